@@ -93,7 +93,8 @@ func arrows() map[string][]string {
 		"retrain/ledgertest":    {"deploy/deploytest"},
 		"retrain/outcome":       {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"}, // reads units and baselines
 		"retrain/pipeline":      {"ingest/nearest", "retrain/recipe", "retrain/yamlfile"},                                                                     // generates files; knows nothing of the service
-		"retrain/recipe":        {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"},                                           // orders tell of incidents
+		"retrain/pipeline/fill": {"retrain/pipeline", "retrain/yamlfile"},
+		"retrain/recipe":        {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"}, // orders tell of incidents
 		"retrain/retraintest":   {"alerts", "detectors/finding", "ingest"},
 		"retrain/target":        {"ingest", "ingest/kafkalog", "retrain/command"}, // Kafka; commands
 		"retrain/yamlfile":      nil,

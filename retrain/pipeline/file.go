@@ -29,6 +29,7 @@ type File struct {
 	Schedule     string        `yaml:"schedule"` // cron line in UTC; none by default
 	Monitoring   Monitoring    `yaml:"monitoring"`
 	Trigger      Trigger       `yaml:"trigger"`
+	Model        LanguageModel `yaml:"model"`
 }
 
 // Environment is one environment that the agent is trained and evaluated in.
@@ -122,6 +123,16 @@ type Trigger struct {
 	Directory  string   `yaml:"directory"`  // of make: absolute path of the checkout
 	Signals    []string `yaml:"signals"`    // that start a retraining; return and reward by default
 	Approval   bool     `yaml:"approval"`   // whether a person approves each retraining
+}
+
+// LanguageModel is a language model that proposes what templates leave open. Without a URL there is none.
+type LanguageModel struct {
+	URL     string `yaml:"url"`      // of an OpenAI-compatible API, before /chat/completions
+	Name    string `yaml:"name"`     // of the model
+	KeyFile string `yaml:"key_file"` // none: no key is sent
+	Timeout string `yaml:"timeout"`  // of a call, such as 90s or 2m
+	Calls   int    `yaml:"calls"`    // at most, in one run of fill
+	Readme  bool   `yaml:"readme"`   // whether the beginning of README.md is sent
 }
 
 // Budget is the acceptable number of false alarms in a stretch.

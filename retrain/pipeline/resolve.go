@@ -48,6 +48,8 @@ func resolve(w *Work) string {
 	m.FalseAlarms.Budget = cmp.Or(m.FalseAlarms.Budget, 1)
 	m.FalseAlarms.Per = cmp.Or(m.FalseAlarms.Per, "30d")
 	m.Expected = cmp.Or(m.Expected, "mean return >= baseline - 0.25 * sd over 200 episodes within 7d")
+	f.Model.Timeout = cmp.Or(f.Model.Timeout, "2m")
+	f.Model.Calls = cmp.Or(f.Model.Calls, 9)
 	f.Trigger.Ref = cmp.Or(f.Trigger.Ref, "main")
 	if len(f.Trigger.Signals) == 0 {
 		f.Trigger.Signals = []string{"return", "reward"}

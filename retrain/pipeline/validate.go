@@ -71,7 +71,7 @@ func validate(w *Work) string {
 	}
 	for _, check := range []func(*Work){
 		validateProject, validateRequirements, validateAlgorithm, validateSimulation, validateData, validateTraining,
-		validateEvaluation, validateStages, validateMonitoring, validateTrigger,
+		validateEvaluation, validateStages, validateMonitoring, validateTrigger, validateModel,
 	} {
 		check(w)
 	}

@@ -29,7 +29,7 @@ func NewCommand(c *terminal.Console, release string) *cobra.Command {
 	}
 	cmd.AddCommand(
 		newInitCommand(c), newValidateCommand(c, o), newPlanCommand(c, o), newGenerateCommand(c, o), newDiffCommand(c, o),
-		newExplainCommand(c, o), newSchemaCommand(c),
+		newExplainCommand(c, o), newFillCommand(c, o), newAcceptCommand(c, o), newSchemaCommand(c),
 	)
 	return cmd
 }

@@ -37,6 +37,23 @@ def watched(environment, policy, env, **names):
     return rewardwatch.wrap(environment, EMITTER, policy=policy, policy_version=os.environ["VERSION"], **names)
 
 
+# rewardwatch:keep features
+features = None  # or a function from an observation to what the agent sees of it, an array
+# rewardwatch:end
+
+
+class Seen(gymnasium.ObservationWrapper):
+    """An environment of which the agent sees the features of each observation."""
+
+    def __init__(self, environment):
+        super().__init__(environment)
+        shape = self.observation(environment.observation_space.sample()).shape
+        self.observation_space = gymnasium.spaces.Box(-numpy.inf, numpy.inf, shape, numpy.float32)
+
+    def observation(self, observation):
+        return numpy.asarray(features(observation), dtype=numpy.float32)
+
+
 class Varied(gymnasium.Wrapper):
     """An environment whose physical parameters are drawn for each episode."""
 
@@ -58,6 +75,10 @@ class Varied(gymnasium.Wrapper):
 def make(id, varied):
     """Returns an environment, whose parameters vary while the agent is trained."""
     environment = gymnasium.make(id)
+    # rewardwatch:keep reward-shaping
+    # rewardwatch:end
+    if features is not None:
+        environment = Seen(environment)
     return Varied(environment) if varied and PARAMETERS else environment
 
 

@@ -1,0 +1,101 @@
+package pipelines
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/fill"
+)
+
+func newFillCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "fill -o DIRECTORY FILE",
+		Short: "Ask a language model to propose what the templates leave open",
+		Long: "Asks the endpoint of model.url for a paragraph of the model card, a function that extracts features, and a comment on reward\n" +
+			"shaping, unless you wrote them. Checks each answer, writes those that pass to " + fill.File + ", and prints what\n" +
+			"accept would change. An answer that is there already is not asked for again. Exits with 2 if a place could not be filled.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := pipeline.Run(args[0], "", o)
+			if err != nil {
+				return err
+			}
+			outcomes, changes, err := fill.Fill(cmd.Context(), w, dir)
+			if outcomes == nil {
+				return err
+			}
+			if printed := printFilled(c, outcomes, changes); printed != nil {
+				return printed
+			}
+			return err
+		},
+	}
+	directoryFlag(cmd, &dir)
+	return cmd
+}
+
+func newAcceptCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "accept -o DIRECTORY FILE [NAME...]",
+		Short: "Write what fill proposed into the generated files",
+		Long: "Puts the proposals of fill between the keep marks of the generated files, where generate leaves them as they are, and prints\n" +
+			"what changed. Without names, all proposals are accepted. Nothing is called. Exits with 2 if a proposal could not be accepted.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			w, err := pipeline.Run(args[0], "", o)
+			if err != nil {
+				return err
+			}
+			outcomes, changes, err := fill.Accept(w, dir, args[1:])
+			if outcomes == nil {
+				return err
+			}
+			if written := pipeline.Write(changes, dir); written != nil {
+				return written
+			}
+			if printed := printFilled(c, outcomes, changes); printed != nil {
+				return printed
+			}
+			return err
+		},
+	}
+	directoryFlag(cmd, &dir)
+	return cmd
+}
+
+// printFilled prints what became of each place, the corrections, and the changes.
+func printFilled(c *terminal.Console, outcomes []fill.Outcome, changes []pipeline.Change) error {
+	rows := [][]string{{"NAME", "FILE", "STATE", "CORRECTIONS"}}
+	for _, o := range outcomes {
+		rows = append(rows, []string{o.Hole, o.File, string(o.State), fmt.Sprint(max(0, len(o.Rounds)-1))})
+	}
+	paint := terminal.PaintFor(c.Out)
+	return c.Print(outcomes, func(w io.Writer) error {
+		if err := terminal.PrintTable(w, rows); err != nil {
+			return err
+		}
+		for _, o := range outcomes {
+			for i, r := range o.Rounds {
+				if len(r.Faults) == 0 {
+					continue
+				}
+				if _, err := fmt.Fprintf(w, "%s: answer %d: %s\n", o.Hole, i+1, terminal.Printable(strings.Join(r.Faults, "; "))); err != nil {
+					return err
+				}
+			}
+		}
+		for i := range changes {
+			if err := printDiff(w, paint, &changes[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,166 @@
+package fill
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
+)
+
+// The limits of what is read.
+const (
+	maxAnswer = 256 << 10 // bytes of a response
+	maxKey    = 4 << 10   // bytes of the file with the key
+	maxQuoted = 200       // bytes of an error's text that are shown
+)
+
+// message is one of a conversation.
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// endpoint is an OpenAI-compatible service.
+type endpoint struct {
+	url     string
+	model   string
+	key     string
+	timeout time.Duration
+	calls   int // that are left
+	client  *http.Client
+}
+
+// errBudget says that no calls are left.
+var errBudget = errors.New("the budget of calls is spent: raise model.calls, or run fill again, which keeps the proposals so far")
+
+// newEndpoint returns the endpoint of a file.
+func newEndpoint(m *pipeline.LanguageModel, timeout time.Duration, key string) *endpoint {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	if strings.HasPrefix(m.URL, "http:") {
+		dialer.Control = loopbackOnly
+	}
+	return &endpoint{
+		url: strings.TrimSuffix(m.URL, "/") + "/chat/completions", model: m.Name, key: key, timeout: timeout, calls: m.Calls,
+		client: &http.Client{
+			// A redirect could lead the key, and the text, to another host.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport:     &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10},
+		},
+	}
+}
+
+// loopbackOnly refuses a connection in clear text to another machine, whatever the name resolved to.
+func loopbackOnly(_, address string, _ syscall.RawConn) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return fmt.Errorf("%s is not this machine: plain HTTP is for loopback alone", host)
+	}
+	return nil
+}
+
+// readKey returns the key in a file, "" for no file.
+func readKey(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxKey+1))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", err
+	}
+	key := strings.TrimSpace(string(text))
+	if len(text) > maxKey || key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("%s must have one key on one line", path)
+	}
+	return key, nil
+}
+
+// ask returns the text that the model answers to a conversation.
+func (e *endpoint) ask(ctx context.Context, conversation []message) (string, error) {
+	if e.calls <= 0 {
+		return "", errBudget
+	}
+	e.calls--
+	body, err := json.Marshal(map[string]any{"model": e.model, "messages": conversation})
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if e.key != "" {
+		request.Header.Set("Authorization", "Bearer "+e.key)
+	}
+	response, err := e.client.Do(request)
+	if err != nil {
+		return "", e.explained(ctx, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return "", e.explained(ctx, err)
+	}
+	if len(text) > maxAnswer {
+		return "", fmt.Errorf("the answer of %s is larger than %d KiB", e.url, maxAnswer>>10)
+	}
+	return e.content(response.StatusCode, text)
+}
+
+// explained names the time limit where it is the reason.
+func (e *endpoint) explained(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%s did not answer within %v (model.timeout)", e.url, e.timeout)
+	}
+	return fmt.Errorf("call %s: %w", e.url, err)
+}
+
+// content returns the text in a response.
+func (e *endpoint) content(status int, text []byte) (string, error) {
+	switch {
+	case status >= 300 && status < 400:
+		return "", fmt.Errorf("%s answered %d, a redirect, which is not followed: name the final address in model.url", e.url, status)
+	case status != http.StatusOK:
+		return "", fmt.Errorf("%s answered %d: %s", e.url, status, e.quoted(text))
+	}
+	var answer struct {
+		Choices []struct {
+			Message message `json:"message"`
+		} `json:"choices"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return "", fmt.Errorf("the answer of %s is not JSON of a chat completion: %s", e.url, e.quoted(text))
+	}
+	if len(answer.Choices) == 0 || answer.Choices[0].Message.Content == "" {
+		return "", fmt.Errorf("the answer of %s has no text in choices[0].message.content", e.url)
+	}
+	return answer.Choices[0].Message.Content, nil
+}
+
+// quoted returns the beginning of a text of the endpoint, without the key.
+func (e *endpoint) quoted(text []byte) string {
+	s := string(text)
+	if e.key != "" {
+		s = strings.ReplaceAll(s, e.key, "KEY")
+	}
+	return strconv.QuoteToASCII(s[:min(len(s), maxQuoted)])
+}

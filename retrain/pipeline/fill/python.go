@@ -1,0 +1,286 @@
+package fill
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.starlark.net/syntax"
+)
+
+// What a function may use. Whatever reads or writes files, imports, or evaluates text is not in these lists.
+var (
+	builtins   = strings.Fields("False None True abs bool dict enumerate float int len list max min range reversed round sorted sum tuple zip")
+	numpyNames = strings.Fields("abs absolute add arange arccos arcsin arctan arctan2 argmax argmin array asarray cbrt ceil clip concatenate copysign " +
+		"cos cosh cross deg2rad degrees diff divide dot e equal exp expm1 eye float32 float64 floor full hstack hypot inf int32 int64 isfinite isinf " +
+		"isnan linalg linspace log log10 log1p log2 max maximum mean median min minimum mod multiply nan nan_to_num ones ones_like outer percentile pi " +
+		"power prod rad2deg radians ravel reshape round sign sin sinh sort sqrt square stack std subtract sum tan tanh transpose uint8 var vstack where " +
+		"zeros zeros_like")
+	linalgNames = strings.Fields("norm")
+	methods     = strings.Fields("T all any append argmax argmin astype clip copy cumsum dot dtype extend flatten get items keys max mean min ndim " +
+		"prod ravel reshape round shape size sort std sum transpose values var")
+)
+
+// keywords of Python that its small cousin takes for names.
+var keywords = strings.Fields("False None True and as assert async await break class continue def del elif else except finally for from global if import " +
+	"in is lambda nonlocal not or pass raise return try while with yield")
+
+// maxNesting is how deep expressions and statements may be within one another, which Python's own parser bounds too.
+const maxNesting = 40
+
+// checkFunction returns what is wrong with the definition of the function. It must be within Starlark, which is a part of
+// Python without imports, classes, exceptions and while loops, and use nothing but what the lists name.
+func checkFunction(text string) []string {
+	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && (r < ' ' || r > '~') }) {
+		return []string{"it must be printable ASCII, indented by spaces"}
+	}
+	if m := address.FindString(text); m != "" {
+		return []string{fmt.Sprintf("it must have no address and no decorator, and has %q", m)}
+	}
+	file, err := (&syntax.FileOptions{}).Parse("features", text, 0)
+	if err != nil {
+		return []string{"it is not within the part of Python that Starlark has: " + parseFault(err)}
+	}
+	c := checker{bound: map[string]bool{parameterName: true}}
+	def := c.definition(file)
+	if def == nil {
+		return c.faults
+	}
+	for _, s := range def.Body {
+		c.bind(s)
+	}
+	for _, s := range def.Body {
+		c.statement(s, 1, 0)
+	}
+	if !c.returns {
+		c.fault(def, "the function returns nothing")
+	}
+	if len(c.faults) > maxFaults {
+		c.faults = append(c.faults[:maxFaults], fmt.Sprintf("and %d more", len(c.faults)-maxFaults))
+	}
+	return c.faults
+}
+
+// maxFaults is how many faults are named to a person and to the model.
+const maxFaults = 8
+
+func parseFault(err error) string {
+	var at syntax.Error
+	if errors.As(err, &at) {
+		return fmt.Sprintf("line %d: %s", at.Pos.Line, at.Msg)
+	}
+	return err.Error()
+}
+
+// checker collects the faults of one function.
+type checker struct {
+	bound   map[string]bool // names that the function sets
+	faults  []string
+	returns bool
+}
+
+func (c *checker) fault(n syntax.Node, format string, args ...any) {
+	start, _ := n.Span()
+	c.faults = append(c.faults, fmt.Sprintf("line %d: ", start.Line)+fmt.Sprintf(format, args...))
+}
+
+// definition returns the only statement of the file, which must be the function.
+func (c *checker) definition(file *syntax.File) *syntax.DefStmt {
+	if len(file.Stmts) == 1 {
+		if def, ok := file.Stmts[0].(*syntax.DefStmt); ok && def.Name.Name == functionName && len(def.Params) == 1 {
+			if p, ok := def.Params[0].(*syntax.Ident); ok && p.Name == parameterName {
+				return def
+			}
+		}
+	}
+	c.faults = append(c.faults, fmt.Sprintf("it must be nothing but the function def %s(%s):", functionName, parameterName))
+	return nil
+}
+
+// bind notes the names that a statement sets.
+func (c *checker) bind(s syntax.Stmt) {
+	syntax.Walk(s, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.AssignStmt:
+			c.target(n.LHS, n.Op != syntax.EQ)
+		case *syntax.ForStmt:
+			c.target(n.Vars, false)
+		case *syntax.ForClause:
+			c.target(n.Vars, false)
+		}
+		return true
+	})
+}
+
+// target checks what is assigned to.
+func (c *checker) target(e syntax.Expr, augmented bool) {
+	switch e := e.(type) {
+	case *syntax.Ident:
+		switch {
+		case slices.Contains(keywords, e.Name) || slices.Contains(builtins, e.Name) || e.Name == "numpy" || e.Name == functionName:
+			c.fault(e, "%s cannot be set", e.Name)
+		case strings.HasPrefix(e.Name, "__"):
+			c.fault(e, "a name must not begin with two underscores: %s", e.Name)
+		}
+		c.bound[e.Name] = true
+	case *syntax.ParenExpr:
+		c.target(e.X, augmented)
+	case *syntax.IndexExpr:
+	case *syntax.TupleExpr:
+		c.targets(e, e.List, augmented)
+	case *syntax.ListExpr:
+		c.targets(e, e.List, augmented)
+	default:
+		c.fault(e, "only names, elements, and tuples of them can be set")
+	}
+}
+
+func (c *checker) targets(n syntax.Node, list []syntax.Expr, augmented bool) {
+	if augmented || len(list) == 0 {
+		c.fault(n, "a tuple cannot be set here")
+	}
+	for _, e := range list {
+		c.target(e, augmented)
+	}
+}
+
+// statement checks a statement at a depth, within a number of loops.
+func (c *checker) statement(s syntax.Stmt, depth, loops int) {
+	if depth > maxNesting {
+		c.fault(s, "it is nested too deep")
+		return
+	}
+	all := func(body []syntax.Stmt, loops int) {
+		for _, s := range body {
+			c.statement(s, depth+1, loops)
+		}
+	}
+	switch s := s.(type) {
+	case *syntax.ExprStmt:
+		c.expression(s.X, depth)
+	case *syntax.AssignStmt:
+		c.expression(s.LHS, depth)
+		c.expression(s.RHS, depth)
+	case *syntax.IfStmt:
+		c.expression(s.Cond, depth)
+		all(s.True, loops)
+		all(s.False, loops)
+	case *syntax.ForStmt:
+		c.expression(s.Vars, depth)
+		c.expression(s.X, depth)
+		all(s.Body, loops+1)
+	case *syntax.ReturnStmt:
+		if s.Result != nil {
+			c.returns = true
+			c.expression(s.Result, depth)
+		}
+	case *syntax.BranchStmt:
+		if s.Token != syntax.PASS && loops == 0 {
+			c.fault(s, "%s is outside of a loop", s.Token)
+		}
+	default:
+		c.fault(s, "this statement is not allowed")
+	}
+}
+
+// expression checks an expression and all within it.
+func (c *checker) expression(e syntax.Expr, depth int) {
+	syntax.Walk(e, func(n syntax.Node) bool {
+		if n == nil {
+			depth--
+			return false
+		}
+		if depth++; depth > maxNesting {
+			c.fault(n, "it is nested too deep")
+			depth--
+			return false
+		}
+		if c.node(n, depth) {
+			return true
+		}
+		depth-- // nothing within it is walked
+		return false
+	})
+}
+
+// node checks one node of an expression, and reports whether those within it are still to be checked.
+func (c *checker) node(n syntax.Node, depth int) bool {
+	switch n := n.(type) {
+	case *syntax.Ident:
+		switch {
+		case n.Name == "numpy":
+			c.fault(n, "numpy can be used only as in numpy.%s", numpyNames[0])
+		case !c.bound[n.Name] && !slices.Contains(builtins, n.Name):
+			c.fault(n, "the name %s is not allowed, or not set", n.Name)
+		}
+	case *syntax.DotExpr:
+		c.attribute(n, depth)
+		return false
+	case *syntax.CallExpr:
+		c.call(n, depth)
+		return false
+	case *syntax.LambdaExpr:
+		c.fault(n, "lambda is not allowed")
+		return false
+	}
+	return true
+}
+
+// attribute checks an attribute of a value, or a member of numpy.
+func (c *checker) attribute(n *syntax.DotExpr, depth int) {
+	known, of := methods, "a value"
+	switch dotted(n.X) {
+	case "numpy":
+		known, of = numpyNames, "numpy"
+	case "numpy.linalg":
+		known, of = linalgNames, "numpy.linalg"
+	default:
+		c.expression(n.X, depth)
+	}
+	if !slices.Contains(known, n.Name.Name) {
+		c.fault(n, "the attribute %s of %s is not allowed", n.Name.Name, of)
+	}
+}
+
+// dotted returns the dotted name that an expression is, "" for anything else.
+func dotted(e syntax.Expr) string {
+	switch e := e.(type) {
+	case *syntax.Ident:
+		return e.Name
+	case *syntax.DotExpr:
+		if of := dotted(e.X); of != "" {
+			return of + "." + e.Name.Name
+		}
+	}
+	return ""
+}
+
+// call checks a call: positional arguments first, and no keyword twice.
+func (c *checker) call(n *syntax.CallExpr, depth int) {
+	c.expression(n.Fn, depth)
+	var seen []string
+	for _, arg := range n.Args {
+		named, ok := arg.(*syntax.BinaryExpr)
+		if !ok || named.Op != syntax.EQ {
+			if len(seen) > 0 {
+				c.fault(arg, "an argument without a name follows one with a name")
+			}
+			if star, ok := arg.(*syntax.UnaryExpr); ok && (star.Op == syntax.STAR || star.Op == syntax.STARSTAR) {
+				c.fault(arg, "arguments with a star are not allowed")
+			}
+			c.expression(arg, depth)
+			continue
+		}
+		name := named.X.(*syntax.Ident).Name // the parser takes nothing else
+		if slices.Contains(seen, name) || slices.Contains(keywords, name) || strings.HasPrefix(name, "_") {
+			c.fault(arg, "the argument %s is not allowed, or is there twice", name)
+		}
+		seen = append(seen, name)
+		c.expression(named.Y, depth)
+	}
+}
+
+// fence is the code fence that models put around code though they are asked not to.
+var fence = regexp.MustCompile("(?s)^\\s*```[a-z]*\n(.*)\n```\\s*$")

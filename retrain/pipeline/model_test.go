@@ -1,0 +1,72 @@
+package pipeline
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What is sent to a model crosses no network in clear text.
+func TestModelURLs(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"https://api.example.com/v1": true, "http://127.0.0.1:8000/v1": true, "http://[::1]:8000": true, "http://localhost:11434/v1": true, "http://127.8.0.1": true,
+		"http://api.example.com/v1": false, "http://10.0.0.7/v1": false, "http://localhost.example.com": false, "http://0.0.0.0:80": false, "http://2130706433": false,
+		"https://me:word@api.example.com": false, "https://api.example.com/?key=x": false, "https://api.example.com/#x": false, "ftp://127.0.0.1": false,
+		"https:///v1": false, "https:api.example.com": false, "unix:/run/model": false, "https://\x00": false, "": false,
+	} {
+		if err := modelURL(text); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestModelMistakesHavePlaces(t *testing.T) {
+	for text, want := range map[string]string{
+		"{url: \"http://api.example.com/v1\", name: m}":             "pipeline.yaml:45:14: model.url: must be https: plain http is for 127.0.0.1",
+		"{url: \"https://api.example.com/v1\"}":                     "model.name: must be the name of a model",
+		"{name: m}":                                                 "model.url: must be given, or nothing of model",
+		"{url: \"https://a.example\", name: m, timeout: 1h}":        "model.timeout: must be seconds or minutes",
+		"{url: \"https://a.example\", name: m, timeout: 11m}":       "model.timeout: must be at most 10m",
+		"{url: \"https://a.example\", name: m, calls: 101}":         "model.calls: must be from 1 to 100",
+		"{url: \"https://a.example\", name: m, key: sk-0123456789}": `unknown key "key"`,
+	} {
+		_, err := run(t, trigger, trigger+"model: "+text+"\n")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A model changes nothing of what is generated.
+func TestModelMakesNoArtefact(t *testing.T) {
+	without := mustRun(t)
+	with := mustRun(t, trigger, trigger+"model: {url: \"https://api.example.com/v1\", name: m, key_file: k}\n")
+	for i := range without.Artefacts {
+		if without.Artefacts[i].Text != with.Artefacts[i].Text {
+			t.Errorf("%s differs", without.Artefacts[i].Path)
+		}
+	}
+	if got, want := ModelKeyFile(with), filepath.Join(filepath.Dir(with.Path), "k"); got != want {
+		t.Errorf("the key is in %s, want %s", got, want)
+	}
+}
+
+func TestParts(t *testing.T) {
+	const text = "a\n# rewardwatch:keep x\none\n# rewardwatch:end\n  # rewardwatch:keep y\n# rewardwatch:end\nb\n"
+	if body, line, err := Part(text, "x"); body != "one\n" || line != 2 || err != nil {
+		t.Errorf("%q, %d, %v", body, line, err)
+	}
+	if body, line, err := Part(text, "z"); body != "" || line != 0 || err != nil {
+		t.Errorf("%q, %d, %v", body, line, err)
+	}
+	for name, want := range map[string]string{
+		"x": strings.Replace(text, "one\n", "two\nthree\n", 1), "y": strings.Replace(text, "keep y\n", "keep y\ntwo\nthree\n", 1),
+	} {
+		if got, err := WithPart(text, name, "two\nthree\n"); got != want || err != nil {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if _, err := WithPart(text, "z", ""); err == nil {
+		t.Error("a part that is not there was replaced")
+	}
+}
