@@ -30,6 +30,7 @@ type Battery struct {
 	shares  *stream.ActionShares // of Judged
 	scratch stream.Scratch       // of Readings; reused
 	rules   []string             // in force at the current unit, by stream; reused
+	faults  fault.Memory         // of the rules of all streams
 }
 
 // Armed is the battery of a group with the settings that it was armed for.
@@ -155,7 +156,7 @@ func (b *Battery) Faults(u *ingest.Unit) []string {
 		if s.Signal == "return" {
 			baseline = s.MainRanks()
 		}
-		rules = append(rules, s.Fault.Check(s.Signal, u, b.ActionKind, baseline))
+		rules = append(rules, s.Fault.Check(s.Signal, u, b.ActionKind, baseline, &b.faults))
 	}
 	b.rules = rules
 	b.Delivery.Observe(u)

@@ -105,8 +105,8 @@ func tooMany(n int, p float64, least int) int {
 
 // Check applies the rules of a signal to a unit and returns the rule in force. baseline is that of the return, nil for
 // other signals and before there is one; kind is that of the baseline's actions. Each rule sees every unit and ends by
-// itself, so that the result does not flap if several hold by turns.
-func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, baseline *detectors.Ranks) string {
+// itself, so that the result does not flap if several hold by turns. Rules of one owner share spare.
+func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, baseline *detectors.Ranks, spare *Memory) string {
 	f.Rule = ""
 	note := func(h *held, name string, holds bool) {
 		if !holds {
@@ -118,7 +118,7 @@ func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, bas
 	}
 	m, q10, q90 := valuesOf(u, signal)
 	numeric := m != nil && (signal != actionName || kind != ingest.ActionCategory)
-	note(&f.Held.Scale, Scale, numeric && f.ofValues().Scale.holds(m, q10, q90, versionOf(u, signal)))
+	note(&f.Held.Scale, Scale, numeric && f.ofValues().Scale.holds(m, q10, q90, versionOf(u, signal), spare))
 	note(&f.Held.Clipped, Clipped, numeric && f.ofValues().Clipped.holds(m, f.Constant.known))
 	bad, total := valueCounts(u, signal, m)
 	note(&f.Held.NonFinite, NonFinite, total > 0 && f.NonFinite.holds(bad, total))
@@ -164,7 +164,7 @@ func (f *Rules) Again() Rules {
 	}
 	v := *f.Values
 	v.Clipped.Upper.Units, v.Clipped.Lower.Units = 0, 0
-	v.Scale.endRun()
+	v.Scale.endRun(nil)
 	v.Scale.Changed, v.Scale.Fits = false, false
 	out.Values = &v
 	return out

@@ -291,10 +291,10 @@ func checked() func() {
 	for i := range units {
 		units[i] = s.Unit()
 	}
-	kind, i := w.ActionKind, 0
+	kind, i, spare := w.ActionKind, 0, fault.Memory{}
 	return func() {
 		for _, st := range w.Streams {
-			st.Fault.Check(st.Signal, units[i&1023], kind, st.MainRanks())
+			st.Fault.Check(st.Signal, units[i&1023], kind, st.MainRanks(), &spare)
 		}
 		w.Delivery.Observe(units[i&1023])
 		i++

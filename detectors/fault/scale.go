@@ -67,6 +67,8 @@ type scale struct {
 	Up      bool      // which side the run is on
 	Changed bool      // the version changed with the run
 	Fits    bool      // enough units were off the scale by one factor
+
+	memory *runMemory // of the run, nil if there is none or it is from a snapshot
 }
 
 // scaleParts is the number of parts of a unit's distribution that one factor must explain: its mean, standard deviation
@@ -166,7 +168,7 @@ func shapeOf(m *ingest.Moments) float64 { return math.Atan2(m.SD(), m.Mean) }
 
 // holds folds a unit in, with its outer deciles and the version that its scale belongs to, and reports whether the rule
 // holds at it.
-func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string) bool {
+func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string, spare *Memory) bool {
 	if r.Need == 0 {
 		return false
 	}
@@ -179,11 +181,11 @@ func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string) bool 
 		r.Version = version
 	}
 	if math.Abs(factor) < logScaleOff {
-		r.endRun()
+		r.endRun(spare)
 		return false
 	}
 	if up := factor > 0; len(r.Factors) == 0 || up != r.Up {
-		r.beginRun()
+		r.beginRun(spare)
 		r.Up, r.Changed, r.Fits = up, false, false
 	}
 	r.Changed = r.Changed || version != r.Version
@@ -200,9 +202,36 @@ func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string) bool 
 // usualRun is how many units off the scale most runs have at most.
 const usualRun = 4
 
-// beginRun drops the units of the run before, and makes room for those of a usual one in one piece of memory.
-func (r *scale) beginRun() {
-	memory := make([]float64, (2+scaleParts)*usualRun)
+// runMemory has room for the units of a usual run.
+type runMemory [(2 + scaleParts) * usualRun]float64
+
+// Memory holds the memory of runs that have ended, for others. Streams whose values are seldom off the scale need little
+// at a time. The zero value is ready to use, by one goroutine.
+type Memory struct{ runs []*runMemory }
+
+// mostRuns bounds the memory that is kept for others.
+const mostRuns = 8
+
+func (m *Memory) get() *runMemory {
+	if n := len(m.runs); n > 0 {
+		run := m.runs[n-1]
+		m.runs = m.runs[:n-1]
+		return run
+	}
+	return &runMemory{}
+}
+
+func (m *Memory) put(run *runMemory) {
+	if len(m.runs) < mostRuns {
+		m.runs = append(m.runs, run)
+	}
+}
+
+// beginRun drops the units of the run before, and makes room for those of a usual one.
+func (r *scale) beginRun(spare *Memory) {
+	r.endRun(spare)
+	r.memory = spare.get()
+	memory := r.memory[:]
 	next := func() []float64 {
 		list := memory[:0:usualRun]
 		memory = memory[usualRun:]
@@ -214,8 +243,13 @@ func (r *scale) beginRun() {
 	}
 }
 
-// endRun drops the units of the run.
-func (r *scale) endRun() {
+// endRun drops the units of the run, whose memory it keeps in spare. If that is nil, the rule shares the memory with
+// another one.
+func (r *scale) endRun(spare *Memory) {
+	if r.memory != nil && spare != nil {
+		spare.put(r.memory)
+	}
+	r.memory = nil
 	r.Factors, r.Angles = nil, nil
 	for i := range r.Parts {
 		r.Parts[i].Run = nil
@@ -312,7 +346,7 @@ func (r *scale) learn(m *ingest.Moments, q10, q90 float64, version string) {
 
 func (r *scale) freeze() {
 	r.Need = 0
-	r.endRun()
+	r.endRun(nil)
 	if len(r.Scales) < leastLearnt {
 		return
 	}

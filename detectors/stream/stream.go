@@ -312,19 +312,26 @@ func (s *Stream) Dropped() []finding.DroppedBranch {
 
 // SummarizeDetectors returns the leading branch of each detector, by name.
 func (s *Stream) SummarizeDetectors() []finding.DetectorSummary {
-	var out []finding.DetectorSummary
+	var leading []Branch
 	s.Branches(func(b Branch) {
-		d := finding.DetectorSummary{
-			Detector: b.Detector, Score: b.Score, Statistic: b.statistic, Threshold: b.Threshold, Branch: b.Name(),
-		}
-		i := slices.IndexFunc(out, func(have finding.DetectorSummary) bool { return have.Detector == b.Detector })
+		i := slices.IndexFunc(leading, func(have Branch) bool { return have.Detector == b.Detector })
 		switch {
 		case i < 0:
-			out = append(out, d)
-		case d.Score > out[i].Score:
-			out[i] = d
+			leading = append(leading, b)
+		case b.Score > leading[i].Score:
+			leading[i] = b
 		}
 	})
+	if len(leading) == 0 {
+		return nil
+	}
+	const others = 3 // room for those that the bank adds: the sliding test, and two gauges
+	out := make([]finding.DetectorSummary, 0, len(leading)+others)
+	for _, b := range leading {
+		out = append(out, finding.DetectorSummary{
+			Detector: b.Detector, Score: b.Score, Statistic: b.statistic, Threshold: b.Threshold, Branch: b.Name(),
+		})
+	}
 	slices.SortFunc(out, func(a, b finding.DetectorSummary) int { return strings.Compare(a.Detector, b.Detector) })
 	return out
 }

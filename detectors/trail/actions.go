@@ -69,9 +69,10 @@ func appendActions(b []byte, before *actionsOf, ordinal int64, counts []ingest.C
 func (a *Actions) Each(yield func(ordinal int64, counts stream.ActionCounts)) {
 	number := a.first
 	var u actionsOf
+	names := &knownNames{}
 	for _, pack := range a.packs {
 		u = actionsOf{counts: u.counts[:0]}
-		for r := (reader{left: pack}); len(r.left) > 0; number++ {
+		for r := (reader{left: pack, names: names}); len(r.left) > 0; number++ {
 			if u = r.actions(u); number >= a.n-stream.CurrentUnits {
 				yield(u.ordinal, u.counts)
 			}
@@ -86,7 +87,7 @@ func (r *reader) actions(u actionsOf) actionsOf {
 	u.counts = append(u.counts, make(stream.ActionCounts, max(0, n-len(u.counts)))...)[:n]
 	for i := range u.counts {
 		c := &u.counts[i]
-		c.Name = c.Name[:r.length(len(c.Name))] + r.text()
+		c.Name = r.name(c.Name)
 		c.N = r.int()
 		c.Reward = math.Float64frombits(binary.LittleEndian.Uint64(r.left))
 		r.left = r.left[8:]

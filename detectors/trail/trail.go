@@ -118,23 +118,37 @@ func (t *Trail) Prune(streams []*stream.Stream) {
 	if spare == 0 && len(t.older) == 0 {
 		return
 	}
-	var started []int64 // of the units before the packs that stay
 	stay := packUnits * (t.begun() - int64(len(t.packs)-spare))
+	started := &starts{before: stay}
+	add := started.add
 	for _, s := range streams {
-		s.Branches(func(b stream.Branch) {
-			if b.Moving && b.Started < stay {
-				started = append(started, b.Started)
-			}
-		})
+		s.Branches(add)
 	}
-	has := func(ordinal int64) bool { return slices.Contains(started, ordinal) }
-	t.older = slices.DeleteFunc(t.older, func(r finding.UnitRef) bool { return !has(r.Ordinal) })
-	if len(started) > 0 {
+	t.older = slices.DeleteFunc(t.older, func(r finding.UnitRef) bool { return !started.has(r.Ordinal) })
+	if len(started.ordinals) > 0 {
 		for _, pack := range t.packs[:spare] {
-			for u := range unpacked(pack, has) {
+			for u := range unpacked(pack, started.has) {
 				t.older = append(t.older, u.UnitRef)
 			}
 		}
 	}
 	t.packs = slices.Delete(t.packs, 0, spare)
 }
+
+// starts are the units before the packs that stay at which walks have started.
+type starts struct {
+	before   int64
+	ordinals []int64
+	room     [64]int64 // for them, in most cases
+}
+
+func (s *starts) add(b stream.Branch) {
+	if s.ordinals == nil {
+		s.ordinals = s.room[:0]
+	}
+	if b.Moving && b.Started < s.before && !s.has(b.Started) {
+		s.ordinals = append(s.ordinals, b.Started)
+	}
+}
+
+func (s *starts) has(ordinal int64) bool { return slices.Contains(s.ordinals, ordinal) }

@@ -149,6 +149,37 @@ func (t *Trail) UnmarshalBinary(b []byte) error {
 type reader struct {
 	left  []byte
 	short bool
+	names *knownNames // of actions
+}
+
+// knownNames are the last names of actions, of which there are few different ones: each becomes a string once.
+type knownNames struct {
+	names [16]string
+	next  int
+	text  []byte
+}
+
+// of returns the string of a name that begins with a part of another one.
+func (k *knownNames) of(begin string, rest []byte) string {
+	k.text = append(append(k.text[:0], begin...), rest...)
+	for _, name := range k.names {
+		if name == string(k.text) {
+			return name
+		}
+	}
+	name := string(k.text)
+	k.names[k.next], k.next = name, (k.next+1)%len(k.names)
+	return name
+}
+
+// name reads a name that appendChange has packed.
+func (r *reader) name(before string) string {
+	same := r.length(len(before))
+	rest := r.bytes()
+	if same == len(before) && len(rest) == 0 {
+		return before
+	}
+	return r.names.of(before[:same], rest)
 }
 
 func (r *reader) int() int64 {

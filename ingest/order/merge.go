@@ -24,16 +24,25 @@ type Merger struct {
 
 // queue holds the waiting units of one partition.
 type queue struct {
-	batches  [][]WaitingUnit // none is empty
+	batches  [][]WaitingUnit // none is empty, from head on
+	head     int             // index of the first batch
 	next     int             // index of the first unit in the first batch
 	units    int
 	from     source              // the last one
 	released *ingest.AppliedUnit // the last unit, nil before the first
 }
 
-func (q *queue) first() *WaitingUnit { return &q.batches[0][q.next] }
+// fewBatches is for how many batches an empty queue keeps its memory. That of a burst it frees.
+const fewBatches = 16
+
+func (q *queue) first() *WaitingUnit { return &q.batches[q.head][q.next] }
 
 func (q *queue) push(batch []WaitingUnit) {
+	if q.head > 0 && len(q.batches) == cap(q.batches) {
+		n := copy(q.batches, q.batches[q.head:])
+		clear(q.batches[n:])
+		q.batches, q.head = q.batches[:n], 0
+	}
 	q.batches = append(q.batches, batch)
 	q.units += len(batch)
 }
@@ -41,18 +50,23 @@ func (q *queue) push(batch []WaitingUnit) {
 // pop removes the first unit. It returns its batch if that is at its end, else nil.
 func (q *queue) pop() (spent []WaitingUnit) {
 	q.units--
-	if q.next++; q.next < len(q.batches[0]) {
+	if q.next++; q.next < len(q.batches[q.head]) {
 		return nil
 	}
-	spent = q.batches[0]
-	q.batches[0] = nil
-	if q.batches, q.next = q.batches[1:], 0; q.units == 0 {
-		q.batches = nil // otherwise the memory of a burst would never be freed
+	spent = q.batches[q.head]
+	q.batches[q.head] = nil
+	if q.head, q.next = q.head+1, 0; q.units == 0 {
+		q.clear()
 	}
 	return spent
 }
 
-func (q *queue) clear() { q.batches, q.next, q.units = nil, 0, 0 }
+func (q *queue) clear() {
+	clear(q.batches)
+	if q.batches, q.head, q.next, q.units = q.batches[:0], 0, 0, 0; cap(q.batches) > fewBatches {
+		q.batches = nil
+	}
+}
 
 // WaitingUnit is a unit on its way from a partition to the bank: a decision, or another unit, of which the decision has
 // what the order depends on. The unit itself has left the caches of the core by the time that its turn comes.
