@@ -263,7 +263,7 @@ func policyRow(p *finding.Summary, known known, now time.Time) fleetRow {
 		row.Cause, row.Incident = words.Plain(i.Cause), incidentLink(i.ID)
 	}
 	if g.Promise.N > 0 {
-		row.Kept, row.Promise = g.Promise.Confidence, words.Promise(g.Promise)
+		row.Kept, row.Promise = words.Confidence(g.Promise), words.Promise(g.Promise)
 	}
 	return row
 }

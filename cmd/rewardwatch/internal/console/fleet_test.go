@@ -41,7 +41,7 @@ func TestFleetPutsFirstWhatIsWrong(t *testing.T) {
 	}
 	first := d.Rows[0]
 	if first.State != "drift" || first.Cause != "reward function" || first.Incident != "incidents/a1b2" || first.Score.Text != "1.60" || first.Score.Class != "over" ||
-		first.Since.Ago != "20 min ago" || first.Last.Ago != "42 s ago" || first.Kept != "kept" {
+		first.Since.Ago != "20 min ago" || first.Last.Ago != "42 s ago" || first.Kept != "met" {
 		t.Errorf("%+v", first)
 	}
 	if r := d.Rows[2]; r.State != "warming up" || r.Missing != "312 of 500 episodes" || r.Score.Text != "" || r.Kept != "" {

@@ -56,6 +56,27 @@ func TestE2EFaultsAreSeen(t *testing.T) {
 		},
 		{"a dialog", nil, `<script>setTimeout(() => alert("hello"))</script>`, desktop, (*tab).found, "dialog: hello"},
 		{"a wide page", nil, `<div style="width: 500px">wide</div>`, phone, (*tab).overflow, "on 390"},
+		{
+			"a text that is cut off", nil, `<p style="width: 60px; overflow: hidden; white-space: nowrap">a text that is cut off</p>`,
+			desktop, drawnWell, `cut off at the side: "a text that is cut off"`,
+		},
+		{"a text that leaves its card", nil, `<section style="width: 60px; white-space: nowrap">a long text</section>`, desktop, drawnWell, `leaves its section`},
+		{
+			"texts over each other", nil, `<p>first</p><p style="margin-top: -1.8em">second</p>`,
+			desktop, drawnWell, `texts lie over each other: "first" and "second"`,
+		},
+		{
+			"a label outside its drawing", nil, `<svg width="90" height="20" viewBox="0 0 90 20" aria-label="x"><text x="70" y="15">a label</text></svg>`,
+			desktop, drawnWell, `cut off at the side: "a label"`,
+		},
+		{"a drawing without labels", nil, `<svg width="9" height="9"><rect width="9" height="9"/></svg>`, desktop, drawnWell, "a drawing without labels"},
+		{"a table that is cut off", nil, `<div class="scroll" style="width: 60px; overflow-x: auto"><table><td style="min-width: 200px">x</td></table></div>`, desktop, drawnWell, "a table is 2"},
+		{"a column without a name", nil, `<table><thead><tr><th>a</th><th></th></tr></thead></table>`, desktop, drawnWell, "a column without a name"},
+		{"a placeholder that is cut off", nil, `<label>x <input style="width: 40px" placeholder="a placeholder"></label>`, desktop, drawnWell, "a placeholder is cut off"},
+		{"a line through a label", nil, chartOf(`c.beginPath(); c.moveTo(20, 0); c.lineTo(20, 90); c.stroke()`), desktop, drawnWell, `touches "label 1"`},
+		{"labels over each other", nil, chartOf(`c.fillText("other", 12, 22)`), desktop, drawnWell, `lie over each other: "label 1" and "other"`},
+		{"a label outside its chart", nil, chartOf(`c.fillText("other", 290, 22)`), desktop, drawnWell, `leaves the chart: "other"`},
+		{"a chart without an axis", nil, `<canvas></canvas>`, desktop, drawnWell, "hardly any text"},
 		{"a faint text", nil, `<p style="color: #ccc; background: #fff">faint</p>`, desktop, (*tab).inaccessible, "color-contrast (serious)"},
 		{"a field without a label", nil, `<input name="x">`, desktop, (*tab).inaccessible, "label (critical)"},
 		{"no focus to see", nil, `<a href="/x" style="outline: none">x</a>`, desktop, (*tab).keyboard, "the focus does not show"},
@@ -70,6 +91,7 @@ func TestE2EFaultsAreSeen(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := b.open(t, test.how)
+			p.record(t)
 			p.visit(t, serve(t, test.head, sound))
 			if got := test.check(p, t); len(got) > 0 {
 				t.Fatalf("in a sound page: %q", got)
@@ -80,6 +102,14 @@ func TestE2EFaultsAreSeen(t *testing.T) {
 			}
 		})
 	}
+}
+
+func drawnWell(p *tab, t *testing.T) []string { return p.readable(t).Faults }
+
+// chartOf is a canvas with labels, and what else is drawn on it.
+func chartOf(drawn string) string {
+	return `<canvas id="chart"></canvas><script>{ const c = chart.getContext("2d"); c.fillText("label 1", 10, 20); c.fillText("2", 10, 50);
+		c.fillText("3", 60, 50); c.fillText("4", 90, 50); ` + drawn + ` }</script>`
 }
 
 // Only with scripts disabled does the page of plain differ.

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -48,8 +50,9 @@ type site struct {
 	*world
 	drifting       names
 	open, closed   alerts.Incident
-	waiting, ended string // ids of requests
-	decide         string // path and query of the page that decides on one more
+	waiting, ended string            // ids of requests
+	decide         string            // path and query of the page that decides on one more
+	others         map[string]string // paths of policies in other states
 	address        string
 }
 
@@ -71,12 +74,8 @@ func newSite(t *testing.T, tokenFile string) *site {
 	s.closed = closed(s.closed)
 	s.incidents = []alerts.Incident{s.open, s.closed}
 	s.retrained(t, s.ended, s.drifting)
-	s.desk.ServeUnder("http://console.example")
-	link, err := s.desk.Link(t.Context(), s.request(t, s.order(t, incident(linked, "00aa11bb22cc33dd"))))
-	must(t, err)
-	at, err := url.Parse(link)
-	must(t, err)
-	s.decide = at.RequestURI()
+	s.linked(t, s.order(t, incident(linked, "00aa11bb22cc33dd")))
+	s.others = map[string]string{"policy, warming": policyPath("fraud-gate"), "policy, faulty": policyPath("ad-bidder")}
 	s.address = serveConsole(t, s.world)
 	return s
 }
@@ -109,13 +108,71 @@ func (w *world) retrained(t *testing.T, id string, n names) {
 	must(t, err)
 }
 
+// newFleet is newSite with so many policies: of one, all is of that policy. A third of the others drift.
+func newFleet(t *testing.T, policies int) *site {
+	t.Helper()
+	if policies == 1 {
+		return lonely(t)
+	}
+	s := newSite(t, "")
+	for i := len(s.summaries); i < policies; i++ {
+		n, state := usual(fmt.Sprintf("recommender-homepage-%s-%02d", []string{"eu-west", "us-east", "apac"}[i%3], i)), finding.OK
+		if i%3 == 0 {
+			state = finding.Drift
+			of := incident(n, fmt.Sprintf("5e0c7b1d%08d", i))
+			of.Cause = []alerts.Cause{alerts.CauseRewardFunction, alerts.CausePolicy, alerts.CauseObservations, alerts.CauseUnknown}[i%4]
+			s.incidents = append(s.incidents, of)
+		}
+		s.watch(n, state, int64(900+60*i))
+		if i == 6 {
+			s.releases(n, state)
+		}
+	}
+	s.others["policy, released often"] = policyPath("recommender-homepage-eu-west-06")
+	return s
+}
+
+// releases has a policy change its version many times within minutes, so that the names of the changes have no room.
+func (s *site) releases(n names, state finding.State) {
+	for i := range int64(12) {
+		at := policy(n, state, 1260+10*i)
+		at.Groups[0].Versions.Policy = fmt.Sprintf("2026-11-02.%d", i)
+		s.scores.Observe(at)
+	}
+}
+
+// lonely is a site of one policy, which drifts again after a retraining.
+func lonely(t *testing.T) *site {
+	t.Helper()
+	s := &site{world: newWorld(newDesk(t)), drifting: usual("checkout-ranker"), others: map[string]string{}}
+	s.watch(s.drifting, finding.Drift, 1500)
+	s.closed, s.open = incident(s.drifting, "77aa01bb22cc33dd"), incident(s.drifting, "9f3c51aa00d7e214")
+	s.ended = s.order(t, s.closed)
+	s.retrained(t, s.ended, s.drifting)
+	s.waiting = s.order(t, s.open)
+	s.closed = closed(s.closed)
+	s.incidents = []alerts.Incident{s.open, s.closed}
+	s.linked(t, s.waiting)
+	s.address = serveConsole(t, s.world)
+	return s
+}
+
+// linked has the page of a signed link decide on a request.
+func (s *site) linked(t *testing.T, id string) {
+	t.Helper()
+	s.desk.ServeUnder("http://console.example")
+	link, err := s.desk.Link(t.Context(), s.request(t, id))
+	must(t, err)
+	at, err := url.Parse(link)
+	must(t, err)
+	s.decide = at.RequestURI()
+}
+
 // paths are those of every kind of page.
 func (s *site) paths() map[string]string {
-	return map[string]string{
+	paths := map[string]string{
 		"fleet":            "/",
 		"policy, drifting": policyPath(s.drifting.policy),
-		"policy, warming":  policyPath("fraud-gate"),
-		"policy, faulty":   policyPath("ad-bidder"),
 		"incidents":        "/incidents",
 		"incident, open":   "/incidents/" + s.open.ID,
 		"incident, closed": "/incidents/" + s.closed.ID,
@@ -125,6 +182,8 @@ func (s *site) paths() map[string]string {
 		"decide":           s.decide,
 		"login":            "/login",
 	}
+	maps.Copy(paths, s.others)
+	return paths
 }
 
 func policyPath(name string) string { return "/policies/" + url.PathEscape(name) }

@@ -60,9 +60,11 @@ func TestE2ETour(t *testing.T) {
 	} {
 		t.Run(at.file, func(t *testing.T) {
 			p := b.open(t, at.how)
+			p.record(t)
 			if status := p.visit(t, at.address); status != http.StatusOK {
 				t.Fatalf("%s answers with %d", at.address, status)
 			}
+			all(t, p.readable(t).Faults)
 			p.clean(t)
 			keep(t, at.file, p.picture(t, at.from, at.most))
 		})

@@ -160,6 +160,9 @@ func unit(ordinal int64) finding.UnitRef {
 
 var someBaseline = finding.BaselineRef{ID: "6f1de2a900c45b37", Units: 500, Config: "1b2c", Offsets: []ingest.Range{{First: 0, Last: 10_000}}}
 
+// deciles are those of the returns of someBaseline.
+var deciles = [9]float64{454.37, 463.16, 469.51, 474.93, 480, 485.07, 490.49, 496.84, 505.63}
+
 func distribution(units int, mean, sd float64, shares [10]float64) finding.Distribution {
 	return finding.Distribution{
 		Units: units, Mean: mean, SD: sd, Q10: mean - 1.3*sd, Q50: mean, Q90: mean + 1.3*sd, HistogramRatio: shares,
@@ -169,7 +172,7 @@ func distribution(units int, mean, sd float64, shares [10]float64) finding.Distr
 // stream is a stream in a state.
 func stream(signal string, state finding.State) finding.StreamSummary {
 	s := finding.StreamSummary{
-		Signal: signal, State: state, Armed: []string{finding.DetectorLocation, finding.DetectorSpread}, Branches: 4, Factor: 1.2, Quantity: signal,
+		Signal: signal, State: state, Armed: []string{finding.DetectorLocation, finding.DetectorSpread}, Branches: 4, Factor: 1.2, Quantity: signal, Deciles: deciles,
 		Baseline:  distribution(500, 480, 20, [10]float64{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1}),
 		Current:   distribution(200, 479, 21, [10]float64{.11, .1, .09, .1, .1, .1, .1, .1, .1, .1}),
 		Detectors: []finding.DetectorSummary{{Detector: finding.DetectorLocation, Score: .2, Statistic: 2.4, Threshold: 12, Branch: "mean location +0.8"}},

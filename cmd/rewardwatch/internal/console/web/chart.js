@@ -27,12 +27,19 @@ function moment(s) {
 // number writes a value with as many digits as one reads.
 const number = (y) => (y == null ? "" : Math.abs(y) >= 1e5 || (y !== 0 && Math.abs(y) < 1e-3) ? y.toExponential(2) : String(Number(y.toPrecision(4))));
 
+// ROW is the height of a row of names above a plot, and ROWS is how many there may be.
+const ROW = 15, ROWS = 5;
+
+// RIGHT is the room beside a plot, for half a date under its last tick.
+const RIGHT = 34;
+
 // <score-chart> draws its attribute data-course, scores against 1 or a signal against its baseline, and again when that changes. It draws in a shadow, which is left alone where the page
 // around it is refreshed.
 class ScoreChart extends HTMLElement {
   static observedAttributes = ["data-course"];
   #plot = null;
   #course = null;
+  #rows = 0; // of names of marks, above the plot
   #stop = new AbortController();
 
   connectedCallback() {
@@ -44,7 +51,7 @@ class ScoreChart extends HTMLElement {
     this.#stop = new AbortController();
     const again = () => this.#begin();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again, this.#stop);
-    addEventListener("resize", () => this.#plot?.setSize(this.#size()), this.#stop);
+    addEventListener("resize", again, this.#stop); // names of marks may need more rows
     this.#draw();
   }
 
@@ -59,7 +66,7 @@ class ScoreChart extends HTMLElement {
   }
 
   #size() {
-    return { width: Math.max(240, this.clientWidth), height: this.#course?.band ? 200 : this.clientWidth < 500 ? 220 : 260 };
+    return { width: Math.max(240, this.clientWidth), height: (this.#course?.band ? 200 : this.clientWidth < 500 ? 220 : 260) + ROW * this.#rows };
   }
 
   #draw() {
@@ -89,11 +96,15 @@ class ScoreChart extends HTMLElement {
       const free = (to - from || Math.abs(to) || 1) * 0.08;
       return [from - free, to + free];
     };
+    const left = band ? 60 : 44, width = Math.max(1, this.clientWidth - left - RIGHT), x = this.#course.x;
+    const scale = width / Math.max(x.at(-1) - x[0], 1e-9);
+    this.#rows = Math.max(0, ...this.#named(font, width, (m) => (m.x - x[0]) * scale, ROWS).map((n) => n.row + 1));
     const side = (label) => ({ label, stroke: "transparent", points: { show: false }, value: (u, y) => number(y) });
     this.#plot = new uPlot({
       ...this.#size(),
+      padding: [8 + ROW * this.#rows, RIGHT, null, null],
       scales: { x: { time: this.#course.clock }, y: { range: band ? signal : scores } },
-      axes: [{ ...axis, ...clock, space: this.#course.clock ? 84 : 60 }, { ...axis, size: band ? 60 : 44, values: (u, at) => at.map(number) }],
+      axes: [{ ...axis, ...clock, space: this.#course.clock ? 84 : 60 }, { ...axis, size: left, values: (u, at) => at.map(number) }],
       cursor: { points: { size: 6 } },
       bands: band ? [{ series: [3, 2], fill: colour("--line-0") + "30" }] : [],
       series: [
@@ -129,22 +140,53 @@ class ScoreChart extends HTMLElement {
     this.#line(u, stroke, [u.bbox.left, y, u.bbox.left + u.bbox.width, y], [6, 4]);
   }
 
-  // marks draws onsets and versions, their names below one another.
+  // marks draws onsets and versions. Their names are in rows above the plot, to which their lines lead.
   #marks(u, colour, font) {
-    let row = 0;
+    const { left, top, width, height } = u.bbox, ratio = devicePixelRatio;
+    const at = (m) => u.valToPos(m.x, "x");
+    const named = new Map(this.#named(font, width / ratio, at, this.#rows).map((n) => [n.mark, n]));
     for (const m of this.#course.marks) {
       if (m.x < u.scales.x.min || m.x > u.scales.x.max) continue;
-      const x = u.valToPos(m.x, "x", true);
-      const stroke = colour(m.kind === "onset" ? "--drift" : "--faint");
-      this.#line(u, stroke, [x, u.bbox.top, x, u.bbox.top + u.bbox.height], m.kind === "onset" ? [] : [2, 3]);
-      const right = x > u.bbox.left + u.bbox.width / 2;
+      const name = named.get(m), x = left + at(m) * ratio, stroke = colour(m.kind === "onset" ? "--drift" : "--faint");
+      const up = name ? ROW * (name.row + 0.9) * ratio : 0;
+      this.#line(u, stroke, [x, top - up, x, top + height], m.kind === "onset" ? [] : [2, 3]);
+      if (!name) continue;
       u.ctx.save();
       u.ctx.fillStyle = stroke;
-      u.ctx.font = font.replace("12px", 12 * devicePixelRatio + "px");
-      u.ctx.textAlign = right ? "right" : "left";
-      u.ctx.fillText(short(m.text, this.clientWidth < 500 ? 24 : 60), x + (right ? -5 : 5) * devicePixelRatio, u.bbox.top + (12 + 15 * (row++ % 6)) * devicePixelRatio);
+      u.ctx.font = font.replace("12px", 12 * ratio + "px");
+      u.ctx.textAlign = "left";
+      u.ctx.fillText(name.text, left + name.from * ratio, top - (ROW * name.row + 5) * ratio);
       u.ctx.restore();
     }
+  }
+
+  // named places the names of marks beside their lines, in the lowest rows in which no name touches another or a line
+  // that leads to a higher row. Onsets come before versions. A mark for which there is no room has no name.
+  #named(font, width, at, rows) {
+    const [newest, oldest] = [-1, 1].map((order) => this.#placed(font, width, at, rows, order));
+    return oldest.length > newest.length ? oldest : newest;
+  }
+
+  #placed(font, width, at, rows, order) {
+    const ctx = document.createElement("canvas").getContext("2d"), placed = [];
+    ctx.font = font;
+    for (const mark of [...this.#course.marks].sort((a, b) => (b.kind === "onset") - (a.kind === "onset") || order * (a.x - b.x))) {
+      const text = short(mark.text, width < 450 ? 24 : 60), x = at(mark), size = ctx.measureText(text).width;
+      if (x < 0 || x > width) continue;
+      const sides = [[x - 5 - size, x - 5], [x + 5, x + 5 + size]];
+      const free = (row, [from, to]) => from >= -30 && to <= width + RIGHT && placed.every((p) =>
+        (p.row !== row || to + 8 < p.from || from - 8 > p.to) && // the other name
+        (p.row < row || p.x < from - 4 || p.x > to + 4) && // its line
+        (p.row > row || x < p.from - 4 || x > p.to + 4)); // the line of this one
+      search: for (let row = 0; row < rows; row++) {
+        for (const [from, to] of x > width / 2 ? sides : [...sides].reverse()) {
+          if (!free(row, [from, to])) continue;
+          placed.push({ mark, text, x, row, from, to });
+          break search;
+        }
+      }
+    }
+    return placed;
   }
 
   #line(u, stroke, [x1, y1, x2, y2], dash) {

@@ -1,0 +1,40 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+)
+
+// Every page with one, eight and forty policies, on a laptop, a large screen and a phone, in light and dark: it does not
+// scroll sideways, and nothing is cut off, lies over something else or lacks a name.
+func TestE2EPagesAreReadable(t *testing.T) {
+	b := startBrowser(t)
+	texts, charts := 0, 0
+	for _, policies := range []int{1, 8, 40} {
+		s := newFleet(t, policies)
+		for _, width := range []int64{1366, 1920, 390} {
+			for _, dark := range []bool{false, true} {
+				p := b.open(t, look{name: fmt.Sprintf("%d px", width), width: width, dark: dark})
+				p.record(t)
+				for name, path := range inOrder(s.paths()) {
+					t.Run(fmt.Sprintf("%s/%d policies/%d px/dark %t", name, policies, width, dark), func(t *testing.T) {
+						if status := p.visit(t, s.address+path); status != http.StatusOK {
+							t.Fatalf("%s answers with %d", path, status)
+						}
+						all(t, p.overflow(t))
+						shown := p.readable(t)
+						all(t, shown.Faults)
+						texts, charts = texts+shown.Texts, charts+shown.Charts
+						p.clean(t)
+					})
+				}
+			}
+		}
+	}
+	if t.Logf("%d texts, %d charts", texts, charts); texts < 10_000 || charts < 100 {
+		t.Errorf("only %d texts and %d charts are looked at", texts, charts)
+	}
+}
