@@ -357,18 +357,35 @@ func joined(n int64, units int, moved map[string]float64) finding.Finding {
 	return f
 }
 
+// An alarm keeps the signals that stand out most and its own, and of each what a person would name. It lists them as
+// people look at them, so that the return leads although an observation stands out more.
 func TestForemostShifts(t *testing.T) {
-	many := map[string]float64{}
+	var all []finding.Shift
 	for i := range 40 {
-		many[fmt.Sprintf("observation.%02d", i)] = float64(i) / 20
+		all = append(all, finding.Shift{Signal: fmt.Sprintf("observation.%02d", i), Quantity: "mean", Z: float64(i) / 4, Units: 50})
 	}
-	all := shifts(50, many)
-	all = append(all, finding.Shift{Signal: "observation.39", Quantity: "sd", SpreadZ: -30})
-	got := foremost(all)
-	if len(got) != maxForemost || got[0].Quantity != "sd" || got[1].Signal != "observation.38" {
-		t.Errorf("got %+v", got)
+	all = append(all,
+		finding.Shift{Signal: "observation.39", Quantity: "sd", SpreadZ: -30, Units: 50}, // its mean clearly moved too
+		finding.Shift{Signal: "observation.12", Quantity: "sd", SpreadZ: 25, Units: 50},  // its mean did not
+		finding.Shift{Signal: "reward", Quantity: "q10", Z: -20, Units: 50},              // a mean that clearly moved
+		finding.Shift{Signal: "reward", Quantity: "mean", Z: -6, Units: 50},              // is named before a quantile
+		finding.Shift{Signal: "return", Quantity: "return", Z: -7, Units: 50},            // less than twelve others
+		finding.Shift{Signal: "episode_length", Quantity: "episode_length", Z: 1, Units: 50})
+	names := func(shifts []finding.Shift) (out []string) {
+		for _, s := range shifts {
+			out = append(out, s.Signal+" "+s.Quantity)
+		}
+		return out
 	}
-	if foremost(nil) != nil {
+	last := []string{"observation.39 mean", "observation.12 sd", "observation.38 mean", "observation.37 mean"}
+	got := names(foremost(all, "return"))
+	if len(got) != maxForemost || !slices.Equal(got[:6], append([]string{"return return", "reward mean"}, last...)) {
+		t.Errorf("got %q", got)
+	}
+	if got := names(foremost(all, "episode_length")); len(got) != maxForemost || !slices.Contains(got, "episode_length episode_length") {
+		t.Errorf("the alarm's own signal is not among %q", got)
+	}
+	if foremost(nil, "return") != nil {
 		t.Error("something of nothing")
 	}
 }

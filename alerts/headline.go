@@ -12,6 +12,9 @@ import (
 // clearlyMoved is the z score from which a quantity can stand for an alarm that another quantity of its signal raised.
 const clearlyMoved = 4
 
+// clearly reports whether a quantity with this z score has clearly moved.
+func clearly(z float64) bool { return math.Abs(z) >= clearlyMoved }
+
 // Headline returns the alarm that a person would name first: a firing one before a resolved one, then by the rank of its
 // signal, then by that of its quantity, then the earliest. The incident has at least one alarm.
 func (i *Incident) Headline() *Alarm {
@@ -42,7 +45,7 @@ func pointers(alarms []Alarm) []*Alarm {
 func (a *Alarm) Foremost() finding.Effect {
 	best := a.Effect
 	for _, s := range a.Shifts {
-		if s.Signal != a.Signal || !(math.Abs(s.Z) >= clearlyMoved) || signals.QuantityRank(a.Signal, s.Quantity) >= signals.QuantityRank(a.Signal, best.Quantity) {
+		if s.Signal != a.Signal || !clearly(s.Z) || signals.QuantityRank(a.Signal, s.Quantity) >= signals.QuantityRank(a.Signal, best.Quantity) {
 			continue
 		}
 		best = finding.Effect{

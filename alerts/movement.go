@@ -227,18 +227,62 @@ func (all *movements) tell(c class) bool {
 // maxForemost is how many shifts an alarm keeps.
 const maxForemost = 12
 
-// foremost returns the quantity of each signal that stands out most, the strongest first.
-func foremost(shifts []finding.Shift) []finding.Shift {
-	var out []finding.Shift
-	for _, s := range shifts {
-		i := slices.IndexFunc(out, func(have finding.Shift) bool { return have.Signal == s.Signal })
-		switch {
-		case i < 0:
-			out = append(out, s)
-		case prominence(s) > prominence(out[i]):
-			out[i] = s
+// signalShift is what an alarm keeps of the shifts of a signal.
+type signalShift struct {
+	named finding.Shift // the quantity that a person would name first
+	most  float64       // the largest prominence of all its quantities
+	own   bool          // the signal is the alarm's
+}
+
+// add takes another quantity of the signal.
+func (h *signalShift) add(s finding.Shift) {
+	h.most = max(h.most, prominence(s))
+	if namedBefore(s, h.named) {
+		h.named = s
+	}
+}
+
+// namedBefore reports whether a person would name a quantity before another one of the same signal: of those whose
+// values clearly moved by the rank of the quantity, before any other, and otherwise the one that stands out more.
+func namedBefore(s, than finding.Shift) bool {
+	if moved := clearly(s.Z); moved != clearly(than.Z) {
+		return moved
+	} else if moved {
+		if order := cmp.Compare(signals.QuantityRank(s.Signal, s.Quantity), signals.QuantityRank(s.Signal, than.Quantity)); order != 0 {
+			return order < 0
 		}
 	}
-	slices.SortStableFunc(out, func(a, b finding.Shift) int { return cmp.Compare(prominence(b), prominence(a)) })
-	return slices.Clone(keepFirst(out, maxForemost))
+	return prominence(s) > prominence(than)
+}
+
+// foremost returns a shift of the alarm's own signal and of each of the signals that stand out most, in the order in
+// which people look at them: by the rank of the signal, and then the strongest first.
+func foremost(shifts []finding.Shift, own string) []finding.Shift {
+	var all []signalShift
+	for _, s := range shifts {
+		i := slices.IndexFunc(all, func(have signalShift) bool { return have.named.Signal == s.Signal })
+		if i < 0 {
+			all = append(all, signalShift{named: s, most: prominence(s), own: s.Signal == own})
+			continue
+		}
+		all[i].add(s)
+	}
+	slices.SortStableFunc(all, func(a, b signalShift) int {
+		switch {
+		case a.own:
+			return -1
+		case b.own:
+			return 1
+		}
+		return cmp.Compare(b.most, a.most)
+	})
+	all = keepFirst(all, maxForemost)
+	slices.SortStableFunc(all, func(a, b signalShift) int {
+		return cmp.Or(cmp.Compare(signals.Rank(a.named.Signal), signals.Rank(b.named.Signal)), cmp.Compare(b.most, a.most))
+	})
+	var out []finding.Shift
+	for _, h := range all {
+		out = append(out, h.named)
+	}
+	return out
 }

@@ -41,7 +41,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input) one after\n" +
 			"another (files of several topics in order of time) and prints the alarms and telemetry faults that the service would find.\nDoes not send alerts or retrain requests.\n" +
 			"With --compare, also prints the alarms that another configuration would add, remove or move.\n" +
-			"Exits with 1 if drift or a telemetry fault is found, and with 2 if there is no valid event.",
+			"Exits with 1 if drift or a telemetry fault is found, and with 2 if there is no valid event. Alarms that are only\nimprovements exit with 0.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return runReplay(cmd.Context(), c, o, files)
@@ -133,7 +133,7 @@ type replay struct {
 	other    *replay                // of the same events under another configuration; it prints nothing
 	compared string                 // the file of that configuration
 	faults   *faultLog
-	found    bool // a drift or a telemetry fault
+	found    bool // a drift that is no improvement, or a telemetry fault
 	failed   error
 }
 
@@ -222,7 +222,7 @@ func (r *replay) Changed(_ context.Context, changes []alerts.Change) error {
 		if a == nil || !change.Fired && !a.Resolved {
 			continue
 		}
-		r.found = true
+		r.found = r.found || !a.Improvement
 		r.log.add(*a, r.seen[a.Group])
 		if err := r.console.Print(AlarmLine(*a), func(w io.Writer) error { return terminal.AlarmText(w, *a) }); err != nil {
 			return err
