@@ -9,6 +9,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 )
@@ -17,38 +18,63 @@ import (
 const (
 	maxSourceFiles = 2000
 	maxSourceSize  = 1 << 20
+	maxLockSize    = 8 << 20
 )
 
 var (
-	namedEnvironment = regexp.MustCompile(`["']((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']`)
-	classOfSB3       = regexp.MustCompile(`(?m)^\s*from stable_baselines3 import ([\w, ]+)`)
-	pinnedLine       = regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?==[0-9][A-Za-z0-9.+!_-]*)[ \t]*(?:[;#].*|\\)?$`)
-	requiredPackage  = regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]\n]*\])?[ \t]*(?:[<>~!=][^;#\n]*)?(?:[;#].*)?$`)
-	stepsArgument    = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|total[_-]timesteps["']?\s*(?::\s*int\s*=\s*|,[^\n]*default\s*=\s*(?:int\()?))([1-9][0-9_]*)`)
-	entryPoint       = regexp.MustCompile(`(?m)^if __name__ == ["']__main__["']`)
+	namedEnvironment   = regexp.MustCompile(`["']((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']`)
+	madeEnvironment    = regexp.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|\.environment|\bPPO|\bDQN|\bSAC|\bA2C|\bTD3|\bDDPG)\((?:\s*["']\w+Policy["'],)?\s*(?:env(?:_id)?\s*=\s*)?["']([^"'\n]+-v[0-9]+)["']`)
+	defaultEnvironment = regexp.MustCompile(`env[_-]?(?:id|name)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=)\s*["']([^"'\n]+-v[0-9]+)["']`)
+	yamlEnvironment    = regexp.MustCompile(`(?m)^\s*(?:-\s+)?["']?(?:env|env_id|env_name|environment|id)["']?:\s*["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?\s*(?:#.*)?$`)
+	yamlKey            = regexp.MustCompile(`(?m)^["']?((?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?:`)
+	registered         = regexp.MustCompile(`\bregister\(\s*(?:id\s*=\s*)?["']([^"'\n:]+-v[0-9]+)["']`)
+	classOfSB3         = regexp.MustCompile(`(?m)^\s*from stable_baselines3(?:\.\w+)? import \(?([\w, \n]+)`)
+	calledSB3          = regexp.MustCompile(`\b(?:stable_baselines3|sb3)\.([A-Z0-9]+)\b`)
+	configOfRLlib      = regexp.MustCompile(`\b(APPO|DQN|IMPALA|PPO|SAC)(?:Config)?\s*\(|["'](APPO|DQN|IMPALA|PPO|SAC)["']`)
+	yamlRun            = regexp.MustCompile(`(?m)^\s*run:\s*["']?(APPO|DQN|IMPALA|PPO|SAC)["']?\s*$`)
+	defaultAlgorithm   = regexp.MustCompile(`algo(?:rithm)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=|:)\s*["']?([A-Za-z0-9]+)["']?`)
+	stepsArgument      = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:total|n|num)[_-](?:time)?steps["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,[^\n]*default\s*=\s*)|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([1-9][0-9_]*(?:\.[0-9]+)?(?:e[0-9]+)?)`)
+	asideName          = regexp.MustCompile(`(^|/)(tests?|docs?|examples?|benchmarks?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
+	settingsName       = regexp.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
+	evaluationName     = regexp.MustCompile(`(eval|enjoy|play)[^/]*$`)
+	otherName          = regexp.MustCompile(`(eval|enjoy|play|push|record|plot|render|bench)[^/]*$`)
+	entryPoint         = regexp.MustCompile(`(?m)^if __name__ == ["']__main__["']`)
+	describedAs        = regexp.MustCompile(`(?m)^\s*description\s*=\s*"([^"\n]+)"`)
 )
 
 // Finding is what Propose found of a repository, and where.
 type Finding struct {
 	Value string `json:"value"`
 	File  string `json:"file"`
-	times int    // how often it was found
+
+	clear int // how clearly it is said: the greatest weight
+	times int // how often
 }
 
-// Proposal is what a repository says about its project.
+// Proposal is what a repository says about its project. Findings that fit best are first.
 type Proposal struct {
-	Project      string    `json:"project"`
-	Environments []Finding `json:"environments"`
-	Algorithms   []Finding `json:"algorithms"`
-	Requirements []Finding `json:"requirements"`
-	Unpinned     []Finding `json:"unpinned"` // packages without an exact version
-	Steps        []Finding `json:"steps"`
-	Programs     []Finding `json:"programs"` // Python files that can be run and mention training
+	Project      string     `json:"project"`
+	Description  string     `json:"description"`
+	Environments []Finding  `json:"environments"`
+	Others       []Finding  `json:"others"` // environments that are named as well
+	Library      string     `json:"library"`
+	Algorithms   []Finding  `json:"algorithms"`
+	Packages     []Declared `json:"packages"`
+	Steps        []Finding  `json:"steps"`
+	Programs     []Finding  `json:"programs"`    // Python files that can be run and mention training
+	Evaluations  []Finding  `json:"evaluations"` // Python files that can be run and are named for evaluation
+
+	locked   map[string]string // versions in locks by normalized name
+	rllib    []Finding         // algorithms
+	chosen   []Finding         // what is the default of an argument, or set, for an algorithm
+	defaults map[string]string // environment that is the default of an argument, by file
+	modules  map[string]string // packages that register an environment, by its id
+	roots    map[string]bool   // directories that are packages
 }
 
 // Propose reads a repository. Only its facts are taken: names of environments, algorithms and packages.
 func Propose(name string, repository fs.FS) (*Proposal, error) {
-	p := &Proposal{Project: projectOf(name)}
+	p := &Proposal{Project: projectOf(name), locked: map[string]string{}, defaults: map[string]string{}, modules: map[string]string{}, roots: map[string]bool{}}
 	files := 0
 	err := fs.WalkDir(repository, ".", func(file string, d fs.DirEntry, err error) error {
 		switch {
@@ -56,16 +82,16 @@ func Propose(name string, repository fs.FS) (*Proposal, error) {
 			return err
 		case err != nil: // a directory that cannot be read is none of the project's
 			return fs.SkipDir
-		case d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"node_modules", "venv", "site-packages"}, d.Name())):
+		case d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"node_modules", "venv", "env", "site-packages", "build", "dist", "pipeline"}, d.Name()) && !isPackage(repository, file)):
 			return fs.SkipDir
-		case !d.Type().IsRegular() || path.Ext(file) != ".py" && !strings.HasPrefix(d.Name(), "requirements"):
+		case !d.Type().IsRegular() || path.Ext(file) != ".py" && !isYAMLName(file) && !isDependencies(file):
 			return nil
 		}
 		if files++; files > maxSourceFiles {
 			return fs.SkipAll
 		}
 		info, err := d.Info()
-		if err != nil || info.Size() > maxSourceSize {
+		if err != nil || info.Size() > maxSourceSize && !isDependencies(file) || info.Size() > maxLockSize {
 			return nil
 		}
 		if text, err := fs.ReadFile(repository, file); err == nil {
@@ -77,38 +103,123 @@ func Propose(name string, repository fs.FS) (*Proposal, error) {
 	return p, err
 }
 
+// isPackage reports whether a directory is a package of Python, whatever its name.
+func isPackage(repository fs.FS, dir string) bool {
+	_, err := fs.Stat(repository, path.Join(dir, "__init__.py"))
+	return err == nil
+}
+
+func isYAMLName(file string) bool {
+	return strings.HasSuffix(file, ".yml") || strings.HasSuffix(file, ".yaml")
+}
+
+// aside reports whether a file is beside the point: what it names is a proposal only if nothing else is.
+func aside(file string) bool {
+	return asideName.MatchString(file)
+}
+
+// The weights of a finding, by what says it.
+const (
+	use       = 10  // it is made, or called; 0 if it is only mentioned
+	preferred = 20  // it is the default of an argument
+	main      = 100 // of a file that is not beside the point
+)
+
 // maxEnvironments bounds the environments of a proposal: a library names hundreds, a project trains in a few.
 const maxEnvironments = 5
 
-// choose keeps what a person would most likely want: what is named most often first, a program named for its training
-// first, few environments, and no package twice.
+// choose keeps what a person would most likely want: what is said most clearly first, a program named for its training
+// first, few environments, and versions for all packages.
 func (p *Proposal) choose() {
 	named := func(f Finding) bool {
 		return strings.Contains(path.Base(f.Value), "train") || strings.Contains(path.Base(f.Value), "ppo")
 	}
 	slices.SortStableFunc(p.Programs, func(a, b Finding) int {
-		switch {
-		case named(a) == named(b):
-			return 0
-		case named(a):
-			return -1
-		}
-		return 1
+		return cmp.Or(boolean(aside(a.Value))-boolean(aside(b.Value)), boolean(named(b))-boolean(named(a)), len(path.Base(a.Value))-len(path.Base(b.Value)), strings.Count(a.Value, "/")-strings.Count(b.Value, "/"))
 	})
-	for _, found := range [][]Finding{p.Environments, p.Algorithms, p.Steps} {
-		slices.SortStableFunc(found, func(a, b Finding) int { return b.times - a.times })
+	p.prefer()
+	for _, found := range [][]Finding{p.Environments, p.Algorithms, p.rllib, p.Steps, p.Evaluations} {
+		slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Or(b.clear-a.clear, b.times-a.times) })
 	}
-	p.Environments = p.Environments[:min(len(p.Environments), maxEnvironments)]
-	var packages []string
-	p.Requirements = slices.DeleteFunc(p.Requirements, func(r Finding) bool { // several files may pin one package
-		name := packageName(r.Value)
-		twice := slices.Contains(packages, name)
-		packages = append(packages, name)
-		return twice
-	})
-	p.Unpinned = slices.DeleteFunc(p.Unpinned, func(f Finding) bool {
-		return slices.ContainsFunc(p.Requirements, func(r Finding) bool { return packageName(r.Value) == normalised(f.Value) })
-	})
+	p.environments()
+	switch {
+	case len(p.Algorithms) > 0:
+		p.Library = StableBaselines3
+	case len(p.rllib) > 0:
+		p.Library, p.Algorithms = RLlib, p.rllib
+	default:
+		p.Library = Custom
+	}
+	p.packages()
+}
+
+// prefer makes clearest what is the default of an argument: the algorithm anywhere, the rest in the first program.
+func (p *Proposal) prefer() {
+	for _, c := range p.chosen {
+		for _, found := range [][]Finding{p.Algorithms, p.rllib} {
+			if i := slices.IndexFunc(found, func(f Finding) bool { return f.Value == c.Value }); i >= 0 {
+				found[i].clear = max(found[i].clear, c.clear)
+			}
+		}
+	}
+	if len(p.Programs) == 0 || aside(p.Programs[0].Value) {
+		return
+	}
+	file := p.Programs[0].Value
+	for i, e := range p.Environments {
+		if e.Value == p.defaults[file] {
+			p.Environments[i].clear += main
+		}
+	}
+	for i, s := range p.Steps {
+		if s.File == file {
+			p.Steps[i].clear += main
+		}
+	}
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// environments keeps those that are said as clearly as the first: a default of an argument leaves out what is only made
+// somewhere, and that leaves out what is only mentioned.
+func (p *Proposal) environments() {
+	for i, e := range p.Environments {
+		if module, ok := p.modules[e.Value]; ok {
+			p.Environments[i].Value = module + ":" + e.Value
+		}
+	}
+	kept := 0
+	for kept < min(len(p.Environments), maxEnvironments) && p.Environments[kept].clear == p.Environments[0].clear {
+		kept++
+	}
+	p.Others = slices.DeleteFunc(slices.Clone(p.Environments[kept:]), func(f Finding) bool { return f.clear < main })
+	p.Others = p.Others[:min(len(p.Others), 2*maxEnvironments)]
+	p.Environments = p.Environments[:kept]
+}
+
+// packages keeps what the files at the root of the repository declare, or all if these declare nothing, and adds what the
+// generated scripts need.
+func (p *Proposal) packages() {
+	atRoot := func(d Declared) bool { return !strings.Contains(d.File, "/") }
+	if slices.ContainsFunc(p.Packages, atRoot) {
+		p.Packages = slices.DeleteFunc(p.Packages, func(d Declared) bool { return !atRoot(d) })
+	}
+	for _, name := range packagesOf[p.Library] {
+		if name == "ray" {
+			name = "ray[rllib]"
+		}
+		p.need(name)
+	}
+	if p.Library != Custom {
+		p.need("gymnasium")
+		p.need("scipy")
+	}
+	p.pin()
 }
 
 // packageName returns the normalized name of a requirement's package.
@@ -125,59 +236,155 @@ func projectOf(name string) string {
 	return strings.TrimRight(cmp.Or(name[:min(len(name), 40)], "agent"), "-")
 }
 
+// take takes what a file says.
 func (p *Proposal) take(file string, text []byte) {
-	if path.Ext(file) != ".py" {
-		p.Requirements = appendNew(p.Requirements, file, pinnedLine, text)
-		p.Unpinned = appendNew(p.Unpinned, file, requiredPackage, text)
-		return
+	if isDependencies(file) {
+		p.declared(file, string(text))
 	}
-	p.Environments = appendNew(p.Environments, file, namedEnvironment, text)
-	p.Steps = appendNew(p.Steps, file, stepsArgument, text)
-	for _, m := range classOfSB3.FindAllSubmatch(text, -1) {
-		for _, name := range strings.Split(string(m[1]), ",") {
-			if name = strings.TrimSpace(name); slices.Contains(algorithms[StableBaselines3], name) {
-				p.Algorithms = appendFinding(p.Algorithms, Finding{Value: name, File: file})
-			}
-		}
+	base := path.Base(file)
+	if m := describedAs.FindSubmatch(text); m != nil && file == "pyproject.toml" && unprintable(string(m[1])) == "" {
+		p.Description = string(m[1])
 	}
-	if entryPoint.Match(text) && bytes.Contains(bytes.ToLower(text), []byte("train")) {
-		p.Programs = appendFinding(p.Programs, Finding{Value: file, File: file})
+	weight := main
+	if aside(file) {
+		weight = 0
+	}
+	switch {
+	case base == "setup.py":
+	case path.Ext(file) == ".py":
+		p.source(file, text, weight)
+	case isYAMLName(file):
+		p.settings(file, text, weight)
 	}
 }
 
-func appendNew(to []Finding, file string, re *regexp.Regexp, text []byte) []Finding {
+// source takes what a program says.
+func (p *Proposal) source(file string, text []byte, weight int) {
+	if path.Base(file) == "__init__.py" {
+		p.roots[path.Dir(file)] = true
+	}
+	for _, m := range registered.FindAllSubmatch(text, -1) {
+		top := file
+		for dir := path.Dir(file); dir != "." && p.roots[dir]; dir = path.Dir(dir) { // files come after the package around them
+			top = dir
+		}
+		if top != file {
+			p.modules[string(m[1])] = path.Base(top)
+		}
+	}
+	p.Environments = appendNew(p.Environments, file, namedEnvironment, text, weight)
+	p.Environments = appendNew(p.Environments, file, madeEnvironment, text, weight+use)
+	p.Environments = appendNew(p.Environments, file, defaultEnvironment, text, weight+preferred)
+	if !otherName.MatchString(file) {
+		p.steps(file, text, weight)
+	}
+	if m := defaultEnvironment.FindSubmatch(text); m != nil {
+		p.defaults[file] = string(m[1])
+	}
+	p.algorithms(file, text, weight)
+	if !entryPoint.Match(text) {
+		return
+	}
+	if evaluationName.MatchString(file) {
+		p.Evaluations = appendFinding(p.Evaluations, Finding{Value: file, File: file, clear: weight + use})
+		return
+	}
+	if bytes.Contains(bytes.ToLower(text), []byte("train")) {
+		p.Programs = appendFinding(p.Programs, Finding{Value: file, File: file, clear: weight + use})
+	}
+}
+
+// algorithms takes the algorithms that a program imports, uses, or has as a default.
+func (p *Proposal) algorithms(file string, text []byte, weight int) {
+	sb3 := func(name string, clear int) {
+		if slices.Contains(algorithms[StableBaselines3], name) {
+			p.Algorithms = appendFinding(p.Algorithms, Finding{Value: name, File: file, clear: clear})
+		}
+	}
+	for _, m := range classOfSB3.FindAllSubmatch(text, -1) {
+		for _, name := range strings.FieldsFunc(string(m[1]), func(r rune) bool { return strings.ContainsRune(", \n", r) }) {
+			clear := weight
+			if regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\(`).Match(text) {
+				clear += use
+			}
+			sb3(name, clear)
+		}
+	}
+	for _, m := range calledSB3.FindAllSubmatch(text, -1) {
+		sb3(string(m[1]), weight+use)
+	}
+	if bytes.Contains(text, []byte("ray.rllib")) || bytes.Contains(text, []byte("ray import rllib")) {
+		for _, m := range configOfRLlib.FindAllSubmatch(text, -1) {
+			p.rllib = appendFinding(p.rllib, Finding{Value: cmp.Or(string(m[1]), string(m[2])), File: file, clear: weight + use})
+		}
+	}
+	for _, m := range defaultAlgorithm.FindAllSubmatch(text, -1) {
+		p.chosen = appendFinding(p.chosen, Finding{Value: strings.ToUpper(string(m[1])), File: file, clear: weight + preferred})
+	}
+}
+
+// minSteps is the least number of steps that could be that of a training.
+const minSteps = 1000
+
+// steps takes the numbers that could be the steps of a training.
+func (p *Proposal) steps(file string, text []byte, weight int) {
+	for _, m := range stepsArgument.FindAllSubmatch(text, -1) {
+		x, err := strconv.ParseFloat(strings.ReplaceAll(string(m[1]), "_", ""), 64)
+		if err == nil && x >= minSteps && x <= 1e12 {
+			p.Steps = appendFinding(p.Steps, Finding{Value: strconv.FormatInt(int64(x), 10), File: file, clear: weight})
+		}
+	}
+}
+
+// settings takes what a YAML file says.
+func (p *Proposal) settings(file string, text []byte, weight int) {
+	p.Environments = appendNew(p.Environments, file, yamlEnvironment, text, weight+use)
+	p.Environments = appendNew(p.Environments, file, yamlKey, text, weight)
+	for _, m := range yamlRun.FindAllSubmatch(text, -1) {
+		p.rllib = appendFinding(p.rllib, Finding{Value: string(m[1]), File: file, clear: weight + use})
+	}
+	if settingsName.MatchString(file) {
+		p.steps(file, text, weight)
+	}
+}
+
+func appendNew(to []Finding, file string, re *regexp.Regexp, text []byte, clear int) []Finding {
 	for _, m := range re.FindAllSubmatch(text, -1) {
-		to = appendFinding(to, Finding{Value: string(m[1]), File: file})
+		to = appendFinding(to, Finding{Value: string(m[1]), File: file, clear: clear})
 	}
 	return to
 }
 
+// appendFinding adds a finding, or counts it if it is there already. Its file is the one that says it most clearly.
 func appendFinding(to []Finding, f Finding) []Finding {
-	if i := slices.IndexFunc(to, func(g Finding) bool { return g.Value == f.Value }); i >= 0 {
-		to[i].times++
-		return to
+	i := slices.IndexFunc(to, func(g Finding) bool { return g.Value == f.Value })
+	if i < 0 {
+		f.times = 1
+		return append(to, f)
 	}
-	f.times = 1
-	return append(to, f)
+	if f.clear > to[i].clear {
+		to[i].clear, to[i].File = f.clear, f.File
+	}
+	to[i].times++
+	return to
 }
 
 // proposed is a file of a proposal. What was not found is left to the person, with a comment that says so.
 var proposed = template.Must(template.New("file").Funcs(template.FuncMap{"yaml": asYAML}).Parse(`# Proposed by ` + "`rewardwatch pipeline init`" + `. Check it, and then run: rewardwatch pipeline validate FILE
 project: {{.Project}}
+{{- if .Description}}
+description: {{yaml .Description}}
+{{- end}}
 # owner: who is responsible
 targets: [make]
 requirements:
-{{- range .Requirements}}
-  - {{.Value}}
+{{- range .Packages}}
+{{- if .Pin}}
+  - {{.Name}}=={{.Pin}}{{if ne .Why .File}} # {{.Why}}{{end}}
+{{- else}}
+  # - {{.Name}} # {{.File}} names no version: add one if the training needs it, as in numpy==2.4.6
 {{- end}}
-{{- if .Unpinned}}
-  # These have no exact version. Add one to each that the training needs, as in numpy==2.4.6:
-{{- range .Unpinned}}
-  # - {{.Value}}
-{{- end}}
-{{- end}}
-{{- if and .Algorithms (not .Requirements)}}
-  # The generated scripts need stable-baselines3 and scipy.
+{{- else}} []
 {{- end}}
 environments:
 {{- range .Environments}}
@@ -185,19 +392,20 @@ environments:
 {{- else}}
   - {id: CHANGE-ME} # no name of an environment was found
 {{- end}}
-{{- if .Algorithms}}
+{{- range .Others}}
+  # - {id: {{yaml .Value}}} # {{yaml .File}}
+{{- end}}
 algorithm:
-  library: stable-baselines3
+  library: {{.Library}}
+{{- if .Algorithms}}
   name: {{(index .Algorithms 0).Value}} # {{yaml (index .Algorithms 0).File}}
 {{- else}}
-algorithm:
-  library: custom
 evaluation:
-  command: [python, CHANGE-ME.py]
+  command: [python, {{if .Evaluations}}{{yaml (index .Evaluations 0).Value}}{{else}}CHANGE-ME.py{{end}}]
 {{- end}}
 training:
-{{- if .Steps}}
-  steps: {{.StepsNumber}}
+{{- if .StepsNumber}}
+  steps: {{.StepsNumber}} # {{yaml (index .Steps 0).File}}
 {{- end}}
 {{- if not .Algorithms}}
   command: [python, {{if .Programs}}{{yaml (index .Programs 0).Value}}{{else}}CHANGE-ME.py{{end}}]
@@ -208,8 +416,13 @@ deploy:
   command: [python, CHANGE-ME.py] # puts the model in $WORK into service as version $VERSION
 `))
 
-// StepsNumber returns the first number of steps without underscores.
-func (p *Proposal) StepsNumber() string { return strings.ReplaceAll(p.Steps[0].Value, "_", "") }
+// StepsNumber returns the first number of steps as digits, "" without one.
+func (p *Proposal) StepsNumber() string {
+	if len(p.Steps) == 0 {
+		return ""
+	}
+	return p.Steps[0].Value
+}
 
 // Text returns the proposed file.
 func (p *Proposal) Text() (string, error) {
@@ -223,7 +436,7 @@ func (p *Proposal) Text() (string, error) {
 // Found returns how many of each kind were found, for a summary.
 func (p *Proposal) Found() []string {
 	counts := map[string]int{
-		"environments": len(p.Environments), "algorithms": len(p.Algorithms), "pinned requirements": len(p.Requirements), "programs": len(p.Programs),
+		"environments": len(p.Environments), "algorithms": len(p.Algorithms), "packages": len(p.Packages), "programs": len(p.Programs),
 	}
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {

@@ -1,0 +1,120 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// Repositories shaped as those of known projects need few changes: the deployment, and what their own scripts leave out.
+func TestProposalsForKnownShapes(t *testing.T) {
+	for name, test := range map[string]struct {
+		files   map[string]string
+		want    []string
+		not     string
+		changes int
+	}{
+		"a zoo": {
+			map[string]string{
+				"setup.py":             "setup(name='zoo', install_requires=[\n    \"sb3_contrib>=2.7.0,<3.0\",  # more\n    'gymnasium~=1.2',\n    \"tqdm\",\n    \"odd-thing\",\n],\n  extras_require={'tests': ['pytest']})\n",
+				"train.py":             "from zoo.train import train\nif __name__ == \"__main__\":\n    train()\n",
+				"zoo/__init__.py":      "",
+				"zoo/train.py":         "parser.add_argument(\"--algo\", help=\"RL Algorithm\", default=\"ppo\", type=str)\nparser.add_argument(\"--env\", type=str, default=\"CartPole-v1\", help=\"environment ID\")\n",
+				"zoo/utils.py":         "from stable_baselines3 import A2C, DDPG, DQN, PPO, SAC, TD3\nALGOS = {'a2c': A2C}\n",
+				"zoo/enjoy.py":         "parser.add_argument('-n', '--n-timesteps', default=1000)\nif __name__ == '__main__':\n    pass\n",
+				"hyperparams/ppo.yml":  "CartPole-v1:\n  n_envs: 8\n  n_timesteps: !!float 1e5\n\nLunarLander-v3:\n  n_envs: 16\n",
+				"tests/test_enjoy.py":  "def test():\n    gym.make('Wrong-v0')\n",
+				"requirements-dev.txt": "pytest==8.0.0\n",
+			},
+			[]string{"- sb3_contrib==2.9.2 # setup.py wants >=2.7.0,<3.0", "- gymnasium==1.2.2", "  # - odd-thing #", "- tqdm==", "- stable-baselines3==2.9.2 # the generated scripts need it", `  - {id: "CartPole-v1"}`, "name: PPO"},
+			"pytest", 1,
+		},
+		"single files": {
+			map[string]string{
+				"pyproject.toml":              "[project]\nname = \"single\"\ndescription = \"Single files.\"\nrequires-python = \">=3.10\"\ndependencies = [\n    \"gymnasium==0.29.1\",\n    \"torch>=1.12\",\n    \"wandb>=0.13.11\",\n    \"tyro\",\n]\n\n[project.optional-dependencies]\natari = [\"ale-py==0.8.1\"]\n",
+				"cleanrl/ppo.py":              "@dataclass\nclass Args:\n    env_id: str = \"CartPole-v1\"\n    total_timesteps: int = 500000\n# training loop\nif __name__ == \"__main__\":\n    args = tyro.cli(Args)\n",
+				"cleanrl/ppo_atari.py":        "    env_id: str = \"BreakoutNoFrameskip-v4\"\n    total_timesteps: int = 10000000\n# training loop\nif __name__ == \"__main__\":\n    pass\n",
+				"cleanrl_utils/evals/eval.py": "if __name__ == \"__main__\":\n    evaluate()\n",
+			},
+			[]string{"description: \"Single files.\"", "- gymnasium==0.29.1\n", "- torch==2.15.0 # pyproject.toml wants >=1.12", "  - {id: \"CartPole-v1\"}", "  # - {id: \"BreakoutNoFrameskip-v4\"}", "library: custom", "steps: 500000", `command: [python, "cleanrl/ppo.py"]`, `command: [python, "cleanrl_utils/evals/eval.py"]`},
+			"ale-py", 1,
+		},
+		"RLlib with settings": {
+			map[string]string{
+				"environment.yml":   "name: x\nchannels: [conda-forge]\ndependencies:\n  - python=3.11\n  - numpy=1.26.4=py311h64a7726_0\n  - conda-forge::pytorch>=2.1\n  - pip\n  - pip:\n      - ray[rllib]==2.40.0\n      - scipy\n",
+				"configs/ppo.yaml":  "cartpole:\n  run: PPO\n  env: CartPole-v1\n  stop:\n    num_timesteps: 200000\n",
+				"src/run.py":        "from ray.rllib.algorithms.ppo import PPOConfig\nconfig = PPOConfig().environment(\"CartPole-v1\").training(lr=1e-4)\n# train\nif __name__ == \"__main__\":\n    main()\n",
+				"src/envs/other.py": "NAMES = ['Other-v0']\n",
+			},
+			[]string{"- numpy==1.26.4\n", "- torch==2.15.0", "- ray[rllib]==2.40.0\n", "library: rllib", "name: PPO", `  - {id: "CartPole-v1"}`, `  # - {id: "Other-v0"}`, "steps: 200000"},
+			"python==", 1,
+		},
+		"an environment of its own": {
+			map[string]string{
+				"Pipfile":                  "[packages]\nstable-baselines3 = {extras = [\"extra\"], version = \">=2.0\"}\nscipy = \"*\"\nodd = \"*\"\n\n[dev-packages]\nblack = \"*\"\n",
+				"Pipfile.lock":             `{"default": {"odd": {"version": "==0.4"}, "stable-baselines3": {"version": "==2.1.0"}}}`,
+				"road_env/__init__.py":     "from gymnasium import register\nregister(\n    id=\"fast-road-v0\",\n    entry_point=\"road_env.envs:Road\",\n)\nregister(id='slow-road-v0')\n",
+				"scripts/sb3_road_dqn.py":  "import gymnasium as gym\nfrom stable_baselines3 import DQN\nTRAIN = True\nif __name__ == \"__main__\":\n    env = gym.make(\"fast-road-v0\")\n    model = DQN('MlpPolicy', env)\n    model.learn(int(2e4))\n",
+				"docs/conf.py":             "gym.make('Wrong-v0')\n",
+				"scripts/readme_figure.py": "print('figure')\n",
+			},
+			[]string{"- stable-baselines3[extra]==2.1.0 # the lock", "- odd==0.4 # the lock", "name: DQN", `  - {id: "road_env:fast-road-v0"}`, "steps: 20000"},
+			"black", 1,
+		},
+		"locked by poetry": {
+			map[string]string{
+				"pyproject.toml": "[tool.poetry]\nname = \"x\"\n\n[tool.poetry.dependencies]\npython = \"^3.11\"\nstable-baselines3 = \"^2.0\"\ntorch = {version = \"~2.2\", source = \"cpu\"}\nhydra-core = \"^1.3\"\n\n[tool.poetry.group.dev.dependencies]\nruff = \"*\"\n",
+				"poetry.lock":    "[[package]]\nname = \"torch\"\nversion = \"2.2.2\"\n\n[[package]]\nname = \"filelock\"\nversion = \"3.1\"\n",
+				"conf/main.yaml": "env_id: Hopper-v5\ntotal_timesteps: 1_000_000\nalgo: sac\n",
+				"main.py":        "import stable_baselines3 as sb3\n@hydra.main(config_path='conf')\ndef main(c):\n    model = sb3.SAC('MlpPolicy', c.env_id)\n    model.train()\nif __name__ == '__main__':\n    main()\n",
+			},
+			[]string{"- stable-baselines3==2.9.2", "- torch==2.2.2 # the lock", "- hydra-core==1.3.8", `  - {id: "Hopper-v5"}`, "name: SAC", "steps: 1000000"},
+			"filelock", 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repository := fstest.MapFS{}
+			for file, text := range test.files {
+				repository[file] = &fstest.MapFile{Data: []byte(text)}
+			}
+			p, err := Propose("repository", repository)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := p.Text()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("no %q in\n%s", want, text)
+				}
+			}
+			if strings.Contains(text, test.not) || strings.Contains(text, "Wrong") {
+				t.Errorf("%q is in\n%s", test.not, text)
+			}
+			if n := strings.Count(text, "CHANGE-ME"); n != test.changes {
+				t.Errorf("%d changes, want %d, in\n%s", n, test.changes, text)
+			}
+			if _, err := runText(t, strings.Replace(text, "targets: [make]", "targets: [make]\nrelease: v0.1.0", 1)); err != nil {
+				t.Errorf("the proposed file is not valid: %v\n%s", err, text)
+			}
+		})
+	}
+}
+
+func TestVersionsThatAreAllowed(t *testing.T) {
+	for wanted, ok := range map[string]bool{
+		"": true, ">=1.2": true, ">=1.3": false, "<2": true, "<1.2": false, ">1.2.2": false, "<=1.2": true, "!=1.2.2": false, "!=1.1": true, "~=1.2": true, "~=1.1.0": false,
+		"^1.0": true, "^0.9": false, "~1.2.0": true, "~1.1": false, "==1.2.*": true, "==1.*": true, "==1.1.*": false, ">=1.0a2,<2.0": true, ">=1,<1.1": false, "nonsense": false,
+	} {
+		if got := allowed(wanted, "1.2.2"); got != ok {
+			t.Errorf("%q allows 1.2.2: %v", wanted, got)
+		}
+	}
+	for wanted, want := range map[string]string{">=1.0.0a2": "1.0.0a2", "<2,>=1.5": "1.5", "^0.3.1": "0.3.1", "<3": "", "": "", "1.2": "1.2"} {
+		if got := lowest(wanted); got != want {
+			t.Errorf("the lowest version of %q is %q, want %q", wanted, got, want)
+		}
+	}
+}
