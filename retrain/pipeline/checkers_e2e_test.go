@@ -122,6 +122,8 @@ func variants() map[string][]string {
 		"seeds and level":     {"telemetry: true", "telemetry: true\n  seeds: [0, 2147483647]\n  confidence: 0.999"},
 		"requirement extras":  {"gymnasium==1.2.2", "gymnasium[box2d,mujoco]==1.2.2"},
 		"started by make":     {trigger, "trigger: {target: make, directory: \"/srv/it's here\"}\n"},
+		"secrets of stages":   {"data:\n", "shadow: {command: [serve], secrets: [SHADOW_KEY]}\ndata:\n", "deploy.py, --to, production]", "deploy.py]\n  secrets: [FLEET_KEY, FLEET_USER]"},
+		"no Kafka":            {"data:\n  brokers: [\"kafka-1:9092\"]\n", ""},
 		"service with a path": {"https://rewardwatch.example.com", "http://10.0.0.7:9464/ops"},
 	}
 }

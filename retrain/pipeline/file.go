@@ -22,9 +22,9 @@ type File struct {
 	Data         Data          `yaml:"data"`
 	Training     Training      `yaml:"training"`
 	Evaluation   Evaluation    `yaml:"evaluation"`
-	Shadow       Command       `yaml:"shadow"` // serves the new version in shadow or as a canary, before the gate
+	Shadow       Serving       `yaml:"shadow"` // serves the new version in shadow or as a canary, before the gate
 	Gate         Gate          `yaml:"gate"`
-	Deploy       Command       `yaml:"deploy"`   // puts the new version into service
+	Deploy       Serving       `yaml:"deploy"`   // puts the new version into service
 	Rollback     Command       `yaml:"rollback"` // undoes a deployment that failed half-way
 	Schedule     string        `yaml:"schedule"` // cron line in UTC; none by default
 	Monitoring   Monitoring    `yaml:"monitoring"`
@@ -93,6 +93,12 @@ type Constraint struct {
 // Command is a stage that only the project knows.
 type Command struct {
 	Command []string `yaml:"command"` // program and arguments; VERSION and WORK are in its environment
+}
+
+// Serving is a stage that only the project knows, and that may need credentials of its own.
+type Serving struct {
+	Command []string `yaml:"command"` // as in Command
+	Secrets []string `yaml:"secrets"` // environment variables with credentials, which no other stage gets
 }
 
 // Gate waits for the verdict of Rewardwatch on the new version.

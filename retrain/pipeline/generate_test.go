@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -315,5 +316,97 @@ func TestWritingStaysInTheDirectory(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(outside); len(entries) > 0 {
 		t.Errorf("written outside: %v", entries)
+	}
+}
+
+// A stage gets its own secrets, and no other stage gets them.
+func TestStagesHaveSecretsOfTheirOwn(t *testing.T) {
+	w := mustRun(t, "data:\n", "shadow: {command: [serve], secrets: [SHADOW_KEY]}\ndata:\n", "deploy.py, --to, production]", "deploy.py]\n  secrets: [FLEET_KEY, FLEET_USER]")
+	for file, parts := range map[string][2]string{
+		".github/workflows/retrain-cartpole.yml": {"\n  %s:\n", "\n          %s: ${{ secrets.%s }}"},
+		"pipeline/argo.yaml":                     {"\n    - name: %s\n", "\n          - name: %s\n"},
+		"pipeline/kubernetes.yaml":               {"\n        - name: %s\n", "\n            - name: %s\n"},
+		"pipeline/kubeflow.yaml":                 {"\n        exec-%s:\n", "\n                  envVar: %s\n"},
+		"pipeline/Makefile":                      {"\n%s: build", " -e %s"},
+		"pipeline/run.sh":                        {"\n%s) secrets=", "-e %s"},
+	} {
+		text := artefact(t, w, file)
+		for secret, stage := range map[string]string{"SHADOW_KEY": "shadow", "FLEET_KEY": "deploy", "FLEET_USER": "deploy"} {
+			_, of, found := strings.Cut(text, fmt.Sprintf(parts[0], stage))
+			want := strings.ReplaceAll(parts[1], "%s", secret)
+			if !found || !strings.Contains(of, want) || strings.Count(text, want) != 1 {
+				t.Errorf("%s: the secret %s is not that of %s alone", file, secret, stage)
+			}
+			if next := "\ngate"; stage == "shadow" && file == "pipeline/Makefile" {
+				if before, _, _ := strings.Cut(of, next); !strings.Contains(before, want) {
+					t.Errorf("%s: the secret is of another stage than %s", file, stage)
+				}
+			}
+		}
+	}
+	if text := artefact(t, w, ".gitlab-ci.yml"); !strings.Contains(text, "  environment: retrain-cartpole/deploy\n") || strings.Count(text, "  environment: ") != 2 {
+		t.Error(text)
+	}
+}
+
+// What the file has no longer is removed, unless a person wrote something in it or all of it.
+func TestWhatIsNotGeneratedAnyMoreIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	if err := Write(newFiles(mustRun(t).Artefacts), dir); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(dir, "pipeline", "README.md")
+	if err := os.WriteFile(own, []byte("# Ours\n\n\n\n\n\nThe rest is "+header+".\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := mustRun(t, "gate: {", "gate: {skip: true, ", "kubeflow, airflow, make]", "kubeflow, airflow]")
+	changes, err := Changes(w, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var removed []string
+	for i := range changes {
+		if changes[i].Removed {
+			removed = append(removed, changes[i].Path)
+		}
+	}
+	if got := strings.Join(removed, " "); got != "pipeline/Makefile pipeline/compose.yaml pipeline/stages/gate.sh" {
+		t.Errorf("removed %s", got)
+	}
+	if err := Write(changes, dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "pipeline", "stages", "gate.sh")); !os.IsNotExist(err) {
+		t.Error("the script of the gate is there")
+	}
+	if _, err := os.Stat(own); err != nil {
+		t.Error(err)
+	}
+	w = mustRun(t, "library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "library: custom",
+		"simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n", "",
+		"steps: 100000,", "command: [make],", "telemetry: true", "command: [make]")
+	if _, err := Changes(w, dir); err == nil || !strings.Contains(err.Error(), "world.py:1:1: is not generated any more, but has lines between keep marks") {
+		t.Errorf("lines of a person would be lost: %v", err)
+	}
+}
+
+// Without Kafka, the service keeps what comes over HTTP.
+func TestWithoutBrokersThereIsALog(t *testing.T) {
+	text := artefact(t, mustRun(t, "data:\n  brokers: [\"kafka-1:9092\"]\n", ""), "pipeline/rewardwatch.yml")
+	if !strings.Contains(text, "\ningest:\n  log: {directory: /var/lib/rewardwatch/telemetry}\npolicies:") {
+		t.Error(text)
+	}
+}
+
+// No image is that of a moving tag, and no job runs for ever.
+func TestJobsEndAndImagesStay(t *testing.T) {
+	w := mustRun(t)
+	for _, a := range w.Artefacts {
+		if strings.Contains(a.Text, "latest") {
+			t.Errorf("%s has a moving tag", a.Path)
+		}
+	}
+	if text := artefact(t, w, "pipeline/kubernetes.yaml"); !strings.Contains(text, "\n  activeDeadlineSeconds: 66600\n") { // 2h, 4h30m, and twice 6h
+		t.Error(text)
 	}
 }

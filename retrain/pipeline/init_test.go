@@ -38,7 +38,7 @@ func TestProposedFileNeedsFewChanges(t *testing.T) {
 	if n := strings.Count(text, "CHANGE-ME"); n != 1 {
 		t.Errorf("%d changes are due, want 1, in\n%s", n, text)
 	}
-	w, err := runText(t, strings.Replace(text, "targets: [make]", "targets: [make]\nrelease: v0.1.0", 1))
+	w, err := runText(t, strings.NewReplacer("targets: [make]", "targets: [make]\nrelease: v0.1.0", "CHANGE-ME", "deploy").Replace(text))
 	if err != nil {
 		t.Errorf("the proposed file is not valid: %v\n%s", err, text)
 	}

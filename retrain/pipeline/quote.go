@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -51,7 +52,7 @@ func (r *renderer) functions() template.FuncMap {
 			return mark(t, out), nil
 		}
 	}
-	return template.FuncMap{
+	all := template.FuncMap{
 		"name":    quoted(asName),
 		"yaml":    quoted(asYAML),
 		"shell":   quoted(func(s string) (string, error) { return asShell(s), nil }),
@@ -62,6 +63,29 @@ func (r *renderer) functions() template.FuncMap {
 		// An orchestrator waits longer than the script of the gate, which then ends with a reason.
 		"gateSeconds": quoted(func(s string) (string, error) { return inUnits(s, gateMargin, time.Second) }),
 		"gateMinutes": quoted(func(s string) (string, error) { return inUnits(s, gateMargin, time.Minute) }),
+		"module":      quoted(func(s string) (string, error) { return strings.ToLower(s), nil }),
+		"runners":     quoted(asRunners),
+		"arguments":   func(path string) string { return strings.Replace(r.keywords(path, mark), ", ", "", 1) },
+		"keywords":    func(path string) string { return r.keywords(path, mark) },
+		"glob":        quoted(asGlob),
+		"memory":      quoted(asComposeMemory),
+		"bound":       quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
+		"number":      quoted(asNumber),
+		"value": func(path string) (string, error) { // for comparisons
+			t, err := r.values.text(path)
+			return t.Value, err
+		},
+		"list":  r.values.list,
+		"each":  r.values.each,
+		"given": func(path string) bool { return r.values.texts[path].Value != "" || r.values.sizes[path] > 0 },
+	}
+	maps.Copy(all, r.ofStages())
+	return all
+}
+
+// ofStages are the functions that ask about stages.
+func (r *renderer) ofStages() template.FuncMap {
+	return template.FuncMap{
 		"runner": func(s Stage) string { // path of the labels of its machine
 			switch {
 			case s.Training:
@@ -71,24 +95,42 @@ func (r *renderer) functions() template.FuncMap {
 			}
 			return ""
 		},
+		"secrets": func(s Stage) string { // path of the names of its credentials
+			if s.Name == "shadow" || s.Name == "deploy" {
+				return s.Name + ".secrets"
+			}
+			return ""
+		},
+		"deadline":  func() (string, error) { return r.deadline() },
 		"sends":     func(s Stage) bool { return r.sends(s.Name) },
 		"telemetry": func() bool { return r.sends("train") || r.sends("evaluate") },
-		"module":    quoted(func(s string) (string, error) { return strings.ToLower(s), nil }),
-		"runners":   quoted(asRunners),
-		"arguments": func(path string) string { return strings.Replace(r.keywords(path, mark), ", ", "", 1) },
-		"keywords":  func(path string) string { return r.keywords(path, mark) },
-		"glob":      quoted(asGlob),
-		"memory":    quoted(asComposeMemory),
-		"bound":     quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
-		"number":    quoted(asNumber),
-		"value": func(path string) (string, error) { // for comparisons
-			t, err := r.values.text(path)
-			return t.Value, err
-		},
-		"list":  r.values.list,
-		"each":  r.values.each,
-		"given": func(path string) bool { return r.values.texts[path].Value != "" || r.values.sizes[path] > 0 },
 	}
+}
+
+// otherSeconds is how long orchestrators let a stage run that has no limit in the file.
+const otherSeconds = 6 * 60 * 60
+
+// deadline returns the seconds after which an orchestrator ends all stages together.
+func (r *renderer) deadline() (string, error) {
+	total := 0
+	for _, s := range r.work.Stages {
+		limit, margin := "", time.Duration(0)
+		switch {
+		case s.Training:
+			limit = r.work.File.Training.Timeout
+		case s.Waiting:
+			limit, margin = r.work.File.Gate.Within, gateMargin
+		default:
+			total += otherSeconds
+			continue
+		}
+		d, err := duration(limit)
+		if err != nil {
+			return "", err
+		}
+		total += int((d + margin) / time.Second)
+	}
+	return strconv.Itoa(total), nil
 }
 
 // sends reports whether a stage sends the telemetry of its episodes.

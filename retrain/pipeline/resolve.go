@@ -20,9 +20,6 @@ func resolve(w *Work) string {
 		f.Targets = []string{Make}
 	}
 	f.Data.Topic = cmp.Or(f.Data.Topic, "agent-telemetry")
-	if len(f.Data.Brokers) == 0 {
-		f.Data.Brokers = []string{"127.0.0.1:9092"}
-	}
 	f.Training.Steps = cmp.Or(f.Training.Steps, 200_000)
 	f.Training.CPU = cmp.Or(f.Training.CPU, 2)
 	f.Training.Memory = cmp.Or(f.Training.Memory, "4Gi")

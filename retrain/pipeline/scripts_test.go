@@ -183,3 +183,13 @@ func TestStagesReportToTheService(t *testing.T) {
 		t.Errorf("export: %d\n%s", code, calls)
 	}
 }
+
+// REQUEST is an id before anything uses it.
+func TestStagesRefuseARequestThatIsNoID(t *testing.T) {
+	stage := staged(t, "")
+	for _, request := range []string{"--server=http://other", "rr_1; x", "../rr_1", "rr 1", "rr_1\nx"} {
+		if code, calls := stage("deploy", "REQUEST="+request); code != 2 || calls != "" {
+			t.Errorf("%q: exit code %d\n%s", request, code, calls)
+		}
+	}
+}

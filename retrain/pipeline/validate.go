@@ -31,6 +31,7 @@ var (
 	release     = regexp.MustCompile(`^(v[0-9]+\.[0-9]+\.[0-9]+([.+-][A-Za-z0-9.+-]+)?|[0-9a-f]{12,40})$`)
 	repository  = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+$`)
 	stretch     = regexp.MustCompile(`^([0-9]+(ms|[smhdwy]))+$|^[1-9][0-9]{0,14} (episodes|steps|observations)$`)
+	variable    = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,99}$`)
 	topicName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 )
 
@@ -61,6 +62,9 @@ var argumentsOf = map[string]yamlfile.Kind{
 var notArguments = strings.Fields("policy env False None True and as assert async await break class continue def del elif else except " +
 	"finally for from global if import in is lambda nonlocal not or pass raise return try while with yield")
 
+// notSecrets are the environment variables that the stages, their images and shells have.
+var notSecrets = strings.Fields("CHILD HOME IFS IMAGE PATH PWD REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN SERVICE VERSION WORK")
+
 // validate checks every value.
 func validate(w *Work) string {
 	v := valuesOf(&w.File)
@@ -78,6 +82,9 @@ func validate(w *Work) string {
 	return fmt.Sprintf("%d values", len(v.texts))
 }
 
+// placeholder stands in a proposed file for what a person must fill in.
+const placeholder = "CHANGE-ME"
+
 // unprintable returns what forbids a value in every artefact, "" without anything. Braces would be templates of the
 // orchestrators, private-use characters mark where a value is.
 func unprintable(s string) string {
@@ -86,6 +93,8 @@ func unprintable(s string) string {
 		return unicode.Is(unicode.Co, r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
 	}):
 		return "must be one line of printable characters"
+	case strings.Contains(s, placeholder):
+		return "must be filled in: " + placeholder + " stands for what only you know"
 	case strings.Contains(s, "{{") || strings.Contains(s, "}}"):
 		return "must not contain {{ or }}, which orchestrators would replace"
 	}
@@ -289,6 +298,23 @@ func (w *Work) command(path string, words []string) {
 	}
 }
 
+// secrets checks the names of the credentials of a stage.
+func (w *Work) secrets(stage string, s Serving) {
+	for i, name := range s.Secrets {
+		path := element(stage+".secrets", i)
+		w.matches(variable, path, name, "a name of capital letters, digits and underscores")
+		if slices.Contains(notSecrets, name) || strings.HasPrefix(name, "REWARDWATCH_") || strings.HasPrefix(name, "GITHUB_") || strings.HasPrefix(name, "CI_") {
+			w.report(path, "%s has another meaning in the pipeline: use another name", name)
+		}
+		if slices.Contains(s.Secrets[:i], name) {
+			w.report(path, "is listed twice")
+		}
+	}
+	if len(s.Secrets) > 0 && len(s.Command) == 0 {
+		w.report(stage+".secrets", "needs %s.command", stage)
+	}
+}
+
 func validateEvaluation(w *Work) {
 	e := &w.File.Evaluation
 	w.within("evaluation.episodes", e.Episodes, 1, 1e6)
@@ -330,6 +356,8 @@ func validateStages(w *Work) {
 	w.command("shadow.command", f.Shadow.Command)
 	w.command("deploy.command", f.Deploy.Command)
 	w.command("rollback.command", f.Rollback.Command)
+	w.secrets("shadow", f.Shadow)
+	w.secrets("deploy", f.Deploy)
 	if len(f.Deploy.Command) == 0 {
 		w.report("deploy.command", "must be given: without it no retraining would ever serve")
 	}

@@ -74,6 +74,10 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"CleanRL's packages":    {"library: stable-baselines3", "library: cleanrl", "must pin tyro, which cleanrl needs"},
 		"RLlib's packages":      {"library: stable-baselines3", "library: rllib", "must pin ray, which rllib needs"},
 		"telemetry of others":   {"{steps: 100000,", "{command: [make], telemetry: true,", "training.telemetry: needs the generated training"},
+		"left to fill in":       {"deploy.py, --to", "CHANGE-ME.py, --to", "pipeline.yaml:31:21: deploy.command[1]: must be filled in: CHANGE-ME"},
+		"secret's name":         {"deploy.py, --to, production]", "x]\n  secrets: [token]", "deploy.secrets[0]: must be a name of capital letters"},
+		"secret of another":     {"deploy.py, --to, production]", "x]\n  secrets: [REWARDWATCH_STATUS_TOKEN]", "deploy.secrets[0]: REWARDWATCH_STATUS_TOKEN has another meaning"},
+		"secret of no stage":    {"data:\n", "shadow: {secrets: [A]}\ndata:\n", "shadow.secrets: needs shadow.command"},
 		"one seed":              {"evaluation:\n", "evaluation:\n  seeds: [1]\n", "at least two seeds"},
 	} {
 		w, err := run(t, test.old, test.now)

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
@@ -18,6 +20,7 @@ type Change struct {
 	After      string
 	Exists     bool
 	Executable bool
+	Removed    bool // it was generated once, and is not any more
 }
 
 // Changed reports whether the file would change.
@@ -40,6 +43,17 @@ func Changes(w *Work, dir string) ([]Change, error) {
 		c, err := change(root, &w.Artefacts[i])
 		if err != nil {
 			problems = append(problems, yamlfile.Problem{Place: yamlfile.Place{File: filepath.Join(dir, c.Path), Line: 1, Column: 1}, Message: err.Error()})
+		}
+		changes = append(changes, c)
+	}
+	gone, err := stale(root, w.Artefacts)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range gone {
+		if written, err := keptParts(c.Before); err != nil || slices.ContainsFunc(slices.Collect(maps.Values(written)), func(s string) bool { return strings.TrimSpace(s) != "" }) {
+			at := yamlfile.Place{File: filepath.Join(dir, c.Path), Line: 1, Column: 1}
+			problems = append(problems, yamlfile.Problem{Place: at, Message: "is not generated any more, but has lines between keep marks: move them, and remove the file"})
 		}
 		changes = append(changes, c)
 	}
@@ -93,6 +107,9 @@ func Write(changes []Change, dir string) error {
 
 func writeFile(root *os.Root, c *Change) error {
 	path := filepath.FromSlash(c.Path)
+	if c.Removed {
+		return root.Remove(path)
+	}
 	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

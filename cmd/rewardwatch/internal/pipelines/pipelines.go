@@ -133,8 +133,8 @@ func newGenerateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 	cmd := &cobra.Command{
 		Use:   "generate -o DIRECTORY FILE",
 		Short: "Write the files of a pipeline",
-		Long: "Writes the files of a pipeline into a repository. Parts between keep and end marks stay as they are there. Nothing is\n" +
-			"written if the file has a mistake, or if a file exists that was not generated.",
+		Long: "Writes the files of a pipeline into a repository. Parts between keep and end marks stay as they are there. Files that are\n" +
+			"not generated any more are removed. Nothing is written if the file has a mistake, or if a file exists that was not generated.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			changes, err := changesOf(args[0], dir, o)

@@ -17,7 +17,7 @@ import (
 // listedChange is a change as JSON.
 type listedChange struct {
 	Path   string `json:"path"`
-	Change string `json:"change"` // new, changed or same
+	Change string `json:"change"` // new, changed, removed or same
 }
 
 func listed(changes []pipeline.Change) []listedChange {
@@ -32,6 +32,8 @@ func kindOf(c *pipeline.Change) string {
 	switch {
 	case !c.Exists:
 		return "new"
+	case c.Removed:
+		return "removed"
 	case c.Changed():
 		return "changed"
 	}
@@ -78,7 +80,11 @@ func printDiff(w io.Writer, paint terminal.Paint, c *pipeline.Change) error {
 	if !c.Changed() {
 		return nil
 	}
-	text := udiff.Unified("a/"+c.Path, "b/"+c.Path, c.Before, c.After)
+	after := "b/" + c.Path
+	if c.Removed {
+		after = "/dev/null"
+	}
+	text := udiff.Unified("a/"+c.Path, after, c.Before, c.After)
 	for line := range strings.Lines(text) {
 		line = terminal.Printable(strings.TrimSuffix(line, "\n"))
 		switch {

@@ -8,7 +8,8 @@ case $1 in
 train) resources="--cpus 2 --memory 4g" ;;
 *) resources= ;;
 esac
-# shellcheck disable=SC2086 # the resources are several words
-exec docker run --rm --network host $resources --user "$(id -u):$(id -g)" -v "$PWD/work:/work" \
+secrets=
+# shellcheck disable=SC2086 # the resources and secrets are several words
+exec docker run --rm --network host $resources $secrets --user "$(id -u):$(id -g)" -v "$PWD/work:/work" \
   -e REQUEST -e RUN -e VERSION -e REWARDWATCH_SERVICE -e REWARDWATCH_STATUS_TOKEN -e REWARDWATCH_TELEMETRY_TOKEN -e REWARDWATCH_URL \
   "${IMAGE:?set IMAGE to the image and its tag}" "/project/pipeline/stages/$1.sh"

@@ -5,6 +5,12 @@ set -eu
 cd "$(dirname "$0")/../.."
 WORK=${WORK:-$PWD/work}
 REQUEST=${REQUEST:-}
+case $REQUEST in
+-* | *[!A-Za-z0-9_-]*)
+  echo "REQUEST is not the id of a retrain request." >&2
+  exit 2
+  ;;
+esac
 RUN=${RUN:-a run by hand}
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
 export WORK
