@@ -112,7 +112,7 @@ func (a *Alarm) describe() string {
 		s += "; an improvement"
 	}
 	if a.Provisional {
-		s += "; provisional"
+		s += "; on a provisional baseline"
 	}
 	return s
 }

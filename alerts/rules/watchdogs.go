@@ -161,7 +161,7 @@ func memoryLimitPassed(memory, limit string) rule {
 	const (
 		summary     = "Rewardwatch exceeds its memory limit"
 		description = "It uses 1.25 times limits.memory although it evicts groups, so reading is slowed down. Too many groups have open incidents or " +
-			"faults, or are active at the same time, or the limit is too low. See Memory in docs/operating.md."
+			"faults, or are active at the same time, or the limit is too low. See Memory in docs/sizing.md."
 	)
 	return rule{
 		alert: "MemoryLimitPassed", severity: alerts.Warning, wait: "15m",

@@ -90,14 +90,14 @@ rewardwatch_reward_negative_sum_total{env="prod",label_region="",policy="ranker"
 # HELP rewardwatch_reward_positive_sum_total Sum of the positive rewards.
 # TYPE rewardwatch_reward_positive_sum_total counter
 rewardwatch_reward_positive_sum_total{env="prod",label_region="",policy="ranker"} 1.5
-# HELP rewardwatch_signal_mean Mean of the signal over the units of the sample.
+# HELP rewardwatch_signal_mean Mean of the signal over the episodes or blocks of the sample.
 # TYPE rewardwatch_signal_mean gauge
 rewardwatch_signal_mean{env="prod",label_region="",policy="ranker",sample="baseline",signal="return"} -1.5
 rewardwatch_signal_mean{env="prod",label_region="",policy="ranker",sample="current",signal="return"} -5.5
 # HELP rewardwatch_detector_score Detector statistic relative to its threshold; the alarm fires at 1.
 # TYPE rewardwatch_detector_score gauge
 rewardwatch_detector_score{detector="location",env="prod",label_region="",policy="ranker",signal="return"} 1.5
-# HELP rewardwatch_action_divergence Divergence between the actions of the last 200 units and the baseline.
+# HELP rewardwatch_action_divergence Divergence between the actions of the last 200 episodes or blocks and the baseline.
 # TYPE rewardwatch_action_divergence gauge
 rewardwatch_action_divergence{env="prod",label_region="",measure="psi",policy="ranker"} 0.5
 # HELP rewardwatch_action_divergence_chance 95th percentile of the divergence for unchanged actions and independent steps.
@@ -110,7 +110,7 @@ rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="cu
 # HELP rewardwatch_comparison_alarms_total Drifts found by a detector that is for comparison only and never pages.
 # TYPE rewardwatch_comparison_alarms_total counter
 rewardwatch_comparison_alarms_total{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 3
-# HELP rewardwatch_comparison_arl0_units Mean number of units between false alarms of a comparison detector, on independent draws from the baseline.
+# HELP rewardwatch_comparison_arl0_units Mean number of episodes or blocks between false alarms of a comparison detector, on independent draws from the baseline.
 # TYPE rewardwatch_comparison_arl0_units gauge
 rewardwatch_comparison_arl0_units{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 10000
 # HELP rewardwatch_detector_statistic Statistic of the leading branch of the detector.
@@ -141,12 +141,12 @@ rewardwatch_baseline_allowance{env="prod",label_region="",policy="ranker"} 1.75
 # HELP rewardwatch_branch_overlap Factor by which false alarms are rarer than the sum over the branches.
 # TYPE rewardwatch_branch_overlap gauge
 rewardwatch_branch_overlap{env="prod",label_region="",policy="ranker"} 1.25
-# HELP rewardwatch_expected_false_alarm_units Expected mean number of units between false alarms, as quantiles over baselines.
+# HELP rewardwatch_expected_false_alarm_units Expected mean number of episodes or blocks between false alarms, as quantiles over baselines.
 # TYPE rewardwatch_expected_false_alarm_units gauge
 rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",q="0.1"} 2500
 rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",q="0.5"} 4000
 rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",q="0.9"} 9000
-# HELP rewardwatch_false_alarm_units Minimum mean number of units between false alarms, set by the budget.
+# HELP rewardwatch_false_alarm_units Minimum mean number of episodes or blocks between false alarms, set by the budget.
 # TYPE rewardwatch_false_alarm_units gauge
 rewardwatch_false_alarm_units{env="prod",label_region="",policy="ranker"} 2000
 # HELP rewardwatch_promise_info Confidence in the false alarm budget, and the branch with the largest share of false alarms. Always 1.
@@ -160,7 +160,7 @@ rewardwatch_promise_info{confidence="kept",env="prod",label_region="",policy="ra
 	unarmed := oneGroup(finding.OK)
 	unarmed[0].Groups[0].Promise = finding.Promise{N: 2000, Confidence: finding.ConfidenceNone}
 	want = `
-# HELP rewardwatch_false_alarm_units Minimum mean number of units between false alarms, set by the budget.
+# HELP rewardwatch_false_alarm_units Minimum mean number of episodes or blocks between false alarms, set by the budget.
 # TYPE rewardwatch_false_alarm_units gauge
 rewardwatch_false_alarm_units{env="prod",label_region="",policy="ranker"} 2000
 # HELP rewardwatch_promise_info Confidence in the false alarm budget, and the branch with the largest share of false alarms. Always 1.
@@ -174,7 +174,7 @@ rewardwatch_promise_info{confidence="none",env="prod",label_region="",policy="ra
 
 func TestCollectorShowsWhenVersionsWereFirstSeen(t *testing.T) {
 	want := `
-# HELP rewardwatch_version_first_seen_timestamp_seconds Time of the first unit of the newest versions, in Unix time.
+# HELP rewardwatch_version_first_seen_timestamp_seconds Time of the first episode or block of the newest versions, in Unix time.
 # TYPE rewardwatch_version_first_seen_timestamp_seconds gauge
 rewardwatch_version_first_seen_timestamp_seconds{env="prod",env_version="e1",label_region="",policy="ranker",policy_version="p1",reward_version="r1"} 1.5000000005e+09
 `
@@ -248,7 +248,7 @@ func TestCollectorShowsTheOffPolicyEstimate(t *testing.T) {
 		Reference: finding.ReferenceTarget, Shown: finding.ShownPolicy, Effective: 120, MeanWeight: 1.25, Value: .5, Low: .25, High: .75, Actual: .125,
 	}
 	const supported = `
-# HELP rewardwatch_off_policy_actual Mean return of the units of the off-policy estimate.
+# HELP rewardwatch_off_policy_actual Mean return of the episodes or blocks of the off-policy estimate.
 # TYPE rewardwatch_off_policy_actual gauge
 rewardwatch_off_policy_actual{env="prod",label_region="",policy="ranker"} 0.125
 # HELP rewardwatch_off_policy_effective_units Effective sample size of the off-policy estimate.
@@ -257,7 +257,7 @@ rewardwatch_off_policy_effective_units{env="prod",label_region="",policy="ranker
 # HELP rewardwatch_off_policy_mean_weight Mean weight of the off-policy estimate, near 1 with full support.
 # TYPE rewardwatch_off_policy_mean_weight gauge
 rewardwatch_off_policy_mean_weight{env="prod",label_region="",policy="ranker"} 1.25
-# HELP rewardwatch_off_policy_value Estimated return per unit of another policy on today's traffic, with its confidence sequence; absent without support.
+# HELP rewardwatch_off_policy_value Estimated return per episode or block of another policy on today's traffic, with its confidence sequence; absent without support.
 # TYPE rewardwatch_off_policy_value gauge
 rewardwatch_off_policy_value{bound="estimate",env="prod",label_region="",policy="ranker",reference="target_prob"} 0.5
 rewardwatch_off_policy_value{bound="high",env="prod",label_region="",policy="ranker",reference="target_prob"} 0.75

@@ -803,7 +803,7 @@ rewardwatch_groups_expired_total 0
 # HELP rewardwatch_open_episodes Open episodes.
 # TYPE rewardwatch_open_episodes gauge
 rewardwatch_open_episodes 1
-# HELP rewardwatch_signals_ignored_total Values ignored because the unit already has the maximum number of signals.
+# HELP rewardwatch_signals_ignored_total Values ignored because the episode or block already has the maximum number of signals.
 # TYPE rewardwatch_signals_ignored_total counter
 rewardwatch_signals_ignored_total 0
 `

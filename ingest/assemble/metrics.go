@@ -43,7 +43,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}),
 		noSignal: promauto.With(reg).NewCounter(prometheus.CounterOpts{
 			Name: MetricSignalsIgnored,
-			Help: "Values ignored because the unit already has the maximum number of signals.",
+			Help: "Values ignored because the episode or block already has the maximum number of signals.",
 		}),
 		open: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 			Name: MetricOpenEpisodes,

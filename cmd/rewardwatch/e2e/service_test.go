@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -173,6 +174,9 @@ func (s *service) metrics() (map[string]*dto.MetricFamily, error) {
 	return parser.TextToMetricFamilies(bytes.NewReader(body))
 }
 
+// unitWord is our word for what people know as episodes or blocks.
+var unitWord = regexp.MustCompile(`(?i)^# HELP .*\bunits?\b.*`)
+
 // lintMetrics lets the real promtool check names, labels and help of the metrics.
 func (s *service) lintMetrics(t *testing.T) {
 	t.Helper()
@@ -184,6 +188,11 @@ func (s *service) lintMetrics(t *testing.T) {
 	check.Stdin = bytes.NewReader(body)
 	if out, err := check.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+	for line := range strings.Lines(string(body)) {
+		if unitWord.MatchString(line) {
+			t.Errorf("say episodes or blocks: %s", line)
+		}
 	}
 }
 

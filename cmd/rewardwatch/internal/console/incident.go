@@ -541,7 +541,7 @@ func reasonText(r ledger.Reason) string {
 		ledger.IncidentMuted:    "the incident was muted",
 		ledger.NoTrigger:        "no trigger matches the incident",
 		ledger.NotLasted:        "the incident was shorter than the trigger requires",
-		ledger.Provisional:      "its alarms are provisional",
+		ledger.Provisional:      "its alarms are on a provisional baseline",
 		ledger.Improvement:      "the signals improved, and no trigger matches improvements",
 		ledger.CauseNeedsPerson: "the cause needs a person: a retraining would learn the fault",
 		ledger.CauseUnsettled:   "the cause was not settled and could still need a person",

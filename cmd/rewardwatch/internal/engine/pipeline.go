@@ -103,16 +103,16 @@ func (m *pipelineMetrics) judged(end int64, now time.Time) {
 
 func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 	m := pipelineMetrics{
-		Late:  prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricLateUnits, Help: "Units judged out of order, after a unit that ended later."}),
+		Late:  prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricLateUnits, Help: "Episodes or blocks judged out of order, after one that ended later."}),
 		Saved: prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricBankSaves, Help: "Bank snapshots written."}),
 		expired: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: names.MetricGroupsForgotten, Help: "Groups without recent units that were forgotten because limits.streams was reached.",
+			Name: names.MetricGroupsForgotten, Help: "Groups without recent episodes or blocks that were forgotten because limits.streams was reached.",
 		}),
-		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: names.MetricUnitsDropped, Help: "Units that were not judged."}, []string{"reason"}),
-		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: names.MetricUnitsWaiting, Help: "Units waiting to be judged."}, []string{"reason"}),
+		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: names.MetricUnitsDropped, Help: "Episodes or blocks that were not judged."}, []string{"reason"}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: names.MetricUnitsWaiting, Help: "Episodes or blocks waiting to be judged."}, []string{"reason"}),
 		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "Time of the last save of a bank, in Unix time."}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: names.MetricUnitDelay, Help: "Time from the last event of a unit until it was judged.",
+			Name: names.MetricUnitDelay, Help: "Time from the last event of an episode or block until it was judged.",
 			Buckets: []float64{1, 5, 15, alerts.FreshWithin, 300, 1800, 7200},
 		}),
 	}
@@ -145,7 +145,7 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 		prometheus.GaugeOpts{Name: names.MetricPolicies, Help: "Policies watched."},
 		func() float64 { return float64(len(p.All())) }))
 	reg.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: names.MetricUnitLogBytes, Help: "Disk size of the units that may not yet be in two saves of their policies."},
+		prometheus.GaugeOpts{Name: names.MetricUnitLogBytes, Help: "Disk size of the episodes or blocks that may not yet be in two saves of their policies."},
 		func() float64 { return float64(p.kept.logged()) }))
 	for reason, refused := range refusals(p.limit) {
 		reg.MustRegister(prometheus.NewCounterFunc(
