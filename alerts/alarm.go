@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/mix"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -65,6 +66,7 @@ type Alarm struct {
 	Shifts       []finding.Shift        // of the signals that moved most since the onset, one each, the strongest first
 	Return       *finding.Decomposition // of the change in return; nil where it is unknown
 	OffPolicy    *finding.OffPolicy     // since the onset of the incident; nil if the telemetry does not tell
+	Mix          *mix.Split             // of the change of the signal; nil if nothing divides units into strata
 	Promise      finding.Promise
 	Baseline     finding.BaselineRef
 	Before       ingest.Versions

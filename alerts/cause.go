@@ -99,7 +99,8 @@ func attribute(f finding.Finding, faults []StreamFault) verdict {
 			return v
 		}
 	}
-	why := append([]string{whyUnknown(f)}, offPolicyWords(f.OffPolicy)...)
+	why := append([]string{whyUnknown(f)}, mixWords(f.Signal, f.Mix)...)
+	why = append(why, offPolicyWords(f.OffPolicy)...)
 	why = append(why, laws.evidence...)
 	v.evidence = keepFirst(append(why, moved.words(f.Promise.UnitName())...), maxEvidence)
 	return v
@@ -108,7 +109,8 @@ func attribute(f finding.Finding, faults []StreamFault) verdict {
 // names sets the cause if the first of the ranked ones clearly leads, and reports whether it does.
 func (v *verdict) names(f finding.Finding, moved *movements, laws *lawsNote) bool {
 	first := v.causes[0]
-	if first.Weight < leadingWeight || len(f.Changed) == 0 && !moved.single(first.Cause) && laws.cause != first.Cause {
+	shown := laws.cause == first.Cause || explainedByMix(&f, laws) && first.Cause == CauseEnvironment
+	if first.Weight < leadingWeight || len(f.Changed) == 0 && !moved.single(first.Cause) && !shown {
 		return false
 	}
 	v.cause, v.evidence = first.Cause, first.Evidence
@@ -117,10 +119,15 @@ func (v *verdict) names(f finding.Finding, moved *movements, laws *lawsNote) boo
 
 // rank returns the causes, the weightiest first. The weight is how likely the cause makes what moved, times the
 // evidence of the versions and, unless it is nil, that of an off-policy estimate. Where the laws of the steps tell the
-// cause, they count in place of what moved.
+// cause, or the mix of strata explains the change, they count in place of what moved.
 func rank(f finding.Finding, moved *movements, laws *lawsNote, estimate *finding.OffPolicy) []RankedCause {
 	all := laws.hypotheses()
 	scores := laws.score(all, moved)
+	if explainedByMix(&f, laws) {
+		for i, h := range all {
+			scores[i] = mixSays(h.cause)
+		}
+	}
 	total := 0.0
 	var order []int
 	for i, h := range all {
@@ -138,6 +145,7 @@ func rank(f finding.Finding, moved *movements, laws *lawsNote, estimate *finding
 		ranked[place] = RankedCause{Cause: all[i].cause, Weight: scores[i] / total, Evidence: all[i].evidence(f, moved, rival)}
 	}
 	laws.tell(ranked)
+	tellMix(ranked, &f)
 	if estimate != nil {
 		ranked[0].Evidence = keepFirst(append(offPolicyWords(estimate), ranked[0].Evidence...), maxEvidence)
 	}
@@ -286,7 +294,8 @@ func (a *Alarm) blameTelemetry(fault StreamFault) {
 
 // attribute sets the cause of an incident from its alarms. If any alarm has the telemetry, the reward function or the
 // observations as its cause, that is the cause, because withholding a retraining is better than ordering a wrong one.
-// Otherwise it is the cause of the newest evidence that named one.
+// Otherwise it is the cause of the newest evidence that named one. The mix of strata is not the cause if it does not
+// explain all alarms.
 func (i *Incident) attribute() {
 	lead := &i.Alarms[0]
 	for k := range i.Alarms {
@@ -294,7 +303,8 @@ func (i *Incident) attribute() {
 			lead = a
 		}
 	}
-	i.Cause, i.Evidence, i.Causes = lead.Cause, lead.Evidence, lead.Causes
+	lead = i.onlyMixed(lead)
+	i.Cause, i.Evidence, i.Causes = lead.Cause, i.withMix(lead.Evidence), lead.Causes
 }
 
 // settledUnits is the number of units after an alarm at which its cause is judged for the second time.

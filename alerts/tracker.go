@@ -303,7 +303,7 @@ func (a *Alarm) measure(f finding.Finding) {
 	a.Improvement = f.Improvement
 	a.Offsets = slices.Clone(f.Offsets)
 	if len(f.Shifts) > 0 {
-		a.Shifts, a.Return = foremost(f.Shifts, a.Signal), f.Return
+		a.Shifts, a.Return, a.Mix = foremost(f.Shifts, a.Signal), f.Return, f.Mix
 	}
 	if f.OffPolicy != nil {
 		a.OffPolicy = f.OffPolicy

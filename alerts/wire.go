@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/mix"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
@@ -71,6 +72,7 @@ type alarmWire struct {
 	Resolved     bool                    `cbor:"27,keyasint,omitzero"`
 	ResolvedAt   finding.UnitRefWire     `cbor:"28,keyasint,omitzero"`
 	OffPolicy    *finding.OffPolicyWire  `cbor:"29,keyasint,omitzero"`
+	Mix          *splitWire              `cbor:"30,keyasint,omitzero"`
 }
 
 type streamFaultWire struct {
@@ -114,6 +116,22 @@ type decompositionWire struct {
 	Length    float64 `cbor:"3,keyasint" was:"episode_length"`
 	ActionMix float64 `cbor:"4,keyasint" was:"action_mix"`
 	Rest      float64 `cbor:"5,keyasint" was:"rest"`
+}
+
+type splitWire struct {
+	Quantity    string  `cbor:"1,keyasint,omitzero"`
+	By          string  `cbor:"2,keyasint,omitzero"`
+	Units       int64   `cbor:"3,keyasint,omitzero"`
+	SD          float64 `cbor:"4,keyasint"`
+	Change      float64 `cbor:"5,keyasint"`
+	Mix         float64 `cbor:"6,keyasint"`
+	MixError    float64 `cbor:"7,keyasint"`
+	Within      float64 `cbor:"8,keyasint"`
+	WithinError float64 `cbor:"9,keyasint"`
+	P           float64 `cbor:"10,keyasint"`
+	Stratum     string  `cbor:"11,keyasint,omitzero"`
+	Before      float64 `cbor:"12,keyasint"`
+	After       float64 `cbor:"13,keyasint"`
 }
 
 func (g *groupTracker) wire() *groupWire {
@@ -166,6 +184,7 @@ func wireOfAlarm(a Alarm) alarmWire {
 		Before: saved.Versions(a.Before), After: saved.Versions(a.After), Offsets: saved.RangesOf(a.Offsets), Cause: a.Cause,
 		Evidence: a.Evidence, Causes: saved.Each(a.Causes, wireOfCause), EvidenceAt: finding.UnitRefWireOf(&a.EvidenceAt),
 		Resolved: a.Resolved, ResolvedAt: finding.UnitRefWireOf(&a.ResolvedAt), OffPolicy: saved.Pointer(a.OffPolicy, finding.OffPolicyWireOf),
+		Mix: (*splitWire)(a.Mix),
 	}
 }
 
@@ -179,6 +198,7 @@ func (w alarmWire) live() Alarm {
 		Before: ingest.Versions(w.Before), After: ingest.Versions(w.After), Offsets: saved.LiveRanges(w.Offsets), Cause: w.Cause,
 		Evidence: w.Evidence, Causes: saved.Each(w.Causes, rankedCauseWire.live), EvidenceAt: w.EvidenceAt.Live(),
 		Resolved: w.Resolved, ResolvedAt: w.ResolvedAt.Live(), OffPolicy: saved.Pointer(w.OffPolicy, (*finding.OffPolicyWire).Live),
+		Mix: (*mix.Split)(w.Mix),
 	}
 }
 

@@ -266,6 +266,9 @@ type Unit struct {
 	Steps *Steps // nil unless the telemetry has observations and actions of each step
 
 	Decisions *Decisions // nil unless a bank has joined the unit from episodes of one step
+
+	// Labels are those of its last event that its policy is split by, without those it lacks; nil for blocks.
+	Labels []Label
 }
 
 // Decisions is what only a block of decisions has. A decision is an episode of one step. Return is the mean of the
@@ -299,6 +302,9 @@ const unitSize = 640
 func (u *Unit) Bytes() int64 {
 	n := unitSize + len(u.Agent) + len(u.Episode) + 4*cap(u.Profile) + int(unsafe.Sizeof(Count{}))*cap(u.Actions) +
 		int(unsafe.Sizeof(NamedMoments{}))*cap(u.Numeric)
+	for _, l := range u.Labels {
+		n += int(unsafe.Sizeof(l)) + len(l.Value)
+	}
 	if p := u.Propensity; p != nil {
 		n += int(unsafe.Sizeof(*p)) + int(unsafe.Sizeof(InverseProbs{}))*cap(p.Actions)
 	}

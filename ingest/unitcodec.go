@@ -11,12 +11,13 @@ import (
 // after a restart. Both directions walk the same list of fields. A new field goes to its end, and needs a new version of
 // the log. Writing changes nothing of the unit, which a bank reads at the same time.
 type unitCodec struct {
-	b        []byte // what was written, or what is left to read
-	reading  bool
-	damaged  bool
-	old      bool   // whether floats are read as before they could repeat
-	stepless bool   // whether units are read as before they had steps
-	last     uint64 // the bits of the last float that was not 0: those of a unit of one step are mostly the same
+	b         []byte // what was written, or what is left to read
+	reading   bool
+	damaged   bool
+	old       bool   // whether floats are read as before they could repeat
+	stepless  bool   // whether units are read as before they had steps
+	labelless bool   // whether units are read as before they had labels
+	last      uint64 // the bits of the last float that was not 0: those of a unit of one step are mostly the same
 }
 
 // AppendUnit appends a unit to b, without Decisions, which no unit has before it reaches a bank. Its positions must be in
@@ -33,14 +34,19 @@ func CutUnit(b []byte) (u *Unit, rest []byte, err error) {
 	return unitCodec{b: b, reading: true}.cut()
 }
 
-// CutUnitWithoutSteps does the same with a unit that was written before units had Steps.
+// CutUnitWithoutLabels does the same with a unit that was written before units had Labels.
+func CutUnitWithoutLabels(b []byte) (u *Unit, rest []byte, err error) {
+	return unitCodec{b: b, reading: true, labelless: true}.cut()
+}
+
+// CutUnitWithoutSteps does the same with a unit that was written before units had Steps, and Labels.
 func CutUnitWithoutSteps(b []byte) (u *Unit, rest []byte, err error) {
-	return unitCodec{b: b, reading: true, stepless: true}.cut()
+	return unitCodec{b: b, reading: true, labelless: true, stepless: true}.cut()
 }
 
 // CutOldUnit does the same with a unit that was written before repeated floats took one byte, and before Steps.
 func CutOldUnit(b []byte) (u *Unit, rest []byte, err error) {
-	return unitCodec{b: b, reading: true, stepless: true, old: true}.cut()
+	return unitCodec{b: b, reading: true, labelless: true, stepless: true, old: true}.cut()
 }
 
 func (c unitCodec) cut() (u *Unit, rest []byte, err error) {
@@ -110,6 +116,17 @@ func (c *unitCodec) unit(u *Unit) {
 	if !c.stepless {
 		c.steps(u)
 	}
+	c.labels(u)
+}
+
+func (c *unitCodec) labels(u *Unit) {
+	if c.labelless {
+		return
+	}
+	list(c, &u.Labels, func(l *Label) {
+		c.text(&l.Name)
+		c.text(&l.Value)
+	})
 }
 
 func (c *unitCodec) propensity(u *Unit) {

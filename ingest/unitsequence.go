@@ -16,7 +16,11 @@ type UnitSequence struct {
 	last       int           // the shape of the last decision
 	ts, offset int64         // of the last decision
 	values     []float64     // memory for those of one decision
+	labelless  bool          // whether units are read as before they had labels
 }
+
+// NewUnitSequenceWithoutLabels returns a sequence that reads what was written before units had Labels.
+func NewUnitSequenceWithoutLabels() *UnitSequence { return &UnitSequence{labelless: true} }
 
 // Bounds of what is remembered for the decisions that follow.
 const (
@@ -88,7 +92,11 @@ func (q *UnitSequence) Cut(b []byte) (u *Unit, rest []byte, err error) {
 	case n <= 0 || at > uint64(len(q.shapes)):
 		return nil, nil, fmt.Errorf("%w: unknown shape", ErrUnitDamaged)
 	case at == 0:
-		if u, rest, err = CutUnit(b[n:]); err == nil && isPlainDecision(u) {
+		cut := CutUnit
+		if q.labelless {
+			cut = CutUnitWithoutLabels
+		}
+		if u, rest, err = cut(b[n:]); err == nil && isPlainDecision(u) {
 			q.remember(u)
 		}
 		return u, rest, err
@@ -256,7 +264,7 @@ func momentsOf(x float64) (m Moments) {
 func isPlainDecision(u *Unit) bool {
 	x := u.Return
 	if u.Length != 1 || u.Events != 1 || !u.HasReturn || u.Mixed || u.MixedActionKinds || u.LongestConstant != 1 || u.ProfileSteps != 1 ||
-		u.Backwards|u.Duplicates|u.Late|u.Abandoned != 0 || u.Propensity != nil || u.Steps != nil || len(u.Profile) != 1 || len(u.Actions) > 1 ||
+		u.Backwards|u.Duplicates|u.Late|u.Abandoned != 0 || u.Propensity != nil || u.Steps != nil || u.Labels != nil || len(u.Profile) != 1 || len(u.Actions) > 1 ||
 		u.First != u.Pos || u.Last != u.Pos || u.StartTS != u.EndTS || !areOf(&u.Reward, x) || !same(u.RewardQ10, x) || !same(u.RewardQ90, x) ||
 		!same(u.ConstantReward, x) || math.Float32bits(u.Profile[0]) != math.Float32bits(float32(x)) {
 		return false

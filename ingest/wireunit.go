@@ -56,6 +56,12 @@ type WireUnit struct {
 	Propensity *wirePropensity `cbor:"38,keyasint,omitempty"`
 	Decisions  *wireDecisions  `cbor:"39,keyasint,omitempty"`
 	Steps      *WireSteps      `cbor:"40,keyasint,omitempty"`
+	Split      []wireLabel     `cbor:"41,keyasint,omitempty"` // the labels of the unit itself
+}
+
+type wireLabel struct {
+	_           struct{} `cbor:",toarray"`
+	Name, Value string
 }
 
 type wireVersions struct {
@@ -147,6 +153,9 @@ func WireUnitOf(u *Unit) *WireUnit {
 	if u.Steps != nil {
 		w.Steps = (*WireSteps)(u.Steps.Clone())
 	}
+	for _, l := range u.Labels {
+		w.Split = append(w.Split, wireLabel{Name: l.Name, Value: l.Value})
+	}
 	return w
 }
 
@@ -187,6 +196,9 @@ func (w *WireUnit) Unit() (*Unit, error) {
 	}
 	if w.Steps != nil {
 		u.Steps = (*Steps)(w.Steps).Clone()
+	}
+	for _, l := range w.Split {
+		u.Labels = append(u.Labels, Label{Name: l.Name, Value: l.Value})
 	}
 	return u, nil
 }

@@ -26,6 +26,9 @@ func (g *group) explain(f *finding.Finding, alarmedAt int64) {
 	f.Return = g.decompose(f.Onset.Ordinal)
 	f.OffPolicy = g.offPolicy()
 	f.Laws = g.Laws.Judge(f.Onset.Ordinal)
+	if i, found := g.Find(f.Signal); found {
+		f.Mix = g.Strata.Split(g.Streams[i], f.Effect.Quantity, f.Onset.Ordinal)
+	}
 }
 
 // shifts returns the shift of every quantity with a baseline since a unit, over the newest 200 units at most, whether

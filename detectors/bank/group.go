@@ -19,6 +19,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/strata"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/trail"
 	"github.com/rewardwatch/rewardwatch/detectors/versions"
@@ -63,6 +64,8 @@ type group struct {
 	OffPolicy *offpolicy.Follower // nil if the baseline logs no probabilities of its actions
 
 	Line line // the succession of baselines before the current one
+
+	Strata *strata.Strata // of the baseline; nil if nothing divides its units
 
 	Laws factor.Laws // of the steps, and what units show of them; the model is in the frozen part of the checkpoint
 
@@ -191,6 +194,7 @@ func (g *group) enter(u *ingest.Unit, now time.Time) finding.UnitRef {
 	g.Versions.See(u.Versions, at)
 	g.Trail.Add(at, u)
 	g.LastActions.Add(at.Ordinal, u.Actions)
+	g.Strata.Add(u, at.Ordinal)
 	return at
 }
 

@@ -365,6 +365,9 @@ func (g *group) restore(cfg *watch.Config, limit *capacity.StreamLimit, calibrat
 		}
 		l.Ranks.Prepare()
 	}
+	if !g.Strata.Valid() {
+		return stream.ErrPartsDoNotMatch
+	}
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
 			if err := q.Attach(g.BaseActions); err != nil {

@@ -140,6 +140,7 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room bu
 	for _, s := range g.Streams {
 		s.Freeze(g.Warmup.Units, g.cfg, ended)
 	}
+	g.Strata = g.Warmup.Strata(g.Streams, ended, g.Seen)
 	if !g.Blocks.Decisions {
 		g.Newcomers.Wait(g.Warmup.Patience())
 	}

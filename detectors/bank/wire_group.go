@@ -13,6 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
+	"github.com/rewardwatch/rewardwatch/detectors/strata"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/trail"
 	"github.com/rewardwatch/rewardwatch/detectors/versions"
@@ -148,6 +149,7 @@ type groupWire struct {
 	OffPolicy   *offpolicy.FollowerWire  `cbor:"32,keyasint,omitzero"`
 	Laws        factor.Wire              `cbor:"33,keyasint,omitzero"`
 	History     *history.History         `cbor:"34,keyasint,omitzero"` // nil for a version that warms up
+	Strata      *strata.Wire             `cbor:"35,keyasint,omitzero"`
 }
 
 func (x *group) wire() groupWire {
@@ -164,6 +166,7 @@ func (x *group) wire() groupWire {
 		Quiet: x.Quiet, Probation: probationWire(x.Probation), Positive: x.Positive, Negative: x.Negative,
 		Rewards: x.Rewards, OffPolicy: saved.Pointer(x.OffPolicy, (*offpolicy.Follower).Wire),
 		Laws: x.Laws.Wire(), History: x.History.Unless(x.Number == 0),
+		Strata: saved.Pointer(x.Strata, (*strata.Strata).Wire),
 	}
 }
 
@@ -180,6 +183,7 @@ func (w *groupWire) live() group {
 		Quiet: w.Quiet, Probation: probation(w.Probation), Positive: w.Positive, Negative: w.Negative,
 		Rewards: w.Rewards, OffPolicy: saved.Pointer(w.OffPolicy, (*offpolicy.FollowerWire).Live),
 		Laws: w.Laws.Live(), History: cmp.Or(w.History, &history.History{}),
+		Strata: saved.Pointer(w.Strata, (*strata.Wire).Live),
 	}
 }
 

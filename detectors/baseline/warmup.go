@@ -12,6 +12,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
+	"github.com/rewardwatch/rewardwatch/detectors/strata"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -70,6 +71,8 @@ type Collected struct {
 	Return     float64            // if Propensity is not nil
 
 	Told factor.Told // of its steps
+
+	Labels []ingest.Label
 }
 
 // Collect adds a unit. age is the number of steps that its agent has taken, including this unit; ordinal counts the
@@ -77,7 +80,7 @@ type Collected struct {
 func (w *Warmup) Collect(u *ingest.Unit, age float64, ordinal int64) {
 	w.Each = append(w.Each, Collected{
 		Agent: strings.Clone(u.Agent), Length: float64(u.Length), Age: age, EndTS: u.EndTS, Range: u.Range(), Ordinal: ordinal, Kind: u.ActionKind,
-		Actions: slices.Clone(u.Actions),
+		Actions: slices.Clone(u.Actions), Labels: slices.Clone(u.Labels),
 	})
 	w.Units++
 }
@@ -143,6 +146,16 @@ func (w *Warmup) OffPolicy(next int64, blocks bool) *offpolicy.Follower {
 		units[i] = offpolicy.Observed{Return: c.Return, PerStep: blocks, Actions: c.Actions, Propensity: c.Propensity}
 	}
 	return offpolicy.NewFollower(units, next)
+}
+
+// Strata returns what divides the units, whose streams have been frozen; nil if nothing does. next is the ordinal of the
+// group's next unit.
+func (w *Warmup) Strata(streams []*stream.Stream, e stream.Ends, next int64) *strata.Strata {
+	units := make([]strata.Collected, len(w.Each))
+	for i := range w.Each {
+		units[i] = strata.Collected{Labels: w.Each[i].Labels, Single: w.Each[i].Length == 1}
+	}
+	return strata.Learn(streams, units, e, next)
 }
 
 // Offsets returns the ranges of offsets of the units.

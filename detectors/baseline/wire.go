@@ -23,6 +23,7 @@ type collectedWire struct {
 	Propensity *saved.Propensity `cbor:"11,keyasint,omitzero"`
 	Return     float64           `cbor:"12,keyasint,omitzero"`
 	Told       *factor.ToldWire  `cbor:"13,keyasint,omitzero"`
+	Labels     []saved.Label     `cbor:"14,keyasint,omitzero"`
 }
 
 func (x *Collected) wire() collectedWire {
@@ -30,7 +31,7 @@ func (x *Collected) wire() collectedWire {
 		Agent: x.Agent, Length: x.Length, Age: x.Age, EndTS: x.EndTS, Range: saved.Range(x.Range),
 		Ordinal: x.Ordinal, Kind: x.Kind, Actions: saved.EachOf(x.Actions, saved.CountOf), Steps: x.Steps,
 		Profile: x.Profile, Propensity: saved.Pointer(x.Propensity, saved.PropensityOf), Return: x.Return,
-		Told: x.Told.Wire(),
+		Told: x.Told.Wire(), Labels: saved.Each(x.Labels, func(l ingest.Label) saved.Label { return saved.Label(l) }),
 	}
 }
 
@@ -39,7 +40,7 @@ func (w *collectedWire) live() Collected {
 		Agent: w.Agent, Length: w.Length, Age: w.Age, EndTS: w.EndTS, Range: ingest.Range(w.Range),
 		Ordinal: w.Ordinal, Kind: w.Kind, Actions: saved.EachOf(w.Actions, (*saved.Count).Live), Steps: w.Steps,
 		Profile: w.Profile, Propensity: saved.Pointer(w.Propensity, (*saved.Propensity).Live), Return: w.Return,
-		Told: w.Told.Live(),
+		Told: w.Told.Live(), Labels: saved.Each(w.Labels, func(l saved.Label) ingest.Label { return ingest.Label(l) }),
 	}
 }
 

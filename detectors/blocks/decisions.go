@@ -67,7 +67,7 @@ func (b *Joiner) decisionKey(u *ingest.Unit) []byte {
 // blockOf returns a block of a decision, or a copy of a block of decisions, in memory of its own. It is not finished.
 func blockOf(u *ingest.Unit) *ingest.Unit {
 	block := *u
-	block.Steps = nil // of one decision; those of the others would be missing
+	block.Steps, block.Labels = nil, nil // of one decision; those of the others would be missing
 	block.Agent, block.Episode = "", ""
 	block.Profile, block.ProfileSteps = nil, 0
 	block.Actions, block.Numeric = slices.Clone(u.Actions), slices.Clone(u.Numeric)

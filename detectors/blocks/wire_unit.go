@@ -87,6 +87,7 @@ type unitWire struct {
 	Propensity       *saved.Propensity  `cbor:"36,keyasint,omitzero"`
 	Decisions        *decisionsWire     `cbor:"37,keyasint,omitzero"`
 	Steps            *ingest.WireSteps  `cbor:"38,keyasint,omitzero"`
+	Labels           []saved.Label      `cbor:"39,keyasint,omitzero"`
 }
 
 func unitWireOf(x *ingest.Unit) unitWire {
@@ -102,6 +103,7 @@ func unitWireOf(x *ingest.Unit) unitWire {
 		Events: x.Events, Backwards: x.Backwards, Duplicates: x.Duplicates, Late: x.Late, Abandoned: x.Abandoned,
 		Unfinished: x.Unfinished, Shadow: x.Shadow, Propensity: saved.Pointer(x.Propensity, saved.PropensityOf),
 		Decisions: saved.Pointer(x.Decisions, decisionsWireOf), Steps: (*ingest.WireSteps)(x.Steps),
+		Labels: saved.Each(x.Labels, func(l ingest.Label) saved.Label { return saved.Label(l) }),
 	}
 }
 
@@ -119,5 +121,6 @@ func (w *unitWire) live() ingest.Unit {
 		Duplicates: w.Duplicates, Late: w.Late, Abandoned: w.Abandoned, Unfinished: w.Unfinished,
 		Propensity: saved.Pointer(w.Propensity, (*saved.Propensity).Live),
 		Decisions:  saved.Pointer(w.Decisions, (*decisionsWire).live), Steps: (*ingest.Steps)(w.Steps),
+		Labels: saved.Each(w.Labels, func(l saved.Label) ingest.Label { return ingest.Label(l) }),
 	}
 }

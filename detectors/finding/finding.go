@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
+	"github.com/rewardwatch/rewardwatch/detectors/mix"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -306,7 +307,10 @@ type Finding struct {
 	OffPolicy *OffPolicy
 	// Laws is what the steps of the units since the onset show of the laws that made them; nil if the telemetry has no
 	// observations, or for an update without new shifts.
-	Laws     *factor.Verdict
+	Laws *factor.Verdict
+	// Mix is how the change of the signal is divided into the mix of strata and what happened within them; nil if nothing
+	// divides units, or for an update without new shifts.
+	Mix      *mix.Split
 	Baseline BaselineRef
 	// Provisional means that the drift was found on a provisional baseline and has not been confirmed by later units.
 	Provisional bool

@@ -48,17 +48,35 @@ type Budget struct {
 	Shares Shares  `yaml:"shares"`
 }
 
-// CausesConfig configures how causes are found if steps have observations and actions.
+// CausesConfig configures how causes are found.
 type CausesConfig struct {
-	Memory ingest.ByteSize `yaml:"memory"` // per group, for the laws of its steps; eight times as much while a baseline is collected; 0 to find causes from signals only
+	Memory  ingest.ByteSize `yaml:"memory"`   // per group, for the laws of its steps; eight times as much while a baseline is collected; 0 to find causes from signals only
+	SplitBy []string        `yaml:"split_by"` // labels.<name> or env that say who comes: evidence names a change that comes from their mix
 }
+
+// mostSplits is the most labels of causes.split_by.
+const mostSplits = 4
 
 // LeastCausesMemory is the smallest causes.memory but 0: the laws of an observation of one component fit into it.
 const LeastCausesMemory = 64 * ingest.KiB
 
-func (c CausesConfig) check(report func(path, msg string)) {
+func (c CausesConfig) check(groupBy []string, report func(path, msg string)) {
 	if c.Memory != 0 && c.Memory < LeastCausesMemory {
 		report("causes.memory", "must be 0, or at least "+LeastCausesMemory.String())
+	}
+	if len(c.SplitBy) > mostSplits {
+		report("causes.split_by", fmt.Sprintf("must name at most %d labels", mostSplits))
+	}
+	for i, key := range c.SplitBy {
+		at := fmt.Sprintf("causes.split_by[%d]", i)
+		switch name, isLabel := strings.CutPrefix(key, "labels."); {
+		case slices.Contains(c.SplitBy[:i], key):
+			report(at, fmt.Sprintf("%q is listed twice", key))
+		case slices.Contains(groupBy, key):
+			report(at, fmt.Sprintf("%q divides the policy into groups (group_by), so it is the same within a group", key))
+		case key != "env" && (!isLabel || name == ""):
+			report(at, fmt.Sprintf(`must be "env" or "labels.<name>", not %q`, key))
+		}
 	}
 }
 
@@ -141,7 +159,7 @@ func (c Config) Check(report func(path, msg string)) {
 	c.checkGroupBy(report)
 	c.checkSignals(report)
 	c.Baseline.check(report)
-	c.Causes.check(report)
+	c.Causes.check(c.GroupBy, report)
 	if !(c.FalseAlarms.Budget > 0) {
 		report("false_alarms.budget", "must be greater than 0")
 	}

@@ -23,6 +23,9 @@ type Config struct {
 	// which the group calls "label_x". It must return the same labels throughout the assembler's life. nil means "env"
 	// for every policy.
 	GroupBy func(policy string) []string
+	// SplitBy returns the labels of a policy's events that its episodes keep, in the form of GroupBy. It must return the
+	// same labels throughout the assembler's life. nil means none.
+	SplitBy func(policy string) []string
 	// Watched reports whether a policy is wanted. Events of other policies are counted and leave no state. It must
 	// return the same answer throughout the assembler's life. nil means that all policies are wanted.
 	Watched func(policy string) bool
@@ -81,6 +84,9 @@ type Assembler struct {
 func New(cfg Config, m *Metrics) *Assembler {
 	if cfg.GroupBy == nil {
 		cfg.GroupBy = func(string) []string { return []string{"env"} }
+	}
+	if cfg.SplitBy == nil {
+		cfg.SplitBy = func(string) []string { return nil }
 	}
 	if cfg.MaxGroups <= 0 {
 		cfg.MaxGroups = defaultMaxGroups
@@ -274,6 +280,7 @@ func (a *Assembler) policy(name string) *policy {
 			return nil
 		}
 		p = newPolicy(strings.Clone(name), groupLabels(a.cfg.GroupBy(name)), false)
+		p.split = a.cfg.SplitBy(name)
 		a.policies[p.Name] = p
 	}
 	a.last = p
@@ -516,9 +523,14 @@ func (a *Assembler) conclude(ep *episode, g *group, agent string, end ingest.End
 	if ep.rest && a.cfg.Dropped != nil {
 		a.cfg.Dropped(ep.First)
 	}
-	if !ep.rest {
-		a.emitEpisode(ep.unit(end), g, agent, ep.id, e, emit)
+	if ep.rest {
+		return
 	}
+	u := ep.unit(end)
+	if end != ingest.EndStep { // else e belongs to the next episode
+		u.Labels = LabelsOf(g.policy.split, e)
+	}
+	a.emitEpisode(u, g, agent, ep.id, e, emit)
 }
 
 // emitEpisode emits the unit of an episode that has ended.

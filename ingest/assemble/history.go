@@ -46,7 +46,8 @@ type policy struct {
 	Forgetful             bool // it has lost more episodes than could be remembered
 
 	by     []groupLabel
-	shadow bool // it is the InShadow of another policy
+	split  []string // see Config.SplitBy
+	shadow bool     // it is the InShadow of another policy
 
 	starts               list     // of its open episodes
 	lost                 lostList // *lostEpisode values, oldest first
@@ -81,6 +82,7 @@ func (p *policy) of(e *ingest.Event) *policy {
 	}
 	if p.InShadow == nil {
 		p.InShadow = newPolicy(p.Name, p.by, true)
+		p.InShadow.split = p.split
 	}
 	return p.InShadow
 }
@@ -90,6 +92,14 @@ func (p *policy) divideBy(by []groupLabel) {
 	p.by, p.starts.which = by, byPolicy
 	if s := p.InShadow; s != nil {
 		s.by, s.shadow, s.starts.which = by, true, byPolicy
+	}
+}
+
+// splitBy sets the labels that the episodes of the policy keep.
+func (p *policy) splitBy(labels []string) {
+	p.split = labels
+	if p.InShadow != nil {
+		p.InShadow.split = labels
 	}
 }
 

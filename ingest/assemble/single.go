@@ -46,7 +46,7 @@ func (a *Assembler) foldWhole(p *policy, e *ingest.Event, emit func(*ingest.Unit
 	key := a.texts.Hold(a.key.bytes[a.key.agentAt:])
 	agent, id := key[:a.key.agent-a.key.agentAt], key[a.key.ownAt-a.key.agentAt:]
 	end, _ := endOf(e)
-	if isPlain(e) {
+	if len(p.split) == 0 && isPlain(e) {
 		g.Endings.ended(0)
 		p.ended()
 		a.recent.add(ended{Key: a.key.hash(), Step: max(-1, e.Step), Came: arrived{First: max(0, e.Step)}, TS: e.TS, Owed: true})

@@ -138,6 +138,7 @@ func (a *Assembler) restoreHead(h *stateWire) ([]*agent, error) {
 			continue
 		}
 		p.divideBy(groupLabels(a.cfg.GroupBy(p.Name)))
+		p.splitBy(a.cfg.SplitBy(p.Name))
 		a.policies[p.Name] = p
 	}
 	for _, w := range h.Groups {

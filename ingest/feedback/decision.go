@@ -49,12 +49,14 @@ func (d *decision) has(flag uint8) bool { return d.flags&flag != 0 }
 type groupKey struct {
 	group  ingest.Group
 	shadow bool
+	labels ingest.Group // of no policy; those of LabelsOf
 }
 
 // groupOf is a group with those of its horizons, in the order of the configuration.
 type groupOf struct {
 	groupKey
 	horizons []ingest.Group
+	split    []ingest.Label // those of labels; not modified
 }
 
 // moment is when a decision is due. One whose turn is not that of its decision is void.

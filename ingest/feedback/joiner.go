@@ -20,6 +20,8 @@ type Options struct {
 	Of func(policy string) Config
 	// GroupBy returns the labels that divide a policy, as in assemble.Config.
 	GroupBy func(policy string) []string
+	// SplitBy returns the labels of decisions that their units keep, as in assemble.Config; nil for none.
+	SplitBy func(policy string) []string
 	// MaxOpen is the most decisions held open: above it, the one that is due first is dropped.
 	MaxOpen int
 }
@@ -58,6 +60,7 @@ type policy struct {
 	open    int // decisions, and feedback that waits
 	rules   *rules
 	groupBy []string
+	splitBy []string
 }
 
 // hash returns the hash of a key of the policy. It is the same in every process.
@@ -147,6 +150,9 @@ func (j *Joiner) meet(name string) *policy {
 		j.forgetIdle()
 	}
 	p := &policy{name: name, seed: fnv1a(fnvBasis, append([]byte(name), 0)), number: j.freeNumber(), rules: newRules(c), groupBy: j.options.GroupBy(name)}
+	if j.options.SplitBy != nil {
+		p.splitBy = j.options.SplitBy(name)
+	}
 	j.policies[name], j.byNumber[p.number] = p, p
 	return p
 }
@@ -172,7 +178,7 @@ func (j *Joiner) forgetIdle() {
 
 // withHorizons returns a group with the groups of its horizons.
 func (j *Joiner) withHorizons(k groupKey) groupOf {
-	g := groupOf{groupKey: k}
+	g := groupOf{groupKey: k, split: k.labels.Labels()}
 	if p := j.policies[k.group.Policy]; p != nil {
 		for _, name := range p.rules.names {
 			g.horizons = append(g.horizons, ingest.NewGroup(k.group.Policy, append(k.group.Labels(), ingest.Label{Name: ingest.HorizonLabel, Value: name})...))
@@ -276,7 +282,9 @@ func (j *Joiner) decide(p *policy, d *decision, e *ingest.Event) {
 	d.flags |= flagDecided
 	j.metrics.decided(p.hash(j.key), e.Pos.Partition.Number(), e.TS, p.rules.moments[p.rules.last()])
 	d.ts, d.stage = e.TS, 0
-	d.group = j.store.groups.take(groupKey{assemble.GroupOf(p.groupBy, e), assemble.InShadow(p.groupBy, e)})
+	d.group = j.store.groups.take(groupKey{
+		assemble.GroupOf(p.groupBy, e), assemble.InShadow(p.groupBy, e), ingest.NewGroup("", assemble.LabelsOf(p.splitBy, e)...),
+	})
 	d.versions = j.store.versions.take(e.Versions)
 	d.category = j.store.categories.take(e.Action.Category)
 	d.actionKind = e.Action.Kind

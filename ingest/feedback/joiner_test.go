@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,7 +47,8 @@ func clicks() Config {
 func newPartition(c Config, most int) *partition {
 	return &partition{Joiner: New(Options{
 		Of:      func(string) Config { return c },
-		GroupBy: func(string) []string { return []string{"env"} }, MaxOpen: most,
+		GroupBy: func(string) []string { return []string{"env"} },
+		SplitBy: func(string) []string { return []string{"labels.segment"} }, MaxOpen: most,
 	}, NewMetrics(prometheus.NewRegistry()), assemble.NewMetrics(prometheus.NewRegistry()))}
 }
 
@@ -145,6 +147,42 @@ func TestUnitIsThatOfOneStep(t *testing.T) {
 	got.End, got.EndTS, got.Last, got.Pos, got.Events = want.End, want.EndTS, want.Last, want.Pos, want.Events
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// The units of a decision, at its horizons too, have the labels of the decision, also after a restart.
+func TestUnitsHaveLabelsOfTheirDecisions(t *testing.T) {
+	p := newPartition(clicks(), 40)
+	for _, key := range []string{"new", "old", "none"} {
+		e := shown(key, noon)
+		if key != "none" {
+			e.Labels = []ingest.Label{{Name: "segment", Value: key}, {Name: "other", Value: "1"}}
+		}
+		p.read(e)
+	}
+	part, err := snapshot(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	then := newPartition(clicks(), 40)
+	if err := then.Restore(bytes.NewReader(part), p.clock); err != nil {
+		t.Fatal(err)
+	}
+	then.clock, then.next = p.clock, p.next
+	then.read(clicked("new", noon+second), clicked("old", noon+second))
+	then.wait(20 * minute)
+	for key, want := range map[string][]ingest.Label{
+		"new": {{Name: "labels.segment", Value: "new"}}, "old": {{Name: "labels.segment", Value: "old"}}, "none": nil,
+	} {
+		units := then.of(key)
+		if len(units) != 2 {
+			t.Fatalf("%s: %d units", key, len(units))
+		}
+		for _, u := range units {
+			if !slices.Equal(u.Labels, want) {
+				t.Errorf("%s: labels %q, want %q", key, u.Labels, want)
+			}
+		}
 	}
 }
 

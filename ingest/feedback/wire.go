@@ -61,6 +61,7 @@ type policyWire struct {
 type groupWire struct {
 	Group  ingest.Group `cbor:"1,keyasint"`
 	Shadow bool         `cbor:"2,keyasint,omitempty"`
+	Labels ingest.Group `cbor:"3,keyasint,omitzero"`
 }
 
 // decisionWire is a decision. Its field 3 was used by earlier builds. Its policy, group, versions, layout and category are places in the lists of stateWire.
@@ -176,8 +177,8 @@ func (n *numbering) wire(d *decision) decisionWire {
 	}
 	w.Group = number(n.group, d.group, func() {
 		k := s.groups.keys[d.group]
-		n.w.Groups = append(n.w.Groups, groupWire{k.group, k.shadow})
-		n.bytes += len(k.group.String())
+		n.w.Groups = append(n.w.Groups, groupWire{k.group, k.shadow, k.labels})
+		n.bytes += len(k.group.String()) + len(k.labels.String())
 	})
 	w.Versions = number(n.versions, d.versions, func() {
 		v := s.versions.keys[d.versions]
@@ -348,7 +349,7 @@ func (j *Joiner) reopen(p *policy, w *decisionWire, from *stateWire, changed boo
 	d.layout = j.store.layouts.take(from.Layouts[w.Layout])
 	if d.has(flagDecided) {
 		g := from.Groups[w.Group]
-		d.group = j.store.groups.take(groupKey{g.Group, g.Shadow})
+		d.group = j.store.groups.take(groupKey{g.Group, g.Shadow, g.Labels})
 		d.versions = j.store.versions.take(ingest.Versions(from.Versions[w.Versions]))
 		d.category = j.store.categories.take(from.Categories[w.Category])
 	}

@@ -133,6 +133,12 @@ func (w *Count) Live() ingest.Count {
 	}
 }
 
+// Label is the wire form of an ingest.Label.
+type Label struct {
+	Name  string `cbor:"1,keyasint,omitzero"`
+	Value string `cbor:"2,keyasint,omitzero"`
+}
+
 // Propensity is the wire form of an ingest.Propensity.
 type Propensity struct {
 	Steps          int64          `cbor:"1,keyasint,omitzero"`

@@ -85,9 +85,9 @@ type UnitBatch struct {
 }
 
 // A batch is its version, compressed by S2, then its moment, the number of its units and the units, as they are in
-// package ingest. In version 3, each unit was written whole; in version 2, units had no steps; in version 1, repeated floats
-// took all of their bytes as well.
-const batchVersion = 4
+// package ingest. In version 4, units had no labels; in version 3, each unit was written whole as well; in version 2, units
+// had no steps as well; in version 1, repeated floats took all of their bytes as well.
+const batchVersion = 5
 
 // UnitPacker encodes units one by one, and compresses them together as a batch. The zero value is ready to use.
 type UnitPacker struct {
@@ -167,8 +167,10 @@ func DecodeUnitBatch(encoded []byte) (*UnitBatch, error) {
 	cut := new(ingest.UnitSequence).Cut
 	switch encoded[0] {
 	case batchVersion:
+	case 4:
+		cut = ingest.NewUnitSequenceWithoutLabels().Cut
 	case 3:
-		cut = ingest.CutUnit
+		cut = ingest.CutUnitWithoutLabels
 	case 2:
 		cut = ingest.CutUnitWithoutSteps
 	case 1:

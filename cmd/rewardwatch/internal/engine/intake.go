@@ -51,16 +51,21 @@ func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake {
 		c, _ := cfg.Policy(policy)
 		return c.GroupBy
 	}
+	splitBy := func(policy string) []string {
+		c, _ := cfg.Policy(policy)
+		return c.Causes.SplitBy
+	}
 	in := &Intake{Episodes: assemble.New(assemble.Config{
 		MaxOpen: cfg.Limits.OpenEpisodes,
 		GroupBy: groupBy,
+		SplitBy: splitBy,
 		Watched: func(policy string) bool {
 			_, watched := cfg.Policy(policy)
 			return watched
 		},
 	}, m.episodes)}
 	if cfg.Joins() {
-		in.Decisions = feedback.New(feedback.Options{Of: cfg.Feedback, GroupBy: groupBy, MaxOpen: cfg.Limits.OpenDecisions}, m.decisions, m.episodes)
+		in.Decisions = feedback.New(feedback.Options{Of: cfg.Feedback, GroupBy: groupBy, SplitBy: splitBy, MaxOpen: cfg.Limits.OpenDecisions}, m.decisions, m.episodes)
 	}
 	return in
 }
