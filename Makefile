@@ -100,7 +100,7 @@ test-faults: packages
 test-python-agents: $(AGENTS_VENV) | packages
 	deploy/local/kafka/kafka.sh fetch
 	go test -tags e2e,agents -count=1 -timeout 1h -run '^TestPythonAgents$$' -v ./cmd/rewardwatch/e2e
-	go test -tags agents -count=1 -timeout 1h -run '^TestGeneratedTrainingRuns$$' -v ./retrain/pipeline
+	go test -tags agents -count=1 -timeout 1h -run '^TestGeneratedTraining' -v ./retrain/pipeline
 
 soak: packages
 	deploy/local/kafka/kafka.sh fetch
