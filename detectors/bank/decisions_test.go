@@ -173,7 +173,14 @@ func TestBlocksOfDecisions(t *testing.T) {
 	d, p := newDecider(82, 1, 1000), newBank(decisionsConfig())
 	d.partitions = 3
 	var judged []*ingest.Unit
-	p.Witness(func(u *ingest.Unit) { judged = append(judged, u) })
+	p.Witness(func(u *ingest.Unit) { // whose memory the next block takes
+		kept := *u
+		if kept.Numeric = slices.Clone(u.Numeric); u.Decisions != nil {
+			of := *u.Decisions
+			kept.Decisions = &of
+		}
+		judged = append(judged, &kept)
+	})
 	d.accepted(t, p)
 	judged = judged[:0]
 	from := slices.Clone(d.next)

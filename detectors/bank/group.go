@@ -138,8 +138,12 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 			return g.show(u, rule, now)
 		}
 	}
+	part := u
 	if u = g.unit(u); u == nil {
 		return g.heard(now) // a block that fills slowly is no silence
+	}
+	if u != part {
+		defer g.recycle(u)
 	}
 	present(u)
 	at := g.enter(u, now)
@@ -179,6 +183,13 @@ func (g *group) unit(u *ingest.Unit) *ingest.Unit {
 		g.forgetWarmup()
 	}
 	return g.Join(u)
+}
+
+// recycle lets the next block of decisions take the memory of one that was judged, unless a warm-up keeps it.
+func (g *group) recycle(block *ingest.Unit) {
+	if len(g.Blocks.Kept) == 0 {
+		g.Blocks.Recycle(block)
+	}
 }
 
 // enter assigns the unit its ordinal and records what later findings need of it.

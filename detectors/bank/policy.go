@@ -27,6 +27,7 @@ type Policy struct {
 	byKey   map[ingest.Group]*group
 	recent  *group                                   // that was looked for last
 	applied map[ingest.Partition]*ingest.AppliedUnit // by partition
+	near    []*ingest.AppliedUnit                    // of applied, by partition, where that is a small number
 	granted bool                                     // the budget has been shared out
 	even    float64                                  // the share of each group known at that time
 	among   int                                      // numbers assigned to groups until then
@@ -172,7 +173,8 @@ func (p *Policy) Accept(now time.Time) {
 			p.changed = true
 			g.touch()
 			g.freeze(true, g.Trail.Last(), now, budget.Room{Branches: p.room(g), Later: p.awaited(g)})
-			g.Newcomers.Steps, g.Blocks.Open = nil, nil // live agents start from zero
+			g.Newcomers.Steps = nil // live agents start from zero
+			g.Blocks.Restart()
 			if g.cfg.Baseline.From == watch.FromFile {
 				g.Baseline.Offsets = nil // they belong to the file
 			}
@@ -213,12 +215,12 @@ func (p *Policy) Applied() map[ingest.Partition]ingest.AppliedUnit {
 
 // Has reports whether the bank has certainly applied the unit, so that it would ignore it.
 func (p *Policy) Has(u *ingest.Unit) bool {
-	a := p.applied[u.Pos.Partition]
+	a := p.lastOf(u.Pos.Partition)
 	return a != nil && a.Covers(u)
 }
 
 func (p *Policy) apply(u *ingest.Unit) bool {
-	a := p.applied[u.Pos.Partition]
+	a := p.lastOf(u.Pos.Partition)
 	if a == nil {
 		a = &ingest.AppliedUnit{}
 		p.applied[u.Pos.Partition] = a
@@ -228,6 +230,25 @@ func (p *Policy) apply(u *ingest.Unit) bool {
 	a.Pos, a.Ord, a.Reading = u.Pos, u.Ord, u.Reading
 	p.changed = true
 	return true
+}
+
+// mostNear bounds the partitions that are found by their number.
+const mostNear = 64
+
+// lastOf returns the last unit that the bank has applied of a partition, nil if there is none.
+func (p *Policy) lastOf(of ingest.Partition) *ingest.AppliedUnit {
+	if of < 0 || of >= mostNear {
+		return p.applied[of]
+	}
+	if int(of) < len(p.near) && p.near[of] != nil {
+		return p.near[of]
+	}
+	a := p.applied[of]
+	if a != nil {
+		p.near = append(p.near, make([]*ingest.AppliedUnit, max(0, int(of)+1-len(p.near)))...)
+		p.near[of] = a
+	}
+	return a
 }
 
 // find returns a group, nil if there is none: nearly always the one that was looked for last.

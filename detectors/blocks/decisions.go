@@ -15,29 +15,52 @@ const maxOpenDecisions = 1024
 // IsDecision reports whether a unit is an episode of one step.
 func IsDecision(u *ingest.Unit) bool { return u.End != ingest.EndBlock && u.Length == 1 }
 
+// slot is a place in Open, found without its key.
+type slot struct {
+	partition ingest.Partition
+	versions  ingest.Versions
+	key       string
+	open      *Open // nil if Open has none of that key
+}
+
+// mostSlots bounds the slots: a group seldom has decisions of more partitions and versions at a time.
+const mostSlots = 16
+
+// slotOf returns the slot of a decision, which is valid until the next call.
+func (b *Joiner) slotOf(u *ingest.Unit) *slot {
+	for i := range b.slots {
+		if s := &b.slots[i]; s.partition == u.Pos.Partition && (b.Mixed || s.versions == u.Versions) {
+			return s
+		}
+	}
+	if len(b.slots) == mostSlots {
+		b.slots = b.slots[:0]
+	}
+	key := string(b.decisionKey(u))
+	b.slots = append(b.slots, slot{partition: u.Pos.Partition, versions: u.Versions, key: key, open: b.Open[key]})
+	return &b.slots[len(b.slots)-1]
+}
+
 // addDecision joins a decision to the earlier ones of its partition and versions. It returns the block once it is
 // complete, else nil.
 func (b *Joiner) addDecision(u *ingest.Unit) *ingest.Unit {
-	key := b.decisionKey(u)
-	open := b.Open[string(key)]
-	switch {
-	case open != nil:
-		addTo(open.Unit, u)
-	case len(b.Open) >= maxOpenDecisions:
+	s := b.slotOf(u)
+	if s.open == nil && len(b.Open) >= maxOpenDecisions {
 		b.mix()
-		key = b.decisionKey(u)
-		fallthrough
-	default:
-		if b.Open == nil {
-			b.Open = map[string]*Open{}
-		}
-		open = &Open{Unit: blockOf(u)}
-		b.Open[string(key)] = open
+		s = b.slotOf(u)
 	}
+	if s.open == nil {
+		s.open = b.begin(u)
+		b.Open[s.key] = s.open
+	} else {
+		addTo(s.open.Unit, u)
+	}
+	open := s.open
 	open.Parts, open.Round = open.Parts+1, b.Round
-	complete := open.Parts >= b.Size
+	complete, block := open.Parts >= b.Size, open.Unit
 	if complete {
-		delete(b.Open, string(key))
+		delete(b.Open, s.key)
+		s.open, b.left = nil, open
 	}
 	if b.count(); b.Decisions && !b.Mixed && float64(b.Lost) > mixedShare*RoundLength {
 		b.mix()
@@ -45,12 +68,37 @@ func (b *Joiner) addDecision(u *ingest.Unit) *ingest.Unit {
 	if !complete {
 		return nil
 	}
-	finish(open.Unit)
-	return open.Unit
+	finish(block)
+	return block
+}
+
+// begin begins a block with a decision.
+func (b *Joiner) begin(u *ingest.Unit) *Open {
+	if b.Open == nil {
+		b.Open = map[string]*Open{}
+	}
+	open := b.left
+	if open == nil {
+		open = &Open{}
+	}
+	*open = Open{Unit: blockIn(b.spare, u)}
+	b.left, b.spare = nil, nil
+	return open
+}
+
+// Recycle takes the memory of a block of decisions that Add has returned, and to which nothing refers any more. The next
+// block is in it.
+func (b *Joiner) Recycle(block *ingest.Unit) {
+	if b.Decisions && block.Decisions != nil {
+		b.spare = block
+	}
 }
 
 // mix drops the unfinished blocks and lets those that follow hold decisions of all versions.
-func (b *Joiner) mix() { b.Mixed, b.Open = true, nil }
+func (b *Joiner) mix() {
+	b.Mixed = true
+	b.Restart()
+}
 
 // decisionKey returns the key in Open of a decision. It is valid until the next call.
 func (b *Joiner) decisionKey(u *ingest.Unit) []byte {
@@ -65,15 +113,30 @@ func (b *Joiner) decisionKey(u *ingest.Unit) []byte {
 }
 
 // blockOf returns a block of a decision, or a copy of a block of decisions, in memory of its own. It is not finished.
-func blockOf(u *ingest.Unit) *ingest.Unit {
-	block := *u
+func blockOf(u *ingest.Unit) *ingest.Unit { return blockIn(nil, u) }
+
+// blockIn is blockOf in the memory of an earlier block, unless that is nil.
+func blockIn(block, u *ingest.Unit) *ingest.Unit {
+	if block == nil {
+		block = &ingest.Unit{Decisions: &ingest.Decisions{}}
+	}
+	actions, numeric, d := block.Actions, block.Numeric, block.Decisions
+	*block = *u
 	block.Steps, block.Labels = nil, nil // of one decision; those of the others would be missing
 	block.Agent, block.Episode = "", ""
 	block.Profile, block.ProfileSteps = nil, 0
-	block.Actions, block.Numeric = slices.Clone(u.Actions), slices.Clone(u.Numeric)
-	d := decisionsOf(u)
-	block.Decisions = &d
-	return &block
+	block.Actions, block.Numeric = copied(actions, u.Actions), copied(numeric, u.Numeric)
+	*d = decisionsOf(u)
+	block.Decisions = d
+	return block
+}
+
+// copied returns a copy of a list in the memory of another one, nil if it is empty.
+func copied[T any](memory, list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return append(memory[:0], list...)
 }
 
 func decisionsOf(u *ingest.Unit) ingest.Decisions {

@@ -132,3 +132,48 @@ func TestBlocksOfDecisionsAreApart(t *testing.T) {
 		t.Errorf("%d blocks are open, mixed: %t", len(b.Open), b.Mixed)
 	}
 }
+
+// Blocks whose memory is used again are those that have memory of their own, and take none once each partition has had
+// one. Between them, versions change, blocks are dropped at the end of a round, and all are.
+func TestRecycledBlocks(t *testing.T) {
+	one, two := decisions{rng: rand.New(rand.NewPCG(1, 5))}, decisions{rng: rand.New(rand.NewPCG(1, 5))}
+	recycled, own := Joiner{Size: 4, Decisions: true}, Joiner{Size: 4, Decisions: true}
+	blocks := 0
+	for i := range 3 * RoundLength {
+		add := func(d *decisions, b *Joiner) *ingest.Unit {
+			u := d.next()
+			u.Pos.Partition = ingest.Partition(i % 3)
+			if i%7 == 0 {
+				u.Versions.Policy = strconv.Itoa(i / RoundLength)
+			}
+			return b.Add(u)
+		}
+		got, want := add(&one, &recycled), add(&two, &own)
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("decision %d ended %+v, want %+v", i, got, want)
+		}
+		if got != nil {
+			recycled.Recycle(got)
+			blocks++
+		}
+		if i == RoundLength/2 {
+			recycled.Restart()
+			own.Restart()
+		}
+	}
+	if !reflect.DeepEqual(recycled.Wire(), own.Wire()) || blocks < RoundLength/2 {
+		t.Errorf("after %d blocks, %d and %d are open", blocks, len(recycled.Open), len(own.Open))
+	}
+	u := one.next()
+	u.Propensity = nil
+	if n := testing.AllocsPerRun(1000, func() {
+		if u.Pos.Partition = (u.Pos.Partition + 1) % 3; u.Pos.Partition == 0 {
+			u.Versions.Policy = ""
+		}
+		if block := recycled.Add(u); block != nil {
+			recycled.Recycle(block)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations for a decision", n)
+	}
+}

@@ -31,7 +31,10 @@ type Joiner struct {
 
 	Decisions bool // parts are decisions
 
-	key []byte // scratch memory of decisionKey
+	key   []byte       // scratch memory of decisionKey
+	slots []slot       // of Open, for the last decisions
+	spare *ingest.Unit // memory for the next block of decisions, nil if there is none
+	left  *Open        // the same for its Open
 }
 
 // OfSteps reports whether units are blocks of steps.
@@ -117,7 +120,7 @@ func (b *Joiner) count() {
 			delete(b.Open, agent)
 		}
 	}
-	b.Round, b.Joined = b.Round+1, 0
+	b.Round, b.Joined, b.slots = b.Round+1, 0, b.slots[:0]
 }
 
 // Short reports whether agents do not live long enough for a unit.
@@ -127,7 +130,7 @@ func (b *Joiner) Short() bool { return !b.Mixed && float64(b.Lost) > mixedShare*
 func (b *Joiner) Double() []*ingest.Unit {
 	halves, kept, open := map[string]*ingest.Unit{}, b.Kept, b.Open
 	b.Size = 2 * max(1, b.Size)
-	b.Kept, b.Open = nil, map[string]*Open{}
+	b.Kept, b.Open, b.slots = nil, map[string]*Open{}, nil
 	for _, u := range kept {
 		agent := b.keyOf(u)
 		if first := halves[agent]; first != nil {
@@ -152,6 +155,9 @@ func (b *Joiner) Double() []*ingest.Unit {
 	}
 	return b.Kept
 }
+
+// Restart drops the unfinished units.
+func (b *Joiner) Restart() { b.Open, b.slots = nil, nil }
 
 // Drop drops the oldest n units of a warm-up of blocks of steps.
 func (b *Joiner) Drop(n int) {
