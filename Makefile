@@ -188,6 +188,7 @@ bench-detection:
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./detectors -args -runs $(RUNS) | $(TABLES_ALONE)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./detectors/bank -args -baselines $(BASELINES) | $(TABLES_ALONE)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./retrain/expectation -args -runs $(RUNS) | $(TABLES_ALONE)
+	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./alerts | $(TABLES_ALONE)
 
 # The table of causes by the laws of steps in docs/causes.md, over all recordings of a directory. Episodes of Gymnasium are
 # recorded once.

@@ -42,6 +42,14 @@ func (i *Incident) onlyMixed(lead *Alarm) *Alarm {
 	return lead
 }
 
+// causeWords returns the cause, with what divides the strata if their mix explains an alarm.
+func (i *Incident) causeWords() string {
+	if a := i.Headline(); i.Cause == CauseEnvironment && a.Mix != nil && a.Mix.Explained() {
+		return fmt.Sprintf("%s, the mix of %s", i.Cause, a.Mix.By)
+	}
+	return string(i.Cause)
+}
+
 // withMix returns the evidence of an incident with what the mix says of one of its alarms, unless it says so already: of
 // the first one, as people look at them, among those that have certainly changed within the strata, else among all.
 func (i *Incident) withMix(evidence []string) []string {

@@ -26,10 +26,10 @@ func (i *Incident) summary() string {
 		return fmt.Sprintf("%s: accepted as the new normal by %s; collecting a new baseline", i.Group, d.By)
 	}
 	if len(signals) == 0 {
-		return fmt.Sprintf("%s: all signals are back to their baseline (cause: %s)", i.Group, i.Cause)
+		return fmt.Sprintf("%s: all signals are back to their baseline (cause: %s)", i.Group, i.causeWords())
 	}
 	return fmt.Sprintf("%s: %s %s since %s (cause: %s)", i.Group, listed(signals, ", "), i.verb(len(signals)),
-		i.Earliest().Onset.Moment(i.UnitName()), i.Cause)
+		i.Earliest().Onset.Moment(i.UnitName()), i.causeWords())
 }
 
 // verb returns what this many signals of the incident do.
