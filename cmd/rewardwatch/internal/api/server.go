@@ -257,6 +257,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /api/v1/baselines/{id}/promote", s.guarded(s.promoteBaseline))
 	mux.HandleFunc("POST /api/v1/baselines/reset", s.guarded(s.resetBaseline))
 	mux.HandleFunc("POST /api/v1/policies/{policy}/forget", s.guarded(s.forgetPolicy))
+	mux.HandleFunc("GET /api/v1/policies/{policy}/history", s.signalHistory)
 	mux.HandleFunc("GET /api/v1/gates/{policy}/{version}", s.gate)
 	mux.HandleFunc("GET /api/v1/alarms", s.alarms)
 	mux.HandleFunc("GET /api/v1/incidents", s.incidents)

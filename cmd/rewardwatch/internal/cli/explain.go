@@ -66,6 +66,7 @@ func runExplain(ctx context.Context, c *terminal.Console, service *client.Client
 	}
 	if o.from == "" {
 		s.Requests = orderedFor(ctx, c, service, s)
+		s.History = pastOf(ctx, c, service, &s.Alarm)
 	}
 	if o.scores != "" {
 		if s.Scores, err = readScores(o.scores, s.alarm); err != nil {
@@ -81,7 +82,8 @@ type storyJSON struct {
 	Alarm    wire.Alarm       `json:"alarm"`
 	Incident *wire.Incident   `json:"incident"` // null if the replay broke off before it printed the incident
 	Requests []*shownRequest  `json:"retrain_requests"`
-	Scores   []scoredUnitJSON `json:"scores"` // the largest after each unit; empty if unknown
+	Scores   []scoredUnitJSON `json:"scores"`  // the largest after each unit; empty if unknown
+	History  *wire.History    `json:"history"` // of the signal; null if unknown
 
 	alarm alerts.Alarm
 }

@@ -3,21 +3,42 @@ package cli
 import (
 	"bytes"
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
+// pastOfAlarm is a day in which the return falls at the onset of the alarm of apitest, from 10 to 7.5. The last hours are
+// in shorter spans than the first ones.
+func pastOfAlarm(v *apitest.FixedView) map[ingest.Group]history.Record {
+	a := v.Opened[1].Alarms[0]
+	h := &history.History{}
+	for i := range int64(1235) {
+		ts := a.Onset.TS + (i-a.Onset.Ordinal)*int64(time.Minute)
+		x := 10.
+		if i >= a.Onset.Ordinal {
+			x = 7.5
+		}
+		h.Begin(i, ts)
+		h.Add("return", x+math.Sin(float64(i)))
+	}
+	return map[ingest.Group]history.Record{a.Group: h.Record()}
+}
+
 func TestExplainOfAService(t *testing.T) {
 	v := decided()
+	v.Past = pastOfAlarm(v)
 	flags := serveOrders(t, v, &apitest.FixedOrders{})
 	for name, id := range map[string]string{
 		"explain_alarm":    v.Opened[1].ID,

@@ -19,7 +19,7 @@ import (
 func (s *storyJSON) text(w io.Writer) error {
 	p, a := terminal.PaintFor(w), s.alarm
 	parts := []string{
-		terminal.FactsText(p, a, terminal.StoryOf(a)), histogramText(p, a), s.scoresText(p), shiftsText(p, a.UnitName(), a.Shifts), s.incidentText(p),
+		terminal.FactsText(p, a, terminal.StoryOf(a)), histogramText(p, a), s.historyText(p), s.scoresText(p), shiftsText(p, a.UnitName(), a.Shifts), s.incidentText(p),
 	}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	_, err := io.WriteString(w, strings.Join(parts, "\n"))

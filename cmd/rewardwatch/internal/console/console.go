@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -202,7 +203,7 @@ func loginLink(next string) string {
 
 // show answers with a page.
 func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
-	p := page{Root: root(r), Nav: sections(), User: c.user(r), Now: c.now().UTC().Format("2006-01-02 15:04:05 UTC"), Data: data}
+	p := page{Root: root(r), Nav: sections(), User: c.user(r), Now: words.Stamp(c.now()), Data: data}
 	for i := range p.Nav {
 		p.Nav[i].Here = r.URL.Path == "/"+p.Nav[i].Path
 	}

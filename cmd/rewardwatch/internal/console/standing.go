@@ -176,8 +176,8 @@ func momentOf(ns int64, now time.Time) moment {
 	if ns == 0 {
 		return moment{}
 	}
-	at := time.Unix(0, ns).UTC()
-	return moment{Ago: ago(now.Sub(at)), At: at.Format("2006-01-02 15:04:05 UTC")}
+	at := time.Unix(0, ns)
+	return moment{Ago: ago(now.Sub(at)), At: words.Stamp(at)}
 }
 
 // ago formats a past duration in the largest unit that fits.

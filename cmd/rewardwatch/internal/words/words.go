@@ -75,6 +75,9 @@ func Grouped(n int64, separator string) string {
 // Time formats a time for people.
 func Time(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// Stamp formats a time of an event for people, to the second. It is the one format of such times.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
 // Instant formats a time in Unix nanoseconds as RFC 3339 in UTC, with as many decimals as necessary.
 func Instant(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
 

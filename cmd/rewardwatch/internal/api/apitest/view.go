@@ -27,6 +27,8 @@ type FixedView struct {
 	Broken     error
 	Ledger     error
 	Filter     ledger.Filter // of the last search
+	Past       map[ingest.Group]history.Record
+	NoPast     error
 }
 
 // Summaries returns what a test has set, as do the methods below.
@@ -47,9 +49,9 @@ func (v *FixedView) Degraded() error { return v.Broken }
 // Course returns no scores.
 func (v *FixedView) Course(ingest.Group) pages.Course { return pages.Course{} }
 
-// History returns no past.
-func (v *FixedView) History(context.Context, ingest.Group) (history.Record, error) {
-	return history.Record{}, nil
+// History returns the past of a group.
+func (v *FixedView) History(_ context.Context, g ingest.Group) (history.Record, error) {
+	return v.Past[g], v.NoPast
 }
 
 // Alarms returns the alarms of the incidents.

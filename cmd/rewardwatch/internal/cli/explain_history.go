@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
+)
+
+// The plot of a signal over time: its width and height in characters, and how many units a value of the rolling mean
+// sums up, at least.
+const (
+	historyColumns = 64
+	historyRows    = 8
+	historyRolled  = 20
+)
+
+// pastOf reads how the signal of the alarm went. Without an answer, the rest of the story is printed all the same.
+func pastOf(ctx context.Context, c *terminal.Console, service *client.Client, a *wire.Alarm) *wire.History {
+	query := url.Values{"signal": {a.Signal}}
+	for name, value := range a.Group {
+		query.Add("label", name+"="+value)
+	}
+	var h wire.History
+	if err := service.Query(ctx, &h, query, "policies", a.Policy, "history"); err != nil {
+		c.Tell("rewardwatch: cannot read the history of %s: %v", terminal.Printable(a.Signal), err)
+		return nil
+	}
+	return &h
+}
+
+// coursePlot is a signal over time in characters. Columns are equal stretches of time or, without a clock, of units.
+type coursePlot struct {
+	means       []float64 // by column
+	low, high   float64   // of the lowest and the highest row
+	base        *wire.Level
+	onset       int // column
+	first, last string
+}
+
+// historyText draws the rolling mean of the alarm's signal with the band of its baseline and the onset.
+func (s *storyJSON) historyText(p terminal.Paint) string {
+	if s.History == nil || len(s.History.Spans) < 2 {
+		return ""
+	}
+	plot, unit := plotOf(s.History, s.alarm.Onset, s.alarm.UnitName()), s.alarm.UnitName()
+	var b strings.Builder
+	fmt.Fprintf(&b, "  %s over time: • rolling mean over at least %d %s", strings.ToUpper(terminal.Printable(s.Alarm.Signal)), historyRolled, unit.Many())
+	if plot.base != nil {
+		fmt.Fprintf(&b, ", ░ baseline %s ± %s", words.Short(float64(plot.base.Mean)), words.Short(float64(plot.base.SD)))
+	}
+	b.WriteString(", │ onset\n")
+	for row := historyRows - 1; row >= 0; row-- {
+		b.WriteString(plot.row(p, row))
+	}
+	b.WriteString(plot.axis())
+	return b.String()
+}
+
+// plotOf draws what came before the onset for three times as long as what came after it, as far as it is known.
+func plotOf(h *wire.History, onset finding.UnitRef, unit finding.UnitName) coursePlot {
+	start, end := h.Spans[0], h.Spans[len(h.Spans)-1]
+	clock := start.From != nil && end.To != nil && *end.To > *start.From
+	ends := func(s wire.HistorySpan) float64 {
+		if clock && s.To != nil {
+			return float64(*s.To)
+		}
+		return float64(s.FirstUnit + s.Units)
+	}
+	from, to, at := float64(start.FirstUnit), ends(end), float64(onset.Ordinal)
+	if clock {
+		from, at = float64(*start.From), float64(onset.TS)
+	}
+	if at > from && at < to {
+		from = max(from, at-3*(to-at))
+	}
+	name := func(x float64) string {
+		if clock {
+			return words.Stamp(time.Unix(0, int64(x)))
+		}
+		return fmt.Sprintf("%s %.0f", unit.One(), x)
+	}
+	out := coursePlot{base: h.Baseline, first: name(from), last: name(to)}
+	step := (to - from) / historyColumns
+	out.onset = int(math.Floor((at - from) / step)) // outside the columns if it was more than a week ago
+	out.fill(h, func(span, column int) bool { return ends(h.Spans[span]) < from+(float64(column)+.5)*step })
+	return out
+}
+
+// fill sets the mean of each column: that of the span in its middle. before reports whether a span ends before that.
+func (c *coursePlot) fill(h *wire.History, before func(span, column int) bool) {
+	var buckets []history.Bucket
+	for _, s := range h.Spans {
+		buckets = append(buckets, history.Bucket{N: s.Values, Mean: float32(s.Mean), SD: float32(s.SD)})
+	}
+	rolling, span := history.Rolling(buckets, historyRolled), 0
+	for i := range historyColumns {
+		for span < len(h.Spans)-1 && before(span, i) {
+			span++
+		}
+		c.means = append(c.means, float64(rolling[span].Mean))
+	}
+	c.low, c.high = slices.Min(c.means), slices.Max(c.means)
+	if c.base != nil {
+		c.low, c.high = min(c.low, float64(c.base.Mean-c.base.SD)), max(c.high, float64(c.base.Mean+c.base.SD))
+	}
+}
+
+// rowOf returns the row that shows a value.
+func (c *coursePlot) rowOf(x float64) int {
+	if !(c.high > c.low) {
+		return 0
+	}
+	return int(math.Round((x - c.low) / (c.high - c.low) * (historyRows - 1)))
+}
+
+// row draws a row; row 0 is the lowest.
+func (c *coursePlot) row(p terminal.Paint, row int) string {
+	label := ""
+	if row == 0 || row == historyRows-1 {
+		label = words.Short(c.low + (c.high-c.low)*float64(row)/(historyRows-1))
+	}
+	banded := c.base != nil && row >= c.rowOf(float64(c.base.Mean-c.base.SD)) && row <= c.rowOf(float64(c.base.Mean+c.base.SD))
+	line := ""
+	for i, mean := range c.means {
+		switch {
+		case c.rowOf(mean) == row:
+			line += p.In(terminal.Yellow, "•")
+		case i == c.onset:
+			line += p.In(terminal.Red, "│")
+		case banded:
+			line += p.In(terminal.Faint, "░")
+		default:
+			line += " "
+		}
+	}
+	return strings.TrimRight(fmt.Sprintf("  %10s %s", label, line), " ") + "\n"
+}
+
+// axis draws the axis of time, with its ends.
+func (c *coursePlot) axis() string {
+	line := []rune(strings.Repeat("─", historyColumns))
+	if c.onset >= 0 && c.onset < historyColumns {
+		line[c.onset] = '┴'
+	}
+	gap := max(1, historyColumns-len(c.first)-len(c.last))
+	return fmt.Sprintf("  %10s %s\n  %10s %s%s%s\n", "", string(line), "", c.first, strings.Repeat(" ", gap), c.last)
+}

@@ -1,0 +1,51 @@
+package wire
+
+import (
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
+)
+
+// History is how a signal of a group went over the past week, in spans that are longer the older they are.
+type History struct {
+	Policy   string            `json:"policy"`
+	Group    map[string]string `json:"group"`
+	Signal   string            `json:"signal"`
+	Unit     string            `json:"unit"` // what is counted: episode, block or decision
+	Baseline *Level            `json:"baseline"`
+	Spans    []HistorySpan     `json:"spans"` // that have values, the oldest first
+}
+
+// Level is the mean and the standard deviation of a signal in its baseline.
+type Level struct {
+	Mean Number `json:"mean"`
+	SD   Number `json:"sd"`
+}
+
+// HistorySpan sums up the values of a signal in units that follow one another.
+type HistorySpan struct {
+	FirstUnit int64    `json:"first_unit"` // ordinal
+	Units     int64    `json:"units"`
+	From      *Instant `json:"from"` // of the first unit; null without a clock
+	To        *Instant `json:"to"`   // of the last unit
+	Values    uint32   `json:"values"`
+	Mean      Number   `json:"mean"`
+	SD        Number   `json:"sd"`
+}
+
+// HistoryOf returns the history of a signal of a group.
+func HistoryOf(g *finding.GroupSummary, signal string, past *history.Record) History {
+	h := History{Policy: g.Group.Policy, Group: g.Group.Map(), Signal: signal, Unit: g.UnitName().One(), Spans: []HistorySpan{}}
+	for i := range g.Streams {
+		if b := &g.Streams[i].Baseline; g.Streams[i].Signal == signal && b.Units > 0 {
+			h.Baseline = &Level{Number(b.Mean), Number(b.SD)}
+		}
+	}
+	for i, b := range past.Of(signal) {
+		if s := past.Spans[i]; b.N > 0 {
+			h.Spans = append(h.Spans, HistorySpan{
+				FirstUnit: s.First, Units: s.Units, From: At(s.From), To: At(s.To), Values: b.N, Mean: Number(b.Mean), SD: Number(b.SD),
+			})
+		}
+	}
+	return h
+}
