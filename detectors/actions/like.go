@@ -23,7 +23,7 @@ type Like struct {
 
 // NewLike learns from the actions of a baseline; nil if they had no rewards, or are too few.
 func NewLike(units []stream.ActionCounts) *Like {
-	l := &Like{Rewards: stream.RewardsOf(units)}
+	l := &Like{Rewards: commonest(stream.RewardsOf(units))}
 	differences := l.differences(units)
 	var m ingest.Moments
 	rewarded := false
@@ -38,6 +38,22 @@ func NewLike(units []stream.ActionCounts) *Like {
 	}
 	l.Ranks, l.SD = detectors.NewRanks(differences), m.SD()
 	return l
+}
+
+// commonest returns the rewards of the stream.MostActions commonest actions.
+func commonest(rewards finding.ActionRewards) finding.ActionRewards {
+	if len(rewards) <= stream.MostActions {
+		return rewards
+	}
+	counts := make(map[string]int64, len(rewards))
+	for name, r := range rewards {
+		counts[name] = r.N
+	}
+	kept := make(finding.ActionRewards, stream.MostActions)
+	for _, name := range stream.Commonest(counts, stream.MostActions) {
+		kept[name] = rewards[name]
+	}
+	return kept
 }
 
 // differences returns the difference for the same actions of each unit that took actions of the baseline. It leaves out

@@ -242,8 +242,8 @@ func (g *group) freezeActions() {
 	if s == nil {
 		return
 	}
-	g.BaseActions = g.Warmup.ActionCounts(func(int) bool { return true })
-	g.Categories = stream.Commonest(g.BaseActions, stream.ShownActions)
+	counts := g.Warmup.ActionCounts(func(int) bool { return true })
+	g.BaseActions, g.Categories = stream.BoundActions(counts), stream.Commonest(counts, stream.ShownActions)
 	g.LikeActions = actions.NewLike(g.Warmup.Actions())
 	g.SetActions(g.Warmup.ChooseActions())
 	s.Quantities = g.Warmup.Shares(g.Judged)

@@ -1,9 +1,6 @@
 package baseline
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -99,10 +96,9 @@ func (w *Warmup) mix(form stream.MixForm, units []stream.ActionCounts, base map[
 
 // ChooseActions chooses the actions that are judged one by one.
 func (w *Warmup) ChooseActions() stream.ActionChoice {
-	all := stream.Commonest(w.ActionCounts(func(int) bool { return true }), stream.JudgedActions+1)
-	if len(all) <= stream.JudgedActions {
+	counts := w.ActionCounts(func(int) bool { return true })
+	if all := stream.Commonest(counts, stream.JudgedActions+1); len(all) <= stream.JudgedActions {
 		return stream.ActionChoice{Names: all}
 	}
-	seen := w.ActionCounts(stream.Chooses)
-	return stream.ActionChoice{Names: stream.Commonest(seen, stream.JudgedActions), Known: append([]string{}, slices.Sorted(maps.Keys(seen))...)}
+	return stream.ChooseActions(w.ActionCounts(stream.Chooses), len(counts))
 }

@@ -21,6 +21,7 @@ type NewcomersWire struct {
 type ActionChoiceWire struct {
 	Names []string `cbor:"1,keyasint,omitzero"`
 	Known []string `cbor:"2,keyasint,omitzero"`
+	Seen  []byte   `cbor:"3,keyasint,omitzero"`
 }
 
 // Wire is the wire form of a battery that is saved separately. The field numbers are those of a group, in whose form

@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"maps"
 	"math"
+	"slices"
 )
 
 // ActionChoice lists the actions that are judged one by one: all actions of the baseline or, if there are more than
@@ -10,13 +12,41 @@ import (
 type ActionChoice struct {
 	Names []string // judged one by one, the commonest first
 	Known []string // all categories of the units used for the choice, sorted; nil if no choice was needed
+	Seen  []byte   // in place of Known, which is empty: a set of them, if the baseline has more than MostActions
+}
+
+// ChooseActions returns the choice by the counts of the categories in the units used for it. all is the number of
+// categories of the whole baseline.
+func ChooseActions(counts map[string]int64, all int) ActionChoice {
+	c := ActionChoice{Names: Commonest(counts, JudgedActions), Known: []string{}}
+	if all > MostActions {
+		c.Seen = seenSet(counts)
+	} else {
+		c.Known = slices.AppendSeq(c.Known, maps.Keys(counts))
+		slices.Sort(c.Known)
+	}
+	return c
+}
+
+// isKnown returns whether a category occurred in the units used for the choice.
+func (c ActionChoice) isKnown() func(name string) bool {
+	if c.Seen != nil {
+		return func(name string) bool { return inSet(c.Seen, name) }
+	}
+	known := map[string]bool{}
+	for _, name := range c.Known {
+		known[name] = true
+	}
+	return func(name string) bool { return known[name] }
 }
 
 // Chosen reports whether a choice of actions was needed.
 func (c ActionChoice) Chosen() bool { return c.Known != nil }
 
 // Mixed reports whether the mix of all actions is judged in addition to the shares of single actions.
-func (c ActionChoice) Mixed() bool { return len(c.Names) > unmixedActions || c.Chosen() }
+func (c ActionChoice) Mixed() bool {
+	return c.Seen == nil && (len(c.Names) > unmixedActions || c.Chosen())
+}
 
 // choosingUnits sets the sampling rate: one unit in choosingUnits is used to choose the actions.
 const choosingUnits = 5

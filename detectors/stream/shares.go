@@ -10,11 +10,11 @@ import (
 // ActionShares are the shares of actions that are judged: of each chosen category, of all others together and, if
 // categories had to be chosen, of those absent from the units used for the choice, in this order.
 type ActionShares struct {
-	Names []string        // of the quantities
-	place map[string]int  // of the chosen categories; unjudged for the second of two
-	other int             // place of all others
-	known map[string]bool // categories of the units used for the choice, nil if no choice was needed
-	Mixes []string        // of the quantities computed from the actions of the last units
+	Names []string          // of the quantities
+	place map[string]int    // of the chosen categories; unjudged for the second of two
+	other int               // place of all others
+	known func(string) bool // whether the units used for the choice had a category; nil if no choice was needed
+	Mixes []string          // of the quantities computed from the actions of the last units
 }
 
 // unjudged is the place of a category whose share carries no information that another's does not: of two categories,
@@ -41,10 +41,7 @@ func NewActionShares(judged ActionChoice) *ActionShares {
 	a.Names = append(a.Names, ShareName(OtherAction))
 	if judged.Chosen() {
 		a.Names = append(a.Names, RareQuantity)
-		a.known = map[string]bool{}
-		for _, c := range judged.Known {
-			a.known[c] = true
-		}
+		a.known = judged.isKnown()
 	}
 	return a
 }
@@ -70,7 +67,7 @@ func (a *ActionShares) Among(actions []ingest.Count, ts int64, with *Scratch) {
 		} else if at != unjudged {
 			hits[at] += c.N
 		}
-		if a.known != nil && !a.known[c.Name] {
+		if a.known != nil && !a.known(c.Name) {
 			hits[a.other+1] += c.N
 		}
 	}

@@ -1,0 +1,54 @@
+package stream
+
+// MostActions is the number of actions that a baseline lists at most. With more, it counts only the commonest ones that
+// are shown, and there is no prediction of all actions: the memory of a group must not grow with a catalog of items.
+const MostActions = 1 << 15
+
+// BoundActions returns the counts of a baseline that are kept.
+func BoundActions(counts map[string]int64) map[string]int64 {
+	if len(counts) <= MostActions {
+		return counts
+	}
+	kept := make(map[string]int64, ShownActions+1)
+	rest := Total(counts)
+	for _, name := range Commonest(counts, ShownActions) {
+		kept[name] = counts[name]
+		rest -= counts[name]
+	}
+	kept[OtherAction] = rest
+	return kept
+}
+
+// seenBits is the size of the set of the actions that were seen, if there are too many to list them. Some actions that
+// were not seen count as seen, in the baseline as later.
+const seenBits = 1 << 18
+
+// seenSet returns the set of these actions.
+func seenSet(counts map[string]int64) []byte {
+	set := make([]byte, seenBits/8)
+	for name := range counts {
+		bit := hashOf(name) % seenBits
+		set[bit/8] |= 1 << (bit % 8)
+	}
+	return set
+}
+
+// inSet reports whether an action is in a set.
+func inSet(set []byte, name string) bool {
+	bit := hashOf(name) % uint32(8*len(set))
+	return set[bit/8]&(1<<(bit%8)) != 0
+}
+
+// hashOf returns the FNV-1a hash of a name with an offset of its own, mixed as MurmurHash3 does. It must not change, or
+// the sets of checkpoints would be of other actions.
+func hashOf(name string) uint32 {
+	h := uint32(2166136261 ^ 0x5bd1e995)
+	for i := range len(name) {
+		h = (h ^ uint32(name[i])) * 16777619
+	}
+	h ^= h >> 16
+	h *= 0x85ebca6b
+	h ^= h >> 13
+	h *= 0xc2b2ae35
+	return h ^ h>>16
+}
