@@ -53,6 +53,20 @@ type level struct{ mean, sd float64 }
 // chart draws the rolling mean and the standard deviation of a signal against those of its baseline, which is nil before
 // there is one. It returns nil without values.
 func (p *past) chart(signal string, baseline *level, incident *alerts.Incident) *signalChart {
+	out := p.course(signal, baseline, incident)
+	if out == nil {
+		return nil
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil // all numbers are finite, so that this does not happen
+	}
+	means := values(out.Lines[0].Y)
+	return &signalChart{Signal: signal, Data: string(data), Row: words.Sparkline(means), Text: chartText(signal, p.unit, means, baseline)}
+}
+
+// course returns what the chart of a signal draws, nil without values.
+func (p *past) course(signal string, baseline *level, incident *alerts.Incident) *courseJSON {
 	buckets := p.record.Of(signal)
 	rolling := history.Rolling(buckets, rolled)
 	out := courseJSON{Unit: p.unit.One(), Marks: []markJSON{}, Band: &bandJSON{}}
@@ -82,13 +96,7 @@ func (p *past) chart(signal string, baseline *level, incident *alerts.Incident) 
 	for _, change := range p.changes {
 		out.Marks = append(out.Marks, markJSON{X: out.at(change.Unit, change.TS), Kind: "version", Text: versionChange(change.From, change.To)})
 	}
-	data, err := json.Marshal(out)
-	if err != nil {
-		return nil // all numbers are finite, so that this does not happen
-	}
-	chart := &signalChart{Signal: signal, Data: string(data), Row: words.Sparkline(values(mean))}
-	chart.Text = chartText(signal, p.unit, values(mean), baseline)
-	return chart
+	return &out
 }
 
 func chartText(signal string, unit finding.UnitName, means []float64, baseline *level) string {

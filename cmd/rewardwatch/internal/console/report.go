@@ -11,6 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -20,6 +21,8 @@ type Report struct {
 	Incidents []alerts.Incident
 	Summaries []*finding.Summary
 	Courses   Courses
+	// Past returns how the signals of a group went.
+	Past func(ingest.Group) history.Record
 	// Story describes an alarm, Causes an incident and its cause.
 	Story  func(alerts.Alarm) []words.Fact
 	Causes func(alerts.Incident) []words.Fact
@@ -101,6 +104,7 @@ type reportAlarm struct {
 	Facts             []words.Fact
 	Unit              finding.UnitName
 	Values            *histogramPlot // nil if there are none
+	Past              *pastPlot      // nil if the signal has no past
 	Score             *scorePlot
 	Shifts            []reportShift
 }
@@ -136,8 +140,11 @@ func (r *Report) incident(i alerts.Incident) reportIncident {
 			out.Signals = append(out.Signals, a.Signal)
 		}
 	}
+	p := past{record: r.Past(i.Group), changes: course.Changes, unit: i.UnitName()}
 	for _, a := range alarms {
-		out.Alarms = append(out.Alarms, r.alarm(*a, course))
+		drawn := r.alarm(*a, course)
+		drawn.Past = plotPast(p.course(a.Signal, baselineOf(a), &i))
+		out.Alarms = append(out.Alarms, drawn)
 	}
 	return out
 }

@@ -5,10 +5,12 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -16,6 +18,9 @@ func reportText(t *testing.T, r Report) string {
 	t.Helper()
 	r.Story = func(a alerts.Alarm) []words.Fact { return []words.Fact{{"alarm", a.ID}} }
 	r.Causes = func(i alerts.Incident) []words.Fact { return []words.Fact{{"cause", string(i.Cause)}} }
+	if r.Past == nil {
+		r.Past = func(ingest.Group) history.Record { return history.Record{} }
+	}
 	var b strings.Builder
 	if err := WriteReport(&b, r); err != nil {
 		t.Fatal(err)
@@ -48,6 +53,36 @@ func TestReportIsBounded(t *testing.T) {
 		if n := strings.Count(page, want); n != times {
 			t.Errorf("%q stands there %d times, want %d", want, n, times)
 		}
+	}
+}
+
+// The report draws the signal of an alarm over time, with the band of the baseline and the onset.
+func TestReportDrawsThePast(t *testing.T) {
+	group := ingest.NewGroup("p")
+	a := alerts.Alarm{
+		ID: "a1", Group: group, Signal: "return", Onset: finding.UnitRef{Ordinal: 160, TS: someTime.UnixNano() - 80*15e9},
+		Effect: finding.Effect{Quantity: "return", BaselineMean: 10.5, BaselineSD: .5},
+	}
+	r := Report{
+		Incidents: []alerts.Incident{{ID: "i", Group: group, Alarms: []alerts.Alarm{a}}},
+		Past:      func(ingest.Group) history.Record { return somePast(true) },
+	}
+	page := reportText(t, r)
+	for _, want := range []string{`class="past-course"`, `<rect class="base" x="0" y="6.8" width="640" height="34.1"/>`, `<line class="onset"`, "<title>onset of return</title>", words.Stamp(someTime.Add(-15 * time.Second))} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s in\n%s", want, page)
+		}
+	}
+	p := past{record: somePast(false)}
+	course := p.course("return", nil, nil)
+	plot := plotPast(course)
+	low, high := course.limits() // the return falls from 10.5 ± 0.5 to 7.5 ± 0.5
+	last := fmt.Sprintf(" 640.0,%.1f", scoreHeight*(high-7.5)/(high-low))
+	if plot.BaseY != "" || low > 7 || low < 6 || high < 11 || high > 12 || plot.Last != "unit 240" || !strings.HasSuffix(plot.Mean, last) {
+		t.Errorf("got %+v", plot)
+	}
+	if plotPast(p.course("none", nil, nil)) != nil {
+		t.Error("a signal without values is drawn")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
@@ -20,7 +21,7 @@ func (r *replay) writeReport(o replayOptions, files []string, counts recording.C
 		return nil
 	}
 	report := pages.Report{
-		Read: readFacts(o, files, counts, r.units, r.unitName()), Incidents: incidents, Summaries: summaries, Courses: r.courses,
+		Read: readFacts(o, files, counts, r.units, r.unitName()), Incidents: incidents, Summaries: summaries, Courses: r.courses, Past: r.past,
 		Story: terminal.StoryOf, Causes: incidentFacts,
 	}
 	var page strings.Builder
@@ -31,6 +32,12 @@ func (r *replay) writeReport(o replayOptions, files []string, counts recording.C
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
+}
+
+// past returns how the signals of a group went.
+func (r *replay) past(g ingest.Group) history.Record {
+	record, _ := r.workers[g.Policy].Policy.History(g) // a replay evicts no group
+	return record
 }
 
 // writePrintable replaces invisible characters in lines of text: a name from telemetry could reverse the direction of

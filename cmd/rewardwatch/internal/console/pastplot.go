@@ -1,0 +1,84 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+)
+
+// pastPlot is a signal over time as the page of an incident draws it, for a page without scripts. It has the size of a
+// plot of scores.
+type pastPlot struct {
+	Title                        string
+	Band, Mean                   string // points of the band of one standard deviation, and of the rolling mean
+	BaseY, BaseHeight, BaseMean  string // "" without a baseline
+	Marks                        []pastMark
+	High, Low, First, Last, Text string
+}
+
+// pastMark is an onset or a change of version.
+type pastMark struct {
+	Kind, X, Title string
+}
+
+// plotPast draws the course of a signal. It returns nil without one.
+func plotPast(c *courseJSON) *pastPlot {
+	if c == nil {
+		return nil
+	}
+	low, high := c.limits()
+	x := func(at float64) float64 {
+		first, last := c.X[0], c.X[len(c.X)-1]
+		if first == last {
+			return scoreWidth / 2
+		}
+		return scoreWidth * min(1, max(0, (at-first)/(last-first)))
+	}
+	y := func(value float64) float64 { return scoreHeight * (high - value) / (high - low) }
+	p := &pastPlot{Title: c.Lines[0].Name, High: words.Short(high), Low: words.Short(low), First: c.moment(c.X[0]), Last: c.moment(c.X[len(c.X)-1])}
+	var band, mean strings.Builder
+	for i, m := range c.Lines[0].Y {
+		if m != nil && c.Band.High[i] != nil && c.Band.Low[i] != nil {
+			point(&mean, x(c.X[i]), y(*m))
+			point(&band, x(c.X[i]), y(*c.Band.High[i]))
+		}
+	}
+	for i, m := range slices.Backward(c.Lines[0].Y) {
+		if m != nil && c.Band.High[i] != nil && c.Band.Low[i] != nil {
+			point(&band, x(c.X[i]), y(*c.Band.Low[i]))
+		}
+	}
+	p.Band, p.Mean = band.String(), mean.String()
+	if b := c.Baseline; b != nil {
+		p.BaseY, p.BaseHeight, p.BaseMean = pixels(y(b.High)), pixels(max(1, y(b.Low)-y(b.High))), pixels(y(b.Mean))
+	}
+	for _, m := range c.Marks {
+		p.Marks = append(p.Marks, pastMark{Kind: m.Kind, X: pixels(x(m.X)), Title: m.Text})
+	}
+	p.Text = fmt.Sprintf("%s from %s to %s, between %s and %s", p.Title, p.First, p.Last, p.Low, p.High)
+	return p
+}
+
+// limits returns the lowest and the highest value of the drawing, which differ.
+func (c *courseJSON) limits() (low, high float64) {
+	all := append(values(c.Band.Low), values(c.Band.High)...)
+	if b := c.Baseline; b != nil {
+		all = append(all, b.Low, b.High)
+	}
+	low, high = slices.Min(all), slices.Max(all)
+	if low == high {
+		low, high = low-1, high+1
+	}
+	return low, high
+}
+
+// moment describes a place on the axis.
+func (c *courseJSON) moment(x float64) string {
+	if c.Clock {
+		return words.Stamp(time.Unix(int64(x), 0))
+	}
+	return fmt.Sprintf("%s %.0f", c.Unit, x)
+}
