@@ -53,22 +53,31 @@ func TestGeneratedTrainingRuns(t *testing.T) {
 	}
 	const small = "telemetry: true\n  episodes: 3"
 	for name, test := range map[string]struct {
-		library []string
-		steps   string
-		least   string
-		fails   bool
+		library  []string
+		steps    string
+		least    string
+		fails    bool
+		features string
 	}{
-		"kept":    {nil, "4000", "20", false},
-		"broken":  {nil, "4000", "501", true}, // an episode has at most 500 steps
-		"CleanRL": {cleanRL, "20000", "60", false},
-		"RLlib":   {rllib, "4000", "20", false},
+		"kept":    {nil, "4000", "20", false, ""},
+		"broken":  {nil, "4000", "501", true, ""}, // an episode has at most 500 steps
+		"CleanRL": {cleanRL, "20000", "60", false, "def features(observation):\n    return numpy.append(observation, numpy.sin(observation[2]))\n"},
+		"RLlib":   {rllib, "4000", "20", false, ""},
 	} {
 		service := &received{}
 		server := httptest.NewServer(service)
 		defer server.Close()
 		replaced := append([]string{"telemetry: true", small, "steps: 100000", "telemetry: true, steps: " + test.steps, "at_least: 300", "at_least: " + test.least}, test.library...)
 		w, dir := mustRun(t, replaced...), t.TempDir()
-		if err := Write(newFiles(w.Artefacts), dir); err != nil {
+		files := newFiles(w.Artefacts)
+		for i := range files {
+			if files[i].Path == "pipeline/world.py" && test.features != "" {
+				if files[i].After, err = WithPart(files[i].After, "features", test.features); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := Write(files, dir); err != nil {
 			t.Fatal(err)
 		}
 		stage := func(name string) (string, error) {

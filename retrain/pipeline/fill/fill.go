@@ -118,7 +118,7 @@ func newFiller(w *pipeline.Work, dir string, call bool) (*filler, error) {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open the directory of the generated files: %w", err)
 	}
 	f := &filler{work: w, changes: changes, root: root}
 	if err := f.open(call); err != nil {

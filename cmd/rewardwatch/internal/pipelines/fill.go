@@ -48,6 +48,16 @@ func newAcceptCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 		Long: "Puts the proposals of fill between the keep marks of the generated files, where generate leaves them as they are, and prints\n" +
 			"what changed. Without names, all proposals are accepted. Nothing is called. Exits with 2 if a proposal could not be accepted.",
 		Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			var names []string
+			for _, h := range fill.Holes() {
+				names = append(names, h.Name+"\t"+h.File)
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, err := pipeline.Run(args[0], "", o)
 			if err != nil {
