@@ -96,7 +96,8 @@ func TestProposalsForKnownShapes(t *testing.T) {
 			if n := strings.Count(text, "CHANGE-ME"); n != test.changes {
 				t.Errorf("%d changes, want %d, in\n%s", n, test.changes, text)
 			}
-			if _, err := runText(t, strings.Replace(text, "targets: [make]", "targets: [make]\nrelease: v0.1.0", 1)); err != nil {
+			filled := strings.NewReplacer("targets: [make]", "targets: [make]\nrelease: v0.1.0", "CHANGE-ME", "deploy").Replace(text)
+			if _, err := runText(t, filled); err != nil {
 				t.Errorf("the proposed file is not valid: %v\n%s", err, text)
 			}
 		})
