@@ -63,10 +63,23 @@ func (k *keptUnits) pressing() bool {
 	for d := range k.by {
 		all += d.keptBytes.Load()
 		if d.units != nil {
+			all += d.units.ends.Load()
 			longest = max(longest, d.units.needed.Load())
 		}
 	}
 	return 2*all >= k.most || 2*longest >= mostLogged
+}
+
+// inLogs reports whether all partitions keep their units in logs, and not in memory.
+func (k *keptUnits) inLogs() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for d := range k.by {
+		if d.units == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // logged returns the bytes of the logs of all partitions.

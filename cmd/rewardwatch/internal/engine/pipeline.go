@@ -45,6 +45,7 @@ type Pipeline struct {
 	limit         *capacity.StreamLimit
 	Memory        *ceiling
 	kept          *keptUnits
+	pace          savePace
 	unsafeBacklog int // mostUnsafe, except in tests
 	calibrations  *budget.Calibrations
 	queue         *calibrationQueue

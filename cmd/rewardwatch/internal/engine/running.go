@@ -40,6 +40,7 @@ type RunningWorker struct {
 	shown        time.Time                                               // when the state was last published
 	pendingBytes int64                                                   // memory of the units that wait for calibrations, as counted for all workers
 	shownWaiting map[string]int                                          // units of the worker that the metric counts, by reason
+	lastSave     time.Duration                                           // what the last save took
 	once         bool                                                    // the last saved state is in one save only
 	newest       map[ingest.Partition]ingest.AppliedUnit                 // what the last save has applied, by partition
 	safe         atomic.Pointer[map[ingest.Partition]ingest.AppliedUnit] // what both of the last two saves have applied
@@ -166,11 +167,14 @@ func (r *RunningWorker) atPulse(ctx context.Context, now time.Time) error {
 }
 
 // saveAfter returns the interval between two saves. It is at most a pulse if the units that partitions keep until
-// then take much memory.
+// then take much memory. It is longer where saves take long and these units are in logs.
 func (r *RunningWorker) saveAfter() time.Duration {
 	every := time.Duration(r.workers.Pipeline.Cfg.Checkpoint.Every)
 	if every > WorkerPulse && r.workers.Pipeline.kept.pressing() {
 		return WorkerPulse
+	}
+	if r.workers.Pipeline.kept.inLogs() {
+		return r.workers.Pipeline.pace.after(every)
 	}
 	return every
 }
@@ -288,8 +292,10 @@ func (r *RunningWorker) showWaiting(reason string, n int) {
 	r.shownWaiting[reason] = n
 }
 
-// showNothing removes a stopping worker's part from the count of units that wait.
+// showNothing removes a stopping worker's part from what is counted for all workers.
 func (r *RunningWorker) showNothing() {
+	r.workers.Pipeline.pace.took(r.lastSave, 0)
+	r.lastSave = 0
 	r.workers.Pipeline.kept.pending.Add(-r.pendingBytes)
 	r.pendingBytes = 0
 	r.showWaiting(waitsForPartitions, 0)
@@ -321,6 +327,7 @@ func (r *RunningWorker) save() error {
 		return err
 	}
 	defer end()
+	defer r.timeSave(time.Now())
 	parts, gone, err := r.Changes()
 	if err != nil {
 		return err
@@ -339,4 +346,11 @@ func (r *RunningWorker) save() error {
 	r.workers.Pipeline.Metrics.Saved.Inc()
 	r.workers.Pipeline.Metrics.savedAt.SetToCurrentTime()
 	return nil
+}
+
+// timeSave notes how long a save took that has begun then.
+func (r *RunningWorker) timeSave(begun time.Time) {
+	took := time.Since(begun)
+	r.workers.Pipeline.pace.took(r.lastSave, took)
+	r.lastSave = took
 }

@@ -19,7 +19,7 @@ import (
 // CheckpointConfig configures how state is kept across restarts.
 type CheckpointConfig struct {
 	Directory string         `yaml:"directory"` // directory of the state; created if missing; not used in a cluster
-	Every     model.Duration `yaml:"every"`     // time between checkpoints, and the maximum to read again after a crash
+	Every     model.Duration `yaml:"every"`     // time between checkpoints, and the maximum to read again after a crash; policies are saved less often if saves take long
 }
 
 // PolicyConfig configures how policies are watched. The first entry that matches applies. A policy that no entry matches is

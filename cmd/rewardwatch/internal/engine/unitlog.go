@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/locallog"
@@ -51,6 +52,7 @@ type unitLog struct {
 
 	memory atomic.Int64 // bytes of the next batch
 	needed atomic.Int64 // bytes of batches
+	ends   atomic.Int64 // bytes in memory of the ends of batches
 	size   atomic.Int64 // bytes on disk
 }
 
@@ -59,6 +61,7 @@ type batch struct {
 	offset int64
 	bytes  int64
 	ends   []policyEnd
+	memory int64          // bytes of ends
 	places map[source]int // in ends; nil once no unit is added
 }
 
@@ -137,6 +140,9 @@ func (l *unitLog) pack() error {
 
 func (l *unitLog) keep(b batch) {
 	b.places = nil
+	b.ends = slices.Clone(b.ends) // what append has reserved would stay in memory as long
+	b.memory = int64(len(b.ends)) * int64(unsafe.Sizeof(policyEnd{}))
+	l.ends.Add(b.memory)
 	l.batches = append(l.batches, b)
 	l.needed.Add(b.bytes)
 }
@@ -184,6 +190,7 @@ func (l *unitLog) trim(isSafe func(policyEnd) bool) {
 		}
 		for _, b := range file[:gone] {
 			l.needed.Add(-b.bytes)
+			l.ends.Add(-b.memory)
 			l.less = l.less || b.offset < behind(l.named)
 		}
 		kept = append(kept, file[gone:]...)

@@ -89,7 +89,7 @@ func TestTheLogHoldsUnitsUntilTheyAreSavedTwice(t *testing.T) {
 			t.Errorf("%d files of the log are left, want %d", len(files), left)
 		}
 	}
-	if all, waiting := p.kept.bytes(); all != 0 || waiting != 0 || p.kept.logged() != 0 || logOf(f).needed.Load() != 0 {
+	if all, waiting := p.kept.bytes(); all != 0 || waiting != 0 || p.kept.logged() != 0 || logOf(f).needed.Load() != 0 || logOf(f).ends.Load() != 0 {
 		t.Errorf("%d bytes are counted in memory, %d in flight, %d on disk", all, waiting, p.kept.logged())
 	}
 }
