@@ -41,6 +41,7 @@ type drawing struct {
 	Where    string
 	Columns  [][2]string // name and type
 	Widths   []int       // of columns, 0 where none is set
+	Leasts   []int       // the least widths of the others
 	Rows     [][]string
 	Links    []string
 	Problems []string

@@ -80,7 +80,7 @@ func fleetStates(d *dashboard.DashboardBuilder, s scope) {
 	const worst = 20
 	scores := "max by (" + s.groups() + ") (" + s.of(metrics.MetricDetectorScore) + ")"
 	highest := "max by (" + s.groups() + ") (max_over_time(" + s.of(metrics.MetricDetectorScore) + "[$__range] @ end()))"
-	d.WithPanel(openIncidents(s, labelColumn("policy", linked(toPolicy(s, ofRow)))).Height(7)).
+	d.WithPanel(openIncidents(s, labelColumn("policy", append(atLeast(220), linked(toPolicy(s, ofRow)))...)).Height(7)).
 		WithPanel(states("State of each group", "The gravest state over the signals of the group. Groups that drift now are on top, then those in a telemetry fault.",
 			s, s.groups(), s.legend()).
 			DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder("Policy").Type(dashboard.DashboardLinkTypeLink).Url(toPolicy(s, ofSeries))}).
@@ -118,7 +118,7 @@ func againstBudget(s scope) *table.PanelBuilder {
 func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	columns := slices.Concat(
 		[]column{labelColumn("severity", slices.Concat(texts(severityColors()...), inWidth(110))...), valueColumnOf(0, "since", inUnit("dateTimeFromNow"), mapped(noClock()), inWidth(160))},
-		policy, labelColumns(s.labels...), []column{labelColumn("cause"), labelColumn("incident", toConsole("Open in the console", "/incidents/", "incident")...)})
+		policy, labelColumns(s.labels...), []column{labelColumn("cause"), labelColumn("incident", slices.Concat(toConsole("Open in the console", "/incidents/", "incident"), atLeast(180))...)})
 	of := "max by (" + s.groups("severity", "cause", "incident") + ") ("
 	var ranks string
 	for i, severity := range alerts.Severities() {

@@ -322,6 +322,11 @@ func ifAbsent(text string) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "noValue", Value: text}}
 }
 
+// atLeast sets the width below which a column does not shrink, on a phone: its table scrolls sideways instead.
+func atLeast(pixels int) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "custom.minWidth", Value: pixels}}
+}
+
 func inWidth(pixels int) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "custom.width", Value: pixels}}
 }

@@ -119,7 +119,7 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 			append(labelColumns(s.labels...), versionColumns()...), nil,
 			query{expr: byVersion + s.of(metrics.MetricVersionInfo) + ")"}),
 		rows("Baselines", "The baseline of each group: its size, in episodes (or blocks), and its id, a hash of its values.",
-			append(labelColumns(s.labels...), valueColumn("size", inDecimals(0), inWidth(90)), labelColumn("baseline")), []order{{"baseline", false}},
+			append(labelColumns(s.labels...), valueColumn("size", inDecimals(0), inWidth(90)), labelColumn("baseline", atLeast(180)...)), []order{{"baseline", false}},
 			query{expr: "max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineUnits) + " * on (" + s.groups() + ") group_right () max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineInfo) + "))"}),
 		rows("Telemetry faults", "The signals in a telemetry fault now, with the rule that found it. A fault vetoes retraining; a signal with wrong values is not judged.",
 			append(labelColumns(slices.Concat(s.labels, []string{"signal", "rule"})...), valueColumn("telemetry", mapped(faultNames()))), nil,
@@ -151,7 +151,7 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")", legend: s.legend() + " budget"}).
 			Min(0).AxisSoftMax(1).OverrideByRegexp("/budget/", dashed()).Span(full),
 		rows("Confidence", "How far the budget can be relied on. Reduced: episodes (or blocks) depend on one another, or the baseline covers less than a day. Provisional: a small first baseline. Unconfirmed: no allowance was found that keeps it. None: no detector is armed. The weakest branch has the largest part of the expected false alarms.",
-			slices.Concat(labelColumns(s.labels...), []column{labelColumn("confidence", slices.Concat(texts(confidenceColors()...), inWidth(120))...), labelColumn("weakest")}), nil,
+			slices.Concat(labelColumns(s.labels...), []column{labelColumn("confidence", slices.Concat(texts(confidenceColors()...), inWidth(120))...), labelColumn("weakest", atLeast(300)...)}), nil,
 			query{expr: "max by (" + s.groups("confidence", "weakest") + ") (" + s.of(metrics.MetricPromise) + ")"}).Span(full),
 		rows("Branches of each signal", "Armed: branches that can page. Dropped: branches for which the baseline is too small. Dependence: the factor by which the episodes (or blocks) of the baseline vary more slowly than independent ones. Above 2 the budget is kept less reliably, above 4 it is not stated.",
 			slices.Concat(labelColumns(s.labels...), []column{
@@ -164,7 +164,7 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 
 func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Distribution of $signal", "detection.md#how-it-works",
-		againstBaseline("Standard deviation of $signal", "Standard deviation over the last 200 episodes (or blocks) of each group, and dashed in the same color, over its baseline.", "short", s.legend(), func(sample string) string {
+		againstBaseline("SD of $signal", "Standard deviation over the last 200 episodes (or blocks) of each group, and dashed in the same color, over its baseline.", "short", s.legend(), func(sample string) string {
 			return "max by (" + s.groups() + ") (" + s.ofSignal(metrics.MetricSignalStddev, `sample="`+sample+`"`) + ")"
 		}).Min(0).AxisSoftMax(1),
 		lines("Quantiles of $signal", "From the 10th to the 90th percentile of the last 200 episodes (or blocks), and of the baseline (dashed), with the medians. With several groups: the lowest 10th percentile, and the highest median and 90th percentile.", "short",
@@ -265,7 +265,7 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorScore) + ")", legend: s.legend("detector")}),
 		againstOne("Highest score of each signal", "The highest score over the detectors of each signal. Every detector alarms at 1.",
 			query{expr: "max by (signal) (" + s.of(metrics.MetricDetectorScore) + ")", legend: "{{signal}}"}),
-		paired("Statistics and thresholds of $signal", "What each detector has accumulated, in its own unit, and dashed in the same color, the value at which it alarms. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
+		paired("Thresholds of $signal", "What each detector has accumulated, in its own unit, and dashed in the same color, the value at which it alarms. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorStatistic)+")",
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)"),
 		lines("Effect size of each signal", "Shift of the mean of the last 200 episodes (or blocks), in standard deviations of the baseline.", deviations,

@@ -31,10 +31,48 @@ func (d drawing) unreadable() (found []string) {
 		found = append(found, d.unreadableStates()...)
 	case "heatmap":
 		found = append(found, d.unreadableHeat()...)
-	case "table":
-		found = append(found, d.unreadableCells()...)
+	}
+	for _, s := range screens() {
+		for _, problem := range d.tooWide(s) {
+			found = append(found, fmt.Sprintf("at %d px: %s", s, problem))
+		}
 	}
 	return append(found, d.empty()...)
+}
+
+// tooWide lists what a screen has no room for.
+func (d drawing) tooWide(s screen) (found []string) {
+	switch d.panel.Type {
+	case "timeseries":
+		width, n := 0., 0
+		for _, series := range d.Series {
+			if series.InLegend {
+				width, n = width+textWidth(series.Name, 12)+40, n+1
+			}
+		}
+		if lines := width / s.panelWidth(d.panel.GridPos.W); lines > 4 {
+			found = append(found, fmt.Sprintf("its legend of %d series takes %.1f lines", n, lines))
+		}
+	case "state-timeline", "heatmap":
+		for _, series := range d.Series {
+			if most := d.mostOfNames(s); textWidth(series.Name, 12) > most {
+				found = append(found, fmt.Sprintf("the name %q takes more than %.0f pixels", series.Name, most))
+			}
+		}
+	case "table":
+		found = d.unreadableCells(s)
+	}
+	return found
+}
+
+// mostOfNames is the width that names of rows may take: a third of that of states. A phone, and a heat map, whose cells need
+// less, leave a third of a phone to what happened.
+func (d drawing) mostOfNames(s screen) float64 {
+	width := s.panelWidth(d.panel.GridPos.W)
+	if d.panel.Type == "state-timeline" && s >= stacks {
+		return width / 3
+	}
+	return width - phone.panelWidth(full)/3
 }
 
 // empty says that a panel shows nothing where there is something. A panel of what is wrong may be empty, and says so. The demo has no
@@ -54,7 +92,6 @@ func (d drawing) empty() []string {
 
 func (d drawing) unreadableCurves() (found []string) {
 	names, looks := map[string]bool{}, map[string]string{}
-	width := 0.
 	for _, s := range d.Series {
 		if !s.InLegend {
 			continue
@@ -68,10 +105,6 @@ func (d drawing) unreadableCurves() (found []string) {
 			found = append(found, fmt.Sprintf("%q and %q look alike", other, s.Name))
 		}
 		looks[look] = s.Name
-		width += textWidth(s.Name, 12) + 40
-	}
-	if lines := width / panelWidth(d.panel.GridPos.W); lines > 4 {
-		found = append(found, fmt.Sprintf("its legend of %d series takes %.1f lines", len(names), lines))
 	}
 	if len(d.Axis) == 2 && d.Axis[0] == 0 && d.Axis[1] == 100 {
 		found = append(found, "its axis goes to 100 where all is 0")
@@ -105,11 +138,6 @@ func (d drawing) unreadableStates() (found []string) {
 			found = append(found, fmt.Sprintf("the state %q is %s, want %q", state[0], state[1], want))
 		}
 	}
-	for _, s := range d.Series {
-		if textWidth(s.Name, 12) > panelWidth(d.panel.GridPos.W)/3 {
-			found = append(found, fmt.Sprintf("the name %q takes more than a third of its width", s.Name))
-		}
-	}
 	return found
 }
 
@@ -131,30 +159,29 @@ func (d drawing) unreadableHeat() (found []string) {
 	return found
 }
 
-// What Grafana gives a column without a width at least, and what is left and right of its text.
+// What is left and right of a text in its cell, and of a table.
 const (
-	leastColumn = 150
 	cellMargin  = 12
 	tableMargin = 16
 	cellFont    = 14
 )
 
-// unreadableCells says whether a table scrolls sideways, and which texts are cut.
-func (d drawing) unreadableCells() (found []string) {
-	room, free := panelWidth(d.panel.GridPos.W)-tableMargin, 0
-	for _, w := range d.Widths {
+// unreadableCells says whether a table scrolls sideways, and which texts are cut. On a phone it may scroll.
+func (d drawing) unreadableCells(s screen) (found []string) {
+	room, free, least := s.panelWidth(d.panel.GridPos.W)-tableMargin, 0, 0
+	for i, w := range d.Widths {
 		room -= float64(w)
 		if w == 0 {
-			free++
+			free, least = free+1, least+d.Leasts[i]
 		}
 	}
-	if room < float64(free*leastColumn) {
-		found = append(found, fmt.Sprintf("its %d columns are %.0f pixels wider than it", len(d.Widths), float64(free*leastColumn)-room))
+	if s >= stacks && room < float64(least) {
+		found = append(found, fmt.Sprintf("its %d columns are %.0f pixels wider than it", len(d.Widths), float64(least)-room))
 	}
 	for i, w := range d.Widths {
 		width := float64(w)
 		if w == 0 {
-			width = max(room/float64(free), leastColumn)
+			width = max(room/float64(free), float64(d.Leasts[i]))
 		}
 		texts := []string{d.Columns[i][0]}
 		for _, row := range d.Rows {
@@ -232,21 +259,24 @@ func TestE2EUnreadableIsFound(t *testing.T) {
 			p.FieldConfig.Defaults.NoValue, p.Targets = "No data", []target{{Expr: "a > 0"}, {Expr: "b"}}
 			return p
 		}()}, "is empty"},
-		"one name twice":   {drawing{panel: look("timeseries", 8, 0), Series: []drawnSeries{{Name: "a", Color: "1", InLegend: true}, {Name: "a", Color: "2", InLegend: true}}}, "two series"},
-		"one color twice":  {drawing{panel: look("timeseries", 8, 0), Series: []drawnSeries{{Name: "a", Color: "1", InLegend: true}, {Name: "b", Color: "1", InLegend: true}}}, "look alike"},
-		"a long legend":    {drawing{panel: look("timeseries", 8, 0), Series: series(40, "checkout-agent-%02d prod-eu")}, "legend of 40"},
-		"flat zero":        {drawing{panel: look("timeseries", 8, 0), Series: series(1, "%d"), Axis: []float64{0, 100}}, "goes to 100"},
-		"other baseline":   {drawing{panel: look("timeseries", 8, 0), Series: []drawnSeries{{Name: "a", Color: "1", Dashed: true, Mode: "palette-classic-by-name"}}}, "the baseline of"},
-		"good states":      {drawing{panel: look("state-timeline", 16, 20), Series: series(40, "group %d"), Legend: legend}, ""},
-		"crowded states":   {drawing{panel: look("state-timeline", 8, 40), Series: series(40, "group %d"), Legend: legend}, "its 40 rows"},
-		"states unnamed":   {drawing{panel: look("state-timeline", 16, 20), Series: series(1, "group %d")}, "no legend"},
-		"states in others": {drawing{panel: look("state-timeline", 16, 20), Series: series(1, "group %d"), Legend: [][2]string{{"drift", "green"}}}, "the state"},
-		"good table":       {drawing{panel: look("table", 8, 0), Columns: [][2]string{{"policy", "string"}, {"score", "number"}}, Widths: []int{0, 90}, Rows: [][]string{{"ranker", "1.2"}}}, ""},
-		"a wide table":     {drawing{panel: look("table", 8, 0), Columns: make([][2]string, 5), Widths: make([]int, 5)}, "wider than it"},
-		"a cut text":       {drawing{panel: look("table", 8, 0), Columns: [][2]string{{"policy", "string"}}, Widths: []int{60}, Rows: [][]string{{"warehouse-router"}}}, "of its column"},
-		"good heat":        {drawing{panel: look("heatmap", 12, 0), Series: series(20, "group %d"), Reds: []string{"rgb(165, 0, 38)"}}, ""},
-		"crowded heat":     {drawing{panel: look("heatmap", 8, 0), Series: series(40, "group %d"), Reds: []string{"rgb(165, 0, 38)"}}, "its 40 rows"},
-		"white heat":       {drawing{panel: look("heatmap", 12, 0), Series: series(2, "group %d"), Reds: []string{"rgb(255, 245, 235)"}}, "is drawn in"},
+		"one name twice":                {drawing{panel: look("timeseries", 8, 0), Series: []drawnSeries{{Name: "a", Color: "1", InLegend: true}, {Name: "a", Color: "2", InLegend: true}}}, "two series"},
+		"one color twice":               {drawing{panel: look("timeseries", 8, 0), Series: []drawnSeries{{Name: "a", Color: "1", InLegend: true}, {Name: "b", Color: "1", InLegend: true}}}, "look alike"},
+		"a long legend":                 {drawing{panel: look("timeseries", 8, 0), Series: series(40, "checkout-agent-%02d prod-eu")}, "legend of 40"},
+		"flat zero":                     {drawing{panel: look("timeseries", 8, 0), Series: series(1, "%d"), Axis: []float64{0, 100}}, "goes to 100"},
+		"other baseline":                {drawing{panel: look("timeseries", 8, 0), Series: []drawnSeries{{Name: "a", Color: "1", Dashed: true, Mode: "palette-classic-by-name"}}}, "the baseline of"},
+		"good states":                   {drawing{panel: look("state-timeline", 16, 20), Series: series(40, "group %d"), Legend: legend}, ""},
+		"crowded states":                {drawing{panel: look("state-timeline", 8, 40), Series: series(40, "group %d"), Legend: legend}, "its 40 rows"},
+		"states unnamed":                {drawing{panel: look("state-timeline", 16, 20), Series: series(1, "group %d")}, "no legend"},
+		"states in others":              {drawing{panel: look("state-timeline", 16, 20), Series: series(1, "group %d"), Legend: [][2]string{{"drift", "green"}}}, "the state"},
+		"good table":                    {drawing{panel: look("table", 8, 0), Columns: [][2]string{{"policy", "string"}, {"score", "number"}}, Widths: []int{0, 90}, Leasts: []int{150, 150}, Rows: [][]string{{"ranker", "1.2"}}}, ""},
+		"a wide table":                  {drawing{panel: look("table", 8, 0), Columns: make([][2]string, 5), Widths: make([]int, 5), Leasts: []int{150, 150, 150, 150, 150}}, "wider than it"},
+		"a cut text":                    {drawing{panel: look("table", 8, 0), Columns: [][2]string{{"policy", "string"}}, Widths: []int{60}, Leasts: []int{150}, Rows: [][]string{{"warehouse-router"}}}, "of its column"},
+		"a text that a phone cuts":      {drawing{panel: look("table", 8, 0), Columns: [][2]string{{"policy", "string"}, {"cause", "string"}}, Widths: []int{0, 0}, Leasts: []int{150, 150}, Rows: [][]string{{"warehouse-router-of-harbour", "policy"}}}, "at 390 px"},
+		"a legend too long for a phone": {drawing{panel: look("timeseries", 8, 0), Series: series(10, "checkout-agent-%02d prod-eu")}, "at 390 px: its legend of 10"},
+		"names too long for a phone":    {drawing{panel: look("state-timeline", 16, 20), Series: series(2, "warehouse-router-of-the-harbour %d prod-eu"), Legend: legend}, "at 390 px: the name"},
+		"good heat":                     {drawing{panel: look("heatmap", 12, 0), Series: series(20, "group %d"), Reds: []string{"rgb(165, 0, 38)"}}, ""},
+		"crowded heat":                  {drawing{panel: look("heatmap", 8, 0), Series: series(40, "group %d"), Reds: []string{"rgb(165, 0, 38)"}}, "its 40 rows"},
+		"white heat":                    {drawing{panel: look("heatmap", 12, 0), Series: series(2, "group %d"), Reds: []string{"rgb(255, 245, 235)"}}, "is drawn in"},
 	} {
 		got := strings.Join(test.drawing.unreadable(), "; ")
 		if test.want == "" && got != "" || !strings.Contains(got, test.want) {

@@ -58,9 +58,9 @@ func verdicts(s scope) *table.PanelBuilder {
 	}
 	return rows("Expected and observed", "The last retraining of each policy that was delivered: what the new version must show, and what it has shown once the outcome is known. Missed and failed retrainings are on top. The request links to its page in the console, which has the evidence.",
 		[]column{
-			labelColumn("policy"),
+			labelColumn("policy", atLeast(220)...),
 			{"state", "verdict", slices.Concat(texts(requestColors(ledger.States()...)...), inWidth(120))},
-			{"condition", "must show", nil},
+			{"condition", "must show", atLeast(220)},
 			value(0, "expected"), value(1, "observed"),
 			labelColumn("request", slices.Concat(toConsole("Open in the console", "/retrain/", "request"), inWidth(260))...),
 		}, []order{{"Value #C", false}, {"policy", false}},
@@ -96,19 +96,19 @@ func requestColors(states ...ledger.State) [][2]string {
 
 // retrainingOutcomes compares what retrainings were to show with what is observed.
 func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
-	expected := "topk(4, max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + "))"
+	expected := "topk(3, max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + "))"
 	observed := "(" + observations(s) + ") and on (policy, statistic, signal) (" + expected + ")"
 	folded(d, "Outcomes over time", "outcomes.md",
-		lines("Expected against observed", "What the new version of each retraining must show (dashed), from the delivery of the order to its outcome, and the same statistic of the last 200 episodes (or blocks) of the policy. The verdict itself uses those of the new version alone. At most four policies: select others above.", "short",
+		lines("Expected against observed", "What the new version of each retraining must show (dashed), from the delivery of the order to its outcome, and the same statistic of the last 200 episodes (or blocks) of the policy. The verdict itself uses those of the new version alone. At most three policies: select others above.", "short",
 			query{expr: observed, legend: s.legend("statistic", "signal")},
 			query{expr: expected, legend: "{{policy}} expected: {{statistic}} {{signal}} {{comparison}}"}).
-			OverrideByRegexp("/expected/", dashed()).NoValue("No outcome is awaited").Span(full),
+			OverrideByRegexp("/expected/", append(dashed(), unlisted()...)).NoValue("No outcome is awaited").Span(full),
 		inColors(happened("Retrainings by outcome", "Retrainings that have ended. Met or missed: the new version does or does not meet its contract. Inconclusive: its episodes (or blocks) do not tell. Failed: the job did not deliver.",
 			query{expr: "round(sum by (outcome) (max by (policy, outcome) (increase(" + s.policies(retrain.MetricOutcomes) + "[$__rate_interval]))))", legend: "{{outcome}}"}),
 			requestColors(ledger.StateMet, ledger.StateInconclusive, ledger.StateMissed, ledger.StateFailed)...).
 			NoValue("No retraining has ended"),
-		levels("Cooldowns", "Time until an incident of a policy can order a retraining from a target again: the eight longest.", "s",
-			query{expr: "topk(8, max by (policy, target) (" + s.policies(retrain.MetricCooldown) + ") > 0)", legend: "{{policy}} {{target}}"}).NoValue("No cooldown"))
+		levels("Cooldowns", "Time until an incident of a policy can order a retraining from a target again: the six longest.", "s",
+			query{expr: "topk(6, max by (policy, target) (" + s.policies(retrain.MetricCooldown) + ") > 0)", legend: "{{policy}} {{target}}"}).NoValue("No cooldown"))
 }
 
 // observations returns the statistics of the last 200 units under the names that contracts use for them.

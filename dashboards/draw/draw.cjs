@@ -5,7 +5,7 @@
 // their last versions that are no ES modules, which the Node of Debian 12 cannot load from here.
 //
 // stdin:  [{ where, panel, answers: { A: data of Prometheus' API, ... }, variables: { policy: "checkout", ... }, range: { from, to } }]
-// stdout: [{ where, columns: [[name, type]], widths: [pixels], rows: [[text]], links: [url], problems: [text],
+// stdout: [{ where, columns: [[name, type]], widths: [pixels], leasts: [pixels], rows: [[text]], links: [url], problems: [text],
 //            series: [{ name, color, mode, dashed, inLegend }], axis: [from, to], legend: [[text, color]], reds: [color] }]
 "use strict";
 
@@ -41,7 +41,7 @@ function registerFieldOptions() {
 }
 
 // Options of panels that change how a series looks.
-const drawingOptions = ["hideFrom", "lineStyle", "drawStyle", "axisSoftMin", "axisSoftMax", "stacking", "width"];
+const drawingOptions = ["hideFrom", "lineStyle", "drawStyle", "axisSoftMin", "axisSoftMax", "stacking", "width", "minWidth"];
 
 function registerTransformations() {
   data.standardTransformersRegistry.setInit(() =>
@@ -235,6 +235,7 @@ function cells(drawn, panel, series) {
   const fields = filled[0].fields.filter((f) => f.config.custom?.hidden !== true);
   drawn.columns = fields.map((f) => [data.getFieldDisplayName(f, filled[0], filled), f.type]);
   drawn.widths = fields.map((f) => f.config.custom?.width ?? 0);
+  drawn.leasts = fields.map((f) => f.config.custom?.minWidth ?? 150);
   for (let row = 0; row < filled[0].length; row++) {
     drawn.rows.push(fields.map((f) => data.formattedValueToString(f.display(f.values[row]))));
   }
