@@ -65,6 +65,9 @@ func (l Links) incidentAlert(i *Incident) alert {
 	}
 }
 
+// approvalURL is the annotation with the signed link of a retraining that waits for approval.
+const approvalURL = "approval_url"
+
 // MuteForm is the id of the section of an incident's page where people mute it.
 const MuteForm = "act"
 

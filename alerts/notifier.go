@@ -44,6 +44,7 @@ type Notifier struct {
 
 	mu       sync.Mutex
 	alerts   map[string]*tracked // by key
+	asked    map[string]string   // addresses at which people approve what an alert has led to, by key
 	revision uint64              // the newest of any alert, so that one that starts again does not count as accepted
 }
 
@@ -66,7 +67,7 @@ type accepted struct {
 // NewNotifier returns a notifier for every URL of a configuration that has passed Check. Without URLs it does nothing.
 // States that were sent before according to the notes are not sent again; notes may be nil.
 func NewNotifier(cfg AlertmanagerConfig, links Links, notes *Notes, log zerolog.Logger, reg prometheus.Registerer) *Notifier {
-	n := &Notifier{log: log, notes: notes, links: links, alerts: map[string]*tracked{}}
+	n := &Notifier{log: log, notes: notes, links: links, alerts: map[string]*tracked{}, asked: map[string]string{}}
 	n.metrics = newNotifierMetrics(reg, n.unconfirmed)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	client := &http.Client{
@@ -97,7 +98,13 @@ func (n *Notifier) Leave(partition int32) {
 
 // dropStrays drops the alerts of policies that another instance judges. The caller holds the lock.
 func (n *Notifier) dropStrays() {
-	maps.DeleteFunc(n.alerts, func(_ string, t *tracked) bool { return !n.notes.here(t.labels["policy"]) })
+	maps.DeleteFunc(n.alerts, func(key string, t *tracked) bool {
+		stray := !n.notes.here(t.labels["policy"])
+		if stray {
+			delete(n.asked, key)
+		}
+		return stray
+	})
 }
 
 // Resync takes over the open incidents and faults that were restored at a start. It skips closed and muted ones: what
@@ -145,6 +152,11 @@ func (n *Notifier) put(key string, a alert) bool {
 	n.forget()
 	now := time.Now()
 	t := n.alerts[key]
+	if a.resolved {
+		delete(n.asked, key)
+	} else if link := n.asked[key]; link != "" {
+		a.annotations[approvalURL] = link
+	}
 	if t == nil && a.resolved {
 		return false // it was never sent, for example because it was muted
 	}
@@ -169,6 +181,40 @@ func (n *Notifier) put(key string, a alert) bool {
 	if begins {
 		n.recall(key, t)
 	}
+	return true
+}
+
+// AskApproval adds the address at which a person approves or rejects the retraining of an incident to its alert, or
+// removes it if it is "". An alert that is firing is pushed at once.
+func (n *Notifier) AskApproval(i *Incident, link string) {
+	n.mu.Lock()
+	news := n.ask(incidentKey(i), link)
+	n.mu.Unlock()
+	if news {
+		n.wake()
+	}
+}
+
+// ask keeps the address for the alert, and reports whether that must be pushed. The caller holds the lock.
+func (n *Notifier) ask(key, link string) bool {
+	if n.asked[key] == link || len(n.senders) == 0 {
+		return false
+	}
+	n.asked[key] = link
+	if link == "" {
+		delete(n.asked, key)
+	}
+	t := n.alerts[key]
+	if t == nil || t.resolved {
+		return false
+	}
+	t.annotations = maps.Clone(t.annotations) // a push may be reading it
+	t.annotations[approvalURL] = link
+	if link == "" {
+		delete(t.annotations, approvalURL)
+	}
+	n.revision++
+	t.revision = n.revision
 	return true
 }
 

@@ -545,3 +545,42 @@ func TestRedirectIsNoSuccess(t *testing.T) {
 	}
 	n.senders[0].client.CloseIdleConnections()
 }
+
+func TestAlertAsksForApprovalWhileARequestWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200}, NewTracker()
+		n := start(t, am)
+		changes := b.Apply(drift("return", 100))
+		i := changes[0].Incident
+		asks := func(when, want string) {
+			t.Helper()
+			synctest.Wait()
+			got := am.taken()
+			if len(got) != 1 || got[0].Annotations["approval_url"] != want {
+				t.Errorf("%s: %+v, want one push with approval_url %q", when, got, want)
+			}
+		}
+		const link = "https://rw.example/retrain/rr_1/decide?token=a.b"
+		n.AskApproval(i, link) // before the alert: the request is durable first
+		n.Update(changes)
+		asks("as the incident opens", link)
+		pass(time.Second)
+		n.Update(b.Apply(drift("reward", 160)))
+		asks("with another alarm", link)
+		pass(time.Second)
+		n.AskApproval(i, link)
+		synctest.Wait()
+		if got := am.taken(); got != nil {
+			t.Errorf("the same link was pushed again: %+v", got)
+		}
+		pass(time.Second)
+		n.AskApproval(i, "")
+		asks("when it is decided", "")
+		pass(time.Second)
+		n.AskApproval(i, link)
+		asks("with a request that opens later", link)
+		if len(n.asked) != 1 {
+			t.Errorf("%d links are kept", len(n.asked))
+		}
+	})
+}

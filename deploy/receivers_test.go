@@ -38,7 +38,7 @@ func TestE2EChatMessage(t *testing.T) {
 		"annotations": map[string]string{
 			"summary": "checkout: return fell", "description": "return fell by 1.2 SD", "since": "2026-11-20T10:00:00Z", "cause": "environment",
 			"evidence": "env_version went from 41 to 42", "incident_url": "https://rw.example/incidents/6dcbf0b8c1d2e3f4",
-			"mute_url": "https://rw.example/incidents/6dcbf0b8c1d2e3f4#act", "runbook_url": "https://docs.example/runbooks#rewarddrift",
+			"mute_url": "https://rw.example/incidents/6dcbf0b8c1d2e3f4#act", "approval_url": "https://rw.example/retrain/rr_1/decide?token=a.b", "runbook_url": "https://docs.example/runbooks#rewarddrift",
 		},
 	})
 	var m slackMessage
@@ -63,7 +63,8 @@ func TestE2EChatMessage(t *testing.T) {
 		buttons[b.Text] = b.URL
 	}
 	for name, url := range map[string]string{
-		"Incident": "https://rw.example/incidents/6dcbf0b8c1d2e3f4", "Mute": "https://rw.example/incidents/6dcbf0b8c1d2e3f4#act",
+		"Approve or reject": "https://rw.example/retrain/rr_1/decide?token=a.b",
+		"Incident":          "https://rw.example/incidents/6dcbf0b8c1d2e3f4", "Mute": "https://rw.example/incidents/6dcbf0b8c1d2e3f4#act",
 		"Runbook": "https://docs.example/runbooks#rewarddrift", "Dashboard": "https://docs.example/runbooks#rewarddrift", // it has none
 	} {
 		if buttons[name] != url {
@@ -94,7 +95,7 @@ func receiversFor(t *testing.T, slack string) string {
 func TestE2EMessageWithLinks(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data.json")
 	const alerts = `{"receiver":"inbox","status":"firing","commonLabels":{"severity":"critical","policy":"checkout"},"alerts":[
-		{"status":"firing","annotations":{"summary":"one","description":"first","incident_url":"https://rw.example/incidents/1","dashboard_url":"https://g.example/d/1","runbook_url":"https://docs.example/1","mute_url":"https://rw.example/incidents/1#act"}},
+		{"status":"firing","annotations":{"summary":"one","description":"first","incident_url":"https://rw.example/incidents/1","dashboard_url":"https://g.example/d/1","runbook_url":"https://docs.example/1","mute_url":"https://rw.example/incidents/1#act","approval_url":"https://rw.example/retrain/rr_1/decide?token=a.b"}},
 		{"status":"firing","annotations":{"summary":"two","description":"second","runbook_url":"https://docs.example/2"}}]}`
 	if err := os.WriteFile(data, []byte(alerts), 0o600); err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestE2EMessageWithLinks(t *testing.T) {
 	}
 	got := regexp.MustCompile(`\n+`).ReplaceAllString(strings.TrimSpace(render("rewardwatch.linked")), "\n")
 	const want = "one\nfirst\ntwo\nsecond\nIncident: https://rw.example/incidents/1\nDashboard: https://g.example/d/1\nRunbook: https://docs.example/1\n" +
-		"Mute: https://rw.example/incidents/1#act\nRunbook: https://docs.example/2"
+		"Mute: https://rw.example/incidents/1#act\nApprove or reject the retraining: https://rw.example/retrain/rr_1/decide?token=a.b\nRunbook: https://docs.example/2"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

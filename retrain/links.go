@@ -20,6 +20,9 @@ var (
 	ErrLinkExpired = errors.New("the link has expired")
 )
 
+// bySignedLink follows the name of who decided by a link, which nothing has verified.
+const bySignedLink = " (by signed link)"
+
 // ServeUnder sets the URL under which people reach the service. Without one there are no links. Call it before several
 // goroutines use the desk.
 func (d *Desk) ServeUnder(url string) { d.externalURL = strings.TrimRight(url, "/") }
@@ -55,13 +58,15 @@ func (d *Desk) LinkedRequest(ctx context.Context, id, token string) (ledger.Requ
 // approved: a link decides once.
 func (d *Desk) ApproveByLink(ctx context.Context, id, token, by, why string) (ledger.Request, error) {
 	return d.decideByLink(ctx, id, token, func(now time.Time) ledger.Move {
-		return ledger.Move{By: by, Why: why, To: ledger.StateOpen, Due: now.Add(requestLifetime)}
+		return ledger.Move{By: by + bySignedLink, Why: why, To: ledger.StateOpen, Due: now.Add(requestLifetime)}
 	})
 }
 
 // RejectByLink is Reject for the holder of a link. It fails as ApproveByLink does.
 func (d *Desk) RejectByLink(ctx context.Context, id, token, by, why string) (ledger.Request, error) {
-	return d.decideByLink(ctx, id, token, func(time.Time) ledger.Move { return ledger.Move{By: by, Why: why, To: ledger.StateRejected} })
+	return d.decideByLink(ctx, id, token, func(time.Time) ledger.Move {
+		return ledger.Move{By: by + bySignedLink, Why: why, To: ledger.StateRejected}
+	})
 }
 
 func (d *Desk) decideByLink(ctx context.Context, id, token string, decide func(time.Time) ledger.Move) (ledger.Request, error) {

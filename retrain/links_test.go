@@ -71,7 +71,7 @@ func testLinkDecidesOnce(t *testing.T, on storage) {
 		token = r.token(other)
 		opened, err := r.ApproveByLink(t.Context(), other.ID, token, "ann", "go on")
 		check(t, err)
-		if history, err := r.History(t.Context(), other.ID); err != nil || opened.State != ledger.StateOpen || history[1].By != "ann" || history[1].Reason != "go on" {
+		if history, err := r.History(t.Context(), other.ID); err != nil || opened.State != ledger.StateOpen || history[1].By != "ann (by signed link)" || history[1].Reason != "go on" {
 			t.Errorf("request %+v with history %+v, %v", opened, history, err)
 		}
 		var void *ledger.StateError

@@ -469,7 +469,7 @@ func TestDecidePage(t *testing.T) {
 		t.Errorf("approving gives %d %s", w.Code, w.Body)
 	}
 	q, change := r.last(id)
-	if q.State != ledger.StateOpen || change.By != "ann" || change.Reason != "the new prices are known" {
+	if q.State != ledger.StateOpen || change.By != "ann (by signed link)" || change.Reason != "the new prices are known" {
 		t.Errorf("request %+v with last change %+v", q, change)
 	}
 	for _, decision := range []string{"approve", "reject"} {
@@ -490,7 +490,7 @@ func TestRejectByThePage(t *testing.T) {
 	id := r.request(ledger.StateAwaitingApproval)
 	at, token, _ := strings.Cut(r.link(id), "?token=")
 	w := r.submit(at, url.Values{"token": {token}, "decision": {"reject"}, "by": {`<b>ann`}, "why": {"no"}})
-	if q, change := r.last(id); w.Code != 200 || strings.Contains(w.Body.String(), "<b>ann") || q.State != ledger.StateRejected || change.By != "<b>ann" {
+	if q, change := r.last(id); w.Code != 200 || strings.Contains(w.Body.String(), "<b>ann") || q.State != ledger.StateRejected || change.By != "<b>ann (by signed link)" {
 		t.Errorf("%d, request %+v with last change %+v\n%s", w.Code, q, change, w.Body)
 	}
 	for _, path := range []string{"/retrain/rr_none/decide?token=" + token, "/retrain/" + id + "/decide"} {

@@ -518,7 +518,26 @@ func (a *App) consider(ctx context.Context, i alerts.Incident) error {
 		return fmt.Errorf("consider a retraining for incident %s: %w", i.ID, err)
 	}
 	a.lookAgain.after(i.Group, decision)
+	a.askApproval(ctx, &i, decision.Request)
 	return nil
+}
+
+// askApproval puts the signed link of a request that waits for a person into the alert of its incident, if that is
+// configured. An alert without it is better than none, so errors are logged.
+func (a *App) askApproval(ctx context.Context, i *alerts.Incident, request string) {
+	if !a.cfg.Alerts.ApprovalLinks || request == "" {
+		return
+	}
+	q, err := a.retrain.Request(ctx, request)
+	link := ""
+	if err == nil {
+		link, err = a.retrain.Link(ctx, q)
+	}
+	if err != nil {
+		a.log.Warn().Err(err).Str("request", request).Msg("the alert has no link to approve the retraining")
+		return
+	}
+	a.notifier.AskApproval(i, link)
 }
 
 // Passed implements audience.

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
@@ -147,7 +149,14 @@ func TestServiceTakesDecisionsOnRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pushed := make(chan string, 1000)
+	alertmanager := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		pushed <- string(body)
+	}))
+	t.Cleanup(alertmanager.Close)
 	text = append([]byte(strings.Replace(string(text), "http: {", `http: {external_url: "https://rewardwatch.example", `, 1)), `
+alerts: {approval_links: true, alertmanager: {urls: ["`+alertmanager.URL+`"]}}
 retrain:
   ledger: {sqlite: `+filepath.Join(dir, "ledger.db")+`}
   recipes: ../config/testdata/recipes
@@ -180,6 +189,13 @@ retrain:
 		t.Fatalf("exit %d %s, shown %s; want a link there and in the log", shown.code, shown.err, shown.out)
 	}
 	token, _, _ = strings.Cut(token, "\n")
+	for alert := ""; !strings.Contains(alert, `"approval_url":"`+at+id+"/decide?token="+token+`"`); {
+		select {
+		case alert = <-pushed:
+		case <-time.After(time.Minute):
+			t.Fatalf("no alert has the link of the request, the last one is %s", alert)
+		}
+	}
 	answer, err := http.PostForm("http://"+p.address+"/retrain/"+id+"/decide", url.Values{
 		"token": {token}, "decision": {"reject"}, "by": {"bob"}, "why": {"the load test runs"},
 	})
@@ -190,7 +206,7 @@ retrain:
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("the page answers %s", answer.Status)
 	}
-	if shown := runVerb(append([]string{"retrain", "show", id}, flags...)...); !strings.Contains(shown.out, "rejected           bob          the load test runs") {
+	if shown := runVerb(append([]string{"retrain", "show", id}, flags...)...); !strings.Contains(shown.out, "rejected           bob (by signed link)  the load test runs") {
 		t.Errorf("exit %d %s, shown %s", shown.code, shown.err, shown.out)
 	}
 	approved := runVerb(append([]string{"retrain", "approve", id, "--by", "ann", "--why", "go on"}, flags...)...)

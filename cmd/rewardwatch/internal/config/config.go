@@ -41,8 +41,9 @@ type IngestConfig struct {
 
 // AlertsConfig configures notifications.
 type AlertsConfig struct {
-	GrafanaURL   string                    `yaml:"grafana_url"` // URL of the Grafana with the dashboards, such as https://grafana.example, for links in alerts
-	Alertmanager alerts.AlertmanagerConfig `yaml:"alertmanager"`
+	GrafanaURL    string                    `yaml:"grafana_url"`    // URL of the Grafana with the dashboards, such as https://grafana.example, for links in alerts
+	ApprovalLinks bool                      `yaml:"approval_links"` // add the signed link of a retraining that waits for approval to the alert of its incident: anyone who can read the alert can then decide
+	Alertmanager  alerts.AlertmanagerConfig `yaml:"alertmanager"`
 }
 
 // Default returns the settings of an empty file. It delivers nothing anywhere.
@@ -154,7 +155,7 @@ func (c *Config) Check(report func(path, msg string)) {
 	c.checkRepartition(within("ingest.kafka"))
 	c.checkPinned(report)
 	c.checkCluster(within("cluster"))
-	c.Alerts.check(within("alerts"))
+	c.Alerts.check(within("alerts"), c.HTTP.ExternalURL)
 	c.Retrain.Check(within("retrain"))
 	c.HTTP.Check(within("http"))
 }
@@ -218,7 +219,10 @@ func (c *Config) checkCluster(report func(path, msg string)) {
 	}
 }
 
-func (c AlertsConfig) check(report func(path, msg string)) {
+func (c AlertsConfig) check(report func(path, msg string), externalURL string) {
+	if c.ApprovalLinks && externalURL == "" {
+		report("approval_links", "requires http.external_url, the address of the links")
+	}
 	if c.GrafanaURL != "" {
 		if msg := api.BadExternalURL(c.GrafanaURL); msg != "" {
 			report("grafana_url", msg)
