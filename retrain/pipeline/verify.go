@@ -41,6 +41,7 @@ func rules(w *Work) []rule {
 		{"keep", everywhere, unbalanced, nil},
 		{"header", everywhere, withoutHeader, nil},
 		{"references", everywhere, func(a *Artefact) []fault { return dangling(w, a) }, nil},
+		{"wiring", everywhere, func(a *Artefact) []fault { return miswired(w, a) }, nil},
 	}
 }
 
