@@ -519,6 +519,14 @@ func (r replayed) fault(signal, rule, state string) *replay.FaultRecord {
 	return nil
 }
 
+// exitOf returns the exit code of a replay with these alarms and no fault: improvements alone are no drift.
+func exitOf(alarms []replay.AlarmRecord) int {
+	if slices.ContainsFunc(alarms, func(a replay.AlarmRecord) bool { return !a.Improvement }) {
+		return exitDrift
+	}
+	return exitFine
+}
+
 // A return that goes up is an improvement, and one that goes down is none. Improvements alone do not fail a pipeline.
 func TestSimReplayTellsOfImprovements(t *testing.T) {
 	if testing.Short() {
