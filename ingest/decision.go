@@ -106,3 +106,30 @@ func NewShortUnit() *Unit {
 	u.Actions, u.Numeric, u.Profile = short.actions[:0], short.numeric[:0], short.profile[:0]
 	return u
 }
+
+// episodeUnit is a unit of several events in one piece of memory, with room for what most of them hold.
+type episodeUnit struct {
+	Unit
+	actions [roomForActions]Count
+	numeric [roomForSignals]NamedMoments
+	profile [roomForProfile]float32
+}
+
+// What a unit of NewEpisodeUnit has room for; a profile has no more segments.
+const (
+	roomForActions = 4
+	roomForSignals = 2
+	roomForProfile = 32
+)
+
+// NewEpisodeUnit returns a unit with room for so many actions and numeric signals, and for any profile. Most are one
+// allocation.
+func NewEpisodeUnit(actions, signals int) *Unit {
+	if actions > roomForActions || signals > roomForSignals {
+		return &Unit{}
+	}
+	long := &episodeUnit{}
+	u := &long.Unit
+	u.Actions, u.Numeric, u.Profile = long.actions[:0], long.numeric[:0], long.profile[:0]
+	return u
+}

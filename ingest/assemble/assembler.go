@@ -58,19 +58,20 @@ type Assembler struct {
 	metrics *Metrics
 	names   *names
 
-	policies map[string]*policy
-	last     *policy // of the previous event
-	groups   map[string]*group
-	agents   map[string]*agent
-	open     map[string]*episode
-	starts   list
-	shares   ranking // of open episodes
-	recent   *memory
-	lost     *lostEpisodes
-	spare    []*episode
-	ignored  unwatched
-	events   int64 // of watched policies, so far
-	searched int64 // value of events at the last search for groups to expire
+	policies    map[string]*policy
+	last        *policy // of the previous event
+	groups      map[string]*group
+	agents      map[string]*agent
+	open        map[string]*episode
+	starts      list
+	shares      ranking // of open episodes
+	recent      *memory
+	lost        *lostEpisodes
+	spare       []*episode
+	spareAgents []*agent // without open episodes, kept for reuse
+	ignored     unwatched
+	events      int64 // of watched policies, so far
+	searched    int64 // value of events at the last search for groups to expire
 
 	key address // of the event being folded
 	ord int32   // number of units it has ended
@@ -422,10 +423,20 @@ func (a *Assembler) agentOf(g *group, key string) *agent {
 	key = key[:a.key.agent]
 	ag := a.agents[key]
 	if ag == nil {
-		ag = &agent{key: key, id: key[a.key.agentAt:], group: g, idle: list{which: byUse}}
+		ag = a.takeAgent()
+		*ag = agent{key: key, id: key[a.key.agentAt:], group: g, idle: list{which: byUse}}
 		a.agents[key] = ag
 	}
 	return ag
+}
+
+func (a *Assembler) takeAgent() *agent {
+	if n := len(a.spareAgents); n > 0 {
+		ag := a.spareAgents[n-1]
+		a.spareAgents = a.spareAgents[:n-1]
+		return ag
+	}
+	return &agent{}
 }
 
 func (a *Assembler) take() *episode {
@@ -465,6 +476,9 @@ func (a *Assembler) close(ep *episode) {
 	if ag.open == 0 {
 		ag.giveUp()
 		delete(a.agents, ag.key)
+		if *ag = (agent{}); len(a.spareAgents) < maxSpare {
+			a.spareAgents = append(a.spareAgents, ag)
+		}
 	}
 	a.metrics.open.Dec()
 	ep.key, ep.id, ep.agent = "", "", nil

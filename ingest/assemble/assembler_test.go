@@ -847,6 +847,42 @@ func TestFoldingAStepAllocatesNothing(t *testing.T) {
 	}
 }
 
+// An episode is its key and its unit, whatever its length.
+func TestEpisodeIsTwoAllocations(t *testing.T) {
+	const episodes, steps = 300, 50
+	events := make([]ingest.Event, 0, episodes*steps)
+	for i := range episodes {
+		for step := range int64(steps) {
+			e := stepOf(step, float64(step%7), agentID("a"), episodeID(strconv.Itoa(i)))
+			e.Action = ingest.Action{Kind: ingest.ActionCategory, Category: strconv.Itoa(int(step % 4))}
+			e.Outcomes = []ingest.Value{{Name: "conversion", X: float64(step % 2)}}
+			e.Terminated = step == steps-1
+			events = append(events, e)
+		}
+	}
+	b, units := newBench(Config{}), 0
+	emit := func(u *ingest.Unit) {
+		if units++; u.Length != steps || len(u.Actions) != 4 || len(u.Numeric) != 1 || len(u.Profile) == 0 {
+			t.Errorf("%+v", u)
+		}
+	}
+	fold := func() {
+		for range steps {
+			b.Fold(&events[0], emit)
+			events = events[1:]
+		}
+	}
+	for range 100 {
+		fold()
+	}
+	if n := testing.AllocsPerRun(episodes-110, fold); n > 2 {
+		t.Errorf("%v allocations for an episode", n)
+	}
+	if units < episodes-10 {
+		t.Errorf("%d units", units)
+	}
+}
+
 func BenchmarkFold(b *testing.B) {
 	bare := stepOf(-1, .25, agentID("agent-17"), episodeID("agent-17/881"))
 	probable := fullStep()

@@ -291,7 +291,7 @@ func (t *tally) restored() bool {
 // unit returns the tally's result in newly allocated memory.
 func (t *tally) unit(end ingest.End) *ingest.Unit {
 	if t.Events > 1 {
-		u := &ingest.Unit{}
+		u := ingest.NewEpisodeUnit(len(t.Actions), len(t.Numeric))
 		t.complete(u, end)
 		return u
 	}
