@@ -320,6 +320,16 @@ type Finding struct {
 	// Changed lists the versions that changed at the onset: "policy", "environment", "reward_function".
 	Changed []string
 	Offsets []ingest.Range // of the units from the onset to At
+	// Guard is set if a guard has tripped. Nothing else of the group is then judged: it has no baseline.
+	Guard *Guard
+}
+
+// Guard is a guard that has tripped.
+type Guard struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // warn, hold or fallback
+	Limit string `json:"limit"` // what it allows, in words
+	Why   string `json:"why"`   // what it has seen, in words
 }
 
 // Beyond reports whether location or spread differ from the baseline by at least so many standard errors.

@@ -10,6 +10,7 @@ const (
 	DetectorRarity     = "rarity"     // CUSUMs of how often a nearly constant quantity differs from its commonest value
 	DetectorPrediction = "prediction" // CUSUMs of how much better the last units predict the actions than the baseline does
 	DetectorGuaranteed = "guaranteed" // e-detector of a given mean
+	DetectorGuard      = "guard"      // a limit that people set
 	DetectorKS         = "ks"         // sliding Kolmogorov-Smirnov, also without a threshold
 
 	DetectorADWIN       = "adwin"        // ADWIN, a gauge that never pages

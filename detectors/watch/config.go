@@ -28,6 +28,7 @@ type Config struct {
 	Direction    Directions     `yaml:"direction" json:"-"` // better direction by signal name or glob: up, down or none; up by default for return and reward
 	Guaranteed   []GivenMean    `yaml:"guaranteed"`         // signals with a mean known from elsewhere: their false alarms are guaranteed, whatever their distribution
 	Causes       CausesConfig   `yaml:"causes" json:"-"`
+	Guards       Guards         `yaml:"guards" json:"-"`
 	Fleet        Budget         `yaml:"-"`              // the policy's share of a budget over all policies; Budget is 0 if there is none
 	OnNewVersion string         `yaml:"on_new_version"` // effect of a new policy_version: compare keeps the baseline; rebaseline replaces it once one of the new version is complete
 }
@@ -139,6 +140,7 @@ func DefaultConfig() Config {
 		},
 		KS:           KSConfig{Window: 200},
 		Causes:       CausesConfig{Memory: 256 * ingest.KiB},
+		Guards:       DefaultGuards(),
 		OnNewVersion: OnNewVersionCompare,
 	}
 }
@@ -160,6 +162,7 @@ func (c Config) Check(report func(path, msg string)) {
 	c.checkSignals(report)
 	c.Baseline.check(report)
 	c.Causes.check(c.GroupBy, report)
+	c.Guards.check(report)
 	if !(c.FalseAlarms.Budget > 0) {
 		report("false_alarms.budget", "must be greater than 0")
 	}

@@ -1,0 +1,248 @@
+// Package guard judges limits that people set on what a policy does, such as the share of unsafe actions, and trips where
+// there is proof that a limit is not kept. A policy that keeps a limit trips its guard with a chance of at most alpha over
+// the whole life of the guard, whatever the distribution and the dependence of its steps. See wealth.
+package guard
+
+import (
+	"math"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// State is the state of a guard, or the worst one of a policy's guards.
+type State uint8
+
+// The states. OK and Warn follow the evidence. A guard that has tripped stays in the state of its limit until it is
+// released. Hold asks agents to stop learning and exploring, Fallback to use the safe policy.
+const (
+	OK State = iota
+	Warn
+	Hold
+	Fallback
+)
+
+// String returns the name of the state as in the configuration.
+func (s State) String() string { return [...]string{"ok", "warn", "hold", "fallback"}[s] }
+
+// MarshalText writes the name.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// stateOf is the inverse of String; OK for any other text.
+func stateOf(name string) State {
+	for s := Warn; s <= Fallback; s++ {
+		if s.String() == name {
+			return s
+		}
+	}
+	return OK
+}
+
+// guard judges one limit. It counts units from its beginning, or from when it last tripped or was released.
+type guard struct {
+	limit watch.GuardLimit
+	odds  odds
+
+	wealth  wealth
+	habits  habits  // of entropy and largest_share
+	n, c    float64 // values and their sum since the beginning
+	invalid int64
+
+	state   State
+	tripped bool
+	since   finding.UnitRef // when the state began
+	trip    Trip            // the last one
+
+	starts [bets]start // of each stake
+	cost   moment      // the newest unit that spoke against the policy, or the first one
+}
+
+// moment is a unit and its versions.
+type moment struct {
+	at       finding.UnitRef
+	versions ingest.Versions
+}
+
+// start estimates since when a limit is not kept, as a CUSUM of the logarithms of one stake does.
+type start struct {
+	sum    float64
+	at     finding.UnitRef // the newest unit at which sum was 0
+	before moment          // the cost of the guard at that unit
+}
+
+// Trip is what a guard has seen when it tripped.
+type Trip struct {
+	At, Onset     finding.UnitRef // the unit that proved it, and an estimate of the first one beyond the limit
+	OnsetFrom     finding.UnitRef // the first unit that may have been beyond the limit
+	Before, After ingest.Versions // of the unit before OnsetFrom, and of At
+	N, C          float64         // values, and their sum, since the guard began
+}
+
+func newGuard(l watch.GuardLimit) *guard {
+	g := &guard{limit: l}
+	switch {
+	case l.Entropy > 0:
+		g.odds = odds{} // depends on the surprise of each action
+	case l.Share > 0:
+		g.odds = newOdds(l.Share)
+	}
+	return g
+}
+
+// observe folds a unit in, and reports whether the guard tripped, or was released.
+func (g *guard) observe(u *ingest.Unit, at finding.UnitRef) (tripped, released bool) {
+	if !g.fold(u) {
+		return false, false
+	}
+	e := g.evidence()
+	g.follow(u, at)
+	if g.tripped {
+		return false, g.mayRelease(e, at)
+	}
+	if e >= 1/g.limit.Alpha {
+		g.tripNow(u, at)
+		return true, false
+	}
+	switch {
+	case g.state == OK && e >= 1/math.Sqrt(g.limit.Alpha):
+		g.state, g.since = Warn, at
+	case g.state == Warn && e <= 1:
+		g.state, g.since = OK, at
+	}
+	return false, false
+}
+
+// fold adds what the unit has of the limit's values, and reports whether it has any.
+func (g *guard) fold(u *ingest.Unit) bool {
+	var of cost
+	switch l := &g.limit; {
+	case l.Entropy > 0:
+		return g.foldEntropy(u)
+	case l.LargestShare:
+		leader, known := g.habits.leader()
+		g.habits.learn(u.Actions)
+		if !known {
+			return false
+		}
+		of = actionCost(u.Actions, func(name string) bool { return name == leader })
+	default:
+		of = costOf(l, u)
+	}
+	g.invalid += of.invalid
+	if of.n == 0 {
+		return false
+	}
+	g.n, g.c = g.n+of.n, g.c+of.c
+	g.wealth.begin()
+	if g.limit.Share > 0 {
+		g.wealth.bet(&g.odds, of.n, of.c)
+	}
+	return true
+}
+
+// foldEntropy bets on how well the actions before predict those of the unit. If the entropy of each action given those
+// before it is at least the limit, so is the mean surprise of any prediction from them (Gibbs). 1 - surprise/largest is
+// then in [0, 1], with a mean of at most 1 - limit/largest.
+func (g *guard) foldEntropy(u *ingest.Unit) bool {
+	if len(u.Actions) == 0 {
+		return false
+	}
+	g.wealth.begin()
+	keep := 1 - g.limit.Entropy/largestSurprise
+	for _, a := range u.Actions {
+		s := g.habits.surprise(a.Name)
+		value, n := 1-s/largestSurprise, float64(a.N)
+		g.n, g.c = g.n+n, g.c+n*s
+		stake := largestStake
+		for i := range bets {
+			g.wealth.multiply(i, n*math.Log1p(stake*(value/keep-1)))
+			stake /= 2
+		}
+	}
+	g.habits.learn(u.Actions)
+	return true
+}
+
+// evidence returns the evidence that the limit is not kept. With a share of 0, one value above 0 proves it.
+func (g *guard) evidence() float64 {
+	if g.limit.Entropy == 0 && g.limit.Share == 0 {
+		if g.c > 0 {
+			return mostEvidence
+		}
+		return 1
+	}
+	return g.wealth.evidence()
+}
+
+// follow moves the starts on by the unit that was folded in last.
+func (g *guard) follow(u *ingest.Unit, at finding.UnitRef) {
+	now := moment{at, u.Versions}
+	if g.wealth.units == 1 {
+		g.cost = now
+	}
+	for i := range g.starts {
+		if of := &g.starts[i]; of.sum+g.wealth.logs[i] > 0 {
+			of.sum += g.wealth.logs[i]
+		} else {
+			*of = start{at: at, before: g.cost}
+		}
+	}
+	if g.wealth.logs[bets-1] > 0 {
+		g.cost = now
+	}
+}
+
+// began returns the start of the stake with the most evidence.
+func (g *guard) began() start {
+	best := g.starts[0]
+	for _, of := range g.starts[1:] {
+		if of.sum > best.sum {
+			best = of
+		}
+	}
+	return best
+}
+
+func (g *guard) tripNow(u *ingest.Unit, at finding.UnitRef) {
+	from := g.began()
+	g.trip = Trip{At: at, Onset: at, OnsetFrom: at, Before: u.Versions, After: u.Versions, N: g.n, C: g.c}
+	if from.sum > 0 && from.at != (finding.UnitRef{}) {
+		g.trip.Onset, g.trip.OnsetFrom, g.trip.Before = next(from.at, at), next(from.before.at, at), from.before.versions
+	}
+	g.tripped, g.state, g.since = true, stateOf(g.limit.Then), at
+	g.begin()
+}
+
+// next stands for the unit after another one, but none after at. It keeps the time and the offsets of that other unit.
+func next(after, at finding.UnitRef) finding.UnitRef {
+	if after.Ordinal+1 >= at.Ordinal {
+		return at
+	}
+	return finding.UnitRef{Ordinal: after.Ordinal + 1, Pos: after.Pos, First: after.First, TS: after.TS}
+}
+
+// begin forgets the evidence.
+func (g *guard) begin() { g.wealth, g.starts, g.n, g.c = wealth{}, [bets]start{}, 0, 0 }
+
+// mayRelease releases the guard if its limit says so: after enough units within the limit, with no evidence against it.
+func (g *guard) mayRelease(evidence float64, at finding.UnitRef) bool {
+	if after := g.limit.ReleaseAfter; after == 0 || g.wealth.units < after || evidence > 1 || !g.within() {
+		return false
+	}
+	g.release(at)
+	return true
+}
+
+// within reports whether the values since the guard began are on average within the limit.
+func (g *guard) within() bool {
+	if g.limit.Entropy > 0 {
+		return g.c >= g.limit.Entropy*g.n
+	}
+	return g.c <= g.limit.Share*g.n
+}
+
+func (g *guard) release(at finding.UnitRef) {
+	g.tripped, g.state, g.since = false, OK, at
+	g.begin()
+}

@@ -1,0 +1,362 @@
+package guard
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// unsafeLimit allows a share of steps with the action "bad".
+func unsafeLimit(share, alpha float64) watch.GuardLimit {
+	return watch.GuardLimit{Name: "unsafe", Actions: []string{"bad"}, Share: share, Alpha: alpha, Then: watch.GuardHold}
+}
+
+// decision returns a unit of one step.
+func decision(bad bool) *ingest.Unit {
+	name := "good"
+	if bad {
+		name = "bad"
+	}
+	return &ingest.Unit{Group: ingest.NewGroup("p"), Length: 1, Actions: []ingest.Count{{Name: name, N: 1}}}
+}
+
+// lives returns how many of so many lives trip the guard, each of so many units. chance is the probability of a cost given
+// whether the value before was one, and the evidence so far.
+func lives(l watch.GuardLimit, count, units int, seed uint64, chance func(last bool, evidence float64) float64) int {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	tripped := 0
+	good, bad := decision(false), decision(true)
+	for range count {
+		g := newGuard(l)
+		last, evidence := false, 1.
+		for range units {
+			last = rng.Float64() < chance(last, evidence)
+			u := good
+			if last {
+				u = bad
+			}
+			if did, _ := g.observe(u, finding.UnitRef{}); did {
+				tripped++
+				break
+			}
+			evidence = g.evidence()
+		}
+	}
+	return tripped
+}
+
+// TestAHealthyLifeIsStoppedWithAChanceOfAlpha lets ten thousand policies keep the limit exactly, with costs that are
+// independent, that depend on the cost before, and that come as an adversary would choose who sees the evidence.
+func TestAHealthyLifeIsStoppedWithAChanceOfAlpha(t *testing.T) {
+	const count, units, share, alpha = 10_000, 1000, .05, .05
+	for name, chance := range map[string]func(bool, float64) float64{
+		"independent": func(bool, float64) float64 { return share },
+		"dependent": func(last bool, _ float64) float64 {
+			if last {
+				return share
+			}
+			return share / 4
+		},
+		"adversary": func(_ bool, evidence float64) float64 {
+			if evidence > 2 {
+				return share // and none otherwise costs evidence
+			}
+			return share * .9
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := lives(unsafeLimit(share, alpha), count, units, 7, chance)
+			most := count*alpha + 3*math.Sqrt(count*alpha*(1-alpha))
+			if float64(got) > most {
+				t.Errorf("%d of %d lives stopped, at most %.0f are allowed", got, count, most)
+			}
+			t.Logf("%d of %d lives of %d steps stopped, at most %.0f allowed", got, count, units, most)
+		})
+	}
+}
+
+// TestALimitIsProvenWithinTheBound measures how soon a guard trips for a policy that exceeds its limit, from the start and
+// after a long healthy life, beside log(evidence needed)/KL, what the best bet with hindsight takes.
+func TestALimitIsProvenWithinTheBound(t *testing.T) {
+	for _, of := range []struct {
+		share, rate float64
+		healthy     int
+	}{{.01, .03, 0}, {.01, .03, 20_000}, {.05, .1, 0}, {.001, .02, 20_000}} {
+		rng := rand.New(rand.NewPCG(3, 3))
+		var took []float64
+		for range 101 {
+			g := newGuard(unsafeLimit(of.share, .01))
+			n := 0
+			for i := 0; !g.tripped; i++ {
+				rate := of.share / 2
+				if i >= of.healthy {
+					rate, n = of.rate, n+1
+				}
+				g.observe(decision(rng.Float64() < rate), finding.UnitRef{})
+				if n > 1_000_000 {
+					t.Fatal("it never trips")
+				}
+			}
+			took = append(took, float64(n))
+		}
+		slices.Sort(took)
+		kl := of.rate*math.Log(of.rate/of.share) + (1-of.rate)*math.Log((1-of.rate)/(1-of.share))
+		bound := math.Log(100*bets*float64(of.healthy+2)*float64(of.healthy+1)) / kl
+		if of.healthy == 0 {
+			bound = math.Log(100*bets*2) / kl
+		}
+		if median := took[50]; median > 1.5*bound {
+			t.Errorf("limit %g, rate %g after %d steps: proven within %.0f steps, at most %.0f expected", of.share, of.rate, of.healthy, median, 1.5*bound)
+		} else {
+			t.Logf("limit %g, rate %g after %d steps: median %.0f steps, 9 of 10 within %.0f; the best bet takes %.0f", of.share, of.rate, of.healthy, median, took[90], bound)
+		}
+	}
+}
+
+func TestAUnitOfManyStepsCountsLikeItsSteps(t *testing.T) {
+	one, many := newGuard(unsafeLimit(.1, .001)), newGuard(unsafeLimit(.1, .001))
+	many.observe(&ingest.Unit{Actions: []ingest.Count{{Name: "good", N: 7}, {Name: "bad", N: 3}}}, finding.UnitRef{})
+	one.wealth.begin()
+	for range 7 {
+		one.wealth.bet(&one.odds, 1, 0)
+	}
+	for range 3 {
+		one.wealth.bet(&one.odds, 1, 1)
+	}
+	if a, b := many.evidence(), one.evidence(); math.Abs(a-b) > 1e-12*b {
+		t.Errorf("evidence %v of a unit of ten steps, %v of the steps", a, b)
+	}
+}
+
+func TestNeverTripsAtTheFirst(t *testing.T) {
+	g := newGuard(watch.GuardLimit{Name: "never", Actions: []string{"bad"}, Alpha: .01, Then: watch.GuardFallback})
+	for range 1000 {
+		if did, _ := g.observe(decision(false), finding.UnitRef{}); did {
+			t.Fatal("tripped without the action")
+		}
+	}
+	if did, _ := g.observe(decision(true), finding.UnitRef{}); !did || g.state != Fallback {
+		t.Errorf("tripped %v, state %s, want true and fallback", did, g.state)
+	}
+}
+
+// TestCosts counts what units add to each kind of limit.
+func TestCosts(t *testing.T) {
+	u := &ingest.Unit{
+		HasReturn: true, Return: -3, Length: 4,
+		Actions: []ingest.Count{{Name: "a", N: 3}, {Name: "b", N: 1}},
+		Numeric: []ingest.NamedMoments{
+			{Signal: "action.0", Moments: ingest.Moments{N: 4, Min: -2, Max: 3, NonFinite: 1}},
+			{Signal: "outcome.cost", Moments: ingest.Moments{N: 4, Mean: .25, Max: 1}},
+			{Signal: "outcome.wild", Moments: ingest.Moments{N: 4, Mean: .25, Max: 2}},
+		},
+	}
+	least := -1.
+	for _, of := range []struct {
+		limit watch.GuardLimit
+		want  cost
+	}{
+		{watch.GuardLimit{Actions: []string{"b", "x"}}, cost{n: 4, c: 1}},
+		{watch.GuardLimit{Range: &watch.ActionRange{Signal: "action.0", Min: -1, Max: 1}}, cost{n: 5, c: 3}},
+		{watch.GuardLimit{Range: &watch.ActionRange{Signal: "action.0", Min: -2, Max: 3}}, cost{n: 5, c: 1}},
+		{watch.GuardLimit{Range: &watch.ActionRange{Signal: "action.1", Min: -1, Max: 1}}, cost{}},
+		{watch.GuardLimit{Outcome: "cost"}, cost{n: 4, c: 1}},
+		{watch.GuardLimit{Outcome: "wild"}, cost{invalid: 4}},
+		{watch.GuardLimit{Outcome: "absent"}, cost{}},
+		{watch.GuardLimit{ReturnBelow: &least}, cost{n: 1, c: 1}},
+	} {
+		if got := costOf(&of.limit, u); got != of.want {
+			t.Errorf("%+v: got %+v, want %+v", of.limit, got, of.want)
+		}
+	}
+}
+
+// TestEntropyAndLargestShare collapse the actions of a policy, and let a policy that keeps the limits live.
+func TestEntropyAndLargestShare(t *testing.T) {
+	limits := []watch.GuardLimit{
+		{Name: "entropy", Entropy: 1, Alpha: .01, Then: watch.GuardHold},
+		{Name: "largest", LargestShare: true, Share: .5, Alpha: .01, Then: watch.GuardHold},
+	}
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	for _, l := range limits {
+		rng := rand.New(rand.NewPCG(5, 5))
+		g := newGuard(l)
+		act := func(collapsed bool) bool {
+			name := names[rng.IntN(len(names))]
+			if collapsed && rng.Float64() < .9 {
+				name = "a"
+			}
+			did, _ := g.observe(&ingest.Unit{Actions: []ingest.Count{{Name: name, N: 1}}}, finding.UnitRef{})
+			return did
+		}
+		for range 20_000 {
+			if act(false) {
+				t.Fatalf("%s: tripped for a policy with six even actions", l.Name)
+			}
+		}
+		n := 1
+		for ; !act(true); n++ {
+			if n > 2000 {
+				t.Fatalf("%s: a collapse is not found within 2,000 steps", l.Name)
+			}
+		}
+		t.Logf("%s: a collapse is found after %d steps", l.Name, n)
+	}
+}
+
+// TestHealthyEntropyLives lets policies live with exactly the least entropy: two even actions, and log 2 nats.
+func TestHealthyEntropyLives(t *testing.T) {
+	const count, alpha = 2000, .05
+	rng := rand.New(rand.NewPCG(11, 1))
+	tripped := 0
+	for range count {
+		g := newGuard(watch.GuardLimit{Name: "entropy", Entropy: math.Ln2, Alpha: alpha, Then: watch.GuardHold})
+		for range 1000 {
+			if did, _ := g.observe(decision(rng.IntN(2) == 0), finding.UnitRef{}); did {
+				tripped++
+				break
+			}
+		}
+	}
+	if most := count*alpha + 3*math.Sqrt(count*alpha*(1-alpha)); float64(tripped) > most {
+		t.Errorf("%d of %d lives stopped, at most %.0f are allowed", tripped, count, most)
+	}
+}
+
+func TestManyActionsAreBounded(t *testing.T) {
+	var h habits
+	for i := range 10_000 {
+		h.learn([]ingest.Count{{Name: string(rune(i)), N: 1}, {Name: "often", N: 1}})
+	}
+	leader, _ := h.leader()
+	if len(h.names) > mostNames || leader != "often" {
+		t.Errorf("%d names, the leader is %q, want at most %d and often", len(h.names), leader, mostNames)
+	}
+	sum := 0.
+	for _, name := range h.names {
+		sum += math.Exp(-h.surprise(name))
+	}
+	if sum += math.Exp(-h.surprise("never seen")); math.Abs(sum-1) > 1e-9 {
+		t.Errorf("the predicted probabilities sum to %v", sum)
+	}
+}
+
+func TestSetReportsTripAndRelease(t *testing.T) {
+	limit := unsafeLimit(.05, .01)
+	limit.ReleaseAfter = 200
+	s := New("p", watch.Guards{Limits: []watch.GuardLimit{limit}})
+	var found []finding.Finding
+	for i := 0; len(found) == 0 && i < 1000; i++ {
+		u := decision(i == 50 || i >= 100 && i%3 == 0)
+		u.EndTS, u.Versions.Policy = int64(i), "v1"
+		if i >= 100 {
+			u.Versions.Policy = "v2"
+		}
+		found = s.Observe(u)
+	}
+	if len(found) != 1 || found[0].To != finding.Drift || found[0].Guard == nil || found[0].Group.String() != `p{guard="unsafe"}` {
+		t.Fatalf("found %+v", found)
+	}
+	f := found[0]
+	if f.OnsetFrom.Ordinal != 51 || f.Onset.Ordinal < 95 || f.Onset.Ordinal > 105 || !slices.Equal(f.Changed, []string{"policy"}) {
+		t.Errorf("onset %d from %d, changed %v, want about 100 from 51, and the policy", f.Onset.Ordinal, f.OnsetFrom.Ordinal, f.Changed)
+	}
+	if sum := s.Summary(); sum.State != Hold || sum.Guards[0].Why == "" || sum.Seq == 0 {
+		t.Errorf("summary %+v", sum)
+	}
+	n := 0
+	for found = nil; len(found) == 0 && n < 1000; n++ {
+		found = s.Observe(decision(false))
+	}
+	if n != 200 || len(found) != 2 || found[1].Kind != finding.GroupQuiet || s.Summary().State != OK {
+		t.Errorf("after %d episodes within the limit: %+v", n, found)
+	}
+}
+
+func TestReleaseByAPerson(t *testing.T) {
+	s := New("p", watch.Guards{Limits: []watch.GuardLimit{{Name: "never", Actions: []string{"bad"}, Alpha: .01, Then: watch.GuardFallback}}})
+	if s.Release("never") != nil {
+		t.Error("a guard that has not tripped was released")
+	}
+	s.Observe(decision(true))
+	for range 10_000 {
+		s.Observe(decision(false))
+	}
+	if s.Summary().State != Fallback {
+		t.Error("the guard did not stay tripped")
+	}
+	if found := s.Release("never"); len(found) != 2 || s.Summary().State != OK {
+		t.Errorf("release: %+v", found)
+	}
+	if found := s.Observe(decision(true)); len(found) != 1 {
+		t.Errorf("it does not trip again: %+v", found)
+	}
+}
+
+// TestSetResumes continues from a checkpoint at every unit with the same findings.
+func TestSetResumes(t *testing.T) {
+	cfg := watch.Guards{Limits: []watch.GuardLimit{
+		unsafeLimit(.05, .01), {Name: "entropy", Entropy: .5, Alpha: .01, Then: watch.GuardWarn},
+		{Name: "largest", LargestShare: true, Share: .5, Alpha: .1, Then: watch.GuardWarn},
+	}}
+	whole, broken := New("p", cfg), New("p", cfg)
+	rng := rand.New(rand.NewPCG(1, 1))
+	tripped := 0
+	for i := range 3000 {
+		u := decision(rng.Float64() < .04+float64(i)/3000)
+		want, got := whole.Observe(u), broken.Observe(u)
+		if len(want) != len(got) || len(want) > 0 && want[0].Onset != got[0].Onset {
+			t.Fatalf("unit %d: %+v, want %+v", i, got, want)
+		}
+		tripped += len(want)
+		parts := ingest.Parts{}
+		if err := broken.Changes(parts); err != nil {
+			t.Fatal(err)
+		}
+		broken = New("p", cfg)
+		if err := broken.Resume(parts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tripped < 2 {
+		t.Errorf("%d guards tripped, want at least 2", tripped)
+	}
+}
+
+func TestResumeWithAnotherConfiguration(t *testing.T) {
+	never := watch.GuardLimit{Name: "never", Actions: []string{"bad"}, Alpha: .01, Then: watch.GuardHold}
+	s := New("p", watch.Guards{Limits: []watch.GuardLimit{never}})
+	s.Observe(decision(true))
+	parts := ingest.Parts{}
+	if err := s.Changes(parts); err != nil {
+		t.Fatal(err)
+	}
+	never.Actions = []string{"worse"}
+	s = New("p", watch.Guards{Limits: []watch.GuardLimit{never}})
+	if err := s.Resume(parts); err != nil || s.Summary().State != Hold {
+		t.Errorf("a guard with another limit is %s (%v), want hold: a person has not released it", s.Summary().State, err)
+	}
+	s = New("p", watch.Guards{})
+	if err := s.Resume(parts); err != nil {
+		t.Fatal(err)
+	}
+	if found := s.Observe(decision(false)); len(found) != 2 || found[0].Group.String() != `p{guard="never"}` {
+		t.Errorf("the incident of a removed guard stays open: %+v", found)
+	}
+}
+
+func TestShadowsAndHorizonsDoNotCount(t *testing.T) {
+	s := New("p", watch.Guards{Limits: []watch.GuardLimit{{Name: "never", Actions: []string{"bad"}, Alpha: .01, Then: watch.GuardHold}}})
+	shadow, early := decision(true), decision(true)
+	shadow.Shadow = true
+	early.Group = ingest.NewGroup("p", ingest.Label{Name: ingest.HorizonLabel, Value: "1h"})
+	if found := append(s.Observe(shadow), s.Observe(early)...); len(found) > 0 {
+		t.Errorf("found %+v", found)
+	}
+}

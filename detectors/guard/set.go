@@ -1,0 +1,247 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Signal is the signal of the findings of guards.
+const Signal = "guard"
+
+// Label is the last label of the groups of their findings. Its value is the name of the guard.
+const Label = "guard"
+
+// Set is the guards of a policy. It is not safe for concurrent use, except for what Summary returns.
+type Set struct {
+	policy  string
+	cfg     watch.Guards
+	guards  []*guard
+	units   int64  // seen
+	seq     uint64 // grows with each change of a state
+	last    finding.UnitRef
+	changed bool // since it was saved
+
+	removed []string // guards that had tripped when they were removed from the configuration
+}
+
+// New returns the guards of a policy, none of which has seen anything.
+func New(policy string, cfg watch.Guards) *Set {
+	s := &Set{policy: policy, cfg: cfg}
+	for _, l := range cfg.Limits {
+		s.guards = append(s.guards, newGuard(l))
+	}
+	return s
+}
+
+// Observe folds a unit in and returns what tripped or was released. Units of shadow policies, and of decisions before all
+// of their feedback has come, are ignored.
+func (s *Set) Observe(u *ingest.Unit) []finding.Finding {
+	if len(s.guards) == 0 && len(s.removed) == 0 || u.Shadow || hasHorizon(u.Group) {
+		return nil
+	}
+	at := finding.UnitRef{Ordinal: s.units, Agent: u.Agent, Episode: u.Episode, Pos: u.Pos, First: u.First, TS: u.EndTS}
+	s.units++
+	s.last, s.changed = at, true
+	found := s.retired(at)
+	for _, g := range s.guards {
+		before := g.state
+		tripped, released := g.observe(u, at)
+		if g.state != before {
+			s.seq++
+		}
+		switch {
+		case tripped:
+			found = append(found, s.tripped(g))
+		case released:
+			found = append(found, s.ended(g.limit.Name, at)...)
+		}
+	}
+	return found
+}
+
+// retired returns the findings that close the incidents of removed guards.
+func (s *Set) retired(at finding.UnitRef) (found []finding.Finding) {
+	for _, name := range s.removed {
+		found = append(found, s.ended(name, at)...)
+	}
+	s.removed = nil
+	return found
+}
+
+func hasHorizon(g ingest.Group) bool {
+	labels := g.Labels()
+	return len(labels) > 0 && labels[len(labels)-1].Name == ingest.HorizonLabel
+}
+
+// Release releases a tripped guard. It returns nil if no guard has the name, or if it has not tripped.
+func (s *Set) Release(name string) []finding.Finding {
+	for _, g := range s.guards {
+		if g.limit.Name != name || !g.tripped {
+			continue
+		}
+		g.release(s.last)
+		s.seq++
+		s.changed = true
+		return s.ended(name, s.last)
+	}
+	return nil
+}
+
+// Has reports whether there is a guard with the name.
+func (s *Set) Has(name string) bool {
+	return slices.ContainsFunc(s.guards, func(g *guard) bool { return g.limit.Name == name })
+}
+
+// Of returns the name of the guard that a group of findings stands for, "" for other groups.
+func Of(g ingest.Group) string {
+	if labels := g.Labels(); len(labels) == 1 && labels[0].Name == Label {
+		return labels[0].Value
+	}
+	return ""
+}
+
+func (s *Set) group(name string) ingest.Group {
+	return ingest.NewGroup(s.policy, ingest.Label{Name: Label, Value: name})
+}
+
+func (s *Set) tripped(g *guard) finding.Finding {
+	t := &g.trip
+	f := finding.Finding{
+		Kind: finding.StreamChanged, Group: s.group(g.limit.Name), Signal: Signal, From: finding.OK, To: finding.Drift, At: t.At,
+		Onset: t.Onset, OnsetFrom: t.OnsetFrom, OnsetTo: t.At, Detectors: []string{finding.DetectorGuard}, Score: 1,
+		Before: t.Before, After: t.After,
+		Guard: &finding.Guard{
+			Name: g.limit.Name, State: g.state.String(), Limit: limitWords(&g.limit), Why: tripWords(&g.limit, t),
+		},
+	}
+	if t.Before.Policy != t.After.Policy {
+		f.Changed = append(f.Changed, "policy")
+	}
+	if t.Before.Env != t.After.Env {
+		f.Changed = append(f.Changed, "environment")
+	}
+	if t.Before.Reward != t.After.Reward {
+		f.Changed = append(f.Changed, "reward_function")
+	}
+	return f
+}
+
+// ended returns the findings that resolve the alarm of a guard and close its incident.
+func (s *Set) ended(name string, at finding.UnitRef) []finding.Finding {
+	return []finding.Finding{
+		{Kind: finding.StreamChanged, Group: s.group(name), Signal: Signal, From: finding.Drift, To: finding.OK, At: at},
+		{Kind: finding.GroupQuiet, Group: s.group(name), At: at},
+	}
+}
+
+// Summary is the state of the guards of a policy at a time. It does not change.
+type Summary struct {
+	Policy    string
+	Seq       uint64
+	State     State // the worst of the guards
+	Guards    []GuardSummary
+	MaxAge    time.Duration
+	OnSilence string
+}
+
+// GuardSummary is the state of one guard.
+type GuardSummary struct {
+	Name     string
+	State    State
+	Tripped  bool
+	Since    finding.UnitRef // zero until the state changes
+	Why      string          // why it tripped; "" if it has not
+	Limit    string
+	Values   float64 // counted since it began, tripped or was released
+	Mean     float64 // of the values: the share, or for entropy the mean surprise in nats
+	Evidence float64 // of at least 1/alpha trips the guard
+	Alpha    float64
+	Invalid  int64 // values left out
+}
+
+// Summary returns the current state.
+func (s *Set) Summary() *Summary {
+	out := &Summary{Policy: s.policy, Seq: s.seq, MaxAge: time.Duration(s.cfg.MaxAge), OnSilence: s.cfg.OnSilence}
+	for _, g := range s.guards {
+		of := GuardSummary{
+			Name: g.limit.Name, State: g.state, Tripped: g.tripped, Since: g.since, Limit: limitWords(&g.limit),
+			Values: g.n, Evidence: g.evidence(), Alpha: g.limit.Alpha, Invalid: g.invalid,
+		}
+		if g.n > 0 {
+			of.Mean = g.c / g.n
+		}
+		if g.tripped {
+			of.Why = tripWords(&g.limit, &g.trip)
+		}
+		out.State = max(out.State, g.state)
+		out.Guards = append(out.Guards, of)
+	}
+	return out
+}
+
+// limitWords says what a limit allows.
+func limitWords(l *watch.GuardLimit) string {
+	switch {
+	case l.Entropy > 0:
+		return fmt.Sprintf("entropy of actions at least %.3g nats", l.Entropy)
+	case l.Share == 0:
+		return "no " + one(l)
+	}
+	return fmt.Sprintf("%s at most %s of %s", many(l), percent(l.Share), unitOf(l))
+}
+
+// tripWords says what a guard has seen when it tripped.
+func tripWords(l *watch.GuardLimit, t *Trip) string {
+	switch {
+	case l.Entropy > 0:
+		return fmt.Sprintf("entropy of actions at most %.3g nats over %.0f steps: limit %.3g", t.C/t.N, t.N, l.Entropy)
+	case l.Share == 0:
+		return fmt.Sprintf("the first %s after %.0f %s", one(l), t.N, unitOf(l))
+	}
+	return fmt.Sprintf("%s were %s of %.0f %s: limit %s", many(l), percent(t.C/t.N), t.N, unitOf(l), percent(l.Share))
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }
+
+func unitOf(l *watch.GuardLimit) string {
+	if l.ReturnBelow != nil {
+		return "episodes"
+	}
+	return "steps"
+}
+
+// one names a single thing that a limit counts.
+func one(l *watch.GuardLimit) string {
+	switch {
+	case len(l.Actions) > 0:
+		return "step with action " + listed(l.Actions)
+	case l.Range != nil:
+		return fmt.Sprintf("step with %s outside %g to %g", l.Range.Signal, l.Range.Min, l.Range.Max)
+	case l.ReturnBelow != nil:
+		return fmt.Sprintf("episode with a return below %g", *l.ReturnBelow)
+	case l.LargestShare:
+		return "step with the most frequent action"
+	}
+	return "step with outcome " + l.Outcome
+}
+
+// many names the things that a limit counts.
+func many(l *watch.GuardLimit) string {
+	kind, rest, _ := strings.Cut(one(l), " ")
+	return kind + "s " + rest
+}
+
+// listed joins names, and counts those beyond a few.
+func listed(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, " or ")
+	}
+	return fmt.Sprintf("%s or %d others", strings.Join(names[:most], ", "), len(names)-most)
+}

@@ -1,0 +1,176 @@
+package guard
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
+)
+
+// part is the name of the guards' part of a worker's checkpoint.
+const part = "guards"
+
+// format is the format in which the guards of a policy are saved. Field numbers are never reused.
+var format = saved.Format[setWire]{Version: 1}
+
+type setWire struct {
+	Units  int64               `cbor:"1,keyasint,omitzero"`
+	Seq    uint64              `cbor:"2,keyasint,omitzero"`
+	Last   finding.UnitRefWire `cbor:"3,keyasint,omitzero"`
+	Guards []guardWire         `cbor:"4,keyasint,omitzero"`
+}
+
+// guardWire is large because it has one field for each field of guard.
+type guardWire struct {
+	Name    string              `cbor:"1,keyasint"`
+	Limit   string              `cbor:"2,keyasint"` // as JSON: what was counted under another limit says nothing about this one
+	Units   int64               `cbor:"3,keyasint,omitzero"`
+	Bets    []float64           `cbor:"4,keyasint,omitzero"`
+	Names   []string            `cbor:"5,keyasint,omitzero"`
+	Counts  []float64           `cbor:"6,keyasint,omitzero"`
+	Other   float64             `cbor:"7,keyasint,omitzero"`
+	N       float64             `cbor:"8,keyasint,omitzero"`
+	C       float64             `cbor:"9,keyasint,omitzero"`
+	Invalid int64               `cbor:"10,keyasint,omitzero"`
+	State   State               `cbor:"11,keyasint,omitzero"`
+	Tripped bool                `cbor:"12,keyasint,omitzero"`
+	Since   finding.UnitRefWire `cbor:"13,keyasint,omitzero"`
+	Trip    tripWire            `cbor:"14,keyasint,omitzero"`
+	Starts  []startWire         `cbor:"15,keyasint,omitzero"`
+	Cost    momentWire          `cbor:"16,keyasint,omitzero"`
+}
+
+type momentWire struct {
+	At       finding.UnitRefWire `cbor:"1,keyasint,omitzero"`
+	Versions saved.Versions      `cbor:"2,keyasint,omitzero"`
+}
+
+type startWire struct {
+	Sum    float64             `cbor:"1,keyasint,omitzero"`
+	At     finding.UnitRefWire `cbor:"2,keyasint,omitzero"`
+	Before momentWire          `cbor:"3,keyasint,omitzero"`
+}
+
+func momentWireOf(m *moment) momentWire {
+	return momentWire{At: finding.UnitRefWireOf(&m.at), Versions: saved.Versions(m.versions)}
+}
+
+func (w *momentWire) live() moment {
+	return moment{at: w.At.Live(), versions: ingest.Versions(w.Versions)}
+}
+
+type tripWire struct {
+	At     finding.UnitRefWire `cbor:"1,keyasint,omitzero"`
+	Onset  finding.UnitRefWire `cbor:"2,keyasint,omitzero"`
+	Before saved.Versions      `cbor:"3,keyasint,omitzero"`
+	After  saved.Versions      `cbor:"4,keyasint,omitzero"`
+	N      float64             `cbor:"5,keyasint,omitzero"`
+	C      float64             `cbor:"6,keyasint,omitzero"`
+	From   finding.UnitRefWire `cbor:"7,keyasint,omitzero"`
+}
+
+// Changed reports whether anything has changed since the guards were created, resumed or last Saved.
+func (s *Set) Changed() bool { return s.changed }
+
+// Changes adds the guards' part to parts, unless it is saved.
+func (s *Set) Changes(parts ingest.Parts) error {
+	if !s.changed {
+		return nil
+	}
+	w := setWire{Units: s.units, Seq: s.seq, Last: finding.UnitRefWireOf(&s.last)}
+	for _, g := range s.guards {
+		w.Guards = append(w.Guards, wireOf(g))
+	}
+	b, err := format.Encode(&w)
+	if err != nil {
+		return fmt.Errorf("encoding guards: %w", err)
+	}
+	parts[part] = b
+	return nil
+}
+
+// Saved marks what Changes last returned as durable.
+func (s *Set) Saved() { s.changed = false }
+
+// Lost makes the next Changes return the part.
+func (s *Set) Lost() { s.changed = s.changed || s.units > 0 }
+
+// Resume reads the part of a checkpoint, if it has one. A guard whose limit has changed begins again, except that it
+// stays tripped.
+func (s *Set) Resume(parts ingest.Parts) error {
+	b, saved := parts[part]
+	if !saved {
+		return nil
+	}
+	w, err := format.Decode(b)
+	if err != nil {
+		return fmt.Errorf("reading guards: %w", err)
+	}
+	s.units, s.seq, s.last = w.Units, w.Seq, w.Last.Live()
+	for i := range w.Guards {
+		s.resume(&w.Guards[i])
+	}
+	return nil
+}
+
+func (s *Set) resume(w *guardWire) {
+	for _, g := range s.guards {
+		if g.limit.Name == w.Name {
+			w.resume(g)
+			return
+		}
+	}
+	if w.Tripped {
+		s.removed = append(s.removed, w.Name)
+	}
+}
+
+func wireOf(g *guard) guardWire {
+	return guardWire{
+		Name: g.limit.Name, Limit: limitHash(g), Units: g.wealth.units, Bets: g.wealth.bets[:], Names: g.habits.names, Counts: g.habits.counts,
+		Other: g.habits.other, N: g.n, C: g.c, Invalid: g.invalid, State: g.state, Tripped: g.tripped,
+		Since: finding.UnitRefWireOf(&g.since), Starts: saved.EachOf(g.starts[:], func(of *start) startWire {
+			return startWire{Sum: of.sum, At: finding.UnitRefWireOf(&of.at), Before: momentWireOf(&of.before)}
+		}),
+		Cost: momentWireOf(&g.cost),
+		Trip: tripWire{
+			At: finding.UnitRefWireOf(&g.trip.At), Onset: finding.UnitRefWireOf(&g.trip.Onset), Before: saved.Versions(g.trip.Before),
+			After: saved.Versions(g.trip.After), N: g.trip.N, C: g.trip.C, From: finding.UnitRefWireOf(&g.trip.OnsetFrom),
+		},
+	}
+}
+
+func (w *guardWire) resume(g *guard) {
+	g.state, g.tripped, g.since = w.State, w.Tripped, w.Since.Live()
+	g.trip = Trip{
+		At: w.Trip.At.Live(), Onset: w.Trip.Onset.Live(), Before: ingest.Versions(w.Trip.Before), After: ingest.Versions(w.Trip.After),
+		N: w.Trip.N, C: w.Trip.C, OnsetFrom: w.Trip.From.Live(),
+	}
+	if w.Limit != limitHash(g) || len(w.Bets) != bets || len(w.Starts) != bets || len(w.Names) != len(w.Counts) {
+		if !g.tripped {
+			g.state = OK
+		}
+		return
+	}
+	g.wealth.units = w.Units
+	copy(g.wealth.bets[:], w.Bets)
+	g.habits = habits{names: w.Names, counts: w.Counts, other: w.Other}
+	g.n, g.c, g.invalid = w.N, w.C, w.Invalid
+	for i, of := range w.Starts {
+		g.starts[i] = start{sum: of.Sum, at: of.At.Live(), before: of.Before.live()}
+	}
+	g.cost = w.Cost.live()
+}
+
+// limitHash identifies what a guard counts, and against which limit.
+func limitHash(g *guard) string {
+	l := g.limit
+	l.Then, l.ReleaseAfter = "", 0 // they do not change what the evidence says
+	text, err := json.Marshal(l)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

@@ -1,0 +1,153 @@
+package watch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// Guards configures limits on what a policy does. Its agents read whether the limits are kept.
+type Guards struct {
+	MaxAge    model.Duration `yaml:"max_age"`    // how long agents may use the last state that they have read
+	OnSilence string         `yaml:"on_silence"` // what agents do when it is older: keep, hold or fallback
+	Limits    []GuardLimit   `yaml:"limits"`
+}
+
+// GuardLimit is one limit. Exactly one of Actions, Range, Outcome, ReturnBelow, LargestShare and Entropy says what it
+// counts.
+type GuardLimit struct {
+	Name string `yaml:"name"` // letters, digits, _ and -
+
+	Actions      []string     `yaml:"actions"`       // count steps with one of these actions
+	Range        *ActionRange `yaml:"range"`         // count steps with a numeric action outside this range
+	Outcome      string       `yaml:"outcome"`       // sum this outcome, from 0 to 1, over the steps; explored: true is the outcome explored
+	ReturnBelow  *float64     `yaml:"return_below"`  // count episodes with a smaller return
+	LargestShare bool         `yaml:"largest_share"` // count steps with the action that is the most frequent one so far
+	Entropy      float64      `yaml:"entropy"`       // least entropy of the actions in nats
+
+	Share float64 `yaml:"share"` // largest share of what is counted, from 0 to below 1; with 0, a single one trips the guard
+	Alpha float64 `yaml:"alpha"` // largest chance, over the whole life of a policy that keeps the limit, that the guard trips
+
+	Then         string `yaml:"then"`          // state of a guard that trips: warn, hold or fallback
+	ReleaseAfter int64  `yaml:"release_after"` // episodes within the limit after which the guard is released; 0: only a person releases it
+}
+
+// ActionRange is a range of a numeric action, with its ends.
+type ActionRange struct {
+	Signal string  `yaml:"signal"` // action, or action.<i> for a component
+	Min    float64 `yaml:"min"`
+	Max    float64 `yaml:"max"`
+}
+
+// States that a guard can trip to, and what agents can do in silence.
+const (
+	GuardKeep     = "keep"
+	GuardWarn     = "warn"
+	GuardHold     = "hold"
+	GuardFallback = "fallback"
+)
+
+// DefaultGuards returns the values of keys that are not given.
+func DefaultGuards() Guards {
+	return Guards{MaxAge: model.Duration(time.Minute), OnSilence: GuardHold}
+}
+
+// mostGuards bounds the guards of a policy.
+const mostGuards = 32
+
+// UnmarshalYAML reads a limit over its defaults.
+func (l *GuardLimit) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain GuardLimit
+	*l = GuardLimit{Alpha: .01, Then: GuardHold}
+	return unmarshal((*plain)(l))
+}
+
+// UnmarshalYAML reads a range over its defaults.
+func (r *ActionRange) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain ActionRange
+	*r = ActionRange{Signal: "action"}
+	return unmarshal((*plain)(r))
+}
+
+func (g Guards) check(report func(path, msg string)) {
+	if g.MaxAge < model.Duration(time.Second) {
+		report("guards.max_age", "must be at least 1s")
+	}
+	if !slices.Contains([]string{GuardKeep, GuardHold, GuardFallback}, g.OnSilence) {
+		report("guards.on_silence", fmt.Sprintf(`must be "keep", "hold" or "fallback", not %q`, g.OnSilence))
+	}
+	if len(g.Limits) > mostGuards {
+		report("guards.limits", fmt.Sprintf("must not list more than %d limits", mostGuards))
+	}
+	names := map[string]bool{}
+	for i, l := range g.Limits {
+		at := fmt.Sprintf("guards.limits[%d]", i)
+		if names[l.Name] {
+			report(at+".name", fmt.Sprintf("%q is listed twice", l.Name))
+		}
+		names[l.Name] = true
+		l.check(func(key, msg string) { report(at+"."+key, msg) })
+	}
+}
+
+func (l GuardLimit) check(report func(key, msg string)) {
+	if !validGuardName(l.Name) {
+		report("name", fmt.Sprintf("must be 1 to 64 letters, digits, _ and -, not %q", l.Name))
+	}
+	if l.kinds() != 1 {
+		report("name", "needs exactly one of actions, range, outcome, return_below, largest_share and entropy")
+	}
+	switch never := len(l.Actions) > 0 || l.Range != nil || l.ReturnBelow != nil || l.Outcome != ""; {
+	case l.Entropy != 0:
+		if l.Share != 0 {
+			report("share", "is not used with entropy")
+		}
+	case !(l.Share >= 0 && l.Share < 1):
+		report("share", "must be from 0 to below 1")
+	case l.Share == 0 && !never:
+		report("share", "must be greater than 0 with largest_share")
+	}
+	if r := l.Range; r != nil {
+		if !(r.Min < r.Max) {
+			report("range", "min must be less than max")
+		}
+		if r.Signal != "action" && !strings.HasPrefix(r.Signal, "action.") {
+			report("range.signal", fmt.Sprintf(`must be "action" or "action.<i>", not %q`, r.Signal))
+		}
+	}
+	if !(l.Entropy >= 0 && l.Entropy <= 4) {
+		report("entropy", "must be from 0 to 4 nats: guards distinguish 64 actions")
+	}
+	if !(l.Alpha > 0 && l.Alpha <= .5) {
+		report("alpha", "must be greater than 0 and at most 0.5")
+	}
+	if !slices.Contains([]string{GuardWarn, GuardHold, GuardFallback}, l.Then) {
+		report("then", fmt.Sprintf(`must be "warn", "hold" or "fallback", not %q`, l.Then))
+	}
+	if l.ReleaseAfter < 0 {
+		report("release_after", "must not be negative")
+	}
+}
+
+// kinds returns how many of the things to count are given.
+func (l GuardLimit) kinds() int {
+	n := 0
+	for _, given := range []bool{len(l.Actions) > 0, l.Range != nil, l.Outcome != "", l.ReturnBelow != nil, l.LargestShare, l.Entropy != 0} {
+		if given {
+			n++
+		}
+	}
+	return n
+}
+
+func validGuardName(name string) bool {
+	if name == "" || len(name) > 64 {
+		return false
+	}
+	return strings.IndexFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	}) < 0
+}
