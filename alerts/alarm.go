@@ -78,6 +78,7 @@ type Alarm struct {
 	EvidenceAt   finding.UnitRef // the newest unit that the evidence is from
 	Resolved     bool
 	ResolvedAt   finding.UnitRef // valid if Resolved
+	Guard        *finding.Guard  // that has tripped; nil for a drift
 }
 
 // Incident is the open alarms of one group: one page, and at most one retrain request.

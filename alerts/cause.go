@@ -101,6 +101,9 @@ func attribute(f finding.Finding, faults []StreamFault) verdict {
 	}
 	why := append([]string{whyUnknown(f)}, mixWords(f.Signal, f.Mix)...)
 	why = append(why, offPolicyWords(f.OffPolicy)...)
+	if f.Guard != nil {
+		why = []string{f.Guard.Why, whyUnknown(f)}
+	}
 	why = append(why, laws.evidence...)
 	v.evidence = keepFirst(append(why, moved.words(f.Promise.UnitName())...), maxEvidence)
 	return v

@@ -17,6 +17,7 @@ const (
 	Unmuted   DecisionKind = "unmuted"
 	Reset     DecisionKind = "reset"
 	Commented DecisionKind = "commented"
+	Released  DecisionKind = "released" // of the incident of a guard, which agents then obey no longer
 )
 
 // keptDecisions is the number of decisions that an incident keeps, and keptComments the number of comments among them.
@@ -43,7 +44,7 @@ func (d Decision) same(other Decision) bool {
 func (i *Incident) IsMuted() bool { return !i.MutedUntil.IsZero() }
 
 // Ends reports whether the decision ends its incident.
-func (k DecisionKind) Ends() bool { return k == Accepted || k == Reset }
+func (k DecisionKind) Ends() bool { return k == Accepted || k == Reset || k == Released }
 
 // firingSince distinguishes the firings of an incident: each end of a mute begins a new one.
 func (i *Incident) firingSince() string {

@@ -22,6 +22,15 @@ const (
 // changes with every unit, because a new summary is pushed at once.
 func (i *Incident) summary() string {
 	signals := Ranked(i.firingSignals())
+	if d, ended := i.Ended(); ended && d.Kind == Released {
+		return fmt.Sprintf("%s: guard %s: released by %s", i.Group.Policy, i.Guard().Name, d.By)
+	}
+	if g := i.Guard(); g != nil {
+		if i.Closed {
+			return fmt.Sprintf("%s: guard %s: released, as the limit is kept again", i.Group.Policy, g.Name)
+		}
+		return fmt.Sprintf("%s: guard %s: %s since %s (cause: %s)", i.Group.Policy, g.Name, g.State, i.Opened.Moment(i.UnitName()), i.Cause)
+	}
 	if d, ended := i.Ended(); ended {
 		return fmt.Sprintf("%s: accepted as the new normal by %s; collecting a new baseline", i.Group, d.By)
 	}
@@ -61,6 +70,14 @@ func (d Decision) String() string {
 		s += " until " + d.Until.UTC().Format(time.RFC3339)
 	}
 	return s + ": " + d.Why
+}
+
+// Guard returns the guard whose trip the incident is; nil for a drift.
+func (i *Incident) Guard() *finding.Guard {
+	if len(i.Alarms) == 0 {
+		return nil
+	}
+	return i.Alarms[len(i.Alarms)-1].Guard
 }
 
 // firingSignals returns the signals that drift now, in the order in which they joined.
@@ -103,6 +120,9 @@ func (i *Incident) Question() string {
 }
 
 func (a *Alarm) describe() string {
+	if g := a.Guard; g != nil {
+		return fmt.Sprintf("%s; since %s; proven at %s", g.Why, a.Onset.Moment(a.UnitName()), a.At.Moment(a.UnitName()))
+	}
 	s := fmt.Sprintf("%s; since %s; score %s (threshold 1) by %s", a.Effect.Words(a.UnitName()), a.Onset.Words(a.UnitName()),
 		number(a.Score), strings.Join(a.Detectors, ", "))
 	if a.Signal != a.Effect.Quantity {

@@ -288,7 +288,7 @@ func newAlarm(f finding.Finding, faults []StreamFault) Alarm {
 		ID: alarmID(f), Group: f.Group, Signal: f.Signal, Provisional: f.Provisional,
 		Score: f.Score, At: f.At, Onset: f.Onset, OnsetFrom: f.OnsetFrom, OnsetTo: f.OnsetTo,
 		OnsetOffsets: f.OnsetOffsets,
-		Baseline:     cloneBaseline(f.Baseline), Promise: f.Promise, Before: f.Before, After: f.After,
+		Baseline:     cloneBaseline(f.Baseline), Promise: f.Promise, Before: f.Before, After: f.After, Guard: f.Guard,
 	}
 	a.measure(f)
 	a.settle(f, faults)
@@ -312,7 +312,7 @@ func (a *Alarm) measure(f finding.Finding) {
 
 func newIncident(f finding.Finding, id string) *Incident {
 	return &Incident{
-		ID: id, Group: f.Group, Severity: severity(f.Signal, f.Improvement, f.Provisional),
+		ID: id, Group: f.Group, Severity: severityOf(&f),
 		Provisional: f.Provisional, Improvement: f.Improvement, Opened: f.At,
 	}
 }

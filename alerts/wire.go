@@ -73,6 +73,14 @@ type alarmWire struct {
 	ResolvedAt   finding.UnitRefWire     `cbor:"28,keyasint,omitzero"`
 	OffPolicy    *finding.OffPolicyWire  `cbor:"29,keyasint,omitzero"`
 	Mix          *splitWire              `cbor:"30,keyasint,omitzero"`
+	Guard        *guardWire              `cbor:"31,keyasint,omitzero"`
+}
+
+type guardWire struct {
+	Name  string `cbor:"1,keyasint"`
+	State string `cbor:"2,keyasint"`
+	Limit string `cbor:"3,keyasint"`
+	Why   string `cbor:"4,keyasint"`
 }
 
 type streamFaultWire struct {
@@ -185,6 +193,7 @@ func wireOfAlarm(a Alarm) alarmWire {
 		Evidence: a.Evidence, Causes: saved.Each(a.Causes, wireOfCause), EvidenceAt: finding.UnitRefWireOf(&a.EvidenceAt),
 		Resolved: a.Resolved, ResolvedAt: finding.UnitRefWireOf(&a.ResolvedAt), OffPolicy: saved.Pointer(a.OffPolicy, finding.OffPolicyWireOf),
 		Mix: (*splitWire)(a.Mix),
+		Guard: (*guardWire)(a.Guard),
 	}
 }
 
@@ -199,6 +208,7 @@ func (w alarmWire) live() Alarm {
 		Evidence: w.Evidence, Causes: saved.Each(w.Causes, rankedCauseWire.live), EvidenceAt: w.EvidenceAt.Live(),
 		Resolved: w.Resolved, ResolvedAt: w.ResolvedAt.Live(), OffPolicy: saved.Pointer(w.OffPolicy, (*finding.OffPolicyWire).Live),
 		Mix: (*mix.Split)(w.Mix),
+		Guard: (*finding.Guard)(w.Guard),
 	}
 }
 

@@ -29,6 +29,9 @@ func judge(triggers []Trigger, inc alerts.Incident) (candidate, ledger.Reason) {
 	case inc.IsMuted():
 		return candidate{}, ledger.IncidentMuted
 	}
+	if inc.Guard() != nil {
+		return candidate{}, ledger.GuardTripped
+	}
 	for _, t := range triggers {
 		if !t.wants(&inc) {
 			continue

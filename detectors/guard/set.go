@@ -26,6 +26,7 @@ type Set struct {
 	seq     uint64 // grows with each change of a state
 	last    finding.UnitRef
 	changed bool // since it was saved
+	urgent  bool // a state of a guard that agents may have read is not saved
 
 	removed []string // guards that had tripped when they were removed from the configuration
 }
@@ -54,6 +55,7 @@ func (s *Set) Observe(u *ingest.Unit) []finding.Finding {
 		tripped, released := g.observe(u, at)
 		if g.state != before {
 			s.seq++
+			s.urgent = true
 		}
 		switch {
 		case tripped:
@@ -87,7 +89,7 @@ func (s *Set) Release(name string) []finding.Finding {
 		}
 		g.release(s.last)
 		s.seq++
-		s.changed = true
+		s.changed, s.urgent = true, true
 		return s.ended(name, s.last)
 	}
 	return nil

@@ -92,7 +92,11 @@ func (s *Set) Changes(parts ingest.Parts) error {
 }
 
 // Saved marks what Changes last returned as durable.
-func (s *Set) Saved() { s.changed = false }
+func (s *Set) Saved() { s.changed, s.urgent = false, false }
+
+// Urgent reports whether the state of a guard has changed since it was saved. Agents may act on that state, so it should
+// not be lost.
+func (s *Set) Urgent() bool { return s.urgent }
 
 // Lost makes the next Changes return the part.
 func (s *Set) Lost() { s.changed = s.changed || s.units > 0 }

@@ -37,6 +37,8 @@ func (d *Worker) accept(ctx context.Context, id string, decision alerts.Decision
 		return nil
 	case incident.Closed:
 		return ErrIncidentClosed
+	case incident.Guard() != nil:
+		return d.releaseGuard(ctx, incident, decision)
 	}
 	return d.restart(ctx, incident.Group, decision)
 }

@@ -124,7 +124,7 @@ func (r *RunningWorker) run() error {
 			}
 			ticked = now
 		}
-		if now.Sub(saved) >= r.saveAfter() && r.mayBeSaved(now.Sub(saved)) {
+		if (now.Sub(saved) >= r.saveAfter() || r.guards.Urgent()) && r.mayBeSaved(now.Sub(saved)) {
 			// The same save covers the groups that leave.
 			r.leave()
 			if err := r.save(); err != nil && !errors.Is(err, ingest.ErrFenced) { // its partition releases it, and logs that
@@ -318,7 +318,7 @@ func (r *RunningWorker) show(now time.Time) {
 // since the last save, it saves once more, so that a fallback does not need what partitions keep for it. It does not
 // wait for a calibration: the units that wait for it are in the checkpoints of their partitions.
 func (r *RunningWorker) save() error {
-	changed := r.Policy.Changed() || r.tracker.Changed() || r.outcome.Changed()
+	changed := r.Policy.Changed() || r.tracker.Changed() || r.outcome.Changed() || r.guards.Changed()
 	if !changed && !r.once || r.Policy.Calibrating() {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
@@ -37,6 +38,7 @@ type Worker struct {
 	Name    string
 	topics  []string // of the telemetry, by index
 	Policy  *bank.Policy
+	guards  *guard.Set
 	tracker *alerts.Tracker
 	outcome *outcome.Follower
 	effects effects
@@ -52,11 +54,13 @@ type shown struct {
 	Alarms    []alerts.Alarm
 	Incidents []alerts.Incident
 	Faults    []alerts.Fault
+	Guards    *guard.Summary
 }
 
 // NewWorker returns a worker that has judged nothing.
 func NewWorker(name string, cfg watch.Config, limit *capacity.StreamLimit, effects effects) *Worker {
 	d := &Worker{Name: name, Policy: bank.NewPolicy(name, cfg, limit), tracker: alerts.NewTracker(), effects: effects}
+	d.guards = guard.New(name, cfg.Guards)
 	d.outcome = outcome.New(name, d.Policy)
 	d.Publish()
 	return d
@@ -78,7 +82,7 @@ func (d *Worker) Observe(ctx context.Context, u *ingest.Unit, now time.Time) err
 	}
 	d.outcome.At(now)
 	d.Policy.OneByOne(d.outcome.Open != nil) // who follows a retraining sees the units of all groups in order
-	return d.apply(ctx, d.Policy.Observe(u, now))
+	return d.apply(ctx, append(d.guards.Observe(u), d.Policy.Observe(u, now)...))
 }
 
 // reserve waits for room for a group, and reserves it until giveBack is called.
@@ -137,7 +141,7 @@ func (d *Worker) Publish() {
 	if d.scores != nil {
 		d.scores.Observe(d.Policy.Summary())
 	}
-	s := &shown{Incidents: d.tracker.Incidents(), Faults: d.tracker.Faults()}
+	s := &shown{Incidents: d.tracker.Incidents(), Faults: d.tracker.Faults(), Guards: d.guards.Summary()}
 	for _, i := range s.Incidents {
 		s.Alarms = append(s.Alarms, i.Alarms...)
 	}
@@ -158,7 +162,7 @@ func (d *Worker) Changes() (changed ingest.Parts, gone []string, err error) {
 	}
 	tracker, err := d.tracker.Changes()
 	maps.Copy(changed, tracker)
-	return changed, gone, errors.Join(err, d.outcome.Changes(changed))
+	return changed, gone, errors.Join(err, d.outcome.Changes(changed), d.guards.Changes(changed))
 }
 
 // saved records that what Changes returned last is durable.
@@ -166,6 +170,7 @@ func (d *Worker) saved() {
 	d.Policy.Saved()
 	d.tracker.Saved()
 	d.outcome.Saved()
+	d.guards.Saved()
 }
 
 // lost makes the next call of Changes return all parts.
@@ -173,10 +178,11 @@ func (d *Worker) lost() {
 	d.Policy.Lost()
 	d.tracker.Lost()
 	d.outcome.Lost()
+	d.guards.Lost()
 }
 
 func (d *Worker) restore(parts ingest.Parts, now time.Time) error {
-	if err := errors.Join(d.Policy.Resume(parts, now), d.tracker.Resume(parts)); err != nil {
+	if err := errors.Join(d.Policy.Resume(parts, now), d.tracker.Resume(parts), d.guards.Resume(parts)); err != nil {
 		return err
 	}
 	d.resumed = true

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/guard"
+)
+
+// Reasons for which a guard is not released, for errors.Is.
+var (
+	ErrUnknownGuard    = errors.New("the policy has no guard of this name")
+	ErrGuardNotTripped = errors.New("the guard has not tripped")
+)
+
+// releaseGuard releases the guard whose trip an incident is, and closes the incident.
+func (d *Worker) releaseGuard(ctx context.Context, incident alerts.Incident, decision alerts.Decision) error {
+	decision.Kind = alerts.Released
+	d.tracker.End(incident.ID, decision)
+	return d.apply(ctx, d.guards.Release(guard.Of(incident.Group)))
+}
+
+// Guards returns the state of the guards of a policy as last published. Before its first unit, all guards are ok. It
+// returns false for a policy that is not watched here.
+func (p *Pipeline) Guards(policy string) (*guard.Summary, bool) {
+	for _, r := range p.All() {
+		if r.Name == policy {
+			return r.Shown.Load().Guards, true
+		}
+	}
+	cfg, watched := p.Cfg.Policy(policy)
+	if !watched {
+		return nil, false
+	}
+	return guard.New(policy, cfg.Guards).Summary(), true
+}
+
+// AllGuards returns the guards of all policies that have any, as last published.
+func (p *Pipeline) AllGuards() (all []*guard.Summary) {
+	for _, r := range p.All() {
+		if s := r.Shown.Load().Guards; len(s.Guards) > 0 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// Release implements orders.
+func (p *Pipeline) Release(ctx context.Context, policy, name string, d alerts.Decision) (*guard.Summary, error) {
+	s, known := p.Guards(policy)
+	if !known {
+		return nil, ErrUnknownPolicy
+	}
+	has := false
+	for _, g := range s.Guards {
+		has = has || g.Name == name
+	}
+	if !has {
+		return nil, ErrUnknownGuard
+	}
+	id, open := p.tripOf(policy, name)
+	if !open {
+		return nil, ErrGuardNotTripped
+	}
+	if _, err := p.Accept(ctx, id, d); err != nil {
+		return nil, err
+	}
+	s, _ = p.Guards(policy)
+	return s, nil
+}
+
+// tripOf returns the open incident of a guard.
+func (p *Pipeline) tripOf(policy, name string) (id string, open bool) {
+	for _, r := range p.All() {
+		if r.Name != policy {
+			continue
+		}
+		for _, i := range r.Shown.Load().Incidents {
+			if !i.Closed && guard.Of(i.Group) == name && i.Guard() != nil {
+				return i.ID, true
+			}
+		}
+	}
+	return "", false
+}
