@@ -25,6 +25,9 @@ const (
 	MetricComparisonAlarms   = "rewardwatch_comparison_alarms_total" // {signal,detector} counter, of detectors that never page
 	MetricComparisonARL0     = "rewardwatch_comparison_arl0_units"   // {signal,detector} measured at the freeze
 	MetricEffectSize         = "rewardwatch_effect_size"             // {signal} standardized shift of the last 200 units
+	MetricGuardState         = "rewardwatch_guard_state"             // {guard} 0 ok, 1 warn, 2 hold, 3 fallback
+	MetricGuardEvidence      = "rewardwatch_guard_evidence_ratio"    // {guard} 1 trips it
+	MetricGuardMean          = "rewardwatch_guard_mean"              // {guard} of what it counts
 	MetricStreamState        = "rewardwatch_stream_state"            // {signal} 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault
 	MetricStreamFault        = "rewardwatch_stream_fault"            // {signal,rule} 1 while the stream is in a telemetry fault
 	MetricBaselineInfo       = "rewardwatch_baseline_info"           // {baseline} 1

@@ -209,8 +209,8 @@ func (s *Server) refuseOrder(w http.ResponseWriter, err error) {
 // log.
 func (s *Server) orderRefusal(err error) (status int, text string) {
 	for status, reasons := range map[int][]error{
-		http.StatusNotFound: {engine.ErrUnknownIncident, engine.ErrUnknownBaseline, engine.ErrUnknownGroup, engine.ErrUnknownPolicy},
-		http.StatusConflict: {engine.ErrIncidentClosed, engine.ErrBaselineEnded},
+		http.StatusNotFound: {engine.ErrUnknownIncident, engine.ErrUnknownBaseline, engine.ErrUnknownGroup, engine.ErrUnknownPolicy, engine.ErrUnknownGuard},
+		http.StatusConflict: {engine.ErrGuardNotTripped, engine.ErrIncidentClosed, engine.ErrBaselineEnded},
 	} {
 		for _, reason := range reasons {
 			if errors.Is(err, reason) {

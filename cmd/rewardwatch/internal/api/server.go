@@ -20,6 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -33,6 +34,9 @@ type View interface {
 	Alarms() []alerts.Alarm       // firing, and recently resolved
 	Incidents() []alerts.Incident // open, and recently closed
 	Faults() []alerts.Fault       // current
+	// Guards returns the guards of a policy, and false if it is not watched here; AllGuards those of all policies.
+	Guards(policy string) (*guard.Summary, bool)
+	AllGuards() []*guard.Summary
 	Course(g ingest.Group) pages.Course
 	History(ctx context.Context, g ingest.Group) (history.Record, error)
 	// Ready returns nil once the state is restored, the group joined and the lag below its target, and otherwise what
@@ -60,6 +64,8 @@ type orders interface {
 	Reset(ctx context.Context, policy string, labels map[string]string, d alerts.Decision) (*finding.GroupSummary, error)
 	// Forget removes a policy with its baselines. pending reports that other instances have yet to do so.
 	Forget(ctx context.Context, policy string, d alerts.Decision) (pending bool, err error)
+	// Release releases a guard that has tripped.
+	Release(ctx context.Context, policy, guard string, d alerts.Decision) (*guard.Summary, error)
 	// Sample returns the values of a baseline. It changes nothing, and does not hold up judging.
 	Sample(ctx context.Context, baseline string) ([]finding.QuantitySample, error)
 }
@@ -96,6 +102,8 @@ type Server struct {
 	missing atomic.Pointer[string]       // what the service waits for before it can answer, nil if it never waited
 	opened  atomic.Pointer[http.Handler] // nil before Open
 
+	stopping  chan struct{} // closed by Stop, so that it does not wait for long polls
+	stopOnce  sync.Once
 	endpoints []*endpoint
 	failed    chan error
 	Guesses   *guesses // wrong tokens
@@ -115,7 +123,8 @@ type endpoint struct {
 func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func() error, log zerolog.Logger) (*Server, error) {
 	s := &Server{
 		cfg: cfg, view: v, Orders: o, gatherer: gatherer, reload: reload, Now: time.Now, log: log,
-		failed: make(chan error, 2), // one for each endpoint, so that neither blocks
+		failed:   make(chan error, 2), // one for each endpoint, so that neither blocks
+		stopping: make(chan struct{}),
 	}
 	s.Guesses, s.Scrapes = newGuesses(time.Now, log), newScrapes(s.Metrics())
 	for _, file := range []string{cfg.TokenFile, cfg.StatusTokenFile, cfg.TelemetryTokenFile} {
@@ -215,6 +224,7 @@ func (s *Server) Failed() <-chan error { return s.failed }
 // Stop lets the requests in flight finish until ctx ends, then cuts them off. It returns once every goroutine of
 // Start has ended.
 func (s *Server) Stop(ctx context.Context) error {
+	s.stopOnce.Do(func() { close(s.stopping) })
 	var errs []error
 	for _, e := range s.endpoints {
 		if err := e.server.Shutdown(ctx); err != nil {
@@ -259,6 +269,9 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /api/v1/policies/{policy}/forget", s.guarded(s.forgetPolicy))
 	mux.HandleFunc("GET /api/v1/policies/{policy}/history", s.signalHistory)
 	mux.HandleFunc("GET /api/v1/gates/{policy}/{version}", s.gate)
+	mux.HandleFunc("GET /api/v1/guards", s.allGuards)
+	mux.HandleFunc("GET /api/v1/guards/{policy}", s.policyGuards)
+	mux.HandleFunc("POST /api/v1/guards/{policy}/{guard}/release", s.guarded(s.releaseGuard))
 	mux.HandleFunc("GET /api/v1/alarms", s.alarms)
 	mux.HandleFunc("GET /api/v1/incidents", s.incidents)
 	mux.HandleFunc("GET /api/v1/incidents/{id}", s.incident)

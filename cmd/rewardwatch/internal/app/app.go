@@ -26,6 +26,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -155,6 +156,7 @@ func (a *App) open(ctx context.Context) error {
 	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry)
 	a.metrics = alerts.NewMetrics(a.Registry, a.groups)
 	a.Server.Export(metrics.NewCollector(a.Pipeline.Summaries, a.cfg.Settings().GroupLabels(), a.cfg.Limits.Series, time.Now))
+	a.Registry.MustRegister(metrics.NewGuards(a.Pipeline.AllGuards))
 	read := consumer.Options{
 		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Topics: topics, DeadLetters: a.letters,
 		Joined: a.cfg.Settings().Joins(), Handler: a.feeds, Log: a.log, Registerer: a.Registry,
@@ -624,6 +626,12 @@ func (a *App) Faults() []alerts.Fault {
 	}
 	return out
 }
+
+// Guards implements view.
+func (a *App) Guards(policy string) (*guard.Summary, bool) { return a.Pipeline.Guards(policy) }
+
+// AllGuards implements view.
+func (a *App) AllGuards() []*guard.Summary { return a.Pipeline.AllGuards() }
 
 // Ready implements view. A standalone instance restores its state before the server opens; an instance of a cluster
 // restores it with the assignment.

@@ -92,6 +92,7 @@ func verbs(c *terminal.Console) []*cobra.Command {
 		newIncidentCommand(c),
 		newForgetCommand(c),
 		newGateCommand(c),
+		newGuardCommand(c),
 		newRetrainCommand(c),
 		showsHelp(pipelines.NewCommand(c, app.ReadBuildInfo().Release())),
 		newRunCommandCommand(),

@@ -23,6 +23,7 @@ type actPart struct {
 	Form     actForm
 	Login    string // link from the root to the login page, if the token must be shown first
 	Closed   string // why nothing can be done here
+	Guard    string // that a person can release; "" for a drift
 	Open     bool   // whether the incident is open, so that it can be muted and accepted
 	Muted    bool
 	Mutes    []muteChoice
@@ -63,6 +64,9 @@ func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []request
 	who, may := c.may(r)
 	f.formPart = f.by(r, who, may)
 	d := actPart{Form: f, Login: f.Login, Closed: f.Closed, Open: !i.Closed, Muted: i.IsMuted(), Mutes: muteChoices}
+	if g := i.Guard(); g != nil {
+		d.Guard = g.Name
+	}
 	for _, decision := range slices.Backward(i.Decisions[max(0, len(i.Decisions)-latestShown):]) {
 		d.Latest = append(d.Latest, decisionText(decision))
 	}
@@ -81,6 +85,8 @@ func decisionText(d alerts.Decision) string {
 	switch d.Kind {
 	case alerts.Accepted:
 		what = "Accepted as the new normal"
+	case alerts.Released:
+		what = "Guard released"
 	case alerts.Muted:
 		what = "Muted until " + words.Time(d.Until)
 	}

@@ -212,7 +212,9 @@ func newestEvidence(i *alerts.Incident) *alerts.Alarm {
 // lead summarizes the incident.
 func lead(i *alerts.Incident) string {
 	var s strings.Builder
-	if len(i.Alarms) > 0 {
+	if g := i.Guard(); g != nil {
+		fmt.Fprintf(&s, "Guard %s tripped at %s and asks for %s: %s. ", g.Name, i.Opened.Moment(i.UnitName()), g.State, g.Why)
+	} else if len(i.Alarms) > 0 {
 		names := signalsOf(i)
 		fmt.Fprintf(&s, "%s %s the baseline since %s. ", listed(names), verb(i, len(names)), i.Earliest().Onset.Moment(i.UnitName()))
 		named := i.Headline()
@@ -222,6 +224,8 @@ func lead(i *alerts.Incident) string {
 		}
 	}
 	switch d, ended := i.Ended(); {
+	case ended && d.Kind == alerts.Released:
+		fmt.Fprintf(&s, "Released by %s. ", d.By)
 	case ended:
 		fmt.Fprintf(&s, "Accepted as the new normal by %s. ", d.By)
 	case i.Closed:
@@ -545,6 +549,7 @@ func reasonText(r ledger.Reason) string {
 		ledger.Improvement:      "the signals improved, and no trigger matches improvements",
 		ledger.CauseNeedsPerson: "the cause needs a person: a retraining would learn the fault",
 		ledger.CauseUnsettled:   "the cause was not settled and could still need a person",
+		ledger.GuardTripped:     "a person decides what follows a guard that has tripped",
 		ledger.Cooldown:         "the trigger was in its cooldown",
 		ledger.OpenRequest:      "the policy had an unfinished request",
 		ledger.BreakerOpen:      "the last retrainings of the policy did not help",

@@ -24,16 +24,27 @@ func (d *Worker) releaseGuard(ctx context.Context, incident alerts.Incident, dec
 // Guards returns the state of the guards of a policy as last published. Before its first unit, all guards are ok. It
 // returns false for a policy that is not watched here.
 func (p *Pipeline) Guards(policy string) (*guard.Summary, bool) {
-	for _, r := range p.All() {
-		if r.Name == policy {
-			return r.Shown.Load().Guards, true
-		}
+	if r := p.worker(policy); r != nil {
+		return r.Shown.Load().Guards, true
 	}
 	cfg, watched := p.Cfg.Policy(policy)
 	if !watched {
 		return nil, false
 	}
 	return guard.New(policy, cfg.Guards).Summary(), true
+}
+
+// worker returns the worker of a policy, nil if there is none.
+func (p *Pipeline) worker(policy string) *RunningWorker {
+	for _, d := range p.Present() {
+		d.mu.Lock()
+		r := d.byPolicy[policy]
+		d.mu.Unlock()
+		if r != nil {
+			return r
+		}
+	}
+	return nil
 }
 
 // AllGuards returns the guards of all policies that have any, as last published.
@@ -72,14 +83,13 @@ func (p *Pipeline) Release(ctx context.Context, policy, name string, d alerts.De
 
 // tripOf returns the open incident of a guard.
 func (p *Pipeline) tripOf(policy, name string) (id string, open bool) {
-	for _, r := range p.All() {
-		if r.Name != policy {
-			continue
-		}
-		for _, i := range r.Shown.Load().Incidents {
-			if !i.Closed && guard.Of(i.Group) == name && i.Guard() != nil {
-				return i.ID, true
-			}
+	r := p.worker(policy)
+	if r == nil {
+		return "", false
+	}
+	for _, i := range r.Shown.Load().Incidents {
+		if !i.Closed && guard.Of(i.Group) == name && i.Guard() != nil {
+			return i.ID, true
 		}
 	}
 	return "", false

@@ -7,6 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/guard"
 )
 
 // FixedOrders records its calls and returns what a test has set.
@@ -53,6 +54,12 @@ func (o *FixedOrders) Reset(_ context.Context, policy string, labels map[string]
 func (o *FixedOrders) Forget(_ context.Context, policy string, d alerts.Decision) (bool, error) {
 	o.Asked, o.Decision = append(o.Asked, "forget "+policy), d
 	return false, o.Err
+}
+
+// Release records the order.
+func (o *FixedOrders) Release(_ context.Context, policy, name string, d alerts.Decision) (*guard.Summary, error) {
+	o.Asked, o.Decision = append(o.Asked, "release "+policy+" "+name), d
+	return &guard.Summary{Policy: policy}, o.Err
 }
 
 // Sample returns what a test has set.

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -29,6 +31,9 @@ type FixedView struct {
 	Filter     ledger.Filter // of the last search
 	Past       map[ingest.Group]history.Record
 	NoPast     error
+
+	mu      sync.Mutex
+	Guarded []*guard.Summary
 }
 
 // Summaries returns what a test has set, as do the methods below.
@@ -39,6 +44,28 @@ func (v *FixedView) Incidents() []alerts.Incident { return v.Opened }
 
 // Faults returns the telemetry faults.
 func (v *FixedView) Faults() []alerts.Fault { return v.Faulty }
+
+// Guards returns the guards of a policy.
+func (v *FixedView) Guards(policy string) (*guard.Summary, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, g := range v.Guarded {
+		if g.Policy == policy {
+			return g, true
+		}
+	}
+	return nil, false
+}
+
+// Guard sets the guards.
+func (v *FixedView) Guard(all ...*guard.Summary) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.Guarded = all
+}
+
+// AllGuards returns all guards.
+func (v *FixedView) AllGuards() []*guard.Summary { return v.Guarded }
 
 // Ready returns why the service is not ready.
 func (v *FixedView) Ready() error { return v.NotReady }

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/detectors/guard"
+)
+
+// someGuards returns the guards of a policy, one of which has the given state.
+func someGuards(state guard.State, seq uint64) *guard.Summary {
+	return &guard.Summary{
+		Policy: "ranker", Seq: seq, State: state, MaxAge: time.Minute, OnSilence: "hold",
+		Guards: []guard.GuardSummary{
+			{Name: "calm", Limit: "no step with action x", Alpha: .01, Evidence: 1},
+			{Name: "unsafe", Limit: "steps with action y at most 1 % of steps", State: state, Tripped: state > guard.Warn, Why: "y", Values: 40, Mean: .1, Evidence: 200, Alpha: .01},
+		},
+	}
+}
+
+func TestGuardsKeepToTheOpenAPIDocument(t *testing.T) {
+	v := apitest.SomeView()
+	v.Guard(someGuards(guard.Hold, 3))
+	s := quietServer(t, Config{}, v, nil)
+	all := ask(s, http.MethodGet, "/api/v1/guards")
+	checkAgainstOpenAPI(t, "/api/v1/guards", all.Body.Bytes())
+	one := ask(s, http.MethodGet, "/api/v1/guards/ranker")
+	if one.Code != http.StatusOK || one.Header().Get("ETag") == "" {
+		t.Fatalf("%d %s", one.Code, one.Body)
+	}
+	checkAgainstOpenAPI(t, "/api/v1/guards/{policy}", one.Body.Bytes())
+	for path, want := range map[string]int{
+		"/api/v1/guards/nobody": 404, "/api/v1/guards/ranker?wait=soon": 400, "/api/v1/guards/ranker?wait=1h": 400, "/api/v1/guards/ranker?wait=-1s": 400,
+	} {
+		if w := ask(s, http.MethodGet, path); w.Code != want {
+			t.Errorf("%s: %d, want %d: %s", path, w.Code, want, w.Body)
+		}
+	}
+}
+
+// asksAgain sends what a client sends that has read the state before.
+func asksAgain(s *Server, query, tag string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, "/api/v1/guards/ranker"+query, nil)
+	r.Host = "127.0.0.1:9464"
+	r.Header.Set("If-None-Match", tag)
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	return w
+}
+
+func TestGuardsAreNotSentTwice(t *testing.T) {
+	v := apitest.SomeView()
+	before := someGuards(guard.OK, 3)
+	v.Guard(before)
+	s := quietServer(t, Config{}, v, nil)
+	more := someGuards(guard.OK, 3)
+	more.Guards[1].Values, more.Guards[1].Evidence = 50, 7
+	v.Guard(more)
+	if w := asksAgain(s, "", wire.GuardsTag(before)); w.Code != http.StatusNotModified || w.Body.Len() > 0 {
+		t.Errorf("more evidence without another state: %d %s, want 304", w.Code, w.Body)
+	}
+	v.Guard(someGuards(guard.Hold, 4))
+	if w := asksAgain(s, "", wire.GuardsTag(before)); w.Code != http.StatusOK {
+		t.Errorf("another state: %d, want 200", w.Code)
+	}
+}
+
+// TestALongPollAnswersAtOnceWhenAGuardTrips measures how long the answer takes after the state has changed.
+func TestALongPollAnswersAtOnceWhenAGuardTrips(t *testing.T) {
+	v := apitest.SomeView()
+	before := someGuards(guard.OK, 3)
+	v.Guard(before)
+	s := quietServer(t, Config{}, v, nil)
+	answered := make(chan int, 1)
+	go func() { answered <- asksAgain(s, "?wait=20s", wire.GuardsTag(before)).Code }()
+	time.Sleep(200 * time.Millisecond)
+	select {
+	case code := <-answered:
+		t.Fatalf("answered with %d before anything changed", code)
+	default:
+	}
+	changed := time.Now()
+	v.Guard(someGuards(guard.Fallback, 4))
+	if code := <-answered; code != http.StatusOK {
+		t.Errorf("%d, want 200", code)
+	}
+	if took := time.Since(changed); took > 10*time.Second {
+		t.Errorf("answered %s after the change, as if it waited for the end", took)
+	}
+	if w := asksAgain(s, "?wait=60ms", wire.GuardsTag(someGuards(guard.Fallback, 4))); w.Code != http.StatusNotModified {
+		t.Errorf("after the wait: %d, want 304", w.Code)
+	}
+}

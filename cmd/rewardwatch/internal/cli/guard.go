@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+)
+
+func newGuardCommand(c *terminal.Console) *cobra.Command {
+	service := &client.Client{}
+	cmd := showsHelp(&cobra.Command{
+		Use:   "guard",
+		Short: "Show and release the guards of a running service",
+	})
+	service.Flags(cmd)
+	cmd.AddCommand(
+		&cobra.Command{
+			Use: "list", Short: "List the guards of all policies", Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return listGuards(cmd.Context(), c, service) },
+		},
+		&cobra.Command{
+			Use: "show POLICY", Short: "Show the guards of a policy", Args: cobra.ExactArgs(1), ValidArgsFunction: completePolicies(service),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				var g shownGuards
+				return showGuards(c, &g, service.Get(cmd.Context(), &g, "guards", args[0]))
+			},
+		},
+		newReleaseCommand(c, service))
+	return cmd
+}
+
+func newReleaseCommand(c *terminal.Console, service *client.Client) *cobra.Command {
+	var why wire.Reason
+	cmd := &cobra.Command{
+		Use:   "release POLICY GUARD --why TEXT",
+		Short: "Release a guard that has tripped",
+		Long: "Closes the incident of the guard. Agents stop obeying it, and it counts from zero: from now on, it trips with a chance of\n" +
+			"at most alpha if the limit is kept.",
+		Args: cobra.ExactArgs(2), ValidArgsFunction: completePolicies(service),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := why.Check(); err != nil {
+				return err
+			}
+			var g shownGuards
+			return showGuards(c, &g, service.Post(cmd.Context(), why, &g, "guards", args[0], args[1], "release"))
+		},
+	}
+	client.ReasonFlags(cmd, &why)
+	return cmd
+}
+
+// shownGuards are the guards of a policy as the API returns them. Raw is printed as JSON.
+type shownGuards struct {
+	wire.Guards
+	raw json.RawMessage
+}
+
+// UnmarshalJSON reads the guards and keeps the text.
+func (g *shownGuards) UnmarshalJSON(text []byte) error {
+	type plain shownGuards
+	g.raw = slices.Clone(text)
+	return json.Unmarshal(text, (*plain)(g))
+}
+
+func listGuards(ctx context.Context, c *terminal.Console, service *client.Client) error {
+	var answer struct{ Guards []shownGuards }
+	if err := service.Get(ctx, &answer, "guards"); err != nil {
+		return err
+	}
+	raw := []json.RawMessage{}
+	for i := range answer.Guards {
+		raw = append(raw, answer.Guards[i].raw)
+	}
+	return c.Print(raw, func(w io.Writer) error {
+		rows := [][]string{{"POLICY", "GUARD", "STATE", "SINCE", "LIMIT", "NOW", "OF"}}
+		for i := range answer.Guards {
+			rows = append(rows, guardRows(&answer.Guards[i].Guards)...)
+		}
+		return terminal.PrintTable(w, rows)
+	})
+}
+
+func guardRows(p *wire.Guards) (rows [][]string) {
+	for i := range p.Guards {
+		g := &p.Guards[i]
+		rows = append(rows, []string{p.Policy, g.Name, g.State, instantText(g.Since), g.Limit, guardMean(g), fmt.Sprintf("%.0f", g.Values)})
+	}
+	return rows
+}
+
+// guardMean returns the mean of what a guard has counted, "" without any.
+func guardMean(g *wire.Guard) string {
+	if g.Values == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.3g", float64(g.Mean))
+}
+
+func instantText(i *wire.Instant) string {
+	if i == nil {
+		return ""
+	}
+	return i.String()
+}
+
+// showGuards prints the guards of a policy, unless err is set.
+func showGuards(c *terminal.Console, g *shownGuards, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.Print(g.raw, func(w io.Writer) error {
+		rows := [][]string{{"policy", g.Policy}, {"state", g.State}, {"since", instantText(g.Since)}}
+		if g.Why != nil {
+			rows = append(rows, []string{"why", *g.Why})
+		}
+		rows = append(rows, []string{"in silence", fmt.Sprintf("%s after %s", g.OnSilence, time.Duration(g.MaxAge*float64(time.Second)))})
+		if err := terminal.PrintTable(w, rows); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+		table := [][]string{{"GUARD", "STATE", "SINCE", "LIMIT", "NOW", "OF", "WHY"}}
+		for i, row := range guardRows(&g.Guards) {
+			why := ""
+			if of := g.Guards.Guards[i].Why; of != nil {
+				why = *of
+			}
+			table = append(table, append(row[1:], why))
+		}
+		return terminal.PrintTable(w, table)
+	})
+}

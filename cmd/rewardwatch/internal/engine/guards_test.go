@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/detectors/guard"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+)
+
+// guarded returns settings under which the action "drop" is never allowed.
+func guarded() Settings {
+	cfg := DefaultSettings()
+	c := watch.DefaultConfig()
+	c.Guards.Limits = []watch.GuardLimit{{Name: "never", Actions: []string{"drop"}, Alpha: .01, Then: watch.GuardFallback}}
+	cfg.Policies = []PolicyConfig{{Match: "*", Config: c}}
+	return cfg
+}
+
+// acted returns a finished episode of one step with an action.
+func acted(i int64, action string) ingest.Event {
+	e := ingesttest.Episode(0, i, "ranker", time.Now())
+	e.HasEpisode, e.Terminated, e.Step, e.HasReward, e.Reward = false, true, 0, true, 1
+	e.EpisodeID = fmt.Sprint("e", i)
+	e.Action = ingest.Action{Kind: ingest.ActionCategory, Category: action}
+	return e
+}
+
+// TestATrippedGuardSurvivesACrashAndIsReleased trips a guard, drops the process without a save of its own at the end, and
+// releases the guard from the restored state.
+func TestATrippedGuardSurvivesACrashAndIsReleased(t *testing.T) {
+	t.Parallel()
+	n := &noting{memory: *newMemory()}
+	cfg := guarded()
+	p := newAlone(t.Context(), &cfg, &n.memory, n, prometheus.NewRegistry())
+	if s, known := p.Guards("ranker"); !known || s.State != guard.OK || len(s.Guards) != 1 {
+		t.Errorf("before any telemetry: %+v, %v", s, known)
+	}
+	f := p.Feed(0)
+	for i := range int64(20) {
+		action := "keep"
+		if i == 15 {
+			action = "drop"
+		}
+		if err := f.Process(t.Context(), []ingest.Event{acted(i, action)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, "the guard trips, and that is saved", func() bool {
+		s, _ := p.Guards("ranker")
+		parts, err := n.Load(BankPrefix + "ranker")
+		return s.State == guard.Fallback && err == nil && parts["guards"] != nil
+	})
+	incidents, _ := p.workers.Findings()
+	if len(incidents) != 1 || incidents[0].Severity != alerts.Critical || incidents[0].Guard() == nil || incidents[0].Group.String() != `ranker{guard="never"}` {
+		t.Fatalf("incidents %+v", incidents)
+	}
+	p.workers.Abandon(ErrGivenUp) // as a crash does
+	p.workers.end(ErrGivenUp)
+	p.workers.Wg.Wait()
+
+	q := newAlone(t.Context(), &cfg, &n.memory, n, prometheus.NewRegistry())
+	if err := q.workers.Restore(t.Context(), []string{BankPrefix + "ranker"}); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := q.Guards("ranker"); s.State != guard.Fallback || s.Guards[0].Why == "" {
+		t.Errorf("after the crash: %+v", s)
+	}
+	for name, want := range map[string]error{"other": ErrUnknownGuard, "never": nil} {
+		if _, err := q.Release(t.Context(), "ranker", name, testkit.DecisionOf(alerts.Released, time.Time{})); !errors.Is(err, want) {
+			t.Errorf("release %s: %v, want %v", name, err, want)
+		}
+	}
+	if _, err := q.Release(t.Context(), "ranker", "never", testkit.DecisionOf(alerts.Released, time.Time{})); !errors.Is(err, ErrGuardNotTripped) {
+		t.Errorf("a second release: %v", err)
+	}
+	s, _ := q.Guards("ranker")
+	incidents, _ = q.workers.Findings()
+	if s.State != guard.OK || len(incidents) != 1 || !incidents[0].Closed || len(incidents[0].Decisions) != 1 || incidents[0].Decisions[0].Kind != alerts.Released {
+		t.Errorf("released: %+v, %+v", s, incidents)
+	}
+	if err := q.Stop(); err != nil {
+		t.Error(err)
+	}
+}
