@@ -192,7 +192,7 @@ func wireOfAlarm(a Alarm) alarmWire {
 		Before: saved.Versions(a.Before), After: saved.Versions(a.After), Offsets: saved.RangesOf(a.Offsets), Cause: a.Cause,
 		Evidence: a.Evidence, Causes: saved.Each(a.Causes, wireOfCause), EvidenceAt: finding.UnitRefWireOf(&a.EvidenceAt),
 		Resolved: a.Resolved, ResolvedAt: finding.UnitRefWireOf(&a.ResolvedAt), OffPolicy: saved.Pointer(a.OffPolicy, finding.OffPolicyWireOf),
-		Mix: (*splitWire)(a.Mix),
+		Mix:   (*splitWire)(a.Mix),
 		Guard: (*guardWire)(a.Guard),
 	}
 }
@@ -207,7 +207,7 @@ func (w alarmWire) live() Alarm {
 		Before: ingest.Versions(w.Before), After: ingest.Versions(w.After), Offsets: saved.LiveRanges(w.Offsets), Cause: w.Cause,
 		Evidence: w.Evidence, Causes: saved.Each(w.Causes, rankedCauseWire.live), EvidenceAt: w.EvidenceAt.Live(),
 		Resolved: w.Resolved, ResolvedAt: w.ResolvedAt.Live(), OffPolicy: saved.Pointer(w.OffPolicy, (*finding.OffPolicyWire).Live),
-		Mix: (*mix.Split)(w.Mix),
+		Mix:   (*mix.Split)(w.Mix),
 		Guard: (*finding.Guard)(w.Guard),
 	}
 }

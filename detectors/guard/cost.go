@@ -20,12 +20,12 @@ func costOf(l *watch.GuardLimit, u *ingest.Unit) cost {
 	switch {
 	case len(l.Actions) > 0:
 		return actionCost(u.Actions, func(name string) bool { return slices.Contains(l.Actions, name) })
-	case l.Range != nil:
-		return rangeCost(l.Range, u)
+	case l.Range != (watch.ActionRange{}):
+		return rangeCost(&l.Range, u)
 	case l.Outcome != "":
 		return outcomeCost("outcome."+l.Outcome, u)
-	case l.ReturnBelow != nil:
-		return returnCost(*l.ReturnBelow, u)
+	case l.ReturnBelow != "":
+		return returnCost(l.ReturnBelow.Number(), u)
 	}
 	return cost{}
 }
@@ -45,7 +45,7 @@ func actionCost(actions []ingest.Count, counted func(string) bool) cost {
 // rangeCost counts the steps with a numeric action, and those outside the range. Of a unit of several steps it knows the
 // smallest and the largest action only, so it counts one step at each end of the range that they pass.
 func rangeCost(r *watch.ActionRange, u *ingest.Unit) cost {
-	of := numeric(u, r.Signal)
+	of := numeric(u, r.Of())
 	if of == nil {
 		return cost{}
 	}

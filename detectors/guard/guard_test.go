@@ -157,19 +157,18 @@ func TestCosts(t *testing.T) {
 			{Signal: "outcome.wild", Moments: ingest.Moments{N: 4, Mean: .25, Max: 2}},
 		},
 	}
-	least := -1.
 	for _, of := range []struct {
 		limit watch.GuardLimit
 		want  cost
 	}{
 		{watch.GuardLimit{Actions: []string{"b", "x"}}, cost{n: 4, c: 1}},
-		{watch.GuardLimit{Range: &watch.ActionRange{Signal: "action.0", Min: -1, Max: 1}}, cost{n: 5, c: 3}},
-		{watch.GuardLimit{Range: &watch.ActionRange{Signal: "action.0", Min: -2, Max: 3}}, cost{n: 5, c: 1}},
-		{watch.GuardLimit{Range: &watch.ActionRange{Signal: "action.1", Min: -1, Max: 1}}, cost{}},
+		{watch.GuardLimit{Range: watch.ActionRange{Signal: "action.0", Min: -1, Max: 1}}, cost{n: 5, c: 3}},
+		{watch.GuardLimit{Range: watch.ActionRange{Signal: "action.0", Min: -2, Max: 3}}, cost{n: 5, c: 1}},
+		{watch.GuardLimit{Range: watch.ActionRange{Signal: "action.1", Min: -1, Max: 1}}, cost{}},
 		{watch.GuardLimit{Outcome: "cost"}, cost{n: 4, c: 1}},
 		{watch.GuardLimit{Outcome: "wild"}, cost{invalid: 4}},
 		{watch.GuardLimit{Outcome: "absent"}, cost{}},
-		{watch.GuardLimit{ReturnBelow: &least}, cost{n: 1, c: 1}},
+		{watch.GuardLimit{ReturnBelow: "-1"}, cost{n: 1, c: 1}},
 	} {
 		if got := costOf(&of.limit, u); got != of.want {
 			t.Errorf("%+v: got %+v, want %+v", of.limit, got, of.want)

@@ -212,7 +212,7 @@ func tripWords(l *watch.GuardLimit, t *Trip) string {
 func percent(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }
 
 func unitOf(l *watch.GuardLimit) string {
-	if l.ReturnBelow != nil {
+	if l.ReturnBelow != "" {
 		return "episodes"
 	}
 	return "steps"
@@ -223,10 +223,10 @@ func one(l *watch.GuardLimit) string {
 	switch {
 	case len(l.Actions) > 0:
 		return "step with action " + listed(l.Actions)
-	case l.Range != nil:
-		return fmt.Sprintf("step with %s outside %g to %g", l.Range.Signal, l.Range.Min, l.Range.Max)
-	case l.ReturnBelow != nil:
-		return fmt.Sprintf("episode with a return below %g", *l.ReturnBelow)
+	case l.Range != (watch.ActionRange{}):
+		return fmt.Sprintf("step with %s outside %g to %g", l.Range.Of(), l.Range.Min, l.Range.Max)
+	case l.ReturnBelow != "":
+		return fmt.Sprintf("episode with a return below %s", l.ReturnBelow)
 	case l.LargestShare:
 		return "step with the most frequent action"
 	}

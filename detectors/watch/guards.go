@@ -1,8 +1,11 @@
 package watch
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,17 +19,17 @@ type Guards struct {
 	Limits    []GuardLimit   `yaml:"limits"`
 }
 
-// GuardLimit is one limit. Exactly one of Actions, Range, Outcome, ReturnBelow, LargestShare and Entropy says what it
-// counts.
+// GuardLimit sets one limit. Exactly one of actions, range, outcome, return_below, largest_share and entropy says what
+// it counts.
 type GuardLimit struct {
 	Name string `yaml:"name"` // letters, digits, _ and -
 
-	Actions      []string     `yaml:"actions"`       // count steps with one of these actions
-	Range        *ActionRange `yaml:"range"`         // count steps with a numeric action outside this range
-	Outcome      string       `yaml:"outcome"`       // sum this outcome, from 0 to 1, over the steps; explored: true is the outcome explored
-	ReturnBelow  *float64     `yaml:"return_below"`  // count episodes with a smaller return
-	LargestShare bool         `yaml:"largest_share"` // count steps with the action that is the most frequent one so far
-	Entropy      float64      `yaml:"entropy"`       // least entropy of the actions in nats
+	Actions      []string    `yaml:"actions"`       // count steps with one of these actions
+	Range        ActionRange `yaml:"range"`         // count steps with a numeric action outside this range
+	Outcome      string      `yaml:"outcome"`       // sum this outcome, from 0 to 1, over the steps, such as a cost, or whether the step explored
+	ReturnBelow  Bound       `yaml:"return_below"`  // count episodes with a smaller return
+	LargestShare bool        `yaml:"largest_share"` // count steps with the action that is the most frequent one so far
+	Entropy      float64     `yaml:"entropy"`       // least entropy of the actions in nats
 
 	Share float64 `yaml:"share"` // largest share of what is counted, from 0 to below 1; with 0, a single one trips the guard
 	Alpha float64 `yaml:"alpha"` // largest chance, over the whole life of a policy that keeps the limit, that the guard trips
@@ -37,9 +40,9 @@ type GuardLimit struct {
 
 // ActionRange is a range of a numeric action, with its ends.
 type ActionRange struct {
-	Signal string  `yaml:"signal"` // action, or action.<i> for a component
-	Min    float64 `yaml:"min"`
-	Max    float64 `yaml:"max"`
+	Signal string  `yaml:"signal"` // action, or action.<i> for a component of an array; action by default
+	Min    float64 `yaml:"min"`    // smallest allowed value
+	Max    float64 `yaml:"max"`    // largest allowed value
 }
 
 // States that a guard can trip to, and what agents can do in silence.
@@ -65,11 +68,34 @@ func (l *GuardLimit) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*plain)(l))
 }
 
-// UnmarshalYAML reads a range over its defaults.
-func (r *ActionRange) UnmarshalYAML(unmarshal func(any) error) error {
-	type plain ActionRange
-	*r = ActionRange{Signal: "action"}
-	return unmarshal((*plain)(r))
+// Of returns the name of the numeric action.
+func (r ActionRange) Of() string { return cmp.Or(r.Signal, "action") }
+
+func (r ActionRange) given() bool { return r != ActionRange{} }
+
+// Bound is a number, or "" if it is not given.
+type Bound string
+
+// UnmarshalText reads a number.
+func (b *Bound) UnmarshalText(text []byte) error {
+	x, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		return fmt.Errorf("must be a number, not %q", text)
+	}
+	*b = Bound(strconv.FormatFloat(x, 'g', -1, 64))
+	return nil
+}
+
+// MarshalText writes the number.
+func (b Bound) MarshalText() ([]byte, error) { return []byte(b), nil }
+
+// Number returns the number, 0 if it is not given.
+func (b Bound) Number() float64 {
+	x, err := strconv.ParseFloat(string(b), 64)
+	if err != nil {
+		return 0
+	}
+	return x
 }
 
 func (g Guards) check(report func(path, msg string)) {
@@ -100,21 +126,21 @@ func (l GuardLimit) check(report func(key, msg string)) {
 	if l.kinds() != 1 {
 		report("name", "needs exactly one of actions, range, outcome, return_below, largest_share and entropy")
 	}
-	switch never := len(l.Actions) > 0 || l.Range != nil || l.ReturnBelow != nil || l.Outcome != ""; {
+	switch {
 	case l.Entropy != 0:
 		if l.Share != 0 {
 			report("share", "is not used with entropy")
 		}
 	case !(l.Share >= 0 && l.Share < 1):
 		report("share", "must be from 0 to below 1")
-	case l.Share == 0 && !never:
+	case l.Share == 0 && l.LargestShare:
 		report("share", "must be greater than 0 with largest_share")
 	}
-	if r := l.Range; r != nil {
+	if r := l.Range; r.given() {
 		if !(r.Min < r.Max) {
 			report("range", "min must be less than max")
 		}
-		if r.Signal != "action" && !strings.HasPrefix(r.Signal, "action.") {
+		if r.Signal != "" && r.Signal != "action" && !strings.HasPrefix(r.Signal, "action.") {
 			report("range.signal", fmt.Sprintf(`must be "action" or "action.<i>", not %q`, r.Signal))
 		}
 	}
@@ -135,7 +161,7 @@ func (l GuardLimit) check(report func(key, msg string)) {
 // kinds returns how many of the things to count are given.
 func (l GuardLimit) kinds() int {
 	n := 0
-	for _, given := range []bool{len(l.Actions) > 0, l.Range != nil, l.Outcome != "", l.ReturnBelow != nil, l.LargestShare, l.Entropy != 0} {
+	for _, given := range []bool{len(l.Actions) > 0, l.Range.given(), l.Outcome != "", l.ReturnBelow != "", l.LargestShare, l.Entropy != 0} {
 		if given {
 			n++
 		}

@@ -86,6 +86,7 @@ func TestConfigValuesAreRead(t *testing.T) {
 		},
 		KS:           watch.KSConfig{Window: 100},
 		Causes:       watch.CausesConfig{Memory: 256 * ingest.KiB},
+		Guards:       watch.DefaultGuards(),
 		OnNewVersion: watch.OnNewVersionCompare,
 	}}
 	if want := []engine.PolicyConfig{first, {Match: "*", Config: watch.DefaultConfig()}}; !reflect.DeepEqual(c.Policies, want) {

@@ -1,0 +1,148 @@
+"""What the guards of a policy ask of its agents.
+
+guard = Guard("checkout", url="https://rewardwatch.example", unsafe=["refund_all"])
+if guard.exploration() and random() < epsilon: ...
+action = policy(observation) if guard.allows(action) else safe(observation)
+
+A thread reads the state over HTTP and waits for its changes. The methods return at once, from what was last read.
+"""
+
+import http.client
+import json
+import os
+import threading
+import time
+from collections.abc import Collection
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from .http import Http
+
+_WAIT = 25.0  # seconds that the service waits for a change
+_PAUSE = 0.5  # seconds between attempts after a failure; it doubles up to the longest
+_LONGEST_PAUSE = 10.0
+_ANSWER = 1024 * 1024  # bytes of an answer that are read at most
+_STATES = ("ok", "warn", "hold", "fallback")
+_SILENT = {"keep": "ok", "hold": "hold", "fallback": "fallback"}
+
+
+class Guard:
+    """Follows the guards of a policy.
+
+    policy: its name in the telemetry. url, token_file: of the service, by default REWARDWATCH_URL and
+    REWARDWATCH_TOKEN_FILE. unsafe: actions that only agents without a tripped guard take. safe: the only actions in the
+    state fallback; None allows all but the unsafe ones. on_silence: what to do before the first state was read, and
+    later if the service does not say: "keep", "hold" or "fallback".
+    """
+
+    def __init__(
+        self,
+        policy: str,
+        *,
+        url: str | None = None,
+        token_file: str | None = None,
+        unsafe: Collection[Any] = (),
+        safe: Collection[Any] | None = None,
+        on_silence: str = "hold",
+    ) -> None:
+        if on_silence not in _SILENT:
+            raise ValueError(f"on_silence is {on_silence!r}; it must be keep, hold or fallback")
+        url = url or os.environ.get("REWARDWATCH_URL")
+        if not url:
+            raise ValueError("there is no URL of the service; set url or REWARDWATCH_URL")
+        self.policy = policy
+        self._service = Http(url, token_file or os.environ.get("REWARDWATCH_TOKEN_FILE"))
+        self._path = urlsplit(url).path.rstrip("/") + "/api/v1/guards/" + quote(policy, safe="")
+        self._unsafe = frozenset(unsafe)
+        self._safe = None if safe is None else frozenset(safe)
+        self._silence = _SILENT[on_silence]
+        # What was read last. It is replaced as a whole, so that readers need no lock.
+        self._read: tuple[str, float, dict[str, Any]] = (self._silence, float("-inf"), {})
+        self._tag = ""
+        self._age = 0.0
+        self._changed = threading.Event()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rewardwatch-guard", daemon=True)
+        self._thread.start()
+
+    @property
+    def state(self) -> str:
+        """ok, warn, hold or fallback; after the maximum age, what on_silence says."""
+        state, until, _ = self._read
+        return state if time.monotonic() < until else self._silence
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What was last read, with the reasons; empty before."""
+        return self._read[2]
+
+    def exploration(self) -> bool:
+        """Whether the agent may explore and learn."""
+        return self.state in ("ok", "warn")
+
+    def allows(self, action: Any) -> bool:
+        """Whether the agent may take an action."""
+        state = self.state
+        if state in ("ok", "warn"):
+            return True
+        if state == "fallback" and self._safe is not None:
+            return action in self._safe
+        return action not in self._unsafe
+
+    def wait(self, timeout: float) -> bool:
+        """Waits until a state has been read, and says whether one has."""
+        return self._changed.wait(timeout)
+
+    def close(self) -> None:
+        """Stops following the guards. state is then soon what on_silence says."""
+        self._closed.set()
+
+    def __enter__(self) -> "Guard":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        pause = _PAUSE
+        while not self._closed.is_set():
+            try:
+                self._poll()
+                pause = _PAUSE
+            except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+                self._tag = ""  # the service may have restarted
+                self._closed.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _poll(self) -> None:
+        """Reads the state, at once the first time and then when it changes."""
+        connection = self._service.connection()
+        asked = time.monotonic()
+        try:
+            headers = self._service.authorization()
+            path = self._path
+            if self._tag:
+                headers["If-None-Match"] = self._tag
+                path += f"?wait={min(_WAIT, max(0.1, self._age / 3)):.3f}s"
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            text = answer.read(_ANSWER)
+        finally:
+            connection.close()
+        if answer.status == 304 and self._tag:
+            state, _, document = self._read
+            self._read = (state, asked + self._age, document)
+            return
+        if answer.status != 200:
+            raise ValueError(f"the service answered {answer.status}")
+        self._take(json.loads(text), asked)
+        self._tag = answer.headers.get("ETag", "")
+
+    def _take(self, document: dict[str, Any], asked: float) -> None:
+        state, age = document["state"], float(document["max_age_seconds"])
+        if state not in _STATES or not age > 0:
+            raise ValueError(f"the service answered with the state {state!r} for {age} s")
+        self._silence = _SILENT[document["on_silence"]]
+        self._age = age
+        self._read = (state, asked + age, document)
+        self._changed.set()
