@@ -192,6 +192,9 @@ func (i *Incident) baselines() string {
 	var out []string
 	for k := range i.Alarms {
 		b := i.Alarms[k].Baseline
+		if b.ID == "" { // a guard has none
+			continue
+		}
 		size := i.Alarms[k].UnitName().Count(int64(b.Units))
 		if b.Provisional {
 			size += ", provisional"

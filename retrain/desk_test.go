@@ -65,6 +65,7 @@ func TestJudge(t *testing.T) {
 			doubtful(i, .75)
 			i.Alarms[0].EvidenceAt.Ordinal = 20
 		}), ledger.CauseUnsettled, "trainer", []string{"return"}},
+		{"guard", with(func(i *alerts.Incident) { i.Alarms[0].Guard = &finding.Guard{Name: "unsafe", State: "hold"} }), ledger.GuardTripped, "", nil},
 		{"environment", with(func(i *alerts.Incident) { i.Cause = alerts.CauseEnvironment }), ledger.Opened, "trainer", []string{"return"}},
 		{"other signal", with(func(i *alerts.Incident) { i.Alarms[0].Signal = "episode_length" }), ledger.NoTrigger, "", nil},
 		{"resolved", with(func(i *alerts.Incident) { i.Alarms[0].Resolved = true }), ledger.NoTrigger, "", nil},

@@ -301,7 +301,8 @@ func TestReleaseByAPerson(t *testing.T) {
 // TestSetResumes continues from a checkpoint at every unit with the same findings.
 func TestSetResumes(t *testing.T) {
 	cfg := watch.Guards{Limits: []watch.GuardLimit{
-		unsafeLimit(.05, .01), {Name: "entropy", Entropy: .5, Alpha: .01, Then: watch.GuardWarn},
+		unsafeLimit(.05, .01),
+		{Name: "entropy", Entropy: .5, Alpha: .01, Then: watch.GuardWarn},
 		{Name: "largest", LargestShare: true, Share: .5, Alpha: .1, Then: watch.GuardWarn},
 	}}
 	whole, broken := New("p", cfg), New("p", cfg)

@@ -147,13 +147,13 @@ type Summary struct {
 	Policy    string
 	Seq       uint64
 	State     State // the worst of the guards
-	Guards    []GuardSummary
+	Guards    []Verdict
 	MaxAge    time.Duration
 	OnSilence string
 }
 
-// GuardSummary is the state of one guard.
-type GuardSummary struct {
+// Verdict is the state of one guard.
+type Verdict struct {
 	Name     string
 	State    State
 	Tripped  bool
@@ -171,7 +171,7 @@ type GuardSummary struct {
 func (s *Set) Summary() *Summary {
 	out := &Summary{Policy: s.policy, Seq: s.seq, MaxAge: time.Duration(s.cfg.MaxAge), OnSilence: s.cfg.OnSilence}
 	for _, g := range s.guards {
-		of := GuardSummary{
+		of := Verdict{
 			Name: g.limit.Name, State: g.state, Tripped: g.tripped, Since: g.since, Limit: limitWords(&g.limit),
 			Values: g.n, Evidence: g.evidence(), Alpha: g.limit.Alpha, Invalid: g.invalid,
 		}

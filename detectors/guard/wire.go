@@ -22,15 +22,12 @@ type setWire struct {
 	Guards []guardWire         `cbor:"4,keyasint,omitzero"`
 }
 
-// guardWire is large because it has one field for each field of guard.
 type guardWire struct {
 	Name    string              `cbor:"1,keyasint"`
 	Limit   string              `cbor:"2,keyasint"` // as JSON: what was counted under another limit says nothing about this one
 	Units   int64               `cbor:"3,keyasint,omitzero"`
 	Bets    []float64           `cbor:"4,keyasint,omitzero"`
-	Names   []string            `cbor:"5,keyasint,omitzero"`
-	Counts  []float64           `cbor:"6,keyasint,omitzero"`
-	Other   float64             `cbor:"7,keyasint,omitzero"`
+	Habits  habitsWire          `cbor:"5,keyasint,omitzero"`
 	N       float64             `cbor:"8,keyasint,omitzero"`
 	C       float64             `cbor:"9,keyasint,omitzero"`
 	Invalid int64               `cbor:"10,keyasint,omitzero"`
@@ -40,6 +37,12 @@ type guardWire struct {
 	Trip    tripWire            `cbor:"14,keyasint,omitzero"`
 	Starts  []startWire         `cbor:"15,keyasint,omitzero"`
 	Cost    momentWire          `cbor:"16,keyasint,omitzero"`
+}
+
+type habitsWire struct {
+	Names  []string  `cbor:"1,keyasint,omitzero"`
+	Counts []float64 `cbor:"2,keyasint,omitzero"`
+	Other  float64   `cbor:"3,keyasint,omitzero"`
 }
 
 type momentWire struct {
@@ -133,8 +136,8 @@ func (s *Set) resume(w *guardWire) {
 
 func wireOf(g *guard) guardWire {
 	return guardWire{
-		Name: g.limit.Name, Limit: limitHash(g), Units: g.wealth.units, Bets: g.wealth.bets[:], Names: g.habits.names, Counts: g.habits.counts,
-		Other: g.habits.other, N: g.n, C: g.c, Invalid: g.invalid, State: g.state, Tripped: g.tripped,
+		Name: g.limit.Name, Limit: limitHash(g), Units: g.wealth.units, Bets: g.wealth.bets[:], Habits: habitsWire{g.habits.names, g.habits.counts, g.habits.other},
+		N: g.n, C: g.c, Invalid: g.invalid, State: g.state, Tripped: g.tripped,
 		Since: finding.UnitRefWireOf(&g.since), Starts: saved.EachOf(g.starts[:], func(of *start) startWire {
 			return startWire{Sum: of.sum, At: finding.UnitRefWireOf(&of.at), Before: momentWireOf(&of.before)}
 		}),
@@ -152,7 +155,7 @@ func (w *guardWire) resume(g *guard) {
 		At: w.Trip.At.Live(), Onset: w.Trip.Onset.Live(), Before: ingest.Versions(w.Trip.Before), After: ingest.Versions(w.Trip.After),
 		N: w.Trip.N, C: w.Trip.C, OnsetFrom: w.Trip.From.Live(),
 	}
-	if w.Limit != limitHash(g) || len(w.Bets) != bets || len(w.Starts) != bets || len(w.Names) != len(w.Counts) {
+	if w.Limit != limitHash(g) || len(w.Bets) != bets || len(w.Starts) != bets || len(w.Habits.Names) != len(w.Habits.Counts) {
 		if !g.tripped {
 			g.state = OK
 		}
@@ -160,7 +163,7 @@ func (w *guardWire) resume(g *guard) {
 	}
 	g.wealth.units = w.Units
 	copy(g.wealth.bets[:], w.Bets)
-	g.habits = habits{names: w.Names, counts: w.Counts, other: w.Other}
+	g.habits = habits{names: w.Habits.Names, counts: w.Habits.Counts, other: w.Habits.Other}
 	g.n, g.c, g.invalid = w.N, w.C, w.Invalid
 	for i, of := range w.Starts {
 		g.starts[i] = start{sum: of.Sum, at: of.At.Live(), before: of.Before.live()}

@@ -173,7 +173,10 @@ func validGuardName(name string) bool {
 	if name == "" || len(name) > 64 {
 		return false
 	}
-	return strings.IndexFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
-	}) < 0
+	for _, r := range name {
+		if letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'; !letter && (r < '0' || r > '9') && r != '_' && r != '-' {
+			return false
+		}
+	}
+	return true
 }

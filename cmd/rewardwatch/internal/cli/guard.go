@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
@@ -122,7 +123,7 @@ func showGuards(c *terminal.Console, g *shownGuards, err error) error {
 		if g.Why != nil {
 			rows = append(rows, []string{"why", *g.Why})
 		}
-		rows = append(rows, []string{"in silence", fmt.Sprintf("%s after %s", g.OnSilence, time.Duration(g.MaxAge*float64(time.Second)))})
+		rows = append(rows, []string{"in silence", fmt.Sprintf("%s after %s", g.OnSilence, model.Duration(g.MaxAge*float64(time.Second)))})
 		if err := terminal.PrintTable(w, rows); err != nil {
 			return err
 		}

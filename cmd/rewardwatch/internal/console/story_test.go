@@ -49,7 +49,7 @@ func (o *madeUpOrders) do(id string, d alerts.Decision) (alerts.Incident, error)
 	switch d.Kind {
 	case alerts.Muted, alerts.Unmuted:
 		i.MutedUntil = d.Until
-	case alerts.Accepted:
+	case alerts.Accepted, alerts.Released:
 		i.Closed = true
 	}
 	return *i, nil
