@@ -327,7 +327,7 @@ func (r *RunningWorker) save() error {
 		return err
 	}
 	defer end()
-	defer r.timeSave(time.Now())
+	defer r.workers.Pipeline.pace.ended(&r.lastSave, time.Now())
 	parts, gone, err := r.Changes()
 	if err != nil {
 		return err
@@ -346,11 +346,4 @@ func (r *RunningWorker) save() error {
 	r.workers.Pipeline.Metrics.Saved.Inc()
 	r.workers.Pipeline.Metrics.savedAt.SetToCurrentTime()
 	return nil
-}
-
-// timeSave notes how long a save took that has begun then.
-func (r *RunningWorker) timeSave(begun time.Time) {
-	took := time.Since(begun)
-	r.workers.Pipeline.pace.took(r.lastSave, took)
-	r.lastSave = took
 }

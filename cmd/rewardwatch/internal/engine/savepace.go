@@ -23,6 +23,13 @@ type savePace struct {
 // took replaces the duration of a policy's last save.
 func (p *savePace) took(before, now time.Duration) { p.total.Add(int64(now - before)) }
 
+// ended notes how long a save of a policy took that has begun then; last is the duration of the one before.
+func (p *savePace) ended(last *time.Duration, begun time.Time) {
+	took := time.Since(begun)
+	p.took(*last, took)
+	*last = took
+}
+
 // after returns the interval between two saves of a policy: every, or more if saves take long.
 func (p *savePace) after(every time.Duration) time.Duration {
 	return pacedSave(every, time.Duration(p.total.Load()), runtime.GOMAXPROCS(0))
