@@ -6,10 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
@@ -40,6 +43,64 @@ policies:
     false_alarms: {budget: 1, per: 20000 episodes}
 http: {listen: "127.0.0.1:0"}
 `, log, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints"))), log
+}
+
+// localGuards are guards of the drift of drifting: one that trips and stays so, one that trips and is released when the
+// drift is over, and one that counts and does not trip.
+const localGuards = `
+    guards:
+      limits:
+        - {name: third-action, actions: [c], share: 0.3, then: fallback}
+        - {name: poor, return_below: -18, share: 0.3, release_after: 200}
+        - {name: predictable, entropy: 0.9}
+`
+
+// withGuards adds localGuards to a configuration.
+func withGuards(t *testing.T, cfgFile string) {
+	t.Helper()
+	text := strings.Replace(testkit.Read(t, cfgFile), "\nhttp:", localGuards+"http:", 1)
+	if err := os.WriteFile(cfgFile, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// guards returns the guards of the policy of a fleet, without the time until which they hold.
+func (p *process) guards() (g wire.Guards) {
+	p.get("/api/v1/guards/ranker", &g)
+	g.Until = time.Time{}
+	return g
+}
+
+// trips returns how many incidents of each guard there are, by its name and their state.
+func (p *process) trips() map[string]int {
+	n := map[string]int{}
+	for _, i := range p.incidents() {
+		if name := i.Group["guard"]; name != "" {
+			n[name+" "+i.State]++
+		}
+	}
+	return n
+}
+
+// undisturbed returns the guards of a service without Kafka that takes the telemetry of a fleet and is not killed.
+func (f *fleet) undisturbed(t *testing.T, units int64) wire.Guards {
+	t.Helper()
+	cfgFile, _ := localConfig(t)
+	withGuards(t, cfgFile)
+	p := startService(t, cfgFile)
+	var to address
+	to.set(p)
+	for from := 0; from < len(f.lines); from += 2000 {
+		lines := f.lines[from:min(from+2000, len(f.lines))]
+		if !to.insist(t, fmt.Sprint("from ", from), append(bytes.Join(lines, []byte("\n")), '\n')) {
+			t.Fatal("a batch was not taken")
+		}
+	}
+	testkit.Eventually(t, "all units", func() bool { return p.units() == units })
+	p.interrupt(t)
+	p = startService(t, cfgFile) // which shows what was saved last
+	defer p.interrupt(t)
+	return p.guards()
 }
 
 // address is where a service that is killed and started again can be reached.
@@ -88,15 +149,17 @@ func (a *address) insist(t *testing.T, id string, body []byte) bool {
 }
 
 // Killed at random moments while agents post, a service without Kafka finds what replay finds in all that was confirmed,
-// and what replay finds in its log.
+// and what replay finds in its log. Its guards have counted each unit once, and each trip is one incident.
 func TestKilledServiceWithoutKafkaFindsTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
 	t.Parallel()
 	cfgFile, log := localConfig(t)
+	withGuards(t, cfgFile)
 	f := drifting(12, 7)
 	ids, units := f.wanted(t, cfgFile)
+	guards := f.undisturbed(t, units)
 	p := startService(t, cfgFile)
 	var to address
 	to.set(p)
@@ -136,6 +199,17 @@ func TestKilledServiceWithoutKafkaFindsTheSame(t *testing.T) {
 	again := parseReplay(t, out)
 	if got := again.firing(); !slices.Equal(slices.Sorted(slices.Values(got)), ids) || again.summary.Units != units {
 		t.Errorf("replay of the log finds %v in %d units, want %v in %d", got, again.summary.Units, ids, units)
+	}
+	p.interrupt(t)
+	p = startService(t, cfgFile) // which shows what was saved last
+	if got, want := p.trips(), map[string]int{"third-action open": 1, "poor closed": 1}; !maps.Equal(got, want) {
+		t.Errorf("incidents of guards: %v, want %v", got, want)
+	}
+	if got := p.guards(); !reflect.DeepEqual(got, guards) {
+		t.Errorf("guards after kills:\n%+v, undisturbed:\n%+v", got, guards)
+	}
+	if guards.State != "fallback" || len(guards.Guards) != 3 {
+		t.Errorf("guards of a service that was not killed: %+v", guards)
 	}
 	p.interrupt(t)
 }
