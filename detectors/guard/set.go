@@ -27,6 +27,7 @@ type Set struct {
 	last    finding.UnitRef
 	changed bool // since it was saved
 	urgent  bool // a state of a guard that agents may have read is not saved
+	tried   bool // to save that state
 
 	removed []string // guards that had tripped when they were removed from the configuration
 }
@@ -55,7 +56,7 @@ func (s *Set) Observe(u *ingest.Unit) []finding.Finding {
 		tripped, released := g.observe(u, at)
 		if g.state != before {
 			s.seq++
-			s.urgent = true
+			s.urgent, s.tried = true, false
 		}
 		switch {
 		case tripped:
@@ -89,7 +90,7 @@ func (s *Set) Release(name string) []finding.Finding {
 		}
 		g.release(s.last)
 		s.seq++
-		s.changed, s.urgent = true, true
+		s.changed, s.urgent, s.tried = true, true, false
 		return s.ended(name, s.last)
 	}
 	return nil

@@ -3,6 +3,7 @@ package guard
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -97,9 +98,16 @@ func (s *Set) Changes(parts ingest.Parts) error {
 // Saved marks what Changes last returned as durable.
 func (s *Set) Saved() { s.changed, s.urgent = false, false }
 
-// Urgent reports whether the state of a guard has changed since it was saved. Agents may act on that state, so it should
-// not be lost.
-func (s *Set) Urgent() bool { return s.urgent }
+// triedAgain is how long a state that could not be saved waits for the next attempt: one with each unit would stop the
+// judging of them while a disk is full.
+const triedAgain = time.Second
+
+// Urgent reports whether to save because the state of a guard has changed, so long after the last attempt. Agents may act
+// on that state, so it should not be lost.
+func (s *Set) Urgent(since time.Duration) bool { return s.urgent && (!s.tried || since >= triedAgain) }
+
+// Tried notes an attempt to save.
+func (s *Set) Tried() { s.tried = true }
 
 // Lost makes the next Changes return the part.
 func (s *Set) Lost() { s.changed = s.changed || s.units > 0 }

@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,4 +93,50 @@ func TestATrippedGuardSurvivesACrashAndIsReleased(t *testing.T) {
 	if err := q.Stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+// tried counts the attempts to save policies.
+type tried struct {
+	*memory
+	n atomic.Int64
+}
+
+func (c *tried) Save(name string, changed ingest.Parts, gone []string) error {
+	if strings.HasPrefix(name, BankPrefix) {
+		c.n.Add(1)
+	}
+	return c.memory.Save(name, changed, gone)
+}
+
+// TestATripOnAFullDiskIsNotSavedWithEachUnit trips a guard while nothing can be saved. The units after it must not try
+// again each, or a full disk would slow down judging and fill the log.
+func TestATripOnAFullDiskIsNotSavedWithEachUnit(t *testing.T) {
+	t.Parallel()
+	const units = 300
+	store := &tried{memory: newMemory()}
+	store.Fill()
+	cfg := guarded()
+	p := newAlone(t.Context(), &cfg, store, store.memory, prometheus.NewRegistry())
+	begun, f := time.Now(), p.Feed(0)
+	for i := range int64(units) {
+		if err := f.Process(t.Context(), []ingest.Event{acted(i, "drop")}); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.worker("ranker"); r != nil { // waits, so that the worker takes few units at once
+			must(t, r.Ask(t.Context(), func(context.Context) error { return nil }))
+		}
+	}
+	testkit.Eventually(t, "the units after the trip", func() bool {
+		s, _ := p.Guards("ranker")
+		return s.State == guard.Fallback && s.Guards[0].Values >= units-2
+	})
+	if n, most := store.n.Load(), 2+int64(time.Since(begun)/WorkerPulse); n == 0 || n > most {
+		t.Errorf("%d attempts to save %d units, want at least one and at most %d", n, units, most)
+	}
+	store.Free()
+	testkit.Eventually(t, "the trip is saved", func() bool {
+		parts, err := store.Load(BankPrefix + "ranker")
+		return err == nil && parts["guards"] != nil
+	})
+	must(t, p.Stop())
 }

@@ -124,9 +124,9 @@ func (r *RunningWorker) run() error {
 			}
 			ticked = now
 		}
-		if (now.Sub(saved) >= r.saveAfter() || r.guards.Urgent()) && r.mayBeSaved(now.Sub(saved)) {
-			// The same save covers the groups that leave.
-			r.leave()
+		if since := now.Sub(saved); (since >= r.saveAfter() || r.guards.Urgent(since)) && r.mayBeSaved(since) {
+			r.leave() // the same save covers the groups that leave
+			r.guards.Tried()
 			if err := r.save(); err != nil && !errors.Is(err, ingest.ErrFenced) { // its partition releases it, and logs that
 				r.workers.Pipeline.Log.Error().Err(err).Str("policy", r.Name).Msg("saving the state of a policy failed, trying again")
 			}
