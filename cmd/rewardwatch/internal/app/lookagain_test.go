@@ -12,6 +12,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine/enginetest"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
@@ -49,7 +50,7 @@ func (r *retraining) Passed(ctx context.Context, d *engine.Worker) error { retur
 func newRetraining(t *testing.T) *retraining {
 	t.Helper()
 	desk, _ := apitest.OpenLedger(t, retrain.Trigger{On: retrain.OnIncident, Lasting: model.Duration(2 * time.Minute), Recipe: "ranker", Target: "trainer"})
-	return &retraining{Memory: *enginetest.NewMemory(), app: App{retrain: desk, log: zerolog.Nop()}}
+	return &retraining{Memory: *enginetest.NewMemory(), app: App{cfg: &config.Config{}, retrain: desk, log: zerolog.Nop()}}
 }
 
 func (r *retraining) pipeline(t *testing.T) *enginetest.Alone {
