@@ -31,8 +31,16 @@ type courseJSON struct {
 	Lines []lineJSON `json:"lines"`
 	Marks []markJSON `json:"marks"`
 
+	Titles titlesJSON `json:"titles"`
+
 	Band     *bandJSON     `json:"band,omitempty"`     // around the only line
 	Baseline *baselineJSON `json:"baseline,omitempty"` // a band that the line is compared with
+}
+
+// titlesJSON has the titles of the axes. That of x is for a group without a clock.
+type titlesJSON struct {
+	X string `json:"x"`
+	Y string `json:"y"`
 }
 
 // bandJSON has a value for each point.
@@ -65,7 +73,7 @@ func chartOf(c Course, unit finding.UnitName, streams []finding.StreamSummary, i
 	if len(lines) == 0 {
 		return nil
 	}
-	out := courseJSON{Clock: c.At[len(c.At)-1].TS != 0, Unit: unit.One(), Lines: lines, Marks: []markJSON{}}
+	out := courseJSON{Clock: c.At[len(c.At)-1].TS != 0, Unit: unit.One(), Lines: lines, Marks: []markJSON{}, Titles: titlesJSON{unit.Sized(), "score (alarm at 1)"}}
 	for _, m := range c.At {
 		out.X = append(out.X, out.at(m.Unit, m.TS))
 	}

@@ -69,7 +69,7 @@ func (p *past) chart(signal string, baseline *level, incident *alerts.Incident) 
 func (p *past) course(signal string, baseline *level, incident *alerts.Incident) *courseJSON {
 	buckets := p.record.Of(signal)
 	rolling := history.Rolling(buckets, rolled)
-	out := courseJSON{Unit: p.unit.One(), Marks: []markJSON{}, Band: &bandJSON{}}
+	out := courseJSON{Unit: p.unit.One(), Marks: []markJSON{}, Band: &bandJSON{}, Titles: titlesJSON{p.unit.Sized(), "mean " + signal}}
 	var mean []*float64
 	for i, b := range rolling {
 		if s := p.record.Spans[i]; buckets[i].N > 0 {

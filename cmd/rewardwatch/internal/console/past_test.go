@@ -43,7 +43,7 @@ func TestSignalsAreDrawnAgainstTheirBaseline(t *testing.T) {
 		}
 		last := len(c.X) - 1
 		if c.Clock != clock || len(c.Lines) != 1 || c.Lines[0].Name != "mean return" || *c.Lines[0].Y[0] < 10 || *c.Lines[0].Y[last] != 7.5 ||
-			*c.Band.Low[last] != 7 || *c.Band.High[last] != 8 || *c.Baseline != (baselineJSON{10.5, 10, 11}) {
+			*c.Band.Low[last] != 7 || *c.Band.High[last] != 8 || *c.Baseline != (baselineJSON{10.5, 10, 11}) || c.Titles != (titlesJSON{"episodes", "mean return"}) {
 			t.Errorf("clock %v: %s", clock, chart.Data)
 		}
 		if len(c.Marks) != 2 || c.Marks[0].Text != "onset of return" || c.Marks[1].Text != "environment 42" {

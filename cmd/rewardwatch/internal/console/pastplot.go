@@ -16,6 +16,7 @@ type pastPlot struct {
 	Band, Mean                   string // points of the band of one standard deviation, and of the rolling mean
 	BaseY, BaseHeight, BaseMean  string // "" without a baseline
 	Marks                        []pastMark
+	X, Y                         string // titles of the axes
 	High, Low, First, Last, Text string
 }
 
@@ -39,6 +40,7 @@ func plotPast(c *courseJSON) *pastPlot {
 	}
 	y := func(value float64) float64 { return scoreHeight * (high - value) / (high - low) }
 	p := &pastPlot{Title: c.Lines[0].Name, High: words.Short(high), Low: words.Short(low), First: c.moment(c.X[0]), Last: c.moment(c.X[len(c.X)-1])}
+	p.X, p.Y = timeTitle(c.Clock, c.Titles.X), shorten(c.Titles.Y, 22)
 	var band, mean strings.Builder
 	for i, m := range c.Lines[0].Y {
 		if m != nil && c.Band.High[i] != nil && c.Band.Low[i] != nil {

@@ -18,6 +18,7 @@ const (
 	rangeLeft   = 12
 	rangeRight  = 10*binWidth - 12
 	rangeSpread = .08 // of the values, kept free on both sides
+	edgeRow     = 13  // height of a row of values
 )
 
 // picture draws baseline and current units over each other. Its bins are the tenths of the baseline, so that the
@@ -27,6 +28,7 @@ type picture struct {
 	Edges           []edge
 	Baseline, Range span // the 10 % to 90 % range to scale, of the baseline and of the current units
 	Text            string
+	Title, Shares   string // of the axes
 	Level, LevelY   string // the share of the baseline in a bin, if all are equal, and where it is on the axis of shares
 	Top             string // the share at the top of that axis
 }
@@ -41,10 +43,23 @@ type bin struct {
 }
 
 // edge is a value between two bins.
-type edge struct{ X, Text string }
+type edge struct {
+	X       string
+	Tick, Y int // where its tick ends, and its text is
+	Text    string
+}
 
 // span is a line from Q10 to Q90 with its median.
 type span struct{ X1, X2, Middle string }
+
+// shorten cuts a name to most characters, since it must fit beside an axis.
+func shorten(name string, most int) string {
+	runes := []rune(name)
+	if len(runes) <= most {
+		return name
+	}
+	return string(runes[:most-1]) + "…"
+}
 
 // pixels formats a coordinate. A value that is not finite becomes 0.
 func pixels(x float64) string {
@@ -71,9 +86,11 @@ func pictureOf(s *finding.StreamSummary, unit finding.UnitName) *picture {
 		p.Text += percent(c[i])
 	}
 	p.Top, p.Level, p.LevelY = fmt.Sprintf("%.0f %%", 100*highest), "10 %", pixels(binsTop+binsHeight*(1-.1/highest))
-	for _, i := range []int{0, 2, 4, 6, 8} {
-		p.Edges = append(p.Edges, edge{X: pixels(float64((i + 1) * binWidth)), Text: words.Short(s.Deciles[i])})
+	for i, decile := range s.Deciles {
+		row := i % 2 // neighbors are in different rows, so that numbers of ten characters do not touch
+		p.Edges = append(p.Edges, edge{X: pixels(float64((i + 1) * binWidth)), Tick: 106 + edgeRow*row, Y: 118 + edgeRow*row, Text: words.Short(decile)})
 	}
+	p.Title, p.Shares = "deciles of the baseline of "+shorten(s.Signal, 30), "share of "+unit.Many()
 	low, high := min(s.Baseline.Q10, s.Current.Q10), max(s.Baseline.Q90, s.Current.Q90)
 	p.Baseline, p.Range = spanOf(s.Baseline, low, high), spanOf(s.Current, low, high)
 	return p

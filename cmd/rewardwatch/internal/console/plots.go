@@ -25,12 +25,13 @@ type histogramPlot struct {
 	Baseline, Current string // the outlines, as points of a polygon
 	BaselineUnits     int64
 	CurrentUnits      int64
-	Low, Middle, High string
+	X, Y              string // titles of the axes
+	Edges, Levels     []edge // of bins, and shares
 }
 
 // plotHistogram draws shares of units, so that samples of different sizes compare. It returns nil without a
 // histogram.
-func plotHistogram(title string, h *finding.Histogram) *histogramPlot {
+func plotHistogram(title string, unit finding.UnitName, h *finding.Histogram) *histogramPlot {
 	if h == nil {
 		return nil
 	}
@@ -40,8 +41,28 @@ func plotHistogram(title string, h *finding.Histogram) *histogramPlot {
 	return &histogramPlot{
 		Title: title, Baseline: outline(baseline, largest), Current: outline(current, largest),
 		BaselineUnits: int64(before), CurrentUnits: int64(now),
-		Low: words.Short(h.Low), Middle: words.Short(h.Low/2 + h.High/2), High: words.Short(h.High),
+		X: shorten(title, 40), Y: "share of " + unit.Many(), Edges: binEdges(h), Levels: levels(largest),
 	}
+}
+
+// binEdges returns about five edges of bins, the first and the last of them.
+func binEdges(h *finding.Histogram) (edges []edge) {
+	bins := len(h.Baseline)
+	steps := min(bins, 4)
+	for i := range steps + 1 {
+		share := float64(i*bins/steps) / float64(bins)
+		edges = append(edges, edge{X: pixels(histogramWidth * share), Text: words.Short(h.Low*(1-share) + h.High*share)})
+	}
+	return edges
+}
+
+// levels returns the shares at the bottom, in the middle and at the top of an axis.
+func levels(largest float64) []edge {
+	var out []edge
+	for _, part := range []float64{0, .5, 1} {
+		out = append(out, edge{Y: int(histogramHeight * (1 - part)), Text: fmt.Sprintf("%.3g %%", 100*largest*part)})
+	}
+	return out
 }
 
 // shares returns the share of units in each bin.
@@ -83,7 +104,9 @@ type scorePlot struct {
 	Alarms      []scoreMark
 	Versions    []scoreMark
 	First, Last string
-	Top         string
+	Top         string // the highest score
+	TopY        string // how far down it lies, "" if its text would touch that of the threshold
+	X           string // the title of the axis of time
 }
 
 // scoreMark is an event between two places, which may be equal.
@@ -108,6 +131,10 @@ func plotScore(c Course, unit finding.UnitName, signal string, alarms []alerts.A
 	p := &scorePlot{
 		Title: signal, Threshold: fmt.Sprintf("%.1f", scoreHeight*(1-1/top)), Top: words.Short(highest),
 		First: momentText(c.At[0], unit), Last: momentText(c.At[len(c.At)-1], unit),
+		X: timeTitle(c.At[0].TS != 0, unit.Sized()),
+	}
+	if (highest-1)/top*scoreHeight > 22 {
+		p.TopY = fmt.Sprintf("%.1f", scoreHeight*(1-highest/top))
 	}
 	p.draw(c, scores, top)
 	for _, a := range alarms {
@@ -117,6 +144,14 @@ func plotScore(c Course, unit finding.UnitName, signal string, alarms []alerts.A
 		p.Versions = append(p.Versions, c.mark(v.Unit, v.Unit, "now "+versionsText(&finding.GroupSummary{Versions: v.To})))
 	}
 	return p
+}
+
+// timeTitle returns the title of an axis of time, or of units without a clock.
+func timeTitle(clock bool, units string) string {
+	if clock {
+		return "time (UTC)"
+	}
+	return units
 }
 
 func (p *scorePlot) draw(c Course, scores []float32, top float64) {

@@ -49,7 +49,7 @@ func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
 	if first.Signal != "return" || first.Shift != "-1.20 SD" || first.Next != "3 of 12 tests need a larger baseline; next return spread +0.5, at about 900 episodes" {
 		t.Errorf("%+v", first)
 	}
-	if p := first.Picture; len(p.Bins) != 10 || p.Edges[0].Text != "7.5" || p.Bins[0].CurrentPercent != "20.8 %" || p.Bins[9].Title != "from 12.5" || p.Bins[4].Title != "9.375 to 10" {
+	if p := first.Picture; len(p.Bins) != 10 || len(p.Edges) != 9 || p.Edges[0] != (edge{"36.0", 106, 118, "7.5"}) || p.Edges[7] != (edge{"288.0", 119, 131, "11.88"}) || p.Shares != "share of episodes" || p.Bins[0].CurrentPercent != "20.8 %" || p.Bins[9].Title != "from 12.5" || p.Bins[4].Title != "9.375 to 10" {
 		t.Errorf("%+v", first.Picture)
 	}
 	if a := g.Actions[0]; a.Action != "offer_b" || a.Baseline != "90.0 %" || a.Current != "75.0 %" || a.Change != "-15.0" || a.CurrentBar != "75.0" {

@@ -152,7 +152,7 @@ func (r *Report) incident(i alerts.Incident) reportIncident {
 func (r *Report) alarm(a alerts.Alarm, course Course) reportAlarm {
 	out := reportAlarm{
 		ID: a.ID, Signal: a.Signal, State: words.AlarmState(a), Facts: r.Story(a), Unit: a.UnitName(),
-		Values: plotHistogram(words.Quantity(a), a.Histogram),
+		Values: plotHistogram(words.Quantity(a), a.UnitName(), a.Histogram),
 		Score:  plotScore(course, a.UnitName(), a.Signal, []alerts.Alarm{a}),
 	}
 	for _, s := range a.Shifts {

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func TestReportDrawsThePast(t *testing.T) {
 		Past:      func(ingest.Group) history.Record { return somePast(true) },
 	}
 	page := reportText(t, r)
-	for _, want := range []string{`class="past-course"`, `<rect class="base" x="0" y="6.8" width="640" height="34.1"/>`, `<line class="onset"`, "<title>onset of return</title>", words.Stamp(someTime.Add(-15 * time.Second))} {
+	for _, want := range []string{`class="past-course"`, `<rect class="base" x="0" y="6.8" width="640" height="34.1"/>`, `<line class="onset"`, "<title>onset of return</title>", `text-anchor="middle">time (UTC)</text>`, `text-anchor="middle">mean return</text>`, words.Stamp(someTime.Add(-15 * time.Second))} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s in\n%s", want, page)
 		}
@@ -78,7 +79,7 @@ func TestReportDrawsThePast(t *testing.T) {
 	plot := plotPast(course)
 	low, high := course.limits() // the return falls from 10.5 ± 0.5 to 7.5 ± 0.5
 	last := fmt.Sprintf(" 640.0,%.1f", scoreHeight*(high-7.5)/(high-low))
-	if plot.BaseY != "" || low > 7 || low < 6 || high < 11 || high > 12 || plot.Last != "unit 240" || !strings.HasSuffix(plot.Mean, last) {
+	if plot.BaseY != "" || low > 7 || low < 6 || high < 11 || high > 12 || plot.Last != "unit 240" || plot.X != "units" || plot.Y != "mean return" || !strings.HasSuffix(plot.Mean, last) {
 		t.Errorf("got %+v", plot)
 	}
 	if plotPast(p.course("none", nil, nil)) != nil {
@@ -97,7 +98,7 @@ func TestPlotScore(t *testing.T) {
 	if got := strings.Join(p.Lines, " | "); got != "0.0,133.7 | 320.0,117.4 480.0,19.6 640.0,84.8" {
 		t.Errorf("lines %s", got)
 	}
-	if p.Threshold != "117.4" || p.First != "unit 0" || p.Last != "unit 4" || p.Top != "4" {
+	if p.Threshold != "117.4" || p.First != "unit 0" || p.Last != "unit 4" || p.Top != "4" || p.TopY != "19.6" || p.X != "units" {
 		t.Errorf("%+v", p)
 	}
 	if a := p.Alarms[0]; a.X != "320.0" || a.Width != "160.0" || !strings.HasPrefix(a.Title, "alarm a1: since unit 2") {
@@ -117,16 +118,26 @@ func TestPlotScore(t *testing.T) {
 }
 
 func TestPlotHistogram(t *testing.T) {
-	p := plotHistogram("return", &finding.Histogram{Low: -10, High: 10, Baseline: []int{1, 3}, Current: []int{1, 0}})
+	p := plotHistogram("return", finding.Episodes(), &finding.Histogram{Low: -10, High: 10, Baseline: []int{1, 3}, Current: []int{1, 0}})
 	want := histogramPlot{
 		Title: "return", Baseline: "0.0,150.0 0.0,112.5 240.0,112.5 240.0,37.5 480.0,37.5 480.0,150.0",
 		Current:       "0.0,150.0 0.0,0.0 240.0,0.0 240.0,150.0 480.0,150.0 480.0,150.0",
-		BaselineUnits: 4, CurrentUnits: 1, Low: "-10", Middle: "0", High: "10",
+		BaselineUnits: 4, CurrentUnits: 1, X: "return", Y: "share of episodes",
+		Edges:  []edge{{X: "0.0", Text: "-10"}, {X: "240.0", Text: "0"}, {X: "480.0", Text: "10"}},
+		Levels: []edge{{Y: 150, Text: "0 %"}, {Y: 75, Text: "50 %"}, {Y: 0, Text: "100 %"}},
 	}
-	if *p != want {
+	if !reflect.DeepEqual(*p, want) {
 		t.Errorf("got %+v", *p)
 	}
-	if plotHistogram("return", nil) != nil {
+	wide := plotHistogram("return", finding.Episodes(), &finding.Histogram{Low: 0, High: 10, Baseline: make([]int, 10), Current: []int{9: 8}})
+	var edges []string // of the bins, which are 48 wide and of one unit each
+	for _, e := range wide.Edges {
+		edges = append(edges, e.X+" "+e.Text)
+	}
+	if got := strings.Join(edges, ", "); got != "0.0 0, 96.0 2, 240.0 5, 336.0 7, 480.0 10" {
+		t.Errorf("edges %s", got)
+	}
+	if plotHistogram("return", finding.Episodes(), nil) != nil {
 		t.Error("nothing has a plot")
 	}
 }

@@ -30,6 +30,15 @@ const number = (y) => (y == null ? "" : Math.abs(y) >= 1e5 || (y !== 0 && Math.a
 // ROW is the height of a row of names above a plot, and ROWS is how many there may be.
 const ROW = 15, ROWS = 5;
 
+// LABEL is the room for the title of an axis.
+const LABEL = 18;
+
+// zone names the time zone of this browser at a time, such as UTC+5:30.
+function zone(d) {
+  const ahead = -d.getTimezoneOffset(), size = Math.abs(ahead), minutes = size % 60;
+  return "UTC" + (ahead === 0 ? "" : (ahead < 0 ? "-" : "+") + Math.floor(size / 60) + (minutes ? ":" + two(minutes) : ""));
+}
+
 // RIGHT is the room beside a plot, for half a date under its last tick.
 const RIGHT = 34;
 
@@ -66,13 +75,13 @@ class ScoreChart extends HTMLElement {
   }
 
   #size() {
-    return { width: Math.max(240, this.clientWidth), height: (this.#course?.band ? 200 : this.clientWidth < 500 ? 220 : 260) + ROW * this.#rows };
+    return { width: Math.max(240, this.clientWidth), height: (this.#course?.band ? 200 : this.clientWidth < 500 ? 220 : 260) + LABEL + ROW * this.#rows };
   }
 
   #draw() {
     const before = this.#course;
     this.#course = JSON.parse(this.dataset.course);
-    const names = (c) => JSON.stringify([c?.clock, c?.baseline, c?.marks, c?.lines.map((l) => l.name)]);
+    const names = (c) => JSON.stringify([c?.clock, c?.titles, c?.baseline, c?.marks, c?.lines.map((l) => l.name)]);
     if (this.#plot && names(before) === names(this.#course)) this.#plot.setData(this.#data());
     else this.#begin();
   }
@@ -89,6 +98,7 @@ class ScoreChart extends HTMLElement {
     const font = "12px " + css.fontFamily;
     const clock = this.#course.clock ? { values: (u, at) => times(at) } : {}; // in local time
     const axis = { stroke: colour("--faint"), font, grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
+    const title = (label) => ({ label, labelSize: LABEL, labelFont: font });
     const { band, baseline, lines } = this.#course;
     const scores = (u, low, high) => [0, Math.max(1.25, high * 1.08)];
     const signal = (u, low, high) => {
@@ -96,7 +106,7 @@ class ScoreChart extends HTMLElement {
       const free = (to - from || Math.abs(to) || 1) * 0.08;
       return [from - free, to + free];
     };
-    const left = band ? 60 : 44, width = Math.max(1, this.clientWidth - left - RIGHT), x = this.#course.x;
+    const size = band ? 60 : 44, width = Math.max(1, this.clientWidth - size - LABEL - RIGHT), x = this.#course.x;
     const scale = width / Math.max(x.at(-1) - x[0], 1e-9);
     this.#rows = Math.max(0, ...this.#named(font, width, (m) => (m.x - x[0]) * scale, ROWS).map((n) => n.row + 1));
     const side = (label) => ({ label, stroke: "transparent", points: { show: false }, value: (u, y) => number(y) });
@@ -104,7 +114,10 @@ class ScoreChart extends HTMLElement {
       ...this.#size(),
       padding: [8 + ROW * this.#rows, RIGHT, null, null],
       scales: { x: { time: this.#course.clock }, y: { range: band ? signal : scores } },
-      axes: [{ ...axis, ...clock, space: this.#course.clock ? 84 : 60 }, { ...axis, size: left, values: (u, at) => at.map(number) }],
+      axes: [
+        { ...axis, ...clock, space: this.#course.clock ? 84 : 60, ...title(this.#course.clock ? `local time (${zone(new Date(x.at(-1) * 1000))})` : this.#course.titles.x) },
+        { ...axis, size, values: (u, at) => at.map(number), ...title(short(this.#course.titles.y, 22)) },
+      ],
       cursor: { points: { size: 6 } },
       bands: band ? [{ series: [3, 2], fill: colour("--line-0") + "30" }] : [],
       series: [
@@ -113,7 +126,7 @@ class ScoreChart extends HTMLElement {
           label: short(l.name, 28), stroke: colour(`--line-${i}`), width: 1.75, points: { show: l.y.length < 3 },
           value: (u, y) => (band ? number(y) : y == null ? "" : y.toFixed(2)),
         })),
-        ...(band ? [side("− 1 sd"), side("+ 1 sd")] : []),
+        ...(band ? [side("− 1 SD"), side("+ 1 SD")] : []),
       ],
       hooks: {
         drawClear: [(u) => (band ? baseline && this.#baseline(u, baseline, colour("--baseline")) : this.#threshold(u, colour("--drift")))],
