@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
 // guarded returns settings under which the action "drop" is never allowed.
@@ -139,4 +141,33 @@ func TestATripOnAFullDiskIsNotSavedWithEachUnit(t *testing.T) {
 		return err == nil && parts["guards"] != nil
 	})
 	must(t, p.Stop())
+}
+
+// TestALoneUnitIsJudgedSoon has a policy act seldom. Its units wait until no partition can hold earlier ones, and no other
+// unit wakes the worker then.
+func TestALoneUnitIsJudgedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := guarded()
+		p := newAlone(t.Context(), &cfg, newMemory(), newMemory(), prometheus.NewRegistry())
+		p.Begin(1)
+		f := p.Feed(0)
+		for i := range int64(20) {
+			must(t, f.Process(t.Context(), []ingest.Event{acted(i, "keep")}))
+			for pulse := range 26 { // 1.3 s, so that the units fall anywhere between two pulses of the worker
+				time.Sleep(order.SendDelay)
+				p.Confirm(time.Now())
+				synctest.Wait()
+				if pulse != 3 {
+					continue
+				}
+				must(t, p.worker("ranker").Ask(t.Context(), func(context.Context) error {
+					if n := p.worker("ranker").merger.Waiting(); n > 0 {
+						t.Errorf("unit %d waits for longer than %s", i, 4*order.SendDelay)
+					}
+					return nil
+				}))
+			}
+		}
+		must(t, p.Stop())
+	})
 }

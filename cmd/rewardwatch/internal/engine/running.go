@@ -106,11 +106,12 @@ func (r *RunningWorker) run() error {
 			r.merger.Add(batch)
 		case <-r.Policy.Calibrated():
 		case <-pulse.C:
-			pulse.Reset(r.nextPulse())
+			pulse.Reset(WorkerPulse)
 		}
 		if err := r.release(ctx); err != nil {
 			return err
 		}
+		r.hasten(pulse)
 		now := time.Now()
 		if now.Sub(pulsed) >= WorkerPulse {
 			if err := r.atPulse(ctx, now); err != nil {
@@ -209,12 +210,11 @@ func (r *RunningWorker) settle(ctx, patience context.Context) error {
 	}
 }
 
-// nextPulse returns a short interval while units wait for other partitions, which do not signal their progress.
-func (r *RunningWorker) nextPulse() time.Duration {
+// hasten brings the next pulse forward while units wait for other partitions, which do not signal their progress.
+func (r *RunningWorker) hasten(pulse *time.Timer) {
 	if r.merger.Waiting() > 0 {
-		return MergePulse
+		pulse.Reset(MergePulse)
 	}
-	return WorkerPulse
 }
 
 // receive takes the units that have been handed on.
