@@ -88,9 +88,9 @@ func decisionText(d alerts.Decision) string {
 	case alerts.Released:
 		what = "Guard released"
 	case alerts.Muted:
-		what = "Muted until " + words.Time(d.Until)
+		what = "Muted until " + words.Stamp(d.Until)
 	}
-	return fmt.Sprintf("%s by %s at %s: %s", what, d.By, words.Time(d.At), d.Why)
+	return fmt.Sprintf("%s by %s at %s: %s", what, d.By, words.Stamp(d.At), d.Why)
 }
 
 // decidable returns the requests that people can decide on. If the ledger does not answer in time, there are none: the

@@ -51,7 +51,7 @@ func TestActingOnAnIncident(t *testing.T) {
 			t.Errorf("%s orders %+v, want %+v", name, r.orders.asked[0], want)
 		}
 		page := r.send(http.MethodGet, somePage, nil)
-		wants(t, name, page, 200, "by ann at 2026-11-20T10:00:05Z: the new prices are known")
+		wants(t, name, page, 200, string(times("by ann at 2026-11-20 10:00:05 UTC: the new prices are known")))
 		wants(t, name, page, 200, `id="`+alerts.MuteForm+`"`) // alerts link to it
 	}
 }

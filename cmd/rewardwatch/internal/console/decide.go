@@ -140,7 +140,7 @@ func (c *Console) decideRequestOf(q ledger.Request) (*decideRequest, error) {
 		return nil, err
 	}
 	out := &decideRequest{
-		ID: q.ID, Policy: q.Policy, Opened: words.Time(q.OpenedAt), Until: words.Time(q.DueAt), Recipe: q.Recipe, Parent: parent,
+		ID: q.ID, Policy: q.Policy, Opened: words.Stamp(q.OpenedAt), Until: words.Stamp(q.DueAt), Recipe: q.Recipe, Parent: parent,
 		Target: q.Target, Cause: words.Plain(order.Cause), Evidence: order.Evidence,
 		Signals: strings.Join(order.Signals, ", "), Contract: order.Contract, Labels: labelList(words.Group(q.Policy, order.Group)),
 	}

@@ -154,7 +154,7 @@ func (c *Console) showIncident(w http.ResponseWriter, r *http.Request, status in
 func storyOf(i *alerts.Incident) incidentPage {
 	d := incidentPage{head: lineOf(i), ID: i.ID, Severity: string(i.Severity), Lead: lead(i), Evidence: i.Evidence}
 	if i.IsMuted() {
-		d.Muted = words.Time(i.MutedUntil)
+		d.Muted = words.Stamp(i.MutedUntil)
 	}
 	d.Span, d.Unit = scaleOf(i), i.UnitName()
 	alarms, left := firingFirst(i, maxAlarms)
@@ -520,7 +520,7 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 		d.Ordered = append(d.Ordered, requestLineOf(q))
 	}
 	for _, j := range slices.Backward(judged) { // oldest first
-		d.Judged = append(d.Judged, judgedPart{At: words.Time(j.At), Reason: reasonText(j.Reason), Detail: j.Detail})
+		d.Judged = append(d.Judged, judgedPart{At: words.Stamp(j.At), Reason: reasonText(j.Reason), Detail: j.Detail})
 	}
 }
 

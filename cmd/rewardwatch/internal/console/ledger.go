@@ -122,7 +122,7 @@ func requestLineOf(q ledger.Request) requestLine {
 	out := requestLine{
 		ID: q.ID, Path: url.PathEscape(q.ID), Policy: q.Policy, PolicyPath: segment(q.Policy), Kind: string(q.Kind),
 		State: words.Plain(q.State), Class: requestClass(q.State), Stands: capital(q.Reason), Recipe: q.Recipe, Asked: askedBy(q),
-		Opened: words.Time(q.OpenedAt), Waits: q.State == ledger.StateAwaitingApproval, state: q.State,
+		Opened: words.Stamp(q.OpenedAt), Waits: q.State == ledger.StateAwaitingApproval, state: q.State,
 	}
 	if waits := words.WaitsFor(q); waits != "" {
 		out.Stands = "Waiting for " + waits

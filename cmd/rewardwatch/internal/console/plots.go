@@ -138,7 +138,7 @@ func plotScore(c Course, unit finding.UnitName, signal string, alarms []alerts.A
 	}
 	p.draw(c, scores, top)
 	for _, a := range alarms {
-		p.Alarms = append(p.Alarms, c.mark(a.Onset.Ordinal+1, a.At.Ordinal+1, fmt.Sprintf("alarm %s: since %s, found at %s", a.ID, a.Onset.Words(unit), a.At.Words(unit))))
+		p.Alarms = append(p.Alarms, c.mark(a.Onset.Ordinal+1, a.At.Ordinal+1, stamped(fmt.Sprintf("alarm %s: since %s, found at %s", a.ID, a.Onset.Words(unit), a.At.Words(unit)))))
 	}
 	for _, v := range c.Changes {
 		p.Versions = append(p.Versions, c.mark(v.Unit, v.Unit, "now "+versionsText(&finding.GroupSummary{Versions: v.To})))
@@ -189,5 +189,5 @@ func (c *Course) mark(from, to int64, title string) scoreMark {
 
 // momentText describes a moment by its time, or by its units if there is no clock.
 func momentText(m Moment, unit finding.UnitName) string {
-	return finding.UnitRef{Ordinal: m.Unit - 1, TS: m.TS}.Moment(unit)
+	return stamped(finding.UnitRef{Ordinal: m.Unit - 1, TS: m.TS}.Moment(unit))
 }

@@ -78,7 +78,7 @@ func WriteReport(w io.Writer, r Report) error {
 }
 
 func reportPage() *template.Template {
-	return template.Must(template.New("report.html").ParseFS(web, "web/report.html"))
+	return template.Must(template.New("report.html").Funcs(template.FuncMap{"times": times}).ParseFS(web, "web/report.html"))
 }
 
 // reportData is what the page shows, as text. The template only lays it out.

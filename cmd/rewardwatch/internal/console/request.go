@@ -122,7 +122,7 @@ func (c *Console) requestData(ctx context.Context, id string, before bool) (requ
 		return requestPage{}, err
 	}
 	for _, h := range history {
-		d.History = append(d.History, stepPart{words.Time(h.At), words.Plain(h.State), requestClass(h.State), h.By, h.Reason})
+		d.History = append(d.History, stepPart{words.Stamp(h.At), words.Plain(h.State), requestClass(h.State), h.By, h.Reason})
 	}
 	for _, a := range slices.Backward(deliveries) {
 		d.Deliveries = append(d.Deliveries, deliveryPartOf(a))
@@ -187,7 +187,7 @@ func (c *Console) diffOf(ctx context.Context, q ledger.Request, before bool) (di
 
 func deliveryPartOf(a ledger.Delivery) deliveryPart {
 	out := deliveryPart{
-		Attempt: a.Attempt, Started: words.Time(a.StartedAt), Took: words.Took(a), Target: a.Target, Result: words.Plain(a.Result), Class: "drift",
+		Attempt: a.Attempt, Started: words.Stamp(a.StartedAt), Took: words.Took(a), Target: a.Target, Result: words.Plain(a.Result), Class: "drift",
 		Status: words.Status(a.Status), Why: a.Error, Response: a.Response,
 	}
 	switch a.Result {

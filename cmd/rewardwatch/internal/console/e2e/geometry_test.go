@@ -87,6 +87,9 @@ const geometry = `(() => {
 			}
 		}
 	}
+	for (const t of texts) {
+		if (/\d-\d\dT\d\d:\d\d/.test(t.text) && !t.e.closest("pre, code, .diff")) found.push("a time in another format: " + quote(t.text));
+	}
 	texts.sort((a, b) => a.top - b.top);
 	for (const [i, a] of texts.entries()) {
 		for (let k = i + 1; k < texts.length && texts[k].top < a.bottom; k++) {

@@ -71,6 +71,7 @@ func TestE2EFaultsAreSeen(t *testing.T) {
 		},
 		{"a drawing without labels", nil, `<svg width="9" height="9"><rect width="9" height="9"/></svg>`, desktop, drawnWell, "a drawing without labels"},
 		{"a table that is cut off", nil, `<div class="scroll" style="width: 60px; overflow-x: auto"><table><td style="min-width: 200px">x</td></table></div>`, desktop, drawnWell, "a table is 2"},
+		{"a time in another format", nil, `<p>since 2026-11-20T08:00:05Z</p>`, desktop, drawnWell, "a time in another format"},
 		{"a column without a name", nil, `<table><thead><tr><th>a</th><th></th></tr></thead></table>`, desktop, drawnWell, "a column without a name"},
 		{"a placeholder that is cut off", nil, `<label>x <input style="width: 40px" placeholder="a placeholder"></label>`, desktop, drawnWell, "a placeholder is cut off"},
 		{"a line through a label", nil, chartOf(`c.beginPath(); c.moveTo(20, 0); c.lineTo(20, 90); c.stroke()`), desktop, drawnWell, `touches "label 1"`},

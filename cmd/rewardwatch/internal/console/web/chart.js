@@ -3,11 +3,6 @@
 // short cuts a text off that is too long, or a name would make the page wider than a phone.
 const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 
-// two writes a number with two digits.
-const two = (n) => String(n).padStart(2, "0");
-const day = (d) => d.getFullYear() + "-" + two(d.getMonth() + 1) + "-" + two(d.getDate());
-const clock = (d, seconds) => two(d.getHours()) + ":" + two(d.getMinutes()) + (seconds ? ":" + two(d.getSeconds()) : "");
-
 // times names the local times on the axis: days once for each, and else hours and minutes, or seconds where they are close.
 function times(at) {
   const dates = at.map((s) => new Date(s * 1000));
@@ -32,12 +27,6 @@ const ROW = 15, ROWS = 5;
 
 // LABEL is the room for the title of an axis.
 const LABEL = 18;
-
-// zone names the time zone of this browser at a time, such as UTC+5:30.
-function zone(d) {
-  const ahead = -d.getTimezoneOffset(), size = Math.abs(ahead), minutes = size % 60;
-  return "UTC" + (ahead === 0 ? "" : (ahead < 0 ? "-" : "+") + Math.floor(size / 60) + (minutes ? ":" + two(minutes) : ""));
-}
 
 // RIGHT is the room beside a plot, for half a date under its last tick.
 const RIGHT = 34;

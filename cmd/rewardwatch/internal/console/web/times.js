@@ -1,0 +1,25 @@
+"use strict";
+
+// two writes a number with two digits.
+const two = (n) => String(n).padStart(2, "0");
+const day = (d) => d.getFullYear() + "-" + two(d.getMonth() + 1) + "-" + two(d.getDate());
+const clock = (d, seconds) => two(d.getHours()) + ":" + two(d.getMinutes()) + (seconds ? ":" + two(d.getSeconds()) : "");
+
+// zone names the time zone of this browser at a time, such as UTC+5:30.
+function zone(d) {
+  const ahead = -d.getTimezoneOffset(), size = Math.abs(ahead), minutes = size % 60;
+  return "UTC" + (ahead === 0 ? "" : (ahead < 0 ? "-" : "+") + Math.floor(size / 60) + (minutes ? ":" + two(minutes) : ""));
+}
+
+// localize shows the times of the page as they are here. Their titles keep UTC.
+function localize() {
+  for (const e of document.querySelectorAll("time[datetime]")) {
+    const d = new Date(e.dateTime);
+    const text = day(d) + " " + clock(d, true) + " " + zone(d);
+    if (!isNaN(d) && e.textContent !== text) e.textContent = text;
+  }
+}
+
+// A refresh brings times in UTC. They are changed before they are drawn, however the page was changed.
+new MutationObserver(localize).observe(document.documentElement, { subtree: true, childList: true, characterData: true, attributeFilter: ["datetime"] });
+localize();
