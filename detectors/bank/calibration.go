@@ -119,6 +119,9 @@ func (p *Policy) resumeJudging(h *hold) (found []finding.Finding) {
 // receive applies a unit, and judges it unless its group waits.
 func (p *Policy) receive(u packed.Unit, late bool) []finding.Finding {
 	applied := p.apply(u.Unit)
+	if applied && p.applying != nil {
+		p.applying(u.Unit)
+	}
 	if g := p.find(u.Group); applied && g != nil && g.hold != nil {
 		p.waits.Add(&g.hold.Waiting, u)
 		return nil

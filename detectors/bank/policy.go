@@ -53,6 +53,7 @@ type Policy struct {
 	calibrations *budget.Calibrations
 	residents    *capacity.Residents
 	witness      func(*ingest.Unit) // nil if there is none
+	applying     func(*ingest.Unit) // nil if there is none
 
 	summary atomic.Pointer[finding.Summary]
 	samples samples // of baselines, for readers

@@ -13,6 +13,10 @@ import (
 // is retired. The function must not keep the unit.
 func (p *Policy) Witness(see func(u *ingest.Unit)) { p.witness = see }
 
+// Applying sets a function that is called for every unit that the bank applies, once and in order, also if its group waits
+// for a calibration. What the function has seen is what Applied covers. It must not keep the unit.
+func (p *Policy) Applying(see func(u *ingest.Unit)) { p.applying = see }
+
 func (p *Policy) present(u *ingest.Unit) {
 	if p.witness != nil {
 		p.witness(u)

@@ -67,6 +67,7 @@ type moment struct {
 // start estimates since when a limit is not kept, as a CUSUM of the logarithms of one stake does.
 type start struct {
 	sum    float64
+	n, c   float64         // values since then, and their sum
 	at     finding.UnitRef // the newest unit at which sum was 0
 	before moment          // the cost of the guard at that unit
 }
@@ -76,7 +77,8 @@ type Trip struct {
 	At, Onset     finding.UnitRef // the unit that proved it, and an estimate of the first one beyond the limit
 	OnsetFrom     finding.UnitRef // the first unit that may have been beyond the limit
 	Before, After ingest.Versions // of the unit before OnsetFrom, and of At
-	N, C          float64         // values, and their sum, since the guard began
+	N, C          float64         // values, and their sum, since Onset, or since the guard began if that is At
+	Why           string          // in words
 }
 
 func newGuard(l watch.GuardLimit) *guard {
@@ -92,11 +94,12 @@ func newGuard(l watch.GuardLimit) *guard {
 
 // observe folds a unit in, and reports whether the guard tripped, or was released.
 func (g *guard) observe(u *ingest.Unit, at finding.UnitRef) (tripped, released bool) {
+	n, c := g.n, g.c
 	if !g.fold(u) {
 		return false, false
 	}
 	e := g.evidence()
-	g.follow(u, at)
+	g.follow(u, at, cost{n: g.n - n, c: g.c - c})
 	if g.tripped {
 		return false, g.mayRelease(e, at)
 	}
@@ -175,17 +178,22 @@ func (g *guard) evidence() float64 {
 	return g.wealth.evidence()
 }
 
-// follow moves the starts on by the unit that was folded in last.
-func (g *guard) follow(u *ingest.Unit, at finding.UnitRef) {
+// follow moves the starts on by the unit that was folded in last, which cost so much.
+func (g *guard) follow(u *ingest.Unit, at finding.UnitRef, of cost) {
 	now := moment{at, u.Versions}
-	if g.wealth.units == 1 {
-		g.cost = now
+	if g.wealth.units == 1 { // the limit may have been broken since before it
+		before := now
+		before.at.Ordinal--
+		g.cost = before
+		for i := range g.starts {
+			g.starts[i] = start{at: before.at, before: before}
+		}
 	}
 	for i := range g.starts {
-		if of := &g.starts[i]; of.sum+g.wealth.logs[i] > 0 {
-			of.sum += g.wealth.logs[i]
+		if s := &g.starts[i]; s.sum+g.wealth.logs[i] > 0 {
+			s.sum, s.n, s.c = s.sum+g.wealth.logs[i], s.n+of.n, s.c+of.c
 		} else {
-			*of = start{at: at, before: g.cost}
+			*s = start{at: at, before: g.cost}
 		}
 	}
 	if g.wealth.logs[bets-1] > 0 {
@@ -207,9 +215,11 @@ func (g *guard) began() start {
 func (g *guard) tripNow(u *ingest.Unit, at finding.UnitRef) {
 	from := g.began()
 	g.trip = Trip{At: at, Onset: at, OnsetFrom: at, Before: u.Versions, After: u.Versions, N: g.n, C: g.c}
-	if from.sum > 0 && from.at != (finding.UnitRef{}) {
+	if from.sum > 0 {
 		g.trip.Onset, g.trip.OnsetFrom, g.trip.Before = next(from.at, at), next(from.before.at, at), from.before.versions
+		g.trip.N, g.trip.C = from.n, from.c // over a whole life, the limit may well be kept
 	}
+	g.trip.Why = tripWords(&g.limit, &g.trip)
 	g.tripped, g.state, g.since = true, stateOf(g.limit.Then), at
 	g.begin()
 }
@@ -226,12 +236,21 @@ func next(after, at finding.UnitRef) finding.UnitRef {
 func (g *guard) begin() { g.wealth, g.starts, g.n, g.c = wealth{}, [bets]start{}, 0, 0 }
 
 // mayRelease releases the guard if its limit says so: after enough units within the limit, with no evidence against it.
+// If the limit is still broken, the units count again from zero.
 func (g *guard) mayRelease(evidence float64, at finding.UnitRef) bool {
-	if after := g.limit.ReleaseAfter; after == 0 || g.wealth.units < after || evidence > 1 || !g.within() {
+	after := g.limit.ReleaseAfter
+	if after == 0 {
 		return false
 	}
-	g.release(at)
-	return true
+	enough := g.wealth.units >= after
+	if evidence >= 1/g.limit.Alpha || enough && (evidence > 1 || !g.within()) {
+		g.begin()
+		return false
+	}
+	if enough {
+		g.release(at)
+	}
+	return enough
 }
 
 // within reports whether the values since the guard began are on average within the limit.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -358,5 +359,74 @@ func TestShadowsAndHorizonsDoNotCount(t *testing.T) {
 	early.Group = ingest.NewGroup("p", ingest.Label{Name: ingest.HorizonLabel, Value: "1h"})
 	if found := append(s.Observe(shadow), s.Observe(early)...); len(found) > 0 {
 		t.Errorf("found %+v", found)
+	}
+}
+
+// TestATripNamesWhatBrokeTheLimit breaks a limit after a long life within it, and from the first unit on.
+func TestATripNamesWhatBrokeTheLimit(t *testing.T) {
+	for _, healthy := range []int{0, 20_000} {
+		g := newGuard(unsafeLimit(.01, .01))
+		for i := 0; !g.tripped; i++ {
+			u := decision(i >= healthy && (i-healthy)%10 == 0) // none before, and then 10 %
+			g.observe(u, finding.UnitRef{Ordinal: int64(i)})
+		}
+		if share := g.trip.C / g.trip.N; share < .05 || share > .2 || !strings.Contains(g.trip.Why, "limit 1 %") {
+			t.Errorf("after %d steps within the limit: share %v, %q, want about 10 %%", healthy, share, g.trip.Why)
+		}
+		if o := g.trip.Onset.Ordinal; o < int64(healthy)-1 || o > int64(healthy) {
+			t.Errorf("onset %d, want %d", o, healthy)
+		}
+	}
+}
+
+// TestReleaseCountsAgainAfterAnotherCost breaks a limit that allows nothing once more after the trip.
+func TestReleaseCountsAgainAfterAnotherCost(t *testing.T) {
+	for _, share := range []float64{0, .05} {
+		limit := unsafeLimit(share, .01)
+		limit.ReleaseAfter = 100
+		g := newGuard(limit)
+		for range 500 { // long after the trip
+			g.observe(decision(true), finding.UnitRef{})
+		}
+		n := 0
+		for released := false; !released && n < 1000; n++ {
+			_, released = g.observe(decision(false), finding.UnitRef{})
+		}
+		if n > 201 {
+			t.Errorf("share %v: released after %d units within the limit, want at most 201", share, n)
+		}
+	}
+}
+
+func TestResumeFollowsTheConfigurationAndKeepsWhatIsRemoved(t *testing.T) {
+	never := watch.GuardLimit{Name: "never", Actions: []string{"bad"}, Alpha: .01, Then: watch.GuardHold}
+	low := watch.GuardLimit{Name: "low", Range: watch.ActionRange{Min: math.Inf(-1), Max: 1}, Share: .1, Alpha: .01, Then: watch.GuardHold}
+	changesOf := func(s *Set) ingest.Parts {
+		parts := ingest.Parts{}
+		s.Lost()
+		if err := s.Changes(parts); err != nil {
+			t.Fatal(err)
+		}
+		return parts
+	}
+	s := New("p", watch.Guards{Limits: []watch.GuardLimit{never, low}})
+	u := decision(true)
+	u.Numeric = []ingest.NamedMoments{{Signal: "action", Moments: ingest.Moments{N: 1, Min: 1, Max: 1}}}
+	s.Observe(u)
+	parts := changesOf(s)
+	never.Then, low.Range.Max = watch.GuardFallback, 2
+	s = New("p", watch.Guards{Limits: []watch.GuardLimit{never, low}})
+	if err := s.Resume(parts); err != nil || s.Summary().State != Fallback || s.guards[1].wealth.units != 0 {
+		t.Errorf("state %s, %d units (%v), want fallback, and none under the other range", s.Summary().State, s.guards[1].wealth.units, err)
+	}
+	for range 2 { // it is saved again before a unit comes
+		s = New("p", watch.Guards{})
+		if err := s.Resume(parts); err != nil {
+			t.Fatal(err)
+		}
+		parts = changesOf(s)
+	}
+	if found := s.Observe(decision(false)); len(found) != 2 {
+		t.Errorf("the incident of a removed guard stays open: %+v", found)
 	}
 }

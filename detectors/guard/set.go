@@ -93,12 +93,17 @@ func (s *Set) Release(name string) []finding.Finding {
 		s.changed, s.urgent, s.tried = true, true, false
 		return s.ended(name, s.last)
 	}
+	if i := slices.Index(s.removed, name); i >= 0 {
+		s.removed = slices.Delete(s.removed, i, i+1)
+		s.changed = true
+		return s.ended(name, s.last)
+	}
 	return nil
 }
 
-// Has reports whether there is a guard with the name.
-func (s *Set) Has(name string) bool {
-	return slices.ContainsFunc(s.guards, func(g *guard) bool { return g.limit.Name == name })
+// Tripped reports whether a guard has tripped and was not released.
+func (s *Set) Tripped() bool {
+	return len(s.removed) > 0 || slices.ContainsFunc(s.guards, func(g *guard) bool { return g.tripped })
 }
 
 // Of returns the name of the guard that a group of findings stands for, "" for other groups.
@@ -120,7 +125,7 @@ func (s *Set) tripped(g *guard) finding.Finding {
 		Onset: t.Onset, OnsetFrom: t.OnsetFrom, OnsetTo: t.At, Detectors: []string{finding.DetectorGuard}, Score: 1,
 		Before: t.Before, After: t.After,
 		Guard: &finding.Guard{
-			Name: g.limit.Name, State: g.state.String(), Limit: limitWords(&g.limit), Why: tripWords(&g.limit, t),
+			Name: g.limit.Name, State: g.state.String(), Limit: limitWords(&g.limit), Why: t.Why,
 		},
 	}
 	if t.Before.Policy != t.After.Policy {
@@ -180,7 +185,7 @@ func (s *Set) Summary() *Summary {
 			of.Mean = g.c / g.n
 		}
 		if g.tripped {
-			of.Why = tripWords(&g.limit, &g.trip)
+			of.Why = g.trip.Why
 		}
 		out.State = max(out.State, g.state)
 		out.Guards = append(out.Guards, of)

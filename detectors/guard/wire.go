@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -25,7 +24,7 @@ type setWire struct {
 
 type guardWire struct {
 	Name    string              `cbor:"1,keyasint"`
-	Limit   string              `cbor:"2,keyasint"` // as JSON: what was counted under another limit says nothing about this one
+	Limit   string              `cbor:"2,keyasint"` // in words: what was counted under another limit says nothing about this one
 	Units   int64               `cbor:"3,keyasint,omitzero"`
 	Bets    []float64           `cbor:"4,keyasint,omitzero"`
 	Habits  habitsWire          `cbor:"5,keyasint,omitzero"`
@@ -55,6 +54,8 @@ type startWire struct {
 	Sum    float64             `cbor:"1,keyasint,omitzero"`
 	At     finding.UnitRefWire `cbor:"2,keyasint,omitzero"`
 	Before momentWire          `cbor:"3,keyasint,omitzero"`
+	N      float64             `cbor:"4,keyasint,omitzero"`
+	C      float64             `cbor:"5,keyasint,omitzero"`
 }
 
 func momentWireOf(m *moment) momentWire {
@@ -73,6 +74,7 @@ type tripWire struct {
 	N      float64             `cbor:"5,keyasint,omitzero"`
 	C      float64             `cbor:"6,keyasint,omitzero"`
 	From   finding.UnitRefWire `cbor:"7,keyasint,omitzero"`
+	Why    string              `cbor:"8,keyasint,omitzero"`
 }
 
 // Changed reports whether anything has changed since the guards were created, resumed or last Saved.
@@ -86,6 +88,9 @@ func (s *Set) Changes(parts ingest.Parts) error {
 	w := setWire{Units: s.units, Seq: s.seq, Last: finding.UnitRefWireOf(&s.last)}
 	for _, g := range s.guards {
 		w.Guards = append(w.Guards, wireOf(g))
+	}
+	for _, name := range s.removed { // their incidents are still open
+		w.Guards = append(w.Guards, guardWire{Name: name, Tripped: true})
 	}
 	b, err := format.Encode(&w)
 	if err != nil {
@@ -147,12 +152,13 @@ func wireOf(g *guard) guardWire {
 		Name: g.limit.Name, Limit: limitHash(g), Units: g.wealth.units, Bets: g.wealth.bets[:], Habits: habitsWire{g.habits.names, g.habits.counts, g.habits.other},
 		N: g.n, C: g.c, Invalid: g.invalid, State: g.state, Tripped: g.tripped,
 		Since: finding.UnitRefWireOf(&g.since), Starts: saved.EachOf(g.starts[:], func(of *start) startWire {
-			return startWire{Sum: of.sum, At: finding.UnitRefWireOf(&of.at), Before: momentWireOf(&of.before)}
+			return startWire{Sum: of.sum, N: of.n, C: of.c, At: finding.UnitRefWireOf(&of.at), Before: momentWireOf(&of.before)}
 		}),
 		Cost: momentWireOf(&g.cost),
 		Trip: tripWire{
 			At: finding.UnitRefWireOf(&g.trip.At), Onset: finding.UnitRefWireOf(&g.trip.Onset), Before: saved.Versions(g.trip.Before),
 			After: saved.Versions(g.trip.After), N: g.trip.N, C: g.trip.C, From: finding.UnitRefWireOf(&g.trip.OnsetFrom),
+			Why: g.trip.Why,
 		},
 	}
 }
@@ -161,7 +167,10 @@ func (w *guardWire) resume(g *guard) {
 	g.state, g.tripped, g.since = w.State, w.Tripped, w.Since.Live()
 	g.trip = Trip{
 		At: w.Trip.At.Live(), Onset: w.Trip.Onset.Live(), Before: ingest.Versions(w.Trip.Before), After: ingest.Versions(w.Trip.After),
-		N: w.Trip.N, C: w.Trip.C, OnsetFrom: w.Trip.From.Live(),
+		N: w.Trip.N, C: w.Trip.C, OnsetFrom: w.Trip.From.Live(), Why: w.Trip.Why,
+	}
+	if g.tripped {
+		g.state = stateOf(g.limit.Then) // of the present configuration
 	}
 	if w.Limit != limitHash(g) || len(w.Bets) != bets || len(w.Starts) != bets || len(w.Habits.Names) != len(w.Habits.Counts) {
 		if !g.tripped {
@@ -174,7 +183,7 @@ func (w *guardWire) resume(g *guard) {
 	g.habits = habits{names: w.Habits.Names, counts: w.Habits.Counts, other: w.Habits.Other}
 	g.n, g.c, g.invalid = w.N, w.C, w.Invalid
 	for i, of := range w.Starts {
-		g.starts[i] = start{sum: of.Sum, at: of.At.Live(), before: of.Before.live()}
+		g.starts[i] = start{sum: of.Sum, n: of.N, c: of.C, at: of.At.Live(), before: of.Before.live()}
 	}
 	g.cost = w.Cost.live()
 }
@@ -183,9 +192,5 @@ func (w *guardWire) resume(g *guard) {
 func limitHash(g *guard) string {
 	l := g.limit
 	l.Then, l.ReleaseAfter = "", 0 // they do not change what the evidence says
-	text, err := json.Marshal(l)
-	if err != nil {
-		return ""
-	}
-	return string(text)
+	return fmt.Sprintf("%+v", l)
 }

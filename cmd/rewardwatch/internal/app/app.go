@@ -140,7 +140,7 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.Pipeline = engine.NewPipeline(context.Background(), a.cfg.Settings(), engine.TopicRanges(at, topics), a.scores, a, a.log, a.Registry)
-	a.Pipeline.Source = engine.Source{Topics: ingest.TopicNames(topics), SentOn: a.cfg.Ingest.Kafka.RepartitionTopic != ""}
+	a.Pipeline.Source = engine.Source{Topics: ingest.TopicNames(topics), SentOn: a.cfg.Ingest.Kafka.RepartitionTopic != "", Shared: a.cfg.Cluster.Enabled()}
 	if a.retrain != nil {
 		a.retrain.ResolveBy(a.Pipeline.BaselineLevel)
 	}

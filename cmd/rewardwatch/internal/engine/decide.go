@@ -11,6 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -38,12 +39,13 @@ func (d *Worker) accept(ctx context.Context, id string, decision alerts.Decision
 	case incident.Closed:
 		return ErrIncidentClosed
 	case incident.Guard() != nil:
-		return d.releaseGuard(ctx, incident, decision)
+		decision.Kind = alerts.Released
 	}
 	return d.restart(ctx, incident.Group, decision)
 }
 
-// restart makes a group warm up a new baseline, and closes its incident if one is open.
+// restart makes a group warm up a new baseline, or releases the guard that the group stands for. It closes the incident of
+// the group if one is open.
 func (d *Worker) restart(ctx context.Context, group ingest.Group, decision alerts.Decision) error {
 	if err := d.comeBack(group); err != nil {
 		return err
@@ -52,6 +54,9 @@ func (d *Worker) restart(ctx context.Context, group ingest.Group, decision alert
 		if i.Group == group && !i.Closed {
 			d.tracker.End(i.ID, decision)
 		}
+	}
+	if name := guard.Of(group); name != "" {
+		return d.apply(ctx, d.guards.Release(name))
 	}
 	found, err := d.Policy.Restart(group, decision.String(), decision.At)
 	if errors.Is(err, bank.ErrUnknownGroup) {

@@ -57,7 +57,7 @@ func (r *RunningWorker) expire(_ context.Context, now time.Time) error {
 	r.workers.Pipeline.Log.Info().Str("policy", r.Name).Int("groups", len(unused)).Msg("forgot groups without recent units to make room for others")
 	r.Policy.Forget(unused)
 	r.Publish()
-	if len(r.Policy.Summary().Groups) > 0 {
+	if len(r.Policy.Summary().Groups) > 0 || r.guards.Tripped() { // agents would be free again, and no one has released them
 		return nil
 	}
 	return r.leaveForGood()
@@ -186,18 +186,16 @@ var ErrUnknownPolicy = errors.New("policy not found")
 
 // ForgetPolicy makes the worker of a policy forget it, and then drops the policy's open episodes.
 func (t *Telemetry) ForgetPolicy(ctx context.Context, policy string, d alerts.Decision) error {
-	for _, r := range t.pipeline.All() {
-		if r.Name != policy {
-			continue
-		}
-		if err := r.Ask(ctx, func(ctx context.Context) error { return r.Forget(ctx, d) }); err != nil {
-			return err
-		}
-		t.Forget(policy, d.At)
-		t.pipeline.Log.Info().Str("policy", policy).Stringer("decision", d).Msg("forgetting a policy on request")
-		return nil
+	r := t.pipeline.worker(policy)
+	if r == nil {
+		return ErrUnknownPolicy
 	}
-	return ErrUnknownPolicy
+	if err := r.Ask(ctx, func(ctx context.Context) error { return r.Forget(ctx, d) }); err != nil {
+		return err
+	}
+	t.Forget(policy, d.At)
+	t.pipeline.Log.Info().Str("policy", policy).Stringer("decision", d).Msg("forgetting a policy on request")
+	return nil
 }
 
 // Of returns the worker of a policy, or nil if there is none.

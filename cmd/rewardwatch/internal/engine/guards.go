@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
@@ -14,18 +15,15 @@ var (
 	ErrGuardNotTripped = errors.New("the guard has not tripped")
 )
 
-// releaseGuard releases the guard whose trip an incident is, and closes the incident.
-func (d *Worker) releaseGuard(ctx context.Context, incident alerts.Incident, decision alerts.Decision) error {
-	decision.Kind = alerts.Released
-	d.tracker.End(incident.ID, decision)
-	return d.apply(ctx, d.guards.Release(guard.Of(incident.Group)))
-}
-
 // Guards returns the state of the guards of a policy as last published. Before its first unit, all guards are ok. It
-// returns false for a policy that is not watched here.
+// returns false for a policy that is not watched here, or in a cluster not judged here: another instance may know that a
+// guard of it has tripped.
 func (p *Pipeline) Guards(policy string) (*guard.Summary, bool) {
 	if r := p.worker(policy); r != nil {
 		return r.Shown.Load().Guards, true
+	}
+	if p.Source.Shared {
+		return nil, false
 	}
 	cfg, watched := p.Cfg.Policy(policy)
 	if !watched {
@@ -37,10 +35,7 @@ func (p *Pipeline) Guards(policy string) (*guard.Summary, bool) {
 // worker returns the worker of a policy, nil if there is none.
 func (p *Pipeline) worker(policy string) *RunningWorker {
 	for _, d := range p.Present() {
-		d.mu.Lock()
-		r := d.byPolicy[policy]
-		d.mu.Unlock()
-		if r != nil {
+		if r := d.Of(policy); r != nil {
 			return r
 		}
 	}
@@ -63,11 +58,7 @@ func (p *Pipeline) Release(ctx context.Context, policy, name string, d alerts.De
 	if !known {
 		return nil, ErrUnknownPolicy
 	}
-	has := false
-	for _, g := range s.Guards {
-		has = has || g.Name == name
-	}
-	if !has {
+	if !slices.ContainsFunc(s.Guards, func(g guard.Verdict) bool { return g.Name == name }) {
 		return nil, ErrUnknownGuard
 	}
 	id, open := p.tripOf(policy, name)

@@ -11,12 +11,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
@@ -170,4 +173,83 @@ func TestALoneUnitIsJudgedSoon(t *testing.T) {
 		}
 		must(t, p.Stop())
 	})
+}
+
+// TestUnitsThatWaitCountOnce lets units wait as during a save: what is saved then must not have counted them, since they
+// are read again after a restart.
+func TestUnitsThatWaitCountOnce(t *testing.T) {
+	t.Parallel()
+	cfg := guarded()
+	c, _ := cfg.Policy("ranker")
+	d := NewWorker("ranker", c, capacity.NewStreamLimit(100), newMemory())
+	d.Policy.InBackground()
+	d.Policy.Drain(true)
+	u := &ingest.Unit{Group: ingest.NewGroup("ranker"), Length: 1, Actions: []ingest.Count{{Name: "keep", N: 1}}}
+	for range 2 { // it is delivered again after a rebalance
+		if err := d.Observe(t.Context(), u, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := d.guards.Summary().Guards[0].Values; n != 0 {
+		t.Errorf("%v units counted while they wait", n)
+	}
+	d.Policy.Drain(false)
+	if err := d.proceed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.guards.Summary().Guards[0].Values; n != 1 {
+		t.Errorf("%v units counted, want 1", n)
+	}
+}
+
+// TestATrippedPolicyIsForgottenOnlyOnRequest looks for groups to forget while a guard has tripped, and then forgets the
+// policy on request.
+func TestATrippedPolicyIsForgottenOnlyOnRequest(t *testing.T) {
+	t.Parallel()
+	cfg := guarded()
+	n := &noting{memory: *newMemory()}
+	store := checkpoint.NewStore(ingesttest.NewSegments(), zerolog.Nop(), prometheus.NewRegistry())
+	p := newAlone(t.Context(), &cfg, store, n, prometheus.NewRegistry())
+	f := p.Feed(0)
+	for i := range int64(3) {
+		if err := f.Process(t.Context(), []ingest.Event{acted(i, "drop")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, "the guard trips", func() bool {
+		s, _ := p.Guards("ranker")
+		return s.State == guard.Fallback
+	})
+	r := p.worker("ranker")
+	if err := r.Ask(t.Context(), func(ctx context.Context) error { return r.expire(ctx, time.Now().Add(1000*24*time.Hour)) }); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := p.Guards("ranker"); s.State != guard.Fallback || len(r.Policy.Summary().Groups) > 0 {
+		t.Errorf("state %s, %d groups after they were forgotten: no one has released the guard", s.State, len(r.Policy.Summary().Groups))
+	}
+	if err := r.Ask(t.Context(), func(ctx context.Context) error { return r.Forget(ctx, testkit.DecisionOf(alerts.Reset, time.Time{})) }); err != nil {
+		t.Fatal(err)
+	}
+	if open := p.worker("ranker"); open != nil {
+		t.Error("the policy is not forgotten")
+	}
+	if s := r.Shown.Load(); len(s.Incidents) != 1 || !s.Incidents[0].Closed {
+		t.Errorf("incidents %+v", s.Incidents)
+	}
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOtherInstancesKnowTheGuardsOfTheirPolicies(t *testing.T) {
+	t.Parallel()
+	cfg := guarded()
+	p := newAlone(t.Context(), &cfg, newMemory(), newMemory(), prometheus.NewRegistry())
+	p.Source.Shared = true
+	if s, known := p.Guards("ranker"); known {
+		t.Errorf("an instance that does not judge the policy answers %+v", s)
+	}
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
 }

@@ -65,6 +65,7 @@ type Pipeline struct {
 type Source struct {
 	Topics []string // by index
 	SentOn bool     // whether a repartition.Writer writes the only topic
+	Shared bool     // whether other instances judge other policies
 }
 
 // Audience learns what the workers find, and which workers come and go.

@@ -39,6 +39,7 @@ type Worker struct {
 	topics  []string // of the telemetry, by index
 	Policy  *bank.Policy
 	guards  *guard.Set
+	guarded []finding.Finding // of guards, which are not told yet
 	tracker *alerts.Tracker
 	outcome *outcome.Follower
 	effects effects
@@ -61,6 +62,7 @@ type shown struct {
 func NewWorker(name string, cfg watch.Config, limit *capacity.StreamLimit, effects effects) *Worker {
 	d := &Worker{Name: name, Policy: bank.NewPolicy(name, cfg, limit), tracker: alerts.NewTracker(), effects: effects}
 	d.guards = guard.New(name, cfg.Guards)
+	d.Policy.Applying(func(u *ingest.Unit) { d.guarded = append(d.guarded, d.guards.Observe(u)...) })
 	d.outcome = outcome.New(name, d.Policy)
 	d.Publish()
 	return d
@@ -82,7 +84,7 @@ func (d *Worker) Observe(ctx context.Context, u *ingest.Unit, now time.Time) err
 	}
 	d.outcome.At(now)
 	d.Policy.OneByOne(d.outcome.Open != nil) // who follows a retraining sees the units of all groups in order
-	return d.apply(ctx, append(d.guards.Observe(u), d.Policy.Observe(u, now)...))
+	return d.apply(ctx, d.Policy.Observe(u, now))
 }
 
 // reserve waits for room for a group, and reserves it until giveBack is called.
@@ -108,6 +110,7 @@ func (d *Worker) tick(ctx context.Context, now time.Time) error {
 }
 
 func (d *Worker) apply(ctx context.Context, found []finding.Finding) error {
+	found, d.guarded = append(d.guarded, found...), nil
 	var changes []alerts.Change
 	for _, f := range found {
 		f.Offsets, f.OnsetOffsets = ingest.Named(d.topics, f.Offsets), ingest.Named(d.topics, f.OnsetOffsets)

@@ -124,10 +124,7 @@ var (
 // Worker returns the worker of a policy, and starts it if necessary. ErrUnmatched and errStreamLimit mean that the
 // policy is not watched. errPinned and errPinnedGone mean that it has no baseline, now or for good.
 func (d *Workers) Worker(ctx context.Context, policy string) (*RunningWorker, error) {
-	d.mu.Lock()
-	r := d.byPolicy[policy]
-	d.mu.Unlock()
-	if r != nil {
+	if r := d.Of(policy); r != nil {
 		return r, nil
 	}
 	cfg, watched := d.Pipeline.Cfg.Policy(policy)
