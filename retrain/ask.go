@@ -21,7 +21,9 @@ type Ask struct {
 	Policy         string
 	Recipe, Target string
 	By, Why        string
-	Incident       *alerts.Incident // of the policy, reported in the order; nil for none
+	// Incident of the policy is reported in the order; nil for none. That of a guard is not: its group has no baseline and
+	// no units, so nothing could show what the retraining was to.
+	Incident *alerts.Incident
 }
 
 // The errors of Ask besides ErrTargetDisabled and ErrUnfinished.
@@ -39,10 +41,10 @@ func (d *Desk) Ask(ctx context.Context, a Ask) (ledger.Request, error) {
 	policy, origin := ledger.Plain(a.Policy), "person/"+ledger.Plain(cmp.Or(a.ID, rand.Text()))
 	log := d.log.With().Str("policy", policy).Str("by", a.By).Logger()
 	w := requestSpec{
-		origin: origin, kind: ledger.OriginPerson, policy: policy, recipe: a.Recipe, target: a.Target, by: ledger.Plain(a.By), why: ledger.Plain(a.Why), incident: a.Incident,
+		origin: origin, kind: ledger.OriginPerson, policy: policy, recipe: a.Recipe, target: a.Target, by: ledger.Plain(a.By), why: ledger.Plain(a.Why),
 	}
-	if a.Incident != nil {
-		w.alarms = present(a.Incident.Alarms)
+	if i := a.Incident; i != nil && i.Guard() == nil {
+		w.incident, w.alarms = i, present(i.Alarms)
 	}
 	decision, err := d.settleOn(ctx, origin, policy, log, func(tx *ledger.Tx, now time.Time) (ledger.Decision, error) {
 		id, _, err := tx.OfOrigin(ctx, origin)

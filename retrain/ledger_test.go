@@ -91,6 +91,7 @@ func testLedger(t *testing.T, on storage) {
 		{"ScheduleOfSeveralInstances", testScheduleOfSeveralInstances},
 		{"Ask", testAsk},
 		{"AskAboutAnIncident", testAskAboutAnIncident},
+		{"AskAboutAGuard", testAskAboutAGuard},
 		{"OrderWithoutAnIncident", testOrderWithoutAnIncident},
 		{"Breaker", testBreaker},
 		{"Search", testSearch},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
@@ -411,6 +412,22 @@ func testAskAboutAnIncident(t *testing.T, on storage) {
 		r.pass(time.Minute)
 		if got := r.requests()[0]; got.ID != q.ID || got.State != ledger.StateDelivered || got.Parent == "" {
 			t.Errorf("request %+v, want it delivered, after the other", got)
+		}
+	})
+}
+
+// A guard has no baseline and no units: what is asked for from its incident is for the policy, and can be verified.
+func testAskAboutAGuard(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		r.run()
+		inc := retraintest.Incident("i1", "ranker")
+		inc.Group = ingest.NewGroup("ranker", ingest.Label{Name: "guard", Value: "unsafe"})
+		inc.Alarms = []alerts.Alarm{{Signal: "guard", Group: inc.Group, Guard: &finding.Guard{Name: "unsafe", State: "hold"}}}
+		q, err := r.Ask(t.Context(), Ask{Policy: "ranker", Recipe: "ranker", Target: "trainer", By: "alice", Why: "unsafe", Incident: &inc})
+		check(t, err)
+		if order := string(q.Order); strings.Contains(order, `"guard"`) || !strings.Contains(order, `"incident":null`) {
+			t.Errorf("the order is about the guard: %s", order)
 		}
 	})
 }

@@ -37,12 +37,17 @@ func (s *Server) policyGuards(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g, found := s.view.Guards(policy)
-	for until := time.Now().Add(wait); found && known == wire.GuardsTag(g) && time.Now().Before(until); g, found = s.view.Guards(policy) {
+	var same *guard.Summary // as the client knows, so that its tag is not computed at each look
+	for until := time.Now().Add(wait); found && time.Now().Before(until); g, found = s.view.Guards(policy) {
+		if g != same && known != wire.GuardsTag(g) {
+			break
+		}
+		same = g
 		select {
 		case <-r.Context().Done():
 			return
 		case <-s.stopping:
-			return
+			until = time.Time{}
 		case <-time.After(lookEvery):
 		}
 	}

@@ -95,3 +95,18 @@ func TestALongPollAnswersAtOnceWhenAGuardTrips(t *testing.T) {
 		t.Errorf("after the wait: %d, want 304", w.Code)
 	}
 }
+
+// A long poll at a service that stops has an answer: one without a body would be no state.
+func TestALongPollEndsWithTheService(t *testing.T) {
+	v := apitest.SomeView()
+	g := someGuards(guard.OK, 3)
+	v.Guard(g)
+	s := quietServer(t, Config{}, v, nil)
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if w := asksAgain(s, "?wait=20s", wire.GuardsTag(g)); w.Code != http.StatusNotModified || time.Since(begun) > 10*time.Second {
+		t.Errorf("%d after %s, want 304 at once", w.Code, time.Since(begun))
+	}
+}

@@ -26,6 +26,14 @@ _STATES = ("ok", "warn", "hold", "fallback")
 _SILENT = {"keep": "ok", "hold": "hold", "fallback": "fallback"}
 
 
+def _has(actions: frozenset[Any], action: Any) -> bool:
+    """Whether an action is one of those. One that cannot be hashed, such as an array, is none."""
+    try:
+        return action in actions
+    except TypeError:
+        return False
+
+
 class Guard:
     """Follows the guards of a policy.
 
@@ -86,8 +94,8 @@ class Guard:
         if state in ("ok", "warn"):
             return True
         if state == "fallback" and self._safe is not None:
-            return action in self._safe
-        return action not in self._unsafe
+            return _has(self._safe, action)
+        return not _has(self._unsafe, action)
 
     def wait(self, timeout: float) -> bool:
         """Waits until a state has been read, and says whether one has."""
