@@ -3,6 +3,7 @@ package fill
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -107,11 +108,40 @@ func (c *checker) bind(s syntax.Stmt) {
 			c.target(n.LHS, n.Op != syntax.EQ)
 		case *syntax.ForStmt:
 			c.target(n.Vars, false)
-		case *syntax.ForClause:
-			c.target(n.Vars, false)
+		case *syntax.Comprehension:
+			return false // what it sets is gone at its end
 		}
 		return true
 	})
+}
+
+// comprehension checks a comprehension. Outside of it, what its variables hide is back: a variable called eval must not make
+// that of Python a name that can be used. The first list is outside, too.
+func (c *checker) comprehension(n *syntax.Comprehension, depth int) {
+	outside := c.bound
+	for i, clause := range n.Clauses {
+		f, ok := clause.(*syntax.ForClause)
+		if i == 0 && ok {
+			c.expression(f.X, depth)
+			c.bound = maps.Clone(outside)
+		}
+		if ok {
+			c.target(f.Vars, false)
+		}
+	}
+	for i, clause := range n.Clauses {
+		switch clause := clause.(type) {
+		case *syntax.ForClause:
+			c.expression(clause.Vars, depth)
+			if i > 0 {
+				c.expression(clause.X, depth)
+			}
+		case *syntax.IfClause:
+			c.expression(clause.Cond, depth)
+		}
+	}
+	c.expression(n.Body, depth)
+	c.bound = outside
 }
 
 // target checks what is assigned to.
@@ -220,6 +250,9 @@ func (c *checker) node(n syntax.Node, depth int) bool {
 		return false
 	case *syntax.CallExpr:
 		c.call(n, depth)
+		return false
+	case *syntax.Comprehension:
+		c.comprehension(n, depth)
 		return false
 	case *syntax.LambdaExpr:
 		c.fault(n, "lambda is not allowed")
