@@ -60,14 +60,12 @@ func Write(dir string, opts Options) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory of the dashboards: %w", err)
 	}
-	files := map[string][]byte{}
+	files, err := Files(opts, "")
+	if err != nil {
+		return nil, err
+	}
 	var names []string
 	for _, p := range pages() {
-		text, err := encode(p.build(opts))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.file(), err)
-		}
-		files[p.file()] = text
 		names = append(names, p.file())
 	}
 	files[ConfigMapFile] = configMap(names, files)
@@ -81,10 +79,26 @@ func Write(dir string, opts Options) ([]string, error) {
 	return names, nil
 }
 
-func encode(builder cog.Builder[dashboard.Dashboard]) ([]byte, error) {
+// Files returns the JSON of every dashboard by its file name, with a remark at the end of each description.
+func Files(opts Options, remark string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, p := range pages() {
+		text, err := encode(p.build(opts), remark)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.file(), err)
+		}
+		files[p.file()] = text
+	}
+	return files, nil
+}
+
+func encode(builder cog.Builder[dashboard.Dashboard], remark string) ([]byte, error) {
 	built, err := builder.Build()
 	if err != nil {
 		return nil, fmt.Errorf("building the dashboard: %w", err)
+	}
+	if built.Description != nil && remark != "" {
+		*built.Description += " " + remark
 	}
 	layOut(built.Panels)
 	text, err := json.MarshalIndent(built, "", "  ")

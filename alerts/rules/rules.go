@@ -33,26 +33,37 @@ type Options struct {
 // Write writes Prometheus recording and alerting rules, and promtool's unit tests of them, into a directory, which it
 // creates if necessary. Check them with `promtool test rules rewardwatch.rules.test.yml`.
 func Write(dir string, opts Options) error {
-	rules := allRules(opts)
+	files, err := Files(opts)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making the directory of the rules: %w", err)
 	}
-	if err := writeYAML(filepath.Join(dir, RulesFile), rulesFile(allRecords(), rules, opts.GrafanaURL)); err != nil {
-		return err
-	}
-	return writeYAML(filepath.Join(dir, RulesTestFile), rulesTestFile(rules, opts.GrafanaURL))
-}
-
-func writeYAML(path string, content any) error {
-	b, err := yaml.MarshalWithOptions(content, yaml.IndentSequence(true), yaml.UseLiteralStyleIfMultiline(true))
-	if err != nil {
-		return fmt.Errorf("encoding %s: %w", path, err)
-	}
 	const head = "# Written by `rewardwatch rules`: changes are lost when it runs again.\n"
-	if err := os.WriteFile(path, append([]byte(head), b...), 0o644); err != nil {
-		return fmt.Errorf("writing rules: %w", err)
+	for _, name := range []string{RulesFile, RulesTestFile} {
+		if err := os.WriteFile(filepath.Join(dir, name), append([]byte(head), files[name]...), 0o644); err != nil {
+			return fmt.Errorf("writing rules: %w", err)
+		}
 	}
 	return nil
+}
+
+// Files returns the texts that Write writes, without its comment, by their file names.
+func Files(opts Options) (map[string][]byte, error) {
+	rules := allRules(opts)
+	files := map[string][]byte{}
+	for name, content := range map[string]any{
+		RulesFile:     rulesFile(allRecords(), rules, opts.GrafanaURL),
+		RulesTestFile: rulesTestFile(rules, opts.GrafanaURL),
+	} {
+		text, err := yaml.MarshalWithOptions(content, yaml.IndentSequence(true), yaml.UseLiteralStyleIfMultiline(true))
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s: %w", name, err)
+		}
+		files[name] = text
+	}
+	return files, nil
 }
 
 // record is a recording rule, for an expression that several alerts use.

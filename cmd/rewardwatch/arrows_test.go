@@ -125,7 +125,7 @@ func inside() map[string][]string {
 		"sample":    {"engine", "terminal"},
 		"inspect":   {"config", "engine", "sample", "terminal", "wire", "words"},
 		"replay":    {"config", "console", "engine", "terminal", "wire", "words"},
-		"pipelines": {"terminal"},
+		"pipelines": {"config", "terminal"},
 		"calibrate": {"config", "engine", "replay", "terminal", "wire", "words"},
 		"demo":      {"app", "config", "engine", "replay", "terminal"},
 		"cli": {

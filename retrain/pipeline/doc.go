@@ -8,5 +8,7 @@
 //	render    fills the templates of the targets
 //	verify    checks every artefact, and corrects what has only one right form
 //
+// A program can add filters before verify, which add artefacts that depend on the rest of the program.
+//
 // A filter after a mistake does not run, so an artefact exists only if everything before it was right.
 package pipeline

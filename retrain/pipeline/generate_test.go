@@ -5,44 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 )
-
-// The directory beside the example of the documentation is what the example generates.
-func TestExampleIsWhatIsGenerated(t *testing.T) {
-	w := mustRun(t)
-	dir := filepath.Join(filepath.Dir(example), "generated")
-	if *update {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-		if err := Write(newFiles(w.Artefacts), dir); err != nil {
-			t.Fatal(err)
-		}
-	}
-	changes, err := Changes(w, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := []string{}
-	for i := range changes {
-		known = append(known, changes[i].Path)
-		if changes[i].Changed() {
-			t.Errorf("%s is not what is generated: run this test with -update", changes[i].Path)
-		}
-	}
-	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if rel, _ := filepath.Rel(dir, path); err == nil && !d.IsDir() && !slices.Contains(known, filepath.ToSlash(rel)) {
-			t.Errorf("%s is not generated", path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestStagesFollowTheFile(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -1,14 +1,11 @@
 package pipeline
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // example is the file of the documentation.
 const example = "../../docs/examples/pipeline/pipeline.yaml"

@@ -36,6 +36,8 @@ type Artefact struct {
 	template []string // its lines without the values of the file
 }
 
+func byPath(a, b Artefact) int { return strings.Compare(a.Path, b.Path) }
+
 // Executable reports whether the file is a program.
 func (a *Artefact) Executable() bool { return strings.HasSuffix(a.Path, ".sh") }
 
@@ -77,7 +79,7 @@ func render(w *Work) string {
 		}
 		r.directory(element("templates", i), os.DirFS(d))
 	}
-	slices.SortFunc(w.Artefacts, func(a, b Artefact) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(w.Artefacts, byPath)
 	return fmt.Sprintf("%d artefacts", len(w.Artefacts))
 }
 

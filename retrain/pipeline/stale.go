@@ -49,6 +49,6 @@ func stale(root *os.Root, artefacts []Artefact) ([]Change, error) {
 func generated(text string) bool {
 	head := strings.SplitN(text, "\n", headLines+1)
 	return slices.ContainsFunc(head[:min(len(head), headLines)], func(line string) bool {
-		return strings.Contains(line, header+". Lines between keep and end marks stay as you write them.")
+		return strings.Contains(line, header+". Lines between keep and end marks stay as you write them.") || strings.Contains(line, Written)
 	})
 }

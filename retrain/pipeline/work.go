@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
@@ -9,7 +10,8 @@ import (
 
 // Options are what is not in the file.
 type Options struct {
-	Release string // of this program, a tag or a commit; "" if it has none
+	Release string   // of this program, a tag or a commit; "" if it has none
+	Filters []Filter // that run before verify, such as those that add artefacts
 }
 
 // Work is what passes through the filters.
@@ -49,11 +51,17 @@ func Filters() []Filter {
 	}
 }
 
+// filters returns all filters, with those of the caller.
+func (o Options) filters() []Filter {
+	all := Filters()
+	return slices.Insert(all, len(all)-1, o.Filters...)
+}
+
 // Run passes a file through all filters up to and including the one named last, or through all for "". A mistake in the
 // file or in an artefact is a *yamlfile.Error with all mistakes of the filter that found it.
 func Run(path, last string, o Options) (*Work, error) {
 	w := &Work{Path: path, Options: o}
-	for _, f := range Filters() {
+	for _, f := range o.filters() {
 		did := f.Run(w)
 		w.Trace = append(w.Trace, Step{f.Name, did})
 		if err := yamlfile.ErrorOf(w.Problems); err != nil {
@@ -77,6 +85,17 @@ func (w *Work) place(path string) yamlfile.Place {
 		return valuesOf(&w.File).places[path]
 	}
 	return yamlfile.Place{}
+}
+
+// Add adds an artefact that no template makes. Its text must contain Written.
+func (w *Work) Add(path, text string) {
+	if slices.ContainsFunc(w.Artefacts, func(a Artefact) bool { return a.Path == path }) {
+		at := yamlfile.Place{File: path, Line: 1, Column: 1}
+		w.Problems = append(w.Problems, yamlfile.Problem{Place: at, Message: "is generated already, by a template"})
+		return
+	}
+	w.Artefacts = append(w.Artefacts, Artefact{Path: path, Text: text, template: strings.Split(text, "\n")})
+	slices.SortFunc(w.Artefacts, byPath)
 }
 
 // report reports a problem with the value of a path, in the file that set it, or set the nearest value around it.

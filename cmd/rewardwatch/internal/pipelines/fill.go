@@ -22,7 +22,7 @@ func newFillCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 			"accept would change. An answer that is there already is not asked for again. Exits with 2 if a place could not be filled.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := pipeline.Run(args[0], "", o)
+			w, err := pipeline.Run(args[0], "", in(dir, o))
 			if err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ func newAcceptCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			w, err := pipeline.Run(args[0], "", o)
+			w, err := pipeline.Run(args[0], "", in(dir, o))
 			if err != nil {
 				return err
 			}

@@ -96,7 +96,7 @@ func newValidateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 		Long:  "Runs all filters without writing anything, and prints what each did. Mistakes are printed as file:line:column: message, exit 2.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			w, err := pipeline.Run(args[0], "", o)
+			w, err := pipeline.Run(args[0], "", in("", o))
 			if err != nil {
 				return err
 			}
@@ -152,7 +152,7 @@ func newGenerateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 }
 
 func changesOf(file, dir string, o pipeline.Options) ([]pipeline.Change, error) {
-	w, err := pipeline.Run(file, "", o)
+	w, err := pipeline.Run(file, "", in(dir, o))
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func mustRun(t *testing.T, args ...string) string {
 // The service takes the configuration and the recipe that are generated.
 func TestGeneratedConfigurationIsValid(t *testing.T) {
 	dir := t.TempDir()
-	if out := mustRun(t, "generate", "-o", dir, example); strings.Count(out, "new     ") != 23 {
+	if out := mustRun(t, "generate", "-o", dir, example); strings.Count(out, "new     ") != 29 {
 		t.Errorf("%s", out)
 	}
 	cfg, err := config.Load(filepath.Join(dir, "pipeline", "rewardwatch.yml"))
@@ -55,7 +55,7 @@ func TestGeneratedConfigurationIsValid(t *testing.T) {
 	if err != nil || recipes["cartpole"] == nil {
 		t.Errorf("%v, %v", recipes, err)
 	}
-	if out := mustRun(t, "generate", "-o", dir, example); strings.Count(out, "same    ") != 23 {
+	if out := mustRun(t, "generate", "-o", dir, example); strings.Count(out, "same    ") != 29 {
 		t.Errorf("%s", out)
 	}
 }

@@ -111,7 +111,7 @@ func newExplainCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 		Example: "  rewardwatch pipeline explain pipeline.yaml pipeline/train.py\n  rewardwatch pipeline explain pipeline.yaml --line 12",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			w, err := pipeline.Run(args[0], "", o)
+			w, err := pipeline.Run(args[0], "", in("", o))
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,126 @@
+package pipelines
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/alerts/rules"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	"github.com/rewardwatch/rewardwatch/dashboards"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// The generated configuration of Rewardwatch, its part for other keys, and where what Prometheus and Grafana load is.
+const (
+	configFile   = "pipeline/rewardwatch.yml"
+	configPart   = "more"
+	rulesDir     = "pipeline/rules"
+	dashboardDir = "pipeline/dashboards"
+)
+
+// in returns the options with the filters that need the rest of this program. Dir is the root of the repository, "" if
+// there is none.
+func in(dir string, o pipeline.Options) pipeline.Options {
+	o.Filters = []pipeline.Filter{{Name: "monitor", Run: func(w *pipeline.Work) string { return monitor(w, dir) }}}
+	return o
+}
+
+// monitor checks the generated configuration as the service does, and adds the Prometheus rules and the Grafana
+// dashboards that match it. What a person added to the configuration counts.
+func monitor(w *pipeline.Work, dir string) string {
+	i := slices.IndexFunc(w.Artefacts, func(a pipeline.Artefact) bool { return a.Path == configFile })
+	if i < 0 {
+		return "no configuration"
+	}
+	c := merge(w.Artefacts[i].Text, dir)
+	cfg, err := config.ParseConfig(configFile, []byte(c.text), (*config.Config).CheckAlone)
+	if bad, ok := errors.AsType[*yamlfile.Error](err); ok {
+		for _, p := range bad.Problems {
+			w.Problems = append(w.Problems, c.placed(&w.Artefacts[i], p))
+		}
+		return "the configuration has mistakes"
+	}
+	if err == nil {
+		err = addWatching(w, cfg)
+	}
+	if err != nil {
+		w.Problems = append(w.Problems, yamlfile.Problem{Place: yamlfile.Place{File: configFile, Line: 1, Column: 1}, Message: err.Error()})
+	}
+	return fmt.Sprintf("%d artefacts", len(w.Artefacts))
+}
+
+// addWatching adds the rules and dashboards of a configuration.
+func addWatching(w *pipeline.Work, cfg *config.Config) error {
+	groups := cfg.Settings().GroupLabels()
+	alerting, err := rules.Files(rules.Options{Push: len(cfg.Alerts.Alertmanager.URLs) > 0, GroupLabels: groups, GrafanaURL: cfg.Alerts.GrafanaURL})
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(alerting)) {
+		w.Add(path.Join(rulesDir, name), "# "+pipeline.Written+"\n"+string(alerting[name]))
+	}
+	drawn, err := dashboards.Files(dashboards.Options{GroupBy: groups}, pipeline.Written)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(drawn)) {
+		w.Add(path.Join(dashboardDir, name), string(drawn[name]))
+	}
+	return nil
+}
+
+// merged is a generated configuration with the lines that a person added to the one that exists.
+type merged struct {
+	text        string
+	file        string // the one that exists
+	first, last int    // the added lines, as lines of text
+	shift       int    // from a line of text to that of file
+}
+
+func merge(text, dir string) merged {
+	m := merged{text: text}
+	if dir == "" {
+		return m
+	}
+	m.file = filepath.Join(dir, filepath.FromSlash(configFile))
+	before, err := yamlfile.Load(m.file)
+	if err != nil {
+		return m // it is new, or Changes says what is wrong
+	}
+	body, old, err := pipeline.Part(string(before), configPart)
+	if err != nil || old == 0 {
+		return m
+	}
+	own, mark, err := pipeline.Part(text, configPart)
+	if err != nil || mark == 0 {
+		return m
+	}
+	if with, err := pipeline.WithPart(text, configPart, body); err == nil && own == "" {
+		m.text, m.shift = with, old-mark
+		m.first, m.last = mark+1, mark+strings.Count(body, "\n")
+	}
+	return m
+}
+
+// placed returns a problem of the configuration at the place that a person can change: the added line, or the value of
+// the file that made the line.
+func (m merged) placed(a *pipeline.Artefact, p yamlfile.Problem) yamlfile.Problem {
+	if p.Line >= m.first && p.Line <= m.last {
+		p.File = m.file
+		p.Line += m.shift
+		return p
+	}
+	for _, o := range a.Origins {
+		if o.Line == p.Line && o.Place.Line > 0 {
+			p.Place, p.Path = o.Place, o.Path
+			break
+		}
+	}
+	return p
+}

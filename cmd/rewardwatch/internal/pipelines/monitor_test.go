@@ -1,0 +1,153 @@
+package pipelines
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/alerts/rules"
+	"github.com/rewardwatch/rewardwatch/dashboards"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// The directory beside the example of the documentation is what the example generates.
+func TestExampleIsWhatIsGenerated(t *testing.T) {
+	dir := filepath.Join(filepath.Dir(example), "generated")
+	if *update {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		mustRun(t, "generate", "-o", dir, example)
+	}
+	changes, err := changesOf(example, dir, pipeline.Options{Release: "v0.1.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := []string{}
+	for i := range changes {
+		known = append(known, changes[i].Path)
+		if changes[i].Changed() {
+			t.Errorf("%s is not what is generated: run this test with -update", changes[i].Path)
+		}
+	}
+	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if rel, _ := filepath.Rel(dir, path); err == nil && !d.IsDir() && !slices.Contains(known, filepath.ToSlash(rel)) {
+			t.Errorf("%s is not generated", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The rules and dashboards are those of the verbs for them with the generated configuration, but for what says so.
+func TestRulesAndDashboardsMatchTheConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	mustRun(t, "generate", "-o", dir, example)
+	compare(t, dir, rules.Options{GroupLabels: []string{"env"}}, dashboards.DefaultOptions())
+
+	// Lines of a person in the configuration count.
+	addLines(t, dir, "alerts:\n  alertmanager: {urls: [\"http://alertmanager:9093\"]}\n  grafana_url: https://grafana.example.com\n")
+	mustRun(t, "generate", "-o", dir, example)
+	compare(t, dir, rules.Options{Push: true, GroupLabels: []string{"env"}, GrafanaURL: "https://grafana.example.com"}, dashboards.DefaultOptions())
+	if out := mustRun(t, "generate", "-o", dir, example); strings.Count(out, "same    ") != 29 {
+		t.Errorf("%s", out)
+	}
+}
+
+// compare compares what was generated with what the packages of rules and dashboards write.
+func compare(t *testing.T, dir string, alerting rules.Options, drawn dashboards.Options) {
+	t.Helper()
+	want := t.TempDir()
+	if err := rules.Write(want, alerting); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dashboards.Write(want, drawn); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{
+		"rules/rewardwatch.rules.yml", "rules/rewardwatch.rules.test.yml", "dashboards/fleet.json", "dashboards/policy.json",
+		"dashboards/retraining.json", "dashboards/service.json",
+	} {
+		got := readFile(t, filepath.Join(dir, "pipeline", file))
+		own := readFile(t, filepath.Join(want, filepath.Base(file)))
+		if filepath.Ext(file) == ".yml" {
+			_, got, _ = bytes.Cut(got, []byte("\n"))
+			_, own, _ = bytes.Cut(own, []byte("\n"))
+		}
+		if got = bytes.Replace(got, []byte(" "+pipeline.Written+"\","), []byte("\","), 1); !bytes.Equal(got, own) {
+			t.Errorf("%s is not what the verb for it writes", file)
+		}
+	}
+}
+
+func readFile(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// addLines adds lines to the kept part of the generated configuration.
+func addLines(t *testing.T, dir, body string) {
+	t.Helper()
+	file := filepath.Join(dir, "pipeline", "rewardwatch.yml")
+	text, err := pipeline.WithPart(string(readFile(t, file)), configPart, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A mistake in the lines of a person has its place in their file, and nothing is written.
+func TestMistakesInAddedLinesHavePlaces(t *testing.T) {
+	dir := t.TempDir()
+	mustRun(t, "generate", "-o", dir, example)
+	config := filepath.Join(dir, "pipeline", "rewardwatch.yml")
+	above := "# A line that moves the others.\n"
+	if err := os.WriteFile(config, append([]byte(above), readFile(t, config)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	addLines(t, dir, "http:\n  listen: nowhere\n  liste: x\n")
+	before := readFile(t, config)
+	at := 1 + strings.Count(strings.Split(string(before), "  listen:")[0], "\n")
+	_, err := verb(t, "generate", "-o", dir, example)
+	want := fmt.Sprintf("%s:%d:3: http: unknown key \"liste\"", config, at+1)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if !bytes.Equal(readFile(t, config), before) {
+		t.Error("the configuration was written")
+	}
+}
+
+// A template of a team cannot make a file that the program makes.
+func TestTemplatesCannotMakeTheRules(t *testing.T) {
+	dir := t.TempDir()
+	own := filepath.Join(dir, "own", "pipeline", "rules")
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(own, "rewardwatch.rules.yml.tmpl"), []byte("# {{template \"generated\"}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "pipeline.yaml")
+	if err := os.WriteFile(file, append(readFile(t, example), "templates: [own]\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := verb(t, "validate", file); err == nil || !strings.Contains(err.Error(), "pipeline/rules/rewardwatch.rules.yml:1:1: is generated already, by a template") {
+		t.Errorf("%v", err)
+	}
+}
