@@ -34,18 +34,18 @@ func TestIncidentAlert(t *testing.T) {
 	}
 	want := map[string]string{
 		"summary": `checkout{env="prod"}: return, reward drift from the baseline since 2027-01-15T08:01:30Z (cause: reward_function)`,
-		"description": `return now 12.25, was 21.5 (-1.85 baseline SD); SD now 5, was 5; over 9 units; since episode 92 (2027-01-15T08:01:32Z, ` +
+		"description": `return now 12.25, was 21.5 (-1.85 baseline SD); SD now 5, was 5; over 9 episodes; since episode 92 (2027-01-15T08:01:32Z, ` +
 			`agent a-1, id e-92); score 1.02 (threshold 1) by location
-reward: sd now 1, was 0; over 16 units; since episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); ` +
+reward: sd now 1, was 0; over 16 episodes; since episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); ` +
 			`score 1.235 (threshold 1) by spread, location; on a provisional baseline
 episode_length: resolved at episode 130 (2027-01-15T08:02:10Z, agent a-1, id e-130)`,
 		"signals": "return, reward",
-		"since": "episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); with 90 % confidence between units 85 " +
+		"since": "episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); with 90 % confidence between episodes 85 " +
 			"(2027-01-15T08:01:25Z) and 93 (2027-01-15T08:01:33Z)",
 		"cause":    "reward_function",
 		"evidence": "reward_version changed from r7 to r8 at the onset",
 		"offsets":  "900 to 1069 of partition 0, 5 to 7 of partition 3",
-		"baseline": "b1 (500 units), b2 (100 units, provisional)",
+		"baseline": "b1 (500 episodes), b2 (100 episodes, provisional)",
 
 		"runbook_url":   "https://github.com/rewardwatch/rewardwatch/blob/main/docs/runbooks.md#rewarddrift",
 		"dashboard_url": "https://grafana.example/drift/d/rewardwatch-policy?var-policy=checkout",

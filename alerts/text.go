@@ -168,7 +168,7 @@ func (i *Incident) Earliest() *Alarm {
 }
 
 // UnitName returns the name of what the alarm's group counts in.
-func (a *Alarm) UnitName() finding.UnitName { return a.Promise.UnitName() }
+func (a *Alarm) UnitName() finding.UnitName { return a.Promise.UnitNameOf(a.At) }
 
 // UnitName returns the name of what the incident's group counts in.
 func (i *Incident) UnitName() finding.UnitName {

@@ -19,6 +19,9 @@ type UnitName struct {
 
 const decisions = "decisions"
 
+// either names a unit of which it is not known what it is.
+const either = "episode or block"
+
 // Episodes returns the name of finished episodes.
 func Episodes() UnitName { return UnitName{Noun: "episode"} }
 
@@ -42,7 +45,12 @@ func (n UnitName) One() string {
 }
 
 // Many returns the plural.
-func (n UnitName) Many() string { return n.One() + "s" }
+func (n UnitName) Many() string {
+	if n.Noun == either {
+		return "episodes or blocks"
+	}
+	return n.One() + "s"
+}
 
 // Sized returns the plural with the size of blocks.
 func (n UnitName) Sized() string {
@@ -139,6 +147,18 @@ func (p Promise) UnitName() UnitName {
 		}
 	}
 	return Episodes()
+}
+
+// UnitNameOf is UnitName. Without a promise, it returns the name of the unit u: an episode if it has the id of one, and
+// else "episode or block".
+func (p Promise) UnitNameOf(u UnitRef) UnitName {
+	switch {
+	case p.N != 0:
+		return p.UnitName()
+	case u.Episode != "":
+		return Episodes()
+	}
+	return UnitName{Noun: either}
 }
 
 // UnitName returns the name of the units of the policy's groups.

@@ -8,6 +8,9 @@ func TestUnitName(t *testing.T) {
 		one, many, sized, count string
 	}{
 		{UnitName{}, "unit", "units", "units", "1 unit"},
+		{Promise{}.UnitNameOf(UnitRef{}), "episode or block", "episodes or blocks", "episodes or blocks", "1 episode or block"},
+		{Promise{}.UnitNameOf(UnitRef{Episode: "e1"}), "episode", "episodes", "episodes", "1 episode"},
+		{Promise{N: 1, Caveats: []string{DecisionCaveat(20, 3)}}.UnitNameOf(UnitRef{Episode: "e1"}), "block", "blocks", "blocks of 20 decisions", "1 block"},
 		{Episodes(), "episode", "episodes", "episodes", "1 episode"},
 		{Blocks(39.6), "block", "blocks", "blocks of 40 steps", "1 block"},
 		{Blocks(0), "block", "blocks", "blocks", "1 block"},

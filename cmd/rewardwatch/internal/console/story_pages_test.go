@@ -56,7 +56,7 @@ func TestIncidentThatLittleIsKnownOf(t *testing.T) {
 	c := consoleOf(v, nil)
 	wants(t, "one without alarms", get(c, "/incidents/bare"), 200, "The alarms of this incident are no longer stored.")
 	w := get(c, "/incidents/noclock")
-	wants(t, "one without a clock", w, 200, "since unit 7")
+	wants(t, "one without a clock", w, 200, "since episode or block 7")
 	wants(t, "it", w, 200, "<bdi>mean return</bdi> was <b>not known</b>")
 	wants(t, "it", w, 200, "No evidence for a cause yet.")
 	if body := w.Body.String(); strings.Contains(body, "NaN") || strings.Contains(body, `"Inf`) {

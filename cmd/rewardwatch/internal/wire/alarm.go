@@ -134,7 +134,7 @@ func (i *Incident) UnitName() finding.UnitName {
 	if len(i.Alarms) == 0 {
 		return finding.UnitName{}
 	}
-	return i.Alarms[0].Promise.UnitName()
+	return i.Alarms[0].Promise.UnitNameOf(i.Alarms[0].At.Ref())
 }
 
 // Decision is a person's decision on an incident.
