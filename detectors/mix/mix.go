@@ -67,8 +67,9 @@ func (s *Split) Explained() bool {
 		math.Abs(s.Within) <= mostWithin*s.WithinError && s.P >= leastP
 }
 
-// Contributes reports whether the mix certainly contributes to the change, whatever happened within the strata.
-func (s *Split) Contributes() bool { return s.MixError > 0 && math.Abs(s.Mix) >= leastZ*s.MixError }
+// Contributes reports whether the mix certainly contributes to the change, whatever happened within the strata. Where all
+// values were the same before, it cannot have.
+func (s *Split) Contributes() bool { return s.SD > 0 && s.MixError > 0 && math.Abs(s.Mix) >= leastZ*s.MixError }
 
 // certainP is the probability below which strata have certainly changed.
 const certainP = .001
