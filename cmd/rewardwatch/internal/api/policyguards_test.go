@@ -3,11 +3,14 @@ package api
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 )
 
@@ -108,5 +111,24 @@ func TestALongPollEndsWithTheService(t *testing.T) {
 	begun := time.Now()
 	if w := asksAgain(s, "?wait=20s", wire.GuardsTag(g)); w.Code != http.StatusNotModified || time.Since(begun) > 10*time.Second {
 		t.Errorf("%d after %s, want 304 at once", w.Code, time.Since(begun))
+	}
+}
+
+// The incident of a guard says which guard has tripped, and keeps to the document without an effect and a baseline.
+func TestTheIncidentOfAGuardKeepsToTheOpenAPIDocument(t *testing.T) {
+	v := apitest.SomeView()
+	i := v.Opened[0]
+	i.Alarms = []alerts.Alarm{{
+		Group: i.Group, Signal: guard.Signal, Cause: alerts.CauseUnknown, Score: 1,
+		Guard: &finding.Guard{Name: "unsafe", State: "hold", Limit: "no step", Why: "the first step"},
+	}}
+	v.Opened = []alerts.Incident{i}
+	s := quietServer(t, Config{}, v, nil)
+	for _, path := range []string{"/api/v1/incidents", "/api/v1/alarms"} {
+		w := ask(s, http.MethodGet, path)
+		checkAgainstOpenAPI(t, path, w.Body.Bytes())
+		if !strings.Contains(w.Body.String(), `"why":"the first step"`) {
+			t.Errorf("%s does not say what the guard has seen: %s", path, w.Body)
+		}
 	}
 }

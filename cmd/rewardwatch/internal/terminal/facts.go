@@ -25,7 +25,11 @@ func what(a alerts.Alarm) (facts []words.Fact) {
 	if a.Resolved {
 		facts = append(facts, words.Fact{"resolved", words.Place(a.ResolvedAt, unit, a.ResolvedAt.Pos)})
 	}
-	facts = append(facts, words.Fact{"by", a.Effect.Words(unit)}, words.Fact{"since", words.Place(a.Onset, unit, a.Onset.First)})
+	by := a.Effect.Words(unit)
+	if g := a.Guard; g != nil {
+		facts, by = append(facts, words.Fact{"guard", g.Name + ": " + g.State}), g.Why
+	}
+	facts = append(facts, words.Fact{"by", by}, words.Fact{"since", words.Place(a.Onset, unit, a.Onset.First)})
 	if i := a.OnsetInterval(); i != nil {
 		facts = append(facts, words.Fact{"", "with 90 % confidence " + i.Words(unit)})
 	}
@@ -61,6 +65,9 @@ func earned(a alerts.Alarm) []words.Fact {
 
 // where returns the records of an alarm, the baseline it is compared with, and its ids.
 func where(a alerts.Alarm) []words.Fact {
+	if a.Guard != nil { // it has neither records nor a baseline
+		return []words.Fact{{"alarm", a.ID}, {"incident", a.Incident}}
+	}
 	facts := []words.Fact{{"offsets", words.Offsets(a.Offsets)}, {"baseline", words.Baseline(a.Baseline, a.UnitName())}}
 	if a.Promise.N > 0 {
 		facts = append(facts, words.Fact{"budget", words.Promise(a.Promise)})

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
 func TestTablesAlign(t *testing.T) {
@@ -87,5 +90,18 @@ func TestProgressLine(t *testing.T) {
 	}
 	if got := lines(); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestTheAlarmOfAGuardSaysWhatItHasSeen(t *testing.T) {
+	a := alerts.Alarm{Signal: "guard", Guard: &finding.Guard{Name: "unsafe", State: "hold", Limit: "no step", Why: "the first step"}}
+	var b strings.Builder
+	if err := AlarmText(&b, a); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"unsafe: hold": true, "the first step": true, "baseline": false, "offsets": false} {
+		if got := b.String(); strings.Contains(got, text) != want {
+			t.Errorf("%q is in the text: %v, want %v:\n%s", text, !want, want, got)
+		}
 	}
 }

@@ -106,6 +106,7 @@ type Alarm struct {
 	After       Versions          `json:"after"`
 	Offsets     []ingest.Range    `json:"offsets"`
 	Improvement bool              `json:"improvement"`
+	Guard       *finding.Guard    `json:"guard,omitempty"` // that has tripped; there is then no effect and no baseline
 	AlarmContext
 }
 
@@ -179,6 +180,7 @@ func AlarmsOf(alarms []alerts.Alarm) []Alarm {
 			After:       Versions(a.After),
 			Offsets:     List(a.Offsets),
 			Improvement: a.Improvement,
+			Guard:       a.Guard,
 
 			AlarmContext: EvidenceOf(a),
 		}
