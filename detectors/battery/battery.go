@@ -126,14 +126,15 @@ func (b *Battery) Readings(u *ingest.Unit, with *stream.Scratch) []stream.Readin
 	if with == nil {
 		with = &b.scratch
 	}
-	// The return, the length, four readings of the reward and four of each other signal, and the actions; the learned ones
-	// and those of the laws may need more.
-	most := 6 + 4*len(u.Numeric) + len(b.shares.Names) + len(b.shares.Mixes)
-	with.Values = b.learntReadings(u, stream.Readings(u, slices.Grow(with.Values[:0], most)))
+	room := cap(with.Values)
+	with.Values = b.learntReadings(u, stream.Readings(u, with.Values[:0]))
 	b.lawReadings(u, with)
 	if b.ActionKind == ingest.ActionCategory {
 		with.Values = slices.DeleteFunc(with.Values, func(r stream.Reading) bool { return r.Signal == signals.Action })
 		b.shares.Among(u.Actions, u.EndTS, with)
+	}
+	if n := len(with.Values); cap(with.Values) != room { // it has grown, for most groups to twice what they ever need
+		with.Values = append(make([]stream.Reading, 0, n+1), with.Values...)
 	}
 	return with.Values
 }
