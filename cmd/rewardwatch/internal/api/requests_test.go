@@ -410,7 +410,7 @@ func TestLinksAreForWhoHasTheToken(t *testing.T) {
 	}
 }
 
-var shownTimes = regexp.MustCompile(`opened at 20\S+Z, expires at 20\S+Z</p>`)
+var shownTimes = regexp.MustCompile(`opened at <time [^>]+>20[^<]+ UTC</time>, expires at <time [^>]+>20[^<]+ UTC</time></p>`)
 
 func TestDecidePage(t *testing.T) {
 	r := newDeskRig(t)

@@ -25,11 +25,11 @@ func TestCourseWithoutClockAndBaseline(t *testing.T) {
 		s := &storyJSON{Alarm: wire.Alarm{Signal: "return"}, History: h, alarm: alerts.Alarm{Onset: finding.UnitRef{Ordinal: onset}}}
 		lines := strings.Split(s.historyText(terminal.Paint(false)), "\n")
 		first, last := []rune(lines[1]), []rune(lines[historyRows])
-		if !strings.HasSuffix(lines[0], "20 units, │ onset") || first[13+historyColumns-1] != '•' || last[13] != '•' || strings.Contains(lines[1], "░") {
+		if !strings.HasSuffix(lines[0], "20 episodes or blocks, │ onset") || first[13+historyColumns-1] != '•' || last[13] != '•' || strings.Contains(lines[1], "░") {
 			t.Errorf("onset %d: got\n%s", onset, strings.Join(lines, "\n"))
 		}
 		body := strings.Join(lines[1:], "")
-		if strings.Count(body, "•") != historyColumns || strings.Count(body, "│") != marks || !strings.Contains(body, "unit 1000 ") || !strings.HasSuffix(body, " unit 1200") {
+		if strings.Count(body, "•") != historyColumns || strings.Count(body, "│") != marks || !strings.Contains(body, "episode or block 1000 ") || !strings.HasSuffix(body, " episode or block 1200") {
 			t.Errorf("onset %d: got\n%s", onset, strings.Join(lines, "\n"))
 		}
 	}
