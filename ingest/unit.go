@@ -55,6 +55,15 @@ func (g Group) Map() map[string]string {
 	return m
 }
 
+// HasHorizon reports whether the last label is HorizonLabel. It takes no memory.
+func (g Group) HasHorizon() bool {
+	end := strings.LastIndexByte(strings.TrimSuffix(g.labels, "\x00"), 0) // of the last name
+	if end < 0 {
+		return false
+	}
+	return g.labels[strings.LastIndexByte(g.labels[:end], 0)+1:end] == HorizonLabel
+}
+
 // String returns policy{name="value",...}.
 func (g Group) String() string {
 	var b strings.Builder

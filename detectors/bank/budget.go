@@ -65,7 +65,7 @@ func (p *Policy) room(g *group) int {
 	return room
 }
 
-// awaited returns the number of other groups without an accepted baseline. It has to be counted when a freeze is due:
+// awaited returns the number of other groups without an accepted baseline. Count them when a freeze is due:
 // more groups may appear until it begins.
 func (p *Policy) awaited(g *group) (n int) {
 	for _, other := range p.groups {

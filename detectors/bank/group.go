@@ -261,11 +261,12 @@ func (g *group) startStreams(u *ingest.Unit, values []stream.Reading) {
 		if _, found := g.Find(signal); found {
 			return
 		}
-		if !signals.Primary(signal) {
+		switch {
+		case signals.Primary(signal):
+			g.stream(signal)
+		case g.cfg.Follows(signal): // else every unit would list it again
 			others = append(others, signal)
-			return
 		}
-		g.stream(signal)
 	}
 	for i, r := range values {
 		if i == 0 || r.Signal != values[i-1].Signal {

@@ -317,11 +317,25 @@ type Finding struct {
 	Promise     Promise
 	Before      ingest.Versions // of the last unit estimated to be unchanged
 	After       ingest.Versions // of the unit At
-	// Changed lists the versions that changed at the onset: "policy", "environment", "reward_function".
+	// Changed lists the versions that changed at the onset, as ChangedVersions does.
 	Changed []string
 	Offsets []ingest.Range // of the units from the onset to At
 	// Guard is set if a guard has tripped. Nothing else of the group is then judged: it has no baseline.
 	Guard *Guard
+}
+
+// ChangedVersions names the causes whose version differs: "policy", "environment" and "reward_function".
+func ChangedVersions(before, after ingest.Versions) (changed []string) {
+	if before.Policy != after.Policy {
+		changed = append(changed, "policy")
+	}
+	if before.Env != after.Env {
+		changed = append(changed, "environment")
+	}
+	if before.Reward != after.Reward {
+		changed = append(changed, "reward_function")
+	}
+	return changed
 }
 
 // Guard is a guard that has tripped.

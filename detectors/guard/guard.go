@@ -1,6 +1,7 @@
 // Package guard judges limits that people set on what a policy does, such as the share of unsafe actions, and trips where
 // there is proof that a limit is not kept. A policy that keeps a limit trips its guard with a chance of at most alpha over
-// the whole life of the guard, whatever the distribution and the dependence of its steps. See wealth.
+// the whole life of the guard, whatever the distribution and the dependence of its steps, as long as units end in an order
+// that does not depend on their costs (docs/guards.md). See wealth.
 package guard
 
 import (
@@ -42,7 +43,7 @@ func stateOf(name string) State {
 // guard judges one limit. It counts units from its beginning, or from when it last tripped or was released.
 type guard struct {
 	limit watch.GuardLimit
-	odds  odds
+	odds  odds // of a limit on a share
 
 	wealth  wealth
 	habits  habits  // of entropy and largest_share
@@ -83,10 +84,7 @@ type Trip struct {
 
 func newGuard(l watch.GuardLimit) *guard {
 	g := &guard{limit: l}
-	switch {
-	case l.Entropy > 0:
-		g.odds = odds{} // depends on the surprise of each action
-	case l.Share > 0:
+	if l.Share > 0 {
 		g.odds = newOdds(l.Share)
 	}
 	return g

@@ -44,7 +44,7 @@ func New(policy string, cfg watch.Guards) *Set {
 // Observe folds a unit in and returns what tripped or was released. Units of shadow policies, and of decisions before all
 // of their feedback has come, are ignored.
 func (s *Set) Observe(u *ingest.Unit) []finding.Finding {
-	if len(s.guards) == 0 && len(s.removed) == 0 || u.Shadow || hasHorizon(u.Group) {
+	if len(s.guards) == 0 && len(s.removed) == 0 || u.Shadow || u.Group.HasHorizon() {
 		return nil
 	}
 	at := finding.UnitRef{Ordinal: s.units, Agent: u.Agent, Episode: u.Episode, Pos: u.Pos, First: u.First, TS: u.EndTS}
@@ -75,11 +75,6 @@ func (s *Set) retired(at finding.UnitRef) (found []finding.Finding) {
 	}
 	s.removed = nil
 	return found
-}
-
-func hasHorizon(g ingest.Group) bool {
-	labels := g.Labels()
-	return len(labels) > 0 && labels[len(labels)-1].Name == ingest.HorizonLabel
 }
 
 // Release releases a tripped guard. It returns nil if no guard has the name, or if it has not tripped.
@@ -120,24 +115,14 @@ func (s *Set) group(name string) ingest.Group {
 
 func (s *Set) tripped(g *guard) finding.Finding {
 	t := &g.trip
-	f := finding.Finding{
+	return finding.Finding{
 		Kind: finding.StreamChanged, Group: s.group(g.limit.Name), Signal: Signal, From: finding.OK, To: finding.Drift, At: t.At,
 		Onset: t.Onset, OnsetFrom: t.OnsetFrom, OnsetTo: t.At, Detectors: []string{finding.DetectorGuard}, Score: 1,
-		Before: t.Before, After: t.After,
+		Before: t.Before, After: t.After, Changed: finding.ChangedVersions(t.Before, t.After),
 		Guard: &finding.Guard{
 			Name: g.limit.Name, State: g.state.String(), Limit: limitWords(&g.limit), Why: t.Why,
 		},
 	}
-	if t.Before.Policy != t.After.Policy {
-		f.Changed = append(f.Changed, "policy")
-	}
-	if t.Before.Env != t.After.Env {
-		f.Changed = append(f.Changed, "environment")
-	}
-	if t.Before.Reward != t.After.Reward {
-		f.Changed = append(f.Changed, "reward_function")
-	}
-	return f
 }
 
 // ended returns the findings that resolve the alarm of a guard and close its incident.

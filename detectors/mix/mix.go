@@ -69,7 +69,9 @@ func (s *Split) Explained() bool {
 
 // Contributes reports whether the mix certainly contributes to the change, whatever happened within the strata. Where all
 // values were the same before, it cannot have.
-func (s *Split) Contributes() bool { return s.SD > 0 && s.MixError > 0 && math.Abs(s.Mix) >= leastZ*s.MixError }
+func (s *Split) Contributes() bool {
+	return s.SD > 0 && s.MixError > 0 && math.Abs(s.Mix) >= leastZ*s.MixError
+}
 
 // certainP is the probability below which strata have certainly changed.
 const certainP = .001

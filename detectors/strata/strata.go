@@ -215,7 +215,8 @@ func (d *Dimension) of(u *ingest.Unit) byte {
 	}
 	for i := range u.Numeric {
 		if n := &u.Numeric[i]; n.Signal == d.Name && u.Length == 1 {
-			return d.place(numberOf(n.Mean))
+			var number [32]byte
+			return d.placeOfText(strconv.AppendFloat(number[:0], n.Mean, 'g', -1, 64))
 		}
 	}
 	return byte(len(d.Values))
@@ -224,6 +225,16 @@ func (d *Dimension) of(u *ingest.Unit) byte {
 func (d *Dimension) place(value string) byte {
 	if i := slices.Index(d.Values, value); i >= 0 {
 		return byte(i)
+	}
+	return byte(len(d.Values))
+}
+
+// placeOfText is place of a text that is not kept. It takes no memory.
+func (d *Dimension) placeOfText(text []byte) byte {
+	for i, value := range d.Values {
+		if value == string(text) {
+			return byte(i)
+		}
 	}
 	return byte(len(d.Values))
 }

@@ -92,13 +92,13 @@ func (v *Record) Around(onset, at int64) (before, after ingest.Versions, changed
 	after = v.Newest()
 	before = after
 	if v.Policy.changed(onset, at) {
-		before.Policy, changed = v.Policy.Before, append(changed, "policy")
+		before.Policy = v.Policy.Before
 	}
 	if v.Env.changed(onset, at) {
-		before.Env, changed = v.Env.Before, append(changed, "environment")
+		before.Env = v.Env.Before
 	}
 	if v.Reward.changed(onset, at) {
-		before.Reward, changed = v.Reward.Before, append(changed, "reward_function")
+		before.Reward = v.Reward.Before
 	}
-	return before, after, changed
+	return before, after, finding.ChangedVersions(before, after)
 }

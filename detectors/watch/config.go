@@ -297,8 +297,8 @@ func (c Config) Follows(signal string) bool {
 // Groups reports whether the labels of a group are those that c groups by, with or without a horizon.
 func (c Config) Groups(key ingest.Group) bool {
 	labels := key.Labels()
-	if last := len(labels) - 1; last == len(c.GroupBy) && labels[last].Name == ingest.HorizonLabel {
-		labels = labels[:last]
+	if key.HasHorizon() && len(labels) > len(c.GroupBy) { // else the horizon is one of its own labels
+		labels = labels[:len(labels)-1]
 	}
 	return slices.EqualFunc(c.GroupBy, labels, func(by string, l ingest.Label) bool { return GroupLabel(by) == l.Name })
 }

@@ -23,7 +23,7 @@ import (
 // What TestTripReachesAgents measures; by default only that trips arrive.
 var (
 	guardTrips = flag.Int("guard-trips", 3, "how many guards trip, one after another")
-	guardLoad  = flag.Int("guard-load", 0, "decisions a second that are posted meanwhile")
+	guardLoad  = flag.Int("guard-load", 0, "decisions per second that are posted meanwhile")
 )
 
 // TestTripReachesAgents measures the time from the telemetry that trips a guard to the answer of a long poll. The telemetry
@@ -135,7 +135,7 @@ func (p *process) poll(t *testing.T, policy string) <-chan time.Time {
 	return state
 }
 
-// load posts so many decisions a second of other policies until ctx is done, and returns how many it has posted.
+// load posts so many decisions per second of other policies until ctx is done, and returns how many it has posted.
 func (p *process) load(ctx context.Context, t *testing.T, rate int) (posted int) {
 	const pulses, policies, agents = 20, 20, 5
 	if rate < pulses {

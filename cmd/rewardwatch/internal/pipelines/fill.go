@@ -1,6 +1,7 @@
 package pipelines
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -27,13 +28,7 @@ func newFillCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 				return err
 			}
 			outcomes, changes, err := fill.Fill(cmd.Context(), w, dir)
-			if outcomes == nil {
-				return err
-			}
-			if printed := printFilled(c, outcomes, changes); printed != nil {
-				return printed
-			}
-			return err
+			return printFilled(c, outcomes, changes, err)
 		},
 	}
 	directoryFlag(cmd, &dir)
@@ -70,24 +65,25 @@ func newAcceptCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 			if written := pipeline.Write(changes, dir); written != nil {
 				return written
 			}
-			if printed := printFilled(c, outcomes, changes); printed != nil {
-				return printed
-			}
-			return err
+			return printFilled(c, outcomes, changes, err)
 		},
 	}
 	directoryFlag(cmd, &dir)
 	return cmd
 }
 
-// printFilled prints what became of each place, the corrections, and the changes.
-func printFilled(c *terminal.Console, outcomes []fill.Outcome, changes []pipeline.Change) error {
+// printFilled prints what became of each place, the corrections, and the changes, and returns what failed. Without
+// outcomes it prints nothing.
+func printFilled(c *terminal.Console, outcomes []fill.Outcome, changes []pipeline.Change, failed error) error {
+	if outcomes == nil {
+		return failed
+	}
 	rows := [][]string{{"NAME", "FILE", "STATE", "CORRECTIONS"}}
 	for _, o := range outcomes {
 		rows = append(rows, []string{o.Hole, o.File, string(o.State), fmt.Sprint(max(0, len(o.Rounds)-1))})
 	}
 	paint := terminal.PaintFor(c.Out)
-	return c.Print(outcomes, func(w io.Writer) error {
+	printed := c.Print(outcomes, func(w io.Writer) error {
 		if err := terminal.PrintTable(w, rows); err != nil {
 			return err
 		}
@@ -101,11 +97,7 @@ func printFilled(c *terminal.Console, outcomes []fill.Outcome, changes []pipelin
 				}
 			}
 		}
-		for i := range changes {
-			if err := printDiff(w, paint, &changes[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printDiffs(w, paint, changes)
 	})
+	return cmp.Or(printed, failed)
 }

@@ -61,18 +61,20 @@ func newDiffCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 				return err
 			}
 			paint := terminal.PaintFor(c.Out)
-			return c.Print(listed(changes), func(w io.Writer) error {
-				for i := range changes {
-					if err := printDiff(w, paint, &changes[i]); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			return c.Print(listed(changes), func(w io.Writer) error { return printDiffs(w, paint, changes) })
 		},
 	}
 	directoryFlag(cmd, &dir)
 	return cmd
+}
+
+func printDiffs(w io.Writer, paint terminal.Paint, changes []pipeline.Change) error {
+	for i := range changes {
+		if err := printDiff(w, paint, &changes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printDiff prints a change as a unified diff, removed lines red and added ones green.
