@@ -37,6 +37,10 @@ AIRFLOW_VENV := $(CACHE)/venv-airflow/.complete
 ACTIONLINT_VERSION := v1.7.12
 ACTIONLINT := $(CACHE)/bin/actionlint-$(ACTIONLINT_VERSION)
 
+# The first Alertmanager with receivers for workflows of Microsoft Teams; Debian's is older.
+ALERTMANAGER_VERSION := v0.28.1
+ALERTMANAGER := $(CACHE)/bin/alertmanager-$(ALERTMANAGER_VERSION)
+
 AXE_LOCK := cmd/rewardwatch/internal/console/e2e/axe/package-lock.json
 AXE := $(CACHE)/axe/.complete
 
@@ -81,7 +85,7 @@ test-race: $(GOTESTSUM) | packages
 test-simulations: $(GOTESTSUM)
 	$(GO_TEST) -run '^TestSim' ./...
 
-test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(AXE) $(GRAFANA_DATA) | packages
+test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(AXE) $(GRAFANA_DATA) | packages
 	deploy/local/kafka/kafka.sh fetch
 	$(GO_TEST) -tags e2e -count=1 -p 3 -run '^TestE2E' ./...
 
@@ -255,6 +259,11 @@ $(GOTESTSUM):
 $(ACTIONLINT):
 	GOBIN=$(CACHE)/bin go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 	mv $(CACHE)/bin/actionlint $@
+
+$(ALERTMANAGER):
+	GOBIN=$(CACHE)/bin go install github.com/prometheus/alertmanager/cmd/{amtool,alertmanager}@$(ALERTMANAGER_VERSION)
+	mv $(CACHE)/bin/amtool $(CACHE)/bin/amtool-$(ALERTMANAGER_VERSION)
+	mv $(CACHE)/bin/alertmanager $@
 
 $(BENCHSTAT):
 	GOBIN=$(CACHE)/bin go install golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION)

@@ -33,8 +33,9 @@ type alert struct {
 
 // Names of the alerts that are pushed, and of those that the rules define.
 const (
-	AlertRewardDrift    = "RewardDrift"
-	AlertTelemetryFault = "TelemetryFault"
+	AlertRewardDrift           = "RewardDrift"
+	AlertTelemetryFault        = "TelemetryFault"
+	AlertRetrainAwaitsApproval = "RetrainAwaitsApproval"
 )
 
 // incidentAlert returns the alert of an incident. Its labels are those with which the incident opened; with others,
@@ -59,7 +60,7 @@ func (l Links) incidentAlert(i *Incident) alert {
 			"offsets":     describeOffsets(i.offsets()),
 			"baseline":    i.baselines(),
 			"decisions":   i.decisions(),
-			"runbook_url": Runbook(AlertRewardDrift), "dashboard_url": l.policyDashboard(i.Group.Policy),
+			"runbook_url": Runbook(AlertRewardDrift), "dashboard_url": l.dashboard(PolicyDashboard, i.Group.Policy),
 			"incident_url": page, "mute_url": anchored(page, MuteForm),
 		}),
 	}
@@ -67,6 +68,32 @@ func (l Links) incidentAlert(i *Incident) alert {
 
 // approvalURL is the annotation with the signed link of a retraining that waits for approval.
 const approvalURL = "approval_url"
+
+// approvalAlert returns the alert of a retrain request that waits for a person, who decides at the address of link. It
+// is resolved without one.
+func (l Links) approvalAlert(i *Incident, request, link string) alert {
+	labels := map[string]string{
+		"alertname": AlertRetrainAwaitsApproval, "incident": i.ID, "policy": i.Group.Policy, "severity": string(Info),
+	}
+	for _, l := range groupLabels(i.Group) {
+		labels[l.Name] = l.Value
+	}
+	page := l.page("incidents", i.ID)
+	a := alert{
+		labels: labels, generator: page, resolved: link == "", identity: request + " " + i.firingSince(),
+		annotations: annotations(map[string]string{
+			"summary":     i.Group.String() + ": a retraining waits for approval",
+			"description": "Approve or reject the retraining for: " + i.summary(),
+			"cause":       string(i.Cause),
+			"runbook_url": Runbook(AlertRetrainAwaitsApproval), "dashboard_url": l.dashboard(RetrainingDashboard, i.Group.Policy),
+			"incident_url": page, "mute_url": anchored(page, MuteForm),
+		}),
+	}
+	if link != "" {
+		a.annotations[approvalURL] = link // whole: a truncated one would not open
+	}
+	return a
+}
 
 // MuteForm is the id of the section of an incident's page where people mute it.
 const MuteForm = "act"
@@ -94,7 +121,7 @@ func (l Links) faultAlert(f *Fault) alert {
 			"description": f.describe(),
 			"signals":     f.streams(),
 			"since":       f.Since.String(),
-			"runbook_url": Runbook(AlertTelemetryFault), "dashboard_url": l.policyDashboard(f.Group.Policy),
+			"runbook_url": Runbook(AlertTelemetryFault), "dashboard_url": l.dashboard(PolicyDashboard, f.Group.Policy),
 		}),
 	}
 }
@@ -102,12 +129,12 @@ func (l Links) faultAlert(f *Fault) alert {
 // Runbook returns the address of the section that says what to do about an alert.
 func Runbook(alert string) string { return Runbooks + "#" + strings.ToLower(alert) }
 
-// policyDashboard returns the address of a policy's dashboard.
-func (l Links) policyDashboard(policy string) string {
+// dashboard returns the address of a dashboard of a policy, by its uid.
+func (l Links) dashboard(uid, policy string) string {
 	if l.Grafana == "" {
 		return ""
 	}
-	return strings.TrimSuffix(l.Grafana, "/") + "/d/" + PolicyDashboard + "?var-policy=" + url.QueryEscape(policy)
+	return strings.TrimSuffix(l.Grafana, "/") + "/d/" + uid + "?var-policy=" + url.QueryEscape(policy)
 }
 
 // page returns the address of one of the console's pages.

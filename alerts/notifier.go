@@ -113,7 +113,7 @@ func (n *Notifier) Resync(incidents []Incident, faults []Fault) {
 	n.mu.Lock()
 	for k := range incidents {
 		if i := &incidents[k]; !i.Closed && !i.IsMuted() {
-			n.put(incidentKey(i), n.links.incidentAlert(i))
+			n.putIncident(i)
 		}
 	}
 	for k := range faults {
@@ -135,13 +135,24 @@ func (n *Notifier) Update(changes []Change) {
 		case c.Fault != nil:
 			news = n.put(faultKey(c.Fault), n.links.faultAlert(c.Fault)) || news
 		case c.Incident != nil:
-			news = n.put(incidentKey(c.Incident), n.links.incidentAlert(c.Incident)) || news
+			news = n.putIncident(c.Incident) || news
 		}
 	}
 	n.mu.Unlock()
 	if news {
 		n.wake()
 	}
+}
+
+// putIncident stores the latest state of an incident's alert, and ends the one that asks for an approval with it. It
+// reports whether there is something to push at once. The caller holds the lock.
+func (n *Notifier) putIncident(i *Incident) bool {
+	a := n.links.incidentAlert(i)
+	news := n.put(incidentKey(i), a)
+	if a.resolved {
+		news = n.put(approvalKey(i), n.links.approvalAlert(i, "", "")) || news
+	}
+	return news
 }
 
 // put stores the latest state of an alert and reports whether it must be pushed at once. The caller holds the lock.
@@ -184,29 +195,33 @@ func (n *Notifier) put(key string, a alert) bool {
 	return true
 }
 
-// AskApproval adds the address at which a person approves or rejects the retraining of an incident to its alert, or
-// removes it if it is "". An alert that is firing is pushed at once.
-func (n *Notifier) AskApproval(i *Incident, link string) {
+// AskApproval says that a retrain request of an incident waits for a person, and the address at which people approve
+// or reject it; "" if it does not wait any more. The address is added to the alert of the incident. Alertmanager does
+// not repeat a message because of it, so an alert of its own, RetrainAwaitsApproval, carries the address to the channels
+// that were told of the incident before. What is firing is pushed at once.
+func (n *Notifier) AskApproval(i *Incident, request, link string) {
 	n.mu.Lock()
-	news := n.ask(incidentKey(i), link)
+	news := n.ask(i, request, link)
 	n.mu.Unlock()
 	if news {
 		n.wake()
 	}
 }
 
-// ask keeps the address for the alert, and reports whether that must be pushed. The caller holds the lock.
-func (n *Notifier) ask(key, link string) bool {
-	if n.asked[key] == link || len(n.senders) == 0 {
+// ask keeps the address for the alerts, and reports whether one must be pushed. The caller holds the lock.
+func (n *Notifier) ask(i *Incident, request, link string) bool {
+	key := incidentKey(i)
+	if n.asked[key] == link || len(n.senders) == 0 || i.Closed || i.IsMuted() {
 		return false
 	}
 	n.asked[key] = link
 	if link == "" {
 		delete(n.asked, key)
 	}
+	news := n.put(approvalKey(i), n.links.approvalAlert(i, request, link))
 	t := n.alerts[key]
 	if t == nil || t.resolved {
-		return false
+		return news
 	}
 	t.annotations = maps.Clone(t.annotations) // a push may be reading it
 	t.annotations[approvalURL] = link
@@ -477,6 +492,8 @@ func (n *Notifier) untilDue(s *sender) time.Duration {
 }
 
 func incidentKey(i *Incident) string { return "incident/" + i.ID }
+
+func approvalKey(i *Incident) string { return "approval/" + i.ID }
 
 // faultKey depends on the group alone, as the labels of the alert do.
 func faultKey(f *Fault) string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -546,41 +547,55 @@ func TestRedirectIsNoSuccess(t *testing.T) {
 	n.senders[0].client.CloseIdleConnections()
 }
 
+// The alert of the incident carries the link, and an alert of its own carries it to channels that were told before:
+// Alertmanager sends no message for an annotation that changed.
 func TestAlertAsksForApprovalWhileARequestWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		am, b := &receiver{status: 200}, NewTracker()
 		n := start(t, am)
 		changes := b.Apply(drift("return", 100))
 		i := changes[0].Incident
-		asks := func(when, want string) {
+		asks := func(when string, want map[string]string) {
 			t.Helper()
 			synctest.Wait()
-			got := am.taken()
-			if len(got) != 1 || got[0].Annotations["approval_url"] != want {
-				t.Errorf("%s: %+v, want one push with approval_url %q", when, got, want)
+			got := map[string]string{}
+			for _, m := range am.taken() {
+				got[m.Labels["alertname"]] = m.Annotations["approval_url"]
+				if !m.EndsAt.After(time.Now()) {
+					got[m.Labels["alertname"]] = "resolved"
+				}
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("%s: pushed %v, want %v", when, got, want)
 			}
 		}
 		const link = "https://rw.example/retrain/rr_1/decide?token=a.b"
-		n.AskApproval(i, link) // before the alert: the request is durable first
+		n.AskApproval(i, "rr_1", link) // before the alert: the request is durable first
 		n.Update(changes)
-		asks("as the incident opens", link)
+		asks("as the incident opens", map[string]string{AlertRewardDrift: link, AlertRetrainAwaitsApproval: link})
 		pass(time.Second)
 		n.Update(b.Apply(drift("reward", 160)))
-		asks("with another alarm", link)
+		asks("with another alarm", map[string]string{AlertRewardDrift: link})
 		pass(time.Second)
-		n.AskApproval(i, link)
-		synctest.Wait()
-		if got := am.taken(); got != nil {
-			t.Errorf("the same link was pushed again: %+v", got)
-		}
+		n.AskApproval(i, "rr_1", link)
+		asks("the same link", map[string]string{})
 		pass(time.Second)
-		n.AskApproval(i, "")
-		asks("when it is decided", "")
+		n.AskApproval(i, "rr_1", "")
+		asks("when it is decided", map[string]string{AlertRewardDrift: "", AlertRetrainAwaitsApproval: "resolved"})
 		pass(time.Second)
-		n.AskApproval(i, link)
-		asks("with a request that opens later", link)
+		n.AskApproval(i, "rr_2", link)
+		asks("with a request that opens later", map[string]string{AlertRewardDrift: link, AlertRetrainAwaitsApproval: link})
 		if len(n.asked) != 1 {
 			t.Errorf("%d links are kept", len(n.asked))
 		}
+		pass(time.Second)
+		muted := *i
+		muted.Decisions = []Decision{{Kind: Muted, Until: time.Now().Add(time.Hour)}}
+		muted.MutedUntil = time.Now().Add(time.Hour)
+		n.Update([]Change{{Incident: &muted}})
+		asks("when it is muted", map[string]string{AlertRewardDrift: "resolved", AlertRetrainAwaitsApproval: "resolved"})
+		pass(time.Second)
+		n.AskApproval(&muted, "rr_2", link)
+		asks("while it is muted", map[string]string{})
 	})
 }

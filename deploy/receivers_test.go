@@ -3,7 +3,9 @@
 package deploy_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,26 +15,70 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
 // slackMessage is what Alertmanager posts to a webhook of Slack.
-type slackMessage struct {
-	Attachments []struct {
-		Title, Text, Color string
-		Link               string `json:"title_link"`
-		Actions            []struct{ Text, URL string }
+type slackMessage struct{ Attachments []slackAttachment }
+
+type slackAttachment struct {
+	Title, Text, Color string
+	Link               string `json:"title_link"`
+	Actions            []struct{ Text, URL string }
+}
+
+func (a slackAttachment) buttons() map[string]string {
+	buttons := map[string]string{}
+	for _, b := range a.Actions {
+		buttons[b.Text] = b.URL
 	}
+	return buttons
+}
+
+// teamsMessage is what Alertmanager posts to a workflow of Microsoft Teams: a card with a title and a text.
+type teamsMessage struct {
+	Attachments []struct {
+		Content struct{ Body []struct{ Text string } }
+	}
+}
+
+// channel returns the address of a webhook and what is posted to it.
+func channel(t *testing.T) (url string, posted <-chan []byte) {
+	t.Helper()
+	bodies := make(chan []byte, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, "ok") // as Slack: Alertmanager sends the message again without it
+		bodies <- body
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, bodies
+}
+
+// nextOf returns the next message that is posted.
+func nextOf[T any](t *testing.T, posted <-chan []byte) (m T) {
+	t.Helper()
+	select {
+	case body := <-posted:
+		if err := json.Unmarshal(body, &m); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("no message came within a minute")
+	}
+	return m
 }
 
 // A real Alertmanager sends the chat message of receivers.yml, with a button for each page that the alert leads to.
 func TestE2EChatMessage(t *testing.T) {
-	posted := make(chan []byte, 10)
-	slack := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		posted <- body
-	}))
-	t.Cleanup(slack.Close)
-	am := startAlertmanager(t, receiversFor(t, slack.URL))
+	slack, posted := channel(t)
+	am := startAlertmanagerOf(t, newAlertmanager, receiversFor(t, slack, "chat"))
 	am.postAlerts(t, map[string]any{
 		"labels": map[string]string{"alertname": "RewardDrift", "policy": "checkout", "severity": "warning", "incident": "6dcbf0b8c1d2e3f4"},
 		"annotations": map[string]string{
@@ -41,16 +87,7 @@ func TestE2EChatMessage(t *testing.T) {
 			"mute_url": "https://rw.example/incidents/6dcbf0b8c1d2e3f4#act", "approval_url": "https://rw.example/retrain/rr_1/decide?token=a.b", "runbook_url": "https://docs.example/runbooks#rewarddrift",
 		},
 	})
-	var m slackMessage
-	select {
-	case body := <-posted:
-		if err := json.Unmarshal(body, &m); err != nil || len(m.Attachments) != 1 {
-			t.Fatalf("%v: %s", err, body)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("no message came within a minute")
-	}
-	a := m.Attachments[0]
+	a := nextOf[slackMessage](t, posted).Attachments[0]
 	if a.Title != "[WARNING] checkout: return fell" || a.Link != "https://rw.example/incidents/6dcbf0b8c1d2e3f4" || a.Color != "warning" {
 		t.Errorf("title %q, link %q, colour %q", a.Title, a.Link, a.Color)
 	}
@@ -58,10 +95,7 @@ func TestE2EChatMessage(t *testing.T) {
 	if a.Text != text {
 		t.Errorf("text %q, want %q", a.Text, text)
 	}
-	buttons := map[string]string{}
-	for _, b := range a.Actions {
-		buttons[b.Text] = b.URL
-	}
+	buttons := a.buttons()
 	for name, url := range map[string]string{
 		"Approve or reject": "https://rw.example/retrain/rr_1/decide?token=a.b",
 		"Incident":          "https://rw.example/incidents/6dcbf0b8c1d2e3f4", "Mute": "https://rw.example/incidents/6dcbf0b8c1d2e3f4#act",
@@ -73,8 +107,9 @@ func TestE2EChatMessage(t *testing.T) {
 	}
 }
 
-// receiversFor returns a directory with receivers.yml and its templates, whose webhook of Slack is at an address.
-func receiversFor(t *testing.T, slack string) string {
+// receiversFor returns receivers.yml in a directory with its templates. A receiver of it, whose webhook is at an address,
+// takes all alerts.
+func receiversFor(t *testing.T, webhook, receiver string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"receivers.yml", "rewardwatch.tmpl"} {
@@ -82,13 +117,76 @@ func receiversFor(t *testing.T, slack string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown := strings.ReplaceAll(string(text), "api_url_file: /etc/alertmanager/slack-webhook", "api_url: "+slack)
-		shown = strings.ReplaceAll(shown, "group_wait: 10s", "group_wait: 0s")
+		shown := strings.NewReplacer(
+			"api_url_file: /etc/alertmanager/slack-webhook", "api_url: "+webhook, "webhook_url_file: /etc/alertmanager/teams-webhook", "webhook_url: "+webhook,
+			"receiver: chat", "receiver: "+receiver, "receiver: pager", "receiver: "+receiver, "group_wait: 10s", "group_wait: 1s", "group_interval: 1m", "group_interval: 1s",
+		).Replace(string(text))
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(shown), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return filepath.Join(dir, "receivers.yml")
+}
+
+// A channel that was told of an incident before its retraining waited for approval gets a message with the button, and
+// another one when it is decided.
+func TestE2ERequestReachesAChannelThatWasToldBefore(t *testing.T) {
+	const link, page = "https://rw.example/retrain/rr_1/decide?token=a.b", "https://rw.example/incidents/i1"
+	const group = `checkout{env="prod-eu"}`
+	for receiver, said := range map[string]func([]byte) string{
+		"chat": func(body []byte) string {
+			var m slackMessage
+			if err := json.Unmarshal(body, &m); err != nil || len(m.Attachments) != 1 {
+				return fmt.Sprint(err, string(body))
+			}
+			return m.Attachments[0].Title + " -> " + m.Attachments[0].buttons()["Approve or reject"]
+		},
+		"teams": func(body []byte) string {
+			var m teamsMessage
+			if err := json.Unmarshal(body, &m); err != nil || len(m.Attachments) != 1 || len(m.Attachments[0].Content.Body) != 2 {
+				return fmt.Sprint(err, string(body))
+			}
+			card := m.Attachments[0].Content.Body
+			at := page
+			if _, rest, found := strings.Cut(card[1].Text, "[Approve or reject]("); found {
+				at, _, _ = strings.Cut(rest, ")")
+			}
+			return card[0].Text + " -> " + at
+		},
+	} {
+		t.Run(receiver, func(t *testing.T) {
+			webhook, posted := channel(t)
+			am := startAlertmanagerOf(t, newAlertmanager, receiversFor(t, webhook, receiver))
+			n := alerts.NewNotifier(
+				alerts.AlertmanagerConfig{URLs: []string{strings.TrimSuffix(am.url, "/api/v2/alerts")}, Timeout: model.Duration(time.Minute)},
+				alerts.Links{Console: "https://rw.example"}, nil, zerolog.Nop(), prometheus.NewRegistry())
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- n.Run(ctx) }()
+			next := func(want string) {
+				t.Helper()
+				select {
+				case body := <-posted:
+					if got := said(body); got != want {
+						t.Errorf("message %q, want %q", got, want)
+					}
+				case <-time.After(time.Minute):
+					t.Errorf("no message %q within a minute", want)
+				}
+			}
+			i := retraintest.Incident("i1", "checkout")
+			n.Update([]alerts.Change{{Incident: &i}})
+			next("[CRITICAL] " + group + ": return drifts from the baseline since episode or block 0 (cause: policy) -> " + page)
+			n.AskApproval(&i, "rr_1", link)
+			next("[INFO] " + group + ": a retraining waits for approval -> " + link)
+			n.AskApproval(&i, "rr_1", "")
+			next("[RESOLVED] " + group + ": a retraining waits for approval -> " + page)
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // The template for channels without buttons names every page, and has a part for each of several alerts.
@@ -101,7 +199,7 @@ func TestE2EMessageWithLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	render := func(name string) string {
-		return command(t, "amtool", "template", "render", "--template.glob=alertmanager/*.tmpl", "--template.text={{ template \""+name+"\" . }}", "--template.data="+data)
+		return command(t, amtool, "template", "render", "--template.glob=alertmanager/*.tmpl", "--template.text={{ template \""+name+"\" . }}", "--template.data="+data)
 	}
 	if got := strings.TrimSpace(render("rewardwatch.title")); got != "[CRITICAL] 2 alerts of checkout" {
 		t.Errorf("title %q", got)

@@ -76,7 +76,7 @@ func retrainAwaitsApproval(requests string) rule {
 		description = "The request expires one day after it was opened. See `rewardwatch retrain list --state awaiting_approval`."
 	)
 	return rule{
-		alert: "RetrainAwaitsApproval", severity: alerts.Info, wait: "4h", dashboard: alerts.RetrainingDashboard,
+		alert: alerts.AlertRetrainAwaitsApproval, severity: alerts.Info, wait: "4h", dashboard: alerts.RetrainingDashboard,
 		expr:        fmt.Sprintf(`max by (job, policy) (%s{state="awaiting_approval"}) > 0`, requests),
 		summary:     "a retraining of {{ $labels.policy }} waits for approval",
 		description: description,

@@ -7,6 +7,7 @@
 # ALERTMANAGER_DIR     data, log and pid file   (default .cache/run/alertmanager)
 # ALERTMANAGER_PORT    port                     (default 9093)
 # ALERTMANAGER_CONFIG  configuration            (default deploy/alertmanager/alertmanager.yml)
+# ALERTMANAGER_BINARY  another version          (default prometheus-alertmanager)
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -24,7 +25,7 @@ case "${1:-}" in
 start)
   lock "$dir"
   # With an empty cluster address it does not gossip with other machines.
-  start_server alertmanager "$dir" "$port" ready prometheus-alertmanager --config.file="$config" \
+  start_server alertmanager "$dir" "$port" ready "${ALERTMANAGER_BINARY:-prometheus-alertmanager}" --config.file="$config" \
     --storage.path="$dir/data" --web.listen-address="127.0.0.1:$port" --cluster.listen-address=
   ;;
 stop) stop_server alertmanager "$dir" ;;

@@ -10,6 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -210,6 +213,18 @@ func (s *Server) serve(name, address string, h http.Handler, writeTimeout time.D
 // Addr returns the bound address of metrics, API and console. It is valid after Start.
 func (s *Server) Addr() string { return s.endpoints[0].listener.Addr().String() }
 
+// URL returns an address at which people reach the console without an external URL. A service that listens on all
+// addresses is reached by the name of its machine, as nothing opens 0.0.0.0 or [::] from another one. It is valid after
+// Start.
+func (s *Server) URL() string {
+	at := s.endpoints[0].listener.Addr().(*net.TCPAddr)
+	host := at.IP.String()
+	if name, err := os.Hostname(); at.IP.IsUnspecified() && err == nil {
+		host = name
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
+}
+
 // AdminAddr returns the bound address of the profiler, or "" if there is none. It is valid after Start.
 func (s *Server) AdminAddr() string {
 	if len(s.endpoints) < 2 {
@@ -246,9 +261,7 @@ func (s *Server) starting() http.Handler {
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
 		s.refuse(w, http.StatusServiceUnavailable, "the service is starting: "+*s.missing.Load())
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		s.plain(w, http.StatusServiceUnavailable, "The service is starting: "+*s.missing.Load()+".")
-	})
+	pages.New(s.view, consoleOrders{s}, nil, pages.Access{}, s.Now, s.log).Waiting(mux, func() string { return *s.missing.Load() })
 	return secured(s.named(mux))
 }
 
@@ -290,9 +303,44 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/"+recipe.SchemaFile, s.retrainSchema)
 	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
-	pages.New(s.view, consoleOrders{s}, s.Requests, s.access(), func() time.Time { return s.Now() }, s.log).Register(mux)
-	return secured(s.named(mux))
+	console := pages.New(s.view, consoleOrders{s}, s.Requests, s.access(), func() time.Time { return s.Now() }, s.log)
+	console.Register(mux)
+	return secured(s.named(s.matched(mux, console)))
 }
+
+// matched answers what no route matches: with a page where people look for one, and with JSON elsewhere.
+func (s *Server) matched(mux *http.ServeMux, console *pages.Console) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		why := &unmatched{header: http.Header{}}
+		h.ServeHTTP(why, r)
+		if allow := why.header.Get("Allow"); allow != "" {
+			w.Header().Set("Allow", allow)
+		}
+		switch {
+		case !strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/-/"):
+			console.Unmatched(w, r, why.status)
+		case why.status == http.StatusMethodNotAllowed:
+			s.refuse(w, why.status, fmt.Sprintf("%s does not accept %s: use %s", r.URL.Path, r.Method, why.header.Get("Allow")))
+		default:
+			s.refuse(w, why.status, "unknown path: GET /api/v1/openapi.json lists all paths of the API")
+		}
+	})
+}
+
+// unmatched takes the answer of a mux for a request that nothing is registered for.
+type unmatched struct {
+	header http.Header
+	status int
+}
+
+func (u *unmatched) Header() http.Header         { return u.header }
+func (u *unmatched) Write(b []byte) (int, error) { return len(b), nil }
+func (u *unmatched) WriteHeader(status int)      { u.status = status }
 
 // securityPolicy makes browsers load nothing and send no form. The console sets its own policy for its pages.
 const securityPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

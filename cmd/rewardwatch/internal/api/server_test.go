@@ -180,10 +180,9 @@ func TestProbes(t *testing.T) {
 		{waiting, http.MethodGet, "/-/healthy", http.StatusOK, "healthy\n"},
 		{degraded, http.MethodGet, "/-/ready", http.StatusOK, "ready, but the ledger of retrain requests is unavailable since 2026-11-23T12:00:00Z: its file is damaged\n"},
 		{waiting, http.MethodGet, "/-/ready", http.StatusServiceUnavailable, "not ready: the group has not been joined\n"},
-		{ready, http.MethodGet, "/nowhere", http.StatusNotFound, "404 page not found\n"},
-		{ready, http.MethodPost, "/api/v1/streams", http.StatusMethodNotAllowed, "Method Not Allowed\n"},
-		{ready, http.MethodGet, "/-/reload", http.StatusMethodNotAllowed, "Method Not Allowed\n"},
-		{ready, http.MethodGet, "/debug/pprof/", http.StatusNotFound, "404 page not found\n"},
+		{ready, http.MethodGet, "/-/nowhere", http.StatusNotFound, `{"error":"unknown path: GET /api/v1/openapi.json lists all paths of the API"}` + "\n"},
+		{ready, http.MethodPost, "/api/v1/streams", http.StatusMethodNotAllowed, `{"error":"/api/v1/streams does not accept POST: use GET, HEAD"}` + "\n"},
+		{ready, http.MethodGet, "/-/reload", http.StatusMethodNotAllowed, `{"error":"/-/reload does not accept GET: use POST"}` + "\n"},
 	}
 	for _, tt := range tests {
 		w := ask(tt.server, tt.method, tt.path)
@@ -467,4 +466,55 @@ func TestServerAnswersWhileTheServiceStarts(t *testing.T) {
 	s.Open()
 	check("/-/ready", http.StatusOK, "ready")
 	check("/api/v1/alarms", http.StatusOK, `[]`)
+}
+
+// The console of a service that listens on all addresses is linked to by a name that other machines can open.
+func TestURLOfAServiceThatListensOnAllAddresses(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for listen, want := range map[string]string{":0": name, "[::]:0": name, "0.0.0.0:0": name, "127.0.0.1:0": "127.0.0.1"} {
+		s, err := New(Config{Listen: listen}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_, port, err := net.SplitHostPort(s.Addr())
+		if got := s.URL(); err != nil || got != "http://"+net.JoinHostPort(want, port) {
+			t.Errorf("%s: %s, want the host %s and the port %s", listen, got, want, port)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What no route matches is a page with a way back for people, and JSON for programs.
+func TestUnmatchedPaths(t *testing.T) {
+	h := newDeskRig(t).Handler()
+	for _, tt := range []struct {
+		method, path string
+		status       int
+		body         string
+		allow        string
+	}{
+		{"GET", "/polices", 404, "<h1>Page not found</h1>", ""},
+		{"GET", "/incidents/a/b", 404, `<a href="./../../">Back to the fleet</a>`, ""},
+		{"GET", "/debug/pprof/", 404, "<h1>Page not found</h1>", ""}, // on its own address alone
+		{"GET", "/policies/nope", 404, "<h2>Unknown policy</h2>", ""},
+		{"POST", "/incidents", 405, "This address does not accept POST requests.", "GET, HEAD"},
+		{"GET", "/api/v1/alarm", 404, `{"error":"unknown path: GET /api/v1/openapi.json lists all paths of the API"}`, ""},
+		{"GET", "/api/v1/baselines/reset/x", 404, "unknown path", ""},
+		{"DELETE", "/api/v1/alarms", 405, `{"error":"/api/v1/alarms does not accept DELETE: use GET, HEAD"}`, "GET, HEAD"},
+		{"GET", "/-/reload", 405, "use POST", "POST"},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(tt.method, tt.path, nil))
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.body) || w.Header().Get("Allow") != tt.allow {
+			t.Errorf("%s %s: %d, allow %q, %s; want %d, allow %q, %s", tt.method, tt.path, w.Code, w.Header().Get("Allow"), w.Body, tt.status, tt.allow, tt.body)
+		}
+	}
 }

@@ -75,6 +75,7 @@ type App struct {
 
 	telling   sync.Mutex // guards against reports about a worker that is gone
 	lookAgain lookAgain
+	approvals approvals
 	closers   []closer // what New opened, in that order
 	Reloaded  prometheus.Gauge
 }
@@ -114,7 +115,7 @@ func (a *App) listen(reload func() error) (err error) {
 	if err := a.Server.Start(); err != nil {
 		return err
 	}
-	a.Registry.MustRegister(consoleMetric(cmp.Or(a.cfg.HTTP.ExternalURL, "http://"+a.Server.Addr())))
+	a.Registry.MustRegister(consoleMetric(cmp.Or(a.cfg.HTTP.ExternalURL, a.Server.URL())))
 	return nil
 }
 
@@ -481,6 +482,7 @@ func (a *App) Gone(d *engine.Workers) {
 	defer a.telling.Unlock()
 	a.metrics.Forget(policies)
 	a.lookAgain.forget(policies)
+	a.approvals.forget(policies)
 	if a.cluster != nil {
 		a.notifier.Leave(d.Partition)
 	}
@@ -520,26 +522,8 @@ func (a *App) consider(ctx context.Context, i alerts.Incident) error {
 		return fmt.Errorf("consider a retraining for incident %s: %w", i.ID, err)
 	}
 	a.lookAgain.after(i.Group, decision)
-	a.askApproval(ctx, &i, decision.Request)
+	a.askApproval(ctx, &i, decision.Request, time.Now())
 	return nil
-}
-
-// askApproval puts the signed link of a request that waits for a person into the alert of its incident, if that is
-// configured. An alert without it is better than none, so errors are logged.
-func (a *App) askApproval(ctx context.Context, i *alerts.Incident, request string) {
-	if !a.cfg.Alerts.ApprovalLinks || request == "" {
-		return
-	}
-	q, err := a.retrain.Request(ctx, request)
-	link := ""
-	if err == nil {
-		link, err = a.retrain.Link(ctx, q)
-	}
-	if err != nil {
-		a.log.Warn().Err(err).Str("request", request).Msg("the alert has no link to approve the retraining")
-		return
-	}
-	a.notifier.AskApproval(i, link)
 }
 
 // Passed implements audience.
@@ -548,7 +532,13 @@ func (a *App) Passed(ctx context.Context, d *engine.Worker) error {
 		return nil
 	}
 	back, owed := a.lookAgain.back(d.Name, a.retrain.Revivals())
-	for _, i := range d.Shown.Load().Incidents {
+	incidents, now := d.Shown.Load().Incidents, time.Now()
+	for incident, request := range a.approvals.due(d.Name, now) {
+		if at := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == incident }); at >= 0 {
+			a.askApproval(ctx, &incidents[at], request, now)
+		}
+	}
+	for _, i := range incidents {
 		if owed[i.ID] || !i.Closed && (back || a.lookAgain.due(i.Group, func() time.Time { return d.Clock(i.Group) })) {
 			if err := a.consider(ctx, i); err != nil {
 				return err

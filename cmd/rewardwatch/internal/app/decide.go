@@ -34,4 +34,5 @@ func (a *App) Forgotten(policy string) {
 	defer a.telling.Unlock()
 	a.metrics.Forget([]string{policy})
 	a.lookAgain.forget([]string{policy})
+	a.approvals.forget([]string{policy})
 }

@@ -143,7 +143,8 @@ func BenchmarkScrape(b *testing.B) {
 func unitTimes(b *testing.B) []time.Duration {
 	d := engine.NewWorker("policy", watch.DefaultConfig(), capacity.NewStreamLimit(20_000), enginetest.NewMemory())
 	rng, took := rand.New(rand.NewPCG(1, 1)), []time.Duration{}
-	for n := int64(0); b.Loop() || n < 700; n++ {
+	for n, more := int64(0), true; more || n < 700; n++ {
+		more = more && b.Loop() // which fails when it is called again after its end
 		start := time.Now()
 		if err := d.Observe(b.Context(), ingesttest.Unit("policy", 0, n, rng), time.Time{}); err != nil {
 			b.Fatal(err)

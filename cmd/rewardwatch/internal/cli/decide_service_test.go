@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -206,6 +207,14 @@ retrain:
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("the page answers %s", answer.Status)
 	}
+	for resolved := false; !resolved; {
+		select {
+		case body := <-pushed:
+			resolved = resolves(t, body, alerts.AlertRetrainAwaitsApproval)
+		case <-time.After(time.Minute):
+			t.Fatal("the alert that asks for an approval goes on after the decision")
+		}
+	}
 	if shown := runVerb(append([]string{"retrain", "show", id}, flags...)...); !strings.Contains(shown.out, "rejected           bob (by signed link)  the load test runs") {
 		t.Errorf("exit %d %s, shown %s", shown.code, shown.err, shown.out)
 	}
@@ -214,4 +223,22 @@ retrain:
 		t.Errorf("exit %d %s, printed %s", approved.code, approved.err, approved.out)
 	}
 	p.interrupt(t)
+}
+
+// resolves reports whether a push to Alertmanager ends an alert of a name, and has no address to approve any more.
+func resolves(t *testing.T, push, name string) bool {
+	t.Helper()
+	var sent []struct {
+		Labels, Annotations map[string]string
+		EndsAt              time.Time
+	}
+	if err := json.Unmarshal([]byte(push), &sent); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range sent {
+		if a.Labels["alertname"] == name && a.Annotations["approval_url"] == "" && !a.EndsAt.After(time.Now()) {
+			return true
+		}
+	}
+	return false
 }

@@ -210,8 +210,12 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, name 
 	var b bytes.Buffer
 	if err := c.layout[name].ExecuteTemplate(&b, "layout", p); err != nil {
 		c.log.Error().Err(err).Str("page", name).Msg("cannot write a page")
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
+		status, p.Data = http.StatusInternalServerError, troublePage{Title: "Internal error", Text: "The page cannot be shown. The log of the service has the reason."}
+		b.Reset()
+		if err := c.layout["trouble.html"].ExecuteTemplate(&b, "layout", p); err != nil {
+			http.Error(w, "internal error", status)
+			return
+		}
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)

@@ -1,16 +1,45 @@
 package console
 
-import "net/http"
+import (
+	"net/http"
+	"strconv"
+)
 
 // troublePage says why there is no page.
 type troublePage struct {
 	Title, Text string
 	Form        formPart // what was sent and not carried out
+	Starting    bool     // whether there are no other pages yet
 }
+
+// startingAgain is how many seconds a browser waits before it asks a service that is starting once more.
+const startingAgain = 3
 
 // missing answers that the requested page does not exist.
 func (c *Console) missing(w http.ResponseWriter, r *http.Request, text string) {
 	c.show(w, r, http.StatusNotFound, "trouble.html", troublePage{Title: "Not found", Text: text})
+}
+
+// Unmatched answers a request that no page is registered for, with the status that the mux has for it.
+func (c *Console) Unmatched(w http.ResponseWriter, r *http.Request, status int) {
+	w.Header().Set("Content-Security-Policy", securityPolicy)
+	p := troublePage{Title: "Page not found", Text: "No page of the console has this address."}
+	if status == http.StatusMethodNotAllowed {
+		p = troublePage{Title: "Method not allowed", Text: "This address does not accept " + r.Method + " requests."}
+	}
+	c.show(w, r, status, "trouble.html", p)
+}
+
+// Waiting answers every page, and serves their styles, while the service is starting. what says what it waits for.
+func (c *Console) Waiting(mux *http.ServeMux, what func() string) {
+	mux.Handle("GET /static/{file...}", secured(http.HandlerFunc(c.static)))
+	mux.Handle("/", secured(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", strconv.Itoa(startingAgain))
+		w.Header().Set("Refresh", strconv.Itoa(startingAgain))
+		c.show(w, r, http.StatusServiceUnavailable, "trouble.html", troublePage{
+			Title: "Starting", Text: "The service is starting: " + what() + ". This page reloads until it is ready.", Starting: true,
+		})
+	})))
 }
 
 // trouble answers why something cannot be shown, or was not done.

@@ -218,7 +218,7 @@ func comparisonText(w io.Writer, c ComparisonJSON) error {
 func (a comparedAlarmJSON) text() string {
 	s := fmt.Sprintf(": at record %d, since record %d", a.Index, a.OnsetIndex)
 	if a.Provisional {
-		s += ", provisional"
+		s += "; the baseline is provisional"
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -30,6 +31,23 @@ func TestE2EPages(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// An address without a page looks like the console, and leads back to it.
+func TestE2EPageNotFound(t *testing.T) {
+	s, b := newSite(t, ""), startBrowser(t)
+	for _, how := range []look{desktop, night, phone} {
+		p := b.open(t, how)
+		if status := p.visit(t, s.address+"/polices/checkout-ranker"); status != http.StatusNotFound {
+			t.Errorf("%s: %d", how.name, status)
+		}
+		all(t, p.overflow(t))
+		all(t, p.inaccessible(t))
+		p.follow(t, named("Back to the fleet"))
+		if text := p.shown(t); !strings.Contains(text, s.drifting.policy) {
+			t.Errorf("%s: the way back leads to %s", how.name, text)
+		}
 	}
 }
 

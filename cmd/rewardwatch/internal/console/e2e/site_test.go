@@ -39,8 +39,15 @@ func serveConsole(t *testing.T, w *world) string {
 			return strings.TrimSpace(string(token)), err
 		}
 	}
-	console.New(w, w, desk, access, func() time.Time { return now }, zerolog.Nop()).Register(mux)
-	s := httptest.NewServer(mux)
+	c := console.New(w, w, desk, access, func() time.Time { return now }, zerolog.Nop())
+	c.Register(mux)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern == "" {
+			c.Unmatched(w, r, http.StatusNotFound)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
 	t.Cleanup(s.Close)
 	return s.URL
 }
