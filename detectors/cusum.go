@@ -1,6 +1,9 @@
 package detectors
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // maxFactor is the dependence factor above which there is no promise: the units are too dependent to count in.
 const maxFactor = 4
@@ -120,6 +123,11 @@ func (w *Walks) prepare() {
 			b.toll, b.limit = math.Inf(1), math.Inf(1)
 		}
 	}
+}
+
+// Keep drops all branches but those that keep holds for.
+func (w *Walks) Keep(keep func(Branch) bool) {
+	w.Branches = slices.DeleteFunc(w.Branches, func(c CUSUM) bool { return !keep(c.Branch) })
 }
 
 // Carrying returns the number of branches for which the baseline holds enough information.

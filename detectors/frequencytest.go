@@ -205,6 +205,24 @@ func (t *FrequencyTest) begin(branches []Branch, g [][]float64, weights []float6
 	t.Allow(DefaultAllowance(t.Units))
 }
 
+// Keep drops all branches but those that keep holds for.
+func (t *FrequencyTest) Keep(keep func(Branch) bool) {
+	kept := func(offsets []float64) (out []float64) {
+		for i, k := range offsets {
+			if keep(t.Branches[i].Branch) {
+				out = append(out, k)
+			}
+		}
+		return out
+	}
+	t.Offsets = kept(t.Offsets)
+	for i := range t.Strata {
+		t.Strata[i].Offsets = kept(t.Strata[i].Offsets)
+	}
+	t.Walks.Keep(keep)
+	t.Prepare()
+}
+
 // Prepare restores the fields that a snapshot leaves out.
 func (t *FrequencyTest) Prepare() {
 	t.forms = make([][]frequencyBranch, 0, len(t.Strata)+1)

@@ -29,6 +29,7 @@ type Novelty struct {
 	Walk      int     // height of the walk
 	Zeroed    bool    // whether it has been at 0 since Hold
 	StartedAt int64   // ordinal of the unit at which it last left 0
+	Side      int     // -1 or 1 if only values below or above the mode are novel; 0 if both are
 }
 
 // NearlyConstant reports whether more than 95 % of the sample have the same value.
@@ -114,7 +115,7 @@ func firstPassage(q *mat.Dense) float64 {
 // Observe folds in the value of unit number ordinal. While held the walk stops at the threshold.
 func (t *Novelty) Observe(x float64, ordinal int64, held bool) {
 	before := t.Walk
-	if x != t.Mode {
+	if x != t.Mode && float64(t.Side)*(x-t.Mode) >= 0 {
 		t.Walk += t.Up
 	} else if t.Walk > 0 {
 		t.Walk--

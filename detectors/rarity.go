@@ -47,6 +47,7 @@ type RarityTest struct {
 	More         int     // units since then
 	MoreNovel    int
 	Doublings    int // remaining
+	Side         int // -1 or 1 if only a fall or a rise of the rate is judged; 0 if both are
 
 	Walks [3]RarityWalk
 }
@@ -106,6 +107,9 @@ func (t *RarityTest) Arm(rate float64) {
 	t.Spend = rate
 	for i := range t.Walks {
 		w := &t.Walks[i]
+		if !t.Judges(w.Param) {
+			continue
+		}
 		score := w.Score()
 		p := t.Low
 		if w.Param > 0 {
@@ -117,6 +121,9 @@ func (t *RarityTest) Arm(rate float64) {
 		w.Zeroed = w.Zeroed || w.Walk == 0
 	}
 }
+
+// Judges reports whether a change of the rate by so much is judged.
+func (t *RarityTest) Judges(param float64) bool { return float64(t.Side)*param >= 0 }
 
 // tune sets the steps to the log likelihood ratio of a changed rate to the limit p, in units of the smaller step. The
 // changed rate is seen times 1 + Param.

@@ -24,15 +24,22 @@ const (
 )
 
 // caveats returns what the promise does not account for, of the group's units and of its baseline.
-func (g *group) caveats() []string {
+func (g *group) caveats() (caveats []string) {
 	switch {
 	case g.Blocks.Decisions:
-		return append([]string{finding.DecisionCaveat(g.Blocks.Size, blocksToAlarm)}, g.Warmup.Caveats()...)
-	case g.Blocks.Size == 0:
-		return g.Warmup.Caveats()
+		caveats = []string{finding.DecisionCaveat(g.Blocks.Size, blocksToAlarm)}
+	case g.Blocks.Size > 0:
+		caveats = g.blockCaveats()
 	}
-	return append(g.blockCaveats(), g.Warmup.Caveats()...)
+	if g.cfg.Learning.Learns() {
+		caveats = append(caveats, CaveatLearning)
+	}
+	return append(caveats, g.Warmup.Caveats()...)
 }
+
+// CaveatLearning says what is judged of a policy that learns.
+const CaveatLearning = "the policy learns: only a worse return, worse signals with a direction, and the laws of the start, the dynamics " +
+	"and the rewards of its steps are judged"
 
 // refusedShare is the probability that a warm-up is refused for a trend although the policy, or the late signal, has
 // not changed.
@@ -66,7 +73,7 @@ func (g *group) tested(s *stream.Stream) []*stream.Quantity {
 		quantities = g.Warmup.Shares(g.Warmup.ChooseActions())
 	}
 	return slices.DeleteFunc(slices.Clone(quantities), func(q *stream.Quantity) bool {
-		return len(q.Warm) < watch.MinBaselineUnits || s.RepeatsMean(q)
+		return len(q.Warm) < watch.MinBaselineUnits || s.RepeatsMean(q) || g.cfg.Sides(s.Signal, q.Name) == watch.SidesNone
 	})
 }
 

@@ -134,6 +134,7 @@ func (q *Quantity) freeze(signal string, cfg *watch.Config, e Ends) {
 	q.begin(&basis{
 		cfg: cfg, signal: signal, ends: e, values: values, constant: detectors.NearlyConstant(q.Ranks), counts: q.counts(),
 	})
+	q.judgeOnly(cfg.Sides(signal, q.Name))
 }
 
 // AgentFactor returns the factor by which the blocks of an agent depend on the blocks before, 1 if units are no blocks.

@@ -40,6 +40,7 @@ type Stream struct {
 	LateFrom   string              // the signal of LateGiven
 	Own        finding.BaselineRef // of a signal that is missing from the group's baseline
 	OverLimit  bool                // not armed because the policy has too many branches
+	Shown      bool                // not judged, because the policy learns
 	NoDeciles  bool                // only its outer deciles are not armed, for that reason
 }
 
@@ -88,6 +89,7 @@ func (s *Stream) Freeze(units int, cfg *watch.Config, e Ends) {
 			most = max(most, len(q.Warm))
 		}
 	}
+	s.Shown = cfg.Learning.Learns() && !slices.ContainsFunc(s.Quantities, func(q *Quantity) bool { return cfg.Sides(s.Signal, q.Name) != watch.SidesNone })
 	s.certify()
 	s.startGauges()
 	s.InBaseline = most > 0
@@ -231,11 +233,14 @@ func (s *Stream) Reset() {
 
 // Settled returns the state of a stream that has neither a fault nor an alarm.
 func (s *Stream) Settled() finding.State {
-	if slices.ContainsFunc(s.Quantities, (*Quantity).IsArmed) {
+	if s.Shown || slices.ContainsFunc(s.Quantities, (*Quantity).IsArmed) {
 		return finding.OK
 	}
 	return finding.WarmingUp
 }
+
+// ShownOnly says why a signal of a policy that learns is not judged.
+const ShownOnly = "shown, not judged: the policy learns"
 
 // Unarmed says why a stream of a frozen baseline has no armed detector; "" if it has one.
 func (s *Stream) Unarmed(unit finding.UnitName, units, wanted int) string {
@@ -248,6 +253,9 @@ func (s *Stream) Unarmed(unit finding.UnitName, units, wanted int) string {
 	if !s.InBaseline {
 		return fmt.Sprintf("fewer than %d %s of the baseline have the signal; collected %d of %d for a separate baseline",
 			watch.MinBaselineUnits, unit.Many(), s.LateUnits, wanted)
+	}
+	if s.Shown {
+		return ShownOnly
 	}
 	if s.OverLimit {
 		return fmt.Sprintf("the policy has more than %d detector branches; this signal is only displayed", MaxBranches)

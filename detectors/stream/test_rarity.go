@@ -59,7 +59,14 @@ func (t *RarityTest) hold() { t.Hold() }
 func (t *RarityTest) Reset() { t.RarityTest.Reset() }
 
 // Candidates implements Test.
-func (t *RarityTest) Candidates(*Quantity) int { return len(t.RarityTest.Walks) }
+func (t *RarityTest) Candidates(*Quantity) (n int) {
+	for i := range t.RarityTest.Walks {
+		if t.Judges(t.RarityTest.Walks[i].Param) {
+			n++
+		}
+	}
+	return n
+}
 
 // Arm implements Test.
 func (t *RarityTest) Arm(rate float64) bool {

@@ -307,6 +307,7 @@ type Wire struct {
 	Own        finding.BaselineRefWire `cbor:"16,keyasint"`
 	OverLimit  bool                    `cbor:"17,keyasint,omitzero"`
 	NoDeciles  bool                    `cbor:"18,keyasint,omitzero"`
+	Shown      bool                    `cbor:"19,keyasint,omitzero"`
 }
 
 // Wire returns the wire form of the stream.
@@ -318,7 +319,7 @@ func (x *Stream) Wire() Wire {
 		Fault:      x.Fault.Wire(), Told: x.Told, Alarmed: x.Alarmed, Low: x.Low, AlarmedAt: x.AlarmedAt,
 		Alert: alert.wire(), InBaseline: x.InBaseline, LateUnits: x.LateUnits, LateOf: x.LateOf,
 		LateTrend: x.LateTrend, LateGiven: x.LateGiven, LateFrom: x.LateFrom, Own: finding.BaselineRefWireOf(&x.Own),
-		OverLimit: x.OverLimit, NoDeciles: x.NoDeciles,
+		OverLimit: x.OverLimit, NoDeciles: x.NoDeciles, Shown: x.Shown,
 	}
 }
 
@@ -330,7 +331,7 @@ func (w *Wire) Live() Stream {
 		Fault:      w.Fault.Live(), Told: w.Told, Alarmed: w.Alarmed, Low: w.Low, AlarmedAt: w.AlarmedAt,
 		InBaseline: w.InBaseline, LateUnits: w.LateUnits, LateOf: w.LateOf,
 		LateTrend: w.LateTrend, LateGiven: w.LateGiven, LateFrom: w.LateFrom, Own: w.Own.Live(),
-		OverLimit: w.OverLimit, NoDeciles: w.NoDeciles,
+		OverLimit: w.OverLimit, NoDeciles: w.NoDeciles, Shown: w.Shown,
 	}
 	if w.Alarmed || w.Alert.Quantity != "" {
 		alert := w.Alert.live()

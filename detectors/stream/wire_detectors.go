@@ -140,6 +140,7 @@ type noveltyWire struct {
 	Walk      int     `cbor:"5,keyasint,omitzero"`
 	Zeroed    bool    `cbor:"6,keyasint,omitzero"`
 	StartedAt int64   `cbor:"7,keyasint,omitzero"`
+	Side      int     `cbor:"8,keyasint,omitzero"`
 }
 
 type rarityWalkWire struct {
@@ -179,20 +180,21 @@ type rarityTestWire struct {
 	MoreNovel int              `cbor:"9,keyasint,omitzero"`
 	Doublings int              `cbor:"10,keyasint,omitzero"`
 	Walks     []rarityWalkWire `cbor:"11,keyasint"`
+	Side      int              `cbor:"12,keyasint,omitzero"`
 }
 
 func rarityTestWireOf(x *detectors.RarityTest) rarityTestWire {
 	return rarityTestWire{
 		Mode: x.Mode, Factor: x.Factor, Spend: x.Spend, Low: x.Low, High: x.High, Units: x.Units, Novel: x.Novel,
 		More: x.More, MoreNovel: x.MoreNovel, Doublings: x.Doublings,
-		Walks: saved.EachOf(x.Walks[:], rarityWalkWireOf),
+		Walks: saved.EachOf(x.Walks[:], rarityWalkWireOf), Side: x.Side,
 	}
 }
 
 func (w *rarityTestWire) live() detectors.RarityTest {
 	x := detectors.RarityTest{
 		Mode: w.Mode, Factor: w.Factor, Spend: w.Spend, Low: w.Low, High: w.High, Units: w.Units, Novel: w.Novel,
-		More: w.More, MoreNovel: w.MoreNovel, Doublings: w.Doublings,
+		More: w.More, MoreNovel: w.MoreNovel, Doublings: w.Doublings, Side: w.Side,
 	}
 	copy(x.Walks[:], saved.EachOf(w.Walks, (*rarityWalkWire).live))
 	return x

@@ -29,8 +29,9 @@ type Config struct {
 	Guaranteed   []GivenMean    `yaml:"guaranteed"`         // signals with a mean known from elsewhere: their false alarms are guaranteed, whatever their distribution
 	Causes       CausesConfig   `yaml:"causes" json:"-"`
 	Guards       Guards         `yaml:"guards" json:"-"`
-	Fleet        Budget         `yaml:"-"`              // the policy's share of a budget over all policies; Budget is 0 if there is none
-	OnNewVersion string         `yaml:"on_new_version"` // effect of a new policy_version: compare keeps the baseline; rebaseline replaces it once one of the new version is complete
+	Fleet        Budget         `yaml:"-"`                         // the policy's share of a budget over all policies; Budget is 0 if there is none
+	Learning     Learning       `yaml:"learning" json:",omitzero"` // whether the policy learns while it is watched: frozen; versions, each of them frozen; or continuous. While it learns, actions and visited states are shown and not judged, and returns and outcomes only if they get worse
+	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new policy_version: compare keeps the baseline; rebaseline replaces it once one of the new version is complete
 }
 
 // BaselineConfig configures the source of the baseline.
@@ -141,6 +142,7 @@ func DefaultConfig() Config {
 		KS:           KSConfig{Window: 200},
 		Causes:       CausesConfig{Memory: 256 * ingest.KiB},
 		Guards:       DefaultGuards(),
+		Learning:     LearningFrozen,
 		OnNewVersion: OnNewVersionCompare,
 	}
 }
@@ -172,6 +174,7 @@ func (c Config) Check(report func(path, msg string)) {
 	c.FalseAlarms.Shares.check(report)
 	c.Direction.Check(report)
 	checkGiven(c.Guaranteed, report)
+	c.Learning.check(&c, report)
 	if !slices.Contains([]int{50, 100, 200, MaxWindow}, c.KS.Window) {
 		report("ks.window", fmt.Sprintf("must be 50, 100, 200 or 400, not %d", c.KS.Window))
 	}

@@ -87,6 +87,7 @@ func TestConfigValuesAreRead(t *testing.T) {
 		KS:           watch.KSConfig{Window: 100},
 		Causes:       watch.CausesConfig{Memory: 256 * ingest.KiB},
 		Guards:       watch.DefaultGuards(),
+		Learning:     watch.LearningFrozen,
 		OnNewVersion: watch.OnNewVersionCompare,
 	}}
 	if want := []engine.PolicyConfig{first, {Match: "*", Config: watch.DefaultConfig()}}; !reflect.DeepEqual(c.Policies, want) {

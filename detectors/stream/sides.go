@@ -1,0 +1,68 @@
+package stream
+
+import (
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+)
+
+// judgeOnly drops the branches of the quantity that are for changes to other sides, before they take a share of the
+// budget. It keeps the test of a mean that is known from elsewhere, which people have asked for.
+func (q *Quantity) judgeOnly(sides watch.Sides) {
+	side := 0
+	switch sides {
+	case watch.SidesBoth:
+		return
+	case watch.SidesLower:
+		side = -1
+	case watch.SidesHigher:
+		side = 1
+	}
+	q.Tests = slices.DeleteFunc(q.Tests, func(t TestOfKind) bool { return !q.keepSide(t.Test, side) })
+}
+
+// keepSide drops what a test judges beside changes to one side, 0 for none, and reports whether anything is left of it.
+// Walks stay even without branches, since they have the dependence of the baseline.
+func (q *Quantity) keepSide(t Test, side int) bool {
+	switch t := t.(type) {
+	case *GivenTest:
+		return true
+	case NoveltyTest:
+		t.Side = side
+	case *RarityTest:
+		t.Side = side * q.sideOfRare()
+		return t.Side != 0
+	case *ShapeTest:
+		return side == 0 && t.Candidates(q) == 0 // it shows the distance
+	case *rankTest:
+		t.test.Keep(shiftsTo(side))
+		return true
+	case *FrequencyTest:
+		t.test.Keep(shiftsTo(side))
+		return true
+	}
+	return side != 0
+}
+
+// shiftsTo reports whether a branch is for shifts to one side, 0 for none.
+func shiftsTo(side int) func(detectors.Branch) bool {
+	return func(b detectors.Branch) bool { return b.Family != detectors.Spread && float64(side)*b.Param > 0 }
+}
+
+// sideOfRare returns the side of the commonest value on which all other values of the baseline lie, 0 if they lie on
+// both.
+func (q *Quantity) sideOfRare() int {
+	mode, _ := q.Ranks.Mode()
+	below, above := false, false
+	for _, o := range q.Warm {
+		below, above = below || o.X < mode, above || o.X > mode
+	}
+	switch {
+	case below && !above:
+		return -1
+	case above && !below:
+		return 1
+	}
+	return 0
+}

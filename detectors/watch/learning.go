@@ -1,0 +1,70 @@
+package watch
+
+import (
+	"fmt"
+
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+)
+
+// Learning says whether a policy goes on learning while it is watched.
+type Learning string
+
+// A policy is frozen, learns between versions that are frozen each, or learns all the time.
+const (
+	LearningFrozen     Learning = "frozen"
+	LearningVersions   Learning = "versions"
+	LearningContinuous Learning = "continuous"
+)
+
+// Learns reports whether the policy goes on learning.
+func (l Learning) Learns() bool { return l == LearningVersions || l == LearningContinuous }
+
+// IsZero reports whether the value is left out of the hash of a configuration.
+func (l Learning) IsZero() bool { return !l.Learns() }
+
+func (l Learning) check(c *Config, report func(path, msg string)) {
+	switch {
+	case l != LearningFrozen && !l.Learns():
+		report("learning", fmt.Sprintf(`must be "frozen", "versions" or "continuous", not %q`, string(l)))
+	case l.Learns() && c.OnNewVersion == OnNewVersionRebaseline:
+		report("learning", fmt.Sprintf(`%q cannot be combined with on_new_version "rebaseline": a new version would be judged by no earlier one`, string(l)))
+	}
+}
+
+// Sides says which changes of a quantity raise alarms.
+type Sides uint8
+
+// Changes in both directions, to lower or to higher values, or none: the quantity is shown.
+const (
+	SidesBoth Sides = iota
+	SidesLower
+	SidesHigher
+	SidesNone
+)
+
+// Sides returns which changes of a quantity raise alarms. While a policy learns, its return, its actions and the states
+// that it visits move by design. What must hold then are the laws of its steps other than that of the policy, and the
+// level of the return and of each signal with a direction: it must not get worse.
+func (c *Config) Sides(signal, quantity string) Sides {
+	switch {
+	case !c.Learning.Learns(), signal == "feedback_delay":
+		return SidesBoth
+	case signals.IsLaw(signal):
+		if signal == signals.Law("policy") {
+			return SidesNone
+		}
+		return SidesBoth
+	case quantity != signals.MainQuantity(signal):
+		return SidesNone
+	}
+	if _, named := c.Direction.Of(signal); signal == "reward" && !named {
+		return SidesNone // fewer steps may earn more, each of them less
+	}
+	switch c.Side(signal) {
+	case 1:
+		return SidesLower
+	case -1:
+		return SidesHigher
+	}
+	return SidesNone
+}
