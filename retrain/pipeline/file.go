@@ -5,31 +5,32 @@ import "github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 // File is the description of a project. Every list replaces that of a file that it extends, every mapping is merged. It
 // is large because each key of the file is a field.
 type File struct {
-	Extends      string        `yaml:"extends"`      // file that this one adds to, relative to it
-	Project      string        `yaml:"project"`      // name in file names and objects of an orchestrator
-	Description  string        `yaml:"description"`  // one line about the agent, for the model card
-	Owner        string        `yaml:"owner"`        // who is responsible, in the contract
-	Policy       string        `yaml:"policy"`       // name of the policy in the telemetry; the project by default
-	Release      string        `yaml:"release"`      // Rewardwatch in the image: a tag such as v0.1.0, or a commit; this program's by default
-	Targets      []string      `yaml:"targets"`      // orchestrators to generate files for
-	Templates    []string      `yaml:"templates"`    // directories with templates of your own, relative to the file
-	Image        string        `yaml:"image"`        // container image without a tag, such as ghcr.io/acme/lander
-	Base         string        `yaml:"base"`         // image that the container is built on, with an exact tag or a digest
-	Requirements []string      `yaml:"requirements"` // Python packages with exact versions, name==version
-	Environments []Environment `yaml:"environments"`
-	Algorithm    Algorithm     `yaml:"algorithm"`
-	Simulation   []Parameter   `yaml:"simulation"` // physical parameters that vary between training episodes
-	Data         Data          `yaml:"data"`
-	Training     Training      `yaml:"training"`
-	Evaluation   Evaluation    `yaml:"evaluation"`
-	Shadow       Serving       `yaml:"shadow"` // serves the new version in shadow or as a canary, before the gate
-	Gate         Gate          `yaml:"gate"`
-	Deploy       Serving       `yaml:"deploy"`   // puts the new version into service
-	Rollback     Command       `yaml:"rollback"` // undoes a deployment that failed half-way
-	Schedule     string        `yaml:"schedule"` // cron line in UTC; none by default
-	Monitoring   Monitoring    `yaml:"monitoring"`
-	Trigger      Trigger       `yaml:"trigger"`
-	Model        LanguageModel `yaml:"model"`
+	Extends      string         `yaml:"extends"`      // file that this one adds to, relative to it
+	Project      string         `yaml:"project"`      // name in file names and objects of an orchestrator
+	Description  string         `yaml:"description"`  // one line about the agent, for the model card
+	Owner        string         `yaml:"owner"`        // who is responsible, in the contract
+	Policy       string         `yaml:"policy"`       // name of the policy in the telemetry; the project by default
+	Release      string         `yaml:"release"`      // Rewardwatch in the image: a tag such as v0.1.0, or a commit; this program's by default
+	Targets      []string       `yaml:"targets"`      // orchestrators to generate files for
+	Templates    []string       `yaml:"templates"`    // directories with templates of your own, relative to the file
+	Image        string         `yaml:"image"`        // container image without a tag, such as ghcr.io/acme/lander
+	Base         string         `yaml:"base"`         // image that the container is built on, with an exact tag or a digest
+	Requirements []string       `yaml:"requirements"` // Python packages with exact versions, name==version
+	Environments []Environment  `yaml:"environments"`
+	Algorithm    Algorithm      `yaml:"algorithm"`
+	Simulation   []Parameter    `yaml:"simulation"` // physical parameters that vary between training episodes
+	Data         Data           `yaml:"data"`
+	Training     Training       `yaml:"training"`
+	Evaluation   Evaluation     `yaml:"evaluation"`
+	Shadow       Serving        `yaml:"shadow"` // serves the new version in shadow or as a canary, before the gate
+	Gate         Gate           `yaml:"gate"`
+	Deploy       Serving        `yaml:"deploy"`   // puts the new version into service
+	Rollback     Command        `yaml:"rollback"` // undoes a deployment that failed half-way
+	Schedule     string         `yaml:"schedule"` // cron line in UTC; none by default
+	Monitoring   Monitoring     `yaml:"monitoring"`
+	Guards       yamlfile.Value `yaml:"guards"` // limits on what the policy does, as in the configuration of Rewardwatch
+	Trigger      Trigger        `yaml:"trigger"`
+	Model        LanguageModel  `yaml:"model"`
 }
 
 // Environment is one environment that the agent is trained and evaluated in.

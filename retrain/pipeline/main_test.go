@@ -80,8 +80,8 @@ var (
 	cleanRL = []string{
 		"library: stable-baselines3", "library: cleanrl", "n_steps: 256", "num_steps: 256", "stable-baselines3==2.9.2", "torch==2.15.0\n  - tyro==1.0.17",
 	}
-	rllib = []string{
-		"library: stable-baselines3", "library: rllib", "n_steps: 256, learning_rate: 3e-4", "lr: 3e-4, num_epochs: 4",
-		"stable-baselines3==2.9.2", "\"ray[rllib]==2.60.0\"\n  - torch==2.15.0",
+	rllibOf = []string{
+		"library: stable-baselines3", "library: rllib", "stable-baselines3==2.9.2", "\"ray[rllib]==2.60.0\"\n  - torch==2.15.0",
 	}
+	rllib = append([]string{"n_steps: 256, learning_rate: 3e-4", "lr: 3e-4, num_epochs: 4"}, rllibOf...)
 )

@@ -75,9 +75,16 @@ func (r *renderer) functions() template.FuncMap {
 			t, err := r.values.text(path)
 			return t.Value, err
 		},
+		"tree": func(path string, indent int) string {
+			lines := treeLines(path, r.values.trees[path])
+			for i, l := range lines {
+				lines[i].text = strings.Repeat(" ", indent) + mark(Text{Path: l.path}, l.text)
+			}
+			return joinLines(lines)
+		},
 		"list":  r.values.list,
 		"each":  r.values.each,
-		"given": func(path string) bool { return r.values.texts[path].Value != "" || r.values.sizes[path] > 0 },
+		"given": func(path string) bool { return r.values.given(path) },
 	}
 	maps.Copy(all, r.ofStages())
 	return all

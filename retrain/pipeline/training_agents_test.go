@@ -63,6 +63,9 @@ func TestGeneratedTrainingRuns(t *testing.T) {
 		"broken":  {nil, "4000", "501", true, ""}, // an episode has at most 500 steps
 		"CleanRL": {cleanRL, "20000", "60", false, "def features(observation):\n    return numpy.append(observation, numpy.sin(observation[2]))\n"},
 		"RLlib":   {rllib, "4000", "20", false, ""},
+		"DQN":     {append([]string{"name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "name: DQN\n  hyperparameters: {lr: 5e-4}"}, rllibOf...), "2000", "1", false, ""},
+		"IMPALA":  {append([]string{"name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "name: IMPALA\n  hyperparameters: {lr: 5e-4}"}, rllibOf...), "4000", "1", false, ""},
+		"APPO":    {append([]string{"name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "name: APPO\n  hyperparameters: {lr: 5e-4}"}, rllibOf...), "4000", "1", false, ""},
 	} {
 		service := &received{}
 		server := httptest.NewServer(service)

@@ -75,7 +75,7 @@ func validate(w *Work) string {
 	}
 	for _, check := range []func(*Work){
 		validateProject, validateRequirements, validateAlgorithm, validateSimulation, validateData, validateTraining,
-		validateEvaluation, validateStages, validateMonitoring, validateTrigger, validateModel,
+		validateEvaluation, validateStages, validateMonitoring, validateGuards, validateTrigger, validateModel,
 	} {
 		check(w)
 	}

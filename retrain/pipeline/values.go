@@ -56,6 +56,11 @@ func (v values) add(path string, x reflect.Value) {
 	}
 }
 
+// given reports whether a path has a value.
+func (v values) given(path string) bool {
+	return v.texts[path].Value != "" || v.sizes[path] > 0 || len(v.trees[path].Members) > 0
+}
+
 // tree adds all scalars of a value.
 func (v values) tree(path string, tree yamlfile.Value) {
 	v.texts[path] = Text{path, tree.Scalar}

@@ -57,7 +57,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"glob":                  {"project: cartpole", "project: cartpole\npolicy: cart*", "pipeline.yaml:3:9: policy: \"cart*\" has characters that stand for others in a glob"},
 		"templates":             {"project: cartpole", "project: cartpole\ntemplates: [nowhere]", "templates[0]: must be a directory"},
 		"trigger":               {trigger, "trigger: {target: argo}\n", "trigger.target: must be one of github-actions, gitlab-ci, airflow, make"},
-		"trigger's token":       {trigger, "trigger: {target: github-actions, repository: a/b}\n", "pipeline.yaml:40:1: trigger.token_file: must be given"},
+		"trigger's token":       {trigger, "trigger: {target: github-actions, repository: a/b}\n", "pipeline.yaml:44:1: trigger.token_file: must be given"},
 		"trigger's repository":  {trigger, "trigger: {target: gitlab-ci, repository: a, token_file: t}\n", "trigger.repository: must be owner/name"},
 		"trigger's directory":   {trigger, "trigger: {target: make, directory: here}\n", "trigger.directory: must be an absolute path"},
 		"seed twice":            {"evaluation:\n", "evaluation:\n  seeds: [1, 1]\n", "evaluation.seeds[1]: is listed twice"},

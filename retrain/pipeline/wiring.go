@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
 //go:embed wiring.txt
@@ -134,6 +136,9 @@ func wiredByValues(w *Work, file string) []string {
 		list = "  log: {directory: "
 		if len(f.Data.Brokers) > 0 {
 			list = "  kafka:\n    brokers: [|    topic: "
+		}
+		if f.Guards.Kind == yamlfile.Mapping {
+			list += "|" + strings.ReplaceAll("    guards:\n"+asTree("guards", f.Guards, 6)+"\n", "|", `\|`)
 		}
 		if f.Trigger.Target != "" {
 			list += "|retrain:\n  recipes: pipeline/recipes\n  targets:\n    - name: pipeline\n|  triggers:\n    - on: incident\n      policies: [|      signals: [|      recipe: " +

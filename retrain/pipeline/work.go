@@ -81,10 +81,7 @@ func (w *Work) place(path string) yamlfile.Place {
 			return r.Place(path)
 		}
 	}
-	if strings.HasPrefix(path, "algorithm.hyperparameters") { // the reader knows the place of the whole alone
-		return valuesOf(&w.File).places[path]
-	}
-	return yamlfile.Place{}
+	return valuesOf(&w.File).places[path] // of what is in a tree, of which the reader knows the place of the whole alone
 }
 
 // Add adds an artefact that no template makes. Its text must contain Written.

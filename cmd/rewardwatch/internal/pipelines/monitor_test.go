@@ -48,6 +48,48 @@ func TestExampleIsWhatIsGenerated(t *testing.T) {
 	}
 }
 
+// A guard of the file is one of the configuration, and its mistakes are at their place in the file.
+func TestGuardsAreThoseOfTheFile(t *testing.T) {
+	text := string(readFile(t, example))
+	before, rest, _ := strings.Cut(text, "guards:\n")
+	_, rest, _ = strings.Cut(rest, "\ntrigger:")
+	line := strings.Count(before, "\n") + 1
+	for name, test := range map[string]struct{ guards, want string }{
+		"all keys": {"guards:\n  max_age: 30s\n  on_silence: keep\n  limits:\n    - {name: a-1, actions: [\"it's: | #\", \"7\", \"on\"], share: 1e-5, alpha: 0.05, then: warn, release_after: 500}\n" +
+			"    - {name: b, range: {signal: action.0, min: -1.5, max: 2}, share: .1}\n    - {name: c, return_below: -3.5}\n    - {name: d, largest_share: true, share: 0.9}\n    - {name: e, entropy: 0.2}\n", ""},
+		"unknown key":   {"guards:\n  limits:\n    - name: a\n      outcome: cost\n      shara: 0.1\n", fmt.Sprintf("pipeline.yaml:%d:14: guards.limits[0].shara: ", line+4)},
+		"value":         {"guards:\n  limits:\n    - {name: a, outcome: cost,\n       share: 2}\n", fmt.Sprintf("pipeline.yaml:%d:15: guards.limits[0].share: must be from 0 to below 1", line+3)},
+		"two kinds":     {"guards:\n  limits:\n    - {name: a, outcome: cost, entropy: 1}\n", fmt.Sprintf("pipeline.yaml:%d:14: guards.limits[0].name: needs exactly one", line+2)},
+		"twice":         {"guards:\n  limits:\n    - {name: a, outcome: cost}\n    - {name: a, outcome: cost}\n", fmt.Sprintf("pipeline.yaml:%d:14: guards.limits[1].name: \"a\" is listed twice", line+3)},
+		"no limits":     {"guards: {}\n", "guards: must have limits"},
+		"not a mapping": {"guards: [a]\n", "guards: must be a mapping with the key limits, not a list"},
+		"odd key":       {"guards: {\"a\\nb\": 1}\n", "must be a name of letters, digits and underscores"},
+		"template":      {"guards: {limits: [{name: a, outcome: \"{{x}}\"}]}\n", "guards.limits[0].outcome: must not contain {{"},
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "pipeline.yaml")
+		if err := os.WriteFile(file, []byte(before+test.guards+"trigger:"+rest), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := verb(t, "generate", "-o", filepath.Join(dir, "out"), file)
+		if test.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q\n%s", name, err, test.want, out)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "out")); err == nil {
+			t.Errorf("%s: something was written", name)
+		}
+	}
+	if out := mustRun(t, "explain", example, "--line", fmt.Sprint(line+2)); strings.Count(out, "rewardwatch.yml:") != 5 || !strings.Contains(out, "guards.limits[0].share") {
+		t.Errorf("line %d of the file: %s", line+2, out)
+	}
+}
+
 // The rules and dashboards are those of the verbs for them with the generated configuration, but for what says so.
 func TestRulesAndDashboardsMatchTheConfiguration(t *testing.T) {
 	dir := t.TempDir()

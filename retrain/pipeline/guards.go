@@ -1,0 +1,100 @@
+package pipeline
+
+import (
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// validateGuards checks what would make the generated configuration another one. What the keys mean is checked by the
+// configuration itself.
+func validateGuards(w *Work) {
+	g := w.File.Guards
+	switch g.Kind {
+	case yamlfile.Absent:
+	case yamlfile.Mapping:
+		w.plainKeys("guards", g)
+		if len(g.Members) == 0 {
+			w.report("guards", "must have limits")
+		}
+	default:
+		w.report("guards", "must be a mapping with the key limits, not %s", g.Kind)
+	}
+}
+
+// plainKeys reports keys that are no names.
+func (w *Work) plainKeys(path string, v yamlfile.Value) {
+	for i, item := range v.Items {
+		w.plainKeys(element(path, i), item)
+	}
+	for _, key := range v.Keys() {
+		at := yamlfile.JoinAny(path, key)
+		w.matches(identifier, at, key, "a name of letters, digits and underscores")
+		w.plainKeys(at, v.Members[key])
+	}
+}
+
+// treeLine is a line of YAML that a value of the file makes.
+type treeLine struct {
+	path, text string
+}
+
+// treeLines returns a value as lines of YAML, so that each of its keys and items is on a line of its own.
+func treeLines(path string, v yamlfile.Value) []treeLine {
+	var out []treeLine
+	add := func(path, opening string, v yamlfile.Value) {
+		if len(v.Items)+len(v.Members) == 0 {
+			out = append(out, treeLine{path, opening + " " + asYAMLScalar(v)})
+			return
+		}
+		inner := treeLines(path, v)
+		if opening == "-" { // the first key is on the line of the hyphen
+			inner[0].text = "- " + inner[0].text
+			for i := range inner[1:] {
+				inner[i+1].text = "  " + inner[i+1].text
+			}
+			out = append(out, inner...)
+			return
+		}
+		out = append(out, treeLine{path, opening})
+		for _, l := range inner {
+			out = append(out, treeLine{l.path, "  " + l.text})
+		}
+	}
+	for i, item := range v.Items {
+		add(element(path, i), "-", item)
+	}
+	for _, key := range v.Keys() {
+		add(yamlfile.JoinAny(path, key), key+":", v.Members[key])
+	}
+	return out
+}
+
+// asTree returns a value as YAML with an indentation.
+func asTree(path string, v yamlfile.Value, indent int) string {
+	lines := treeLines(path, v)
+	for i := range lines {
+		lines[i].text = strings.Repeat(" ", indent) + lines[i].text
+	}
+	return joinLines(lines)
+}
+
+func joinLines(lines []treeLine) string {
+	texts := make([]string, len(lines))
+	for i, l := range lines {
+		texts[i] = l.text
+	}
+	return strings.Join(texts, "\n")
+}
+
+// asYAMLScalar returns a value without members as YAML.
+func asYAMLScalar(v yamlfile.Value) string {
+	text, err := v.MarshalJSON()
+	if err != nil { // a string is always JSON
+		return "null"
+	}
+	if number, exponent, ok := strings.Cut(string(text), "e"); ok && v.Kind == yamlfile.Number && !strings.Contains(number, ".") {
+		return number + ".0e" + exponent // a number without a point is a string in YAML
+	}
+	return string(text)
+}
