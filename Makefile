@@ -55,7 +55,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -o bin/rewardwatch ./cmd/rewardwatch
@@ -201,6 +201,10 @@ SEEDS ?= 1 2 3
 bench-causes: $(VENV)
 	$(CACHE)/venv/bin/python -W ignore detectors/factor/testdata/recordings.py $(RECORDINGS) $(SEEDS)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchCauses$$' -v ./detectors/factor -args -recorded $(RECORDINGS) | $(TABLES_ALONE)
+
+# The tables of docs/learning.md.
+bench-learning:
+	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchLearning$$' -v ./alerts | $(TABLES_ALONE)
 
 peers: $(PEERS_VENV)
 

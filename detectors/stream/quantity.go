@@ -135,6 +135,7 @@ func (q *Quantity) freeze(signal string, cfg *watch.Config, e Ends) {
 		cfg: cfg, signal: signal, ends: e, values: values, constant: detectors.NearlyConstant(q.Ranks), counts: q.counts(),
 	})
 	q.judgeOnly(cfg.Sides(signal, q.Name))
+	q.tolerate(cfg.Tolerated(signal))
 }
 
 // AgentFactor returns the factor by which the blocks of an agent depend on the blocks before, 1 if units are no blocks.

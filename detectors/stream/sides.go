@@ -22,6 +22,24 @@ func (q *Quantity) judgeOnly(sides watch.Sides) {
 	q.Tests = slices.DeleteFunc(q.Tests, func(t TestOfKind) bool { return !q.keepSide(t.Test, side) })
 }
 
+// mostTolerated is the largest shift of normal scores that can be tolerated: scores are cut at 2.5, so that larger ones
+// would leave nothing to find.
+const mostTolerated = 2
+
+// tolerate lets the mean of the quantity move by so much without an alarm, in its own unit.
+func (q *Quantity) tolerate(by float64) {
+	if by == 0 || q.Ranks == nil {
+		return
+	}
+	q.Tests = slices.DeleteFunc(q.Tests, func(t TestOfKind) bool {
+		ranked, is := t.Test.(*rankTest)
+		if is {
+			ranked.test.Tolerate(by / q.SD)
+		}
+		return !is || by > mostTolerated*q.SD
+	})
+}
+
 // keepSide drops what a test judges beside changes to one side, 0 for none, and reports whether anything is left of it.
 // Walks stay even without branches, since they have the dependence of the baseline.
 func (q *Quantity) keepSide(t Test, side int) bool {

@@ -66,12 +66,13 @@ type cusumWire struct {
 	Info      float64          `cbor:"10,keyasint"`
 	LogA      float64          `cbor:"11,keyasint"`
 	Kappa     float64          `cbor:"12,keyasint"`
+	Slack     float64          `cbor:"13,keyasint,omitzero"`
 }
 
 func cusumWireOf(x *detectors.CUSUM) cusumWire {
 	return cusumWire{
 		Walk: x.Walk, StartedAt: x.StartedAt, Height: x.Height, Zeroed: x.Zeroed, Carries: x.Carries,
-		Family: x.Family, Param: x.Param, C: x.C, Chi: x.Chi, Info: x.Info, LogA: x.LogA, Kappa: x.Kappa,
+		Family: x.Family, Param: x.Param, C: x.C, Chi: x.Chi, Info: x.Info, LogA: x.LogA, Kappa: x.Kappa, Slack: x.Slack,
 	}
 }
 
@@ -79,7 +80,7 @@ func (w *cusumWire) live() detectors.CUSUM {
 	return detectors.CUSUM{
 		Walk: w.Walk, StartedAt: w.StartedAt, Height: w.Height, Zeroed: w.Zeroed, Carries: w.Carries,
 		Branch:      detectors.Branch{Family: w.Family, Param: w.Param},
-		Calibration: detectors.Calibration{C: w.C, Chi: w.Chi, Info: w.Info, LogA: w.LogA}, Kappa: w.Kappa,
+		Calibration: detectors.Calibration{C: w.C, Chi: w.Chi, Info: w.Info, LogA: w.LogA}, Kappa: w.Kappa, Slack: w.Slack,
 	}
 }
 

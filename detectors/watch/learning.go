@@ -42,6 +42,20 @@ const (
 	SidesNone
 )
 
+// Tolerated returns by how much the mean of a quantity may move without an alarm while a policy learns, in units of the
+// quantity; 0 for none. A law is fitted to the states that the policy visited. Where it is coarse, its scores move as the
+// policy visits other states.
+func (c *Config) Tolerated(signal string) float64 {
+	if c.Learning.Learns() && signals.IsLaw(signal) && signal != signals.Law("start") {
+		return toleratedScore
+	}
+	return 0
+}
+
+// toleratedScore bounds how far the mean score of steps under a law, or its mean square, moved in simulations of learners
+// whose world stayed as it was.
+const toleratedScore = .3
+
 // Sides returns which changes of a quantity raise alarms. While a policy learns, its return, its actions and the states
 // that it visits move by design. What must hold then are the laws of its steps other than that of the policy, and the
 // level of the return and of each signal with a direction: it must not get worse.

@@ -1,0 +1,228 @@
+package alerts
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// learningBudget is the number of episodes in which one false alarm is allowed.
+const learningBudget = 4000
+
+// learnerChange is what can happen while an agent learns.
+type learnerChange[L learner] struct {
+	name  string
+	cause Cause
+	make  func(L)
+}
+
+var lakeChanges = []learnerChange[*lake]{
+	{"rewards halved", CauseRewardFunction, func(l *lake) { l.scale = .5 }},
+	{"the cost of a step changes its sign", CauseRewardFunction, func(l *lake) { l.way = -l.way }},
+	{"steps slip, 50 % instead of 10 %", CauseEnvironment, func(l *lake) { l.slips = .5 }},
+	{"left and right swapped", CauseEnvironment, func(l *lake) { l.mirrored = true }},
+	{"learner broken", CausePolicy, func(l *lake) { l.ruin() }},
+}
+
+var shelfChanges = []learnerChange[*shelf]{
+	{"rewards halved", CauseRewardFunction, func(s *shelf) { s.scale = .5 }},
+	{"one ad has the opposite effect", CauseRewardFunction, func(s *shelf) {
+		for k := range s.worth[0] {
+			s.worth[0][k] = -s.worth[0][k]
+		}
+	}},
+	{"visitors change by 1 sd", CauseEnvironment, func(s *shelf) { s.shifted[0] = 1 }},
+	{"learner broken", CausePolicy, func(s *shelf) { s.blind = true }},
+}
+
+// watched is what Rewardwatch shows of a learner.
+type watched struct {
+	bank      *bank.Policy
+	tracker   *Tracker
+	incidents int      // opened
+	signals   []string // of their first alarms
+	last      Incident
+}
+
+func watchLearner(mode watch.Learning) *watched {
+	cfg := watch.DefaultConfig()
+	cfg.Learning = mode
+	cfg.FalseAlarms.Budget, cfg.FalseAlarms.Per = 1, watch.Per{Amount: learningBudget, Unit: watch.PerEpisodes}
+	return &watched{bank: bank.NewPolicy("learner", cfg, capacity.NewStreamLimit(1000)), tracker: NewTracker()}
+}
+
+// see judges a unit and reports whether it opened an incident.
+func (w *watched) see(u *ingest.Unit) (opened bool) {
+	for _, f := range w.bank.Observe(u, time.Time{}) {
+		for _, c := range w.tracker.Apply(f) {
+			if c.Incident == nil {
+				continue
+			}
+			if c.Incident.ID != w.last.ID {
+				opened = true
+				w.incidents++
+				w.signals = append(w.signals, c.Alarm.Signal)
+			}
+			w.last = *c.Incident
+		}
+	}
+	return opened
+}
+
+// movingMean is the alert that people write first: the mean return of the last 50 episodes against that of the 500
+// before them, from 4 standard errors on.
+type movingMean struct {
+	returns []float64
+	quiet   int
+	alerts  int
+}
+
+func (m *movingMean) see(u *ingest.Unit) bool {
+	const recent, before = 50, 500
+	m.returns = append(m.returns, u.Return)
+	if m.quiet--; len(m.returns) < recent+before || m.quiet > 0 {
+		return false
+	}
+	last := m.returns[len(m.returns)-recent-before:]
+	a, b := ingest.Moments{}, ingest.Moments{}
+	for i, x := range last {
+		if i < before {
+			a.Add(x)
+		} else {
+			b.Add(x)
+		}
+	}
+	if math.Abs(a.Mean-b.Mean) < 4*a.SD()*math.Sqrt(1./recent+1./before) {
+		return false
+	}
+	m.alerts++
+	m.quiet = recent
+	return true
+}
+
+// healthyLearner is what a method shows of agents that learn and nothing else.
+type healthyLearner struct {
+	runs, units, incidents int
+	signals                map[string]int
+	moving                 int
+}
+
+// liveHealthy lets agents learn from their first episode on.
+func liveHealthy[L learner](mode watch.Learning, fresh func(uint64) L, seed uint64, runs, units int) healthyLearner {
+	out := healthyLearner{runs: runs, units: runs * units, signals: map[string]int{}}
+	for run := range uint64(runs) {
+		l, w, m := fresh(seed+run), watchLearner(mode), movingMean{}
+		for range units {
+			u := l.unit()
+			m.see(u)
+			w.see(u)
+		}
+		out.incidents += w.incidents
+		for _, s := range w.signals {
+			out.signals[s]++
+		}
+		out.moving += m.alerts
+	}
+	return out
+}
+
+func (h *healthyLearner) add(o healthyLearner) {
+	h.runs, h.units, h.incidents, h.moving = h.runs+o.runs, h.units+o.units, h.incidents+o.incidents, h.moving+o.moving
+	for s, n := range o.signals {
+		h.signals[s] += n
+	}
+}
+
+// foundLearner is what a method shows of a change.
+type foundLearner struct {
+	found, right, wrong, unknown, before int
+	delays                               []float64
+	moving                               int
+}
+
+// liveChange lets agents learn, changes something, and looks for an incident that opens within so many episodes.
+func liveChange[L learner](mode watch.Learning, fresh func(uint64) L, change learnerChange[L], seed uint64, runs, before, after int) foundLearner {
+	var out foundLearner
+	for run := range uint64(runs) {
+		l, w, m := fresh(seed+run), watchLearner(mode), movingMean{}
+		for range before {
+			u := l.unit()
+			m.see(u)
+			w.see(u)
+		}
+		if w.last.ID != "" && !w.last.Closed {
+			out.before++ // an incident is open already
+			continue
+		}
+		change.make(l)
+		delay, alerted := 0, false
+		for k := range after {
+			u := l.unit()
+			alerted = m.see(u) || alerted
+			if w.see(u) && delay == 0 {
+				delay = k + 1
+			}
+			if delay > 0 && k+1 == delay+100 {
+				break
+			}
+		}
+		if alerted {
+			out.moving++
+		}
+		if delay == 0 {
+			continue
+		}
+		out.found++
+		out.delays = append(out.delays, float64(delay))
+		switch w.last.Cause {
+		case change.cause:
+			out.right++
+		case CauseUnknown:
+			out.unknown++
+		default:
+			out.wrong++
+		}
+	}
+	return out
+}
+
+// Agents that learn, and nothing else, keep the budget.
+func TestSimHealthyLearners(t *testing.T) {
+	const runs, units = 3, 3000
+	all := liveHealthy(watch.LearningContinuous, newLake, 400, runs, units)
+	all.add(liveHealthy(watch.LearningContinuous, newShelf, 400, runs, units))
+	allowed := float64(all.units) / learningBudget
+	t.Logf("%d incidents of %v, and %d alerts of the moving mean, where the budget allows %.1f", all.incidents, all.signals, all.moving, allowed)
+	if float64(all.incidents) > allowed+3*math.Sqrt(allowed) {
+		t.Errorf("%d incidents of %v in %d healthy episodes, where the budget allows %.1f", all.incidents, all.signals, all.units, allowed)
+	}
+}
+
+// What changes while an agent learns is found, and named.
+func TestSimChangesUnderLearning(t *testing.T) {
+	const runs, before, after = 3, 2000, 300
+	found, right, wrong, all := 0, 0, 0, 0.
+	take := func(name string, f foundLearner) {
+		t.Logf("%s: %+v", name, f)
+		found, right, wrong, all = found+f.found, right+f.right, wrong+f.wrong, all+float64(runs-f.before)
+	}
+	for _, c := range lakeChanges {
+		take(c.name, liveChange(watch.LearningContinuous, newLake, c, 420, runs, before, after))
+	}
+	take("learner broken", liveChange(watch.LearningContinuous, newShelf, shelfChanges[3], 420, runs, before, after))
+	atLeast := func(what string, n int, share float64) {
+		if float64(n) < share*all-3*math.Sqrt(share*(1-share)*all) {
+			t.Errorf("%s in %d of %v runs, want a share of %v", what, n, all, share)
+		}
+	}
+	atLeast("found", found, .95)
+	atLeast("the right cause", right, .8)
+	if float64(wrong) > .05*all+3*math.Sqrt(.05*.95*all) {
+		t.Errorf("a wrong cause in %d of %v runs", wrong, all)
+	}
+}
