@@ -93,7 +93,7 @@ type End uint8
 
 // The ends of a unit. EndStep is the end of an episode by a step that did not increase; EndBlock is a block of steps of
 // a policy whose telemetry ends no episodes; EndWindow is a decision that was judged when the time for its feedback, or
-// part of that time, was over.
+// part of that time, was over. EndOpen is no end: the unit is a step of an episode that goes on, which only guards judge.
 const (
 	EndTerminated End = iota
 	EndTruncated
@@ -101,14 +101,15 @@ const (
 	EndStep
 	EndBlock
 	EndWindow
+	EndOpen
 )
 
 // Ends is the number of ends.
-const Ends = int(EndWindow) + 1
+const Ends = int(EndOpen) + 1
 
 // String returns the value of the label `end` of episodes_total.
 func (e End) String() string {
-	return [...]string{"terminated", "truncated", "summary", "step", "block", "window"}[e]
+	return [...]string{"terminated", "truncated", "summary", "step", "block", "window", "open"}[e]
 }
 
 // Moments aggregates the finite values of one quantity over a unit by Welford's recurrence, and counts the others.
@@ -278,6 +279,8 @@ type Unit struct {
 
 	// Labels are those of its last event that its policy is split by, without those it lacks; nil for blocks.
 	Labels []Label
+
+	Shown bool // each of its steps came before as a unit of its own, with EndOpen
 }
 
 // Decisions is what only a block of decisions has. A decision is an episode of one step. Return is the mean of the

@@ -66,7 +66,7 @@ func (c *unitCodec) unit(u *Unit) {
 	c.text(&u.Agent)
 	c.text(&u.Episode)
 	number(c, &u.End)
-	c.flags(&u.Mixed, &u.Shadow, &u.HasReturn, &u.MixedActionKinds)
+	c.flags(&u.Mixed, &u.Shadow, &u.HasReturn, &u.MixedActionKinds, &u.Shown)
 	c.text(&u.Versions.Policy)
 	c.text(&u.Versions.Env)
 	c.text(&u.Versions.Reward)

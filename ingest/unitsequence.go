@@ -263,7 +263,7 @@ func momentsOf(x float64) (m Moments) {
 // isPlainDecision reports whether a unit is a decision with a reward, that has nothing else than its values.
 func isPlainDecision(u *Unit) bool {
 	x := u.Return
-	if u.Length != 1 || u.Events != 1 || !u.HasReturn || u.Mixed || u.MixedActionKinds || u.LongestConstant != 1 || u.ProfileSteps != 1 ||
+	if u.Length != 1 || u.Events != 1 || !u.HasReturn || u.Mixed || u.Shown || u.MixedActionKinds || u.LongestConstant != 1 || u.ProfileSteps != 1 ||
 		u.Backwards|u.Duplicates|u.Late|u.Abandoned != 0 || u.Propensity != nil || u.Steps != nil || u.Labels != nil || len(u.Profile) != 1 || len(u.Actions) > 1 ||
 		u.First != u.Pos || u.Last != u.Pos || u.StartTS != u.EndTS || !areOf(&u.Reward, x) || !same(u.RewardQ10, x) || !same(u.RewardQ90, x) ||
 		!same(u.ConstantReward, x) || math.Float32bits(u.Profile[0]) != math.Float32bits(float32(x)) {

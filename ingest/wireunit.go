@@ -57,6 +57,7 @@ type WireUnit struct {
 	Decisions  *wireDecisions  `cbor:"39,keyasint,omitempty"`
 	Steps      *WireSteps      `cbor:"40,keyasint,omitempty"`
 	Split      []wireLabel     `cbor:"41,keyasint,omitempty"` // the labels of the unit itself
+	Shown      bool            `cbor:"42,keyasint,omitempty"`
 }
 
 type wireLabel struct {
@@ -130,7 +131,7 @@ func WireUnitOf(u *Unit) *WireUnit {
 		LongestConstant: u.LongestConstant, ConstantReward: u.ConstantReward, ProfileSteps: u.ProfileSteps,
 		ActionKind: u.ActionKind, MixedActionKinds: u.MixedActionKinds,
 		Events: u.Events, Backwards: u.Backwards, Duplicates: u.Duplicates, Abandoned: u.Abandoned, Shadow: u.Shadow,
-		Unfinished: u.Unfinished, Late: u.Late,
+		Unfinished: u.Unfinished, Late: u.Late, Shown: u.Shown,
 	}
 	w.Profile = slices.Grow(w.Profile, 4*len(u.Profile))
 	for _, x := range u.Profile {
@@ -177,7 +178,7 @@ func (w *WireUnit) Unit() (*Unit, error) {
 		LongestConstant: w.LongestConstant, ConstantReward: w.ConstantReward, ProfileSteps: w.ProfileSteps,
 		ActionKind: w.ActionKind, MixedActionKinds: w.MixedActionKinds,
 		Events: w.Events, Backwards: w.Backwards, Duplicates: w.Duplicates, Abandoned: w.Abandoned, Shadow: w.Shadow,
-		Unfinished: w.Unfinished, Late: w.Late,
+		Unfinished: w.Unfinished, Late: w.Late, Shown: w.Shown,
 	}
 	for rest := w.Profile; len(rest) > 0; rest = rest[4:] {
 		u.Profile = append(u.Profile, math.Float32frombits(binary.LittleEndian.Uint32(rest)))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/held"
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/packed"
 )
 
@@ -121,6 +122,9 @@ func (p *Policy) receive(u packed.Unit, late bool) []finding.Finding {
 	applied := p.apply(u.Unit)
 	if applied && p.applying != nil {
 		p.applying(u.Unit)
+	}
+	if u.End == ingest.EndOpen { // of an episode that the bank judges as a whole
+		return nil
 	}
 	if g := p.find(u.Group); applied && g != nil && g.hold != nil {
 		p.waits.Add(&g.hold.Waiting, u)

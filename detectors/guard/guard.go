@@ -1,7 +1,7 @@
 // Package guard judges limits that people set on what a policy does, such as the share of unsafe actions, and trips where
 // there is proof that a limit is not kept. A policy that keeps a limit trips its guard with a chance of at most alpha over
-// the whole life of the guard, whatever the distribution and the dependence of its steps, as long as units end in an order
-// that does not depend on their costs (docs/guards.md). See wealth.
+// the whole life of the guard, whatever the distribution and the dependence of its steps, of however many agents, and
+// whatever ends their episodes. See wealth.
 package guard
 
 import (
@@ -46,6 +46,7 @@ type guard struct {
 	odds  odds // of a limit on a share
 
 	wealth  wealth
+	open    bool    // the unit that began last goes on: the steps until an episode ends are one unit
 	habits  habits  // of entropy and largest_share
 	n, c    float64 // values and their sum since the beginning
 	invalid int64
@@ -92,12 +93,20 @@ func newGuard(l watch.GuardLimit) *guard {
 
 // observe folds a unit in, and reports whether the guard tripped, or was released.
 func (g *guard) observe(u *ingest.Unit, at finding.UnitRef) (tripped, released bool) {
-	n, c := g.n, g.c
+	switch ofReturn := g.limit.ReturnBelow != ""; {
+	case u.End == ingest.EndOpen && ofReturn:
+		return false, false
+	case u.Shown && !ofReturn: // and each of its steps was counted
+		ended := g.open
+		g.open = false
+		return false, ended && g.tripped && g.mayRelease(g.evidence(), at)
+	}
+	n, c, first := g.n, g.c, g.wealth.units == 0
 	if !g.fold(u) {
 		return false, false
 	}
 	e := g.evidence()
-	g.follow(u, at, cost{n: g.n - n, c: g.c - c})
+	g.follow(u, at, cost{n: g.n - n, c: g.c - c}, first)
 	if g.tripped {
 		return false, g.mayRelease(e, at)
 	}
@@ -135,11 +144,21 @@ func (g *guard) fold(u *ingest.Unit) bool {
 		return false
 	}
 	g.n, g.c = g.n+of.n, g.c+of.c
-	g.wealth.begin()
+	g.next(u)
 	if g.limit.Share > 0 {
 		g.wealth.bet(&g.odds, of.n, of.c)
 	}
 	return true
+}
+
+// next prepares the bets on a unit. The steps of open episodes are bet on one by one, in their order, and begin a unit if
+// they are the first ones after an episode has ended.
+func (g *guard) next(u *ingest.Unit) {
+	g.wealth.logs = [bets]float64{}
+	if step := u.End == ingest.EndOpen; !step || !g.open {
+		g.wealth.begin()
+		g.open = step
+	}
 }
 
 // foldEntropy bets on how well the actions before predict those of the unit. If the entropy of each action given those
@@ -149,7 +168,7 @@ func (g *guard) foldEntropy(u *ingest.Unit) bool {
 	if len(u.Actions) == 0 {
 		return false
 	}
-	g.wealth.begin()
+	g.next(u)
 	keep := 1 - g.limit.Entropy/largestSurprise
 	for _, a := range u.Actions {
 		s := g.habits.surprise(a.Name)
@@ -177,9 +196,9 @@ func (g *guard) evidence() float64 {
 }
 
 // follow moves the starts on by the unit that was folded in last, which cost so much.
-func (g *guard) follow(u *ingest.Unit, at finding.UnitRef, of cost) {
+func (g *guard) follow(u *ingest.Unit, at finding.UnitRef, of cost, first bool) {
 	now := moment{at, u.Versions}
-	if g.wealth.units == 1 { // the limit may have been broken since before it
+	if first { // the limit may have been broken since before it
 		before := now
 		before.at.Ordinal--
 		g.cost = before
@@ -214,7 +233,7 @@ func (g *guard) tripNow(u *ingest.Unit, at finding.UnitRef) {
 	from := g.began()
 	g.trip = Trip{At: at, Onset: at, OnsetFrom: at, Before: u.Versions, After: u.Versions, N: g.n, C: g.c}
 	if from.sum > 0 {
-		g.trip.Onset, g.trip.OnsetFrom, g.trip.Before = next(from.at, at), next(from.before.at, at), from.before.versions
+		g.trip.Onset, g.trip.OnsetFrom, g.trip.Before = after(from.at, at), after(from.before.at, at), from.before.versions
 		g.trip.N, g.trip.C = from.n, from.c // over a whole life, the limit may well be kept
 	}
 	g.trip.Why = tripWords(&g.limit, &g.trip)
@@ -222,16 +241,16 @@ func (g *guard) tripNow(u *ingest.Unit, at finding.UnitRef) {
 	g.begin()
 }
 
-// next stands for the unit after another one, but none after at. It keeps the time and the offsets of that other unit.
-func next(after, at finding.UnitRef) finding.UnitRef {
-	if after.Ordinal+1 >= at.Ordinal {
+// after stands for the unit after another one, but none after at. It keeps the time and the offsets of that other unit.
+func after(last, at finding.UnitRef) finding.UnitRef {
+	if last.Ordinal+1 >= at.Ordinal {
 		return at
 	}
-	return finding.UnitRef{Ordinal: after.Ordinal + 1, Pos: after.Pos, First: after.First, TS: after.TS}
+	return finding.UnitRef{Ordinal: last.Ordinal + 1, Pos: last.Pos, First: last.First, TS: last.TS}
 }
 
 // begin forgets the evidence.
-func (g *guard) begin() { g.wealth, g.starts, g.n, g.c = wealth{}, [bets]start{}, 0, 0 }
+func (g *guard) begin() { g.wealth, g.open, g.starts, g.n, g.c = wealth{}, false, [bets]start{}, 0, 0 }
 
 // mayRelease releases the guard if its limit says so: after enough units within the limit, with no evidence against it.
 // If the limit is still broken, the units count again from zero.
@@ -240,7 +259,7 @@ func (g *guard) mayRelease(evidence float64, at finding.UnitRef) bool {
 	if after == 0 {
 		return false
 	}
-	enough := g.wealth.units >= after
+	enough := g.wealth.units >= after && !g.open
 	if evidence >= 1/g.limit.Alpha || enough && (evidence > 1 || !g.within()) {
 		g.begin()
 		return false

@@ -41,14 +41,16 @@ func New(policy string, cfg watch.Guards) *Set {
 	return s
 }
 
-// Observe folds a unit in and returns what tripped or was released. Units of shadow policies, and of decisions before all
+// Observe folds a unit in, which may be a step of an open episode, and returns what tripped or was released. Units of shadow policies, and of decisions before all
 // of their feedback has come, are ignored.
 func (s *Set) Observe(u *ingest.Unit) []finding.Finding {
 	if len(s.guards) == 0 && len(s.removed) == 0 || u.Shadow || u.Group.HasHorizon() {
 		return nil
 	}
 	at := finding.UnitRef{Ordinal: s.units, Agent: u.Agent, Episode: u.Episode, Pos: u.Pos, First: u.First, TS: u.EndTS}
-	s.units++
+	if u.End != ingest.EndOpen {
+		s.units++
+	}
 	s.last, s.changed = at, true
 	found := s.retired(at)
 	for _, g := range s.guards {

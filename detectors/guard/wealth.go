@@ -15,16 +15,24 @@ const mostEvidence = 1e300
 // (Waudby-Smith & Ramdas, "Estimating means of bounded random variables by betting", 2024), one for each stake and each
 // time at which the values may have begun to exceed it:
 //
-//	bet <- (bet + 1/((u+1)(u+2))) * product of (1 + stake (x/mean - 1)) over the values of unit u
+//	bet <- bet + 1/((u+1)(u+2)) at the beginning of unit u, and for each value x
+//	bet <- bet * (1 + stake (x/mean - 1))
 //	evidence = mean of the bets over the stakes + 1/(u+2)
 //
 // While the mean of each value, given all before it, is at most the one to keep, the evidence is a nonnegative
 // supermartingale that begins at 1. So the chance that it ever reaches 1/alpha is at most alpha (Ville), whatever the
 // distribution and the dependence of the values.
+//
+// This needs the values in an order in which "all before it" does not depend on them. That of the events is one, of all
+// agents together: let F(k) be what the first k steps of the merged telemetry are. The stakes are constants, and whether a
+// unit begins before step k+1 is in F(k), as it depends on which episodes have ended. So E[bet(k+1) | F(k)] <= bet(k) for
+// each bet, whichever agent takes step k+1 and whatever ends its episode. The order of the ends of episodes is none: of
+// those that end first, more end because of a cost. See also Howard et al., "Time-uniform Chernoff bounds via nonnegative
+// supermartingales", 2020, on supermartingales and optional stopping.
 type wealth struct {
 	units int64
 	bets  [bets]float64
-	logs  [bets]float64 // of what the bets were multiplied by since the last begin
+	logs  [bets]float64 // of what the bets were multiplied by since they were last cleared
 }
 
 // odds are the logarithms of what a value of 0 and a value of 1 multiply the bets of each stake by.
@@ -46,7 +54,6 @@ func (w *wealth) begin() {
 	u := float64(w.units)
 	for i := range w.bets {
 		w.bets[i] += 1 / ((u + 1) * (u + 2))
-		w.logs[i] = 0
 	}
 	w.units++
 }

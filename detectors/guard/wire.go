@@ -37,6 +37,7 @@ type guardWire struct {
 	Trip    tripWire            `cbor:"14,keyasint,omitzero"`
 	Starts  []startWire         `cbor:"15,keyasint,omitzero"`
 	Cost    momentWire          `cbor:"16,keyasint,omitzero"`
+	Open    bool                `cbor:"17,keyasint,omitzero"`
 }
 
 type habitsWire struct {
@@ -154,7 +155,7 @@ func wireOf(g *guard) guardWire {
 		Since: finding.UnitRefWireOf(&g.since), Starts: saved.EachOf(g.starts[:], func(of *start) startWire {
 			return startWire{Sum: of.sum, N: of.n, C: of.c, At: finding.UnitRefWireOf(&of.at), Before: momentWireOf(&of.before)}
 		}),
-		Cost: momentWireOf(&g.cost),
+		Cost: momentWireOf(&g.cost), Open: g.open,
 		Trip: tripWire{
 			At: finding.UnitRefWireOf(&g.trip.At), Onset: finding.UnitRefWireOf(&g.trip.Onset), Before: saved.Versions(g.trip.Before),
 			After: saved.Versions(g.trip.After), N: g.trip.N, C: g.trip.C, From: finding.UnitRefWireOf(&g.trip.OnsetFrom),
@@ -178,7 +179,7 @@ func (w *guardWire) resume(g *guard) {
 		}
 		return
 	}
-	g.wealth.units = w.Units
+	g.wealth.units, g.open = w.Units, w.Open
 	copy(g.wealth.bets[:], w.Bets)
 	g.habits = habits{names: w.Habits.Names, counts: w.Habits.Counts, other: w.Habits.Other}
 	g.n, g.c, g.invalid = w.N, w.C, w.Invalid

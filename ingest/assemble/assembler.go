@@ -26,6 +26,9 @@ type Config struct {
 	// SplitBy returns the labels of a policy's events that its episodes keep, in the form of GroupBy. It must return the
 	// same labels throughout the assembler's life. nil means none.
 	SplitBy func(policy string) []string
+	// Stepwise reports whether each step of a policy is wanted as a unit of its own with EndOpen, before the unit that it
+	// may end. It must return the same answer throughout the assembler's life. nil means that none is.
+	Stepwise func(policy string) bool
 	// Watched reports whether a policy is wanted. Events of other policies are counted and leave no state. It must
 	// return the same answer throughout the assembler's life. nil means that all policies are wanted.
 	Watched func(policy string) bool
@@ -88,6 +91,9 @@ func New(cfg Config, m *Metrics) *Assembler {
 	}
 	if cfg.SplitBy == nil {
 		cfg.SplitBy = func(string) []string { return nil }
+	}
+	if cfg.Stepwise == nil {
+		cfg.Stepwise = func(string) bool { return false }
 	}
 	if cfg.MaxGroups <= 0 {
 		cfg.MaxGroups = defaultMaxGroups
@@ -160,7 +166,7 @@ func appendPart(b []byte, part string) []byte {
 }
 
 // Fold adds the next event of the partition. It passes the units that the event ends, at most two, to emit, which then
-// owns them. Fold keeps only interned strings of the event. A step of an open episode costs one map lookup and no
+// owns them. Of a policy that is Stepwise, it passes the step too. Fold keeps only interned strings of the event. A step of an open episode costs one map lookup and no
 // allocation.
 //
 // Fold returns the position of the first event of the episode that the event joined, or false if it was ignored. The
@@ -190,6 +196,9 @@ func (a *Assembler) FoldApart(e *ingest.Event, emit func(*ingest.Unit), decided 
 	}
 	first = ep.First
 	a.add(ep, e)
+	if p.stepwise && isStep(e) {
+		a.show(ep, e, emit, decided)
+	}
 	if end, ok := endOf(e); ok {
 		a.end(ep, end, e, emit)
 		return first, true
@@ -281,7 +290,7 @@ func (a *Assembler) policy(name string) *policy {
 			return nil
 		}
 		p = newPolicy(strings.Clone(name), groupLabels(a.cfg.GroupBy(name)), false)
-		p.split = a.cfg.SplitBy(name)
+		p.split, p.stepwise = a.cfg.SplitBy(name), a.cfg.Stepwise(name)
 		a.policies[p.Name] = p
 	}
 	a.last = p
@@ -541,6 +550,7 @@ func (a *Assembler) conclude(ep *episode, g *group, agent string, end ingest.End
 		return
 	}
 	u := ep.unit(end)
+	u.Shown = g.policy.stepwise && ep.agent != nil
 	if end != ingest.EndStep { // else e belongs to the next episode
 		u.Labels = LabelsOf(g.policy.split, e)
 	}

@@ -11,6 +11,7 @@ func (a *Assembler) addToBlock(ag *agent, e *ingest.Event, emit func(*ingest.Uni
 		ag.block = &tally{}
 	}
 	if u := ag.block.blockWith(e, a.names); u != nil {
+		u.Shown = p.stepwise
 		a.emit(u, ag.group, ag.id, e, emit)
 	}
 	if p.Steps++; p.Steps >= blockRound {
@@ -24,7 +25,7 @@ func (a *Assembler) addToMixed(g *group, e *ingest.Event, emit func(*ingest.Unit
 		g.Block = &tally{}
 	}
 	if u := g.Block.blockWith(e, a.names); u != nil {
-		u.Mixed = true
+		u.Mixed, u.Shown = true, g.policy.stepwise
 		a.emit(u, g, "", e, emit)
 	}
 }

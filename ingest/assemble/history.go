@@ -24,7 +24,8 @@ const (
 	mixedShare = .5
 )
 
-// policy is the assembler's state of a policy.
+// policy is the assembler's state of a policy. It is large because each rule of how its episodes begin and end has a
+// counter here.
 type policy struct {
 	Name    string
 	Quiet   int64 // events since the last end of an episode
@@ -48,6 +49,8 @@ type policy struct {
 	by     []groupLabel
 	split  []string // see Config.SplitBy
 	shadow bool     // it is the InShadow of another policy
+
+	stepwise bool // see Config.Stepwise; false for a policy in shadow
 
 	starts               list     // of its open episodes
 	lost                 lostList // *lostEpisode values, oldest first

@@ -141,8 +141,12 @@ func (a *Assembler) shapeOf(g *group, e *ingest.Event, end ingest.End, unfinishe
 		Group: g.Group, Versions: a.names.versions(e.Versions), Unfinished: unfinished, End: end, Kind: e.Action.Kind, Shadow: g.Shadow,
 		Acts: e.Action.Kind == ingest.ActionCategory,
 	}
-	for range e.Action.Values {
-		s.Signals = append(s.Signals, ingest.DecisionSignal{Name: scalarAction.prefix(), Outer: true})
+	for i := range e.Action.Values {
+		of := key{kind: scalarAction}
+		if !e.Action.Scalar {
+			of = key{actionComponent, a.names.component(i)}
+		}
+		s.Signals = append(s.Signals, ingest.DecisionSignal{Name: a.names.of(of), Outer: true})
 	}
 	for i := range e.Outcomes {
 		s.Signals = append(s.Signals, ingest.DecisionSignal{Name: a.names.of(key{outcome, e.Outcomes[i].Name})})
@@ -159,6 +163,9 @@ func (a *Assembler) shapeOf(g *group, e *ingest.Event, end ingest.End, unfinishe
 func hasShape(e *ingest.Event, end ingest.End, s *ingest.DecisionShape) bool {
 	numbers := len(e.Action.Values)
 	if s.End != end || s.Kind != e.Action.Kind || s.Versions != e.Versions || len(s.Signals) != numbers+len(e.Outcomes) {
+		return false
+	}
+	if numbers > 0 && e.Action.Scalar != (s.Signals[0].Name == scalarAction.prefix()) {
 		return false
 	}
 	for i := range s.Signals {

@@ -139,6 +139,7 @@ func (a *Assembler) restoreHead(h *stateWire) ([]*agent, error) {
 		}
 		p.divideBy(groupLabels(a.cfg.GroupBy(p.Name)))
 		p.splitBy(a.cfg.SplitBy(p.Name))
+		p.stepwise = a.cfg.Stepwise(p.Name)
 		a.policies[p.Name] = p
 	}
 	for _, w := range h.Groups {

@@ -121,6 +121,14 @@ func (w *WaitingUnit) Place() ingest.AppliedUnit {
 	return ingest.AppliedUnit{Pos: w.Decision.Pos, Ord: w.Decision.Ord, Reading: w.Decision.Reading}
 }
 
+// isOpen reports whether the unit is a step of an open episode.
+func (w *WaitingUnit) isOpen() bool {
+	if w.Unit != nil {
+		return w.Unit.End == ingest.EndOpen
+	}
+	return w.Decision.Shape != nil && w.Decision.Shape.End == ingest.EndOpen
+}
+
 // In returns the unit, in the given memory if it is a decision.
 func (w *WaitingUnit) In(memory *ingest.DecisionUnit) *ingest.Unit {
 	if w.Unit != nil {
@@ -239,7 +247,7 @@ func (m *Merger) Release(low Moment) *WaitingUnit {
 		m.advance()
 	}
 	first.Left()
-	if first.at.TS > 0 && first.at.TS < m.last {
+	if first.at.TS > 0 && first.at.TS < m.last && !first.isOpen() {
 		m.late++
 	}
 	m.last = max(m.last, first.at.TS)

@@ -79,7 +79,7 @@ func TestOldUnitBatchesAreRead(t *testing.T) {
 	ingesttest.Fill(want)
 	want.End, want.ActionKind, want.Decisions = ingest.EndBlock, ingest.ActionNumeric, nil
 	want.First.Partition, want.Last.Partition = want.Pos.Partition, want.Pos.Partition
-	want.Labels = nil // of all of them
+	want.Labels, want.Shown = nil, false // of all of them
 	stepless := *want
 	stepless.Steps = nil
 	for name, want := range map[string]*ingest.Unit{

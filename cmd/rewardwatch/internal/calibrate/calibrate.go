@@ -160,6 +160,9 @@ func (r *calibration) Process(ctx context.Context, batch []ingest.Event) error {
 }
 
 func (r *calibration) observe(ctx context.Context, u *ingest.Unit) error {
+	if u.End == ingest.EndOpen {
+		return nil
+	}
 	r.units++
 	if u.End == ingest.EndBlock {
 		r.blocks++

@@ -27,6 +27,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
@@ -63,6 +64,7 @@ func machineEvent(partition int32, offset int64) ingest.Event {
 	e := ingest.Event{
 		Pos: ingest.Position{Partition: ingest.Partition(partition), Offset: offset}, Policy: fmt.Sprint("ranker-", partition), Env: "a",
 		EpisodeID: fmt.Sprint(episode), Step: step, HasReward: true, Reward: rng.NormFloat64(), Terminated: step == 2,
+		Outcomes: []ingest.Value{{Name: "cost", X: float64(rng.IntN(2))}},
 	}
 	switch episode % 4 {
 	case 2:
@@ -88,6 +90,12 @@ func (m *machine) start() {
 	cfg := DefaultSettings()
 	cfg.Checkpoint.Every = 1 << 60 // when the test says so
 	cfg.Limits.Memory = m.memory
+	guards := watch.DefaultConfig()
+	guards.Guards.Limits = []watch.GuardLimit{
+		{Name: "steps", Outcome: "cost", Share: .6, Alpha: .01, Then: watch.GuardHold},
+		{Name: "returns", ReturnBelow: "-2", Share: .6, Alpha: .01, Then: watch.GuardHold},
+	}
+	cfg.Policies = []PolicyConfig{{Match: "*", Config: guards}}
 	reg := prometheus.NewRegistry()
 	m.store = checkpoint.NewStore(m.disk, zerolog.Nop(), reg)
 	m.p = newAlone(context.Background(), &cfg, m.store, newMemory(), reg)
@@ -209,6 +217,7 @@ func (m *machine) savePartition(i int) {
 type shownState struct {
 	Summary   finding.Summary
 	Incidents []alerts.Incident
+	Guards    []float64 // values and their mean of each guard, and the evidence if the units have one order
 }
 
 // outcome reads the rest, and gives all that is shown in the end, by policy.
@@ -239,12 +248,22 @@ func shownIn(t *testing.T, p *Pipeline) map[string]string {
 		incidents := r.tracker.Incidents()
 		slices.SortFunc(incidents, func(a, b alerts.Incident) int { return strings.Compare(a.ID, b.ID) })
 		var state bytes.Buffer // of gob, which follows pointers and takes NaN for what it is
-		if err := gob.NewEncoder(&state).Encode(shownState{s, incidents}); err != nil {
+		if err := gob.NewEncoder(&state).Encode(shownState{s, incidents, guardsOf(r)}); err != nil {
 			t.Fatal(err)
 		}
 		out[r.Name] = state.String()
 	}
 	return out
+}
+
+// guardsOf returns what the guards of a policy have counted.
+func guardsOf(r *RunningWorker) (counted []float64) {
+	for _, g := range r.guards.Summary().Guards {
+		if counted = append(counted, g.Values, g.Mean); r.Name != "walker" {
+			counted = append(counted, g.Evidence)
+		}
+	}
+	return counted
 }
 
 // Whatever is saved and evicted when, wherever it is killed, and whichever of the newest saves are damaged by it: in the end everything
@@ -268,6 +287,9 @@ func fallbacksLoseNothing(t *testing.T) {
 		return m
 	}
 	want := fresh(0).outcome()
+	if n := guardsIn(t, want["ranker-0"]); n[0] != machineEvents*3/4 || n[3] != machineEvents/4 {
+		t.Fatalf("guards of steps and of returns count %v and %v values, want every step and every episode", n[0], n[3])
+	}
 	histories, fallbacks, returns := uint64(25), 0, 0.
 	if testing.Short() {
 		histories = 5
@@ -299,7 +321,8 @@ func fallbacksLoseNothing(t *testing.T) {
 		returns += testutil.ToFloat64(m.p.Memory.returns)
 		for policy, state := range outcome {
 			if state != want[policy] {
-				t.Errorf("history %d: policy %s is another: units %v, want %v", seed, policy, unitsIn(t, state), unitsIn(t, want[policy]))
+				t.Errorf("history %d: policy %s is another: units %v, guards %v, want %v, %v", seed, policy, unitsIn(t, state), guardsIn(t, state),
+					unitsIn(t, want[policy]), guardsIn(t, want[policy]))
 			}
 		}
 	}
@@ -320,6 +343,15 @@ func unitsIn(t *testing.T, shown string) (units []int64) {
 		units = append(units, g.Units)
 	}
 	return units
+}
+
+func guardsIn(t *testing.T, shown string) []float64 {
+	t.Helper()
+	var s shownState
+	if err := gob.NewDecoder(strings.NewReader(shown)).Decode(&s); err != nil {
+		t.Fatal(err)
+	}
+	return s.Guards
 }
 
 // What a person has decided is in no telemetry: a fallback must not need to read it again.

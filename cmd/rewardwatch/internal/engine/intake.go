@@ -59,6 +59,10 @@ func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake {
 		MaxOpen: cfg.Limits.OpenEpisodes,
 		GroupBy: groupBy,
 		SplitBy: splitBy,
+		Stepwise: func(policy string) bool {
+			c, _ := cfg.Policy(policy)
+			return len(c.Guards.Limits) > 0
+		},
 		Watched: func(policy string) bool {
 			_, watched := cfg.Policy(policy)
 			return watched

@@ -134,7 +134,7 @@ func (c *ceiling) measure() {
 		c.pace(bytes(sampleLive))
 	}
 	heap := bytes(sampleReleased) + bytes(sampleHeapFree) + bytes(sampleHeapObjects) + bytes(sampleHeapUnused)
-	files := mappedFiles()
+	files := capacity.MappedFiles()
 	c.other.Store(c.live + bytes(sampleTotal) - heap + files)
 	if held := c.held.Load(); held != unheld && max(files-held, held-files) >= mappedStep {
 		c.hold(files)
@@ -175,7 +175,7 @@ func (c *ceiling) Hold() (letGo func()) {
 	c.usualPace = debug.SetGCPercent(-1)
 	c.paced = c.usualPace
 	debug.SetGCPercent(c.usualPace)
-	c.hold(mappedFiles())
+	c.hold(capacity.MappedFiles())
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -135,9 +135,13 @@ type Collector struct {
 	emit   func(*ingest.Unit)
 }
 
-// NewCollector returns a collector that passes units to emit.
+// NewCollector returns a collector that passes units to emit, except for steps of open episodes.
 func NewCollector(cfg *Settings, emit func(*ingest.Unit)) Collector {
-	return Collector{intake: NewIntake(cfg, NewIntakeMetrics(Unregistered{})), emit: emit}
+	return Collector{intake: NewIntake(cfg, NewIntakeMetrics(Unregistered{})), emit: func(u *ingest.Unit) {
+		if u.End != ingest.EndOpen {
+			emit(u)
+		}
+	}}
 }
 
 // Process implements ingest.Processor.

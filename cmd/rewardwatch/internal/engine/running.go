@@ -257,7 +257,7 @@ func (r *RunningWorker) release(ctx context.Context) error {
 			at = time.Now()
 			r.showDelays(at)
 		}
-		if waits, _ := r.Policy.Pending(); !known && waits == waited {
+		if waits, _ := r.Policy.Pending(); !known && waits == waited && u.End != ingest.EndOpen {
 			r.workers.Pipeline.Metrics.judged(u.EndTS, at)
 		}
 	}

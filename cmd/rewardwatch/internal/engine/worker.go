@@ -76,6 +76,9 @@ func (d *Worker) Observe(ctx context.Context, u *ingest.Unit, now time.Time) err
 	if d.Policy.Has(u) {
 		return nil
 	}
+	if u.End == ingest.EndOpen {
+		return d.apply(ctx, d.Policy.Observe(u, now))
+	}
 	if !d.Policy.Knows(u.Group) {
 		defer d.reserve(u.Group)() // until the group is counted
 	}

@@ -93,6 +93,9 @@ func (i *inspector) Process(_ context.Context, batch []ingest.Event) error {
 
 // hand takes a unit when it ends. Units of a topic wait until they can be sorted by their ends over all partitions.
 func (i *inspector) hand(u *ingest.Unit) {
+	if u.End == ingest.EndOpen {
+		return
+	}
 	if i.merger == nil {
 		i.policies[u.Group.Policy].judge(u)
 		return

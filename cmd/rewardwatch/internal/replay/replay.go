@@ -164,12 +164,20 @@ func (r *replay) Process(ctx context.Context, batch []ingest.Event) error {
 	return r.failed
 }
 
-func (r *replay) observe(ctx context.Context, u *ingest.Unit) error {
-	r.units++
-	if u.End == ingest.EndBlock {
+// count counts a unit, unless it is a step of an open episode, which only guards judge.
+func (r *replay) count(u *ingest.Unit) {
+	switch u.End {
+	case ingest.EndOpen:
+		return
+	case ingest.EndBlock:
 		r.blocks++
 	}
+	r.units++
 	r.seen[u.Group]++
+}
+
+func (r *replay) observe(ctx context.Context, u *ingest.Unit) error {
+	r.count(u)
 	d, err := r.worker(ctx, u.Group.Policy)
 	if d == nil || err != nil {
 		return err
@@ -177,7 +185,7 @@ func (r *replay) observe(ctx context.Context, u *ingest.Unit) error {
 	if err := d.Observe(ctx, u, time.Unix(0, u.EndTS)); err != nil {
 		return err
 	}
-	if u.Shadow || r.scores == nil && r.courses == nil {
+	if u.Shadow || u.End == ingest.EndOpen || r.scores == nil && r.courses == nil {
 		return nil
 	}
 	if r.courses != nil {
