@@ -203,6 +203,7 @@ func (g *group) enter(u *ingest.Unit, now time.Time) finding.UnitRef {
 	g.Negative += u.Reward.Negative
 	g.Rewards += u.Reward.N
 	g.Versions.See(u.Versions, at)
+	g.History.Version(at.Ordinal, g.LastTS, g.Versions.Newest())
 	g.Trail.Add(at, u)
 	g.LastActions.Add(at.Ordinal, u.Actions)
 	g.Strata.Add(u, at.Ordinal)

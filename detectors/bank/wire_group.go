@@ -150,6 +150,7 @@ type groupWire struct {
 	Laws        factor.Wire              `cbor:"33,keyasint,omitzero"`
 	History     *history.History         `cbor:"34,keyasint,omitzero"` // nil for a version that warms up
 	Strata      *strata.Wire             `cbor:"35,keyasint,omitzero"`
+	Changes     []history.ChangeWire     `cbor:"36,keyasint,omitzero"` // of versions, in the history
 }
 
 func (x *group) wire() groupWire {
@@ -166,7 +167,8 @@ func (x *group) wire() groupWire {
 		Quiet: x.Quiet, Probation: probationWire(x.Probation), Positive: x.Positive, Negative: x.Negative,
 		Rewards: x.Rewards, OffPolicy: saved.Pointer(x.OffPolicy, (*offpolicy.Follower).Wire),
 		Laws: x.Laws.Wire(), History: x.History.Unless(x.Number == 0),
-		Strata: saved.Pointer(x.Strata, (*strata.Strata).Wire),
+		Strata:  saved.Pointer(x.Strata, (*strata.Strata).Wire),
+		Changes: saved.Each(x.History.Unless(x.Number == 0).Changes(), history.Change.Wire),
 	}
 }
 
@@ -182,9 +184,15 @@ func (w *groupWire) live() group {
 		Line: w.Line.live(), Unjudged: w.Unjudged, Incident: w.Incident,
 		Quiet: w.Quiet, Probation: probation(w.Probation), Positive: w.Positive, Negative: w.Negative,
 		Rewards: w.Rewards, OffPolicy: saved.Pointer(w.OffPolicy, (*offpolicy.FollowerWire).Live),
-		Laws: w.Laws.Live(), History: cmp.Or(w.History, &history.History{}),
+		Laws: w.Laws.Live(), History: w.history(),
 		Strata: saved.Pointer(w.Strata, (*strata.Wire).Live),
 	}
+}
+
+// history returns the past of the group, with the versions of its last unit.
+func (w *groupWire) history() *history.History {
+	h, seen := cmp.Or(w.History, &history.History{}), w.Versions.Live()
+	return h.Restored(saved.Each(w.Changes, history.ChangeWire.Live), seen.Newest(), w.Seen > 0)
 }
 
 // battery returns the part of the group whose form is battery.Wire.

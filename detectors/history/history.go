@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 const (
@@ -48,6 +50,10 @@ type History struct {
 	spans   []Span
 	signals []Signal // sorted by name
 	next    int      // where the next signal of a unit probably is
+
+	changes   []Change
+	version   ingest.Versions // the newest
+	versioned bool            // whether there is one
 }
 
 // Unless returns the past, or nil if another one saves it.
@@ -95,6 +101,7 @@ func (h *History) forget(ts int64) {
 		return
 	}
 	h.spans = slices.Delete(h.spans, 0, old)
+	h.changes = slices.DeleteFunc(h.changes, func(c Change) bool { return c.TS != 0 && ts-c.TS > kept })
 	for i := range h.signals {
 		h.signals[i].Buckets = slices.Delete(h.signals[i].Buckets, 0, old)
 	}
@@ -203,11 +210,12 @@ func square(x float32) float64 { return float64(x) * float64(x) }
 type Record struct {
 	Spans   []Span
 	Signals []Signal // sorted by name
+	Changes []Change // of versions, the oldest first
 }
 
 // Record returns a copy of the past.
 func (h *History) Record() Record {
-	out := Record{Spans: slices.Clone(h.spans), Signals: slices.Clone(h.signals)}
+	out := Record{Spans: slices.Clone(h.spans), Signals: slices.Clone(h.signals), Changes: slices.Clone(h.changes)}
 	for i := range out.Signals {
 		out.Signals[i].Buckets = slices.Clone(out.Signals[i].Buckets)
 	}

@@ -2,10 +2,14 @@ package history
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // filled has one unit every so often, whose signal is its ordinal, and whose other signal starts late.
@@ -180,5 +184,28 @@ func BenchmarkAdd(b *testing.B) {
 		for _, name := range names {
 			h.Add(name, float64(i))
 		}
+	}
+}
+
+// A return to the version before is a change only once its agents cannot be stragglers; the newest changes are kept.
+func TestChangesOfVersion(t *testing.T) {
+	h := &History{}
+	at := func(ordinal int64, env string) { h.Version(ordinal, 0, ingest.Versions{Env: env}) }
+	at(0, "1")
+	at(10, "2")
+	at(12, "1") // a straggler
+	at(13, "2")
+	at(100, "1") // a rollback
+	want := []Change{
+		{Unit: 10, From: ingest.Versions{Env: "1"}, To: ingest.Versions{Env: "2"}}, {Unit: 100, From: ingest.Versions{Env: "2"}, To: ingest.Versions{Env: "1"}},
+	}
+	if got := h.Changes(); !slices.Equal(got, want) {
+		t.Errorf("changes %+v, want %+v", got, want)
+	}
+	for n := range int64(3 * maxChanges) {
+		at(1000+100*n, fmt.Sprint("v", n))
+	}
+	if got := h.Changes(); len(got) != maxChanges || got[maxChanges-1].Unit != 1000+100*(3*maxChanges-1) {
+		t.Errorf("%d changes, the last %+v", len(got), got[len(got)-1])
 	}
 }

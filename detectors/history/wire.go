@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
 // The past has its own encoding, since it has many small numbers: integers are varints, each span is its difference from
@@ -120,4 +123,22 @@ func (r *reader) bucket() Bucket {
 		r.skip(4)
 	}
 	return b
+}
+
+// ChangeWire is the saved form of a Change. Changes are a part of their own, which builds before them skip.
+type ChangeWire struct {
+	Unit int64          `cbor:"1,keyasint"`
+	TS   int64          `cbor:"2,keyasint,omitzero"`
+	From saved.Versions `cbor:"3,keyasint"`
+	To   saved.Versions `cbor:"4,keyasint"`
+}
+
+// Wire returns the saved form.
+func (c Change) Wire() ChangeWire {
+	return ChangeWire{Unit: c.Unit, TS: c.TS, From: saved.Versions(c.From), To: saved.Versions(c.To)}
+}
+
+// Live is the inverse of Wire.
+func (w ChangeWire) Live() Change {
+	return Change{Unit: w.Unit, TS: w.TS, From: ingest.Versions(w.From), To: ingest.Versions(w.To)}
 }

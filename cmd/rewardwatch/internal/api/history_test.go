@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ func TestHistoryOfASignal(t *testing.T) {
 	for i := range int64(40) {
 		h.Begin(i, 1_795_168_800_000_000_000+i*1e10)
 		h.Add("return", float64(10-i/20))
+		h.Version(i, 1_795_168_800_000_000_000+i*1e10, ingest.Versions{Env: fmt.Sprint(41 + i/20)})
 	}
 	v.Past = map[ingest.Group]history.Record{drifting: h.Record()}
 	s := quietServer(t, Config{}, v, nil)
@@ -39,10 +41,11 @@ func TestHistoryOfASignal(t *testing.T) {
 	for _, p := range got.Spans {
 		values, sum = values+p.Values, sum+float64(p.Values)*float64(p.Mean)
 	}
-	if values != 40 || sum != 20*10+20*9 || *got.Baseline != (wire.Level{Mean: 10, SD: 2}) || got.Unit != "episode" || got.Spans[0].From == nil {
+	if values != 40 || sum != 20*10+20*9 || *got.Baseline != (wire.Level{Mean: 10, SD: 2}) || got.Unit != "episode" || got.Spans[0].From == nil ||
+		len(got.Changes) != 1 || got.Changes[0].Unit != 20 || got.Changes[0].After.Env != "42" {
 		t.Errorf("got %s", w.Body)
 	}
-	if w := ask(s, http.MethodGet, path+"none"+labels); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"baseline":null,"spans":[]`) {
+	if w := ask(s, http.MethodGet, path+"none"+labels); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"baseline":null,"spans":[],"version_changes":[`) {
 		t.Errorf("an unknown signal: %d %s", w.Code, w.Body)
 	}
 	for name, c := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -56,7 +57,7 @@ func runExplain(ctx context.Context, c *terminal.Console, service *client.Client
 	if o.scores != "" && o.from == "" {
 		return errors.New("--scores needs --from with the output of the same replay")
 	}
-	told, err := o.known(ctx, c, service)
+	told, past, err := o.known(ctx, c, service)
 	if err != nil {
 		return err
 	}
@@ -67,6 +68,10 @@ func runExplain(ctx context.Context, c *terminal.Console, service *client.Client
 	if o.from == "" {
 		s.Requests = orderedFor(ctx, c, service, s)
 		s.History = pastOf(ctx, c, service, &s.Alarm)
+	} else if at := slices.IndexFunc(past, func(h wire.History) bool {
+		return h.Policy == s.Alarm.Policy && h.Signal == s.Alarm.Signal && maps.Equal(h.Group, s.Alarm.Group)
+	}); at >= 0 {
+		s.History = &past[at]
 	}
 	if o.scores != "" {
 		if s.Scores, err = readScores(o.scores, s.alarm); err != nil {
@@ -97,13 +102,14 @@ type scoredUnitJSON struct {
 // knownIncidents are the incidents in which explain looks for an alarm.
 type knownIncidents []wire.Incident
 
-func (o *explainOptions) known(ctx context.Context, c *terminal.Console, service *client.Client) (knownIncidents, error) {
+// known returns the incidents and, of a replay, how their signals went.
+func (o *explainOptions) known(ctx context.Context, c *terminal.Console, service *client.Client) (knownIncidents, []wire.History, error) {
 	if o.from != "" {
 		return replayedIncidents(o.from, c.In)
 	}
 	var answer struct{ Incidents knownIncidents }
 	err := service.Get(ctx, &answer, "incidents")
-	return answer.Incidents, err
+	return answer.Incidents, nil, err
 }
 
 // story finds an alarm by its id or that of its incident, or by an unambiguous prefix. An incident has the id of its
@@ -209,9 +215,8 @@ func eachLine(file string, stdin io.Reader, take func(line []byte) error) error 
 var errNoReplay = errors.New("not the output of replay --output json")
 
 // replayedIncidents reads the output of a replay. For an alarm the last line counts, for an incident the summary.
-func replayedIncidents(file string, stdin io.Reader) (knownIncidents, error) {
-	var k knownIncidents
-	err := eachLine(file, stdin, func(line []byte) error {
+func replayedIncidents(file string, stdin io.Reader) (k knownIncidents, past []wire.History, err error) {
+	err = eachLine(file, stdin, func(line []byte) error {
 		var kind struct {
 			Event string `json:"event"`
 		}
@@ -233,13 +238,19 @@ func replayedIncidents(file string, stdin io.Reader) (knownIncidents, error) {
 				return fmt.Errorf("%w: %w", errNoReplay, err)
 			}
 			k.addSummary(s.Incidents)
+		case "history":
+			var h replay.HistoryRecord
+			if err := json.Unmarshal(line, &h); err != nil {
+				return fmt.Errorf("%w: %w", errNoReplay, err)
+			}
+			past = append(past, h.History)
 		case "fault", "comparison", "comparison_summary":
 		default:
 			return errNoReplay
 		}
 		return nil
 	})
-	return k, err
+	return k, past, err
 }
 
 // addAlarm adds an alarm to its incident, or replaces its earlier state.

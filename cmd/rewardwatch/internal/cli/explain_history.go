@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // The plot of a signal over time: its width and height in characters, and how many units a value of the rolling mean
@@ -44,7 +46,8 @@ type coursePlot struct {
 	means       []float64 // by column
 	low, high   float64   // of the lowest and the highest row
 	base        *wire.Level
-	onset       int // column
+	onset       int            // column
+	versions    map[int]string // what changed, by column
 	first, last string
 }
 
@@ -59,11 +62,18 @@ func (s *storyJSON) historyText(p terminal.Paint) string {
 	if plot.base != nil {
 		fmt.Fprintf(&b, ", ░ baseline %s ± %s", words.Short(float64(plot.base.Mean)), words.Short(float64(plot.base.SD)))
 	}
-	b.WriteString(", │ onset\n")
+	b.WriteString(", │ onset")
+	if len(plot.versions) > 0 {
+		b.WriteString(", ┆ new version")
+	}
+	b.WriteString("\n")
 	for row := historyRows - 1; row >= 0; row-- {
 		b.WriteString(plot.row(p, row))
 	}
 	b.WriteString(plot.axis())
+	for _, column := range slices.Sorted(maps.Keys(plot.versions)) {
+		fmt.Fprintf(&b, "  %10s ┆ %s\n", "", terminal.Printable(plot.versions[column]))
+	}
 	return b.String()
 }
 
@@ -90,9 +100,19 @@ func plotOf(h *wire.History, onset finding.UnitRef, unit finding.UnitName) cours
 		}
 		return fmt.Sprintf("%s %.0f", unit.One(), x)
 	}
-	out := coursePlot{base: h.Baseline, first: name(from), last: name(to)}
+	out := coursePlot{base: h.Baseline, first: name(from), last: name(to), versions: map[int]string{}}
 	step := (to - from) / historyColumns
 	out.onset = int(math.Floor((at - from) / step)) // outside the columns if it was more than a week ago
+	for _, c := range h.Changes {
+		x := float64(c.Unit)
+		if clock && c.TS != nil {
+			x = float64(*c.TS)
+		}
+		if column := int(math.Floor((x - from) / step)); column >= 0 && column < historyColumns {
+			said := words.VersionChange(ingest.Versions(c.Before), ingest.Versions(c.After)) + " since " + name(x)
+			out.versions[column] = strings.TrimPrefix(out.versions[column]+"; "+said, "; ")
+		}
+	}
 	out.fill(h, func(span, column int) bool { return ends(h.Spans[span]) < from+(float64(column)+.5)*step })
 	return out
 }
@@ -138,6 +158,8 @@ func (c *coursePlot) row(p terminal.Paint, row int) string {
 			line += p.In(terminal.Yellow, "•")
 		case i == c.onset:
 			line += p.In(terminal.Red, "│")
+		case c.versions[i] != "":
+			line += "┆"
 		case banded:
 			line += p.In(terminal.Faint, "░")
 		default:
@@ -150,6 +172,9 @@ func (c *coursePlot) row(p terminal.Paint, row int) string {
 // axis draws the axis of time, with its ends.
 func (c *coursePlot) axis() string {
 	line := []rune(strings.Repeat("─", historyColumns))
+	for column := range c.versions {
+		line[column] = '┴'
+	}
 	if c.onset >= 0 && c.onset < historyColumns {
 		line[c.onset] = '┴'
 	}

@@ -34,3 +34,21 @@ func TestCourseWithoutClockAndBaseline(t *testing.T) {
 		}
 	}
 }
+
+// A change of version is marked where it took place, and named below; one before the drawing is neither.
+func TestCourseMarksVersions(t *testing.T) {
+	h := &wire.History{Signal: "return", Changes: []wire.VersionChange{
+		{Unit: 400, Before: wire.Versions{Env: "40"}, After: wire.Versions{Env: "41"}},
+		{Unit: 1100, Before: wire.Versions{Env: "41"}, After: wire.Versions{Env: "42"}},
+	}}
+	for i := range int64(10) {
+		h.Spans = append(h.Spans, wire.HistorySpan{FirstUnit: 1000 + 20*i, Units: 20, Values: 20, Mean: wire.Number(i)})
+	}
+	s := &storyJSON{Alarm: wire.Alarm{Signal: "return"}, History: h, alarm: alerts.Alarm{Onset: finding.UnitRef{Ordinal: 1150}}}
+	got := s.historyText(terminal.Paint(false))
+	lines := strings.Split(strings.TrimSpace(got), "\n")
+	if !strings.HasSuffix(lines[0], "│ onset, ┆ new version") || strings.Count(got, "┆") != 2+historyRows-1 || strings.Contains(got, "environment 41") ||
+		strings.TrimSpace(lines[len(lines)-1]) != "┆ environment 42 since episode or block 1100" {
+		t.Errorf("got\n%s", got)
+	}
+}

@@ -135,6 +135,15 @@ func TestSimExplainOfAReplay(t *testing.T) {
 		t.Fatalf("exit %d: %s", got.code, got.err)
 	}
 	testkit.SameAsFile(t, filepath.Join("testdata", "verbs", "explain_replay.txt"), got.out)
+	for _, a := range parseReplay(t, printed).alarms {
+		if a.Signal == "return" {
+			of := runVerb("explain", a.ID, "--from", alarms).out
+			if !strings.Contains(of, "RETURN over time: • rolling mean") || !strings.Contains(of, "┆ environment 2 since 2026-11-20 11:02:") || !strings.Contains(of, "│ onset, ┆ new version") {
+				t.Errorf("the return is not drawn over time with its changes of version:\n%s", of)
+			}
+			break
+		}
+	}
 
 	var out, errs bytes.Buffer
 	piped := &terminal.Console{In: strings.NewReader(printed), Out: &out, Err: &errs}

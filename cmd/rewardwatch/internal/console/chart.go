@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
-	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // maxLines is how many streams a reader can tell apart in the chart of scores.
@@ -81,7 +81,7 @@ func chartOf(c Course, unit finding.UnitName, streams []finding.StreamSummary, i
 		out.addOnsets(incident.Alarms)
 	}
 	for _, change := range c.Changes {
-		out.Marks = append(out.Marks, markJSON{X: out.at(change.Unit, change.TS), Kind: "version", Text: versionChange(change.From, change.To)})
+		out.Marks = append(out.Marks, markJSON{X: out.at(change.Unit, change.TS), Kind: "version", Text: words.VersionChange(change.From, change.To)})
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
@@ -111,19 +111,6 @@ func (c *courseJSON) addOnsets(all []alerts.Alarm) {
 		c.Marks = append(c.Marks, markJSON{X: c.at(onset.Ordinal+1, onset.TS), Kind: "onset", Text: "onset of " + strings.Join(names, ", ")})
 	}
 	slices.SortFunc(c.Marks, func(a, b markJSON) int { return cmp.Or(cmp.Compare(a.X, b.X), strings.Compare(a.Text, b.Text)) })
-}
-
-// versionChange names the versions that have changed.
-func versionChange(before, to ingest.Versions) string {
-	var parts []string
-	for _, v := range []struct{ name, before, to string }{
-		{"policy", before.Policy, to.Policy}, {"environment", before.Env, to.Env}, {"reward", before.Reward, to.Reward},
-	} {
-		if v.to != v.before {
-			parts = append(parts, v.name+" "+cmp.Or(v.to, "none"))
-		}
-	}
-	return strings.Join(parts, ", ")
 }
 
 // linesOf returns the streams that the chart shows, the worst first, and how many it does not show.

@@ -36,7 +36,20 @@ func (c *Console) pastOf(ctx context.Context, g ingest.Group, unit finding.UnitN
 	if err != nil {
 		c.log.Debug().Err(err).Stringer("group", g).Msg("cannot show the history of a group")
 	}
-	return past{record: record, changes: c.view.Course(g).Changes, unit: unit}
+	return past{record: record, changes: changesOf(&record, c.view.Course(g).Changes), unit: unit}
+}
+
+// changesOf returns the changes of version that a past has. One that was saved by the build before has none, so that
+// those seen since the start are shown.
+func changesOf(record *history.Record, seen []Change) []Change {
+	if len(record.Changes) == 0 {
+		return seen
+	}
+	var out []Change
+	for _, c := range record.Changes {
+		out = append(out, Change{Moment{Unit: c.Unit + 1, TS: c.TS}, c.From, c.To})
+	}
+	return out
 }
 
 // signalChart is what the chart of a signal shows.
@@ -94,7 +107,9 @@ func (p *past) course(signal string, baseline *level, incident *alerts.Incident)
 		out.addOnsets(alarms)
 	}
 	for _, change := range p.changes {
-		out.Marks = append(out.Marks, markJSON{X: out.at(change.Unit, change.TS), Kind: "version", Text: versionChange(change.From, change.To)})
+		if x := out.at(change.Unit, change.TS); x >= out.X[0] {
+			out.Marks = append(out.Marks, markJSON{X: x, Kind: "version", Text: words.VersionChange(change.From, change.To)})
+		}
 	}
 	return &out
 }

@@ -140,7 +140,8 @@ func (r *Report) incident(i alerts.Incident) reportIncident {
 			out.Signals = append(out.Signals, a.Signal)
 		}
 	}
-	p := past{record: r.Past(i.Group), changes: course.Changes, unit: i.UnitName()}
+	record := r.Past(i.Group)
+	p := past{record: record, changes: changesOf(&record, course.Changes), unit: i.UnitName()}
 	for _, a := range alarms {
 		drawn := r.alarm(*a, course)
 		drawn.Past = plotPast(p.course(a.Signal, baselineOf(a), &i))

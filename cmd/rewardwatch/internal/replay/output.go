@@ -69,6 +69,12 @@ type SummaryRecord struct {
 	unit finding.UnitName // of Units
 }
 
+// HistoryRecord is how a signal with an alarm went. The records of a replay follow its alarms.
+type HistoryRecord struct {
+	Event string `json:"event"` // "history"
+	wire.History
+}
+
 // IncidentRecord is an incident as the summary lists it.
 type IncidentRecord struct {
 	ID       string               `json:"id"`

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ import (
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -133,6 +135,7 @@ type replay struct {
 	other    *replay                // of the same events under another configuration; it prints nothing
 	compared string                 // the file of that configuration
 	faults   *faultLog
+	alarmed  []alarmedSignal
 	found    bool // a drift that is no improvement, or a telemetry fault
 	failed   error
 }
@@ -232,6 +235,9 @@ func (r *replay) Changed(_ context.Context, changes []alerts.Change) error {
 		}
 		r.found = r.found || !a.Improvement
 		r.log.add(*a, r.seen[a.Group])
+		if on := (alarmedSignal{a.Group, a.Signal}); !slices.Contains(r.alarmed, on) {
+			r.alarmed = append(r.alarmed, on)
+		}
 		if err := r.console.Print(AlarmLine(*a), func(w io.Writer) error { return terminal.AlarmText(w, *a) }); err != nil {
 			return err
 		}
@@ -251,11 +257,48 @@ func (r *replay) finish(o replayOptions, files []string, counts recording.Counts
 	line := SummaryLine(counts, r.units, summaries, incidents, r.faults.counts)
 	line.why, line.unit = engine.NothingJudged(r.intake), r.unitName()
 	err := errors.Join(r.conclude(), r.writeReport(o, files, counts, summaries, incidents))
+	err = errors.Join(err, r.tellHistories(summaries))
 	err = errors.Join(err, r.console.Print(line, func(w io.Writer) error { return summaryText(w, line) }), r.tellIgnored())
 	if r.scores != nil {
 		err = errors.Join(err, r.scores.Flush())
 	}
 	return err
+}
+
+// alarmedSignal is a signal of a group that has had an alarm.
+type alarmedSignal struct {
+	group  ingest.Group
+	signal string
+}
+
+// tellHistories prints how the signals with alarms went, as JSON only: explain draws them.
+func (r *replay) tellHistories(summaries []*finding.Summary) error {
+	if r.console.Output != terminal.OutputJSON {
+		return nil
+	}
+	for _, a := range r.alarmed {
+		g := groupOf(summaries, a.group)
+		if g == nil {
+			continue
+		}
+		past := r.past(a.group)
+		if err := r.console.Print(HistoryRecord{"history", wire.HistoryOf(g, a.signal, &past)}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// groupOf returns the summary of a group, nil if there is none.
+func groupOf(summaries []*finding.Summary, group ingest.Group) *finding.GroupSummary {
+	for _, s := range summaries {
+		for i := range s.Groups {
+			if s.Groups[i].Group == group {
+				return &s.Groups[i]
+			}
+		}
+	}
+	return nil
 }
 
 // unitName returns the name of what was replayed.

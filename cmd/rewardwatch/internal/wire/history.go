@@ -13,6 +13,16 @@ type History struct {
 	Unit     string            `json:"unit"` // what is counted: episode, block or decision
 	Baseline *Level            `json:"baseline"`
 	Spans    []HistorySpan     `json:"spans"` // that have values, the oldest first
+	// Changes are those of the versions behind the units, the oldest first.
+	Changes []VersionChange `json:"version_changes"`
+}
+
+// VersionChange is a change of the versions behind the units of a group.
+type VersionChange struct {
+	Unit   int64    `json:"unit"` // ordinal of the first unit with the new versions
+	TS     *Instant `json:"ts"`   // null without a clock
+	Before Versions `json:"before"`
+	After  Versions `json:"after"`
 }
 
 // Level is the mean and the standard deviation of a signal in its baseline.
@@ -34,7 +44,7 @@ type HistorySpan struct {
 
 // HistoryOf returns the history of a signal of a group.
 func HistoryOf(g *finding.GroupSummary, signal string, past *history.Record) History {
-	h := History{Policy: g.Group.Policy, Group: g.Group.Map(), Signal: signal, Unit: g.UnitName().One(), Spans: []HistorySpan{}}
+	h := History{Policy: g.Group.Policy, Group: g.Group.Map(), Signal: signal, Unit: g.UnitName().One(), Spans: []HistorySpan{}, Changes: []VersionChange{}}
 	for i := range g.Streams {
 		if b := &g.Streams[i].Baseline; g.Streams[i].Signal == signal && b.Units > 0 {
 			h.Baseline = &Level{Number(b.Mean), Number(b.SD)}
@@ -46,6 +56,9 @@ func HistoryOf(g *finding.GroupSummary, signal string, past *history.Record) His
 				FirstUnit: s.First, Units: s.Units, From: At(s.From), To: At(s.To), Values: b.N, Mean: Number(b.Mean), SD: Number(b.SD),
 			})
 		}
+	}
+	for _, c := range past.Changes {
+		h.Changes = append(h.Changes, VersionChange{Unit: c.Unit, TS: At(c.TS), Before: Versions(c.From), After: Versions(c.To)})
 	}
 	return h
 }

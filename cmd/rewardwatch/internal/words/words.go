@@ -114,6 +114,19 @@ func Baseline(b finding.BaselineRef, unit finding.UnitName) string {
 	return s
 }
 
+// VersionChange names the versions that have changed.
+func VersionChange(before, after ingest.Versions) string {
+	var parts []string
+	for _, v := range []struct{ name, before, after string }{
+		{"policy", before.Policy, after.Policy}, {"environment", before.Env, after.Env}, {"reward", before.Reward, after.Reward},
+	} {
+		if v.after != v.before {
+			parts = append(parts, v.name+" "+cmp.Or(v.after, "none"))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 // Offsets lists ranges by partition.
 func Offsets(ranges []ingest.Range) string {
 	if len(ranges) == 0 {
