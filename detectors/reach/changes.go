@@ -10,8 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// Of returns the smallest change of a quantity that its armed branches find within 100, 500 and 2,000 units; nil if they
-// are not calibrated on ranks, counts or rare values, or if none is armed. The readings are those of its baseline. For
+// Of returns the smallest change of a quantity that its armed branches find within 20, 50, 100, 200, 500, 1,000 and
+// 2,000 units; nil if they are not calibrated on ranks, counts or rare values, or if none is armed. The readings are those of its baseline. For
 // ranks, the change is a shift of all values, in the direction that is found later; for counts and rare values, a rate
 // that falls. For rare values, it also returns after how many units half the rate is found, and from when on.
 func Of(q *stream.Quantity, baseline []stream.Reading) []finding.Reach {

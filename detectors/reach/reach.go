@@ -11,7 +11,7 @@ import (
 
 // within are the numbers of units for which the smallest change is computed, in descending order: the change that is
 // found within more units is smaller.
-var within = [...]int{2000, 500, 100}
+var within = [...]int{2000, 1000, 500, 200, 100, 50, 20}
 
 // walk is what a change makes of the walk of one branch.
 type walk struct {

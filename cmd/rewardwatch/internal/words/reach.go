@@ -21,11 +21,14 @@ func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
 		what, size = "a drop of the rate by ", func(r finding.Reach) string { return fmt.Sprintf("%.0f %%", 100*r.Size) }
 	}
 	var parts []string
+	before := ""
 	for _, r := range s.Reach {
-		if math.IsNaN(r.Size) {
+		shown := size(r)
+		if math.IsNaN(r.Size) || shown == before && r.Known == 0 { // also found within fewer units
 			continue
 		}
-		part := fmt.Sprintf("%s within %s", size(r), Grouped(int64(r.Units), ","))
+		before = shown
+		part := fmt.Sprintf("%s within %s", shown, Grouped(int64(r.Units), ","))
 		if len(parts) == 0 {
 			part += " " + unit.Many()
 		}

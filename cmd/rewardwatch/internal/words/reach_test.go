@@ -16,6 +16,10 @@ func TestReachIsTold(t *testing.T) {
 		{nil, ""},
 		{[]finding.Reach{{Units: 100, Size: .66, Shift: 1.32}, {Units: 2000, Size: .3, Shift: .6}}, "a shift of 0.66 SD (1.3) within 100 episodes, 0.3 SD (0.6) within 2,000"},
 		{[]finding.Reach{{Units: 100, Size: math.NaN()}, {Units: 500, Size: .4, Shift: .8}}, "a shift of 0.4 SD (0.8) within 500 episodes"},
+		{
+			[]finding.Reach{{Units: 200, Size: .51, Shift: .2}, {Units: 500, Size: .507, Shift: .2}, {Units: 1000, Size: .4, Shift: .16}},
+			"a shift of 0.51 SD (0.2) within 200 episodes, 0.4 SD (0.16) within 1,000",
+		},
 		{[]finding.Reach{{Units: 500, Size: .42, OfRate: true}}, "a drop of the rate by 42 % within 500 episodes"},
 		{
 			[]finding.Reach{{Units: 100, Size: math.NaN(), OfRate: true}, {Units: 500, Size: 1, OfRate: true}, {Units: 5300, Size: .5, OfRate: true, Known: 4000}},
