@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/pace"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/capacity"
@@ -45,7 +46,7 @@ type Pipeline struct {
 	limit         *capacity.StreamLimit
 	Memory        *ceiling
 	kept          *keptUnits
-	pace          savePace
+	pace          pace.Pace
 	unsafeBacklog int // mostUnsafe, except in tests
 	calibrations  *budget.Calibrations
 	queue         *calibrationQueue

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/pace"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
@@ -40,7 +41,7 @@ type RunningWorker struct {
 	shown        time.Time                                               // when the state was last published
 	pendingBytes int64                                                   // memory of the units that wait for calibrations, as counted for all workers
 	shownWaiting map[string]int                                          // units of the worker that the metric counts, by reason
-	lastSave     time.Duration                                           // what the last save took
+	saves        pace.Saves                                              // how long they take, and whether they fail
 	once         bool                                                    // the last saved state is in one save only
 	newest       map[ingest.Partition]ingest.AppliedUnit                 // what the last save has applied, by partition
 	safe         atomic.Pointer[map[ingest.Partition]ingest.AppliedUnit] // what both of the last two saves have applied
@@ -51,6 +52,7 @@ func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
 		Worker: d, workers: of, merger: order.NewMerger(&of.Pipeline.batches),
 		units:  make(chan []order.WaitingUnit, workerBacklog),
 		orders: make(chan func()), leaving: make(chan []ingest.Group, 1), gone: make(chan struct{}), shownWaiting: map[string]int{},
+		saves: of.Pipeline.pace.Policy(),
 	}
 	d.load, d.room, d.scores = r.load, r.makeRoom, of.Pipeline.scores
 	if d.resumed { // from the newest save, or from the one before
@@ -168,14 +170,14 @@ func (r *RunningWorker) atPulse(ctx context.Context, now time.Time) error {
 }
 
 // saveAfter returns the interval between two saves. It is at most a pulse if the units that partitions keep until
-// then take much memory. It is longer where saves take long and these units are in logs.
+// then take much memory. It is longer where saves take long and these units are in logs, unless the last one failed.
 func (r *RunningWorker) saveAfter() time.Duration {
 	every := time.Duration(r.workers.Pipeline.Cfg.Checkpoint.Every)
 	if every > WorkerPulse && r.workers.Pipeline.kept.pressing() {
 		return WorkerPulse
 	}
 	if r.workers.Pipeline.kept.inLogs() {
-		return r.workers.Pipeline.pace.after(every)
+		return r.saves.After(every)
 	}
 	return every
 }
@@ -294,8 +296,7 @@ func (r *RunningWorker) showWaiting(reason string, n int) {
 
 // showNothing removes a stopping worker's part from what is counted for all workers.
 func (r *RunningWorker) showNothing() {
-	r.workers.Pipeline.pace.took(r.lastSave, 0)
-	r.lastSave = 0
+	r.saves.Gone()
 	r.workers.Pipeline.kept.pending.Add(-r.pendingBytes)
 	r.pendingBytes = 0
 	r.showWaiting(waitsForPartitions, 0)
@@ -317,7 +318,7 @@ func (r *RunningWorker) show(now time.Time) {
 // save makes the worker's state durable if it has changed, and remembers up to which units. If nothing has changed
 // since the last save, it saves once more, so that a fallback does not need what partitions keep for it. It does not
 // wait for a calibration: the units that wait for it are in the checkpoints of their partitions.
-func (r *RunningWorker) save() error {
+func (r *RunningWorker) save() (err error) {
 	changed := r.Policy.Changed() || r.tracker.Changed() || r.outcome.Changed() || r.guards.Changed()
 	if !changed && !r.once || r.Policy.Calibrating() {
 		return nil
@@ -327,7 +328,7 @@ func (r *RunningWorker) save() error {
 		return err
 	}
 	defer end()
-	defer r.workers.Pipeline.pace.ended(&r.lastSave, time.Now())
+	defer func(begun time.Time) { r.saves.Ended(begun, err) }(time.Now())
 	parts, gone, err := r.Changes()
 	if err != nil {
 		return err

@@ -3,8 +3,10 @@ package engine
 import (
 	"bytes"
 	"context"
-	"runtime"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -17,25 +19,58 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-func TestPacedSave(t *testing.T) {
-	for name, tt := range map[string]struct {
-		every, total time.Duration
-		cores        int
-		want         time.Duration
-	}{
-		"nothing was saved yet":            {10 * time.Second, 0, 2, 10 * time.Second},
-		"saves are quick":                  {10 * time.Second, 2 * time.Second, 2, 10 * time.Second},
-		"a tenth of the cores":             {10 * time.Second, 6 * time.Second, 2, 30 * time.Second},
-		"the same with more cores":         {10 * time.Second, 6 * time.Second, 8, 10 * time.Second},
-		"no longer than that":              {10 * time.Second, time.Hour, 2, 2 * time.Minute},
-		"a longer interval is left alone":  {time.Hour, time.Minute, 2, time.Hour},
-		"a longer one than the most, too":  {time.Hour, 10 * time.Hour, 2, time.Hour},
-		"a short interval is extended too": {time.Second, 2 * time.Second, 2, 10 * time.Second},
-	} {
-		if got := pacedSave(tt.every, tt.total, tt.cores); got != tt.want {
-			t.Errorf("%s: %s, want %s", name, got, tt.want)
+// A save that fails is tried again soon, and seldom while the disk stays full. Once it has succeeded, the interval is as
+// long as before.
+func TestAFailedPacedSaveIsTriedAgainSoon(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		cfg, store := DefaultSettings(), &timed{memory: newMemory()}
+		store.Fill()
+		p := newAlone(t.Context(), &cfg, store, store.memory, prometheus.NewRegistry())
+		p.logTo(dir)
+		others := p.pace.Policy()
+		others.Ended(time.Now().Add(-time.Hour), nil) // of a large fleet
+		f, offset := p.Feed(0), int64(0)
+		live := func(long time.Duration) {
+			for end := time.Now().Add(long); time.Now().Before(end); time.Sleep(time.Second) {
+				offset = feedSummaries(t, f, offset, 0, "one")
+				must(t, f.Idle(t.Context(), time.Now()))
+				p.Confirm(time.Now())
+			}
 		}
+		live(11 * time.Minute)
+		store.Free()
+		live(7 * time.Minute)
+		store.Fill()
+		live(2 * time.Minute)
+		var apart []time.Duration
+		for i := range store.at[1:] {
+			apart = append(apart, store.at[i+1].Sub(store.at[i]).Round(10*time.Second))
+		}
+		want := []time.Duration{10, 20, 40, 80, 120, 120, 120, 120, 120, 120, 120, 10, 20, 40}
+		for i := range want {
+			want[i] *= time.Second
+		}
+		if !slices.Equal(apart, want) {
+			t.Errorf("the saves are %v apart, want %v", apart, want)
+		}
+		store.Free()
+		must(t, p.Stop())
+		must(t, logOf(f).close())
+	})
+}
+
+// timed notes when policies are saved, or should have been.
+type timed struct {
+	*memory
+	at []time.Time
+}
+
+func (s *timed) Save(name string, changed ingest.Parts, gone []string) error {
+	if strings.HasPrefix(name, BankPrefix) {
+		s.at = append(s.at, time.Now())
 	}
+	return s.memory.Save(name, changed, gone)
 }
 
 // The interval follows the last save of each policy, counts one that is gone no more, and is not for units in memory.
@@ -47,15 +82,12 @@ func TestSavesAreAsFarApartAsTheyTake(t *testing.T) {
 	p.saveWorkers(t, 1)
 	total := func() (sum time.Duration) {
 		for _, r := range p.All() {
-			must(t, r.Ask(context.Background(), func(context.Context) error { sum += r.lastSave; return nil }))
+			must(t, r.Ask(context.Background(), func(context.Context) error { sum += r.saves.Last(); return nil }))
 		}
 		return sum
 	}
-	if took := total(); took == 0 || took != time.Duration(p.pace.total.Load()) {
-		t.Errorf("the saves took %s, and %s together", took, time.Duration(p.pace.total.Load()))
-	}
-	if want := min(total()*savesShare/time.Duration(runtime.GOMAXPROCS(0)), longestUnsaved); p.pace.after(0) != want {
-		t.Errorf("the interval is %s, want %s", p.pace.after(0), want)
+	if took := total(); took == 0 || took != p.pace.Total() {
+		t.Errorf("the saves took %s, and %s together", took, p.pace.Total())
 	}
 	if !p.kept.inLogs() {
 		t.Error("units in logs delay no save")
@@ -66,8 +98,8 @@ func TestSavesAreAsFarApartAsTheyTake(t *testing.T) {
 	}
 	p.kept.remove(inMemory)
 	must(t, p.Stop())
-	if left := p.pace.total.Load(); left != 0 {
-		t.Errorf("%d ns are counted of no policy", left)
+	if left := p.pace.Total(); left != 0 {
+		t.Errorf("%s are counted of no policy", left)
 	}
 }
 
