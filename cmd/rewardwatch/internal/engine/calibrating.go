@@ -33,18 +33,7 @@ func newCalibrationQueue(
 	queue func() (waiting, running int), fleet func() finding.Progress, log zerolog.Logger, reg prometheus.Registerer,
 ) *calibrationQueue {
 	q := &calibrationQueue{queue: queue, fleet: fleet, log: log}
-	for baseline, count := range map[string]func(finding.Progress) int{
-		"none":        func(of finding.Progress) int { return of.Groups - of.Provisional - of.Accepted },
-		"provisional": func(of finding.Progress) int { return of.Provisional },
-		"accepted":    func(of finding.Progress) int { return of.Accepted },
-	} {
-		reg.MustRegister(prometheus.NewGaugeFunc(
-			prometheus.GaugeOpts{
-				Name: names.MetricGroups, Help: "Groups, by the kind of their baseline.",
-				ConstLabels: prometheus.Labels{"baseline": baseline},
-			},
-			func() float64 { return float64(count(fleet())) }))
-	}
+	reg.MustRegister(groupsByBaseline{prometheus.NewDesc(names.MetricGroups, "Groups, by the kind of their baseline.", []string{"baseline"}, nil), fleet})
 	for state, count := range map[string]func() int{
 		"waiting": func() int { n, _ := queue(); return n },
 		"running": func() int { _, n := queue(); return n },
@@ -57,6 +46,26 @@ func newCalibrationQueue(
 			func() float64 { return float64(count()) }))
 	}
 	return q
+}
+
+// groupsByBaseline is a metric for which a scrape looks at all groups once, and not once for each label.
+type groupsByBaseline struct {
+	desc  *prometheus.Desc
+	fleet func() finding.Progress
+}
+
+// Describe implements prometheus.Collector.
+func (g groupsByBaseline) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
+
+// Collect implements prometheus.Collector.
+func (g groupsByBaseline) Collect(out chan<- prometheus.Metric) {
+	of := g.fleet()
+	put := func(n int, baseline string) {
+		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(n), baseline)
+	}
+	put(of.Groups-of.Provisional-of.Accepted, "none")
+	put(of.Provisional, "provisional")
+	put(of.Accepted, "accepted")
 }
 
 // at logs the progress of a long queue.
