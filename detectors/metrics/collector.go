@@ -22,7 +22,8 @@ type Collector struct {
 	now         func() time.Time
 	families    map[string]family
 	limitHits   atomic.Uint64
-	texts       sync.Pool // of *text
+	reserved    func() int // series of guards, which count as well
+	texts       sync.Pool  // of *text
 }
 
 // family is what the series of one name share.
@@ -102,12 +103,13 @@ func help() []metricHelp {
 func NewCollector(summaries func() []*finding.Summary, groupLabels []string, limit int, now func() time.Time) *Collector {
 	c := &Collector{
 		summaries: summaries, groupLabels: groupLabels, limit: limit, now: now, families: map[string]family{},
+		reserved: func() int { return 0 },
 	}
 	for _, m := range help() {
 		labels := append([]string{"policy"}, groupLabels...)
 		c.families[m.name] = family{prometheus.NewDesc(m.name, m.help, append(labels, m.labels...), nil), m.help, m.labels}
 	}
-	const hits = "Streams whose series were omitted because of limits.series."
+	const hits = "Streams and guards whose series were omitted because of limits.series."
 	c.families[MetricSeriesLimitHits] = family{desc: prometheus.NewDesc(MetricSeriesLimitHits, hits, nil, nil), help: hits}
 	return c
 }
@@ -135,7 +137,7 @@ type output interface {
 // export puts out all series but that of the limit. It reads the summaries once: otherwise a stream that changed its
 // state between two reads would be exported twice, and the whole scrape would fail.
 func (c *Collector) export(out output) {
-	scrape, summaries := &scrape{Collector: c, room: c.limit, out: out}, c.summaries()
+	scrape, summaries := &scrape{Collector: c, room: c.limit - c.reserved(), out: out}, c.summaries()
 	for _, urgent := range []bool{true, false} {
 		for _, s := range summaries {
 			for i := range s.Groups {

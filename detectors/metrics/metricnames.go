@@ -28,6 +28,7 @@ const (
 	MetricGuardState         = "rewardwatch_guard_state"             // {guard} 0 ok, 1 warn, 2 hold, 3 fallback
 	MetricGuardEvidence      = "rewardwatch_guard_evidence_ratio"    // {guard} 1 trips it
 	MetricGuardMean          = "rewardwatch_guard_mean"              // {guard} of what it counts
+	MetricGuardInvalid       = "rewardwatch_guard_invalid_total"     // {guard} values that it left out
 	MetricStreamState        = "rewardwatch_stream_state"            // {signal} 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault
 	MetricStreamFault        = "rewardwatch_stream_fault"            // {signal,rule} 1 while the stream is in a telemetry fault
 	MetricBaselineInfo       = "rewardwatch_baseline_info"           // {baseline} 1

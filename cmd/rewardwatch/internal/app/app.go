@@ -156,8 +156,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry)
 	a.metrics = alerts.NewMetrics(a.Registry, a.groups)
-	a.Server.Export(metrics.NewCollector(a.Pipeline.Summaries, a.cfg.Settings().GroupLabels(), a.cfg.Limits.Series, time.Now))
-	a.Registry.MustRegister(metrics.NewGuards(a.Pipeline.AllGuards))
+	a.exportSeries()
 	read := consumer.Options{
 		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Topics: topics, DeadLetters: a.letters,
 		Joined: a.cfg.Settings().Joins(), Handler: a.feeds, Log: a.log, Registerer: a.Registry,
@@ -615,6 +614,13 @@ func (a *App) Faults() []alerts.Fault {
 		out = append(out, r.Shown.Load().Faults...)
 	}
 	return out
+}
+
+// exportSeries exports the metrics of streams and guards.
+func (a *App) exportSeries() {
+	series := metrics.NewCollector(a.Pipeline.Summaries, a.cfg.Settings().GroupLabels(), a.cfg.Limits.Series, time.Now)
+	a.Server.Export(series)
+	a.Registry.MustRegister(series.Guards(a.Pipeline.AllGuards))
 }
 
 // Guards implements view.

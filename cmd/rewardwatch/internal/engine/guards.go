@@ -85,3 +85,14 @@ func (p *Pipeline) tripOf(policy, name string) (id string, open bool) {
 	}
 	return "", false
 }
+
+// warnOfInvalid logs that a guard leaves values out: at the first one, and each time that there are twice as many.
+func warnOfInvalid(r *RunningWorker) {
+	for _, g := range r.Shown.Load().Guards.Guards {
+		if g.Invalid > 2*r.invalid {
+			r.invalid = g.Invalid
+			r.workers.Pipeline.Log.Warn().Str("policy", r.Name).Str("guard", g.Name).Int64("values", g.Invalid).
+				Msg("a guard leaves out values that it cannot count: those of its outcome must be from 0 to 1, and finite")
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -251,5 +252,34 @@ func TestOtherInstancesKnowTheGuardsOfTheirPolicies(t *testing.T) {
 	}
 	if err := p.Stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestValuesThatAGuardLeavesOutAreLogged has an outcome leave the range from 0 to 1. One line stands for many such values.
+func TestValuesThatAGuardLeavesOutAreLogged(t *testing.T) {
+	t.Parallel()
+	cfg := guarded()
+	cfg.Policies[0].Guards.Limits = []watch.GuardLimit{{Name: "cost", Outcome: "cost", Share: .1, Alpha: .01, Then: watch.GuardHold}}
+	p := newAlone(t.Context(), &cfg, newMemory(), newMemory(), prometheus.NewRegistry())
+	var log bytes.Buffer
+	p.Log = zerolog.New(&log)
+	f := p.Feed(0)
+	for i := range int64(20) {
+		e := acted(i, "keep")
+		e.Outcomes = []ingest.Value{{Name: "cost", X: 2}}
+		must(t, f.Process(t.Context(), []ingest.Event{e}))
+	}
+	testkit.Eventually(t, "all values", func() bool { return p.judged() == 20 })
+	must(t, p.worker("ranker").Ask(t.Context(), func(context.Context) error {
+		r := p.worker("ranker")
+		r.Publish()
+		for range 5 {
+			warnOfInvalid(r)
+		}
+		return nil
+	}))
+	must(t, p.Stop())
+	if n := strings.Count(log.String(), `"guard":"cost"`); n < 1 || n > 5 || !strings.Contains(log.String(), `"values":20`) && !strings.Contains(log.String(), `"values":1`) {
+		t.Errorf("%d lines of 20 values:\n%s", n, log.String())
 	}
 }

@@ -43,6 +43,7 @@ type RunningWorker struct {
 	shownWaiting map[string]int                                          // units of the worker that the metric counts, by reason
 	saves        pace.Saves                                              // how long they take, and whether they fail
 	once         bool                                                    // the last saved state is in one save only
+	invalid      int64                                                   // values that guards had left out when that was last logged
 	newest       map[ingest.Partition]ingest.AppliedUnit                 // what the last save has applied, by partition
 	safe         atomic.Pointer[map[ingest.Partition]ingest.AppliedUnit] // what both of the last two saves have applied
 }
@@ -165,6 +166,7 @@ func (r *RunningWorker) atPulse(ctx context.Context, now time.Time) error {
 	}
 	r.outcome.Attend(ctx)
 	r.workers.Pipeline.queue.at(now)
+	warnOfInvalid(r)
 	r.show(now)
 	return nil
 }

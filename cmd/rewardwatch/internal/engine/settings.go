@@ -43,7 +43,7 @@ type LimitsConfig struct {
 	Streams       int `yaml:"streams"`        // streams that are judged; one policy gets at most as many as are free
 	OpenEpisodes  int `yaml:"open_episodes"`  // unfinished episodes per partition; beyond it the oldest is dropped
 	OpenDecisions int `yaml:"open_decisions"` // decisions per partition that wait for feedback; beyond it the first to become final is dropped
-	Series        int `yaml:"series"`         // exported series; healthy streams are omitted first
+	Series        int `yaml:"series"`         // exported series; healthy streams and guards are omitted first
 
 	// resident memory of the process; the least recently used groups are evicted to the checkpoint
 	Memory ingest.ByteSize `yaml:"memory"`
