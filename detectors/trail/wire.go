@@ -114,7 +114,7 @@ func plus(p, q ingest.Position) ingest.Position {
 	return ingest.Position{Partition: p.Partition + q.Partition, Offset: p.Offset + q.Offset, Record: p.Record + q.Record}
 }
 
-var errNoTrail = errors.New("it is no trail of units")
+var errNoTrail = errors.New("not a trail of units")
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (t *Trail) UnmarshalBinary(b []byte) error {

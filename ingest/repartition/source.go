@@ -186,7 +186,7 @@ func (s *source) Saved() {
 		return
 	}
 	if err := s.writer.Clear(s.number); err != nil {
-		s.writer.Log.Warn().Err(err).Str("partition", s.names[0]).Msg("removing units of before telemetry was sent on failed, trying again")
+		s.writer.Log.Warn().Err(err).Str("partition", s.names[0]).Msg("cannot remove the units from before ingest.kafka.repartition_topic was set, trying again")
 		return
 	}
 	s.cleared = true
