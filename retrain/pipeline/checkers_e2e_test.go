@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -148,12 +149,17 @@ func TestE2ECheckersFindNoFault(t *testing.T) {
 		w, err := run(t, replaced...)
 		generate(name, w, err)
 	}
-	projects, err := filepath.Glob("testdata/projects/*.yaml")
-	if err != nil || len(projects) != 3 {
+	for i := range *randomFiles {
+		seed := *randomSeed + uint64(i)
+		w, err := runText(t, newDrawer(t, seed).file())
+		generate(fmt.Sprintf("seed %d", seed), w, err)
+	}
+	projects, err := filepath.Glob("testdata/[ps]*/*.yaml") // projects, and files as strangers write them
+	if err != nil || len(projects) != 23 {
 		t.Fatalf("%v, %v", projects, err)
 	}
 	for _, file := range projects {
-		w, err := Run(file, "", Options{})
+		w, err := Run(file, "", Options{Release: "v0.1.0"})
 		generate(file, w, err)
 	}
 	t.Logf("%d projects, %d files", len(dirs), artefacts)
@@ -166,7 +172,7 @@ func TestE2ECheckersFindNoFault(t *testing.T) {
 			}
 			out = append(out, found...)
 		}
-		if len(out) < len(dirs)-1 { // one variant has one target
+		if len(out) < len(variants())-1 { // one variant has one target
 			t.Errorf("only %d of %s", len(out), pattern)
 		}
 		return out
@@ -239,7 +245,7 @@ func named(t *testing.T, file string) string {
 func lintWorkflows(t *testing.T, files []string) {
 	t.Helper()
 	labels := filepath.Join(t.TempDir(), "actionlint.yaml")
-	if err := os.WriteFile(labels, []byte("self-hosted-runner: {labels: [gpu-8]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(labels, []byte("self-hosted-runner: {labels: [gpu-8, gpu, \"8\", \"1.5\", \"no\", \"null\", \"y\", "+strings.Repeat("r", 80)+"]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	check(t, actionlint, append([]string{"-shellcheck", "shellcheck", "-config-file", labels}, files...)...)

@@ -93,8 +93,8 @@ func asYAMLScalar(v yamlfile.Value) string {
 	if err != nil { // a string is always JSON
 		return "null"
 	}
-	if number, exponent, ok := strings.Cut(string(text), "e"); ok && v.Kind == yamlfile.Number && !strings.Contains(number, ".") {
-		return number + ".0e" + exponent // a number without a point is a string in YAML
+	if v.Kind == yamlfile.Number {
+		return withPoint(string(text))
 	}
 	return string(text)
 }

@@ -26,7 +26,7 @@ const (
 var marked = regexp.MustCompile(markOpen + `(\d+)` + markThen + `([^` + markEnd + `]*)` + markEnd)
 
 // plainName is what needs no quotes in YAML, a shell, a Dockerfile and a Makefile.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@+=\[\],-]*$`)
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@+=!\[\],-]*$`)
 
 // functions are those that templates reach the values of the file by. Each writes a value for one syntax.
 func (r *renderer) functions() template.FuncMap {
@@ -54,6 +54,7 @@ func (r *renderer) functions() template.FuncMap {
 	}
 	all := template.FuncMap{
 		"name":    quoted(asName),
+		"word":    quoted(asWord),
 		"yaml":    quoted(asYAML),
 		"shell":   quoted(func(s string) (string, error) { return asShell(s), nil }),
 		"python":  quoted(func(s string) (string, error) { return strconv.QuoteToASCII(s), nil }),
@@ -185,7 +186,28 @@ func asNumber(s string) (string, error) {
 	if _, err := strconv.ParseFloat(s, 64); err != nil {
 		return "", fmt.Errorf("%q is not a number", s)
 	}
-	return s, nil
+	return withPoint(s), nil
+}
+
+// withPoint returns a number with a point if it has an exponent: without one, YAML takes it for a string.
+func withPoint(number string) string {
+	if digits, exponent, ok := strings.Cut(number, "e"); ok && !strings.Contains(digits, ".") {
+		return digits + ".0e" + exponent
+	}
+	return number
+}
+
+var wordOfYAML = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._/-]*$`)
+
+// notStrings are words that YAML 1.1 or 1.2 takes for something else than a string.
+var notStrings = strings.Fields("y n yes no on off true false null")
+
+// asWord returns a YAML string, without quotes if every version of YAML takes it for one.
+func asWord(s string) (string, error) {
+	if wordOfYAML.MatchString(s) && !slices.Contains(notStrings, strings.ToLower(s)) {
+		return s, nil
+	}
+	return asYAML(s)
 }
 
 // asYAML returns a double-quoted YAML scalar, which is a JSON string.

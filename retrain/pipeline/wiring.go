@@ -142,7 +142,7 @@ func wiredByValues(w *Work, file string) []string {
 		}
 		if f.Trigger.Target != "" {
 			list += "|retrain:\n  recipes: pipeline/recipes\n  targets:\n    - name: pipeline\n|  triggers:\n    - on: incident\n      policies: [|      signals: [|      recipe: " +
-				f.Project + "\n      target: pipeline\n      approval: "
+				projectWord(f) + "\n      target: pipeline\n      approval: "
 		}
 	case "pipeline/stages/deploy.sh":
 		list = "}\ndeploy\nreport succeeded"
@@ -162,7 +162,16 @@ func wiredByValues(w *Work, file string) []string {
 	if f.Training.Telemetry || f.Evaluation.Telemetry {
 		list += tokenOf[file]
 	}
-	return slices.DeleteFunc(linesOf(list), func(line string) bool { return line == "" })
+	return slices.DeleteFunc(linesOf(list), func(line string) bool { return strings.TrimSpace(line) == "" })
+}
+
+// projectWord is the project as YAML.
+func projectWord(f *File) string {
+	word, err := asWord(f.Project)
+	if err != nil { // a string is always YAML
+		return f.Project
+	}
+	return word
 }
 
 func names(w *Work) []string {

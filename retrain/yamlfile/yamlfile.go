@@ -10,6 +10,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -469,6 +470,13 @@ func (r *Reader) number(path string, n ast.Node, dst reflect.Value) {
 		case uint64:
 			dst.SetFloat(float64(v))
 		}
+	case *ast.StringNode: // a number without a point, such as 1e-3
+		x, err := strconv.ParseFloat(n.Value, 64)
+		if n.Token.Type != token.StringType || !likeNumber.MatchString(n.Value) || err != nil {
+			r.wrongType(path, n, "a finite number")
+			return
+		}
+		dst.SetFloat(x)
 	default:
 		r.wrongType(path, n, "a finite number")
 	}
