@@ -178,7 +178,7 @@ func TestE2ECheckersFindNoFault(t *testing.T) {
 		return out
 	}
 	scripts := append(files("pipeline/stages/*.sh"), files("pipeline/run.sh")...)
-	check(t, "shellcheck", append([]string{"--exclude", "SC2016"}, scripts...)...) // a dollar in single quotes is meant
+	check(t, "shellcheck", append([]string{"--exclude", "SC2016,SC1003"}, scripts...)...) // a dollar, and a backslash before the end, in single quotes are meant
 	for _, s := range scripts {
 		check(t, "bash", "-n", s)
 	}
