@@ -50,6 +50,9 @@ func (g *group) open(on finding.BaselineRef, at finding.UnitRef) {
 		g.Probation.Cycle, g.Probation.Round = g.Warmup.Cycle(g.cfg.Baseline.Units)
 	}
 	g.Incident, g.Quiet = true, 0
+	if g.ratchets() { // the change may be among its units
+		g.endWarmup()
+	}
 }
 
 // collects reports whether units are collected for the next baseline. During an incident they are collected only if it

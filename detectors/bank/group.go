@@ -147,6 +147,7 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 	}
 	present(u)
 	at := g.enter(u, now)
+	g.beginVersion(at.Ordinal)
 	defer func() { g.Trail.Prune(g.Streams) }() // of the streams that exist by then
 	values := g.Readings(u, nil)
 	g.startStreams(u, values)
@@ -166,6 +167,7 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 		g.collect(u, values, rules)
 	}
 	found = append(found, g.review(at)...)
+	g.ratchet(at.Ordinal)
 	if g.Warmup.Done && !g.Incident {
 		g.collectLate(u, values, rules)
 	}
@@ -312,7 +314,7 @@ func (g *group) feed(values []stream.Reading, rules []string, ordinal int64) {
 			q.Show(r.X)
 			g.History.Add(s.Signal, r.X)
 		}
-		if rules[stream] == "" && g.Sound(q, rules) {
+		if rules[stream] == "" && g.Sound(q, rules) && !g.newGround(s.Signal) {
 			q.Observe(r, ordinal, g.Incident)
 		}
 	}

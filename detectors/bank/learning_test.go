@@ -117,3 +117,123 @@ func resumed(t *testing.T, p *Policy, cfg watch.Config) *Policy {
 	}
 	return q
 }
+
+// A better level becomes the baseline once it has held, and a fall back to the old one then is an alarm. A level that
+// did not hold is none.
+func TestSimLevelsRatchet(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		better int // units
+		moved  bool
+		alarm  string
+	}{
+		{"it holds", 900, true, "return"},
+		{"it does not hold", 300, false, ""},
+	} {
+		a, p := newTrader(972), newBank(learning(2000))
+		a.feed(p, 600)
+		g := p.groups[0]
+		first := g.Baseline.ID
+		a.mean += .2
+		alarms := alarmsIn(a.feed(p, tt.better))
+		p = resumed(t, p, learning(2000))
+		g = p.groups[0]
+		if moved := g.Baseline.ID != first; moved != tt.moved || len(alarms) > 0 {
+			t.Errorf("%s: baseline moved: %v, alarms %q", tt.name, moved, alarms)
+		}
+		if past := len(g.Line.Past); tt.moved && past != 1 {
+			t.Errorf("%s: %d baselines before it", tt.name, past)
+		}
+		a.mean -= .2
+		alarms = alarmsIn(a.feed(p, 600))
+		if tt.alarm == "" && len(alarms) > 0 || tt.alarm != "" && !slices.Contains(alarms, tt.alarm) {
+			t.Errorf("%s: alarms of %q after it fell back, want %q", tt.name, alarms, tt.alarm)
+		}
+		if tt.alarm == "" && (g.ratchets() || g.Baseline.ID != first) {
+			t.Errorf("%s: units are still collected, or the baseline has moved", tt.name)
+		}
+	}
+}
+
+// While a better level is collected, the old one stays in force, and an alarm ends the collection.
+func TestOldLevelStaysInForce(t *testing.T) {
+	a, p := newTrader(973), newBank(learning(2000))
+	a.feed(p, 600)
+	a.mean += .2
+	a.feed(p, 200)
+	g := p.groups[0]
+	if !g.ratchets() {
+		t.Fatal("no better level is collected")
+	}
+	a.mean -= .7
+	if alarms := alarmsIn(a.feed(p, 60)); !slices.Contains(alarms, "return") {
+		t.Errorf("alarms of %q, want one of the return", alarms)
+	}
+	if g.ratchets() || len(g.Line.Past) > 0 {
+		t.Error("units of the fall may become the baseline")
+	}
+}
+
+// A new version starts from zero if versions are frozen, and goes on where the last one was if the policy learns all the
+// time.
+func TestLevelsOfAVersionStartFromZero(t *testing.T) {
+	for mode, want := range map[watch.Learning]bool{watch.LearningVersions: true, watch.LearningContinuous: false} {
+		cfg := learning(2000)
+		cfg.Learning = mode
+		a, p := newTrader(974), newBank(cfg)
+		a.feed(p, 600)
+		a.mean -= .15
+		walk := func() (most float64) {
+			w := quantityOf(p, "return", "return").Walks()
+			for i := range w.Branches {
+				most = max(most, w.Branches[i].Score())
+			}
+			return most
+		}
+		for walk() < .5 {
+			if alarms := alarmsIn(a.feed(p, 1)); len(alarms) > 0 {
+				t.Fatalf("alarms of %q", alarms)
+			}
+		}
+		a.versions.Policy, a.mean = "p2", a.mean+.15
+		a.feed(p, 1)
+		if zero := walk() < .2; zero != want {
+			t.Errorf("learning %s: the new version starts at %v", mode, walk())
+		}
+	}
+}
+
+// A law says that it is not judged while the policy visits states that its baseline lacks, and raises no alarm there.
+func TestLawsOnNewGround(t *testing.T) {
+	cfg := episodes(2000)
+	cfg.Learning = watch.LearningContinuous
+	a, p, w := newAgent(975), newBank(cfg), world{1, 1, 1}
+	hidden(a, &w)
+	live := a.edit
+	away := float32(0)
+	a.edit = func(u *ingest.Unit) {
+		live(u)
+		for i := range u.Steps.At {
+			u.Steps.Row(i)[0] += away
+			u.Steps.Row(i)[1] += away
+		}
+	}
+	a.feed(p, 700)
+	noted := func() bool { return slices.Contains(stateOf(t, p, "law.reward").Notes, newGroundNote) }
+	if noted() {
+		t.Error("the ground of the baseline is new")
+	}
+	away = 8
+	alarms := alarmsIn(a.feed(p, 300))
+	if !noted() {
+		t.Error("other states are no new ground")
+	}
+	if slices.Contains(alarms, "law.reward") || slices.Contains(alarms, "law.dynamics") {
+		t.Errorf("alarms of %q on new ground", alarms)
+	}
+	away = 0
+	a.feed(p, 50)
+	if noted() {
+		t.Error("the ground stays new although the policy is back")
+	}
+}

@@ -69,6 +69,9 @@ func (g *group) summarizeStream(s *stream.Stream) finding.StreamSummary {
 	sum.Dropped = s.Dropped()
 	s.Branches(func(stream.Branch) { sum.Branches++ })
 	sum.Notes = s.Notes()
+	if g.newGround(s.Signal) {
+		sum.Notes = append(sum.Notes, newGroundNote)
+	}
 	q := s.Find(signals.MainQuantity(s.Signal))
 	if q == nil {
 		return sum

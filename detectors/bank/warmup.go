@@ -82,8 +82,12 @@ func (g *group) warmupTrend() string {
 	return g.trending(stream.Ends{Times: g.Warmup.Times()}, g.Streams...)
 }
 
-// refuse drops the older half of a warm-up with a trend, and reports whether it did.
+// refuse drops the older half of a warm-up with a trend, or all of one that is not at a better level after all, and
+// reports whether it did.
 func (g *group) refuse() bool {
+	if g.fellBack() {
+		return true
+	}
 	if g.Warmup.Trending = g.warmupTrend(); g.Warmup.Trending == "" {
 		return false
 	}
@@ -139,6 +143,7 @@ func (g *group) nextProvisional() int {
 // freeze makes the collected units the baseline of the group and arms its detectors. room is for the branches that the
 // policy may still arm.
 func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room budget.Room) []finding.Finding {
+	g.succeed(now)
 	g.freezeActions()
 	g.OffPolicy = g.Warmup.OffPolicy(g.Seen, g.Blocks.Size > 0)
 	g.learnLaws()

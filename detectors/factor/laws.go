@@ -261,6 +261,22 @@ func (l *Laws) Observe(u *Unit, ordinal int64) {
 	l.Spans[len(l.Spans)-1].Signs.sum(&u.Signs)
 }
 
+// Support returns which share of the newest steps a law could judge, since they are like some of the baseline; 1 before
+// there are enough units.
+func (l *Laws) Support(f Factor) float64 {
+	const newest, least = 50, 20
+	units := l.Recent[max(0, len(l.Recent)-newest):]
+	asked, supported := int32(0), int32(0)
+	for i := range units {
+		asked += units[i].Asked[f]
+		supported += units[i].Supported[f]
+	}
+	if len(units) < least || asked == 0 {
+		return 1
+	}
+	return float64(supported) / float64(asked)
+}
+
 // Judge compares the units since an ordinal, at most the newest 200, with the baseline; nil if there are none.
 func (l *Laws) Judge(since int64) *Verdict {
 	if l.Model == nil {

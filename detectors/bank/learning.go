@@ -1,0 +1,116 @@
+package bank
+
+import (
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+)
+
+// The return of a policy that learns may not fall below the best level that it has held. When it has risen, the next
+// units are collected, and once they are enough and stand still they become the baseline. Until then the old one stays
+// in force. The newest risenUnits are compared with the baseline, every risenEvery units; the return has risen from
+// risenZ standard errors on. No alarm depends on that, so it spends no budget.
+const (
+	risenUnits = 100
+	risenEvery = 20
+	risenZ     = 4
+)
+
+// ratchets reports whether units are collected for a baseline at a better level.
+func (g *group) ratchets() bool {
+	return !g.Warmup.Done && g.Baseline.ID != "" && !g.Baseline.Provisional
+}
+
+// ratchet begins to collect a baseline if the return has risen.
+func (g *group) ratchet(ordinal int64) {
+	if !g.cfg.Learning.Learns() || !g.learns() || !g.Warmup.Done || g.Incident || g.Blocks.Size > 0 || ordinal%risenEvery != 0 {
+		return
+	}
+	q := g.returns()
+	if q == nil || q.Ranks == nil {
+		return
+	}
+	if newest := q.AppendJudged(nil, ordinal-risenUnits+1); len(newest) >= risenUnits && g.better(q, newest) {
+		g.Warmup = baseline.Warmup{LongestWait: g.Warmup.LongestWait, LongestGap: g.Warmup.LongestGap}
+	}
+}
+
+// returns returns the quantity of the return, nil if it has no better side.
+func (g *group) returns() *stream.Quantity {
+	i, found := g.Find("return")
+	if !found || g.cfg.Side("return") == 0 {
+		return nil
+	}
+	return g.Streams[i].Find(signals.MainQuantity("return"))
+}
+
+// better reports whether returns are better than those of the baseline by more than chance explains.
+func (g *group) better(q *stream.Quantity, returns []float64) bool {
+	return float64(g.cfg.Side("return"))*stream.ShiftAgainst(q.JudgedRanks(), returns, q.Factor()).Z >= risenZ
+}
+
+// fellBack gives up a baseline whose units are no longer better than those of the current one, and reports whether it
+// did.
+func (g *group) fellBack() bool {
+	if !g.ratchets() {
+		return false
+	}
+	if q := g.returns(); q != nil && g.better(q, q.WarmValues()) {
+		return false
+	}
+	g.endWarmup()
+	return true
+}
+
+// succeed records the end of a baseline that one at a better level follows.
+func (g *group) succeed(now time.Time) {
+	if !g.ratchets() {
+		return
+	}
+	const why = "the return has risen"
+	g.Line.end(g, why, now)
+	g.Line.Promoted = ""
+	g.gates = g.gates.End(why, g.cfg)
+}
+
+// beginVersion lets the levels of a new version start from zero, if versions are frozen: its evidence is its own. The
+// laws of its steps carry over.
+func (g *group) beginVersion(ordinal int64) {
+	if g.cfg.Learning != watch.LearningVersions || g.Incident || ordinal == 0 || g.Versions.Policy.Since != ordinal {
+		return
+	}
+	for _, s := range g.Streams {
+		if signals.IsLaw(s.Signal) {
+			continue
+		}
+		for _, q := range s.Quantities {
+			for i := range q.Tests {
+				q.Tests[i].Reset()
+			}
+		}
+	}
+}
+
+// knownGround is the least share of steps in support with which the law of a policy that learns is judged.
+const knownGround = .5
+
+// newGroundNote says why the law of a policy that learns is not judged.
+const newGroundNote = "not judged: new ground: fewer than half of the newest steps are like those of the baseline"
+
+// newGround reports whether a signal is a law that is not judged because the policy has learned to visit other states.
+// Where episodes start does not depend on the policy.
+func (g *group) newGround(signal string) bool {
+	if !g.cfg.Learning.Learns() || g.Laws.Model == nil {
+		return false
+	}
+	for _, f := range [...]factor.Factor{factor.Dynamics, factor.Reward} {
+		if signal == signals.Law(f.String()) {
+			return g.Laws.Support(f) < knownGround
+		}
+	}
+	return false
+}
