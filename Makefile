@@ -171,11 +171,12 @@ bench-sustained: packages
 
 # What a one-step decision costs against streams, partitions and processes, up to LARGEST groups: docs/growth.txt and its plot.
 LARGEST ?= 20000
+SMALLEST ?= 2
 GROWTH ?= $(CURDIR)/docs
 bench-growth: packages
 	deploy/local/kafka/kafka.sh fetch
 	go test -tags e2e,throughput -count=1 -timeout 0 -run '^TestGrowth$$' -v ./cmd/rewardwatch/e2e \
-		-args -largest $(LARGEST) -events $(EVENTS) -growth '$(GROWTH)' |
+		-args -smallest $(SMALLEST) -largest $(LARGEST) -events $(EVENTS) -growth '$(GROWTH)' |
 		sed -uE '/^(=== (RUN|NAME)|PASS$$| *--- PASS|ok )/d'
 
 bench-compare: $(BENCHSTAT)

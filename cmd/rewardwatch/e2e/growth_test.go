@@ -3,19 +3,25 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"math"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/detectors/metrics"
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 var (
-	growthGroups = flag.Int("largest", 20_000, "the largest number of groups of TestGrowth")
-	growthDir    = flag.String("growth", "", "directory to which TestGrowth writes growth.txt and growth.svg")
+	growthSmallest = flag.Int("smallest", 2, "the smallest number of groups of TestGrowth")
+	growthGroups   = flag.Int("largest", 20_000, "the largest number of groups of TestGrowth; it measures ten times the smallest, and so on")
+	growthDir      = flag.String("growth", "", "directory to which TestGrowth writes growth.txt and growth.svg")
 )
 
 // grown is a point of a plot: what an event costs at one size.
@@ -25,28 +31,37 @@ type grown struct {
 	micros  float64 // CPU an event
 	ratio   float64 // to the bare loop
 	rss     float64 // MiB, of all processes
+	stop    float64 // seconds of CPU from the end of the measurement to the end of the processes
 }
 
-// TestGrowth measures what a one-step decision costs against streams, partitions and processes.
+// How long the steady state is watched: twice the interval between the checkpoints of a small fleet, and for a large one as
+// long as a policy may be without a save, once every policy has been saved.
+const (
+	growthWindow, growthSettled           = 20 * time.Second, 2 * time.Second
+	growthWindowOfMany, growthSettledMany = 2 * time.Minute, 50 * time.Second
+)
+
+// TestGrowth measures what a one-step decision costs against streams, partitions and processes, while more decisions wait
+// than are read.
 func TestGrowth(t *testing.T) {
 	b, binary := startBroker(t, ""), build(t)
 	var points []grown
 	point := func(p grown) {
 		points = append(points, p)
-		fmt.Fprintf(os.Stderr, "| %s | %.0f | %.2f | %.1f | %.0f |\n", p.against, p.at, p.micros, p.ratio, p.rss)
+		fmt.Fprintf(os.Stderr, "| %s | %.0f | %.2f | %.1f | %.0f | %.1f |\n", p.against, p.at, p.micros, p.ratio, p.rss, p.stop)
 	}
-	fmt.Fprintf(os.Stderr, "| against | at | CPU us an event | of the bare loop | resident MiB |\n| --- | --- | --- | --- | --- |\n")
-	for groups := 2; groups <= *growthGroups; groups *= 10 {
+	fmt.Fprintf(os.Stderr, "| against | at | CPU us an event | of the bare loop | resident MiB | CPU s of the stop |\n| --- | --- | --- | --- | --- | --- |\n")
+	for groups := *growthSmallest; groups <= *growthGroups; groups *= 10 {
 		t.Run(fmt.Sprint("groups/", groups), func(t *testing.T) { point(growth(t, b, binary, "streams", newPopulation(groups))) })
 	}
-	for _, partitions := range []int{1, 4, 16, 64} {
+	for _, partitions := range []int{1, 8, 64} {
 		t.Run(fmt.Sprint("partitions/", partitions), func(t *testing.T) {
 			f := newPopulation(200)
 			f.partitions = partitions
 			point(growth(t, b, binary, "partitions", f))
 		})
 	}
-	for processes := 1; processes <= 4; processes++ {
+	for _, processes := range []int{1, 2, 4} {
 		t.Run(fmt.Sprint("processes/", processes), func(t *testing.T) { point(growthOfCluster(t, b, binary, processes)) })
 	}
 	if *growthDir == "" {
@@ -54,7 +69,7 @@ func TestGrowth(t *testing.T) {
 	}
 	var data []byte
 	for _, p := range points {
-		data = fmt.Appendf(data, "%s\t%.0f\t%.3f\t%.2f\t%.0f\n", p.against, p.at, p.micros, p.ratio, p.rss)
+		data = fmt.Appendf(data, "%s\t%.0f\t%.3f\t%.2f\t%.0f\t%.1f\n", p.against, p.at, p.micros, p.ratio, p.rss, p.stop)
 	}
 	for name, content := range map[string][]byte{"growth.txt": data, "growth.svg": growthPlot(points)} {
 		if err := os.WriteFile(filepath.Join(*growthDir, name), content, 0o644); err != nil {
@@ -68,9 +83,8 @@ func growth(t *testing.T, b *broker, binary, against string, f population) grown
 	t.Helper()
 	m := newMeasured(t, b, binary, trafficNamed("one-step decisions"), f)
 	m.endow(t, m.copyBanks)
-	idle, from := m.read(t, 0, nil), m.ends(t)
-	steady := m.read(t, *throughputEvents, nil).less(idle)
-	p := grown{against: against, at: float64(f.partitions), micros: steady.micros(), ratio: steady.micros() / m.bareFrom(t, from).micros(), rss: steady.rss / (1 << 20)}
+	p := m.steady(t, []*measured{m}, []*run{m.run(t)})
+	p.against, p.at = against, float64(f.partitions)
 	if against == "streams" {
 		p.at = float64(f.groups() * streamsOfGroup)
 	}
@@ -81,58 +95,139 @@ func growth(t *testing.T, b *broker, binary, against string, f population) grown
 const streamsOfGroup = 5
 
 // growthOfCluster is the steady state of several processes that share 4 partitions, which they have joined before the events come.
-// Producing these is no part of their cost.
 func growthOfCluster(t *testing.T, b *broker, binary string, processes int) grown {
 	t.Helper()
 	suffix := fmt.Sprint("-", processes)
 	one := newMeasured(t, b, binary, trafficNamed("one-step decisions"), newPopulation(20),
 		fmt.Sprintf("cluster: {units_topic: units%s, checkpoints_topic: checkpoints%[1]s}", suffix))
 	one.read(t, one.eventsOf(baselineUnits), one.calibrated)
-	from := one.ends(t)
-	idle := one.share(t, processes, 0)
-	c := one.share(t, processes, *throughputEvents).less(idle)
-	return grown{against: "processes", at: float64(processes), micros: c.micros(), ratio: c.micros() / one.bareFrom(t, from).micros(), rss: c.rss / (1 << 20)}
-}
-
-// share has several processes read events, and returns what all of them took.
-func (m *measured) share(t *testing.T, processes, events int) (c cost) {
-	t.Helper()
-	all, runs := []*measured{m}, []*run{m.run(t)}
+	all, runs := []*measured{one}, []*run{one.run(t)}
 	for range processes - 1 {
-		s := m.sibling(t)
+		s := one.sibling(t)
 		all, runs = append(all, s), append(runs, s.run(t))
 	}
-	judged := func() (units float64, err error) {
-		for _, s := range all {
-			of, err := s.sums(metrics.MetricUnits, "")
-			if err != nil {
-				return 0, err
-			}
-			units += of
-		}
-		return units, nil
-	}
 	runs[0].until(t, "the processes share the partitions", func() error { return settled(all) })
-	before, err := judged()
-	if err != nil {
-		t.Fatal(err)
+	p := one.steady(t, all, runs)
+	p.against, p.at = "processes", float64(processes)
+	return p
+}
+
+// steady watches processes that read the topic of m, into which it writes more than they can read. What they do before
+// and after is no part of the cost of an event.
+func (m *measured) steady(t *testing.T, all []*measured, runs []*run) grown {
+	t.Helper()
+	window, settle := growthWindow, growthSettled
+	if m.groups() >= largeFleet {
+		window, settle = growthWindowOfMany, growthSettledMany
 	}
-	began := time.Now()
-	m.produce(t, m.broker, m.topic, events)
-	runs[0].until(t, "the events are judged", func() error {
-		units, err := judged()
-		if err == nil && units < before+float64(events) {
-			err = fmt.Errorf("%.0f of %d units", units-before, events)
-		}
-		return err
-	})
-	c.events, c.took = events, time.Since(began)
+	from := m.ends(t)
+	for i, r := range runs {
+		r.until(t, "what was there is read", all[i].ready)
+	}
+	stop := m.feed(t, all)
+	m.pass(t, runs, settle)
+	before := spentBy(t, all)
+	m.pass(t, runs, window)
+	after := spentBy(t, all)
+	stop()
+	p := grown{micros: (after.cpu - before.cpu) * 1e6 / (after.events - before.events), rss: after.rss / (1 << 20), stop: -after.cpu}
+	p.ratio = p.micros / m.bareFrom(t, from).micros()
 	for _, r := range runs {
 		r.stop(t)
-		cpu, rss := r.used()
-		c.cpu, c.rss = c.cpu+cpu, c.rss+rss
+		cpu, _ := r.used()
+		p.stop += cpu.Seconds()
 	}
-	return c
+	return p
+}
+
+// pass waits while the processes run.
+func (m *measured) pass(t *testing.T, runs []*run, long time.Duration) {
+	t.Helper()
+	over := time.Now().Add(long)
+	runs[0].until(t, "the time is over", func() error {
+		if left := time.Until(over); left > 0 {
+			return fmt.Errorf("%s are left", left)
+		}
+		return nil
+	})
+}
+
+// How many records a partition is kept behind, and how often this is looked after.
+const (
+	fedAhead = 25_000
+	fedEvery = 50 * time.Millisecond
+)
+
+// feed writes events for as long as the processes read, so that records wait in each of their partitions.
+func (m *measured) feed(t *testing.T, all []*measured) (stop func()) {
+	t.Helper()
+	client := m.writer(t, m.topic)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		look := time.NewTicker(fedEvery)
+		defer look.Stop()
+		for {
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				return
+			}
+			if least(all) < fedAhead {
+				m.send(ctx, cancel, client, fedAhead*m.partitions)
+			}
+		}
+	}()
+	return func() {
+		cancel(nil)
+		<-done
+		client.Close()
+		if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("write to %s: %v", m.topic, err)
+		}
+	}
+}
+
+// least returns how many records a partition is behind, at least: what the instances say of one of theirs.
+func least(all []*measured) int {
+	fewest := math.MaxInt
+	for _, m := range all {
+		partition, behind := 0, 0
+		if err := m.ready(); err != nil {
+			_, said, _ := strings.Cut(err.Error(), "not ready: ")
+			if _, err := fmt.Sscanf(said, "partition %d is %d records behind", &partition, &behind); err != nil {
+				behind = math.MaxInt // it is restored, or rebalanced
+			}
+		}
+		fewest = min(fewest, behind)
+	}
+	return fewest
+}
+
+// spent is what processes have taken together.
+type spent struct{ cpu, events, rss float64 }
+
+// spentBy asks the processes themselves. That costs each a scrape.
+func spentBy(t *testing.T, all []*measured) (s spent) {
+	t.Helper()
+	patient := http.Client{Timeout: 5 * time.Minute} // with the scrape of a large fleet that is busy
+	for _, m := range all {
+		body, err := getWith(&patient, "http://"+m.address+"/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for metric, sum := range map[string]*float64{
+			ingest.MetricEvents: &s.events, "process_cpu_seconds_total": &s.cpu, "process_resident_memory_bytes": &s.rss,
+		} {
+			of, err := sumIn(body, metric, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			*sum += of
+		}
+	}
+	return s
 }
 
 // settled returns an error unless the instances have all partitions between them, and have read these.

@@ -225,7 +225,7 @@ func (r *run) stop(t *testing.T) {
 		if err != nil {
 			t.Fatalf("stop the service: %v\n%s", err, &r.log)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute): // a large fleet under load
 		t.Fatalf("the service does not stop\n%s", &r.log)
 	}
 }
@@ -315,6 +315,11 @@ func (m *measured) sums(metric, label string) (sum float64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	return sumIn(body, metric, label)
+}
+
+// sumIn returns the sum of the series of a scrape that have a label.
+func sumIn(body []byte, metric, label string) (sum float64, err error) {
 	for _, found := range regexp.MustCompile(`(?m)^`+metric+`(?:\{.*\})? (\S+)$`).FindAllSubmatch(body, -1) {
 		if !bytes.Contains(found[0], []byte(label)) {
 			continue

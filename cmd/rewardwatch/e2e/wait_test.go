@@ -69,7 +69,9 @@ func reaches(t *testing.T, what string, want float64, value func() (float64, err
 var client = &http.Client{Timeout: 10 * time.Second}
 
 // get reads what a server answers with 200.
-func get(url string) ([]byte, error) {
+func get(url string) ([]byte, error) { return getWith(client, url) }
+
+func getWith(client *http.Client, url string) ([]byte, error) {
 	resp, err := client.Get(url)
 	if err != nil {
 		return nil, err
