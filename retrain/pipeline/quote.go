@@ -219,8 +219,16 @@ func asYAML(s string) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// asShell returns a word that a POSIX shell reads as it is.
-func asShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// asShell returns a word that a POSIX shell reads as it is. Backslashes before a quote are outside of quotes, where no one
+// can take them for one that escapes it.
+func asShell(s string) string {
+	parts := strings.Split(s, "'")
+	for i, p := range parts {
+		quoted := strings.TrimRight(p, `\`)
+		parts[i] = "'" + quoted + "'" + strings.Repeat(`\\`, len(p)-len(quoted))
+	}
+	return strings.Join(parts, `\'`)
+}
 
 // asRunners returns how many processes of RLlib collect episodes: one processor is that of the learner.
 func asRunners(cpu string) (string, error) {
