@@ -28,6 +28,8 @@ var (
 	condaLine      = regexp.MustCompile(`^\s*-\s+(?:[\w-]+::)?([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)\s*([<>=~!]=?[^#=\s]+)?(=[\w.]+)?\s*(?:#.*)?$`)
 	tomlKey        = regexp.MustCompile(`^"?([A-Za-z0-9][A-Za-z0-9._-]*)"?\s*=\s*(?:"([^"]*)"|\{(.*)\})`)
 	tomlVersion    = regexp.MustCompile(`version\s*=\s*"([^"]*)"`)
+	tomlOptional   = regexp.MustCompile(`\boptional\s*=\s*true`)
+	tomlArrays     = regexp.MustCompile(`(?m)^("?[A-Za-z0-9][A-Za-z0-9._-]*"?)\s*=\s*\[\s*(?:#[^\n]*\n\s*)*(\{[^}\n]*\})`) // the first of several constraints
 	tomlExtras     = regexp.MustCompile(`extras\s*=\s*\[([^\]]*)\]`)
 	quotedItem     = regexp.MustCompile(`"([^"\n]+)"|'([^'\n]+)'`)
 	needsList      = regexp.MustCompile(`(?s)\b(?:install_requires|dependencies)\s*=\s*\[(.*?)\n?\s*\](?:\s*$|\s*[,\n)])`)
@@ -44,6 +46,7 @@ var tools = regexp.MustCompile(`^(python|pip|setuptools|wheel|pytest.*|black|ruf
 // knownVersions are those that the generated scripts were tested with, and of what trainings often need besides.
 var knownVersions = map[string]string{
 	"gymnasium": "1.2.2", "numpy": "2.4.6", "ray": "2.60.0", "scipy": "1.17.1", "stable-baselines3": "2.9.2", "torch": "2.15.0", "tyro": "1.0.17",
+	"gym": "0.26.2", "h5py": "3.16.0", "mujoco": "4.0.0", "optuna": "5.0.0", "packaging": "26.4", "pettingzoo": "1.27.0", "pillow": "13.0.0", "pybullet": "3.2.7",
 	"cloudpickle": "3.1.2", "pandas": "3.1.1", "pyyaml": "6.0.3", "rich": "15.0.0", "tqdm": "4.70.1", "hydra-core": "1.3.8", "matplotlib": "3.11.2",
 	"moviepy": "2.2.1", "pygame": "2.6.1", "sb3-contrib": "2.9.2", "seaborn": "0.13.2", "tensorboard": "2.21.0", "wandb": "0.31.0",
 }
@@ -102,6 +105,8 @@ func (p *Proposal) add(file, spec string) {
 	switch {
 	case i < 0:
 		p.Packages = append(p.Packages, d)
+	case p.Packages[i].File == file && p.Packages[i].Name == m[1] && m[2] != "": // a second line for its extras
+		p.Packages[i].Name, p.Packages[i].Wanted = name, cmp.Or(d.Wanted, p.Packages[i].Wanted)
 	case exactly.FindStringSubmatch(p.Packages[i].Wanted) == nil && exactly.FindStringSubmatch(d.Wanted) != nil:
 		p.Packages[i] = d // a file that pins says more
 	}
@@ -149,19 +154,22 @@ func section(text, name string) string {
 // toml adds the keys of tables of dependencies.
 func (p *Proposal) toml(file, text string, tables map[string]bool) {
 	table := ""
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(tomlArrays.ReplaceAllString(text, "$1 = $2")) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			table = strings.Trim(line, "[]")
 			continue
 		}
 		m := tomlKey.FindStringSubmatch(line)
-		if !tables[table] || m == nil {
+		if !tables[table] || m == nil || tomlOptional.MatchString(m[3]) {
 			continue
 		}
 		name, version := m[1], m[2]
 		if v := tomlVersion.FindStringSubmatch(m[3]); v != nil {
 			version = v[1]
+		}
+		if version != "" && version[0] >= '0' && version[0] <= '9' { // exactly this one
+			version = "==" + version
 		}
 		if e := tomlExtras.FindStringSubmatch(m[3]); e != nil {
 			name += "[" + strings.NewReplacer(`"`, "", `'`, "", " ", "").Replace(e[1]) + "]"

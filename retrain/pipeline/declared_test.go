@@ -71,6 +71,28 @@ func TestProposalsForKnownShapes(t *testing.T) {
 			[]string{"- stable-baselines3==2.9.2", "- torch==2.2.2 # the lock", "- hydra-core==1.3.8", `  - {id: "Hopper-v5"}`, "name: SAC", "steps: 1000000"},
 			"filelock", 1,
 		},
+		"a library": {
+			map[string]string{
+				"setup.py":              "setup(\n    name=\"a_library\",\n    install_requires=[\n        \"numpy\",\n        \"gym\",\n        \"gym[Box2D]\",\n        \"pybullet\",\n    ],\n)\n",
+				"lib/__init__.py":       "",
+				"lib/net.py":            "import torch\nfrom torch import nn\n",
+				"lib/hub.py":            "def download(name):\n    \"\"\"Downloads a model.\n\n    >>> download(\"wrong/Wrong-v1\")\n    \"\"\"\n    return name.replace(\"WrongSuffix-v4\", \"-v5\")  # not 'Wrong-v2'\n",
+				"lib/envs/simulator.py": "\"\"\"Made for training.\"\"\"\nNAMES = ['Ant-v3', 'Hopper-v3']\nmake('Ant-v3')\nif __name__ == '__main__':\n    check()\n",
+				"examples/demo_ppo.py":  "# train\nENV = ['Pendulum-v1', 'Hopper-v3'][0]\nif __name__ == '__main__':\n    run()\n",
+				"tests/evaluate.py":     "if __name__ == '__main__':\n    run()\n",
+			},
+			[]string{"project: a-library\n", "- gym[Box2D]==0.26.2", "- pybullet==3.2.7", "- torch==2.15.0 # the programs import it", "environments:\n  - {id: \"Pendulum-v1\"} # \"examples/demo_ppo.py\"\n  # -", `command: [python, "examples/demo_ppo.py"]`},
+			"- gym=", 1,
+		},
+		"extras of poetry": {
+			map[string]string{
+				"pyproject.toml": "[tool.poetry]\nname = \"poet\"\n\n[tool.poetry.dependencies]\npython = \"^3.11\"\ntorch = \"^2.0.0, !=2.0.1\"\nnumpy = \"2.*\"\nscipy = \"1.16.0\"\nexact = {version = \"1.2.0\"}\nsplit = [\n    # odd\n    { version = \"^20.4.3\" },\n    { version = \"<20.16.4\", markers = \"sys_platform == 'win32'\" },\n]\nextra = { version = \"4.*\", optional = true }\nmore = {optional = true, version=\"1.2.0\"}\n",
+				"train.py":       "env_id = 'CartPole-v1'\ntrain()\nif __name__ == '__main__':\n    pass\n",
+				"evaluate.py":    "if __name__ == '__main__':\n    pass\n",
+			},
+			[]string{"project: poet\n", "- torch==2.15.0", "- numpy==2.4.6", "- scipy==1.16.0\n", "- exact==1.2.0\n", "- split==20.4.3 #"},
+			"more", 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repository := fstest.MapFS{}

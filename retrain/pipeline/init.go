@@ -40,6 +40,12 @@ var (
 	otherName          = regexp.MustCompile(`(eval|enjoy|play|push|record|plot|render|bench)[^/]*$`)
 	entryPoint         = regexp.MustCompile(`(?m)^if __name__ == ["']__main__["']`)
 	describedAs        = regexp.MustCompile(`(?m)^\s*description\s*=\s*"([^"\n]+)"`)
+	namedAs            = regexp.MustCompile(`(?m)^\s*name\s*=\s*["']([^"'\n]+)["']`)
+	setupNamedAs       = regexp.MustCompile(`\bsetup\(\s*(?:[^()]*?,\s*)??name\s*=\s*["']([^"'\n]+)["']`)
+	releaseName        = regexp.MustCompile(`[-_]v?[0-9]+(?:\.[0-9]+)+(?:[-.]?[a-z]+[0-9]*)?$`)
+	partOfName         = regexp.MustCompile(`\.(?:replace|startswith|endswith|removeprefix|removesuffix|r?split|r?partition)\(\s*$`)
+	partsName          = regexp.MustCompile(`(^|/)(env|environment|wrapper|util|plot)s?(/|$)`)
+	importedFramework  = regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(torch|tensorflow|jax)\b`)
 )
 
 // Finding is what Propose found of a repository, and where.
@@ -64,17 +70,19 @@ type Proposal struct {
 	Programs     []Finding  `json:"programs"`    // Python files that can be run and mention training
 	Evaluations  []Finding  `json:"evaluations"` // Python files that can be run and are named for evaluation
 
-	locked   map[string]string // versions in locks by normalized name
-	rllib    []Finding         // algorithms
-	chosen   []Finding         // what is the default of an argument, or set, for an algorithm
-	defaults map[string]string // environment that is the default of an argument, by file
-	modules  map[string]string // packages that register an environment, by its id
-	roots    map[string]bool   // directories that are packages
+	named      string            // as its packaging says
+	frameworks map[string]int    // files that import it
+	locked     map[string]string // versions in locks by normalized name
+	rllib      []Finding         // algorithms
+	chosen     []Finding         // what is the default of an argument, or set, for an algorithm
+	defaults   map[string]string // environment that is the default of an argument, by file
+	modules    map[string]string // packages that register an environment, by its id
+	roots      map[string]bool   // directories that are packages
 }
 
 // Propose reads a repository. Only its facts are taken: names of environments, algorithms and packages.
 func Propose(name string, repository fs.FS) (*Proposal, error) {
-	p := &Proposal{Project: projectOf(name), locked: map[string]string{}, defaults: map[string]string{}, modules: map[string]string{}, roots: map[string]bool{}}
+	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), frameworks: map[string]int{}, locked: map[string]string{}, defaults: map[string]string{}, modules: map[string]string{}, roots: map[string]bool{}}
 	files := 0
 	err := fs.WalkDir(repository, ".", func(file string, d fs.DirEntry, err error) error {
 		switch {
@@ -162,13 +170,14 @@ func (p *Proposal) prefer() {
 			}
 		}
 	}
-	if len(p.Programs) == 0 || aside(p.Programs[0].Value) {
+	if len(p.Programs) == 0 {
 		return
 	}
 	file := p.Programs[0].Value
 	for i, e := range p.Environments {
 		if e.Value == p.defaults[file] {
-			p.Environments[i].clear += main
+			p.Environments[i].clear += 2 * main // also if the program is an example
+			p.Environments[i].File = file
 		}
 	}
 	for i, s := range p.Steps {
@@ -219,7 +228,28 @@ func (p *Proposal) packages() {
 		p.need("gymnasium")
 		p.need("scipy")
 	}
+	p.framework()
 	p.pin()
+}
+
+// framework adds what the programs of their own import most for networks, if no declaration says it: libraries for several
+// frameworks leave it to extras.
+func (p *Proposal) framework() {
+	declared := func(name string) bool {
+		return slices.ContainsFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == name })
+	}
+	most := ""
+	for _, name := range slices.Sorted(maps.Keys(p.frameworks)) {
+		if declared(name) {
+			return
+		}
+		if p.frameworks[name] > p.frameworks[most] {
+			most = name
+		}
+	}
+	if p.Library == Custom && most != "" {
+		p.Packages = append(p.Packages, Declared{Name: most, Pin: knownVersions[most], Why: "the programs import it", File: "no file"})
+	}
 }
 
 // packageName returns the normalized name of a requirement's package.
@@ -242,9 +272,10 @@ func (p *Proposal) take(file string, text []byte) {
 		p.declared(file, string(text))
 	}
 	base := path.Base(file)
-	if m := describedAs.FindSubmatch(text); m != nil && file == "pyproject.toml" && unprintable(string(m[1])) == "" {
+	if m := describedAs.FindSubmatch(text); m != nil && (file == "pyproject.toml" || file == "setup.py") && unprintable(string(m[1])) == "" {
 		p.Description = string(m[1])
 	}
+	p.name(file, text)
 	weight := main
 	if aside(file) {
 		weight = 0
@@ -258,8 +289,32 @@ func (p *Proposal) take(file string, text []byte) {
 	}
 }
 
+// name takes the name that a project has in its packaging, which that of a directory may not be.
+func (p *Proposal) name(file string, text []byte) {
+	var m [][]byte
+	switch file {
+	case "pyproject.toml":
+		for _, table := range []string{"project", "tool.poetry"} {
+			m = namedAs.FindSubmatch([]byte(section(string(text), table)))
+			if m != nil {
+				break
+			}
+		}
+	case "setup.py":
+		m = setupNamedAs.FindSubmatch(text)
+	}
+	if m != nil && p.named == "" {
+		p.named = string(m[1])
+		p.Project = projectOf(p.named)
+	}
+}
+
 // source takes what a program says.
-func (p *Proposal) source(file string, text []byte, weight int) {
+func (p *Proposal) source(file string, whole []byte, weight int) {
+	text := code(whole)
+	if m := importedFramework.FindSubmatch(text); m != nil && weight > 0 {
+		p.frameworks[string(m[1])]++
+	}
 	if path.Base(file) == "__init__.py" {
 		p.roots[path.Dir(file)] = true
 	}
@@ -278,8 +333,10 @@ func (p *Proposal) source(file string, text []byte, weight int) {
 	if !otherName.MatchString(file) {
 		p.steps(file, text, weight)
 	}
-	if m := defaultEnvironment.FindSubmatch(text); m != nil {
-		p.defaults[file] = string(m[1])
+	for _, re := range []*regexp.Regexp{namedEnvironment, defaultEnvironment} { // the first, if none is a default
+		if m := re.FindSubmatch(text); m != nil && entryPoint.Match(text) {
+			p.defaults[file] = string(m[1])
+		}
 	}
 	p.algorithms(file, text, weight)
 	if !entryPoint.Match(text) {
@@ -289,7 +346,7 @@ func (p *Proposal) source(file string, text []byte, weight int) {
 		p.Evaluations = appendFinding(p.Evaluations, Finding{Value: file, File: file, clear: weight + use})
 		return
 	}
-	if bytes.Contains(bytes.ToLower(text), []byte("train")) {
+	if !partsName.MatchString(path.Dir(file)) && bytes.Contains(bytes.ToLower(whole), []byte("train")) {
 		p.Programs = appendFinding(p.Programs, Finding{Value: file, File: file, clear: weight + use})
 	}
 }
@@ -349,8 +406,10 @@ func (p *Proposal) settings(file string, text []byte, weight int) {
 }
 
 func appendNew(to []Finding, file string, re *regexp.Regexp, text []byte, clear int) []Finding {
-	for _, m := range re.FindAllSubmatch(text, -1) {
-		to = appendFinding(to, Finding{Value: string(m[1]), File: file, clear: clear})
+	for _, m := range re.FindAllSubmatchIndex(text, -1) {
+		if !partOfName.Match(text[max(0, m[0]-40):m[0]]) {
+			to = appendFinding(to, Finding{Value: string(text[m[2]:m[3]]), File: file, clear: clear})
+		}
 	}
 	return to
 }

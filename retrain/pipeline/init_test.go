@@ -108,3 +108,29 @@ func TestRepositoryWithoutAnythingKnown(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestProjectsHaveNoVersionInTheirNames(t *testing.T) {
+	for dir, want := range map[string]string{
+		"rl_zoo3-2.9.2": "rl-zoo3", "agent-v1.0rc1": "agent", "panda_gym-3.0.7.dev1": "panda-gym", "agent-2": "agent-2", "v2.1": "v2-1",
+	} {
+		p, err := Propose(dir, fstest.MapFS{})
+		if err != nil || p.Project != want {
+			t.Errorf("%s: %q, want %q, %v", dir, p.Project, want, err)
+		}
+	}
+}
+
+// Text that only explains is not what a program does.
+func TestCodeIsWithoutCommentsAndDocstrings(t *testing.T) {
+	for text, want := range map[string]string{
+		"a = '#1' # two\nb": "a = '#1' \nb",
+		"def f():\n    \"\"\"Doc 'x'.\n    # y\"\"\"\n    return \"\"\"kept\"\"\"\n": "def f():\n    \n    return \"\"\"kept\"\"\"\n",
+		"r'''doc'''\nx = \"it's\" # 's":                                              "r\nx = \"it's\" ",
+		"x = 'never closed\ny = 1 # z":                                               "x = 'never closed\ny = 1 ",
+		`x = "\"#" # c`:                                                              `x = "\"#" `,
+	} {
+		if got := string(code([]byte(text))); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
