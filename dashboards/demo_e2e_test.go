@@ -220,7 +220,8 @@ type demo struct {
 func startDemo(t *testing.T) *demo {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "rewardwatch")
-	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/rewardwatch").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", filepath.Dir(binary)+"/", "../cmd/rewardwatch", "../cmd/rewardwatch-demo-broker")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build rewardwatch: %v\n%s", err, out)
 	}
 	cmd := exec.Command(binary, "demo", "--keep")

@@ -103,6 +103,8 @@ func arrows() map[string][]string {
 		"retrain/yamlfile":      nil,
 		"deploy/deploytest":     nil,
 		"dashboards":            {"alerts", "cmd/rewardwatch/names", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "retrain", "retrain/ledger"}, // names of metrics
+
+		"cmd/rewardwatch-demo-broker": nil, // the other binary
 	}
 }
 

@@ -14,7 +14,7 @@ func TestDemoFindsItsDrift(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
-	code, out := verb(t, "demo", "--output", "json")
+	code, out := verb(t, "demo", "--output", "json", "--brokers", startBroker(t, 4))
 	if code != 0 {
 		t.Fatalf("exit %d", code)
 	}

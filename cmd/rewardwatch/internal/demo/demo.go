@@ -1,4 +1,4 @@
-// Package demo runs the whole service on one machine, with an in-process broker, simulated agents and one drift.
+// Package demo runs the whole service on one machine, with a small broker, simulated agents and one drift.
 package demo
 
 import (
@@ -20,7 +20,6 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/app"
@@ -38,24 +37,26 @@ import (
 
 // The course of the demo: healthy episodes after the baseline is frozen, and how long each step may take.
 const (
-	demoHealthy    = 300
-	demoPartitions = 4
-	demoPatience   = 100 * time.Second
-	demoPulse      = 200 * time.Millisecond
+	demoHealthy  = 300
+	demoPatience = 100 * time.Second
+	demoPulse    = 200 * time.Millisecond
 )
 
 // NewCommand returns the verb demo.
 func NewCommand(c *terminal.Console) *cobra.Command {
 	var keep bool
+	var brokers []string
 	cmd := &cobra.Command{
 		Use:   "demo [--keep]",
 		Short: "Run a demo of the whole service on this machine",
-		Long: "Starts an embedded Kafka broker, simulated agents, a webhook receiver and the service. Then changes the environment,\n" +
+		Long: "Starts a small Kafka broker, simulated agents, a webhook receiver and the service. Then changes the environment,\n" +
 			"shows the alarm and the signed webhook, and exits after about 15 seconds. Needs no other software.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), c, keep) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), c, brokers, keep) },
 	}
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep running after the drift is found, until interrupted")
+	cmd.Flags().StringSliceVar(&brokers, "brokers", nil,
+		"addresses of a Kafka with an empty topic agent-telemetry, which the demo writes to; by default it starts "+brokerName)
 	return cmd
 }
 
@@ -70,8 +71,9 @@ type demo struct {
 	app      *app.App
 }
 
-// runDemo starts the parts from the broker to the agents, narrates, and stops them in reverse order.
-func runDemo(ctx context.Context, c *terminal.Console, keep bool) (err error) {
+// runDemo starts the parts from the broker to the agents, narrates, and stops them in reverse order. It starts no broker
+// if it knows addresses of some.
+func runDemo(ctx context.Context, c *terminal.Console, brokers []string, keep bool) (err error) {
 	dir, err := os.MkdirTemp("", "rewardwatch-demo-")
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -79,16 +81,19 @@ func runDemo(ctx context.Context, c *terminal.Console, keep bool) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	d := &demo{console: c, progress: terminal.NewProgress(c), dir: dir}
 
-	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(demoPartitions, "agent-telemetry"))
-	if err != nil {
-		return fmt.Errorf("start the embedded broker: %w", err)
+	if len(brokers) == 0 {
+		own, startErr := startBroker()
+		if startErr != nil {
+			return startErr
+		}
+		defer func() { err = errors.Join(err, own.stop()) }()
+		brokers = own.addresses
 	}
-	defer broker.Close()
 	if d.receiver, err = startReceiver(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.receiver.stop()) }()
-	if err := d.configure(broker.ListenAddrs()); err != nil {
+	if err := d.configure(brokers); err != nil {
 		return err
 	}
 	log := zerolog.New(zerolog.ConsoleWriter{Out: c.Err, NoColor: true}).Level(zerolog.ErrorLevel)
@@ -172,7 +177,7 @@ func (d *demo) writeRecipe() error {
 
 // story waits for each event in turn and narrates it.
 func (d *demo) story(ctx context.Context, keep bool) error {
-	d.say("An embedded Kafka broker listens on %s; %d simulated agents act on policy checkout-ranker.",
+	d.say("A Kafka broker listens on %s; %d simulated agents act on policy checkout-ranker.",
 		d.config.Ingest.Kafka.Brokers[0], simulatedAgents)
 	if err := d.wait(ctx, "starting", func() (float64, bool) { return 0, d.app.Ready() == nil }); err != nil {
 		return err

@@ -147,7 +147,8 @@ type demo struct {
 func startDemo(t *testing.T) *demo {
 	t.Helper()
 	d := &demo{binary: filepath.Join(t.TempDir(), "rewardwatch")}
-	if out, err := exec.Command("go", "build", "-o", d.binary, "../../..").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", filepath.Dir(d.binary)+"/", "../../..", "../../../../rewardwatch-demo-broker")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build rewardwatch: %v\n%s", err, out)
 	}
 	cmd := exec.Command(d.binary, "demo", "--keep")
