@@ -236,4 +236,19 @@ func TestLawsOnNewGround(t *testing.T) {
 	if noted() {
 		t.Error("the ground stays new although the policy is back")
 	}
+
+// A law that is too exact to tolerate anything is not judged while the policy learns. It is shown, and does not seem to wait
+// for a baseline.
+func TestALawThatIsNotJudgedIsShown(t *testing.T) {
+	cfg := episodes(2000)
+	cfg.Learning = watch.LearningContinuous
+	p, a, w := newBank(cfg), newAgent(961), world{1, 1, 1}
+	hidden(a, &w)
+	a.feed(p, 600)
+	p = resumed(t, p, cfg)
+	for signal, judged := range map[string]bool{"law.dynamics": false, "law.policy": false, "law.reward": true, "law.start": true} {
+		if s := stateOf(t, p, signal); (s.Branches > 0) != judged || (s.Missing == stream.ShownOnly) == judged || s.State != finding.OK {
+			t.Errorf("%s is %s with %d branches, missing %q", signal, s.State, s.Branches, s.Missing)
+		}
+	}
 }

@@ -36,8 +36,16 @@ func (q *Quantity) tolerate(by float64) {
 		if is {
 			ranked.test.Tolerate(by / q.SD)
 		}
-		return !is || by > mostTolerated*q.SD
+		return !is || q.tooExact(by)
 	})
+}
+
+// tooExact reports whether the quantity varies too little to be judged if its mean may move by so much.
+func (q *Quantity) tooExact(tolerated float64) bool { return tolerated > mostTolerated*q.SD }
+
+// toJudge reports whether the mode of learning leaves anything of a frozen quantity to judge.
+func (q *Quantity) toJudge(signal string, cfg *watch.Config) bool {
+	return cfg.Sides(signal, q.Name) != watch.SidesNone && (q.Ranks == nil || !q.tooExact(cfg.Tolerated(signal)))
 }
 
 // keepSide drops what a test judges beside changes to one side, 0 for none, and reports whether anything is left of it.

@@ -89,7 +89,7 @@ func (s *Stream) Freeze(units int, cfg *watch.Config, e Ends) {
 			most = max(most, len(q.Warm))
 		}
 	}
-	s.Shown = cfg.Learning.Learns() && !slices.ContainsFunc(s.Quantities, func(q *Quantity) bool { return cfg.Sides(s.Signal, q.Name) != watch.SidesNone })
+	s.Shown = cfg.Learning.Learns() && !slices.ContainsFunc(s.Quantities, func(q *Quantity) bool { return q.toJudge(s.Signal, cfg) })
 	s.certify()
 	s.startGauges()
 	s.InBaseline = most > 0
