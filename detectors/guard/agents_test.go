@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -133,5 +134,29 @@ func TestStepsAndTheirEpisodesCountOnce(t *testing.T) {
 	}
 	if n != 30 {
 		t.Errorf("released after %d episodes, want 30", n)
+	}
+}
+
+// TestATripInOpenEpisodesSaysSinceWhen breaks a limit within episodes that are all still open when the guard trips.
+func TestATripInOpenEpisodesSaysSinceWhen(t *testing.T) {
+	for _, endsAt := range []int{-1, 1999, 2010} { // an episode that is over by then
+		s := New("p", watch.Guards{Limits: []watch.GuardLimit{unsafeLimit(.01, .01)}})
+		const broken = 2000
+		var found []finding.Finding
+		for i := 1; len(found) == 0 && i < 10_000; i++ {
+			u := decision(i >= broken && i%5 == 0)
+			u.End, u.EndTS, u.Pos.Offset = ingest.EndOpen, int64(i), int64(i)
+			found = s.Observe(u)
+			if i == endsAt {
+				s.Observe(&ingest.Unit{Shown: true, Pos: u.Pos, Ord: 1, EndTS: u.EndTS})
+			}
+		}
+		if len(found) != 1 {
+			t.Fatal("it never trips")
+		}
+		if f := found[0]; f.Onset.TS < broken-5 || f.Onset.TS > broken+5 || f.OnsetFrom.TS > f.Onset.TS || f.Onset.TS >= f.At.TS ||
+			f.OnsetFrom.Ordinal > f.Onset.Ordinal || f.Onset.Ordinal > f.At.Ordinal {
+			t.Errorf("with an end at %d: onset %+v from %+v, tripped at %+v, want about %d", endsAt, f.Onset, f.OnsetFrom, f.At, broken)
+		}
 	}
 }

@@ -233,7 +233,8 @@ func (g *guard) tripNow(u *ingest.Unit, at finding.UnitRef) {
 	from := g.began()
 	g.trip = Trip{At: at, Onset: at, OnsetFrom: at, Before: u.Versions, After: u.Versions, N: g.n, C: g.c}
 	if from.sum > 0 {
-		g.trip.Onset, g.trip.OnsetFrom, g.trip.Before = after(from.at, at), after(from.before.at, at), from.before.versions
+		step := u.End == ingest.EndOpen
+		g.trip.Onset, g.trip.OnsetFrom, g.trip.Before = after(from.at, at, step), after(from.before.at, at, step), from.before.versions
 		g.trip.N, g.trip.C = from.n, from.c // over a whole life, the limit may well be kept
 	}
 	g.trip.Why = tripWords(&g.limit, &g.trip)
@@ -242,11 +243,12 @@ func (g *guard) tripNow(u *ingest.Unit, at finding.UnitRef) {
 }
 
 // after stands for the unit after another one, but none after at. It keeps the time and the offsets of that other unit.
-func after(last, at finding.UnitRef) finding.UnitRef {
-	if last.Ordinal+1 >= at.Ordinal {
+// Steps of episodes that are open at the same time have the same ordinal.
+func after(last, at finding.UnitRef, step bool) finding.UnitRef {
+	if !step && last.Ordinal+1 >= at.Ordinal {
 		return at
 	}
-	return finding.UnitRef{Ordinal: last.Ordinal + 1, Pos: last.Pos, First: last.First, TS: last.TS}
+	return finding.UnitRef{Ordinal: min(last.Ordinal+1, at.Ordinal), Pos: last.Pos, First: last.First, TS: last.TS}
 }
 
 // begin forgets the evidence.

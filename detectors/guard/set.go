@@ -41,8 +41,8 @@ func New(policy string, cfg watch.Guards) *Set {
 	return s
 }
 
-// Observe folds a unit in, which may be a step of an open episode, and returns what tripped or was released. Units of shadow policies, and of decisions before all
-// of their feedback has come, are ignored.
+// Observe folds a unit in, which may be a step of an open episode, and returns what tripped or was released. Units of
+// shadow policies, and of decisions before all of their feedback has come, are ignored.
 func (s *Set) Observe(u *ingest.Unit) []finding.Finding {
 	if len(s.guards) == 0 && len(s.removed) == 0 || u.Shadow || u.Group.HasHorizon() {
 		return nil
