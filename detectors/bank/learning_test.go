@@ -236,6 +236,7 @@ func TestLawsOnNewGround(t *testing.T) {
 	if noted() {
 		t.Error("the ground stays new although the policy is back")
 	}
+}
 
 // A law that is too exact to tolerate anything is not judged while the policy learns. It is shown, and does not seem to wait
 // for a baseline.

@@ -166,8 +166,8 @@ func appendPart(b []byte, part string) []byte {
 }
 
 // Fold adds the next event of the partition. It passes the units that the event ends, at most two, to emit, which then
-// owns them. Of a policy that is Stepwise, it passes the step too. Fold keeps only interned strings of the event. A step of an open episode costs one map lookup and no
-// allocation.
+// owns them. Of a policy that is Stepwise, it passes the step too. Fold keeps only interned strings of the event. A step
+// of an open episode costs one map lookup and no allocation, unless it is passed on as a unit.
 //
 // Fold returns the position of the first event of the episode that the event joined, or false if it was ignored. The
 // event may have ended that episode.
