@@ -2,8 +2,8 @@ package assemble
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// show passes on a step that was added to an open episode, with its action and its outcomes: what guards count. Whoever
-// counts steps when their episodes end sees the episodes that end early first, and with them the reasons why they did.
+// show passes on a step that was added to an open episode, with its action and its outcomes: what guards count. A count of
+// steps when their episodes end sees the episodes that end early first, and with them the reasons why they did.
 func (a *Assembler) show(ep *episode, e *ingest.Event, emit func(*ingest.Unit), decided func(*ingest.Decision)) {
 	g := ep.agent.group
 	a.values = appendValues(a.values[:0], e)
