@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"math"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
@@ -18,6 +19,9 @@ const (
 	risenUnits = 100
 	risenEvery = 20
 	risenZ     = 4
+
+	// paidZ is from how many standard errors on another level that must be held counts as worse, and keeps the baseline.
+	paidZ = 2
 )
 
 // ratchets reports whether units are collected for a baseline at a better level.
@@ -53,13 +57,32 @@ func (g *group) better(q *stream.Quantity, returns []float64) bool {
 	return float64(g.cfg.Side("return"))*stream.ShiftAgainst(q.JudgedRanks(), returns, q.Factor()).Z >= risenZ
 }
 
-// fellBack gives up a baseline whose units are no longer better than those of the current one, and reports whether it
-// did.
+// paid reports whether a level other than the return is worse among the collected units than in the baseline: a better
+// return would lower it for ever.
+func (g *group) paid() bool {
+	for _, s := range g.Streams {
+		for _, q := range s.Quantities {
+			worse := map[watch.Sides]float64{watch.SidesLower: -1, watch.SidesHigher: 1}[g.cfg.Sides(s.Signal, q.Name)]
+			if s.Signal == "return" || worse == 0 || q.Ranks == nil || len(q.Warm) < watch.MinBaselineUnits {
+				continue
+			}
+			now := stream.MomentsOf(q.WarmValues())
+			se := math.Sqrt(max(1, q.Factor()) * (now.SD()*now.SD()/float64(now.N) + q.SD*q.SD/float64(q.Ranks.Len())))
+			if worse*(now.Mean-q.Mean) > paidZ*se {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fellBack gives up a baseline whose units are no longer better than those of the current one, or have paid for it with
+// another level, and reports whether it did.
 func (g *group) fellBack() bool {
 	if !g.ratchets() {
 		return false
 	}
-	if q := g.returns(); q != nil && g.better(q, q.WarmValues()) {
+	if q := g.returns(); q != nil && g.better(q, q.WarmValues()) && !g.paid() {
 		return false
 	}
 	g.endWarmup()

@@ -253,3 +253,19 @@ func TestALawThatIsNotJudgedIsShown(t *testing.T) {
 		}
 	}
 }
+
+// A better return does not pay for a signal with a direction that gets worse: the levels of both stay.
+func TestABetterReturnDoesNotLowerOtherLevels(t *testing.T) {
+	for refund, want := range map[float64]bool{.004: true, .006: false} {
+		a, p := newTrader(976), newBank(learning(1e6)) // so that no alarm ends the collection
+		a.feed(p, 600)
+		first := p.groups[0].Baseline.ID
+		a.mean, a.refund = a.mean+.2, refund
+		if alarms := alarmsIn(a.feed(p, 700)); len(alarms) > 0 {
+			t.Fatalf("alarms of %q", alarms)
+		}
+		if moved := p.groups[0].Baseline.ID != first; moved != want {
+			t.Errorf("refunds in a share of %v: baseline moved: %v", refund, moved)
+		}
+	}
+}
