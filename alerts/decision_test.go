@@ -191,7 +191,7 @@ func TestDecisionsAreBoundedAndNotShared(t *testing.T) {
 
 func TestMutedAlarmsAreCountedApart(t *testing.T) {
 	reg, b := prometheus.NewPedanticRegistry(), NewTracker()
-	m := NewMetrics(reg, func() []ingest.Group { return []ingest.Group{prod} })
+	m := registered(reg, func() []ingest.Group { return []ingest.Group{prod} })
 	m.Update(applied(b, drift("return", 100), drift("reward", 101)))
 	id := b.Incidents()[0].ID
 	values := func() (firing, muted string) {

@@ -42,18 +42,16 @@ type causeKey struct {
 	cause Cause
 }
 
-// NewMetrics creates and registers the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened,
+// NewMetrics returns the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened,
 // MetricIncidentsClosed and MetricIncidentOnset. groups returns the monitored groups. A group that has had no incident
 // exports zero opened incidents and zero critical alarms: otherwise increase() would miss the first incident, and graphs
 // of a healthy fleet would be empty. Its other zeros come with its first incident, as a fleet of 20,000 groups would
 // export 160,000 of them.
-func NewMetrics(reg prometheus.Registerer, groups func() []ingest.Group) *Metrics {
-	m := &Metrics{
+func NewMetrics(groups func() []ingest.Group) *Metrics {
+	return &Metrics{
 		groups: groups, firing: map[severityKey]int{}, muted: map[severityKey]int{}, opened: map[ingest.Group]int{},
 		closed: map[causeKey]int{}, open: map[ingest.Group]openIncident{},
 	}
-	reg.MustRegister(m)
-	return m
 }
 
 // Restore exports the alarms of incidents from before this process. They do not count as opened or closed.
@@ -134,38 +132,48 @@ func (m *Metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the current metrics.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	shared := descs{}
+	m.export(func(f *exported, value float64, group ingest.Group, more ...ingest.Label) {
+		ch <- shared.metric(f, value, group, more...)
+	})
+}
+
+// exported is what the series of one name share.
+type exported struct {
+	name, help string
+	kind       prometheus.ValueType
+}
+
+// export puts out the current metrics. Alarms are counted on while it does.
+func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group, more ...ingest.Label)) {
 	watched := m.groups()
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	for _, group := range watched {
 		m.opened[group] += 0
 		m.firing[severityKey{group, Critical}] += 0
 	}
-	shared := descs{}
-	for k, n := range m.firing {
-		ch <- shared.metric(MetricAlarms, "Firing alarms that are not muted.", prometheus.GaugeValue, float64(n), k.group,
-			ingest.Label{Name: "severity", Value: string(k.severity)})
+	firing, muted, opened, closed, open := maps.Clone(m.firing), maps.Clone(m.muted), maps.Clone(m.opened), maps.Clone(m.closed), maps.Clone(m.open)
+	m.mu.Unlock()
+	f := &exported{MetricAlarms, "Firing alarms that are not muted.", prometheus.GaugeValue}
+	for k, n := range firing {
+		put(f, float64(n), k.group, ingest.Label{Name: "severity", Value: string(k.severity)})
 	}
-	for k, n := range m.muted {
-		ch <- shared.metric(MetricAlarmsMuted, "Firing alarms of muted incidents.", prometheus.GaugeValue,
-			float64(n), k.group, ingest.Label{Name: "severity", Value: string(k.severity)})
+	f = &exported{MetricAlarmsMuted, "Firing alarms of muted incidents.", prometheus.GaugeValue}
+	for k, n := range muted {
+		put(f, float64(n), k.group, ingest.Label{Name: "severity", Value: string(k.severity)})
 	}
-	for group, n := range m.opened {
-		ch <- shared.metric(MetricIncidentsOpened, "Incidents opened.", prometheus.CounterValue, float64(n), group)
+	f = &exported{MetricIncidentsOpened, "Incidents opened.", prometheus.CounterValue}
+	for group, n := range opened {
+		put(f, float64(n), group)
 	}
-	for k, n := range m.closed {
-		ch <- shared.metric(MetricIncidentsClosed, "Incidents closed.", prometheus.CounterValue, float64(n), k.group,
-			ingest.Label{Name: "cause", Value: string(k.cause)})
+	f = &exported{MetricIncidentsClosed, "Incidents closed.", prometheus.CounterValue}
+	for k, n := range closed {
+		put(f, float64(n), k.group, ingest.Label{Name: "cause", Value: string(k.cause)})
 	}
-	m.collectOpen(shared, ch)
-}
-
-// collectOpen sends the metrics of the open incidents.
-func (m *Metrics) collectOpen(shared descs, ch chan<- prometheus.Metric) {
-	for group, i := range m.open {
-		ch <- shared.metric(MetricIncidentOnset, "Time of the onset of an open incident, in Unix time.", prometheus.GaugeValue, float64(i.onset), group,
-			ingest.Label{Name: "incident", Value: i.id}, ingest.Label{Name: "severity", Value: string(i.severity)},
-			ingest.Label{Name: "cause", Value: string(i.cause)})
+	f = &exported{MetricIncidentOnset, "Time of the onset of an open incident, in Unix time.", prometheus.GaugeValue}
+	for group, i := range open {
+		put(f, float64(i.onset), group, ingest.Label{Name: "incident", Value: i.id},
+			ingest.Label{Name: "severity", Value: string(i.severity)}, ingest.Label{Name: "cause", Value: string(i.cause)})
 	}
 }
 
@@ -173,14 +181,14 @@ func (m *Metrics) collectOpen(shared descs, ch chan<- prometheus.Metric) {
 type descs map[string]*prometheus.Desc
 
 // metric returns one sample with the labels of its group and some more.
-func (d descs) metric(name, help string, kind prometheus.ValueType, value float64, group ingest.Group, more ...ingest.Label) prometheus.Metric {
+func (d descs) metric(f *exported, value float64, group ingest.Group, more ...ingest.Label) prometheus.Metric {
 	names, values := []string{"policy"}, []string{labelValue(group.Policy)}
 	for _, l := range append(groupLabels(group), more...) {
 		names, values = append(names, l.Name), append(values, l.Value)
 	}
-	key := name + " " + strings.Join(names, " ")
+	key := f.name + " " + strings.Join(names, " ")
 	if d[key] == nil {
-		d[key] = prometheus.NewDesc(name, help, names, nil)
+		d[key] = prometheus.NewDesc(f.name, f.help, names, nil)
 	}
-	return prometheus.MustNewConstMetric(d[key], kind, value, values...)
+	return prometheus.MustNewConstMetric(d[key], f.kind, value, values...)
 }

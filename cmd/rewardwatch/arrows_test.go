@@ -85,7 +85,7 @@ func arrows() map[string][]string {
 		"detectors/trail":       {"detectors", "detectors/finding", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/versions":    {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/watch":       {"detectors", "detectors/signals", "ingest"},
-		"alerts":                {"detectors/factor", "detectors/fault", "detectors/finding", "detectors/mix", "detectors/signals", "ingest", "ingest/saved"},
+		"alerts":                {"detectors/factor", "detectors/fault", "detectors/finding", "detectors/metrics", "detectors/mix", "detectors/signals", "ingest", "ingest/saved"},
 		"alerts/rules":          {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // names of metrics
 		"cmd/rewardwatch/names": nil,
 		"retrain":               {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/command", "retrain/ledger", "retrain/outcome", "retrain/recipe", "retrain/target"},

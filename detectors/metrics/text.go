@@ -30,7 +30,8 @@ func (c *Collector) WriteText(w io.Writer, openMetrics bool) error {
 	t.shared = t.shared[:0]
 	t.add(&series{name: MetricSeriesLimitHits, kind: prometheus.CounterValue, value: float64(c.limitHits.Load())})
 	for _, name := range slices.Sorted(maps.Keys(t.lines)) {
-		if err := t.lines[name].write(w, name, openMetrics); err != nil {
+		l := t.lines[name]
+		if err := WriteFamily(w, name, l.help, l.kind, l.text, openMetrics); err != nil {
 			return err
 		}
 	}
@@ -51,30 +52,30 @@ type lines struct {
 	text []byte
 }
 
-// write writes the lines, if there are any, and what goes before them.
-func (l *lines) write(w io.Writer, name string, openMetrics bool) error {
-	if len(l.text) == 0 {
+// WriteFamily writes the lines of the series of one name, if there are any, and what goes before them.
+func WriteFamily(w io.Writer, name, help string, kind prometheus.ValueType, lines []byte, openMetrics bool) error {
+	if len(lines) == 0 {
 		return nil
 	}
-	kind := "gauge"
-	if l.kind == prometheus.CounterValue {
-		kind = "counter"
+	word := "gauge"
+	if kind == prometheus.CounterValue {
+		word = "counter"
 		if openMetrics {
 			name = strings.TrimSuffix(name, "_total")
 		}
 	}
-	if _, err := fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, l.help, name, kind); err != nil {
+	if _, err := fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, word); err != nil {
 		return err
 	}
-	_, err := w.Write(l.text)
+	_, err := w.Write(lines)
 	return err
 }
 
 func (t *text) begin(g *finding.GroupSummary) {
 	group := g.Group.Map()
-	t.shared = appendLabel(t.shared[:0], "policy", g.Group.Policy)
+	t.shared = AppendLabel(t.shared[:0], "policy", g.Group.Policy)
 	for _, name := range t.groupLabels {
-		t.shared = appendLabel(append(t.shared, ','), name, group[name])
+		t.shared = AppendLabel(append(t.shared, ','), name, group[name])
 	}
 }
 
@@ -88,7 +89,7 @@ func (t *text) add(s *series) {
 	if len(t.shared) > 0 {
 		b = append(append(b, '{'), t.shared...)
 		for i, name := range l.labels {
-			b = appendLabel(append(b, ','), name, s.labels[i])
+			b = AppendLabel(append(b, ','), name, s.labels[i])
 		}
 		b = append(b, '}')
 	}
@@ -99,9 +100,9 @@ func (t *text) add(s *series) {
 // escaped are the characters that a label value must not hold as they are.
 var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// appendLabel appends a label. A value that is no UTF-8 would make the whole scrape unreadable, so what is wrong in it
+// AppendLabel appends a label to the text of a series. A value that is no UTF-8 would make the whole scrape unreadable, so what is wrong in it
 // is replaced.
-func appendLabel(b []byte, name, value string) []byte {
+func AppendLabel(b []byte, name, value string) []byte {
 	if !utf8.ValidString(value) {
 		value = strings.ToValidUTF8(value, string(utf8.RuneError))
 	}

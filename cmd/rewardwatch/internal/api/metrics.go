@@ -22,7 +22,7 @@ type Series interface {
 }
 
 // Export adds metrics of many series to those of the gatherer. Call it before Open.
-func (s *Server) Export(all Series) { s.series.Store(&all) }
+func (s *Server) Export(all ...Series) { s.series.Store(&all) }
 
 // Metrics returns the handler of the gatherer's metrics and those of Export.
 func (s *Server) Metrics() http.Handler {
@@ -62,14 +62,16 @@ func (s *Server) gather() ([]*dto.MetricFamily, error) {
 		return s.gatherer.Gather()
 	}
 	reg := prometheus.NewRegistry()
-	if err := reg.Register(*all); err != nil {
-		return nil, err
+	for _, series := range *all {
+		if err := reg.Register(series); err != nil {
+			return nil, err
+		}
 	}
 	return prometheus.Gatherers{s.gatherer, reg}.Gather()
 }
 
 // writeText writes all metrics to a writer that does not fail. What cannot be gathered is logged, and hides no other.
-func (s *Server) writeText(w io.Writer, format expfmt.Format, all Series) {
+func (s *Server) writeText(w io.Writer, format expfmt.Format, all []Series) {
 	families, err := s.gatherer.Gather()
 	if err != nil {
 		s.log.Error().Err(err).Msg("metrics are missing from a scrape")
@@ -80,7 +82,9 @@ func (s *Server) writeText(w io.Writer, format expfmt.Format, all Series) {
 			s.log.Error().Err(err).Str("metric", f.GetName()).Msg("a metric is missing from a scrape")
 		}
 	}
-	_ = all.WriteText(w, format.FormatType() == expfmt.TypeOpenMetrics)
+	for _, series := range all {
+		_ = series.WriteText(w, format.FormatType() == expfmt.TypeOpenMetrics)
+	}
 	if end, has := encoder.(expfmt.Closer); has {
 		_ = end.Close()
 	}

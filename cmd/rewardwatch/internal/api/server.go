@@ -92,7 +92,7 @@ type Server struct {
 	view     View
 	Orders   orders // set before Open
 	gatherer prometheus.Gatherer
-	series   atomic.Pointer[Series]
+	series   atomic.Pointer[[]Series]
 	reload   func() error
 	reloads  sync.Mutex // one reload at a time
 	Now      func() time.Time

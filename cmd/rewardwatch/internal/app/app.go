@@ -155,7 +155,7 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry)
-	a.metrics = alerts.NewMetrics(a.Registry, a.groups)
+	a.metrics = alerts.NewMetrics(a.groups)
 	a.exportSeries()
 	read := consumer.Options{
 		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Topics: topics, DeadLetters: a.letters,
@@ -616,10 +616,10 @@ func (a *App) Faults() []alerts.Fault {
 	return out
 }
 
-// exportSeries exports the metrics of streams and guards.
+// exportSeries exports the metrics of streams, alarms and guards.
 func (a *App) exportSeries() {
 	series := metrics.NewCollector(a.Pipeline.Summaries, a.cfg.Settings().GroupLabels(), a.cfg.Limits.Series, time.Now)
-	a.Server.Export(series)
+	a.Server.Export(series, a.metrics)
 	a.Registry.MustRegister(series.Guards(a.Pipeline.AllGuards))
 }
 
