@@ -67,7 +67,7 @@ func verdicts(s scope) *table.PanelBuilder {
 		query{expr: of()},
 		query{expr: "max by (policy, request) (" + s.policies(retrain.MetricLastObserved) + ")"},
 		query{expr: ranks}).
-		NoValue("No retraining was delivered").Span(full)
+		NoValue("No retrainings delivered").Span(full)
 }
 
 // inStates returns the number of requests in some states. All instances that share a ledger export the same.

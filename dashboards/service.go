@@ -81,7 +81,7 @@ func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Telemetry", "telemetry.md",
 		inColors(stacked("Dead letters", "Refused records by reason, and those that could not be kept.", events,
 			query{expr: perSecond(s.service(ingest.MetricDeadLetters), "reason") + " > 0", legend: "{{reason}}"},
-			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval])) > 0", legend: "not kept"}), [2]string{"not kept", dark}).NoValue("No record was refused"),
+			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval])) > 0", legend: "not kept"}), [2]string{"not kept", dark}).NoValue("No records refused"),
 		inColors(levels("Records passed over", "Records that are valid and not judged: duplicates, late steps and late summaries, tombstones and control records, values of too many signals, and records that retention removed before they were read.", events,
 			query{expr: perSecond(s.service(assemble.MetricEventsIgnored), "reason") + " > 0", legend: "{{reason}}"},
 			query{expr: perSecond(s.service(ingest.MetricMessagesSkipped), "reason") + " > 0", legend: "message: {{reason}}"},

@@ -47,14 +47,14 @@ func partitionsUnassigned() rule {
 func partitionStalled() rule {
 	const (
 		summary     = "a partition is stalled"
-		description = "Connections were cut 3 times within half an hour because a partition of agents with unread records was stalled. See the log for details."
+		description = "Connections were cut 3 times within 30 minutes because a partition of the topic agents stopped advancing while it had unread records. See the log for details."
 	)
 	stalled := func(topic string) string { return fmt.Sprintf("topic=%q,reason=\"stalled\"", topic) }
 	return rule{
 		alert: "PartitionStalled", severity: alerts.Warning,
 		expr:        fmt.Sprintf("sum by (job, instance, topic) (increase(%s{reason=\"stalled\"}[30m])) > 1", ingest.MetricReconnects),
 		summary:     summary,
-		description: `Connections were cut {{ $value | printf "%.0f" }} times within half an hour because a partition of {{ $labels.topic }} with unread records was stalled. See the log for details.`,
+		description: `Connections were cut {{ $value | printf "%.0f" }} times within 30 minutes because a partition of the topic {{ $labels.topic }} stopped advancing while it had unread records. See the log for details.`,
 		tests: []ruleTest{
 			{
 				name: "again and again", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 3+0x30")},
@@ -70,8 +70,8 @@ func partitionStalled() rule {
 
 func lagNotFalling() rule {
 	const (
-		summary     = "Rewardwatch falls behind"
-		description = "Partition 0 of agents is 30k records behind, no fewer than half an hour ago. Events arrive faster than they are judged."
+		summary     = "Rewardwatch is falling behind"
+		description = "Partition 0 of agents is 30k records behind, at least as many as 30 minutes ago. Events arrive faster than they are judged."
 	)
 	return rule{
 		alert: "LagNotFalling", severity: alerts.Warning, wait: "15m",
@@ -79,7 +79,7 @@ func lagNotFalling() rule {
 			"max by (job, topic, partition) (%s offset 30m)",
 			ingest.MetricLagRecords, ingest.MetricLagRecords, ingest.MetricLagRecords),
 		summary: summary,
-		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} records behind, no fewer than half an hour ago. " +
+		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} records behind, at least as many as 30 minutes ago. " +
 			"Events arrive faster than they are judged.",
 		tests: []ruleTest{
 			{

@@ -312,7 +312,7 @@ func TestGateInATelemetryFault(t *testing.T) {
 	for range 60 {
 		p.Observe(beside(a.unit(), "p2"), time.Time{})
 	}
-	if g := gateOf(t, p, "p2"); g.Verdict != finding.NotEnoughData || g.Why != "return is in a telemetry fault (non_finite)" {
+	if g := gateOf(t, p, "p2"); g.Verdict != finding.NotEnoughData || g.Why != "return has a telemetry fault (non_finite)" {
 		t.Errorf("%s: %s", g.Verdict, g.Why)
 	}
 }

@@ -22,6 +22,9 @@ const decisions = "decisions"
 // either names a unit of which it is not known what it is.
 const either = "episode or block"
 
+// EpisodesOrBlocks returns the name of units of which some may be episodes and others blocks.
+func EpisodesOrBlocks() UnitName { return UnitName{Noun: either} }
+
 // Episodes returns the name of finished episodes.
 func Episodes() UnitName { return UnitName{Noun: "episode"} }
 
@@ -33,8 +36,8 @@ func Blocks(steps float64) UnitName {
 // DecisionBlocks returns the name of blocks of so many decisions, 0 if their size is not known.
 func DecisionBlocks(size int) UnitName { return UnitName{Noun: "block", Steps: size, Of: decisions} }
 
-// parts returns what a block consists of.
-func (n UnitName) parts() string { return cmp.Or(n.Of, "steps") }
+// Parts returns what a block consists of.
+func (n UnitName) Parts() string { return cmp.Or(n.Of, "steps") }
 
 // One returns the singular.
 func (n UnitName) One() string {
@@ -57,7 +60,7 @@ func (n UnitName) Sized() string {
 	if n.Steps == 0 {
 		return n.Many()
 	}
-	return fmt.Sprintf("%s of %d %s", n.Many(), n.Steps, n.parts())
+	return fmt.Sprintf("%s of %d %s", n.Many(), n.Steps, n.Parts())
 }
 
 // Count returns the number with the name.
@@ -73,7 +76,7 @@ func (n UnitName) CountSized(units int64) string {
 	if n.Steps == 0 {
 		return n.Count(units)
 	}
-	return fmt.Sprintf("%s of %d %s", n.Count(units), n.Steps, n.parts())
+	return fmt.Sprintf("%s of %d %s", n.Count(units), n.Steps, n.Parts())
 }
 
 // Title returns the plural as a heading.
@@ -158,7 +161,7 @@ func (p Promise) UnitNameOf(u UnitRef) UnitName {
 	case u.Episode != "":
 		return Episodes()
 	}
-	return UnitName{Noun: either}
+	return EpisodesOrBlocks()
 }
 
 // UnitName returns the name of the units of the policy's groups.

@@ -112,7 +112,7 @@ func (t *trial) compare(i int, cfg *watch.Config, judged int) (finding.Verdict, 
 	k := slices.IndexFunc(s.Quantities, func(q *stream.Quantity) bool { return q.Name == signals.MainQuantity(s.Signal) })
 	q, c, side := s.Quantities[k], &t.Compared[i].Each[k], float64(cfg.Side(s.Signal))
 	if fault := t.fault(s); fault != "" {
-		return finding.NotEnoughData, fmt.Sprintf("%s is in a telemetry fault (%s)", s.Signal, fault)
+		return finding.NotEnoughData, fmt.Sprintf("%s has a telemetry fault (%s)", s.Signal, fault)
 	}
 	if w := q.Walks(); w != nil && w.TooDependent() {
 		return finding.NotEnoughData, fmt.Sprintf("%s: no interval, because %s are too dependent (factor %.1f, limit 4)", s.Signal, t.unitName().Many(), w.Factor)
@@ -281,7 +281,7 @@ func (t *trial) signal(i int, cfg *watch.Config, judged int) finding.GateSignal 
 	}
 	switch {
 	case out.Fault != "":
-		out.Why = fmt.Sprintf("it is in a telemetry fault (%s)", out.Fault)
+		out.Why = fmt.Sprintf("it has a telemetry fault (%s)", out.Fault)
 	case out.AlarmAt > 0:
 		out.Why = fmt.Sprintf("changed: the test %s reached its threshold at %s %d of the version", out.Alarm, t.unitName().One(), out.AlarmAt)
 	default:

@@ -211,7 +211,7 @@ func whyFile(err error) string {
 	case sqlite3.SQLITE_CANTOPEN:
 		return "its file is missing or cannot be opened"
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return "another process holds its file"
+		return "another process has locked its file"
 	case sqlite3.SQLITE_IOERR:
 		return "its file cannot be read or written"
 	case sqlite3.SQLITE_ERROR:

@@ -274,7 +274,7 @@ func (r *Reader) entry(path string, e *ast.MappingValueNode, fields []Field, see
 	}
 	i := slices.IndexFunc(fields, func(f Field) bool { return f.Key == key })
 	if i < 0 {
-		r.fault(at, path, fmt.Sprintf("unknown key %q; there are %s", key, keyList(fields)))
+		r.fault(at, path, fmt.Sprintf("unknown key %q; expected one of %s", key, keyList(fields)))
 		return
 	}
 	r.value(Join(path, key), at, e.Value, fields[i].Value)

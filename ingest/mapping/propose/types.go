@@ -166,7 +166,7 @@ func (f *finder) closing(by *place, types, taken []recordType, records []any) []
 			f.last = closed.table
 		}
 		f.line("terminated", mapping.Field{Source: by.source(), Choices: choices},
-			fmt.Sprintf("a record of the type %s is the last of %d of %d episodes", example(closed.name), ends[closed.name], len(last)))
+			fmt.Sprintf("%[2]d of %[3]d episodes end with a record of the type %[1]s", example(closed.name), ends[closed.name], len(last)))
 	}
 	return taken
 }

@@ -246,7 +246,7 @@ func TestAnswersAreCorrected(t *testing.T) {
 	if err != nil || len(outcomes[1].Rounds) != 3 || len(outcomes[1].Rounds[0].Faults) != 1 || len(outcomes[1].Rounds[2].Faults) != 0 {
 		t.Errorf("%+v, %v", outcomes, err)
 	}
-	if !strings.Contains(s.bodies[2], "Your answer is not allowed: it is not within the part of Python") || !strings.Contains(s.bodies[2], "import os") {
+	if !strings.Contains(s.bodies[2], "Your answer is not allowed: it must be Starlark, a subset of Python") || !strings.Contains(s.bodies[2], "import os") {
 		t.Errorf("%s", s.bodies[2])
 	}
 }
@@ -347,7 +347,7 @@ func TestProposalsAreCheckedAgain(t *testing.T) {
 	if _, _, err := Accept(w, dir, nil); err == nil || !strings.Contains(err.Error(), "run rewardwatch pipeline fill") {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := Accept(w, dir, []string{"nothing"}); err == nil || !strings.Contains(err.Error(), "there are description, features, reward-shaping") {
+	if _, _, err := Accept(w, dir, []string{"nothing"}); err == nil || !strings.Contains(err.Error(), "expected one of description, features, reward-shaping") {
 		t.Errorf("%v", err)
 	}
 	if _, _, err := Fill(t.Context(), w, dir); err != nil {

@@ -42,7 +42,7 @@ func checkFunction(text string) []string {
 	}
 	file, err := (&syntax.FileOptions{}).Parse("features", text, 0)
 	if err != nil {
-		return []string{"it is not within the part of Python that Starlark has: " + parseFault(err)}
+		return []string{"it must be Starlark, a subset of Python: " + parseFault(err)}
 	}
 	c := checker{bound: map[string]bool{parameterName: true}}
 	def := c.definition(file)
@@ -163,7 +163,7 @@ func (c *checker) target(e syntax.Expr, augmented bool) {
 	case *syntax.ListExpr:
 		c.targets(e, e.List, augmented)
 	default:
-		c.fault(e, "only names, elements, and tuples of them can be set")
+		c.fault(e, "only names, elements and tuples of them can be assigned to")
 	}
 }
 

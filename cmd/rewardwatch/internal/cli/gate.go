@@ -78,6 +78,7 @@ func (g *shownGate) text(w io.Writer) error {
 }
 
 func groupGateText(g *wire.GroupGate, w io.Writer, policy string) error {
+	unit := g.UnitName()
 	units := fmt.Sprint(g.Units)
 	if g.UnitsNeeded != nil {
 		units += fmt.Sprintf(", of about %d needed for the verdict \"same\"", *g.UnitsNeeded)
@@ -88,14 +89,14 @@ func groupGateText(g *wire.GroupGate, w io.Writer, policy string) error {
 	rows := [][]string{
 		{"group", words.Group(policy, g.Group).String()},
 		{"verdict", string(g.Verdict)},
-		{"units", units},
+		{unit.Sized(), units},
 		{"compared with", fmt.Sprintf("policy_version %s, baseline %s", g.Production, g.Baseline)},
 	}
 	if g.Ended != nil {
 		rows = append(rows, []string{"ended", *g.Ended})
 	}
 	if o := g.OffPolicy; o != nil {
-		rows = append(rows, []string{"earned", o.Words(finding.UnitName{})})
+		rows = append(rows, []string{"earned", o.Words(unit)})
 	}
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err

@@ -127,7 +127,9 @@ func (d *fleetData) cut(rows []fleetRow, page string) {
 	for i := range d.Rows {
 		units[i] = d.Rows[i].unit
 	}
-	d.Unit = finding.CommonUnit(units...)
+	if d.Unit = finding.CommonUnit(units...); d.Unit.Noun == "" {
+		d.Unit = finding.EpisodesOrBlocks()
+	}
 	d.Refresh = fleetLink(d.Query, d.State, at)
 	if at > 0 {
 		d.Previous = fleetLink(d.Query, d.State, at-1)

@@ -292,7 +292,7 @@ func signalsSetting(p PolicyInspection) setting {
 	why := fmt.Sprintf("%d signals in all groups, and about %d can be judged: observations are excluded", all, manySignals)
 	if countSignals(p, kept) > manySignals {
 		kept = kept[:len(kept)-1]
-		why += ", and what the reward is made of"
+		why += ", and the components of the reward"
 	}
 	if n := countSignals(p, kept); n == all || n == 0 {
 		return setting{}

@@ -143,7 +143,7 @@ func explained(w *pipeline.Work, args []string, line int, all bool) ([]pipeline.
 		}
 		paths = append(paths, w.Artefacts[i].Path)
 	}
-	return nil, fmt.Errorf("there is no generated file %q; there are %s", args[1], strings.Join(paths, ", "))
+	return nil, fmt.Errorf("unknown generated file %q; expected one of %s", args[1], strings.Join(paths, ", "))
 }
 
 func explainedRows(lines []pipeline.Explained) [][]string {

@@ -25,6 +25,8 @@ type GroupGate struct {
 	Shadow      bool               `json:"shadow"`
 	Verdict     finding.Verdict    `json:"verdict"`
 	Why         string             `json:"why"`
+	Unit        string             `json:"unit"`  // what is counted: episode or block
+	Block       *Block             `json:"block"` // null unless blocks are counted
 	Units       int64              `json:"units"`
 	UnitsNeeded *int64             `json:"units_needed"` // null if no number of units is enough
 	Production  string             `json:"production_version"`
@@ -32,6 +34,33 @@ type GroupGate struct {
 	Ended       *string            `json:"ended"` // why the comparison has ended
 	Signals     []GateSignal       `json:"signals"`
 	OffPolicy   *finding.OffPolicy `json:"off_policy"` // null if the telemetry does not tell
+}
+
+// Block is what a block consists of.
+type Block struct {
+	Size int    `json:"size"` // 0 if it is unknown
+	Of   string `json:"of"`   // steps or decisions
+}
+
+// UnitName returns the name of what the group counts in.
+func (g *GroupGate) UnitName() finding.UnitName {
+	switch {
+	case g.Block == nil && g.Unit == finding.Episodes().Noun:
+		return finding.Episodes()
+	case g.Block == nil:
+		return finding.UnitName{}
+	case g.Block.Of == finding.DecisionBlocks(0).Of:
+		return finding.DecisionBlocks(g.Block.Size)
+	}
+	return finding.Blocks(float64(g.Block.Size))
+}
+
+// blockOf returns what blocks consist of, nil for other units.
+func blockOf(unit finding.UnitName) *Block {
+	if unit.Noun != finding.Blocks(0).Noun {
+		return nil
+	}
+	return &Block{unit.Steps, unit.Parts()}
 }
 
 // GateSignal compares one quantity of a version with that of production.
@@ -120,7 +149,8 @@ func unseen(p *finding.Summary, version string) string {
 
 func groupGateOf(g *finding.GroupSummary, gate *finding.Gate) GroupGate {
 	out := GroupGate{
-		Group: g.Group.Map(), Shadow: gate.Shadow, Verdict: gate.Verdict, Why: gate.Why, Units: gate.Units,
+		Group: g.Group.Map(), Shadow: gate.Shadow, Verdict: gate.Verdict, Why: gate.Why,
+		Unit: g.UnitName().One(), Block: blockOf(g.UnitName()), Units: gate.Units,
 		Production: gate.Production, Baseline: gate.Baseline, Ended: OrNull(gate.Ended), Signals: []GateSignal{},
 		OffPolicy: gate.OffPolicy,
 	}

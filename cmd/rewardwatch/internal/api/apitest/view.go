@@ -257,7 +257,7 @@ func Gates() *FixedView {
 		},
 		{
 			Signal: "outcome.conversion", Quantity: "mean", Side: -1, Verdict: finding.NotEnoughData, Fault: "missing",
-			Why: "outcome.conversion is in a telemetry fault (missing)", Effect: nan, Low: nan, High: nan,
+			Why: "outcome.conversion has a telemetry fault (missing)", Effect: nan, Low: nan, High: nan,
 		},
 	}
 	gate := func(version string, verdict finding.Verdict, why string) finding.Gate {

@@ -20,7 +20,7 @@ function moment(s) {
 }
 
 // number writes a value with as many digits as one reads.
-const number = (y) => (y == null ? "" : Math.abs(y) >= 1e5 || (y !== 0 && Math.abs(y) < 1e-3) ? y.toExponential(2) : String(Number(y.toPrecision(4))));
+const number = (y) => (y == null ? "–" : Math.abs(y) >= 1e5 || (y !== 0 && Math.abs(y) < 1e-3) ? y.toExponential(2) : String(Number(y.toPrecision(4))));
 
 // ROW is the height of a row of names above a plot, and ROWS is how many there may be.
 const ROW = 15, ROWS = 5;
@@ -113,13 +113,14 @@ class ScoreChart extends HTMLElement {
         { label: this.#course.clock ? "time" : this.#course.unit, value: this.#course.clock ? (u, s) => (s == null ? "" : moment(s)) : undefined },
         ...lines.map((l, i) => ({
           label: short(l.name, 28), stroke: colour(`--line-${i}`), width: 1.75, points: { show: l.y.length < 3 },
-          value: (u, y) => (band ? number(y) : y == null ? "" : y.toFixed(2)),
+          value: (u, y) => (band || y == null ? number(y) : y.toFixed(2)),
         })),
         ...(band ? [side("− 1 SD"), side("+ 1 SD")] : []),
       ],
       hooks: {
         drawClear: [(u) => (band ? baseline && this.#baseline(u, baseline, colour("--baseline")) : this.#threshold(u, colour("--drift")))],
         draw: [(u) => this.#marks(u, colour, font)],
+        setLegend: [(u) => u.legend.idx == null && u.setLegend({ idx: u.data[0].length - 1 }, false)], // the latest where nothing is pointed at
       },
     }, this.#data(), this.shadowRoot.querySelector("div"));
   }
@@ -163,16 +164,28 @@ class ScoreChart extends HTMLElement {
   }
 
   // named places the names of marks beside their lines, in the lowest rows in which no name touches another or a line
-  // that leads to a higher row. Onsets come before versions. A mark for which there is no room has no name.
+  // that leads to a higher row. Of several arrangements it takes the first with the most names, of which those of onsets
+  // matter more. A mark for which there is no room has no name.
   #named(font, width, at, rows) {
-    const [newest, oldest] = [-1, 1].map((order) => this.#placed(font, width, at, rows, order));
-    return oldest.length > newest.length ? oldest : newest;
+    const onset = (mark) => mark.kind === "onset", worth = (placed) => placed.reduce((sum, p) => sum + (onset(p.mark) ? 100 : 1), 0);
+    let best = [];
+    for (const onsetsFirst of [1, -1]) {
+      for (const order of [-1, 1]) {
+        const marks = [...this.#course.marks].sort((a, b) => onsetsFirst * (onset(b) - onset(a)) || order * (a.x - b.x));
+        for (const flip of [false, true]) {
+          const placed = this.#placed(font, width, at, rows, marks, (x, mark) => x > width / 2 !== (flip && onset(mark)));
+          if (worth(placed) > worth(best)) best = placed;
+        }
+      }
+    }
+    return best;
   }
 
-  #placed(font, width, at, rows, order) {
+  // placed places the names of marks one by one, on the left of their lines where that side is preferred and has room.
+  #placed(font, width, at, rows, marks, leftFirst) {
     const ctx = document.createElement("canvas").getContext("2d"), placed = [];
     ctx.font = font;
-    for (const mark of [...this.#course.marks].sort((a, b) => (b.kind === "onset") - (a.kind === "onset") || order * (a.x - b.x))) {
+    for (const mark of marks) {
       const text = short(mark.text, width < 450 ? 24 : 60), x = at(mark), size = ctx.measureText(text).width;
       if (x < 0 || x > width) continue;
       const sides = [[x - 5 - size, x - 5], [x + 5, x + 5 + size]];
@@ -181,7 +194,7 @@ class ScoreChart extends HTMLElement {
         (p.row < row || p.x < from - 4 || p.x > to + 4) && // its line
         (p.row > row || x < p.from - 4 || x > p.to + 4)); // the line of this one
       search: for (let row = 0; row < rows; row++) {
-        for (const [from, to] of x > width / 2 ? sides : [...sides].reverse()) {
+        for (const [from, to] of leftFirst(x, mark) ? sides : [...sides].reverse()) {
           if (!free(row, [from, to])) continue;
           placed.push({ mark, text, x, row, from, to });
           break search;
