@@ -62,6 +62,7 @@ func storedFeed(t *testing.T) (*PartitionFeed, *keepingOutlet) {
 	f.reading = 1_800_000_000_000_000_007
 	for offset := range int64(40) {
 		e := machineEvent(1, offset)
+		e.Outcomes = nil // the events of those builds had none
 		e.TS = 1_790_000_000_000_000_000 + offset*1e9
 		e.Labels = []ingest.Label{{Name: "shadow", Value: []string{"true", "false"}[offset/3%2]}}
 		if offset == 7 {
