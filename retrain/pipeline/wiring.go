@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -108,6 +109,15 @@ func miswired(w *Work, a *Artefact) []fault {
 	return append(out, misordered(w, a)...)
 }
 
+// tuples returns the beginnings of the lines of a list in Python whose elements begin with a name.
+func tuples[T any](all []T, name func(T) string) string {
+	list := ""
+	for _, x := range all {
+		list += "|    (" + strings.ReplaceAll(strconv.QuoteToASCII(name(x)), "|", `\|`) + ", "
+	}
+	return list
+}
+
 // wiredByValues are the lines that an artefact must have because of values of the file.
 func wiredByValues(w *Work, file string) []string {
 	f := &w.File
@@ -118,6 +128,10 @@ func wiredByValues(w *Work, file string) []string {
 		if f.Training.Telemetry || f.Evaluation.Telemetry {
 			list += "\n|rewardwatch @ https://"
 		}
+	case "pipeline/evaluate.py":
+		list = tuples(f.Evaluation.Constraints, func(c Constraint) string { return c.Metric })
+	case "pipeline/world.py":
+		list = tuples(f.Simulation, func(x Parameter) string { return x.Name })
 	case "pipeline/Dockerfile":
 		list = "\nFROM " + f.Base + "\n"
 	case ".gitlab-ci.yml":
