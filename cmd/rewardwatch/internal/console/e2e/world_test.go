@@ -44,6 +44,7 @@ type world struct {
 	desk      *retrain.Desk // nil where no retraining is configured
 	tokenFile string        // "" where who decides needs none
 	scores    *console.Scores
+	released  int64 // the unit with which the version of the environment changes in the past of each group, 0 for none
 }
 
 func newWorld(desk *retrain.Desk) *world { return &world{desk: desk, scores: console.NewScores()} }
@@ -93,6 +94,13 @@ func (w *world) History(_ context.Context, g ingest.Group) (history.Record, erro
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i := range int64(1500) {
 		h.Begin(i, unit(i).TS)
+		if w.released > 0 {
+			version := usual(g.Policy).versions()
+			if i < w.released {
+				version.Env = "40"
+			}
+			h.Version(i, unit(i).TS, version)
+		}
 		mean := 480.
 		if i > 1234 {
 			mean = 430

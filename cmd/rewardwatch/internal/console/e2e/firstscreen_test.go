@@ -1,0 +1,144 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// laptop is the smallest common screen.
+var laptop = look{name: "laptop", width: 1366}
+
+// screen is the height of the screen of laptop.
+const screen = 768
+
+// onScreen returns the texts whose lines are all within the height of the screen, on canvases too.
+const onScreen = `(() => {
+	const seen = [], walk = root => {
+		const nodes = document.createTreeWalker(root, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
+		for (let n = nodes.nextNode(); n; n = nodes.nextNode()) {
+			if (n.shadowRoot) walk(n.shadowRoot);
+			if (n.tagName === "CANVAS") {
+				const top = n.getBoundingClientRect().top;
+				for (const t of n.drawn?.texts ?? []) if (top + t.bottom <= %[1]d) seen.push(t.text);
+			}
+			if (n.nodeType !== Node.TEXT_NODE || !n.data.trim() || !n.parentElement?.checkVisibility({visibilityProperty: true})) continue;
+			const range = document.createRange();
+			range.selectNodeContents(n);
+			const lines = [...range.getClientRects()];
+			if (lines.length && lines.every(r => r.top >= 0 && r.bottom <= %[1]d)) seen.push(n.data);
+		}
+	};
+	walk(document.body);
+	return seen.join(" ").replace(/\s+/g, " ");
+})()`
+
+// On the first screen of an incident a person reads which policy drifted, since when, why, by how much and what was
+// done. From the first page, muting it takes two clicks and the approval of its retraining two.
+func TestE2EIncidentOnTheFirstScreen(t *testing.T) {
+	b := startBrowser(t)
+	for _, dark := range []bool{false, true} {
+		t.Run(fmt.Sprintf("dark %t", dark), func(t *testing.T) {
+			s := newSite(t, "")
+			how := laptop
+			how.dark = dark
+			p := b.open(t, how)
+			p.record(t)
+			p.visit(t, s.address+"/incidents/"+s.open.ID)
+			a := s.open.Alarms[0]
+			p.answers(t, map[string]string{
+				"which policy":  regexp.QuoteMeta(s.drifting.policy),
+				"since when":    `return has drifted from the baseline since ` + time.Unix(0, a.Onset.TS).Format(`2006-01-02 15:04:05`),
+				"why":           `The most likely cause is the environment`,
+				"by how much":   `Mean return now 430, was 480 \(-2\.5 baseline SD\)`,
+				"what was done": `Muted until .* by ` + regexp.QuoteMeta(s.drifting.person),
+				"what waits":    `Retraining: awaiting approval`,
+			})
+			p.clean(t)
+		})
+	}
+}
+
+// answers fails the test with the answers that the first screen does not have.
+func (p *tab) answers(t *testing.T, wanted map[string]string) {
+	t.Helper()
+	seen := eval[string](t, p, fmt.Sprintf(onScreen, screen))
+	for question, want := range inOrder(wanted) {
+		if !regexp.MustCompile(want).MatchString(seen) {
+			t.Errorf("%s is not on the first screen (%s):\n%s", question, want, seen)
+		}
+	}
+}
+
+// From the first page, a person mutes an incident or approves its retraining with two clicks: that which leads to its
+// page, and the button there, which is on the first screen.
+func TestE2EActsInTwoClicks(t *testing.T) {
+	b := startBrowser(t)
+	for button, done := range map[string]func(*site) bool{
+		"8 h": func(s *site) bool {
+			d := s.Incidents()[0].Decisions
+			return len(d) == 2 && d[1].Until.After(now.Add(7*time.Hour))
+		},
+		"Approve": func(s *site) bool { return s.request(t, s.waiting).State != ledger.StateAwaitingApproval },
+	} {
+		t.Run(button, func(t *testing.T) {
+			s := newSite(t, "")
+			p := b.open(t, laptop)
+			p.visit(t, s.address)
+			p.follow(t, `[...document.querySelectorAll("main .attention a")].find(a => a.innerText.trim() === `+quoted(s.drifting.policy)+`)`)
+			if at := p.address(t); !strings.HasSuffix(at, "/incidents/"+s.open.ID) {
+				t.Fatalf("the first click leads to %s", at)
+			}
+			if bottom := eval[float64](t, p, named(button)+`.getBoundingClientRect().bottom`); bottom > screen {
+				t.Errorf("the button ends at %g px", bottom)
+			}
+			if done(s) {
+				t.Fatal("it is done before the second click")
+			}
+			p.fill(t, "Your name", s.drifting.person)
+			p.fill(t, "Reason or comment", s.drifting.why)
+			if status := p.follow(t, named(button)); status != http.StatusOK || !done(s) {
+				t.Errorf("the second click answers with %d, and the incident is %+v", status, s.Incidents()[0])
+			}
+			p.clean(t)
+		})
+	}
+}
+
+// The legend of a chart tells the latest values before anything is pointed at, and a change of version has its name
+// wherever its line is beside that of the onset, at unit 1234.
+func TestE2EChartTellsWithoutPointing(t *testing.T) {
+	s, b := newSite(t, ""), startBrowser(t)
+	for _, released := range []int64{1190, 1222, 1230, 1234, 1238, 1250} {
+		t.Run(fmt.Sprint(released), func(t *testing.T) {
+			s.released = released
+			p := b.open(t, laptop)
+			p.record(t)
+			p.visit(t, s.address+"/incidents/"+s.open.ID)
+			all(t, p.readable(t).Faults)
+			drawn := eval[string](t, p, charted)
+			for _, want := range []string{"onset of return", "environment 41"} {
+				if !strings.Contains(drawn, want) {
+					t.Errorf("the chart lacks %q: %s", want, drawn)
+				}
+			}
+			if !regexp.MustCompile(`time ?20\d\d-.* UTC\) ?mean return ?4\d\d`).MatchString(drawn) {
+				t.Errorf("the legend lacks values: %s", drawn)
+			}
+			p.clean(t)
+		})
+	}
+}
+
+// charted returns what is drawn on the first canvas, and its legend.
+const charted = `(() => {
+	const root = document.querySelector("score-chart").shadowRoot;
+	return (root.querySelector("canvas").drawn.texts.map(t => t.text).join(" ") + " " + root.querySelector(".u-legend").innerText).replace(/\s+/g, " ");
+})()`
