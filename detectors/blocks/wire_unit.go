@@ -88,6 +88,7 @@ type unitWire struct {
 	Decisions        *decisionsWire     `cbor:"37,keyasint,omitzero"`
 	Steps            *ingest.WireSteps  `cbor:"38,keyasint,omitzero"`
 	Labels           []saved.Label      `cbor:"39,keyasint,omitzero"`
+	Shown            bool               `cbor:"40,keyasint,omitzero"`
 }
 
 func unitWireOf(x *ingest.Unit) unitWire {
@@ -101,7 +102,7 @@ func unitWireOf(x *ingest.Unit) unitWire {
 		ActionKind: x.ActionKind, MixedActionKinds: x.MixedActionKinds,
 		Actions: saved.EachOf(x.Actions, saved.CountOf), Numeric: saved.EachOf(x.Numeric, namedMomentsWireOf),
 		Events: x.Events, Backwards: x.Backwards, Duplicates: x.Duplicates, Late: x.Late, Abandoned: x.Abandoned,
-		Unfinished: x.Unfinished, Shadow: x.Shadow, Propensity: saved.Pointer(x.Propensity, saved.PropensityOf),
+		Unfinished: x.Unfinished, Shadow: x.Shadow, Shown: x.Shown, Propensity: saved.Pointer(x.Propensity, saved.PropensityOf),
 		Decisions: saved.Pointer(x.Decisions, decisionsWireOf), Steps: (*ingest.WireSteps)(x.Steps),
 		Labels: saved.Each(x.Labels, func(l ingest.Label) saved.Label { return saved.Label(l) }),
 	}
@@ -109,7 +110,7 @@ func unitWireOf(x *ingest.Unit) unitWire {
 
 func (w *unitWire) live() ingest.Unit {
 	return ingest.Unit{
-		Group: w.Group, Agent: w.Agent, Episode: w.Episode, End: w.End, Mixed: w.Mixed, Shadow: w.Shadow,
+		Group: w.Group, Agent: w.Agent, Episode: w.Episode, End: w.End, Mixed: w.Mixed, Shadow: w.Shadow, Shown: w.Shown,
 		Versions: ingest.Versions(w.Versions), StartTS: w.StartTS, EndTS: w.EndTS,
 		First: ingest.Position(w.First), Last: ingest.Position(w.Last), Pos: ingest.Position(w.Pos), Ord: w.Ord,
 		Reading: w.Reading, Run: w.Run, Length: w.Length, HasReturn: w.HasReturn, Return: w.Return,

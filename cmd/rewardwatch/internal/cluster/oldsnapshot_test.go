@@ -21,7 +21,7 @@ func storedReader(t *testing.T, r *unitsRig) *unitReader {
 	for i := range int64(3) {
 		u := &ingest.Unit{}
 		ingesttest.Fill(u)
-		u.Propensity, u.Decisions, u.Steps, u.Labels = nil, nil, nil, nil // no build of that format had them
+		u.Propensity, u.Decisions, u.Steps, u.Labels, u.Shown = nil, nil, nil, nil, false // no build of that format had them
 		u.Group = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"})
 		u.Pos, u.Ord = ingest.Position{Partition: 1, Offset: 30 + i, Record: 2}, int32(i)
 		u.First.Partition, u.Last.Partition = 1, 1
