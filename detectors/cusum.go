@@ -10,7 +10,7 @@ const maxFactor = 4
 
 // CUSUM is one branch of a test and its walk over the units,
 //
-//	S = max(0, S + (g - C - Kappa - Slack)/f),   alarm: S >= Height,   Height = log A - log r
+//	S = max(0, S + (g - C - Kappa - slack)/f),   alarm: S >= Height,   Height = log A - log r
 //
 // where g is the branch's increment of a unit, C normalizes it over the baseline, Kappa allows for the sampling error
 // of the baseline, f is the dependence factor, A the prefactor of the walk's false-alarm rate and r the rate that it
@@ -30,7 +30,6 @@ type CUSUM struct {
 	Branch
 	Calibration
 	Kappa float64
-	Slack float64 // toll for shifts that are tolerated, see Tolerate
 }
 
 // Score returns the walk as a share of its threshold, 0 if the branch is not armed.
@@ -57,6 +56,7 @@ func (c *CUSUM) step(inc float64, ordinal int64) (reached bool) {
 type Walks struct {
 	Units    int     // m, values in the baseline
 	Factor   float64 // dependence factor of the baseline
+	Slack    float64 // shift of the normal scores that is tolerated, see Tolerate
 	Branches []CUSUM
 }
 
@@ -118,7 +118,7 @@ func (w *Walks) prepare() {
 		b := &w.Branches[i]
 		b.term, b.on = b.onTerm()
 		b.on /= w.Factor
-		b.toll = (b.C + b.Kappa + b.Slack) / w.Factor
+		b.toll = (b.C + b.Kappa + w.slack(b)) / w.Factor
 		b.limit = b.Height
 		if b.Height == 0 {
 			b.toll, b.limit = math.Inf(1), math.Inf(1)
@@ -135,11 +135,12 @@ func (w *Walks) Keep(keep func(Branch) bool) {
 // with the mean d^2/2 has the mean d^2/2 + d shift then. So such a shift raises no more false alarms than none.
 func (w *Walks) Tolerate(shift float64) {
 	w.Keep(func(b Branch) bool { return b.Family == Location })
-	for i := range w.Branches {
-		w.Branches[i].Slack = math.Abs(w.Branches[i].Param) * shift
-	}
+	w.Slack = shift
 	w.prepare()
 }
+
+// slack returns what a branch pays for the tolerated shift.
+func (w *Walks) slack(b *CUSUM) float64 { return math.Abs(b.Param) * w.Slack }
 
 // Carrying returns the number of branches for which the baseline holds enough information.
 func (w *Walks) Carrying() int {

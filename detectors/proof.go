@@ -11,7 +11,7 @@ const proofErrors = 3
 // its whole state.
 type Proof struct {
 	Units int
-	Sums  []float64 // of exp(g - C - Slack), by branch
+	Sums  []float64 // of exp(g - C - slack), by branch
 }
 
 // Add folds in a unit's value.
@@ -22,7 +22,7 @@ func (p *Proof) Add(t *RankTest, x float64) {
 	r := t.ranks.of(x)
 	for i := range t.Branches {
 		b := &t.Branches[i]
-		p.Sums[i] += math.Exp(b.increment(r) - b.C - b.Slack)
+		p.Sums[i] += math.Exp(b.increment(r) - b.C - t.slack(b))
 	}
 	p.Units++
 }

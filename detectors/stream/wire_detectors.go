@@ -66,13 +66,12 @@ type cusumWire struct {
 	Info      float64          `cbor:"10,keyasint"`
 	LogA      float64          `cbor:"11,keyasint"`
 	Kappa     float64          `cbor:"12,keyasint"`
-	Slack     float64          `cbor:"13,keyasint,omitzero"`
 }
 
 func cusumWireOf(x *detectors.CUSUM) cusumWire {
 	return cusumWire{
 		Walk: x.Walk, StartedAt: x.StartedAt, Height: x.Height, Zeroed: x.Zeroed, Carries: x.Carries,
-		Family: x.Family, Param: x.Param, C: x.C, Chi: x.Chi, Info: x.Info, LogA: x.LogA, Kappa: x.Kappa, Slack: x.Slack,
+		Family: x.Family, Param: x.Param, C: x.C, Chi: x.Chi, Info: x.Info, LogA: x.LogA, Kappa: x.Kappa,
 	}
 }
 
@@ -80,7 +79,7 @@ func (w *cusumWire) live() detectors.CUSUM {
 	return detectors.CUSUM{
 		Walk: w.Walk, StartedAt: w.StartedAt, Height: w.Height, Zeroed: w.Zeroed, Carries: w.Carries,
 		Branch:      detectors.Branch{Family: w.Family, Param: w.Param},
-		Calibration: detectors.Calibration{C: w.C, Chi: w.Chi, Info: w.Info, LogA: w.LogA}, Kappa: w.Kappa, Slack: w.Slack,
+		Calibration: detectors.Calibration{C: w.C, Chi: w.Chi, Info: w.Info, LogA: w.LogA}, Kappa: w.Kappa,
 	}
 }
 
@@ -88,17 +87,18 @@ type rankTestWire struct {
 	Units    int         `cbor:"1,keyasint,omitzero"`
 	Factor   float64     `cbor:"2,keyasint"`
 	Branches []cusumWire `cbor:"3,keyasint,omitzero"`
+	Slack    float64     `cbor:"4,keyasint,omitzero"`
 }
 
 func rankTestWireOf(x *detectors.RankTest) rankTestWire {
 	return rankTestWire{
-		Units: x.Units, Factor: x.Factor, Branches: saved.EachOf(x.Branches, cusumWireOf),
+		Units: x.Units, Factor: x.Factor, Branches: saved.EachOf(x.Branches, cusumWireOf), Slack: x.Slack,
 	}
 }
 
 func (w *rankTestWire) live() detectors.RankTest {
 	return detectors.RankTest{
-		Walks: detectors.Walks{Units: w.Units, Factor: w.Factor, Branches: saved.EachOf(w.Branches, (*cusumWire).live)},
+		Walks: detectors.Walks{Units: w.Units, Factor: w.Factor, Slack: w.Slack, Branches: saved.EachOf(w.Branches, (*cusumWire).live)},
 	}
 }
 
@@ -110,6 +110,7 @@ type frequencyTestWire struct {
 	Offsets  []float64   `cbor:"5,keyasint,omitzero"`
 
 	Strata []stratumWire `cbor:"6,keyasint,omitzero"`
+	Slack  float64       `cbor:"7,keyasint,omitzero"`
 }
 
 type stratumWire struct {
@@ -119,7 +120,7 @@ type stratumWire struct {
 
 func frequencyTestWireOf(x *detectors.FrequencyTest) frequencyTestWire {
 	return frequencyTestWire{
-		Units: x.Units, Factor: x.Factor, Branches: saved.EachOf(x.Branches, cusumWireOf), SD: x.SD,
+		Units: x.Units, Factor: x.Factor, Branches: saved.EachOf(x.Branches, cusumWireOf), Slack: x.Slack, SD: x.SD,
 		Offsets: x.Offsets,
 		Strata:  saved.EachOf(x.Strata, func(e *detectors.Stratum) stratumWire { return stratumWire(*e) }),
 	}
@@ -127,7 +128,7 @@ func frequencyTestWireOf(x *detectors.FrequencyTest) frequencyTestWire {
 
 func (w *frequencyTestWire) live() detectors.FrequencyTest {
 	return detectors.FrequencyTest{
-		Walks:   detectors.Walks{Units: w.Units, Factor: w.Factor, Branches: saved.EachOf(w.Branches, (*cusumWire).live)},
+		Walks:   detectors.Walks{Units: w.Units, Factor: w.Factor, Slack: w.Slack, Branches: saved.EachOf(w.Branches, (*cusumWire).live)},
 		Stratum: detectors.Stratum{SD: w.SD, Offsets: w.Offsets},
 		Strata:  saved.EachOf(w.Strata, func(e *stratumWire) detectors.Stratum { return detectors.Stratum(*e) }),
 	}
