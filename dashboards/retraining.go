@@ -96,10 +96,10 @@ func requestColors(states ...ledger.State) [][2]string {
 
 // retrainingOutcomes compares what retrainings were to show with what is observed.
 func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
-	expected := "topk(3, max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + "))"
+	expected := "topk(2, max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + "))"
 	observed := "(" + observations(s) + ") and on (policy, statistic, signal) (" + expected + ")"
 	folded(d, "Outcomes over time", "outcomes.md",
-		lines("Expected against observed", "What the new version of each retraining must show (dashed), from the delivery of the order to its outcome, and the same statistic of the last 200 episodes (or blocks) of the policy. The verdict itself uses those of the new version alone. At most three policies: select others above.", "short",
+		lines("Expected against observed", "What the new version of each retraining must show (dashed), from the delivery of the order to its outcome, and the same statistic of the last 200 episodes (or blocks) of the policy. The verdict itself uses those of the new version alone. At most two policies: select others above.", "short",
 			query{expr: observed, legend: s.legend("statistic", "signal")},
 			query{expr: expected, legend: "{{policy}} expected: {{statistic}} {{signal}} {{comparison}}"}).
 			OverrideByRegexp("/expected/", append(dashed(), unlisted()...)).NoValue("No outcome is awaited").Span(full),
