@@ -105,6 +105,15 @@ func (m *movingMean) see(u *ingest.Unit) bool {
 	return true
 }
 
+// live shows the next episodes of a learner to both methods.
+func live(l learner, w *watched, m *movingMean, episodes int) {
+	for range episodes {
+		u := l.unit()
+		m.see(u)
+		w.see(u)
+	}
+}
+
 // healthyLearner is what a method shows of agents that learn and nothing else.
 type healthyLearner struct {
 	runs, units, incidents int
@@ -117,11 +126,7 @@ func liveHealthy[L learner](mode watch.Learning, fresh func(uint64) L, seed uint
 	out := healthyLearner{runs: runs, units: runs * units, signals: map[string]int{}}
 	for run := range uint64(runs) {
 		l, w, m := fresh(seed+run), watchLearner(mode), movingMean{}
-		for range units {
-			u := l.unit()
-			m.see(u)
-			w.see(u)
-		}
+		live(l, w, &m, units)
 		out.incidents += w.incidents
 		for _, s := range w.signals {
 			out.signals[s]++
@@ -150,11 +155,7 @@ func liveChange[L learner](mode watch.Learning, fresh func(uint64) L, change lea
 	var out foundLearner
 	for run := range uint64(runs) {
 		l, w, m := fresh(seed+run), watchLearner(mode), movingMean{}
-		for range before {
-			u := l.unit()
-			m.see(u)
-			w.see(u)
-		}
+		live(l, w, &m, before)
 		if w.last.ID != "" && !w.last.Closed {
 			out.before++ // an incident is open already
 			continue

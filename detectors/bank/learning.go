@@ -62,7 +62,7 @@ func (g *group) better(q *stream.Quantity, returns []float64) bool {
 func (g *group) paid() bool {
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
-			worse := map[watch.Sides]float64{watch.SidesLower: -1, watch.SidesHigher: 1}[g.cfg.Sides(s.Signal, q.Name)]
+			worse := float64(g.cfg.Sides(s.Signal, q.Name).Direction())
 			if s.Signal == "return" || worse == 0 || q.Ranks == nil || len(q.Warm) < watch.MinBaselineUnits {
 				continue
 			}
@@ -76,8 +76,8 @@ func (g *group) paid() bool {
 	return false
 }
 
-// fellBack gives up a baseline whose units are no longer better than those of the current one, or have paid for it with
-// another level, and reports whether it did.
+// fellBack gives up the collected units if they are no longer better than the baseline, or if another level got worse
+// meanwhile, and reports whether it did.
 func (g *group) fellBack() bool {
 	if !g.ratchets() {
 		return false
@@ -127,7 +127,7 @@ const newGroundNote = "not judged: new ground: fewer than half of the newest ste
 // newGround reports whether a signal is a law that is not judged because the policy has learned to visit other states.
 // Where episodes start does not depend on the policy.
 func (g *group) newGround(signal string) bool {
-	if !g.cfg.Learning.Learns() || g.Laws.Model == nil {
+	if !g.cfg.Learning.Learns() || g.Laws.Model == nil || !signals.IsLaw(signal) {
 		return false
 	}
 	for _, f := range [...]factor.Factor{factor.Dynamics, factor.Reward} {

@@ -143,6 +143,8 @@ func TestSimLevelsRatchet(t *testing.T) {
 		}
 		if past := len(g.Line.Past); tt.moved && past != 1 {
 			t.Errorf("%s: %d baselines before it", tt.name, past)
+		} else if tt.moved && g.Line.Past[0].Why != "the return has risen" {
+			t.Errorf("%s: the baseline before it ended because of %q", tt.name, g.Line.Past[0].Why)
 		}
 		a.mean -= .2
 		alarms = alarmsIn(a.feed(p, 600))
@@ -164,6 +166,9 @@ func TestOldLevelStaysInForce(t *testing.T) {
 	g := p.groups[0]
 	if !g.ratchets() {
 		t.Fatal("no better level is collected")
+	}
+	if l := shownGroup(p).Lineage; l.Collected == 0 || l.Wanted != 500 {
+		t.Errorf("%d of %d collected units are shown", l.Collected, l.Wanted)
 	}
 	a.mean -= .7
 	if alarms := alarmsIn(a.feed(p, 60)); !slices.Contains(alarms, "return") {

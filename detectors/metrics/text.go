@@ -100,8 +100,8 @@ func (t *text) add(s *series) {
 // escaped are the characters that a label value must not hold as they are.
 var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// AppendLabel appends a label to the text of a series. A value that is no UTF-8 would make the whole scrape unreadable, so what is wrong in it
-// is replaced.
+// AppendLabel appends a label to the text of a series. A value that is no UTF-8 would make the whole scrape unreadable,
+// so what is wrong in it is replaced.
 func AppendLabel(b []byte, name, value string) []byte {
 	if !utf8.ValidString(value) {
 		value = strings.ToValidUTF8(value, string(utf8.RuneError))

@@ -11,8 +11,8 @@ import (
 )
 
 // Of returns the smallest change of a quantity that its armed branches find within 20, 50, 100, 200, 500, 1,000 and
-// 2,000 units; nil if they are not calibrated on ranks, counts or rare values, or if none is armed. The readings are those of its baseline. For
-// ranks, the change is a shift of all values, in the direction that is found later; for counts and rare values, a rate
+// 2,000 units; nil if they are not calibrated on ranks, counts or rare values, or if none is armed. The readings are
+// those of its baseline. For ranks, the change is a shift of all values, in the direction that is found later; for counts and rare values, a rate
 // that falls. For rare values, it also returns after how many units half the rate is found, and from when on.
 func Of(q *stream.Quantity, baseline []stream.Reading) []finding.Reach {
 	walks := func(changed func(size float64) []weighted) func(size float64) finder {

@@ -10,16 +10,10 @@ import (
 // judgeOnly drops the branches of the quantity that are for changes to other sides, before they take a share of the
 // budget. It keeps the test of a mean that is known from elsewhere, which people have asked for.
 func (q *Quantity) judgeOnly(sides watch.Sides) {
-	side := 0
-	switch sides {
-	case watch.SidesBoth:
+	if sides == watch.SidesBoth {
 		return
-	case watch.SidesLower:
-		side = -1
-	case watch.SidesHigher:
-		side = 1
 	}
-	q.Tests = slices.DeleteFunc(q.Tests, func(t TestOfKind) bool { return !q.keepSide(t.Test, side) })
+	q.Tests = slices.DeleteFunc(q.Tests, func(t TestOfKind) bool { return !q.keepSide(t.Test, sides.Direction()) })
 }
 
 // mostTolerated is the largest shift of normal scores that can be tolerated: scores are cut at 2.5, so that larger ones

@@ -42,6 +42,18 @@ const (
 	SidesNone
 )
 
+// Direction returns the sign of the changes that raise alarms, 0 if those are in both directions or none.
+func (s Sides) Direction() int {
+	switch s {
+	case SidesLower:
+		return -1
+	case SidesHigher:
+		return 1
+	case SidesBoth, SidesNone:
+	}
+	return 0
+}
+
 // Tolerated returns by how much the mean of a quantity may move without an alarm while a policy learns, in units of the
 // quantity; 0 for none. A law is fitted to the states that the policy visited. Where it is coarse, its scores move as the
 // policy visits other states.

@@ -94,12 +94,8 @@ func isPlain(e *ingest.Event) bool {
 // decide passes on a plain event: to decided, unless that is nil, or what the event ends is no mere decision. Otherwise to
 // emit, as the unit that a tally of the event would return.
 func (a *Assembler) decide(g *group, agent, id string, end ingest.End, e *ingest.Event, emit func(*ingest.Unit), decided func(*ingest.Decision)) {
-	a.values = appendValues(a.values[:0], e)
-	d := &a.decision
-	*d = ingest.Decision{Agent: agent, Episode: id, TS: e.TS, Pos: e.Pos, Ord: a.ord, Reward: e.Reward + 0} // see add
-	if e.Action.Kind == ingest.ActionCategory {
-		d.Action = e.Action.Category
-	}
+	d := a.decisionOf(agent, id, e)
+	d.Reward = e.Reward + 0 // see add
 	if decided == nil || len(a.values) > len(d.Values) || g.LeftOut != (leftOut{}) || g.Abandoned != 0 {
 		d.Shape = a.shapeOf(g, e, end, 0)
 		u := ingest.NewShortUnit()
@@ -113,6 +109,17 @@ func (a *Assembler) decide(g *group, agent, id string, end ingest.End, e *ingest
 	a.ord++
 	a.metrics.ends[end].Inc()
 	decided(d)
+}
+
+// decisionOf returns the decision of an event, in memory that the next one takes, without its reward and its shape. Its
+// other numbers are in a.values.
+func (a *Assembler) decisionOf(agent, id string, e *ingest.Event) *ingest.Decision {
+	a.values = appendValues(a.values[:0], e)
+	a.decision = ingest.Decision{Agent: agent, Episode: id, TS: e.TS, Pos: e.Pos, Ord: a.ord}
+	if e.Action.Kind == ingest.ActionCategory {
+		a.decision.Action = e.Action.Category
+	}
+	return &a.decision
 }
 
 // appendValues appends the numbers of a plain event except for its reward, in the order of the signals of its shape.

@@ -70,21 +70,13 @@ func treeLines(path string, v yamlfile.Value) []treeLine {
 	return out
 }
 
-// asTree returns a value as YAML with an indentation.
-func asTree(path string, v yamlfile.Value, indent int) string {
-	lines := treeLines(path, v)
-	for i := range lines {
-		lines[i].text = strings.Repeat(" ", indent) + lines[i].text
+// asTree returns a value as YAML with an indentation, and each line as shown returns it.
+func asTree(path string, v yamlfile.Value, indent int, shown func(treeLine) string) string {
+	var lines []string
+	for _, l := range treeLines(path, v) {
+		lines = append(lines, strings.Repeat(" ", indent)+shown(l))
 	}
-	return joinLines(lines)
-}
-
-func joinLines(lines []treeLine) string {
-	texts := make([]string, len(lines))
-	for i, l := range lines {
-		texts[i] = l.text
-	}
-	return strings.Join(texts, "\n")
+	return strings.Join(lines, "\n")
 }
 
 // asYAMLScalar returns a value without members as YAML.

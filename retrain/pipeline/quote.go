@@ -77,11 +77,7 @@ func (r *renderer) functions() template.FuncMap {
 			return t.Value, err
 		},
 		"tree": func(path string, indent int) string {
-			lines := treeLines(path, r.values.trees[path])
-			for i, l := range lines {
-				lines[i].text = strings.Repeat(" ", indent) + mark(Text{Path: l.path}, l.text)
-			}
-			return joinLines(lines)
+			return asTree(path, r.values.trees[path], indent, func(l treeLine) string { return mark(Text{Path: l.path}, l.text) })
 		},
 		"list":  r.values.list,
 		"each":  r.values.each,

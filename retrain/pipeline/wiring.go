@@ -152,7 +152,7 @@ func wiredByValues(w *Work, file string) []string {
 			list = "  kafka:\n    brokers: [|    topic: "
 		}
 		if f.Guards.Kind == yamlfile.Mapping {
-			list += "|" + strings.ReplaceAll("    guards:\n"+asTree("guards", f.Guards, 6)+"\n", "|", `\|`)
+			list += "|" + strings.ReplaceAll("    guards:\n"+asTree("guards", f.Guards, 6, func(l treeLine) string { return l.text })+"\n", "|", `\|`)
 		}
 		if f.Trigger.Target != "" {
 			list += "|retrain:\n  recipes: pipeline/recipes\n  targets:\n    - name: pipeline\n|  triggers:\n    - on: incident\n      policies: [|      signals: [|      recipe: " +

@@ -134,7 +134,7 @@ func (c *ceiling) measure() {
 		c.pace(bytes(sampleLive))
 	}
 	heap := bytes(sampleReleased) + bytes(sampleHeapFree) + bytes(sampleHeapObjects) + bytes(sampleHeapUnused)
-	files := capacity.MappedFiles()
+	files := mappedFiles()
 	c.other.Store(c.live + bytes(sampleTotal) - heap + files)
 	if held := c.held.Load(); held != unheld && max(files-held, held-files) >= mappedStep {
 		c.hold(files)
@@ -175,7 +175,7 @@ func (c *ceiling) Hold() (letGo func()) {
 	c.usualPace = debug.SetGCPercent(-1)
 	c.paced = c.usualPace
 	debug.SetGCPercent(c.usualPace)
-	c.hold(capacity.MappedFiles())
+	c.hold(mappedFiles())
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -25,7 +25,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
-	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
@@ -407,7 +406,7 @@ func TestRoomIsReserved(t *testing.T) {
 
 // The files of the program that are in memory are in use too, and Go may take only what they leave of the limit.
 func TestMappedFilesCount(t *testing.T) {
-	files := capacity.MappedFiles()
+	files := mappedFiles()
 	if files == 0 {
 		t.Skip("the kernel does not say what of files is in memory")
 	}

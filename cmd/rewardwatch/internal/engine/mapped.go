@@ -1,4 +1,4 @@
-package capacity
+package engine
 
 import (
 	"bytes"
@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// MappedFiles returns how many bytes of files, such as the program itself, are in memory: Go does not count them. It
+// mappedFiles returns how many bytes of files, such as the program itself, are in memory: Go does not count them. It
 // returns 0 if the kernel does not report it.
-func MappedFiles() int64 {
+func mappedFiles() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return 0
