@@ -35,10 +35,11 @@ func (k Kafka) check(report func(key, msg string)) {
 		}
 		k.Brokers = ingest.DefaultKafkaConfig().Brokers
 	}
-	k.config().Check(report)
+	k.Config().Check(report)
 }
 
-func (k Kafka) config() ingest.KafkaConfig {
+// Config returns the configuration of the connections to the topic.
+func (k Kafka) Config() ingest.KafkaConfig {
 	c := ingest.DefaultKafkaConfig()
 	c.Brokers, c.Topic, c.TLS, c.SASL = k.Brokers, k.Topic, k.TLS, k.SASL
 	return c
@@ -54,7 +55,7 @@ func (k Kafka) adapter(line line) (Adapter, error) {
 	if k.telemetry { // the telemetry configuration has already approved these brokers
 		line.dial = dialer(true)
 	}
-	sender, err := kafkalog.NewSender(k.config(), line.dial)
+	sender, err := kafkalog.NewSender(k.Config(), line.dial)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,12 @@ const (
 	MetricGroupReturns    = "rewardwatch_group_returns_total"                    // evicted groups loaded back into memory
 )
 
+// Metrics of sending the state of guards.
+const (
+	MetricGuardDeliveries   = "rewardwatch_guard_deliveries_total" // {target,result} attempts
+	MetricGuardsUndelivered = "rewardwatch_guards_undelivered"     // policies whose newest state a target has not taken
+)
+
 // Metrics of the HTTP server.
 const (
 	MetricTokensRefused  = "rewardwatch_http_tokens_refused_total"  // {reason="wrong|throttled"}

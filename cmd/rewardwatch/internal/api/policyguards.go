@@ -13,10 +13,10 @@ import (
 )
 
 // Times of long polls: the longest wait, which is below the time in which an answer must be written, and how often the
-// state is looked at meanwhile.
+// state is looked at meanwhile. A change of a state ends the wait at once, except one to or from a warning.
 const (
 	longestWait = 30 * time.Second
-	lookEvery   = 50 * time.Millisecond
+	lookEvery   = time.Second
 )
 
 // allGuards lists the guards of all policies that have any.
@@ -36,6 +36,7 @@ func (s *Server) policyGuards(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	changed := s.view.GuardsChanged() // before the state is read, so that no change is missed
 	g, found := s.view.Guards(policy)
 	var same *guard.Summary // as the client knows, so that its tag is not computed at each look
 	for until := time.Now().Add(wait); found && time.Now().Before(until); g, found = s.view.Guards(policy) {
@@ -48,7 +49,9 @@ func (s *Server) policyGuards(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-s.stopping:
 			until = time.Time{}
-		case <-time.After(lookEvery):
+		case <-changed:
+			changed = s.view.GuardsChanged()
+		case <-time.After(min(lookEvery, time.Until(until))):
 		}
 	}
 	if !found {

@@ -40,6 +40,8 @@ type View interface {
 	// Guards returns the guards of a policy, and false if it is not watched here; AllGuards those of all policies.
 	Guards(policy string) (*guard.Summary, bool)
 	AllGuards() []*guard.Summary
+	// GuardsChanged returns a channel that is closed when a guard next trips or is released.
+	GuardsChanged() <-chan struct{}
 	Course(g ingest.Group) pages.Course
 	History(ctx context.Context, g ingest.Group) (history.Record, error)
 	// Ready returns nil once the state is restored, the group joined and the lag below its target, and otherwise what

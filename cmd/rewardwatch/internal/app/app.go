@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/announce"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
@@ -62,6 +63,8 @@ type App struct {
 	letters  deadletter.Keeper
 	retrain  *retrain.Desk // nil if neither a trigger nor a target is configured
 	notifier *alerts.Notifier
+	bell     announce.Bell       // rings when a guard trips or is released
+	guards   *announce.Announcer // nil if no target is configured
 	metrics  *alerts.Metrics
 	Pipeline *engine.Pipeline
 	scores   *pages.Scores
@@ -151,7 +154,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.feeds = engine.NewTelemetry(a.Pipeline, out)
 	a.Server.Orders = people{a.Pipeline, a}
-	if err := a.readBaselines(); err != nil {
+	if err := errors.Join(a.readBaselines(), a.openGuards()); err != nil {
 		return err
 	}
 	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry)
@@ -360,6 +363,9 @@ func (a *App) run(ctx context.Context) error {
 	if a.retrain != nil {
 		a.dispatcher(outward, &dispatchers, failed, "retrain", a.retrain.Run)
 	}
+	if a.guards != nil {
+		dispatchers.Go(func() { a.guards.Run(outward) })
+	}
 
 	err := a.read(ctx, failed)
 	end()
@@ -490,6 +496,7 @@ func (a *App) Gone(d *engine.Workers) {
 // Changed implements effects. The retrain request comes first: it must be durable before the bank is saved. While the
 // ledger is suspended, incidents wait until it is back or the service restarts; they are saved with the bank.
 func (a *App) Changed(ctx context.Context, changes []alerts.Change) error {
+	a.bell.Ring() // agents need not wait for the ledger
 	for _, c := range changes {
 		a.report(c)
 		if c.Incident != nil {
@@ -628,6 +635,18 @@ func (a *App) Guards(policy string) (*guard.Summary, bool) { return a.Pipeline.G
 
 // AllGuards implements view.
 func (a *App) AllGuards() []*guard.Summary { return a.Pipeline.AllGuards() }
+
+// GuardsChanged implements view.
+func (a *App) GuardsChanged() <-chan struct{} { return a.bell.Next() }
+
+// openGuards reads the secrets of the targets of guards.
+func (a *App) openGuards() (err error) {
+	if len(a.cfg.Guards.Targets) == 0 {
+		return nil
+	}
+	a.guards, err = announce.New(a.cfg.Guards.OnBrokersOf(a.cfg.Ingest.Kafka.KafkaConfig), a.Pipeline.AllGuards, &a.bell, a.log, a.Registry)
+	return err
+}
 
 // Ready implements view. A standalone instance restores its state before the server opens; an instance of a cluster
 // restores it with the assignment.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/announce"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
@@ -26,6 +28,7 @@ type Config struct {
 	Fleet      engine.FleetConfig      `yaml:"fleet"`
 	Alerts     AlertsConfig            `yaml:"alerts"`
 	Retrain    retrain.Config          `yaml:"retrain"`
+	Guards     announce.Config         `yaml:"guards"`
 	Limits     engine.LimitsConfig     `yaml:"limits"`
 	HTTP       api.Config              `yaml:"http"`
 
@@ -157,6 +160,8 @@ func (c *Config) Check(report func(path, msg string)) {
 	c.checkCluster(within("cluster"))
 	c.Alerts.check(within("alerts"), c.HTTP.ExternalURL)
 	c.Retrain.Check(within("retrain"))
+	c.Guards.Check(within("guards"))
+	c.checkGuardTopics(within("guards"))
 	c.HTTP.Check(within("http"))
 }
 
@@ -168,6 +173,19 @@ func (c *Config) checkRepartition(report func(path, msg string)) {
 		report("repartition_topic", "requires policies[].feedback: only delayed feedback has a key to partition by")
 	case topic == c.Ingest.DeadLetters.Topic:
 		report("repartition_topic", "must not be the dead letter topic")
+	}
+}
+
+// checkGuardTopics reports topics of guards that the service reads or writes itself.
+func (c *Config) checkGuardTopics(report func(path, msg string)) {
+	own := []string{c.Ingest.DeadLetters.Topic, c.Ingest.Kafka.RepartitionTopic, c.Cluster.UnitsTopic, c.Cluster.CheckpointsTopic}
+	for _, t := range c.Ingest.Telemetry() {
+		own = append(own, t.Topic)
+	}
+	for i, t := range c.Guards.Targets {
+		if t.Kafka.Topic != "" && slices.Contains(own, t.Kafka.Topic) {
+			report(fmt.Sprintf("targets[%d].kafka.topic", i), "must not be another topic of the service")
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 // Guards is the state of the guards of a policy, which its agents obey until a time.
 type Guards struct {
 	Policy    string    `json:"policy"`
+	At        time.Time `json:"at"`    // when this was written: of two documents of a policy, the later one holds
 	State     string    `json:"state"` // ok, warn, hold or fallback: the worst of the guards
 	Seq       uint64    `json:"seq"`   // grows with every change of a state
 	Since     *Instant  `json:"since"` // of the guard with that state; null before the first change, and without a clock
@@ -39,7 +40,7 @@ type Guard struct {
 // GuardsOf returns the state of guards at a time.
 func GuardsOf(s *guard.Summary, now time.Time) Guards {
 	out := Guards{
-		Policy: s.Policy, State: s.State.String(), Seq: s.Seq, MaxAge: s.MaxAge.Seconds(), Until: now.Add(s.MaxAge).UTC(),
+		Policy: s.Policy, At: now.UTC(), State: s.State.String(), Seq: s.Seq, MaxAge: s.MaxAge.Seconds(), Until: now.Add(s.MaxAge).UTC(),
 		OnSilence: s.OnSilence, Guards: []Guard{},
 	}
 	for i := range s.Guards {

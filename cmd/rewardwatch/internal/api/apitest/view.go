@@ -34,6 +34,7 @@ type FixedView struct {
 
 	mu      sync.Mutex
 	Guarded []*guard.Summary
+	changed chan struct{} // closed by the next Guard; nil if no client waits for it
 }
 
 // Summaries returns what a test has set, as do the methods below.
@@ -62,6 +63,20 @@ func (v *FixedView) Guard(all ...*guard.Summary) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.Guarded = all
+	if v.changed != nil {
+		close(v.changed)
+		v.changed = nil
+	}
+}
+
+// GuardsChanged returns a channel that the next call of Guard closes.
+func (v *FixedView) GuardsChanged() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.changed == nil {
+		v.changed = make(chan struct{})
+	}
+	return v.changed
 }
 
 // AllGuards returns all guards.

@@ -1,0 +1,74 @@
+package announce
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
+)
+
+// Config configures where the state of the guards of all policies is sent, for agents that do not read it over HTTP.
+type Config struct {
+	Targets []Target `yaml:"targets"`
+}
+
+// Target is a receiver of the state of guards: a webhook, or a Kafka topic, which is created with compaction if it does
+// not exist.
+type Target struct {
+	Name         string         `yaml:"name"`          // name for logs and metrics
+	Webhook      string         `yaml:"webhook"`       // URL of a receiver of Standard Webhooks
+	SecretFile   string         `yaml:"secret_file"`   // whsec_ secrets of the webhook, one per line, the newest first
+	Timeout      model.Duration `yaml:"timeout"`       // time limit of one attempt
+	AllowPrivate bool           `yaml:"allow_private"` // permit private, loopback and link-local addresses
+	Kafka        target.Kafka   `yaml:"kafka"`
+}
+
+// UnmarshalYAML reads a target over its defaults.
+func (t *Target) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain Target
+	*t = Target{Timeout: target.DefaultTimeout}
+	return unmarshal((*plain)(t))
+}
+
+// asTarget returns the receiver as the targets of retrainings have it.
+func (t Target) asTarget() target.Target {
+	return target.Target{
+		Name: t.Name, Webhook: t.Webhook, SecretFile: t.SecretFile, Timeout: t.Timeout, AllowPrivate: t.AllowPrivate, Kafka: t.Kafka,
+		CompletesWithin: target.DefaultCompletesWithin,
+	}
+}
+
+// Check reports every error of the configuration with its YAML path. It opens no files: New reads secrets.
+func (c Config) Check(report func(path, msg string)) {
+	for i, t := range c.Targets {
+		at := fmt.Sprintf("targets[%d]", i)
+		switch {
+		case t.Name == "":
+			report(at+".name", "must not be empty")
+		case slices.ContainsFunc(c.Targets[:i], func(o Target) bool { return o.Name == t.Name }):
+			report(at+".name", fmt.Sprintf("duplicate target name %q", t.Name))
+		}
+		if t.Address() == "" {
+			report(at, "must have one of webhook and kafka")
+			continue
+		}
+		t.asTarget().Check(at, report)
+	}
+}
+
+// Address returns where the state is sent, "" if the target has no receiver.
+func (t Target) Address() string { return t.asTarget().Address() }
+
+// OnBrokersOf returns a configuration in which Kafka targets without brokers use those of the telemetry. New requires
+// that.
+func (c Config) OnBrokersOf(telemetry ingest.KafkaConfig) Config {
+	targets := make([]Target, len(c.Targets))
+	for i, t := range c.Targets {
+		t.Kafka = t.asTarget().OnBrokersOf(telemetry).Kafka
+		targets[i] = t
+	}
+	return Config{Targets: targets}
+}
