@@ -11,8 +11,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/robfig/cron/v3"
-
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
@@ -68,14 +66,14 @@ var notSecrets = strings.Fields("CHILD HOME IFS IMAGE PATH PWD REGISTRY_PASSWORD
 // validate checks every value.
 func validate(w *Work) string {
 	v := valuesOf(&w.File)
-	for _, t := range v.texts {
-		if fault := unprintable(t.Value); fault != "" {
-			w.report(t.Path, "%s", fault)
+	for _, path := range slices.Sorted(maps.Keys(v.texts)) {
+		if fault := unprintable(v.texts[path].Value); fault != "" && w.place(path) != (yamlfile.Place{}) { // else it is a default
+			w.report(path, "%s", fault)
 		}
 	}
 	for _, check := range []func(*Work){
 		validateProject, validateRequirements, validateAlgorithm, validateSimulation, validateData, validateTraining,
-		validateEvaluation, validateStages, validateMonitoring, validateGuards, validateTrigger, validateModel,
+		validateEvaluation, validateStages, validateSchedule, validateMonitoring, validateGuards, validateTrigger, validateModel,
 	} {
 		check(w)
 	}
@@ -281,11 +279,17 @@ func (w *Work) runner(stage string, runner []string) {
 	}
 }
 
-// hostedLimit reports a stage that the machines of GitHub end before its time: they run a job for at most six hours.
+// hostedLimit reports a stage that GitHub ends before its time: its own machines run a job for at most six hours, and
+// those of others for at most five days.
 func (w *Work) hostedLimit(stage, limit string, runner []string) {
 	key := map[string]string{"training": "timeout", "gate": "within"}[stage]
-	if d, err := duration(limit); err == nil && d > 5*time.Hour && w.File.hosted(runner) {
+	d, err := duration(limit)
+	switch {
+	case err != nil || !slices.Contains(w.File.Targets, GitHub):
+	case d > 5*time.Hour && w.File.hosted(runner):
 		w.report(stage+"."+key, "must be at most 5h with GitHub Actions, or set %s.runner: its own runners end a job after six hours", stage)
+	case d > 4*24*time.Hour:
+		w.report(stage+"."+key, "must be at most 4d with GitHub Actions, which ends a job after five days")
 	}
 }
 
@@ -366,13 +370,6 @@ func validateStages(w *Work) {
 	w.runner("gate", f.Gate.Runner)
 	w.hostedLimit("gate", f.Gate.Within, f.Gate.Runner)
 	w.oneOf("gate.undecided", f.Gate.Undecided, []string{Fail, Pass})
-	if f.Schedule == "" {
-		return
-	}
-	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
-	if _, err := parser.Parse(f.Schedule); err != nil || strings.Contains(f.Schedule, "=") {
-		w.report("schedule", "must be minute, hour, day of the month, month and day of the week, in UTC, not %q", f.Schedule)
-	}
 }
 
 func validateMonitoring(w *Work) {

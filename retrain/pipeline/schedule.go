@@ -1,0 +1,71 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// oftenest is how many minutes are at least between two starts of a workflow by its schedule: GitHub starts none more
+// often.
+const oftenest = 5
+
+// minutesOfDay is how many minutes a day has.
+const minutesOfDay = 24 * 60
+
+// validateSchedule checks the schedule as all targets read it.
+func validateSchedule(w *Work) {
+	text := w.File.Schedule
+	if text == "" {
+		return
+	}
+	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+	parsed, err := parser.Parse(text)
+	s, ok := parsed.(*cron.SpecSchedule)
+	if err != nil || !ok || strings.ContainsAny(text, "=?") {
+		w.report("schedule", "must be minute, hour, day of the month, month and day of the week, in UTC, not %q", text)
+		return
+	}
+	if s.Next(someDay).IsZero() {
+		w.report("schedule", "must be a time that comes: %q has a day that its months do not have", text)
+		return
+	}
+	if slices.Contains(w.File.Targets, GitHub) && tooOften(s) {
+		w.report("schedule", "must leave at least %d minutes between two runs with GitHub Actions, not %q: GitHub starts no workflow more often", oftenest, text)
+	}
+}
+
+// someDay begins the first four years in which schedules are looked at: they have a day of each month and weekday.
+var someDay = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// tooOften reports whether two times of a schedule are less than oftenest minutes from one another.
+func tooOften(s *cron.SpecSchedule) bool {
+	var times []int
+	for t := range minutesOfDay {
+		if s.Hour>>(t/60)&1 == 1 && s.Minute>>(t%60)&1 == 1 {
+			times = append(times, t)
+		}
+	}
+	for i := range times[1:] {
+		if times[i+1]-times[i] < oftenest {
+			return true
+		}
+	}
+	overnight := times[0] + minutesOfDay - times[len(times)-1]
+	return overnight < oftenest && onDaysInARow(s)
+}
+
+// onDaysInARow reports whether a schedule has two days that follow one another.
+func onDaysInARow(s *cron.SpecSchedule) bool {
+	before := false
+	for day := someDay; day.Before(someDay.AddDate(4, 0, 0)); day = day.AddDate(0, 0, 1) {
+		now := s.Next(day.Add(-time.Second)).Before(day.AddDate(0, 0, 1))
+		if before && now {
+			return true
+		}
+		before = now
+	}
+	return false
+}
