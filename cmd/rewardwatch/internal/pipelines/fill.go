@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,8 @@ func newFillCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 		Long: "Asks the endpoint of model.url for a paragraph of the model card, a function that extracts features, and a comment on reward\n" +
 			"shaping, unless you wrote them. Checks each answer, writes those that pass to " + fill.File + ", and prints what\n" +
 			"accept would change. An answer that is there already is not asked for again. Exits with 2 if a place could not be filled.",
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := pipeline.Run(args[0], "", in(dir, o))
 			if err != nil {
@@ -45,11 +47,13 @@ func newAcceptCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
-				return nil, cobra.ShellCompDirectiveDefault
+				return extensions, cobra.ShellCompDirectiveFilterFileExt
 			}
 			var names []string
 			for _, h := range fill.Holes() {
-				names = append(names, h.Name+"\t"+h.File)
+				if !slices.Contains(args[1:], h.Name) {
+					names = append(names, h.Name+"\t"+h.File)
+				}
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},

@@ -38,6 +38,7 @@ func NewCommand(c *terminal.Console, release string) *cobra.Command {
 func directoryFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVarP(dir, "directory", "o", "", "root of the repository that the files are for")
 	_ = cmd.MarkFlagRequired("directory") // fails only for a flag that does not exist
+	_ = cmd.MarkFlagDirname("directory")
 }
 
 func newInitCommand(c *terminal.Console) *cobra.Command {
@@ -47,10 +48,12 @@ func newInitCommand(c *terminal.Console) *cobra.Command {
 		Short: "Propose a pipeline file from what a repository contains",
 		Long: "Looks for environments, algorithms, pinned packages and programs in the Python files of a repository, and prints a\n" +
 			"pipeline file, or writes it to a new file. CHANGE-ME marks what you must fill in.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return propose(c, args[0], file) },
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeDirectory,
+		RunE:              func(_ *cobra.Command, args []string) error { return propose(c, args[0], file) },
 	}
 	cmd.Flags().StringVar(&file, "file", "", "new file to write; the standard output without it")
+	_ = cmd.MarkFlagFilename("file", extensions...)
 	return cmd
 }
 
@@ -95,6 +98,8 @@ func newValidateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 		Short: "Check a pipeline file and everything that it would generate",
 		Long:  "Runs all filters without writing anything, and prints what each did. Mistakes are printed as file:line:column: message, exit 2.",
 		Args:  cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, err := pipeline.Run(args[0], "", in("", o))
 			if err != nil {
@@ -114,6 +119,8 @@ func newPlanCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 		Use:   "plan FILE",
 		Short: "Print the stages of a pipeline",
 		Args:  cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, err := pipeline.Run(args[0], "plan", o)
 			if err != nil {
@@ -135,7 +142,8 @@ func newGenerateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 		Short: "Write the files of a pipeline",
 		Long: "Writes the files of a pipeline into a repository. Parts between keep and end marks stay as they are there. Files that are\n" +
 			"not generated any more are removed. Nothing is written if the file has a mistake, or if a file exists that was not generated.",
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			changes, err := changesOf(args[0], dir, o)
 			if err != nil {

@@ -2,6 +2,7 @@ package pipelines
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +22,8 @@ func verb(t *testing.T, args ...string) (string, error) {
 	c := &terminal.Console{Out: &out, Err: &out, In: strings.NewReader("")}
 	cmd := NewCommand(c, "v0.1.0")
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
 	cmd.SetArgs(args)
 	err := cmd.Execute()
 	return out.String(), err

@@ -55,6 +55,8 @@ func newDiffCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 		Use:   "diff -o DIRECTORY FILE",
 		Short: "Print what generate would change in a repository",
 		Args:  cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			changes, err := changesOf(args[0], dir, o)
 			if err != nil {
@@ -112,6 +114,8 @@ func newExplainCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 			"a place is a default. With --line, prints all generated lines that a line of the file has made.",
 		Example: "  rewardwatch pipeline explain pipeline.yaml pipeline/train.py\n  rewardwatch pipeline explain pipeline.yaml --line 12",
 		Args:    cobra.RangeArgs(1, 2),
+
+		ValidArgsFunction: completeArtefact(o),
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, err := pipeline.Run(args[0], "", in("", o))
 			if err != nil {
@@ -125,6 +129,7 @@ func newExplainCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&line, "line", 0, "line of the file, instead of an artefact")
+	_ = cmd.RegisterFlagCompletionFunc("line", cobra.NoFileCompletions) // fails only for a flag that does not exist
 	cmd.Flags().BoolVar(&all, "all", false, "also the lines that the template alone makes")
 	return cmd
 }
@@ -168,6 +173,8 @@ func newSchemaCommand(c *terminal.Console) *cobra.Command {
 		Use:   "schema",
 		Short: "Print the JSON Schema of pipeline files, for editors",
 		Args:  cobra.NoArgs,
+
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := c.Out.Write(pipeline.Schema())
 			return err
