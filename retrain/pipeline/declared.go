@@ -282,6 +282,9 @@ func allowed(wanted, version string) bool {
 func within(operator, bound string, version []int) bool {
 	prefix, star := strings.CutSuffix(bound, ".*")
 	b := numbers(prefix)
+	if len(b) == 0 {
+		return false
+	}
 	same := func(n int) bool { return len(version) >= n && len(b) >= n && slices.Equal(version[:n], b[:n]) }
 	order := slices.Compare(version, b)
 	switch operator {

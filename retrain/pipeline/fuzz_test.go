@@ -2,8 +2,14 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"reflect"
 	"testing"
+	"testing/fstest"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -32,6 +38,120 @@ func FuzzFile(f *testing.F) {
 					}
 				}
 			}
+		}
+	})
+}
+
+// Any text is either a description with a plan, the same each time, or an error with places.
+func FuzzPlan(f *testing.F) {
+	for _, pattern := range []string{example, "testdata/*/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(string(text))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		file := filepath.Join(t.TempDir(), "pipeline.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w, err := Run(file, "plan", Options{Release: "v0.1.0"})
+		again, errAgain := Run(file, "plan", Options{Release: "v0.1.0"})
+		if fmt.Sprint(err) != fmt.Sprint(errAgain) || !reflect.DeepEqual(w.Stages, again.Stages) {
+			t.Fatalf("%v and then %v", err, errAgain)
+		}
+		if err != nil {
+			haveAllPlaces(t, err)
+			return
+		}
+		if n := len(w.Stages); n < 3 || w.Stages[n-1].Name != "deploy" {
+			t.Fatalf("%+v", w.Stages)
+		}
+	})
+}
+
+// haveAllPlaces checks that an error is one of mistakes that all have places.
+func haveAllPlaces(t *testing.T, err error) {
+	t.Helper()
+	mistakes, ok := errors.AsType[*yamlfile.Error](err)
+	if !ok || len(mistakes.Problems) == 0 {
+		t.Fatalf("%v has no place", err)
+	}
+	for _, p := range mistakes.Problems {
+		if p.File == "" || p.Line < 1 || p.Column < 1 {
+			t.Fatalf("%v has no place", p)
+		}
+	}
+}
+
+// Whatever the files of a repository contain, a file is proposed that a person can correct: it is YAML, and its mistakes
+// have places.
+func FuzzPropose(f *testing.F) {
+	f.Add("import gymnasium as gym\nfrom stable_baselines3 import SAC\ngym.make('Pendulum-v1')\nif __name__ == '__main__':\n    train()\n", "torch>=2,<3 ; python_version > '3'\ngym[a, b] @ https://x\n-e .#egg=own\n")
+	f.Add("parser.add_argument('--env-id', default='my:A-v0')\nPPOConfig()\n# ray.rllib\nimport ray.rllib\n\"\"\"doc\"\"\"", "[project]\nname = \"a b\"\ndescription = \"it's {{\"\ndependencies = [\"numpy~=1.2\", 'x==1; extra == \"y\"']\n[tool.poetry.dependencies]\nrich = {version = \"^1\", extras = [\"z\"]}\n")
+	f.Add("env: CartPole-v1\nrun: PPO\ntimesteps: !!float 1e6\n", "dependencies:\n  - pytorch=2.1=py3\n  - pip:\n    - x==1\n{\"default\": {\"a\": {\"version\": \"==1\"}}}\n[[package]]\nname = \"a\"\nversion = \"1\"")
+	f.Fuzz(func(t *testing.T, source, declaring string) {
+		repository := fstest.MapFS{}
+		for _, name := range []string{"train.py", "src/a/__init__.py", "config/a.yaml"} {
+			repository[name] = &fstest.MapFile{Data: []byte(source)}
+		}
+		for _, name := range []string{"requirements.txt", "pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "Pipfile.lock", "environment.yml", "uv.lock"} {
+			repository[name] = &fstest.MapFile{Data: []byte(declaring)}
+		}
+		p, err := Propose("a", repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := p.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var document map[string]any
+		if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		file := filepath.Join(t.TempDir(), "pipeline.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Run(file, "plan", Options{Release: "v0.1.0"}); err != nil {
+			haveAllPlaces(t, err)
+		}
+	})
+}
+
+// Whatever stands in a file, generating it again loses nothing between marks, or says that it would.
+func FuzzKept(f *testing.F) {
+	f.Add("# rewardwatch:keep a\nmine\n# rewardwatch:end\n")
+	f.Add("x # rewardwatch:keep b # rewardwatch:end\n# rewardwatch:keep a\r\n\r\n# rewardwatch:end")
+	f.Fuzz(func(t *testing.T, before string) {
+		const fresh = "1\n# rewardwatch:keep a\ndefault\n# rewardwatch:end\n2\n# rewardwatch:keep b\n# rewardwatch:end\n3\n"
+		now, err := merged(fresh, before)
+		if err != nil {
+			return
+		}
+		was, err := keptParts(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := keptParts(now)
+		if err != nil {
+			t.Fatalf("%v in %q", err, now)
+		}
+		for name, body := range was {
+			if parts[name] != body {
+				t.Errorf("the part %s has %q, want %q", name, parts[name], body)
+			}
+		}
+		if again, err := merged(fresh, now); err != nil || again != now {
+			t.Errorf("%q becomes %q, %v", now, again, err)
 		}
 	})
 }

@@ -234,7 +234,7 @@ func TestGeneratedTrainingClosesTheLoop(t *testing.T) {
 	version := strings.TrimSpace(string(deployed))
 	verdict := l.run(t, "gate", "cartpole", version, "--server", "http://"+l.address) // it fails unless the version is as good
 	l.produce(t, version, 60, 60)
-	if met := l.request(t, time.Minute, "met"); met != id {
+	if met := l.request(t, 5*time.Minute, "met"); met != id {
 		t.Errorf("%s is met, not %s", met, id)
 	}
 	shown := l.run(t, "retrain", "show", id, "--server", "http://"+l.address)
