@@ -282,7 +282,7 @@ func TestColorsSayWhatIsWrong(t *testing.T) {
 	}{
 		{"service.json", "Notifications", map[string]string{"sent": "green", "failed": "red"}},
 		{"service.json", "Records read", map[string]string{"accepted": "green", "refused": "red"}},
-		{"fleet.json", "Firing alarms by severity", map[string]string{"critical": "red", "warning": "orange", "info": "blue", "muted": "text"}},
+		{"fleet.json", "Firing alarms by severity", map[string]string{"critical": "red", "warning": "orange", "info": "blue", "muted": "#8E8E99"}},
 		{"retraining.json", "Webhook deliveries", map[string]string{"/ /": "red", "/ delivered$/": "green"}},
 		{"retraining.json", "Retrainings by outcome", map[string]string{"met": "green", "missed": "red", "failed": "dark-red", "inconclusive": "yellow"}},
 	} {

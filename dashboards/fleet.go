@@ -37,7 +37,7 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 			query{expr: "count by (confidence) (" + s.of(metrics.MetricPromise) + ")", legend: "{{confidence}}"}), confidenceColors()...),
 		inColors(stacked("Signals by state", "All signals of the selected groups.", "short",
 			streamsIn(s, finding.OK), streamsIn(s, finding.WarmingUp), streamsIn(s, finding.TelemetryFault), streamsIn(s, finding.Drift)),
-			[2]string{"ok", green}, [2]string{"warming up", gray}, [2]string{"telemetry fault", purple}, [2]string{"drift", red}))
+			[2]string{"ok", green}, [2]string{"warming up", faint}, [2]string{"telemetry fault", purple}, [2]string{"drift", red}))
 	folded(d, "Throughput and delay", "sizing.md#throughput",
 		inColors(levels("Episodes judged", "Finished episodes, or blocks of steps if there are no episodes, that were added to a baseline or judged against one.", episodes,
 			query{expr: "sum(rate(" + s.of(metrics.MetricUnits) + "[$__rate_interval]))", legend: "judged"}), [2]string{"judged", blue}).Span(third),
@@ -165,7 +165,7 @@ const (
 func firing(s scope, description string) *timeseries.PanelBuilder {
 	return inColors(stacked("Firing alarms by severity", description, "short",
 		query{expr: "sum by (severity) (" + s.of(alerts.MetricAlarms) + ")", legend: "{{severity}}"}, muted(s)),
-		append(severityColors(), [2]string{"muted", gray})...)
+		append(severityColors(), [2]string{"muted", faint})...)
 }
 
 func severityColors() [][2]string {
@@ -175,7 +175,7 @@ func severityColors() [][2]string {
 func causeColors() [][2]string {
 	colors := map[alerts.Cause]string{
 		alerts.CausePolicy: red, alerts.CauseEnvironment: orange, alerts.CauseRewardFunction: blue,
-		alerts.CauseObservations: yellow, alerts.CauseTelemetry: purple, alerts.CauseUnknown: gray,
+		alerts.CauseObservations: yellow, alerts.CauseTelemetry: purple, alerts.CauseUnknown: faint,
 	}
 	var all [][2]string
 	for _, c := range alerts.Causes() {

@@ -118,7 +118,7 @@ func inWords(state finding.State) string { return strings.ReplaceAll(state.Strin
 func stateNames() []dashboard.ValueMapping {
 	options := map[string]dashboard.ValueMappingResult{}
 	for state, color := range map[finding.State]string{
-		finding.WarmingUp: gray, finding.OK: green, finding.Drift: red, finding.TelemetryFault: purple,
+		finding.WarmingUp: faint, finding.OK: green, finding.Drift: red, finding.TelemetryFault: purple,
 	} {
 		options[strconv.Itoa(int(state))] = dashboard.ValueMappingResult{
 			Text: cog.ToPtr(inWords(state)), Color: cog.ToPtr(color), Index: cog.ToPtr(int32(state)),

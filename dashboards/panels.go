@@ -53,6 +53,9 @@ const (
 	gray   = "text"
 )
 
+// faint is the color of what is neither good nor bad, where it is drawn: gray is nearly black or white there.
+const faint = "#8E8E99"
+
 func datasource() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }
@@ -159,7 +162,7 @@ func bars(title, description, label string, s scope, shares string) *barchart.Pa
 			ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
 		Transformations(matrix(label)).
 		OverrideByRegexp("/(baseline|current)$/", inUnit("percentunit")).
-		OverrideByRegexp("/baseline$/", shadesOf(gray)).
+		OverrideByRegexp("/baseline$/", shadesOf(faint)).
 		OverrideByRegexp("/current$/", shadesOf(blue))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
 // policy returns the dashboard of one policy. On top is what a person on call asks first: the open incident, and what
@@ -20,7 +21,8 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 		policyUID, s, policyVariable()).
 		WithVariable(signalVariable())
 	policyHeadline(d, s)
-	d.WithPanel(openIncidents(s).Height(5)).
+	d.WithPanel(openIncidents(s).Height(5).Span(17)).
+		WithPanel(requestsNow(s).Height(5).Span(7)).
 		WithPanel(moved(s)).
 		WithPanel(meanOfSignal(s).Span(10)).
 		WithPanel(states("State of each signal", "Warming up: the baseline is being collected. Drift: the score has reached the threshold. Telemetry fault: the telemetry cannot be judged. Signals that drift now are on top.",
@@ -49,6 +51,14 @@ func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(number("Muted alarms", "Alarms that fire now and page no one, because a person has muted their incident.", "short", steps(gray, step{1, yellow}),
 			muted(s))).
 		WithPanel(unconfirmed(s))
+}
+
+// requestsNow counts the retrain requests of the policy, which says what was done about its incidents.
+func requestsNow(s scope) *table.PanelBuilder {
+	return rows("Retrain requests now", "Retrain requests of the policy in the ledger, by state. The row Past incidents and retraining has their history.",
+		[]column{labelColumn("state", texts(requestColors(ledger.States()...)...)...), valueColumn("requests", inDecimals(0), inWidth(90))}, []order{{"state", false}},
+		query{expr: "max by (state) (" + s.policies(retrain.MetricRequests) + ") > 0"}).
+		NoValue("No requests")
 }
 
 // moved lists all signals, those that moved most first.
@@ -147,7 +157,7 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 		number("Overlap", "The factor by which false alarms are rarer than the sum over the branches, because several branches alarm together.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricOverlap) + ")"}).Decimals(2).Span(quarter),
 		lines("Episodes between false alarms", "What the budget asks for (dashed), and what is expected, in episodes (or blocks): for the unluckiest tenth of the baselines that could have been drawn (0.1), the median one (0.5) and the luckiest tenth (0.9). The budget is kept if the line of 0.1 lies above it.", "short",
-			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend("q")},
+			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend() + " quantile {{q}}"},
 			query{expr: "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")", legend: s.legend() + " budget"}).
 			Min(0).AxisSoftMax(1).OverrideByRegexp("/budget/", dashed()).Span(full),
 		rows("Confidence", "How far the budget can be relied on. Reduced: episodes (or blocks) depend on one another, or the baseline covers less than a day. Provisional: a small first baseline. Unconfirmed: no allowance was found that keeps it. None: no detector is armed. The weakest branch has the largest part of the expected false alarms.",
@@ -169,10 +179,10 @@ func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 		}).Min(0).AxisSoftMax(1),
 		lines("Quantiles of $signal", "From the 10th to the 90th percentile of the last 200 episodes (or blocks), and of the baseline (dashed), with the medians. With several groups: the lowest 10th percentile, and the highest median and 90th percentile.", "short",
 			quantiles(s)...).
-			OverrideByRegexp("/baseline/", append(dashed(), colored(gray)...)).
+			OverrideByRegexp("/baseline/", append(dashed(), colored(faint)...)).
 			OverrideByRegexp("/current/", colored(blue)).
 			OverrideByRegexp("/%/", unlisted()).
-			OverrideByName("baseline 90 %", band("baseline 10 %", gray)).
+			OverrideByName("baseline 90 %", band("baseline 10 %", faint)).
 			OverrideByName("current 90 %", band("current 10 %", blue)),
 		bars("Deciles of $signal", "Share of the episodes (or blocks) between the deciles of the baseline, lowest first. Without drift every bar of the last 200 episodes (or blocks) is about as high as the baseline's.", "bin", s,
 			"max by ("+s.groups("bin", "sample")+") ("+s.ofSignal(metrics.MetricSignalDecile)+")").Span(full))

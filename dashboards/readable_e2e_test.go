@@ -142,7 +142,7 @@ func (d drawing) unreadableStates() (found []string) {
 }
 
 // stateColors are the colors of Grafana's dark theme for the states.
-var stateColors = map[string]string{"ok": "#73BF69", "drift": "#F2495C", "telemetry fault": "#B877D9", "warming up": "#ccccdc"}
+var stateColors = map[string]string{"ok": "#73BF69", "drift": "#F2495C", "telemetry fault": "#B877D9", "warming up": "#8E8E99"}
 
 func (d drawing) unreadableHeat() (found []string) {
 	if room := d.panel.GridPos.H*(gridUnit+gridGap) - gridGap - panelTitle - timeAxis - 2*legendLine; len(d.Series) > 0 && room/len(d.Series) < leastRow {
