@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
@@ -40,7 +41,7 @@ func plotPast(c *courseJSON) *pastPlot {
 	}
 	y := func(value float64) float64 { return scoreHeight * (high - value) / (high - low) }
 	p := &pastPlot{Title: c.Lines[0].Name, High: words.Short(high), Low: words.Short(low), First: c.moment(c.X[0]), Last: c.moment(c.X[len(c.X)-1])}
-	p.X, p.Y = timeTitle(c.Clock, c.Titles.X), shorten(c.Titles.Y, 22)
+	p.X, p.Y = timeTitle(c.Clock, c.Titles.X), fitting(c.Titles.Y)
 	var band, mean strings.Builder
 	for i, m := range c.Lines[0].Y {
 		if m != nil && c.Band.High[i] != nil && c.Band.Low[i] != nil {
@@ -62,6 +63,15 @@ func plotPast(c *courseJSON) *pastPlot {
 	}
 	p.Text = fmt.Sprintf("%s from %s to %s, between %s and %s", p.Title, p.First, p.Last, p.Low, p.High)
 	return p
+}
+
+// fitting returns the title of an axis, without the signal if that would be cut off: the heading of the chart names it.
+func fitting(title string) string {
+	const most = 22
+	if of, _, found := strings.Cut(title, " "); found && utf8.RuneCountInString(title) > most {
+		return of
+	}
+	return shorten(title, most)
 }
 
 // limits returns the lowest and the highest value of the drawing, which differ.

@@ -310,7 +310,7 @@ func nextArmed(s *finding.StreamSummary, unit finding.UnitName) string {
 	if len(s.Dropped) == 0 || len(s.Armed) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d tests need a larger baseline", len(s.Dropped), s.Branches+len(s.Dropped))
+	text := fmt.Sprintf("%d of %d tests not armed", len(s.Dropped), s.Branches+len(s.Dropped))
 	var next *finding.DroppedBranch
 	for i := range s.Dropped {
 		if d := &s.Dropped[i]; d.Units > 0 && (next == nil || d.Units < next.Units) {
@@ -318,9 +318,9 @@ func nextArmed(s *finding.StreamSummary, unit finding.UnitName) string {
 		}
 	}
 	if next == nil {
-		return text + "; no more possible"
+		return text
 	}
-	return fmt.Sprintf("%s; next %s, at about %s %s", text, next.Branch, words.Grouped(int64(next.Units), thinSpace), unit.Many())
+	return fmt.Sprintf("%s: the baseline is too small. The next, %s, needs about %s %s", text, next.Branch, words.Grouped(int64(next.Units), thinSpace), unit.Many())
 }
 
 // addActions lists the actions, most common first.

@@ -46,7 +46,7 @@ func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
 		t.Errorf("requests %+v", d.Requests)
 	}
 	first := g.Streams[0]
-	if first.Signal != "return" || first.Shift != "-1.20 SD" || first.Next != "3 of 12 tests need a larger baseline; next return spread +0.5, at about 900 episodes" {
+	if first.Signal != "return" || first.Shift != "-1.20 SD" || first.Next != "3 of 12 tests not armed: the baseline is too small. The next, return spread +0.5, needs about 900 episodes" {
 		t.Errorf("%+v", first)
 	}
 	if p := first.Picture; len(p.Bins) != 10 || len(p.Edges) != 9 || p.Edges[0] != (edge{"36.0", 106, 118, "7.5"}) || p.Edges[7] != (edge{"288.0", 119, 131, "11.88"}) || p.Shares != "share of episodes" || p.Bins[0].CurrentPercent != "20.8 %" || p.Bins[9].Title != "from 12.5" || p.Bins[4].Title != "9.375 to 10" {
@@ -110,7 +110,7 @@ func TestPolicyOfSeveralGroups(t *testing.T) {
 		t.Fatalf("%+v shows %s", d.Groups, d.Group.State)
 	}
 	body := get(consoleOf(v, nil), "/policies/policy-0000"+d.Groups[1].Link).Body.String()
-	if !strings.Contains(body, `since 3 d`) || strings.Contains(body, "Show this incident") {
+	if !strings.Contains(body, `(3 d ago)`) || strings.Contains(body, "Show this incident") {
 		t.Errorf("the other group is shown as %s", body)
 	}
 }

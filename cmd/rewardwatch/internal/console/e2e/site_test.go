@@ -158,7 +158,7 @@ func lonely(t *testing.T) *site {
 	s.retrained(t, s.ended, s.drifting)
 	s.waiting = s.order(t, s.open)
 	s.closed = closed(s.closed)
-	s.incidents = []alerts.Incident{s.open, s.closed}
+	s.incidents = []alerts.Incident{s.closed, s.open} // the newest last, as the service has them
 	s.linked(t, s.waiting)
 	s.address = serveConsole(t, s.world)
 	return s

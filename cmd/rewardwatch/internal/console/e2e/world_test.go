@@ -240,10 +240,11 @@ func incident(n names, id string) alerts.Incident {
 	}
 	other := alarm
 	other.ID, other.Signal, other.Return, other.Resolved, other.ResolvedAt = id+"-2", n.signal, nil, true, unit(1400)
+	mute := alerts.Decision{Kind: alerts.Muted, By: n.person, Why: n.why, At: now.Add(-time.Minute), Until: now.Add(time.Hour)}
 	return alerts.Incident{
 		ID: id, Group: n.group(), Severity: alerts.Critical, Cause: alerts.CauseEnvironment, Evidence: causes[0].Evidence, Causes: causes,
 		Alarms: []alerts.Alarm{alarm, other}, Opened: unit(1300),
-		Decisions: []alerts.Decision{{Kind: alerts.Muted, By: n.person, Why: n.why, At: now.Add(-time.Minute), Until: now.Add(time.Hour)}},
+		Decisions: []alerts.Decision{mute}, MutedUntil: mute.Until,
 	}
 }
 
@@ -296,6 +297,7 @@ func newDesk(t *testing.T) *retrain.Desk {
 // order has the desk consider an incident, and gives the request that waits for a person then.
 func (w *world) order(t *testing.T, i alerts.Incident) string {
 	t.Helper()
+	i.MutedUntil = time.Time{} // it was muted after it had ordered
 	d, err := w.desk.Consider(t.Context(), i, now)
 	must(t, err)
 	if d.Reason != ledger.Opened {

@@ -3,6 +3,9 @@
 // short cuts a text off that is too long, or a name would make the page wider than a phone.
 const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 
+// fitting names what a chart shows without its signal where that would be cut off: the heading above names it.
+const fitting = (text, most) => (text.length > most ? text.replace(/^(mean|onset)( of)? .*/, "$1") : text);
+
 // times names the local times on the axis: days once for each, and else hours and minutes, or seconds where they are close.
 function times(at) {
   const dates = at.map((s) => new Date(s * 1000));
@@ -105,7 +108,7 @@ class ScoreChart extends HTMLElement {
       scales: { x: { time: this.#course.clock }, y: { range: band ? signal : scores } },
       axes: [
         { ...axis, ...clock, space: this.#course.clock ? 84 : 60, ...title(this.#course.clock ? `local time (${zone(new Date(x.at(-1) * 1000))})` : this.#course.titles.x) },
-        { ...axis, size, values: (u, at) => at.map(number), ...title(short(this.#course.titles.y, 22)) },
+        { ...axis, size, values: (u, at) => at.map(number), ...title(short(fitting(this.#course.titles.y, 22), 22)) },
       ],
       cursor: { points: { size: 6 } },
       bands: band ? [{ series: [3, 2], fill: colour("--line-0") + "30" }] : [],
@@ -183,10 +186,10 @@ class ScoreChart extends HTMLElement {
 
   // placed places the names of marks one by one, on the left of their lines where that side is preferred and has room.
   #placed(font, width, at, rows, marks, leftFirst) {
-    const ctx = document.createElement("canvas").getContext("2d"), placed = [];
+    const ctx = document.createElement("canvas").getContext("2d"), placed = [], { band } = this.#course;
     ctx.font = font;
     for (const mark of marks) {
-      const text = short(mark.text, width < 450 ? 24 : 60), x = at(mark), size = ctx.measureText(text).width;
+      const most = width < 450 ? 24 : 60, text = short(band && mark.kind === "onset" ? fitting(mark.text, most) : mark.text, most), x = at(mark), size = ctx.measureText(text).width;
       if (x < 0 || x > width) continue;
       const sides = [[x - 5 - size, x - 5], [x + 5, x + 5 + size]];
       const free = (row, [from, to]) => from >= -30 && to <= width + RIGHT && placed.every((p) =>
