@@ -53,7 +53,7 @@ func (l Links) incidentAlert(i *Incident) alert {
 		annotations: annotations(map[string]string{
 			"summary":     i.summary(),
 			"description": i.describe(),
-			"signals":     listed(i.firingSignals(), ", "),
+			"signals":     listed(Ranked(i.firingSignals()), ", "),
 			"since":       i.Earliest().since(),
 			"cause":       string(i.Cause),
 			"evidence":    strings.Join(i.Evidence, "\n"),

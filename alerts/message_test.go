@@ -36,7 +36,7 @@ func TestIncidentAlert(t *testing.T) {
 		"summary": `checkout{env="prod"}: return, reward drift from the baseline since 2027-01-15T08:01:30Z (cause: reward_function)`,
 		"description": `return now 12.25, was 21.5 (-1.85 baseline SD); SD now 5, was 5; over 9 episodes; since episode 92 (2027-01-15T08:01:32Z, ` +
 			`agent a-1, id e-92); score 1.02 (threshold 1) by location
-reward: sd now 1, was 0; over 16 episodes; since episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); ` +
+reward: step SD now 1, was 0; over 16 episodes; since episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); ` +
 			`score 1.235 (threshold 1) by spread, location; on a provisional baseline
 episode_length: resolved at episode 130 (2027-01-15T08:02:10Z, agent a-1, id e-130)`,
 		"signals": "return, reward",

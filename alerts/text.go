@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -21,7 +23,7 @@ const (
 // summary describes in one line which signals of which group an incident is about, and why. It contains nothing that
 // changes with every unit, because a new summary is pushed at once.
 func (i *Incident) summary() string {
-	signals := Ranked(i.firingSignals())
+	firing := Ranked(i.firingSignals())
 	if d, ended := i.Ended(); ended && d.Kind == Released {
 		return fmt.Sprintf("%s: guard %s: released by %s", i.Group.Policy, i.Guard().Name, d.By)
 	}
@@ -34,10 +36,10 @@ func (i *Incident) summary() string {
 	if d, ended := i.Ended(); ended {
 		return fmt.Sprintf("%s: accepted as the new normal by %s; collecting a new baseline", i.Group, d.By)
 	}
-	if len(signals) == 0 {
+	if len(firing) == 0 {
 		return fmt.Sprintf("%s: all signals are back to their baseline (cause: %s)", i.Group, i.causeWords())
 	}
-	return fmt.Sprintf("%s: %s %s since %s (cause: %s)", i.Group, listed(signals, ", "), i.verb(len(signals)),
+	return fmt.Sprintf("%s: %s %s since %s (cause: %s)", i.Group, listed(firing, ", "), i.verb(len(firing)),
 		i.Earliest().Onset.Moment(i.UnitName()), i.causeWords())
 }
 
@@ -91,11 +93,13 @@ func (i *Incident) firingSignals() []string {
 	return signals
 }
 
-// describe describes every alarm in a line of its own, the firing ones first.
+// describe describes every alarm in a line of its own, the firing ones first, in the order in which people look at signals.
 func (i *Incident) describe() string {
 	var firing, resolved []string
-	for k := range i.Alarms {
-		if a := &i.Alarms[k]; a.Resolved {
+	alarms := pointers(i.Alarms)
+	slices.SortStableFunc(alarms, func(a, b *Alarm) int { return cmp.Compare(signals.Rank(a.Signal), signals.Rank(b.Signal)) })
+	for _, a := range alarms {
+		if a.Resolved {
 			resolved = append(resolved, fmt.Sprintf("%s: resolved at %s", a.Signal, a.ResolvedAt.Words(a.UnitName())))
 		} else {
 			firing = append(firing, a.describe())
@@ -123,9 +127,10 @@ func (a *Alarm) describe() string {
 	if g := a.Guard; g != nil {
 		return fmt.Sprintf("%s; since %s; proven at %s", g.Why, a.Onset.Moment(a.UnitName()), a.At.Moment(a.UnitName()))
 	}
-	s := fmt.Sprintf("%s; since %s; score %s (threshold 1) by %s", a.Effect.Words(a.UnitName()), a.Onset.Words(a.UnitName()),
+	effect := a.Foremost()
+	s := fmt.Sprintf("%s; since %s; score %s (threshold 1) by %s", effect.Words(a.UnitName()), a.Onset.Words(a.UnitName()),
 		number(a.Score), strings.Join(a.Detectors, ", "))
-	if a.Signal != a.Effect.Quantity {
+	if a.Signal != effect.Quantity {
 		s = a.Signal + ": " + s
 	}
 	if a.Improvement {

@@ -99,6 +99,8 @@ func QuantityWords(quantity string) string {
 		return "90 % quantile"
 	case signals.LikeActions:
 		return "difference for the same actions"
+	case signals.StepSD:
+		return "step SD"
 	}
 	return quantity
 }

@@ -54,6 +54,9 @@ func QuantityRank(signal, quantity string) int {
 	return 1
 }
 
+// StepSD is the quantity of the standard deviation of the values of the steps of a unit.
+const StepSD = "sd"
+
 // The outer deciles of the values of a unit, as quantities.
 const (
 	LowDecile  = "q10"

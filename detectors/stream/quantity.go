@@ -374,7 +374,7 @@ func Readings(u *ingest.Unit, out []Reading) []Reading {
 	}
 	if u.Reward.N > 0 {
 		add("reward", "mean", u.Reward.Mean)
-		add("reward", "sd", u.Reward.SD())
+		add("reward", signals.StepSD, u.Reward.SD())
 		add("reward", signals.LowDecile, u.RewardQ10)
 		add("reward", signals.HighDecile, u.RewardQ90)
 	}
@@ -391,7 +391,7 @@ func Readings(u *ingest.Unit, out []Reading) []Reading {
 			continue
 		}
 		add(n.Signal, "mean", n.Mean)
-		add(n.Signal, "sd", n.SD())
+		add(n.Signal, signals.StepSD, n.SD())
 		add(n.Signal, signals.LowDecile, n.Q10)
 		add(n.Signal, signals.HighDecile, n.Q90)
 	}

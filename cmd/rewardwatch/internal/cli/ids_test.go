@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -120,6 +122,9 @@ func TestCompletion(t *testing.T) {
 		"requests":  {of(requests, "retrain", "approve", ""), []string{"rr_failed", "rr_waits"}},
 		"report":    {of(requests, "retrain", "status", "rr_failed", ""), []string{"started", "succeeded", "failed"}},
 		"recipes":   {of(requests, "retrain", "list", "--recipe", ""), []string{"ranker"}},
+		"exported":  {of(requests, "retrain", "export", ""), []string{"rr_failed", "rr_waits"}},
+		"formats":   {completions(t, "retrain", "export", "--format", ""), []string{"ndjson", "parquet"}},
+		"compared":  {of(requests, "retrain", "diff", "rr_failed", ""), []string{"rr_waits"}},
 		"secrets":   {completions(t, "secret", "--kind", ""), []string{"token", "webhook"}},
 	} {
 		for _, want := range tt.some {
@@ -130,5 +135,41 @@ func TestCompletion(t *testing.T) {
 	}
 	if got := of(incidents, "incident", "show", "acce97ed", ""); len(got) > 0 {
 		t.Errorf("a second incident is offered: %q", got)
+	}
+}
+
+// Every verb that takes the name of something in a running service completes it.
+func TestEveryVerbCompletesNames(t *testing.T) {
+	verbs := 0
+	var each func(cmd *cobra.Command)
+	each = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			each(c)
+		}
+		words := strings.Fields(cmd.Use)
+		if len(words) < 2 || !slices.Contains([]string{"INCIDENT", "BASELINE", "REQUEST", "ALARM", "POLICY", "A"}, words[1]) {
+			return
+		}
+		if verbs++; cmd.ValidArgsFunction == nil {
+			t.Errorf("%s does not complete %s", cmd.CommandPath(), words[1])
+		}
+	}
+	each(newRootCommand(&terminal.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}))
+	if t.Logf("%d verbs", verbs); verbs < 20 {
+		t.Errorf("%d verbs take a name", verbs)
+	}
+}
+
+// Every verb for requests looks up an id that is shortened: two begin as given here.
+func TestEveryVerbForRequestsTakesShortIDs(t *testing.T) {
+	requests := serveDesk(t, apitest.Storied())
+	for _, verb := range []string{
+		"show rr_", "approve rr_ --why x", "reject rr_ --why x", "withdraw rr_ --why x", "resend rr_ --why x", "status rr_ started", "diff rr_ rr_",
+		"export rr_ --config none.yml", "list --after rr_", "list --parent rr_", "ledger --parent rr_",
+	} {
+		got := runVerb(slices.Concat([]string{"retrain"}, strings.Fields(verb), requests)...)
+		if got.code != exitError || !strings.Contains(got.err, `several ids begin with "rr_"`) {
+			t.Errorf("retrain %s: exit %d, stderr %q", verb, got.code, got.err)
+		}
 	}
 }

@@ -158,7 +158,7 @@ func listIncidents(ctx context.Context, c *terminal.Console, service *client.Cli
 	rows := [][]string{{"INCIDENT", "STATE", "SEVERITY", "POLICY", "GROUP", "SIGNALS", "CAUSE", "OPENED"}}
 	for _, i := range answer.Incidents {
 		rows = append(rows, []string{
-			i.ID, i.state(), string(i.Severity), i.Policy, terminal.LabelsText(i.Group), strings.Join(i.signals(), ","), string(i.Cause),
+			i.ID, i.state(), string(i.Severity), i.Policy, terminal.LabelsText(i.Group), strings.Join(alerts.Ranked(i.signals()), ", "), string(i.Cause),
 			i.Opened.Ref().Moment(i.UnitName()),
 		})
 	}

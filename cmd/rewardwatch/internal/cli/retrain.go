@@ -52,7 +52,8 @@ func newRetrainDiffCommand(c *terminal.Console, service *client.Client) *cobra.C
 		Long: "A and B are recipes of the configuration, or ids of requests (rr_...) of the running service. They are compared after\n" +
 			"inheritance, value by value, each with its file and line. The templates of a recipe are not expanded.\n" +
 			"Exits with 0 whether they differ or not, and with 2 on an error.",
-		Args: cobra.ExactArgs(2),
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: completeIDs(service, aRequest, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return diffRetrainings(cmd.Context(), c, &retrainings{service: service, config: config}, args[0], args[1])
 		},

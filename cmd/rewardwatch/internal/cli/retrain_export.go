@@ -43,20 +43,29 @@ func newRetrainExportCommand(c *terminal.Console, service *client.Client) *cobra
 		format: choice{of: []string{formatNDJSON, formatParquet}, value: formatNDJSON},
 	}
 	cmd := &cobra.Command{
-		Use:   "export ID --config FILE",
+		Use:   "export REQUEST --config FILE",
 		Short: "Export the experience of a request as training data",
 		Long: "Reads the offsets of the drifted and of the baseline data that the request names, and with --until also later ones.\n" +
 			"Keeps only the records of its policy and group. Writes one row per step, by episode and in step order. An episode that\n" +
 			"the offsets cut off is marked as incomplete. Does not join a consumer group and does not commit offsets.\n" +
 			"If the topic no longer has all of the offsets, reports the missing ones and writes nothing.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return runExport(cmd.Context(), c, service, o, args[0]) },
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeIDs(service, aRequest, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := fullID(cmd.Context(), service, aRequest, args[0])
+			if err != nil {
+				return err
+			}
+			return runExport(cmd.Context(), c, service, o, id)
+		},
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration file with the ingest section of the telemetry (required)")
 	cmd.Flags().Var(&o.data, "data", "data to write: drifted, baseline or both")
 	cmd.Flags().Var(&o.until, "until", "end of the drifted data, after the offsets of the request: now, or a time such as 2026-11-20T10:00:00Z")
 	cmd.Flags().Var(&o.format, "format", "output format: ndjson or parquet")
 	cmd.Flags().StringVar(&o.out, "out", "", "file to write, created only when complete (default: standard output)")
+	completeFlag(cmd, "data", completeWords(o.data.of))
+	completeFlag(cmd, "format", completeWords(o.format.of))
 	return cmd
 }
 

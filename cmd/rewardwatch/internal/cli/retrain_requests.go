@@ -59,6 +59,7 @@ func newRequestListCommand(c *terminal.Console, service *client.Client) *cobra.C
 	chosen := searchFlags(cmd, service)
 	limit := cmd.Flags().Int("limit", wire.MaxListed, "maximum number of requests, up to 1000")
 	after := cmd.Flags().String("after", "", "only requests older than the one with this id")
+	completeFlag(cmd, "after", completeIDs(service, aRequest, 1))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		query, err := chosen(cmd.Context())
 		if err != nil {
@@ -292,13 +293,13 @@ func (q *shownRequest) text(w io.Writer) error {
 	}
 	add("state", words.Plain(q.State))
 	add("reason", q.Reason)
-	add("waits for", words.WaitsFor(q.Request))
+	add("waiting for", words.WaitsFor(q.Request))
 	if q.Links != nil {
 		add("link", q.Links.Decide)
 	}
 	add("policy", words.Group(q.Policy, order.Group).String())
-	add("orders", fmt.Sprintf("%s by recipe %s, of %s", q.Kind, terminal.Dash(q.Recipe), q.Target))
-	add("asked by", originText(q.Request))
+	add("action", fmt.Sprintf("%s with recipe %s, target %s", q.Kind, terminal.Dash(q.Recipe), q.Target))
+	add("requested by", originText(q.Request))
 	add("parent", q.Parent)
 	add("new version", q.NewVersion)
 	add("cause", words.Plain(order.Cause))

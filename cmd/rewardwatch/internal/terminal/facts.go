@@ -25,11 +25,16 @@ func what(a alerts.Alarm) (facts []words.Fact) {
 	if a.Resolved {
 		facts = append(facts, words.Fact{"resolved", words.Place(a.ResolvedAt, unit, a.ResolvedAt.Pos)})
 	}
-	by := a.Effect.Words(unit)
+	foremost := a.Foremost()
+	by := foremost.Words(unit)
 	if g := a.Guard; g != nil {
 		facts, by = append(facts, words.Fact{"guard", g.Name + ": " + g.State}), g.Why
 	}
-	facts = append(facts, words.Fact{"by", by}, words.Fact{"since", words.Place(a.Onset, unit, a.Onset.First)})
+	facts = append(facts, words.Fact{"by", by})
+	if foremost.Quantity != a.Effect.Quantity {
+		facts = append(facts, words.Fact{"", a.Effect.Words(unit)})
+	}
+	facts = append(facts, words.Fact{"since", words.Place(a.Onset, unit, a.Onset.First)})
 	if i := a.OnsetInterval(); i != nil {
 		facts = append(facts, words.Fact{"", "with 90 % confidence " + i.Words(unit)})
 	}
