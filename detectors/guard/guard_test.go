@@ -1,11 +1,13 @@
 package guard
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -281,7 +283,7 @@ func TestSetReportsTripAndRelease(t *testing.T) {
 
 func TestReleaseByAPerson(t *testing.T) {
 	s := New("p", watch.Guards{Limits: []watch.GuardLimit{{Name: "never", Actions: []string{"bad"}, Alpha: .01, Then: watch.GuardFallback}}})
-	if s.Release("never") != nil {
+	if s.Release("never", Decision{}) != nil {
 		t.Error("a guard that has not tripped was released")
 	}
 	s.Observe(decision(true))
@@ -291,7 +293,7 @@ func TestReleaseByAPerson(t *testing.T) {
 	if s.Summary().State != Fallback {
 		t.Error("the guard did not stay tripped")
 	}
-	if found := s.Release("never"); len(found) != 2 || s.Summary().State != OK {
+	if found := s.Release("never", Decision{By: "ann", Why: "a test", At: time.Unix(5, 0)}); len(found) != 2 || s.Summary().State != OK {
 		t.Errorf("release: %+v", found)
 	}
 	if found := s.Observe(decision(true)); len(found) != 1 {
@@ -300,6 +302,49 @@ func TestReleaseByAPerson(t *testing.T) {
 }
 
 // TestSetResumes continues from a checkpoint at every unit with the same findings.
+// The audit has each trip and each release, in order, also after a restart; it is bounded.
+func TestAuditOfTripsAndReleases(t *testing.T) {
+	never := watch.GuardLimit{Name: "never", Actions: []string{"bad"}, Alpha: .01, Then: watch.GuardFallback}
+	again := never
+	again.Name, again.ReleaseAfter, again.Then = "again", 3, watch.GuardHold
+	s := New("p", watch.Guards{Limits: []watch.GuardLimit{never, again}})
+	for i := range 5 {
+		s.Observe(decision(i == 1))
+	}
+	decided := time.Unix(5, 0).UTC()
+	s.Release("never", Decision{By: "ann", Why: "a test", At: decided})
+	s.Observe(decision(true))
+	parts := ingest.Parts{}
+	if err := s.Changes(parts); err != nil {
+		t.Fatal(err)
+	}
+	r := New("p", watch.Guards{Limits: []watch.GuardLimit{again}}) // never is removed
+	if err := r.Resume(parts); err != nil {
+		t.Fatal(err)
+	}
+	r.Observe(decision(false))
+	var got []string
+	for _, e := range r.Summary().Events {
+		got = append(got, fmt.Sprint(e.Seq, " ", e.Guard, " ", e.From, " ", e.To, " ", e.At.Ordinal, " ", e.By, " ", e.Why, " ", e.Decided.Equal(decided)))
+	}
+	want := []string{
+		"1 never ok fallback 1  the first step with action bad after 2 steps false", "2 again ok hold 1  the first step with action bad after 2 steps false",
+		"3 again hold ok 4  3 episodes within the limit false", "4 never fallback ok 4 ann a test true",
+		"5 never ok fallback 5  the first step with action bad after 1 steps false", "6 again ok hold 5  the first step with action bad after 1 steps false",
+		"7 never fallback ok 6  the guard is no longer in the configuration false",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for range 2 * keptEvents {
+		r.Release("again", Decision{})
+		r.Observe(decision(true))
+	}
+	if events := r.Summary().Events; len(events) != keptEvents || events[keptEvents-1].Seq != r.seq || events[0].Seq != r.seq-keptEvents+1 {
+		t.Errorf("%d events up to %d, want the newest %d", len(events), events[len(events)-1].Seq, keptEvents)
+	}
+}
+
 func TestSetResumes(t *testing.T) {
 	cfg := watch.Guards{Limits: []watch.GuardLimit{
 		unsafeLimit(.05, .01),

@@ -29,6 +29,7 @@ type Set struct {
 	urgent  bool // a state of a guard that agents may have read is not saved
 	tried   bool // to save that state
 
+	events  []Event  // trips and releases, the newest last; a slice that does not change
 	removed []string // guards that had tripped when they were removed from the configuration
 }
 
@@ -62,8 +63,10 @@ func (s *Set) Observe(u *ingest.Unit) []finding.Finding {
 		}
 		switch {
 		case tripped:
+			s.note(Event{Guard: g.limit.Name, From: before, To: g.state, At: at, Why: g.trip.Why})
 			found = append(found, s.tripped(g))
 		case released:
+			s.note(Event{Guard: g.limit.Name, From: before, To: g.state, At: at, Why: releasedWords(g.limit.ReleaseAfter)})
 			found = append(found, s.ended(g.limit.Name, at)...)
 		}
 	}
@@ -73,25 +76,41 @@ func (s *Set) Observe(u *ingest.Unit) []finding.Finding {
 // retired returns the findings that close the incidents of removed guards.
 func (s *Set) retired(at finding.UnitRef) (found []finding.Finding) {
 	for _, name := range s.removed {
+		s.seq++
+		s.note(Event{Guard: name, From: s.stateBefore(name), At: at, Why: removedWords})
 		found = append(found, s.ended(name, at)...)
 	}
 	s.removed = nil
 	return found
 }
 
+// stateBefore returns the state to which a guard last tripped, Hold if that is not known.
+func (s *Set) stateBefore(name string) State {
+	for _, e := range slices.Backward(s.events) {
+		if e.Guard == name && e.To != OK {
+			return e.To
+		}
+	}
+	return Hold
+}
+
 // Release releases a tripped guard. It returns nil if no guard has the name, or if it has not tripped.
-func (s *Set) Release(name string) []finding.Finding {
+func (s *Set) Release(name string, by Decision) []finding.Finding {
 	for _, g := range s.guards {
 		if g.limit.Name != name || !g.tripped {
 			continue
 		}
+		before := g.state
 		g.release(s.last)
 		s.seq++
+		s.note(Event{Guard: name, From: before, To: g.state, At: s.last, By: by.By, Why: by.Why, Decided: by.At})
 		s.changed, s.urgent, s.tried = true, true, false
 		return s.ended(name, s.last)
 	}
 	if i := slices.Index(s.removed, name); i >= 0 {
 		s.removed = slices.Delete(s.removed, i, i+1)
+		s.seq++
+		s.note(Event{Guard: name, From: s.stateBefore(name), At: s.last, By: by.By, Why: by.Why, Decided: by.At})
 		s.changed = true
 		return s.ended(name, s.last)
 	}
@@ -141,6 +160,7 @@ type Summary struct {
 	Seq       uint64
 	State     State // the worst of the guards
 	Guards    []Verdict
+	Events    []Event // the newest trips and releases, oldest first
 	MaxAge    time.Duration
 	OnSilence string
 }
@@ -162,7 +182,7 @@ type Verdict struct {
 
 // Summary returns the current state.
 func (s *Set) Summary() *Summary {
-	out := &Summary{Policy: s.policy, Seq: s.seq, MaxAge: time.Duration(s.cfg.MaxAge), OnSilence: s.cfg.OnSilence}
+	out := &Summary{Policy: s.policy, Seq: s.seq, Events: s.events, MaxAge: time.Duration(s.cfg.MaxAge), OnSilence: s.cfg.OnSilence}
 	for _, g := range s.guards {
 		of := Verdict{
 			Name: g.limit.Name, State: g.state, Tripped: g.tripped, Since: g.since, Limit: limitWords(&g.limit),

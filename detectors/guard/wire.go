@@ -20,6 +20,7 @@ type setWire struct {
 	Seq    uint64              `cbor:"2,keyasint,omitzero"`
 	Last   finding.UnitRefWire `cbor:"3,keyasint,omitzero"`
 	Guards []guardWire         `cbor:"4,keyasint,omitzero"`
+	Events []eventWire         `cbor:"5,keyasint,omitzero"`
 }
 
 type guardWire struct {
@@ -86,7 +87,7 @@ func (s *Set) Changes(parts ingest.Parts) error {
 	if !s.changed {
 		return nil
 	}
-	w := setWire{Units: s.units, Seq: s.seq, Last: finding.UnitRefWireOf(&s.last)}
+	w := setWire{Units: s.units, Seq: s.seq, Last: finding.UnitRefWireOf(&s.last), Events: saved.EachOf(s.events, eventWireOf)}
 	for _, g := range s.guards {
 		w.Guards = append(w.Guards, wireOf(g))
 	}
@@ -130,6 +131,9 @@ func (s *Set) Resume(parts ingest.Parts) error {
 		return fmt.Errorf("reading guards: %w", err)
 	}
 	s.units, s.seq, s.last = w.Units, w.Seq, w.Last.Live()
+	for i := range w.Events {
+		s.events = append(s.events, w.Events[i].live())
+	}
 	for i := range w.Guards {
 		s.resume(&w.Guards[i])
 	}

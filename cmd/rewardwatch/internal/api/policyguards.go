@@ -55,10 +55,24 @@ func (s *Server) policyGuards(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if !found {
-		s.refuse(w, http.StatusNotFound, "policy not found: no entry of the configuration matches it"+s.elsewhere(http.StatusNotFound))
+		s.refuseGuards(w)
 		return
 	}
 	s.answerGuards(w, known, g)
+}
+
+// guardHistory lists the trips and releases of the guards of a policy, the newest first.
+func (s *Server) guardHistory(w http.ResponseWriter, r *http.Request) {
+	g, found := s.view.Guards(r.PathValue("policy"))
+	if !found {
+		s.refuseGuards(w)
+		return
+	}
+	s.answer(w, http.StatusOK, wire.GuardHistoryOf(g))
+}
+
+func (s *Server) refuseGuards(w http.ResponseWriter) {
+	s.refuse(w, http.StatusNotFound, "policy not found: no entry of the configuration matches it"+s.elsewhere(http.StatusNotFound))
 }
 
 // answerGuards answers with guards, or with 304 if the client knows their state.

@@ -36,8 +36,18 @@ func TestGuardsKeepToTheOpenAPIDocument(t *testing.T) {
 		t.Fatalf("%d %s", one.Code, one.Body)
 	}
 	checkAgainstOpenAPI(t, "/api/v1/guards/{policy}", one.Body.Bytes())
+	released := someGuards(guard.Hold, 3)
+	released.Events = []guard.Event{{Seq: 1, Guard: "unsafe", To: guard.Hold, Why: "y"}, {
+		Seq: 2, Guard: "unsafe", From: guard.Hold, At: finding.UnitRef{TS: 5, Agent: "a", Episode: "e"}, By: "ann", Why: "a test", Decided: time.Unix(5, 0),
+	}}
+	v.Guard(released)
+	past := ask(s, http.MethodGet, "/api/v1/guards/ranker/history")
+	checkAgainstOpenAPI(t, "/api/v1/guards/{policy}/history", past.Body.Bytes())
+	if newest, oldest, _ := strings.Cut(past.Body.String(), `"seq":1`); !strings.Contains(newest, `"by":"ann"`) || !strings.Contains(oldest, `"by":null`) {
+		t.Errorf("want the newest event first: %s", past.Body)
+	}
 	for path, want := range map[string]int{
-		"/api/v1/guards/nobody": 404, "/api/v1/guards/ranker?wait=soon": 400, "/api/v1/guards/ranker?wait=1h": 400, "/api/v1/guards/ranker?wait=-1s": 400,
+		"/api/v1/guards/nobody/history": 404, "/api/v1/guards/nobody": 404, "/api/v1/guards/ranker?wait=soon": 400, "/api/v1/guards/ranker?wait=1h": 400, "/api/v1/guards/ranker?wait=-1s": 400,
 	} {
 		if w := ask(s, http.MethodGet, path); w.Code != want {
 			t.Errorf("%s: %d, want %d: %s", path, w.Code, want, w.Body)

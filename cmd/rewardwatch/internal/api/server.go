@@ -286,6 +286,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/gates/{policy}/{version}", s.gate)
 	mux.HandleFunc("GET /api/v1/guards", s.allGuards)
 	mux.HandleFunc("GET /api/v1/guards/{policy}", s.policyGuards)
+	mux.HandleFunc("GET /api/v1/guards/{policy}/history", s.guardHistory)
 	mux.HandleFunc("POST /api/v1/guards/{policy}/{guard}/release", s.guarded(s.releaseGuard))
 	mux.HandleFunc("GET /api/v1/alarms", s.alarms)
 	mux.HandleFunc("GET /api/v1/incidents", s.incidents)

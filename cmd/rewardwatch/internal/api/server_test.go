@@ -116,7 +116,7 @@ func TestOpenAPIPathsAreServed(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &document); err != nil {
 		t.Fatal(err)
 	}
-	if document.OpenAPI != "3.1.0" || len(document.Paths) != 36 {
+	if document.OpenAPI != "3.1.0" || len(document.Paths) != 37 {
 		t.Errorf("version %q with %d paths", document.OpenAPI, len(document.Paths))
 	}
 	for path, methods := range document.Paths {

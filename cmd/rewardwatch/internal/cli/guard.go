@@ -35,6 +35,11 @@ func newGuardCommand(c *terminal.Console) *cobra.Command {
 				return showGuards(c, &g, service.Get(cmd.Context(), &g, "guards", args[0]))
 			},
 		},
+		&cobra.Command{
+			Use: "history POLICY", Short: "Show when the guards of a policy tripped, and who released them", Args: cobra.ExactArgs(1),
+			ValidArgsFunction: completePolicies(service),
+			RunE:              func(cmd *cobra.Command, args []string) error { return guardHistory(cmd.Context(), c, service, args[0]) },
+		},
 		newReleaseCommand(c, service))
 	return cmd
 }
@@ -57,6 +62,29 @@ func newReleaseCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 	}
 	client.ReasonFlags(cmd, &why)
 	return cmd
+}
+
+// guardHistory prints the trips and releases of the guards of a policy, the newest first.
+func guardHistory(ctx context.Context, c *terminal.Console, service *client.Client, policy string) error {
+	var answer wire.GuardHistory
+	if err := service.Get(ctx, &answer, "guards", policy, "history"); err != nil {
+		return err
+	}
+	return c.Print(answer.Events, func(w io.Writer) error {
+		rows := [][]string{{"TELEMETRY", "GUARD", "FROM", "TO", "BY", "DECIDED", "WHY"}}
+		for i := range answer.Events {
+			e := &answer.Events[i]
+			by, decided := "", ""
+			if e.By != nil {
+				by = *e.By
+			}
+			if e.Decided != nil {
+				decided = wire.At(e.Decided.UnixNano()).String()
+			}
+			rows = append(rows, []string{instantText(e.TS), e.Guard, e.From, e.To, by, decided, e.Why})
+		}
+		return terminal.PrintTable(w, rows)
+	})
 }
 
 // shownGuards are the guards of a policy as the API returns them. Raw is printed as JSON.

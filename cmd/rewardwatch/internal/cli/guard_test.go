@@ -15,6 +15,20 @@ import (
 func TestGuardVerb(t *testing.T) {
 	v, o := apitest.SomeView(), &apitest.FixedOrders{}
 	v.Guard(&guard.Summary{
+		Events: []guard.Event{
+			{
+				Seq: 1, Guard: "unsafe", From: guard.Warn, To: guard.Hold, At: finding.UnitRef{Ordinal: 300, TS: apitest.QuietTime.Add(-time.Hour).UnixNano()},
+				Why: "steps with action refund_all were 9 % of 300 steps: limit 1 %",
+			},
+			{
+				Seq: 2, Guard: "unsafe", From: guard.Hold, To: guard.OK, At: finding.UnitRef{Ordinal: 400, TS: apitest.QuietTime.Add(-time.Minute).UnixNano()},
+				By: "ann", Why: "the rule is fixed", Decided: apitest.QuietTime,
+			},
+			{
+				Seq: 3, Guard: "unsafe", To: guard.Hold, At: finding.UnitRef{Ordinal: 700, TS: apitest.QuietTime.UnixNano()},
+				Why: "steps with action refund_all were 7.5 % of 700 steps: limit 1 %",
+			},
+		},
 		Policy: "ranker", Seq: 3, State: guard.Hold, MaxAge: time.Minute, OnSilence: "fallback",
 		Guards: []guard.Verdict{
 			{Name: "never", Limit: "no step with action delete_account", Alpha: .01, Evidence: 1},
@@ -26,7 +40,7 @@ func TestGuardVerb(t *testing.T) {
 		},
 	})
 	flags := serveOrders(t, v, o)
-	for name, args := range map[string][]string{"list": {"list"}, "show": {"show", "ranker"}} {
+	for name, args := range map[string][]string{"list": {"list"}, "show": {"show", "ranker"}, "history": {"history", "ranker"}} {
 		got := runVerb(append(append([]string{"guard"}, args...), flags...)...)
 		if got.code != exitFine || got.err != "" {
 			t.Errorf("%s: exit %d: %s", name, got.code, got.err)

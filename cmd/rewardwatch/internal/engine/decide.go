@@ -56,7 +56,7 @@ func (d *Worker) restart(ctx context.Context, group ingest.Group, decision alert
 		}
 	}
 	if name := guard.Of(group); name != "" {
-		return d.apply(ctx, d.guards.Release(name))
+		return d.apply(ctx, d.guards.Release(name, guard.Decision{By: decision.By, Why: decision.Why, At: decision.At}))
 	}
 	found, err := d.Policy.Restart(group, decision.String(), decision.At)
 	if errors.Is(err, bank.ErrUnknownGroup) {

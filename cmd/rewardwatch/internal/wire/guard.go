@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
@@ -65,4 +66,40 @@ func GuardsTag(s *guard.Summary) string {
 		_, _ = fmt.Fprintln(h, g.Name, g.State, g.Tripped, g.Why, g.Limit, g.Alpha)
 	}
 	return fmt.Sprintf(`"%d-%x"`, s.Seq, h.Sum64())
+}
+
+// GuardHistory is the newest trips and releases of the guards of a policy.
+type GuardHistory struct {
+	Policy string       `json:"policy"`
+	Events []GuardEvent `json:"events"` // the newest first
+}
+
+// GuardEvent is a trip or a release.
+type GuardEvent struct {
+	Seq     uint64     `json:"seq"`
+	Guard   string     `json:"guard"`
+	From    string     `json:"from"`
+	To      string     `json:"to"`
+	TS      *Instant   `json:"ts"` // of the newest telemetry
+	Agent   string     `json:"agent"`
+	Episode string     `json:"episode"`
+	Decided *time.Time `json:"decided"` // when a person released the guard
+	By      *string    `json:"by"`
+	Why     string     `json:"why"`
+}
+
+// GuardHistoryOf returns the trips and releases of guards.
+func GuardHistoryOf(s *guard.Summary) GuardHistory {
+	out := GuardHistory{Policy: s.Policy, Events: []GuardEvent{}}
+	for _, e := range slices.Backward(s.Events) {
+		of := GuardEvent{
+			Seq: e.Seq, Guard: e.Guard, From: e.From.String(), To: e.To.String(), TS: At(e.At.TS), Agent: e.At.Agent, Episode: e.At.Episode,
+			By: OrNull(e.By), Why: e.Why,
+		}
+		if !e.Decided.IsZero() {
+			of.Decided = new(e.Decided.UTC())
+		}
+		out.Events = append(out.Events, of)
+	}
+	return out
 }
