@@ -45,11 +45,12 @@ type guard struct {
 	limit watch.GuardLimit
 	odds  odds // of a limit on a share
 
-	wealth  wealth
-	open    bool    // the unit that began last goes on: the steps until an episode ends are one unit
-	habits  habits  // of entropy and largest_share
-	n, c    float64 // values and their sum since the beginning
-	invalid int64
+	wealth   wealth
+	open     bool     // the unit that began last goes on: the steps until an episode ends are one unit
+	habits   habits   // of entropy and largest_share
+	episodes episodes // of return_below
+	n, c     float64  // values and their sum since the beginning
+	invalid  int64
 
 	state   State
 	tripped bool
@@ -95,13 +96,14 @@ func newGuard(l watch.GuardLimit) *guard {
 func (g *guard) observe(u *ingest.Unit, at finding.UnitRef) (tripped, released bool) {
 	switch ofReturn := g.limit.ReturnBelow != ""; {
 	case u.End == ingest.EndOpen && ofReturn:
+		g.stepOfEpisode(u)
 		return false, false
 	case u.Shown && !ofReturn: // and each of its steps was counted
 		ended := g.open
 		g.open = false
 		return false, ended && g.tripped && g.mayRelease(g.evidence(), at)
 	}
-	n, c, first := g.n, g.c, g.wealth.units == 0
+	n, c, first := g.n, g.c, g.n == 0
 	if !g.fold(u) {
 		return false, false
 	}
@@ -129,6 +131,8 @@ func (g *guard) fold(u *ingest.Unit) bool {
 	switch l := &g.limit; {
 	case l.Entropy > 0:
 		return g.foldEntropy(u)
+	case l.ReturnBelow != "":
+		return g.foldReturn(u)
 	case l.LargestShare:
 		leader, known := g.habits.leader()
 		g.habits.learn(u.Actions)
@@ -192,7 +196,7 @@ func (g *guard) evidence() float64 {
 		}
 		return 1
 	}
-	return g.wealth.evidence()
+	return max(g.wealth.evidence(), g.episodes.ahead)
 }
 
 // follow moves the starts on by the unit that was folded in last, which cost so much.
@@ -252,7 +256,10 @@ func after(last, at finding.UnitRef, step bool) finding.UnitRef {
 }
 
 // begin forgets the evidence.
-func (g *guard) begin() { g.wealth, g.open, g.starts, g.n, g.c = wealth{}, false, [bets]start{}, 0, 0 }
+func (g *guard) begin() {
+	g.wealth, g.open, g.starts, g.n, g.c = wealth{}, false, [bets]start{}, 0, 0
+	g.episodes.reset()
+}
 
 // mayRelease releases the guard if its limit says so: after enough units within the limit, with no evidence against it.
 // If the limit is still broken, the units count again from zero.

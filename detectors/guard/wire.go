@@ -24,21 +24,22 @@ type setWire struct {
 }
 
 type guardWire struct {
-	Name    string              `cbor:"1,keyasint"`
-	Limit   string              `cbor:"2,keyasint"` // in words: what was counted under another limit says nothing about this one
-	Units   int64               `cbor:"3,keyasint,omitzero"`
-	Bets    []float64           `cbor:"4,keyasint,omitzero"`
-	Habits  habitsWire          `cbor:"5,keyasint,omitzero"`
-	N       float64             `cbor:"8,keyasint,omitzero"`
-	C       float64             `cbor:"9,keyasint,omitzero"`
-	Invalid int64               `cbor:"10,keyasint,omitzero"`
-	State   State               `cbor:"11,keyasint,omitzero"`
-	Tripped bool                `cbor:"12,keyasint,omitzero"`
-	Since   finding.UnitRefWire `cbor:"13,keyasint,omitzero"`
-	Trip    tripWire            `cbor:"14,keyasint,omitzero"`
-	Starts  []startWire         `cbor:"15,keyasint,omitzero"`
-	Cost    momentWire          `cbor:"16,keyasint,omitzero"`
-	Open    bool                `cbor:"17,keyasint,omitzero"`
+	Name     string              `cbor:"1,keyasint"`
+	Limit    string              `cbor:"2,keyasint"` // in words: what was counted under another limit says nothing about this one
+	Units    int64               `cbor:"3,keyasint,omitzero"`
+	Bets     []float64           `cbor:"4,keyasint,omitzero"`
+	Habits   habitsWire          `cbor:"5,keyasint,omitzero"`
+	N        float64             `cbor:"8,keyasint,omitzero"`
+	C        float64             `cbor:"9,keyasint,omitzero"`
+	Invalid  int64               `cbor:"10,keyasint,omitzero"`
+	State    State               `cbor:"11,keyasint,omitzero"`
+	Tripped  bool                `cbor:"12,keyasint,omitzero"`
+	Since    finding.UnitRefWire `cbor:"13,keyasint,omitzero"`
+	Trip     tripWire            `cbor:"14,keyasint,omitzero"`
+	Starts   []startWire         `cbor:"15,keyasint,omitzero"`
+	Cost     momentWire          `cbor:"16,keyasint,omitzero"`
+	Open     bool                `cbor:"17,keyasint,omitzero"`
+	Episodes episodesWire        `cbor:"18,keyasint,omitzero"`
 }
 
 type habitsWire struct {
@@ -159,7 +160,7 @@ func wireOf(g *guard) guardWire {
 		Since: finding.UnitRefWireOf(&g.since), Starts: saved.EachOf(g.starts[:], func(of *start) startWire {
 			return startWire{Sum: of.sum, N: of.n, C: of.c, At: finding.UnitRefWireOf(&of.at), Before: momentWireOf(&of.before)}
 		}),
-		Cost: momentWireOf(&g.cost), Open: g.open,
+		Cost: momentWireOf(&g.cost), Open: g.open, Episodes: g.episodes.wire(),
 		Trip: tripWire{
 			At: finding.UnitRefWireOf(&g.trip.At), Onset: finding.UnitRefWireOf(&g.trip.Onset), Before: saved.Versions(g.trip.Before),
 			After: saved.Versions(g.trip.After), N: g.trip.N, C: g.trip.C, From: finding.UnitRefWireOf(&g.trip.OnsetFrom),
@@ -191,6 +192,7 @@ func (w *guardWire) resume(g *guard) {
 		g.starts[i] = start{sum: of.Sum, n: of.N, c: of.C, at: of.At.Live(), before: of.Before.live()}
 	}
 	g.cost = w.Cost.live()
+	g.episodes = w.Episodes.live()
 }
 
 // limitHash identifies what a guard counts, and against which limit.

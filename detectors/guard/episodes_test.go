@@ -1,0 +1,196 @@
+package guard
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+func returnLimit(share, alpha float64) watch.GuardLimit {
+	return watch.GuardLimit{Name: "losses", ReturnBelow: "0", Share: share, Alpha: alpha, Then: watch.GuardHold}
+}
+
+// players are many agents that play episodes. Those with a small return are short, so that they end first.
+type players struct {
+	rng    *rand.Rand
+	guard  *guard
+	steps  []int // that the episode of each agent still has
+	number []int // of its episode
+	small  []bool
+	asEnds bool // the guard sees no steps, so that the order of the ends counts
+}
+
+func newPlayers(rng *rand.Rand, l watch.GuardLimit, agents int) *players {
+	return &players{rng: rng, guard: newGuard(l), steps: make([]int, agents), number: make([]int, agents), small: make([]bool, agents)}
+}
+
+// act lets an agent take a step, and reports whether the guard tripped.
+func (p *players) act(agent int, chance float64) (tripped bool) {
+	u := &ingest.Unit{Group: ingest.NewGroup("p"), Agent: fmt.Sprint(agent), Episode: fmt.Sprint(p.number[agent]), End: ingest.EndOpen}
+	if p.steps[agent] == 0 {
+		p.steps[agent], p.small[agent] = 20, p.rng.Float64() < chance
+		if p.small[agent] {
+			p.steps[agent] = 2
+		}
+	}
+	if !p.asEnds {
+		tripped, _ = p.guard.observe(u, finding.UnitRef{})
+	}
+	if p.steps[agent]--; p.steps[agent] > 0 {
+		return tripped
+	}
+	p.number[agent]++
+	end := *u
+	end.End, end.Shown, end.HasReturn, end.Return = ingest.EndTerminated, !p.asEnds, true, 1
+	if p.small[agent] {
+		end.Return = -1
+	}
+	did, _ := p.guard.observe(&end, finding.UnitRef{})
+	return tripped || did
+}
+
+// stopped returns how many of so many crowds of a hundred players trip the guard within so many steps.
+func stopped(count, steps int, share, alpha, chance float64, asEnds bool) (n int) {
+	rng := rand.New(rand.NewPCG(31, 8))
+	for range count {
+		p := newPlayers(rng, returnLimit(share, alpha), 100)
+		p.asEnds = asEnds
+		for range steps {
+			if p.act(rng.IntN(100), chance) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// TestShortLossesDoNotStopHealthyCrowds lets crowds keep a limit on returns exactly. Their losses end first: counted as
+// they end, the first episodes would be losses nearly all.
+func TestShortLossesDoNotStopHealthyCrowds(t *testing.T) {
+	t.Parallel()
+	const count, steps, share, alpha = 2000, 3000, .05, .05
+	most := count*alpha + 3*math.Sqrt(count*alpha*(1-alpha))
+	got := stopped(count, steps, share, alpha, share, false)
+	if float64(got) > most {
+		t.Errorf("%d of %d crowds stopped, at most %.0f are allowed", got, count, most)
+	}
+	t.Logf("%d of %d crowds stopped, at most %.0f allowed", got, count, most)
+	ended := stopped(200, steps, share, alpha, share, true)
+	if ended < 100 {
+		t.Errorf("%d of 200 crowds stopped when episodes count as they end: the test would not find that", ended)
+	}
+	t.Logf("%d of 200 crowds stopped when episodes count as they end", ended)
+	if found := stopped(100, steps, share, alpha, .25, false); found < 99 {
+		t.Errorf("%d of 100 crowds with a quarter of losses stopped", found)
+	}
+}
+
+// TestOpenEpisodesDoNotHoldUpAProof lets the first episode never end.
+func TestOpenEpisodesDoNotHoldUpAProof(t *testing.T) {
+	g := newGuard(returnLimit(.05, .01))
+	g.observe(&ingest.Unit{Agent: "stuck", End: ingest.EndOpen}, finding.UnitRef{})
+	for i := range 20 {
+		u := &ingest.Unit{Agent: "a", Episode: fmt.Sprint(i), End: ingest.EndOpen}
+		g.observe(u, finding.UnitRef{})
+		if tripped, _ := g.observe(&ingest.Unit{Agent: "a", Episode: u.Episode, Shown: true, HasReturn: true, Return: -1}, finding.UnitRef{}); tripped {
+			return
+		}
+	}
+	t.Errorf("20 losses in a row do not trip the guard: evidence %v", g.evidence())
+}
+
+// TestWhatIsAheadIsALowerBound compares the evidence with that of the same returns once all episodes have ended, which a
+// guard that bets on them in the order of their beginnings has had at one of them.
+func TestWhatIsAheadIsALowerBound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 9))
+	for range 200 {
+		p := newPlayers(rng, returnLimit(.2, 1e-9), 8) // it never trips
+		began := map[string]int{}
+		losses, highest := []bool{}, 0.
+		for range 400 {
+			agent := rng.IntN(8)
+			key := fmt.Sprint(agent, "/", p.number[agent])
+			p.act(agent, .3)
+			if _, known := began[key]; !known {
+				began[key] = len(losses)
+				losses = append(losses, p.small[agent])
+			}
+			highest = max(highest, p.guard.evidence())
+		}
+		var all wealth
+		most := 1.
+		for _, small := range losses {
+			c := 0.
+			if small {
+				c = 1
+			}
+			all.begin()
+			all.bet(&p.guard.odds, 1, c)
+			most = max(most, all.evidence())
+		}
+		if highest > most*(1+1e-9) {
+			t.Fatalf("evidence %v, but all returns have at most %v", highest, most)
+		}
+	}
+}
+
+// TestWaitingEpisodesAreBounded begins many episodes that never end, and then some that do.
+func TestWaitingEpisodesAreBounded(t *testing.T) {
+	g := newGuard(returnLimit(.05, .01))
+	for i := range 4 * mostWaiting {
+		g.observe(&ingest.Unit{Agent: "a", Episode: fmt.Sprint(i), End: ingest.EndOpen}, finding.UnitRef{})
+	}
+	e := &g.episodes
+	if len(e.waiting) != mostWaiting || len(e.open) != mostWaiting || len(e.void)+len(e.old) > 2*mostWaiting {
+		t.Errorf("%d wait, %d are open, %d and %d are void", len(e.waiting), len(e.open), len(e.void), len(e.old))
+	}
+	before := g.n
+	g.observe(&ingest.Unit{Agent: "a", Episode: fmt.Sprint(3 * mostWaiting / 2), Shown: true, HasReturn: true, Return: -1}, finding.UnitRef{})
+	if g.n != before {
+		t.Error("an episode that counts as a good one counted again when it ended")
+	}
+}
+
+// TestEpisodesAreSaved resumes guards in the middle of episodes, and compares them with guards that go on.
+func TestEpisodesAreSaved(t *testing.T) {
+	l := returnLimit(.05, .01)
+	l.ReleaseAfter = 40
+	cfg := watch.Guards{Limits: []watch.GuardLimit{l}}
+	rng := rand.New(rand.NewPCG(4, 4))
+	s := New("p", cfg)
+	p := newPlayers(rng, l, 30)
+	p.guard = s.guards[0]
+	for i := range 6000 {
+		p.act(rng.IntN(30), .06+.3*float64(i/1500%2))
+		if i%500 > 0 {
+			continue
+		}
+		s.changed = true
+		parts := ingest.Parts{}
+		if err := s.Changes(parts); err != nil {
+			t.Fatal(err)
+		}
+		again := New("p", cfg)
+		if err := again.Resume(parts); err != nil {
+			t.Fatal(err)
+		}
+		a, b := p.guard.episodes, again.guards[0].episodes
+		if len(a.waiting) == 0 {
+			a.waiting, b.waiting = nil, nil
+		}
+		if !reflect.DeepEqual(a.waiting, b.waiting) || len(a.open) != len(b.open) || len(a.void) != len(b.void) || a.first != b.first || a.ahead != b.ahead {
+			t.Fatalf("after %d steps: %+v, resumed %+v", i, a, b)
+		}
+		s, p.guard = again, again.guards[0]
+	}
+	if p.guard.episodes.first == 0 {
+		t.Error("no episode has counted")
+	}
+}
