@@ -40,13 +40,20 @@ const (
 var (
 	policyFormat  = format[policyWire]()
 	usedFormat    = saved.Format[usedWire]{Version: 9, Before: map[byte]saved.Migration[usedWire]{7: bareHours, 8: saved.Same[usedWire]}}
-	runningFormat = format[groupWire]()
+	runningFormat = packedFormat[groupWire]()
 	frozenFormat  = format[frozenWire]()
-	gatesFormat   = format[gate.Wire]()
+	gatesFormat   = packedFormat[gate.Wire]()
 )
 
 func format[Wire any]() saved.Format[Wire] {
 	return saved.Format[Wire]{Version: 9, Before: map[byte]saved.Migration[Wire]{7: saved.Named[Wire], 8: saved.Same[Wire]}}
+}
+
+// packedFormat is a format whose version 10 has traces, trails and actions as they are in memory.
+func packedFormat[Wire any]() saved.Format[Wire] {
+	f := format[Wire]()
+	f.Version, f.Before[9] = 10, saved.Same[Wire]
+	return f
 }
 
 // frozen is the part of a group that changes only with its baseline. It is never modified, so that addresses suffice to

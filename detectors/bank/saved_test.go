@@ -139,13 +139,19 @@ func (c *savedCase) feed(p *Policy, n int) (found []finding.Finding) {
 	return found
 }
 
-func savedFile(name string) string {
-	return filepath.Join("testdata", "snapshots", "7", name+".cbor.gz")
+// Snapshots of the formats before, by their number. Those of format 9 have what format 10 keeps packed.
+const (
+	savedIn7 = "7"
+	savedIn9 = "9"
+)
+
+func savedFile(format, name string) string {
+	return filepath.Join("testdata", "snapshots", format, name+".cbor.gz")
 }
 
-func readSaved(t testing.TB, name string) (parts ingest.Parts) {
+func readSaved(t testing.TB, format, name string) (parts ingest.Parts) {
 	t.Helper()
-	readPacked(t, savedFile(name), &parts)
+	readPacked(t, savedFile(format, name), &parts)
 	return parts
 }
 
@@ -175,39 +181,48 @@ func TestSnapshotsOfTheFormatBefore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
-	for name, make := range savedCases() {
-		t.Run(name, func(t *testing.T) {
-			c := make()
-			p := newBank(c.cfg)
-			c.feed(p, c.cut)
-			resumed := newBank(c.cfg)
-			if err := resumed.Resume(readSaved(t, name), time.Time{}); err != nil {
-				t.Fatal(err)
-			}
-			twin := make()
-			for range c.cut {
-				twin.next()
-			}
-			want, got := c.feed(p, c.more), twin.feed(resumed, c.more)
-			for i := range min(len(got), len(want)) {
-				want[i].Promise = saidBefore(got[i].Promise, want[i].Promise)
-			}
-			if !alike(t, got, want) {
-				t.Errorf("found %+v, want %+v", got, want)
-			}
-			again := resumed.Group(p.groups[0].Key)
-			again.Promise.Caveats = slices.Clone(again.Promise.Caveats)
-			for i, said := range again.Promise.Caveats { // sentences stay as they were written
-				said = strings.Replace(said, "units are blocks of 20 steps of one agent,", "blocks of 20 steps of one agent are judged,", 1)
-				again.Promise.Caveats[i] = wordsBefore.ReplaceAllString(said, "a change is detected after at least about $1 blocks ($2 steps)")
-			}
-			before := judgedBefore(t, name, p.Group(p.groups[0].Key))
-			before.Promise = saidBefore(again.Promise, before.Promise)
-			if !alike(t, withoutReach(again), withoutReach(before)) {
-				t.Error("the summaries differ")
-			}
-		})
+	cases := savedCases()
+	of := map[string][]string{savedIn7: slices.Collect(maps.Keys(cases)), savedIn9: {"actions", "judged", "season", "successor", "gates"}}
+	for format, names := range of {
+		for _, name := range names {
+			goesOnFrom(t, format, name, cases[name])
+		}
 	}
+}
+
+func goesOnFrom(t *testing.T, format, name string, make func() savedCase) {
+	t.Helper()
+	t.Run(format+"/"+name, func(t *testing.T) {
+		c := make()
+		p := newBank(c.cfg)
+		c.feed(p, c.cut)
+		resumed := newBank(c.cfg)
+		if err := resumed.Resume(readSaved(t, format, name), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		twin := make()
+		for range c.cut {
+			twin.next()
+		}
+		want, got := c.feed(p, c.more), twin.feed(resumed, c.more)
+		for i := range min(len(got), len(want)) {
+			want[i].Promise = saidBefore(got[i].Promise, want[i].Promise)
+		}
+		if !alike(t, got, want) {
+			t.Errorf("found %+v, want %+v", got, want)
+		}
+		again := resumed.Group(p.groups[0].Key)
+		again.Promise.Caveats = slices.Clone(again.Promise.Caveats)
+		for i, said := range again.Promise.Caveats { // sentences stay as they were written
+			said = strings.Replace(said, "units are blocks of 20 steps of one agent,", "blocks of 20 steps of one agent are judged,", 1)
+			again.Promise.Caveats[i] = wordsBefore.ReplaceAllString(said, "a change is detected after at least about $1 blocks ($2 steps)")
+		}
+		before := judgedBefore(t, format, name, p.Group(p.groups[0].Key))
+		before.Promise = saidBefore(again.Promise, before.Promise)
+		if !alike(t, withoutReach(again), withoutReach(before)) {
+			t.Error("the summaries differ")
+		}
+	})
 }
 
 // wordsBefore is how the build before says how many blocks a change takes.
@@ -240,9 +255,9 @@ func withoutReach(s finding.GroupSummary) finding.GroupSummary {
 
 // judgedBefore returns the summary at which the build before arrived, if it calibrated a baseline otherwise than this
 // build does. The bank of a snapshot keeps its tests. For all other snapshots that is the summary of a new bank.
-func judgedBefore(t *testing.T, name string, now finding.GroupSummary) (before finding.GroupSummary) {
+func judgedBefore(t *testing.T, format, name string, now finding.GroupSummary) (before finding.GroupSummary) {
 	t.Helper()
-	path := savedFile(name + ".after")
+	path := savedFile(format, name+".after")
 	if _, err := os.Stat(path); os.IsNotExist(err) {
 		return now
 	}

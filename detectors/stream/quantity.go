@@ -238,7 +238,11 @@ func (q *Quantity) Attach(actions map[string]int64) error {
 	if q.Season != nil && q.judged == nil {
 		q.judged = &Trace{}
 	}
-	q.Trace = q.Trace.following(q.tracedRanks())
+	trace, err := q.Trace.following(q.tracedRanks())
+	if err != nil {
+		return err
+	}
+	q.Trace = trace
 	for i := range q.Tests {
 		if err := q.Tests[i].Attach(q); err != nil {
 			return err

@@ -235,11 +235,19 @@ func (t *Trace) since(ordinal int64) iter.Seq2[int64, float64] {
 // oldest returns the ordinal of the oldest unit recorded.
 func (t *Trace) oldest() int64 { return t.next - t.units() }
 
-// following returns the trace as one that follows ranks, nil for none.
-func (t *Trace) following(ranks *detectors.Ranks) Trace {
+// following returns the trace as one that follows ranks, nil for none. One that was saved with its slots followed these
+// ranks.
+func (t *Trace) following(ranks *detectors.Ranks) (Trace, error) {
 	out := newTrace(ranks)
+	if t.width > 0 {
+		if !t.fits(out.width) {
+			return Trace{}, ErrPartsDoNotMatch
+		}
+		t.ranks = ranks
+		return *t, nil
+	}
 	if out.ranks == nil {
-		return *t
+		return *t, nil
 	}
 	out.first, out.next = t.first, t.oldest()
 	out.slots = make([]byte, t.units()*int64(out.width)) // each unit in its place
@@ -247,7 +255,14 @@ func (t *Trace) following(ranks *detectors.Ranks) Trace {
 		x := t.exact[(out.next-t.first)%TrailUnits]
 		out.put(x, out.ranks.Slot(x))
 	}
-	return out
+	return out, nil
+}
+
+// fits reports whether the slots of a trace can be those of ranks with such a width.
+func (t *Trace) fits(width uint8) bool {
+	units := len(t.slots) / int(t.width)
+	return t.width == width && len(t.slots)%int(width) == 0 && units <= TrailUnits && t.next-t.first >= int64(units) &&
+		int(t.near) <= units && t.held <= CurrentUnits && t.apart <= t.held && int(t.apart) == len(t.exact)
 }
 
 // AppendUpTo appends x to a slice that becomes a ring of at most most elements. It never allocates room for more.

@@ -40,7 +40,10 @@ func TestTraceKnowsTheLastUnits(t *testing.T) {
 				if i%101 == 0 {
 					w := tr.wire()
 					whole := w.live()
-					tr = whole.following(ranks)
+					var err error
+					if tr, err = whole.following(ranks); err != nil {
+						t.Fatal(err)
+					}
 				}
 				knows(t, &tr, all, ordinal, ordinal-int64(rng.IntN(700)))
 			}

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
@@ -19,31 +18,40 @@ type recentWire struct {
 	Next   int              `cbor:"2,keyasint,omitzero"`
 }
 
+// traceWire has all values of a trace that follows no ranks. Of one that does, it has what the trace keeps.
 type traceWire struct {
 	Values detectors.Floats `cbor:"1,keyasint,omitzero"`
 	First  int64            `cbor:"2,keyasint,omitzero"`
 	Next   int64            `cbor:"3,keyasint,omitzero"`
+
+	Slots []byte           `cbor:"4,keyasint,omitzero"`
+	Width uint8            `cbor:"5,keyasint,omitzero"`
+	Near  uint16           `cbor:"6,keyasint,omitzero"`
+	Held  uint8            `cbor:"7,keyasint,omitzero"`
+	Apart detectors.Floats `cbor:"8,keyasint,omitzero"` // the oldest first
 }
 
-// wire returns the trace with all values. Those that are not exact come back as one of the same rank.
 func (x *Trace) wire() traceWire {
 	w := traceWire{First: x.first, Next: x.next}
-	if x.units() == 0 {
-		return w
-	}
 	if x.ranks == nil {
-		w.Values = slices.Clone(x.exact)
+		w.Values = x.exact
 		return w
 	}
-	w.Values = slices.Repeat([]float64{math.NaN()}, int(x.units()))
-	for o, v := range x.since(0) {
-		w.Values[(o-x.first)%TrailUnits] = v
-	}
+	w.Slots, w.Width, w.Near, w.Held = x.slots, x.width, x.near, x.held
+	w.Apart = slices.Concat(x.exact[x.head:], x.exact[:x.head])[:x.apart]
 	return w
 }
 
-// live returns the trace with all values; it may follow ranks.
-func (w *traceWire) live() Trace { return Trace{exact: w.Values, first: w.First, next: w.Next} }
+// live returns the trace; it may follow ranks.
+func (w *traceWire) live() Trace {
+	if w.Width == 0 {
+		return Trace{exact: w.Values, first: w.First, next: w.Next}
+	}
+	return Trace{
+		first: w.First, next: w.Next, slots: w.Slots, exact: w.Apart,
+		width: w.Width, near: w.Near, held: w.Held, apart: uint8(len(w.Apart)),
+	}
+}
 
 type shapeTestWire struct {
 	Window    int              `cbor:"1,keyasint,omitzero"`

@@ -202,9 +202,18 @@ func (w *rarityTestWire) live() detectors.RarityTest {
 	return x
 }
 
+// certificateStartWire has the counts of a build before, or as the certificate keeps them.
 type certificateStartWire struct {
 	At     int64            `cbor:"1,keyasint,omitzero"`
 	Counts detectors.Counts `cbor:"2,keyasint,omitzero"`
+	Packed []byte           `cbor:"3,keyasint,omitzero"`
+}
+
+func (w *certificateStartWire) live() detectors.CertificateStart {
+	if len(w.Packed) > 0 {
+		return detectors.CertificateStart{At: w.At, Packed: w.Packed}
+	}
+	return detectors.CertificateStart{At: w.At, Packed: slices.Clone(detectors.PackCounts(nil, w.Counts))}
 }
 
 type certificateWire struct {
@@ -221,7 +230,7 @@ func certificateWireOf(x *detectors.Certificate) certificateWire {
 	return certificateWire{
 		Units: x.Units, Factor: x.Factor, Cuts: x.Cuts, Base: x.Base, Seen: x.Seen, Counts: x.Counts,
 		Starts: saved.Each(x.Starts, func(e detectors.CertificateStart) certificateStartWire {
-			return certificateStartWire{At: e.At, Counts: e.Counts()}
+			return certificateStartWire{At: e.At, Packed: e.Packed}
 		}),
 	}
 }
@@ -229,9 +238,7 @@ func certificateWireOf(x *detectors.Certificate) certificateWire {
 func (w *certificateWire) live() detectors.Certificate {
 	return detectors.Certificate{
 		Units: w.Units, Factor: w.Factor, Cuts: w.Cuts, Base: w.Base, Seen: w.Seen, Counts: w.Counts,
-		Starts: saved.Each(w.Starts, func(e certificateStartWire) detectors.CertificateStart {
-			return detectors.CertificateStart{At: e.At, Packed: slices.Clone(detectors.PackCounts(nil, e.Counts))}
-		}),
+		Starts: saved.EachOf(w.Starts, (*certificateStartWire).live),
 	}
 }
 

@@ -124,25 +124,29 @@ type actionsOfWire struct {
 	Counts  []saved.Count `cbor:"2,keyasint,omitzero"`
 }
 
-// ActionsWire is the wire form of Actions.
+// ActionsWire is the wire form of Actions. A build before wrote each unit by itself.
 type ActionsWire struct {
 	Units []actionsOfWire `cbor:"1,keyasint,omitzero"` // a ring
 	Next  int             `cbor:"2,keyasint,omitzero"` // index of the oldest if the ring is full
+
+	Packs [][]byte `cbor:"3,keyasint,omitzero"`
+	N     int64    `cbor:"4,keyasint,omitzero"`
+	First int64    `cbor:"5,keyasint,omitzero"`
 }
 
-// Wire returns the wire form.
-func (a *Actions) Wire() (w ActionsWire) {
-	for _, u := range a.ring() {
-		w.Units = append(w.Units, actionsOfWire{u.ordinal, saved.EachOf(u.counts, saved.CountOf)})
-	}
-	if len(w.Units) == stream.CurrentUnits {
-		w.Next = int(a.n % stream.CurrentUnits)
-	}
-	return w
-}
+// Wire returns the wire form, which shares the memory of the actions.
+func (a *Actions) Wire() ActionsWire { return ActionsWire{Packs: a.packs, N: a.n, First: a.first} }
 
 // Live is the inverse of Wire.
 func (w *ActionsWire) Live() (a Actions) {
+	if len(w.Packs) > 0 {
+		a = Actions{n: w.N, first: w.First, packs: w.Packs}
+		names := &knownNames{}
+		for r := (reader{left: w.Packs[len(w.Packs)-1], names: names}); len(r.left) > 0; {
+			a.last = r.actions(a.last)
+		}
+		return a
+	}
 	a.n, a.first = int64(w.Next), int64(w.Next)
 	for i := range w.Units {
 		u := &w.Units[(w.Next+i)%len(w.Units)]

@@ -252,7 +252,7 @@ func TestActionsAreThoseOfTheLastUnits(t *testing.T) {
 			t.Fatalf("at unit %d, actions of %d units since %d, want %d", o, len(got), onset, len(want))
 		}
 	}
-	if w := a.Wire(); w.Next != n%stream.CurrentUnits || len(w.Units) != stream.CurrentUnits || len(a.packs) > stream.CurrentUnits/packActions+1 {
-		t.Errorf("written with %d units, the oldest at %d, want at %d; %d packs", len(w.Units), w.Next, n%stream.CurrentUnits, len(a.packs))
+	if w := a.Wire(); w.N != int64(n) || len(w.Packs) > stream.CurrentUnits/packActions+1 {
+		t.Errorf("written with %d units in %d packs, want %d", w.N, len(w.Packs), n)
 	}
 }

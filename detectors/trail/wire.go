@@ -6,35 +6,27 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
-	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // A trail has its own encoding, since it has many small units: each number is a varint, each text follows its length.
 
-// MarshalBinary writes the trail: the last stream.TrailUnits units, in the order of their ordinals modulo that number,
-// and the older ones.
+// packed is the first number of a trail that is written as it is kept. A build before wrote each unit by itself, and
+// began with the ordinal of the next one.
+const packed = -1
+
+// MarshalBinary writes the trail: its packs, and the older units.
 func (t Trail) MarshalBinary() ([]byte, error) {
-	var last []unit
-	older := slices.Clone(t.older)
-	for u := range t.since(0) {
-		if u.Ordinal < t.First() {
-			older = append(older, u.UnitRef)
-		} else {
-			last = append(last, u)
-		}
+	size := 64 * (1 + len(t.older))
+	for _, pack := range t.packs {
+		size += len(pack) + 2
 	}
-	if len(last) == stream.TrailUnits {
-		first := stream.TrailUnits - t.next%stream.TrailUnits // of those, the one whose ordinal is a multiple of that number
-		last = slices.Concat(last[first%stream.TrailUnits:], last[:first%stream.TrailUnits])
+	b := appendInts(make([]byte, 0, size), packed, t.next, int64(len(t.packs)), int64(len(t.older)))
+	for _, pack := range t.packs {
+		b = append(binary.AppendUvarint(b, uint64(len(pack))), pack...)
 	}
-	b := make([]byte, 0, 64*(1+len(last)+len(older)))
-	b = appendInts(b, t.next, 0, int64(len(last)), int64(len(older))) // the second number is of a build before
-	for i := range last {
-		b = appendInts(appendRef(b, &last[i].UnitRef), last[i].Last)
-	}
-	for i := range older {
-		b = appendRef(b, &older[i])
+	for i := range t.older {
+		b = appendRef(b, &t.older[i])
 	}
 	return b, nil
 }
@@ -116,33 +108,64 @@ func plus(p, q ingest.Position) ingest.Position {
 
 var errNoTrail = errors.New("not a trail of units")
 
-// UnmarshalBinary reads what MarshalBinary wrote.
+// UnmarshalBinary reads what MarshalBinary wrote, also in the build before.
 func (t *Trail) UnmarshalBinary(b []byte) error {
 	r := reader{left: b}
 	*t = Trail{}
-	next, _ := r.int(), r.int()
-	units, older := r.int(), r.int()
-	if units < 0 || older < 0 || units > int64(len(b)) || older > int64(len(b)) { // each takes several bytes
+	read := t.readUnits
+	if t.next = r.int(); t.next == packed {
+		t.next, read = r.int(), t.readPacks
+	} else {
+		r.int()
+	}
+	n, older := r.int(), r.int()
+	if n < 0 || older < 0 || n > int64(len(b)) || older > int64(len(b)) { // each takes several bytes
 		return errNoTrail
 	}
-	last := make([]unit, 0, units)
-	for range units {
-		last = append(last, unit{r.unit(), r.int()})
+	if !read(&r, n) {
+		return errNoTrail
 	}
 	for range older {
 		t.older = append(t.older, r.unit())
 	}
-	if r.short || len(r.left) > 0 || next < units {
+	if r.short || len(r.left) > 0 {
 		return errNoTrail
 	}
-	for i := range units {
-		u := last[(next%units+i)%units]
-		u.Ordinal = next - units + i
+	t.pruned = t.begun()
+	return nil
+}
+
+// readPacks reads n packs, and reports whether the last one ends at the next unit.
+func (t *Trail) readPacks(r *reader, n int64) bool {
+	for range n {
+		t.packs = append(t.packs, slices.Clone(r.bytes()))
+	}
+	if n == 0 || r.short {
+		return !r.short && t.next == 0
+	}
+	for u := range unpacked(t.packs[n-1], func(int64) bool { return true }) {
+		t.last = u
+	}
+	return t.last.Ordinal == t.next-1
+}
+
+// readUnits reads n units in the order of their ordinals modulo n.
+func (t *Trail) readUnits(r *reader, n int64) bool {
+	last := make([]unit, 0, n)
+	for range n {
+		last = append(last, unit{r.unit(), r.int()})
+	}
+	next := t.next
+	if r.short || next < n {
+		return false
+	}
+	for i := range n {
+		u := last[(next%n+i)%n]
+		u.Ordinal = next - n + i
 		t.add(u)
 	}
 	t.next = next
-	t.pruned = t.begun()
-	return nil
+	return true
 }
 
 // reader reads values from the front of the remaining bytes. Once it runs out of bytes it returns zeros.

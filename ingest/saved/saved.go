@@ -7,11 +7,13 @@
 package saved
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/fxamacker/cbor/v2"
 )
@@ -37,9 +39,16 @@ var ErrNewer = errors.New("it was written by a newer build")
 
 // Encode returns the part for a wire form.
 func (f Format[Wire]) Encode(wire *Wire) ([]byte, error) {
-	body, err := encodeMode.Marshal(wire)
-	return append([]byte{f.Version}, body...), err
+	room := encodeRoom.Get().(*bytes.Buffer)
+	defer encodeRoom.Put(room)
+	room.Reset()
+	room.WriteByte(f.Version)
+	err := encodeMode.MarshalToBuffer(wire, room)
+	return bytes.Clone(room.Bytes()), err
 }
+
+// encodeRoom has the memory in which parts are encoded.
+var encodeRoom = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // Decode reads a part. It refuses one that is truncated or of an unsupported version; the error is ErrNewer if a newer
 // build reads that version.

@@ -10,7 +10,7 @@ import (
 // How often policies are saved where saves take long: so seldom that they take at most a savesShare-th of the cores,
 // but at least once in Longest, which bounds what a restart judges again.
 const (
-	savesShare = 10
+	savesShare = 40
 	Longest    = 2 * time.Minute
 )
 

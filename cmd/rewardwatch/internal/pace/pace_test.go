@@ -14,13 +14,13 @@ func TestPaced(t *testing.T) {
 		want         time.Duration
 	}{
 		"nothing was saved yet":            {10 * time.Second, 0, 2, 10 * time.Second},
-		"saves are quick":                  {10 * time.Second, 2 * time.Second, 2, 10 * time.Second},
-		"a tenth of the cores":             {10 * time.Second, 6 * time.Second, 2, 30 * time.Second},
-		"the same with more cores":         {10 * time.Second, 6 * time.Second, 8, 10 * time.Second},
+		"saves are quick":                  {10 * time.Second, 500 * time.Millisecond, 2, 10 * time.Second},
+		"a fortieth of the cores":          {10 * time.Second, 2 * time.Second, 2, 40 * time.Second},
+		"the same with more cores":         {10 * time.Second, 2 * time.Second, 8, 10 * time.Second},
 		"no longer than that":              {10 * time.Second, time.Hour, 2, 2 * time.Minute},
 		"a longer interval is left alone":  {time.Hour, time.Minute, 2, time.Hour},
 		"a longer one than the most, too":  {time.Hour, 10 * time.Hour, 2, time.Hour},
-		"a short interval is extended too": {time.Second, 2 * time.Second, 2, 10 * time.Second},
+		"a short interval is extended too": {time.Second, 500 * time.Millisecond, 2, 10 * time.Second},
 	} {
 		if got := paced(tt.every, tt.total, tt.cores); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
@@ -47,7 +47,7 @@ func TestSavesOfPolicies(t *testing.T) {
 	one.Ended(time.Now().Add(-time.Hour), nil)
 	one.Ended(time.Now().Add(-cores*time.Second), nil)
 	other.Ended(time.Now().Add(-2*cores*time.Second), nil)
-	if got := one.After(time.Second).Round(time.Second); got != 30*time.Second {
+	if got := one.After(time.Second).Round(time.Second); got != 2*time.Minute {
 		t.Errorf("after saves that took 3 s a core: %s", got)
 	}
 	one.Ended(time.Now().Add(-cores*time.Second), errors.New("no space"))
@@ -56,7 +56,7 @@ func TestSavesOfPolicies(t *testing.T) {
 	}
 	other.Gone()
 	one.Ended(time.Now().Add(-cores*time.Second), nil)
-	if got := one.After(time.Second).Round(time.Second); got != 10*time.Second {
+	if got := one.After(time.Second).Round(time.Second); got != 40*time.Second {
 		t.Errorf("after the other is gone: %s", got)
 	}
 	if p.Total() != one.Last() {
