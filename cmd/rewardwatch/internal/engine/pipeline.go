@@ -46,7 +46,7 @@ type Pipeline struct {
 	limit         *capacity.StreamLimit
 	Memory        *ceiling
 	kept          *keptUnits
-	pace          pace.Pace
+	pace, shows   *pace.Pace
 	unsafeBacklog int // mostUnsafe, except in tests
 	calibrations  *budget.Calibrations
 	queue         *calibrationQueue
@@ -136,7 +136,7 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 		Cfg: cfg, audience: a, Log: log,
 		intake: NewIntakeMetrics(reg), Metrics: newPipelineMetrics(reg),
 		Recorded: NewRecordings(cfg, pinned),
-		limit:    capacity.NewStreamLimit(cfg.Limits.Streams), Memory: newCeiling(cfg.Limits.Memory, reg), kept: newKeptUnits(int64(cfg.Limits.Memory)), unsafeBacklog: mostUnsafe, calibrations: budget.NewCalibrations(),
+		limit:    capacity.NewStreamLimit(cfg.Limits.Streams), Memory: newCeiling(cfg.Limits.Memory, reg), kept: newKeptUnits(int64(cfg.Limits.Memory)), unsafeBacklog: mostUnsafe, calibrations: budget.NewCalibrations(), pace: pace.OfSaves(), shows: pace.OfShows(),
 		scores: scores, reading: make(chan struct{}, 1),
 	}
 	p.queue = newCalibrationQueue(

@@ -41,7 +41,7 @@ type RunningWorker struct {
 	shown        time.Time                                               // when the state was last published
 	pendingBytes int64                                                   // memory of the units that wait for calibrations, as counted for all workers
 	shownWaiting map[string]int                                          // units of the worker that the metric counts, by reason
-	saves        pace.Saves                                              // how long they take, and whether they fail
+	saves, shows pace.Turns                                              // how long they take, and whether they fail
 	once         bool                                                    // the last saved state is in one save only
 	invalid      int64                                                   // values that guards had left out when that was last logged
 	newest       map[ingest.Partition]ingest.AppliedUnit                 // what the last save has applied, by partition
@@ -53,7 +53,7 @@ func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
 		Worker: d, workers: of, merger: order.NewMerger(&of.Pipeline.batches),
 		units:  make(chan []order.WaitingUnit, workerBacklog),
 		orders: make(chan func()), leaving: make(chan []ingest.Group, 1), gone: make(chan struct{}), shownWaiting: map[string]int{},
-		saves: of.Pipeline.pace.Policy(),
+		saves: of.Pipeline.pace.Policy(), shows: of.Pipeline.shows.Policy(),
 	}
 	d.load, d.room, d.scores = r.load, r.makeRoom, of.Pipeline.scores
 	if d.resumed { // from the newest save, or from the one before
@@ -299,6 +299,7 @@ func (r *RunningWorker) showWaiting(reason string, n int) {
 // showNothing removes a stopping worker's part from what is counted for all workers.
 func (r *RunningWorker) showNothing() {
 	r.saves.Gone()
+	r.shows.Gone()
 	r.workers.Pipeline.kept.pending.Add(-r.pendingBytes)
 	r.pendingBytes = 0
 	r.showWaiting(waitsForPartitions, 0)
@@ -310,8 +311,10 @@ func (r *RunningWorker) show(now time.Time) {
 	r.showWaiting(waitsForPartitions, r.merger.Waiting())
 	waits, _ := r.Policy.Pending()
 	r.showWaiting(waitsForCalibration, waits)
-	if r.unshown && now.Sub(r.shown) >= r.workers.showEvery() {
+	if r.unshown && now.Sub(r.shown) >= r.shows.After(WorkerPulse) {
+		begun := time.Now()
 		r.Publish()
+		r.shows.Ended(begun, nil)
 		r.shown = now
 		r.unshown = r.Policy.Calibrating() // the bank shows nothing new until then
 	}

@@ -46,15 +46,6 @@ func (p *Pipeline) NewWorkers(store ingest.CheckpointStore, partition int32) *Wo
 	return d
 }
 
-// showEvery returns the least time between two publications of a worker: a pulse, and more from 200 workers on, which
-// would otherwise spend several percent of a core on what is read every 15 seconds.
-func (d *Workers) showEvery() time.Duration {
-	const each, most = WorkerPulse / 200, 10 * time.Second
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return min(max(WorkerPulse, time.Duration(len(d.byPolicy))*each), most)
-}
-
 // Restore restores the saved workers, on all cores, until ctx ends. It is called once, before the first unit.
 func (d *Workers) Restore(ctx context.Context, names []string) error {
 	errs := make([]error, len(names))

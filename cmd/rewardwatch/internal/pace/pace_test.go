@@ -22,8 +22,19 @@ func TestPaced(t *testing.T) {
 		"a longer one than the most, too":  {time.Hour, 10 * time.Hour, 2, time.Hour},
 		"a short interval is extended too": {time.Second, 500 * time.Millisecond, 2, 10 * time.Second},
 	} {
-		if got := paced(tt.every, tt.total, tt.cores); got != tt.want {
+		if got := OfSaves().paced(tt.every, tt.total, tt.cores); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
+// What takes 0.1 ms a group is published every second for a few hundred groups, and seldom for a large fleet.
+func TestShowsArePaced(t *testing.T) {
+	for groups, want := range map[time.Duration]time.Duration{
+		1: time.Second, 400: time.Second, 2000: 5 * time.Second, 20_000: 30 * time.Second,
+	} {
+		if got := OfShows().paced(time.Second, groups*100*time.Microsecond, 2); got != want {
+			t.Errorf("%d groups are published every %s, want %s", groups, got, want)
 		}
 	}
 }
@@ -41,7 +52,7 @@ func TestAfterFailures(t *testing.T) {
 
 // The interval follows the last saves of all policies that are left, and is the shortest after a failure.
 func TestSavesOfPolicies(t *testing.T) {
-	var p Pace
+	p := OfSaves()
 	one, other := p.Policy(), p.Policy()
 	cores := time.Duration(runtime.GOMAXPROCS(0))
 	one.Ended(time.Now().Add(-time.Hour), nil)
