@@ -15,6 +15,7 @@ type Config struct {
 	TelemetryTokenFile string `yaml:"telemetry_token_file"` // bearer token that only permits agents to send telemetry
 	ExternalURL        string `yaml:"external_url"`         // public URL of the service, such as https://rewardwatch.example; required for links in alerts and for approvals
 	AdminListen        string `yaml:"admin_listen"`         // host:port of the profiler (pprof)
+	WebConfigFile      string `yaml:"web_config_file"`      // web configuration file of Prometheus' exporter-toolkit: TLS, client certificates and passwords
 }
 
 // Check reports every value that is out of its range, with its path.

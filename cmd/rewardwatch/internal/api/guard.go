@@ -25,22 +25,18 @@ var (
 		"on the same machine can do so, at a loopback address and with Content-Type: application/json or application/x-ndjson")
 )
 
-// guarded admits only requests that have the token. If no token is configured, it admits only local requests.
-func (s *Server) guarded(next http.HandlerFunc) http.HandlerFunc {
-	return s.guardedBy(next, s.cfg.TokenFile)
-}
-
-// guardedBy accepts the token of any of the files; "" stands for no file.
-func (s *Server) guardedBy(next http.HandlerFunc, files ...string) http.HandlerFunc {
+// guarded admits only requests that have the token of any of the files; "" stands for no file. If no token is
+// configured, it admits only local requests.
+func (s *Server) guarded(next http.HandlerFunc, files ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "" && !s.Guesses.allowed(r) {
-			w.Header().Set("Retry-After", "10")
-			s.refuse(w, http.StatusTooManyRequests, "too many wrong tokens from this address: try again later")
+		_, shown := bearer(r)
+		if shown && !s.Guesses.allowed(r) {
+			s.refuseGuesses(w)
 			return
 		}
 		err := admit(r, files...)
-		if errors.Is(err, errTokenNeeded) && r.Header.Get("Authorization") != "" {
-			s.Guesses.failedBy(r)
+		if errors.Is(err, errTokenNeeded) && shown {
+			s.Guesses.failedBy(r, "token")
 		}
 		switch {
 		case err == nil:
@@ -51,37 +47,55 @@ func (s *Server) guardedBy(next http.HandlerFunc, files ...string) http.HandlerF
 			w.Header().Set("WWW-Authenticate", `Bearer realm="rewardwatch"`)
 			s.refuse(w, http.StatusUnauthorized, err.Error())
 		default:
-			s.log.Error().Err(err).Msg("cannot check a token")
-			s.refuse(w, http.StatusInternalServerError, "the token file cannot be read")
+			s.refuseUnread(w, err)
 		}
 	}
+}
+
+func (s *Server) refuseGuesses(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "10")
+	s.refuse(w, http.StatusTooManyRequests, "too many wrong tokens or passwords from this address: try again later")
+}
+
+func (s *Server) refuseUnread(w http.ResponseWriter, err error) {
+	s.log.Error().Err(err).Msg("cannot check a token")
+	s.refuse(w, http.StatusInternalServerError, "the token file cannot be read")
+}
+
+// bearer returns the token of a request, and whether it has one.
+func bearer(r *http.Request) (token string, has bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return token, strings.EqualFold(scheme, "Bearer")
 }
 
 // admit returns why a request may not change state: errTokenNeeded, errNotLocal if none of the files is configured,
 // or an errTokenFile.
 func admit(r *http.Request, files ...string) error {
-	configured := false
-	for _, file := range files {
-		if file == "" {
-			continue
-		}
-		configured = true
-		want, err := readToken(file)
-		if err != nil {
-			return err
-		}
-		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if strings.EqualFold(scheme, "Bearer") && sameToken(given, want) {
-			return nil
-		}
-	}
 	switch {
-	case configured:
-		return errTokenNeeded
+	case slices.ContainsFunc(files, func(file string) bool { return file != "" }):
+		return hasToken(r, files...)
 	case !isLocal(r):
 		return errNotLocal
 	}
 	return nil
+}
+
+// hasToken returns errTokenNeeded if a request has the token of none of the files, or an errTokenFile.
+func hasToken(r *http.Request, files ...string) error {
+	given, has := bearer(r)
+	for _, file := range files {
+		if file == "" || !has {
+			continue
+		}
+		want, err := readToken(file)
+		if err != nil {
+			return err
+		}
+		if sameToken(given, want) {
+			return nil
+		}
+	}
+	return errTokenNeeded
 }
 
 // isLocal reports whether a program on this machine sends the request. A web page in a browser on this machine can
@@ -153,7 +167,7 @@ func hasNone(r *http.Request, headers ...string) bool {
 
 // access returns who may change state in the console.
 func (s *Server) access() pages.Access {
-	a := pages.Access{Local: fromHere, ExternalURL: s.cfg.ExternalURL, Allowed: s.Guesses.allowed, Failed: s.Guesses.failedBy}
+	a := pages.Access{Local: fromHere, ExternalURL: s.cfg.ExternalURL, Allowed: s.Guesses.allowed, Failed: func(r *http.Request) { s.Guesses.failedBy(r, "token") }}
 	if s.cfg.TokenFile != "" {
 		a.Token = func() (string, error) { return readToken(s.cfg.TokenFile) }
 	}

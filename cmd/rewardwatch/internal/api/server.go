@@ -22,6 +22,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
@@ -99,8 +100,9 @@ type Server struct {
 	reloads  sync.Mutex // one reload at a time
 	Now      func() time.Time
 	log      zerolog.Logger
-	Shared   bool        // other instances judge other policies
-	Requests RequestDesk // nil if no retraining is configured
+	web      *webconfig.File // nil if none is configured
+	Shared   bool            // other instances judge other policies
+	Requests RequestDesk     // nil if no retraining is configured
 
 	Telemetry TelemetryReceiver // nil if no topic can take telemetry
 
@@ -123,7 +125,8 @@ type endpoint struct {
 	done     chan struct{} // closed when Serve has returned
 }
 
-// New returns a server that does not listen yet. It fails with errTokenFile if a configured token cannot be read.
+// New returns a server that does not listen yet. It fails with errTokenFile or webconfig.ErrBad if a configured token or
+// the web configuration cannot be used.
 // POST /-/reload calls reload, one call at a time, and sends its error to the client.
 func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func() error, log zerolog.Logger) (*Server, error) {
 	s := &Server{
@@ -140,7 +143,12 @@ func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func
 			return nil, err
 		}
 	}
-	return s, nil
+	if cfg.WebConfigFile == "" {
+		return s, nil
+	}
+	var err error
+	s.web, err = webconfig.Open(cfg.WebConfigFile, log)
+	return s, err
 }
 
 // WaitsFor makes every path but health and metrics answer what the service is waiting for, from before Start until
@@ -177,7 +185,7 @@ func (s *Server) Start() error {
 		return nil
 	}
 	// A profile is written for as long as its caller asks.
-	if err := s.serve("admin", s.cfg.AdminListen, s.named(adminHandler()), 10*time.Minute); err != nil {
+	if err := s.serve("admin", s.cfg.AdminListen, secured(s.named(s.admitted(adminHandler(), s.fullToken))), 10*time.Minute); err != nil {
 		return errors.Join(err, s.Stop(context.Background()))
 	}
 	return nil
@@ -199,17 +207,37 @@ func (s *Server) serve(name, address string, h http.Handler, writeTimeout time.D
 		ErrorLog:          stdlog.New(s.log.With().Str("endpoint", name).Logger(), "", 0),
 	}}
 	s.endpoints = append(s.endpoints, e)
-	s.log.Info().Str("endpoint", name).Stringer("address", listener.Addr()).Msg("listening")
-	if !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
-		s.log.Warn().Str("endpoint", name).Stringer("address", listener.Addr()).Msg("the address is reachable from other machines, and every client that reaches it can read the data")
+	s.log.Info().Str("endpoint", name).Stringer("address", listener.Addr()).Bool("tls", s.encrypts()).Msg("listening")
+	s.warnOfOthers(name, listener.Addr().(*net.TCPAddr))
+	serve := func() error { return e.server.Serve(listener) }
+	if s.encrypts() {
+		s.web.Configure(e.server)
+		serve = func() error { return e.server.ServeTLS(listener, "", "") }
 	}
 	go func() {
 		defer close(e.done)
-		if err := e.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- fmt.Errorf("%w %s: %w", errHTTPServe, name, err)
 		}
 	}()
 	return nil
+}
+
+// encrypts reports whether the server uses TLS.
+func (s *Server) encrypts() bool { return s.web != nil && s.web.Encrypts() }
+
+// warnOfOthers warns of what an address lets other machines do.
+func (s *Server) warnOfOthers(name string, at *net.TCPAddr) {
+	if at.IP.IsLoopback() {
+		return
+	}
+	warn := func(why string) { s.log.Warn().Str("endpoint", name).Stringer("address", at).Msg(why) }
+	if s.web == nil || !s.web.Rules().AskForPassword() && !s.web.AsksForCertificate() {
+		warn("the address is reachable from other machines, and every client that reaches it can read the data")
+	}
+	if !s.encrypts() && (s.cfg.TokenFile != "" || s.web != nil) {
+		warn("the address is reachable from other machines without TLS: others on the network can read the tokens and passwords that clients send")
+	}
 }
 
 // Addr returns the bound address of metrics, API and console. It is valid after Start.
@@ -224,7 +252,15 @@ func (s *Server) URL() string {
 	if name, err := os.Hostname(); at.IP.IsUnspecified() && err == nil {
 		host = name
 	}
-	return "http://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
+	return s.scheme() + "://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
+}
+
+// scheme returns the scheme of the addresses of the server.
+func (s *Server) scheme() string {
+	if s.encrypts() {
+		return "https"
+	}
+	return "http"
 }
 
 // AdminAddr returns the bound address of the profiler, or "" if there is none. It is valid after Start.
@@ -264,51 +300,73 @@ func (s *Server) starting() http.Handler {
 		s.refuse(w, http.StatusServiceUnavailable, "the service is starting: "+*s.missing.Load())
 	})
 	pages.New(s.view, consoleOrders{s}, nil, pages.Access{}, s.Now, s.log).Waiting(mux, func() string { return *s.missing.Load() })
-	return secured(s.named(mux))
+	return secured(s.named(s.admitted(mux, s.fullToken)))
 }
 
 // Handler returns the handler of all paths but those of the profiler.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
+	tokens := s.changes(mux)
 	mux.Handle("GET /metrics", s.Scrapes)
 	mux.HandleFunc("GET /-/healthy", s.healthy)
 	mux.HandleFunc("GET /-/ready", s.ready)
-	mux.HandleFunc("POST /-/reload", s.guarded(s.postReload))
-	mux.HandleFunc("POST /api/v1/telemetry", s.guardedBy(s.postTelemetry, s.cfg.TokenFile, s.cfg.TelemetryTokenFile))
 	mux.HandleFunc("GET /api/v1/streams", s.streams)
 	mux.HandleFunc("GET /api/v1/baselines", s.baselines)
 	mux.HandleFunc("GET /api/v1/baselines/{id}", s.baseline)
 	mux.HandleFunc("GET /api/v1/baselines/{id}/diff/{other}", s.baselineDiff)
-	mux.HandleFunc("POST /api/v1/baselines/{id}/promote", s.guarded(s.promoteBaseline))
-	mux.HandleFunc("POST /api/v1/baselines/reset", s.guarded(s.resetBaseline))
-	mux.HandleFunc("POST /api/v1/policies/{policy}/forget", s.guarded(s.forgetPolicy))
 	mux.HandleFunc("GET /api/v1/policies/{policy}/history", s.signalHistory)
 	mux.HandleFunc("GET /api/v1/gates/{policy}/{version}", s.gate)
 	mux.HandleFunc("GET /api/v1/guards", s.allGuards)
 	mux.HandleFunc("GET /api/v1/guards/{policy}", s.policyGuards)
 	mux.HandleFunc("GET /api/v1/guards/{policy}/history", s.guardHistory)
-	mux.HandleFunc("POST /api/v1/guards/{policy}/{guard}/release", s.guarded(s.releaseGuard))
 	mux.HandleFunc("GET /api/v1/alarms", s.alarms)
 	mux.HandleFunc("GET /api/v1/incidents", s.incidents)
 	mux.HandleFunc("GET /api/v1/incidents/{id}", s.incident)
-	mux.HandleFunc("POST /api/v1/incidents/{id}/accept", s.guarded(s.acceptIncident))
-	mux.HandleFunc("POST /api/v1/incidents/{id}/mute", s.guarded(s.muteIncident))
-	mux.HandleFunc("POST /api/v1/incidents/{id}/comment", s.guarded(s.commentIncident))
 	mux.HandleFunc("GET /api/v1/retrain-requests", s.retrainRequests)
-	mux.HandleFunc("POST /api/v1/retrain-requests", s.guarded(s.askRetraining))
 	mux.HandleFunc("GET /api/v1/retrain-requests/{id}", s.retrainRequest)
 	mux.HandleFunc("GET /api/v1/retrain-requests/{id}/history", s.requestHistory)
-	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/approve", s.guarded(s.decideRequest(RequestDesk.Approve)))
-	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/reject", s.guarded(s.decideRequest(RequestDesk.Reject)))
-	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/withdraw", s.guarded(s.decideRequest(RequestDesk.Withdraw)))
-	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/resend", s.guarded(s.decideRequest(RequestDesk.Resend)))
-	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/status", s.guardedBy(s.reportRequest, s.cfg.TokenFile, s.cfg.StatusTokenFile))
 	mux.HandleFunc("GET /api/v1/"+recipe.SchemaFile, s.retrainSchema)
 	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
 	console := pages.New(s.view, consoleOrders{s}, s.Requests, s.access(), func() time.Time { return s.Now() }, s.log)
 	console.Register(mux)
-	return secured(s.named(s.matched(mux, console)))
+	return secured(s.named(s.admitted(s.matched(mux, console), func(r *http.Request) []string {
+		if _, pattern := mux.Handler(r); tokens[pattern] != nil {
+			return tokens[pattern]
+		}
+		return s.fullToken(r)
+	})))
+}
+
+// changes registers the routes that change state, and returns the files whose tokens each of them accepts.
+func (s *Server) changes(mux *http.ServeMux) map[string][]string {
+	tokens := map[string][]string{}
+	for _, change := range []struct {
+		route   string
+		handler http.HandlerFunc
+		narrow  string // file with a token that permits only this
+	}{
+		{"/-/reload", s.postReload, ""},
+		{"/api/v1/telemetry", s.postTelemetry, s.cfg.TelemetryTokenFile},
+		{"/api/v1/baselines/{id}/promote", s.promoteBaseline, ""},
+		{"/api/v1/baselines/reset", s.resetBaseline, ""},
+		{"/api/v1/policies/{policy}/forget", s.forgetPolicy, ""},
+		{"/api/v1/guards/{policy}/{guard}/release", s.releaseGuard, ""},
+		{"/api/v1/incidents/{id}/accept", s.acceptIncident, ""},
+		{"/api/v1/incidents/{id}/mute", s.muteIncident, ""},
+		{"/api/v1/incidents/{id}/comment", s.commentIncident, ""},
+		{"/api/v1/retrain-requests", s.askRetraining, ""},
+		{"/api/v1/retrain-requests/{id}/approve", s.decideRequest(RequestDesk.Approve), ""},
+		{"/api/v1/retrain-requests/{id}/reject", s.decideRequest(RequestDesk.Reject), ""},
+		{"/api/v1/retrain-requests/{id}/withdraw", s.decideRequest(RequestDesk.Withdraw), ""},
+		{"/api/v1/retrain-requests/{id}/resend", s.decideRequest(RequestDesk.Resend), ""},
+		{"/api/v1/retrain-requests/{id}/status", s.reportRequest, s.cfg.StatusTokenFile},
+	} {
+		pattern, files := "POST "+change.route, []string{s.cfg.TokenFile, change.narrow}
+		tokens[pattern] = files
+		mux.HandleFunc(pattern, s.guarded(change.handler, files...))
+	}
+	return tokens
 }
 
 // matched answers what no route matches: with a page where people look for one, and with JSON elsewhere.
@@ -356,7 +414,7 @@ func adminHandler() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return secured(mux)
+	return mux
 }
 
 // secured makes browsers run, embed and store nothing of an answer.
@@ -368,6 +426,9 @@ func secured(next http.Handler) http.Handler {
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
+		if r.TLS != nil && !namesLoopback(r.Host) {
+			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 )
 
-// How often an address may show a wrong token, and how many addresses are remembered. An address that has shown too
+// How often an address may show a wrong token or password, and how many addresses are remembered. An address that has shown too
 // many is refused until it has waited; others are not. Clients behind one proxy share its address, and so wait for
 // each other.
 const (
@@ -59,10 +59,10 @@ func (g *guesses) allowed(r *http.Request) bool {
 	return false
 }
 
-// failedBy records that a request has shown a wrong token.
-func (g *guesses) failedBy(r *http.Request) {
+// failedBy records that a request has shown a wrong token or password.
+func (g *guesses) failedBy(r *http.Request, what string) {
 	g.Refused.WithLabelValues("wrong").Inc()
-	g.log.Warn().Str("from", r.RemoteAddr).Str("path", r.URL.Path).Msg("a request with a wrong token")
+	g.log.Warn().Str("from", r.RemoteAddr).Str("path", r.URL.Path).Msg("a request with a wrong " + what)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	from := clientOf(r.RemoteAddr)

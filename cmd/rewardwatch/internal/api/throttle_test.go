@@ -69,7 +69,7 @@ func TestGuessesOfTheTokenAreThrottled(t *testing.T) {
 	}
 	// Memory is bounded, however many addresses there are.
 	for i := range 3 * guessAddresses {
-		s.Guesses.failedBy(from(fmt.Sprintf("127.%d.%d.%d:1", 1+i>>16, i>>8&255, i&255), "x"))
+		s.Guesses.failedBy(from(fmt.Sprintf("127.%d.%d.%d:1", 1+i>>16, i>>8&255, i&255), "x"), "token")
 	}
 	if len(s.Guesses.failed) > guessAddresses {
 		t.Errorf("%d addresses are remembered", len(s.Guesses.failed))

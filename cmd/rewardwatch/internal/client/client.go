@@ -4,11 +4,15 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"os/user"
 	"strings"
 	"time"
@@ -29,12 +33,19 @@ const (
 // Client calls the API of a running service.
 type Client struct {
 	server, tokenFile string
+	user, password    string // a user of the web configuration file, and the file of the password
+	ca, cert, key     string // files for TLS
 }
 
 // Flags adds the flags that locate the service.
 func (c *Client) Flags(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVar(&c.server, "server", "http://127.0.0.1:9464", "address of the service")
 	cmd.PersistentFlags().StringVar(&c.tokenFile, "token-file", "", "file with the bearer token of the service (http.token_file); needed for changes and links")
+	cmd.PersistentFlags().StringVar(&c.user, "user", "", "user of the web configuration file of the service (http.web_config_file)")
+	cmd.PersistentFlags().StringVar(&c.password, "password-file", "", "file with the password of --user")
+	cmd.PersistentFlags().StringVar(&c.ca, "ca-file", "", "file with the certificate authority of the service, if the system does not trust it")
+	cmd.PersistentFlags().StringVar(&c.cert, "cert-file", "", "file with the certificate of this client, if the service requires one")
+	cmd.PersistentFlags().StringVar(&c.key, "key-file", "", "file with the key of --cert-file")
 }
 
 // Get reads a path of the API.
@@ -102,9 +113,13 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 	if err := c.identify(request); err != nil {
 		return nil, err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	over, err := c.transport()
 	if err != nil {
-		return nil, fmt.Errorf("query the service: %w", err)
+		return nil, err
+	}
+	answer, err := (&http.Client{Transport: over}).Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("query the service: %w%s", err, hint(err))
 	}
 	if answer.StatusCode == http.StatusOK {
 		return answer, nil
@@ -125,22 +140,70 @@ func escaped(path []string) []string {
 	return out
 }
 
-// identify adds the token if there is one.
+// transport returns the connections by which this process reaches the service.
+func (c *Client) transport() (http.RoundTripper, error) {
+	if c.ca == "" && c.cert == "" && c.key == "" {
+		return http.DefaultTransport, nil
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DisableKeepAlives = true // each call has connections of its own
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.ca != "" {
+		text, err := os.ReadFile(c.ca)
+		if err != nil {
+			return nil, fmt.Errorf("--ca-file: %w", err)
+		}
+		t.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("--ca-file: %s has no certificate in PEM", c.ca)
+		}
+	}
+	if c.cert == "" && c.key == "" {
+		return t, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		return nil, fmt.Errorf("--cert-file and --key-file: %w", err)
+	}
+	t.TLSClientConfig.Certificates = []tls.Certificate{pair}
+	return t, nil
+}
+
+// hint returns what may help against an error of a connection.
+func hint(err error) string {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "; name the file of its certificate authority with --ca-file"
+	}
+	return ""
+}
+
+// identify adds the token or the password if there is one.
 func (c *Client) identify(r *http.Request) error {
 	r.Header.Set("Content-Type", "application/json") // by which a service without a token tells programs from browsers
-	if c.tokenFile == "" {
-		return nil
+	switch {
+	case c.tokenFile != "":
+		text, err := ingest.ReadSecretFile(c.tokenFile)
+		if err != nil {
+			return fmt.Errorf("--token-file: %w", err)
+		}
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(text))
+	case c.user != "" && c.password == "":
+		return errors.New("--user: --password-file is missing")
+	case c.user != "":
+		text, err := ingest.ReadSecretFile(c.password)
+		if err != nil {
+			return fmt.Errorf("--password-file: %w", err)
+		}
+		r.SetBasicAuth(c.user, strings.TrimRight(text, "\r\n"))
 	}
-	text, err := ingest.ReadSecretFile(c.tokenFile)
-	if err != nil {
-		return fmt.Errorf("--token-file: %w", err)
-	}
-	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(text))
 	return nil
 }
 
 func serviceRefusal(status string, answer []byte) error {
 	var said struct{ Error string }
+	if bytes.Contains(answer, []byte("HTTP request to an HTTPS server")) { // what Go's server answers
+		return errors.New("the service uses TLS: begin --server with https://")
+	}
 	if err := json.Unmarshal(answer, &said); err != nil || said.Error == "" {
 		return fmt.Errorf("the service responded with %s", status)
 	}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -49,7 +50,7 @@ func missingFiles(path string, v reflect.Value, report func(path, msg string)) {
 	}
 }
 
-// readable returns why the file of a key cannot be read. Files with secrets must be closed to others.
+// readable returns why the file of a key cannot be used. Files with secrets must be closed to others.
 func readable(key, file string) error {
 	switch {
 	case file == "":
@@ -60,6 +61,8 @@ func readable(key, file string) error {
 			return err
 		}
 		return f.Close()
+	case key == "web_config_file":
+		return webconfig.Check(file)
 	}
 	_, err := ingest.ReadSecretFile(file)
 	return err

@@ -44,10 +44,12 @@ func (a Access) admit(r *http.Request, now time.Time) (Person, error) {
 	if err != nil {
 		return Person{}, err
 	}
-	// A page of a sibling host can set a second cookie of this name, but not a valid one.
-	for _, c := range r.CookiesNamed(sessionCookie) {
-		if who, valid := holder(c.Value, token, now); valid {
-			return who, nil
+	// A page of a sibling host can set a second cookie of the name without the prefix, but not a valid one.
+	for _, name := range a.cookieNames(r) {
+		for _, c := range r.CookiesNamed(name) {
+			if who, valid := holder(c.Value, token, now); valid {
+				return who, nil
+			}
 		}
 	}
 	return Person{}, errLoginNeeded
@@ -80,8 +82,17 @@ var (
 // cookie returns a cookie that scripts cannot read and that requests from other sites do not carry.
 func (a Access) cookie(r *http.Request, session string, seconds int) *http.Cookie {
 	return &http.Cookie{
-		Name: sessionCookie, Value: session, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.encrypted(r),
+		Name: a.cookieNames(r)[0], Value: session, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.encrypted(r),
 	}
+}
+
+// cookieNames returns the names under which a session may come, first the one under which it is set. Where a proxy sets its
+// own Host, only forms show that the browser uses https.
+func (a Access) cookieNames(r *http.Request) []string {
+	if a.encrypted(r) {
+		return []string{sessionCookieOfHost}
+	}
+	return []string{sessionCookie, sessionCookieOfHost}
 }
 
 // encrypted reports whether the browser uses https, to the service or to a proxy. A proxy that sets its own Host

@@ -9,8 +9,12 @@ import (
 	"time"
 )
 
-// sessionCookie is the name of the cookie that holds a login.
-const sessionCookie = "rewardwatch_session"
+// Names of the cookie that holds a login. Browsers take a cookie with the prefix only over https and for the whole of
+// exactly this host, so that neither clear text nor a page of a sibling host can replace it.
+const (
+	sessionCookie       = "rewardwatch_session"
+	sessionCookieOfHost = "__Host-" + sessionCookie
+)
 
 // sessionLength is how long a login lasts before the token is needed again.
 const sessionLength = 12 * time.Hour

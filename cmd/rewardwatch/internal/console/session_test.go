@@ -85,8 +85,35 @@ func TestCookieIsForTheBrowserAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if prefixed := strings.HasPrefix(c.Name, "__Host-"); prefixed != tt.secure || c.Domain != "" {
+			t.Errorf("%s: the cookie is %s", name, c)
+		}
 		if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.MaxAge != 12*60*60 || c.Secure != tt.secure {
 			t.Errorf("%s: %s", name, c)
+		}
+	}
+}
+
+func TestSessionOverHTTPSHasThePrefixOfItsHost(t *testing.T) {
+	token := "correct horse"
+	a := tokenIs(&token)
+	session := newSession(token, Person{Name: "ann"}, someTime.Add(time.Hour))
+	for _, tt := range []struct {
+		name             string
+		encrypted, valid bool
+	}{
+		{"rewardwatch_session", false, true},
+		{"rewardwatch_session", true, false},
+		{"__Host-rewardwatch_session", true, true},
+		{"__Host-rewardwatch_session", false, true}, // a proxy may not say that it is encrypted
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		if tt.encrypted {
+			r.TLS = &tls.ConnectionState{}
+		}
+		r.AddCookie(&http.Cookie{Name: tt.name, Value: session})
+		if _, err := a.admit(r, someTime); (err == nil) != tt.valid {
+			t.Errorf("%s, encrypted %v: %v", tt.name, tt.encrypted, err)
 		}
 	}
 }

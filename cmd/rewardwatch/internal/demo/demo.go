@@ -182,7 +182,7 @@ func (d *demo) story(ctx context.Context, keep bool) error {
 	if err := d.wait(ctx, "starting", func() (float64, bool) { return 0, d.app.Ready() == nil }); err != nil {
 		return err
 	}
-	page := "http://" + d.app.Server.Addr()
+	page := d.app.Server.URL()
 	d.say("Open %s/ while it runs (metrics: %s/metrics).", page, page)
 
 	if err := d.wait(ctx, "collecting the baseline", d.learning); err != nil {

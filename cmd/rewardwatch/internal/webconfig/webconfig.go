@@ -1,0 +1,265 @@
+// Package webconfig reads the web configuration file of Prometheus' exporter-toolkit, with which a server uses TLS and
+// asks for passwords. The toolkit itself serves only as a whole, and then refuses requests that have a token in place
+// of a password.
+package webconfig
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/prometheus/exporter-toolkit/web"
+	"github.com/rs/zerolog"
+	"go.yaml.in/yaml/v2"
+	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/time/rate"
+)
+
+// ErrBad is the error of a file that cannot be used, for errors.Is.
+var ErrBad = errors.New("web configuration file")
+
+// streamsOfOne is how many requests one HTTP/2 connection may have open, as a client may have several connections.
+const streamsOfOne = 16
+
+// Check returns why a file, or a certificate or key that it names, cannot be used.
+func Check(path string) error {
+	if err := web.Validate(path); err != nil {
+		return fmt.Errorf("%w %s: %w", ErrBad, path, err)
+	}
+	return nil
+}
+
+// File is a web configuration file. As with the toolkit, each request reads the file again, and each connection also
+// the certificates that it names, so that both can be replaced without a restart. What was valid last applies until
+// they are valid again. Its methods are safe for concurrent use.
+type File struct {
+	path     string
+	log      zerolog.Logger
+	encrypts bool
+
+	mu      sync.Mutex
+	text    []byte // as last read
+	rules   *web.Config
+	limiter *rate.Limiter // nil without a limit
+	tls     *tls.Config
+	problem string // logged last
+
+	passwords passwords
+}
+
+// Open reads a file. It fails with ErrBad.
+func Open(path string, log zerolog.Logger) (*File, error) {
+	if err := Check(path); err != nil {
+		return nil, err
+	}
+	f := &File{path: path, log: log}
+	if err := f.read(); err != nil {
+		return nil, fmt.Errorf("%w %s: %w", ErrBad, path, err)
+	}
+	if f.encrypts = f.rules.TLSConfig.IsEnabled(); f.encrypts {
+		var err error
+		if f.tls, err = certified(&f.rules.TLSConfig); err != nil {
+			return nil, fmt.Errorf("%w %s: %w", ErrBad, path, err)
+		}
+	}
+	return f, nil
+}
+
+// read reads the file, and takes over its rules if they have changed.
+func (f *File) read() error {
+	text, err := os.ReadFile(f.path)
+	if err != nil {
+		return err
+	}
+	if f.rules != nil && bytes.Equal(text, f.text) {
+		return nil
+	}
+	if err := web.Validate(f.path); err != nil {
+		return err
+	}
+	rules, err := parse(text)
+	if err != nil {
+		return err
+	}
+	rules.TLSConfig.SetDirectory(filepath.Dir(f.path))
+	if f.rules == nil || f.rules.RateLimiterConfig != rules.RateLimiterConfig {
+		f.limiter = nil
+		if l := rules.RateLimiterConfig; l.Interval != 0 {
+			f.limiter = rate.NewLimiter(rate.Every(l.Interval), l.Burst)
+		}
+	}
+	f.text, f.rules = text, rules
+	return nil
+}
+
+// parse reads the text of a file with the defaults of the toolkit.
+func parse(text []byte) (*web.Config, error) {
+	c := &web.Config{
+		TLSConfig:  web.TLSConfig{MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13},
+		HTTPConfig: web.HTTPConfig{HTTP2: true},
+	}
+	if err := yaml.UnmarshalStrict(text, c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// certified returns the configuration of a connection with the present certificate, so that it stays usable while the
+// files of the next one are written.
+func certified(c *web.TLSConfig) (*tls.Config, error) {
+	out, err := web.ConfigToTLSConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := out.GetCertificate(nil)
+	if err != nil {
+		return nil, err
+	}
+	out.Certificates, out.GetCertificate = []tls.Certificate{*certificate}, nil
+	return out, nil
+}
+
+// report logs why the file cannot be used, once for each reason.
+func (f *File) report(err error) {
+	switch {
+	case err == nil && f.problem != "":
+		f.problem = ""
+		f.log.Info().Str("file", f.path).Msg("the web configuration file is valid again")
+	case err != nil && f.problem != err.Error():
+		f.problem = err.Error()
+		f.log.Error().Err(err).Str("file", f.path).Msg("the web configuration file cannot be used: what was valid last applies")
+	}
+}
+
+// Encrypts reports whether the server uses TLS. It does not change while the server runs.
+func (f *File) Encrypts() bool { return f.encrypts }
+
+// AsksForCertificate reports whether clients need a certificate that one of the given authorities has signed.
+func (f *File) AsksForCertificate() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tls != nil && f.tls.ClientAuth == tls.RequireAndVerifyClientCert
+}
+
+// Configure makes a server use TLS by the file.
+func (f *File) Configure(s *http.Server) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(f.rules.HTTPConfig.HTTP2)
+	s.Protocols, s.HTTP2 = protocols, &http.HTTP2Config{MaxConcurrentStreams: streamsOfOne}
+	spoken := []string{"http/1.1"}
+	if protocols.HTTP2() {
+		spoken = []string{"h2", "http/1.1"}
+	}
+	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: spoken}
+	s.TLSConfig.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		c := f.connection()
+		c.NextProtos = spoken
+		return c, nil
+	}
+}
+
+// connection returns the configuration of a new connection.
+func (f *File) connection() *tls.Config {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.read()
+	if err == nil {
+		var current *tls.Config
+		if current, err = certified(&f.rules.TLSConfig); err == nil {
+			f.tls = current
+		}
+	}
+	f.report(err)
+	return f.tls.Clone()
+}
+
+// Rules returns what applies to the present request.
+func (f *File) Rules() Rules {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.read(); err != nil || !f.encrypts { // the next connection says whether its certificates can be used
+		f.report(err)
+	}
+	return Rules{config: f.rules, limiter: f.limiter, passwords: &f.passwords}
+}
+
+// Rules are the rules of a file for requests.
+type Rules struct {
+	config    *web.Config
+	limiter   *rate.Limiter
+	passwords *passwords
+}
+
+// Headers returns the headers that answers have.
+func (r Rules) Headers() map[string]string { return r.config.HTTPConfig.Header }
+
+// Allows reports whether the limit of the rate of requests permits one more.
+func (r Rules) Allows() bool { return r.limiter == nil || r.limiter.Allow() }
+
+// AskForPassword reports whether there are users.
+func (r Rules) AskForPassword() bool { return len(r.config.Users) > 0 }
+
+// Remember reports whether a password was correct before, and still is. It takes no time.
+func (r Rules) Remember(user, password string) bool {
+	hash, known := r.config.Users[user]
+	return known && r.passwords.has(user, string(hash), password)
+}
+
+// Know reports whether a password is that of the user. It takes as long as the hash of the password is costly, also if
+// there is no such user, and checks one password at a time.
+func (r Rules) Know(user, password string) bool {
+	hash, known := r.config.Users[user]
+	if !known {
+		hash = ofNoUser
+	}
+	return r.passwords.check(user, string(hash), password) && known
+}
+
+// ofNoUser is the hash of a password that is checked if a user does not exist, with the usual cost.
+const ofNoUser = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
+
+// passwordsKept is how many correct passwords are remembered, as users may have a new one each.
+const passwordsKept = 100
+
+// passwords remembers correct passwords, of which it has no more than a hash.
+type passwords struct {
+	checking sync.Mutex // one check at a time, or guesses could use all cores
+	mu       sync.Mutex
+	correct  map[[sha256.Size]byte]struct{}
+}
+
+func passwordKey(user, hash, password string) [sha256.Size]byte {
+	return sha256.Sum256([]byte(user + "\x00" + hash + "\x00" + password))
+}
+
+func (p *passwords) has(user, hash, password string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, has := p.correct[passwordKey(user, hash, password)]
+	return has
+}
+
+func (p *passwords) check(user, hash, password string) bool {
+	p.checking.Lock()
+	err := bcrypt.CompareHashAndPassword([]byte(hash), []byte(password))
+	p.checking.Unlock()
+	if err != nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.correct == nil || len(p.correct) >= passwordsKept {
+		p.correct = map[[sha256.Size]byte]struct{}{}
+	}
+	p.correct[passwordKey(user, hash, password)] = struct{}{}
+	return true
+}
