@@ -86,7 +86,7 @@ func moved(s scope) *table.PanelBuilder {
 }
 
 func meanOfSignal(s scope) *timeseries.PanelBuilder {
-	return againstBaseline("Mean of $signal", "Mean over the last 200 episodes (or blocks) of each group, and dashed in the same color, over its baseline.", "short", s.legend(), func(sample string) string {
+	return againstBaseline("Mean of $signal", "Mean over the last 200 episodes (or blocks) of each group. Dashed: over its baseline.", "short", s.legend(), func(sample string) string {
 		return "max by (" + s.groups() + ") (" + s.ofSignal(metrics.MetricSignalMean, `sample="`+sample+`"`) + ")"
 	})
 }
@@ -174,7 +174,7 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 
 func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Distribution of $signal", "detection.md#how-it-works",
-		againstBaseline("SD of $signal", "Standard deviation over the last 200 episodes (or blocks) of each group, and dashed in the same color, over its baseline.", "short", s.legend(), func(sample string) string {
+		againstBaseline("SD of $signal", "Standard deviation over the last 200 episodes (or blocks) of each group. Dashed: over its baseline.", "short", s.legend(), func(sample string) string {
 			return "max by (" + s.groups() + ") (" + s.ofSignal(metrics.MetricSignalStddev, `sample="`+sample+`"`) + ")"
 		}).Min(0).AxisSoftMax(1),
 		lines("Quantiles of $signal", "From the 10th to the 90th percentile of the last 200 episodes (or blocks), and of the baseline (dashed), with the medians. With several groups: the lowest 10th percentile, and the highest median and 90th percentile.", "short",
@@ -204,14 +204,14 @@ func quantiles(s scope) (all []query) {
 // policyEpisodes shows the signals that are direct measures of how the policy does.
 func policyEpisodes(d *dashboard.DashboardBuilder, s scope) {
 	mean := func(title, description, signal string) *timeseries.PanelBuilder {
-		return againstBaseline(title, description+" Mean over the last 200 episodes (or blocks), and dashed in the same color, over the baseline.", "short", s.legend("signal"), func(sample string) string {
+		return againstBaseline(title, description+" Mean over the last 200 episodes (or blocks). Dashed: over the baseline.", "short", s.legend("signal"), func(sample string) string {
 			return "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricSignalMean, `signal=~"`+signal+`"`, `sample="`+sample+`"`) + ")"
 		}).NoValue("Not in the telemetry")
 	}
 	folded(d, "Returns, rewards, outcomes and lengths", "telemetry.md",
 		mean("Return", "What an episode earns.", "return"),
 		mean("Reward", "What a step earns.", "reward"),
-		mean("Outcomes", "What an episode results in.", "outcome[.].+"),
+		mean("Outcomes", "Outcomes of episodes.", "outcome[.].+"),
 		mean("Episode length", "Steps per episode.", "episode_length"))
 }
 
@@ -235,11 +235,11 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups("action") + ") (" + s.of(metrics.MetricActionRatio, `sample="current"`) + ")", legend: s.legend("action")}).Max(1),
 		bars("Action shares against the baseline", "Share of each action now, beside its share in the baseline.", "action", s,
 			"max by ("+s.groups("action", "sample")+") ("+s.of(metrics.MetricActionRatio)+")"),
-		paired("Divergence of the actions", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's, and dashed in the same color, the level that unchanged actions exceed one time in twenty if steps are independent; more often if they are not. They never page.", "short", s.legend("measure"),
+		paired("Divergence of the actions", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's. Dashed: the level that unchanged actions exceed one time in twenty if steps are independent; more often if they are not. They never page.", "short", s.legend("measure"),
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`)+")",
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionChance, `measure=~"psi|js"`)+")").
 			Min(0).AxisSoftMax(1),
-		againstBaseline("Entropy of the actions", "How varied the actions of the last 200 episodes (or blocks) are, and dashed in the same color, those of the baseline, in bits. 0: always the same action.", "short", s.legend(), func(sample string) string {
+		againstBaseline("Entropy of the actions", "How varied the actions of the last 200 episodes (or blocks) are, in bits. Dashed: those of the baseline. 0: always the same action.", "short", s.legend(), func(sample string) string {
 			return "max by (" + s.groups() + ") (" + s.of(metrics.MetricActionEntropy, `sample="`+sample+`"`) + ")"
 		}).Min(0).AxisSoftMax(1),
 		againstOne("Scores of the actions", "The highest score of each group's detectors of the actions. Every detector alarms at 1.",
@@ -257,7 +257,7 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 	actual := ofGroup(metrics.MetricOffPolicyActual)
 	actual.legend += " earned"
 	folded(d, "Off-policy estimates", "causes.md#the-policy-or-the-world",
-		lines("Value of the accepted policy", "What the policy of the baseline would have earned on the traffic of today, with its confidence sequence (dashed), and what was earned. target_prob: the accepted policy itself; action_frequencies: one that takes the actions as often as the baseline did. A gap: there is not enough support for an estimate.", "short",
+		lines("Value of the accepted policy", "What the policy of the baseline would have earned on today's traffic, with its confidence sequence (dashed), and what was earned. target_prob: the accepted policy itself; action_frequencies: one that takes the actions as often as the baseline did. A gap: there is not enough support for an estimate.", "short",
 			query{expr: value("estimate"), legend: s.legend("reference")},
 			query{expr: value("low"), legend: s.legend("reference") + " low"},
 			query{expr: value("high"), legend: s.legend("reference") + " high"},
@@ -265,7 +265,7 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 			OverrideByRegexp("/ (low|high)$/", dashed()).NoValue("No support for an estimate"),
 		levels("Effective sample size", "How many episodes (or blocks) of the accepted policy would tell as much as those that were seen.", "short",
 			ofGroup(metrics.MetricOffPolicyEffective)).Span(quarter).NoValue("No estimate"),
-		levels("Mean weight", "Near 1 while the policy of today takes every action of the accepted one, and the logged probabilities are right.", "short",
+		levels("Mean weight", "Near 1 while today's policy takes every action of the accepted one, and the logged probabilities are right.", "short",
 			ofGroup(metrics.MetricOffPolicyWeight)).Span(quarter).NoValue("No estimate"))
 }
 
@@ -275,7 +275,7 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorScore) + ")", legend: s.legend("detector")}),
 		againstOne("Highest score of each signal", "The highest score over the detectors of each signal. Every detector alarms at 1.",
 			query{expr: "max by (signal) (" + s.of(metrics.MetricDetectorScore) + ")", legend: "{{signal}}"}),
-		paired("Thresholds of $signal", "What each detector has accumulated, in its own unit, and dashed in the same color, the value at which it alarms. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
+		paired("Thresholds of $signal", "What each detector has accumulated, in its own unit. Dashed: the value at which it alarms. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorStatistic)+")",
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)"),
 		lines("Effect size of each signal", "Shift of the mean of the last 200 episodes (or blocks), in standard deviations of the baseline.", deviations,

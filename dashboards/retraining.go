@@ -21,9 +21,9 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 		retrainingUID, s, everything(policyVariable()))
 	d.WithPanel(number("Awaiting approval", "Requests that a person has to approve before they are delivered.", "short", steps(green, step{1, yellow}),
 		query{expr: inStates(s, "awaiting_approval")})).
-		WithPanel(number("Under way", "Requests that are to be delivered, whose job runs, or whose new version is being judged.", "short", steps(gray),
+		WithPanel(number("In progress", "Requests that wait for delivery, whose job runs, or whose new version is being judged.", "short", steps(gray),
 			query{expr: inStates(s, "queued|open|delivered|running|verifying")})).
-		WithPanel(number("Retrying", "Requests that at least one attempt has failed to deliver. Rewardwatch tries again.", "short", steps(green, step{1, red}),
+		WithPanel(number("Retrying", "Requests with at least one failed delivery attempt. Rewardwatch tries again.", "short", steps(green, step{1, red}),
 			query{expr: "sum(max by (target) (" + s.service(retrain.MetricRetrying) + "))"}).
 			ColorMode(common.BigValueColorModeBackgroundSolid)).
 		WithPanel(number("Given up", "Requests that could not be delivered. They can be resent.", "short", steps(green, step{1, red}),
@@ -102,7 +102,7 @@ func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 		lines("Expected against observed", "What the new version of each retraining must show (dashed), from the delivery of the order to its outcome, and the same statistic of the last 200 episodes (or blocks) of the policy. The verdict itself uses those of the new version alone. At most two policies: select others above.", "short",
 			query{expr: observed, legend: s.legend("statistic", "signal")},
 			query{expr: expected, legend: "{{policy}} expected: {{statistic}} {{signal}} {{comparison}}"}).
-			OverrideByRegexp("/expected/", append(dashed(), unlisted()...)).NoValue("No outcome is awaited").Span(full),
+			OverrideByRegexp("/expected/", append(dashed(), unlisted()...)).NoValue("No pending outcomes").Span(full),
 		inColors(happened("Retrainings by outcome", "Retrainings that have ended. Met or missed: the new version does or does not meet its contract. Inconclusive: its episodes (or blocks) do not tell. Failed: the job did not deliver.",
 			query{expr: "round(sum by (outcome) (max by (policy, outcome) (increase(" + s.policies(retrain.MetricOutcomes) + "[$__rate_interval]))))", legend: "{{outcome}}"}),
 			requestColors(ledger.StateMet, ledger.StateInconclusive, ledger.StateMissed, ledger.StateFailed)...).

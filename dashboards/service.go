@@ -43,7 +43,7 @@ func serviceHeadline(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(number("Refused records", "Share of the records that were refused as telemetry.", "percentunit", steps(green, step{.001, yellow}, step{.01, red}),
 			query{expr: "sum(rate(" + s.service(ingest.MetricEvents, `result="refused"`) + "[$__rate_interval])) / (sum(rate(" + s.service(ingest.MetricEvents) + "[$__rate_interval])) > 0)"}).
 			NoValue("Nothing read")).
-		WithPanel(number("Checkpoint age", "Time since the partition that was saved longest ago was saved.", "s", steps(green, step{300, yellow}, step{900, red}),
+		WithPanel(number("Checkpoint age", "Time since the oldest save of a partition.", "s", steps(green, step{300, yellow}, step{900, red}),
 			query{expr: "max(" + s.service(ingest.MetricCheckpointAge) + ")"})).
 		WithPanel(unconfirmed(s)).
 		WithPanel(failedPushes(s))
@@ -72,7 +72,7 @@ func burn(s scope) *timeseries.PanelBuilder {
 }
 
 func memory(s scope) *timeseries.PanelBuilder {
-	return paired("Memory", "Memory in use of each instance, and dashed in the same color, limits.memory.", "bytes", "{{instance}}",
+	return paired("Memory", "Memory in use by each instance. Dashed: limits.memory.", "bytes", "{{instance}}",
 		"max by (instance) ("+s.service(names.MetricMemory)+")", "max by (instance) ("+s.service(names.MetricMemoryLimit)+")").
 		Min(0).AxisSoftMax(1)
 }
@@ -128,7 +128,7 @@ func delay(s scope) *timeseries.PanelBuilder {
 
 func serviceState(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "State and limits", "operating.md#state",
-		levels("Checkpoint age", "Time since the partition of each topic that was saved longest ago was saved. After a crash, what came later is read again.", "s",
+		levels("Checkpoint age", "Time since the oldest save of a partition, by topic. After a crash, everything after that save is read again.", "s",
 			query{expr: "max by (topic) (" + s.service(ingest.MetricCheckpointAge) + ")", legend: "{{topic}}"}),
 		inColors(levels("Checkpoint size", "Size of the last checkpoint, by kind.", "bytes",
 			query{expr: "sum by (kind) (" + s.service(ingest.MetricCheckpointBytes) + ")", legend: "{{kind}}"}),

@@ -92,7 +92,7 @@ func checkKS(m, window int) error {
 	case window < 1 || window > math.MaxUint16:
 		return fmt.Errorf("a Kolmogorov-Smirnov window of %d values: it must hold 1 to %d", window, math.MaxUint16)
 	case m > math.MaxInt32/window:
-		return fmt.Errorf("a baseline of %d points and a window of %d values are too large to be compared exactly", m, window)
+		return fmt.Errorf("a baseline of %d points and a window of %d values are too large for an exact comparison", m, window)
 	}
 	return nil
 }

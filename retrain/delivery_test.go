@@ -418,7 +418,7 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 		retrying := func(n int) {
 			t.Helper()
 			want := fmt.Sprintf(`
-			# HELP rewardwatch_webhook_retrying_requests Requests that were tried and have not arrived, to be tried again.
+			# HELP rewardwatch_webhook_retrying_requests Requests with at least one failed delivery attempt, to be tried again.
 			# TYPE rewardwatch_webhook_retrying_requests gauge
 			rewardwatch_webhook_retrying_requests{target="trainer"} %d
 			`, n)

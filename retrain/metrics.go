@@ -111,7 +111,7 @@ func newLedgerCollector(cfg Config, l *ledger.Ledger) *ledgerCollector {
 			[]string{"policy", "request", "statistic", "signal", "comparison", "state"}, nil),
 		lastObserved: prometheus.NewDesc(MetricLastObserved, "Statistic of the new version of the last delivered retraining, once its outcome is known.",
 			[]string{"policy", "request"}, nil),
-		retrying:    prometheus.NewDesc(MetricRetrying, "Requests that were tried and have not arrived, to be tried again.", []string{"target"}, nil),
+		retrying:    prometheus.NewDesc(MetricRetrying, "Requests with at least one failed delivery attempt, to be tried again.", []string{"target"}, nil),
 		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can request a retraining from the target again.", []string{"policy", "target"}, nil),
 		breaker:     prometheus.NewDesc(MetricBreakerOpen, "1 if triggers are paused for the policy because its last retrainings did not help, 0 otherwise.", []string{"policy"}, nil),
 		deadLetters: prometheus.NewDesc(MetricDeadLetters, "Requests given up before delivery.", []string{"target"}, nil),

@@ -34,7 +34,7 @@ func (g ruleGroups) actionCollapse() rule {
 				series: []inputSeries{entropy("baseline", "2+0x20"), entropy("current", "0.2+0x20"), g.stream("action.3", "1+0x20")},
 			},
 			{
-				name: "another mix of actions", at: "10m",
+				name: "a different mix of actions", at: "10m",
 				series: []inputSeries{entropy("baseline", "2+0x20"), entropy("current", "1.5+0x20"), g.stream("action.3", "2+0x20")},
 			},
 		},

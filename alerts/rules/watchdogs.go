@@ -118,7 +118,7 @@ func retentionOvertaking() rule {
 
 func logRefuses() rule {
 	const (
-		summary     = "telemetry is refused because the local log cannot take it"
+		summary     = "telemetry is refused because the local log cannot store it"
 		description = "The local log telemetry refused writes (disk): agents must send the records again. full: telemetry arrives faster than it is judged; disk: see the log of the service."
 	)
 	of := func(reason string) string { return fmt.Sprintf("log=\"telemetry\",reason=%q", reason) }

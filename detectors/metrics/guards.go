@@ -35,7 +35,7 @@ func (c *Collector) Guards(summaries func() []*guard.Summary) *Guards {
 		state:    prometheus.NewDesc(MetricGuardState, "State of the guard: 0 ok, 1 warn, 2 hold, 3 fallback.", labels, nil),
 		evidence: prometheus.NewDesc(MetricGuardEvidence, "Logarithm of the evidence against the limit, relative to that which trips the guard.", labels, nil),
 		share:    prometheus.NewDesc(MetricGuardMean, "Mean of what the guard counts, since it began, tripped or was released.", labels, nil),
-		invalid:  prometheus.NewDesc(MetricGuardInvalid, "Values that the guard left out, such as those of an outcome outside 0 to 1.", labels, nil),
+		invalid:  prometheus.NewDesc(MetricGuardInvalid, "Values that the guard ignored, such as outcomes outside 0 to 1.", labels, nil),
 	}
 }
 

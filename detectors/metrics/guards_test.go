@@ -23,7 +23,7 @@ func TestSeriesOfGuards(t *testing.T) {
 # HELP rewardwatch_guard_evidence_ratio Logarithm of the evidence against the limit, relative to that which trips the guard.
 # TYPE rewardwatch_guard_evidence_ratio gauge
 rewardwatch_guard_evidence_ratio{guard="tripped",policy="p"} 1
-# HELP rewardwatch_guard_invalid_total Values that the guard left out, such as those of an outcome outside 0 to 1.
+# HELP rewardwatch_guard_invalid_total Values that the guard ignored, such as outcomes outside 0 to 1.
 # TYPE rewardwatch_guard_invalid_total counter
 rewardwatch_guard_invalid_total{guard="tripped",policy="p"} 3
 # HELP rewardwatch_guard_mean Mean of what the guard counts, since it began, tripped or was released.

@@ -360,7 +360,7 @@ func (p *partition) commit() {
 		return
 	}
 	if err := p.generation.CommitOffsets(offsets); err != nil {
-		p.log.Debug().Err(err).Msg("committing failed, the checkpoint remains valid")
+		p.log.Debug().Err(err).Msg("cannot commit the offset; the checkpoint remains valid")
 		return
 	}
 	for _, r := range p.readers {

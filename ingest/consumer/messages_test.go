@@ -162,7 +162,7 @@ rewardwatch_messages_skipped_total{reason="tombstone"} 2
 # HELP rewardwatch_next_offset Next offset to read, -1 before it is known.
 # TYPE rewardwatch_next_offset gauge
 rewardwatch_next_offset{partition="0",topic="telemetry"} 9
-# HELP rewardwatch_partitions Partitions of the topic, assigned to this process and existing.
+# HELP rewardwatch_partitions Partitions of the topic: assigned to this process, and existing.
 # TYPE rewardwatch_partitions gauge
 rewardwatch_partitions{kind="assigned",topic="telemetry"} 1
 rewardwatch_partitions{kind="existing",topic="telemetry"} 1

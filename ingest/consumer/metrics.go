@@ -25,7 +25,7 @@ func ofTopic(topic string, reg prometheus.Registerer) prometheus.Registerer {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
 	partitions := f.NewGaugeVec(prometheus.GaugeOpts{
-		Name: ingest.MetricPartitions, Help: "Partitions of the topic, assigned to this process and existing.",
+		Name: ingest.MetricPartitions, Help: "Partitions of the topic: assigned to this process, and existing.",
 	}, []string{"kind"})
 	m := &metrics{
 		assigned: partitions.WithLabelValues("assigned"),

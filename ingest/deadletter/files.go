@@ -157,7 +157,7 @@ func (f *Files) open(size int64) error {
 		}
 	}
 	if err := f.closeFile(); err != nil {
-		f.log.Warn().Err(err).Msg("closing a file of dead letters")
+		f.log.Warn().Err(err).Msg("cannot close a dead-letter file")
 	}
 	if err := os.MkdirAll(f.dir, 0o750); err != nil { // it may have been removed since
 		return fmt.Errorf("making the directory for dead letters: %w", err)

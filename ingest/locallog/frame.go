@@ -100,7 +100,7 @@ func readHead(b []byte) (head, error) {
 		records: int(binary.LittleEndian.Uint32(b[28:])),
 	}
 	if h.length > maxBody || h.records > h.length || h.records == 0 || h.first < 0 || h.next() < h.first {
-		return head{}, fmt.Errorf("%w: it claims %d records in %d bytes from offset %d on", errFrame, h.records, h.length, h.first)
+		return head{}, fmt.Errorf("%w: it claims %d records in %d bytes from offset %d", errFrame, h.records, h.length, h.first)
 	}
 	return h, nil
 }

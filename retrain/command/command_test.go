@@ -195,7 +195,7 @@ func TestCommandFails(t *testing.T) {
 		log   string
 	}{
 		"by its exit code": {[]string{"echo CUDA out of memory >&2", made("v7"), "exit 3"}, "the command ended with exit code 3", "CUDA out of memory\n"},
-		"by a signal":      {[]string{"kill -9 $$"}, "the command was ended by the signal 9 (killed)", ""},
+		"by a signal":      {[]string{"kill -9 $$"}, "the command was killed by signal 9 (killed)", ""},
 		"without a result": {[]string{"echo done"}, "the command ended with exit code 0 but did not write", "done\n"},
 		"with another":     {[]string{"echo v7 > $REWARDWATCH_RESULT"}, `the command must write {"policy_version": "..."}`, ""},
 		"with an empty":    {[]string{": > $REWARDWATCH_RESULT"}, `the command must write {"policy_version": "..."}`, ""},

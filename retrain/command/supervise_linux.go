@@ -148,7 +148,7 @@ func reason(state *os.ProcessState, err error) error {
 		return fmt.Errorf("the exit status of the command is unknown: %w", err)
 	}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return fmt.Errorf("the command was ended by the signal %d (%s)", status.Signal(), status.Signal())
+		return fmt.Errorf("the command was killed by signal %d (%s)", status.Signal(), status.Signal())
 	}
 	if code := state.ExitCode(); code != 0 {
 		return fmt.Errorf("the command ended with exit code %d", code)

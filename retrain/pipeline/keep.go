@@ -21,7 +21,7 @@ func keptParts(text string) (map[string]string, error) {
 			return nil, fmt.Errorf("line %d: the kept part %q begins within %q", i+1, m[1], name)
 		case m != nil:
 			if _, twice := parts[m[1]]; twice {
-				return nil, fmt.Errorf("line %d: there is a kept part %q already", i+1, m[1])
+				return nil, fmt.Errorf("line %d: a kept part %q already exists", i+1, m[1])
 			}
 			name, body = m[1], ""
 		case endMark.MatchString(line):

@@ -47,7 +47,7 @@ func modelURL(text string) error {
 		return errors.New("must be https, or http on this machine")
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return errors.New("must be https: plain http is for 127.0.0.1, [::1] and localhost alone")
+		return errors.New("must be https: plain http is allowed only for 127.0.0.1, [::1] and localhost")
 	}
 	return nil
 }

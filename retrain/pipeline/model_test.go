@@ -22,7 +22,7 @@ func TestModelURLs(t *testing.T) {
 
 func TestModelMistakesHavePlaces(t *testing.T) {
 	for text, want := range map[string]string{
-		"{url: \"http://api.example.com/v1\", name: m}":             "pipeline.yaml:49:14: model.url: must be https: plain http is for 127.0.0.1",
+		"{url: \"http://api.example.com/v1\", name: m}":             "pipeline.yaml:49:14: model.url: must be https: plain http is allowed only for 127.0.0.1",
 		"{url: \"https://api.example.com/v1\"}":                     "model.name: must be the name of a model",
 		"{name: m}":                                                 "model.url: must be given, or nothing of model",
 		"{url: \"https://a.example\", name: m, timeout: 1h}":        "model.timeout: must be seconds or minutes",

@@ -326,7 +326,7 @@ func validateEvaluation(w *Work) {
 		w.report("evaluation.confidence", "must be from 0.5 to 0.9999, not %v", e.Confidence)
 	}
 	if len(e.Seeds) < 2 && len(e.Command) == 0 {
-		w.report("evaluation.seeds", "must have at least two seeds, as the interval comes from their differences")
+		w.report("evaluation.seeds", "must have at least two seeds: the confidence interval is computed from their differences")
 	}
 	for i, s := range e.Seeds {
 		w.within(element("evaluation.seeds", i), s, 0, 1<<31-1)

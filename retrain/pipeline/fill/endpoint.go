@@ -67,7 +67,7 @@ func loopbackOnly(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("%s is not this machine: plain HTTP is for loopback alone", host)
+		return fmt.Errorf("%s is not this machine: plain HTTP is allowed only for loopback addresses", host)
 	}
 	return nil
 }

@@ -419,7 +419,7 @@ func TestPlainHTTPStaysOnThisMachine(t *testing.T) {
 		}
 	}
 	e := newEndpoint(&pipeline.LanguageModel{URL: "http://192.0.2.1:9", Calls: 1}, 5*time.Second, "")
-	if _, err := e.ask(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "plain HTTP is for loopback alone") {
+	if _, err := e.ask(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "plain HTTP is allowed only for loopback addresses") {
 		t.Errorf("%v", err)
 	}
 }

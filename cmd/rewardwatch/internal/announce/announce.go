@@ -89,7 +89,7 @@ func New(cfg Config, guards func() []*guard.Summary, bell *Bell, log zerolog.Log
 		a.attempts.WithLabelValues(t.Name, string(target.ResultDelivered))
 	}
 	reg.MustRegister(a.attempts, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: names.MetricGuardsUndelivered, Help: "Guards of policies whose newest state a target has not taken.",
+		Name: names.MetricGuardsUndelivered, Help: "Guards whose latest state has not reached a target.",
 	}, a.undelivered))
 	return a, nil
 }
@@ -188,7 +188,7 @@ func (r *receiver) makeTopic(ctx context.Context) {
 	}
 	switch {
 	case err != nil:
-		r.log.Warn().Err(err).Str("target", r.Name).Msg("cannot create or look at the topic of guards: create it with cleanup.policy=compact")
+		r.log.Warn().Err(err).Str("target", r.Name).Msg("cannot create or read the topic of guards: create it with cleanup.policy=compact")
 	case !strings.Contains(policy, "compact"):
 		r.log.Warn().Str("target", r.Name).Str("topic", r.Kafka.Topic).Str("cleanup_policy", policy).
 			Msg("the topic of guards is not compacted: agents that start later may not find the state of each policy")

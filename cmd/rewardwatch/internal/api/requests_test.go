@@ -355,7 +355,7 @@ func TestStartSaysThatThereIsNoToken(t *testing.T) {
 		if err := s.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if says := strings.Contains(log.String(), "http.token_file is not set: every program on this machine can change state over HTTP at a loopback address, and other machines cannot"); says != (file == "") {
+		if says := strings.Contains(log.String(), "http.token_file is not set: any program on this machine can change state over HTTP; other machines cannot"); says != (file == "") {
 			t.Errorf("with the token file %q the log is %s", file, log.String())
 		}
 	}

@@ -179,7 +179,7 @@ func (s *Server) Start() error {
 		return err
 	}
 	if s.cfg.TokenFile == "" {
-		s.log.Warn().Msg("http.token_file is not set: every program on this machine can change state over HTTP at a loopback address, and other machines cannot")
+		s.log.Warn().Msg("http.token_file is not set: any program on this machine can change state over HTTP; other machines cannot")
 	}
 	if s.cfg.AdminListen == "" {
 		return nil
@@ -233,7 +233,7 @@ func (s *Server) warnOfOthers(name string, at *net.TCPAddr) {
 	}
 	warn := func(why string) { s.log.Warn().Str("endpoint", name).Stringer("address", at).Msg(why) }
 	if s.web == nil || !s.web.Rules().AskForPassword() && !s.web.AsksForCertificate() {
-		warn("the address is reachable from other machines, and every client that reaches it can read the data")
+		warn("the address is reachable from other machines: any client that can reach it can read the data")
 	}
 	if !s.encrypts() && (s.cfg.TokenFile != "" || s.web != nil) {
 		warn("the address is reachable from other machines without TLS: others on the network can read the tokens and passwords that clients send")

@@ -243,7 +243,7 @@ func (line *Calibration) span(baseline []*ingest.Unit) {
 		}
 	}
 	if first == 0 {
-		line.note("no timestamps: it is not known whether the baseline covers the weekly cycle, and a budget in days is counted in steps")
+		line.note("no timestamps: whether the baseline covers the weekly cycle is unknown, and a budget in days counts steps")
 		return
 	}
 	line.Baseline.Days = new(wire.Number(time.Duration(last-first).Hours() / 24))

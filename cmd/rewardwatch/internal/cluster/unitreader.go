@@ -106,7 +106,7 @@ func (t *unitReaders) Revoke(partition int32) {
 	delete(t.readers, partition)
 	t.mu.Unlock()
 	if err := r.Workers.Leave(leavePatience); err != nil {
-		r.Log.Warn().Err(err).Msg("not all policies of a partition could be saved: the next owner judges the units since the last save again")
+		r.Log.Warn().Err(err).Msg("some policies of a partition could not be saved: the next owner judges the units since the last save again")
 	}
 	r.Revoke() // otherwise what it keeps would count towards the limit of kept units for good
 }
