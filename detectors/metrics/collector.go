@@ -152,24 +152,25 @@ type scrape struct {
 	*Collector
 	// room is the number of series that may still be exported. Behind the first stream that does not fit it is 0:
 	// otherwise the series of a large fleet would be built in vain.
-	room int
-	out  output
+	room  int
+	out   output
+	begun *finding.GroupSummary // of which series are put out
 }
 
 // group exports the urgent streams of a group, or everything else as far as there is room.
 func (c *scrape) group(g *finding.GroupSummary, urgent bool) {
-	c.out.begin(g)
+	c.begun = nil
 	for i := range g.Streams {
 		s := &g.Streams[i]
 		if (s.State == finding.Drift || s.State == finding.TelemetryFault) != urgent {
 			continue
 		}
 		if urgent || c.hasRoom() {
-			c.emit(c.streamSeries(s), urgent)
+			c.emit(g, c.streamSeries(s), urgent)
 		}
 	}
 	if !urgent && c.hasRoom() {
-		c.emit(c.groupSeries(g), false)
+		c.emit(g, c.groupSeries(g), false)
 	}
 }
 
@@ -181,14 +182,18 @@ func (c *scrape) hasRoom() bool {
 	return c.room > 0
 }
 
-// emit exports series if there is room or if they are urgent.
-func (c *scrape) emit(all []series, urgent bool) {
+// emit exports series of a group if there is room or if they are urgent.
+func (c *scrape) emit(g *finding.GroupSummary, all []series, urgent bool) {
 	if !urgent && len(all) > c.room {
 		c.limitHits.Add(1)
 		c.room = 0
 		return
 	}
 	c.room -= len(all)
+	if c.begun != g { // most groups of a large fleet have no series in most passes
+		c.out.begin(g)
+		c.begun = g
+	}
 	for i := range all {
 		c.out.add(&all[i])
 	}

@@ -191,3 +191,32 @@ func TestSimTextIsCheap(t *testing.T) {
 		t.Errorf("%v, a registry takes %v", text/20, registry/20)
 	}
 }
+
+// BenchmarkScrapeOfAFleet writes the series that the default limit leaves of 20,000 groups, one of 1,000 of which drifts.
+func BenchmarkScrapeOfAFleet(b *testing.B) {
+	all := fleet(20_000)
+	for i, s := range all {
+		state := finding.OK
+		if i%1000 == 0 {
+			state = finding.Drift
+		}
+		for j := range s.Groups[0].Streams {
+			s.Groups[0].Streams[j].State = state
+		}
+	}
+	for _, limit := range []int{20_000, 50_000} {
+		b.Run(fmt.Sprint(limit, " series"), func(b *testing.B) {
+			c := collectorOf(all, limit)
+			n := seriesCount(textOf(b, c, false))
+			b.ReportAllocs()
+			begun := cpu(b)
+			for b.Loop() {
+				if err := c.WriteText(io.Discard, false); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric((cpu(b)-begun).Seconds()*1e3/float64(b.N), "cpu-ms/op")
+			b.ReportMetric(float64(n), "series")
+		})
+	}
+}

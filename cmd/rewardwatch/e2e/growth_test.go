@@ -48,6 +48,7 @@ func TestGrowth(t *testing.T) {
 	var points []grown
 	point := func(p grown) {
 		points = append(points, p)
+		writeGrowth(t, points)
 		fmt.Fprintf(os.Stderr, "| %s | %.0f | %.2f | %.1f | %.0f | %.1f |\n", p.against, p.at, p.micros, p.ratio, p.rss, p.stop)
 	}
 	fmt.Fprintf(os.Stderr, "| against | at | CPU us an event | of the bare loop | resident MiB | CPU s of the stop |\n| --- | --- | --- | --- | --- | --- |\n")
@@ -64,6 +65,11 @@ func TestGrowth(t *testing.T) {
 	for _, processes := range []int{1, 2, 4} {
 		t.Run(fmt.Sprint("processes/", processes), func(t *testing.T) { point(growthOfCluster(t, b, binary, processes)) })
 	}
+}
+
+// writeGrowth writes the points so far, so that a long run that is interrupted leaves what it has measured.
+func writeGrowth(t *testing.T, points []grown) {
+	t.Helper()
 	if *growthDir == "" {
 		return
 	}
