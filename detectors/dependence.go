@@ -23,10 +23,50 @@ const (
 // order. A constant series has f = 1.
 func DependenceFactor(x []float64) float64 {
 	rho := autocorrelations(x, dependenceLags)
-	if bartlett(rho[:min(noticeLags, len(rho))])-1 < noticeErrors*FactorError(len(x)) {
+	if !noticeable(rho, len(x)) {
 		return 1
 	}
 	return max(1, bartlett(rho))
+}
+
+// AllowedFactor returns the factor by which a test divides its evidence: the larger of DependenceFactor, and, if
+// dependence is detected, the prewhitened estimate with a reserve of a tenth. Evidence divided by too small a factor
+// costs false alarms exponentially, by too large a one only delay.
+//
+// Prewhitening (Andrews & Monahan, Econometrica 1992) fits x_t = a x_{t-1} + e_t and returns the long-run variance of e
+// over five lags, times 1/(1-a)^2, by the variance of x. Where dependence fades within a few values, its standard error
+// is about half that of twenty lags. Where it lasts, twenty lags see more of it; where it turns within them, as in a
+// cycle of 13 values, the fit is wrong. So it counts up to allowedErrors standard errors above that of twenty lags, each
+// f sqrt(4 (L+1) / (3m)) (Priestley, Spectral Analysis and Time Series, 1981, 6.2.4).
+func AllowedFactor(x []float64) float64 {
+	rho := autocorrelations(x, dependenceLags)
+	if !noticeable(rho, len(x)) {
+		return 1
+	}
+	a := min(rho[0], mostCarried)
+	rest, before := make([]float64, len(x)-1), x[0]
+	for i, v := range x[1:] {
+		rest[i], before = v-a*before, v
+	}
+	_, variance := meanVariance(x)
+	_, left := meanVariance(rest)
+	whitened := bartlett(autocorrelations(rest, noticeLags)) * left / variance / (1 - a) / (1 - a)
+	long := bartlett(rho)
+	most := long * (1 + allowedErrors*math.Sqrt(4*(dependenceLags+1)/(3*float64(len(x)))))
+	return max(1, long, min(factorReserve*whitened, most))
+}
+
+const (
+	// mostCarried bounds a, as in Andrews & Monahan: near 1, the estimate is its error.
+	mostCarried = .97
+	// factorReserve is about half a standard error of the prewhitened estimate at 500 values and a factor of 2.
+	factorReserve = 1.1
+	allowedErrors = 2
+)
+
+// noticeable reports whether the given autocorrelations of m values show dependence in the first lags.
+func noticeable(rho []float64, m int) bool {
+	return bartlett(rho[:min(noticeLags, len(rho))])-1 >= noticeErrors*FactorError(m)
 }
 
 // FactorError returns the standard error of a factor over five lags of m independent values, as returned by

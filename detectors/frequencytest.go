@@ -141,7 +141,7 @@ func NewPredictionTest(scores, steps []float64, least float64) *FrequencyTest {
 
 func newFrequencyTest(hits, steps []float64, least float64, branches []Branch) *FrequencyTest {
 	e := episodes{hits, steps}
-	t := &FrequencyTest{Walks: Walks{Units: len(hits), Factor: max(least, DependenceFactor(e.residuals(evenly(len(hits)))))}}
+	t := &FrequencyTest{Walks: Walks{Units: len(hits), Factor: max(least, AllowedFactor(e.residuals(evenly(len(hits)))))}}
 	distinct, weights, _ := e.distinct()
 	var g [][]float64
 	t.Stratum, g = newStratum(distinct, weights, branches)

@@ -18,7 +18,7 @@ func Dependence(sample []float64, ranks *Ranks) float64 {
 		z[i] = ranks.own(x).z
 		square[i] = z[i] * z[i]
 	}
-	return max(DependenceFactor(z), DependenceFactor(square))
+	return max(AllowedFactor(z), AllowedFactor(square))
 }
 
 // NewRankTest prepares the branches on a sample with the given dependence factor; ranks are those of the sample. A

@@ -229,7 +229,7 @@ func (s *Season) Factor(sample []float64, times []int64) float64 {
 
 // FactorOfCounts returns the same of counts with the given scores within their strata.
 func (s *Season) FactorOfCounts(scores []float64, times []int64) float64 {
-	return max(1, s.days(scores, times), detectors.DependenceFactor(scores)) * s.Inflation(times)
+	return max(1, s.days(scores, times), detectors.AllowedFactor(scores)) * s.Inflation(times)
 }
 
 // days returns the factor of days of scores within strata.

@@ -27,7 +27,7 @@ func beginRarity(q *Quantity, of *basis) Test {
 			rare[i] = 1
 		}
 	}
-	factor := max(DayFactor(rare, q.TimesOf(of.ends)), q.AgentFactor(of.ends.Agents), detectors.DependenceFactor(rare))
+	factor := max(DayFactor(rare, q.TimesOf(of.ends)), q.AgentFactor(of.ends.Agents), detectors.AllowedFactor(rare))
 	if t := detectors.NewRarityTest(q.Ranks, factor); t != nil {
 		return &RarityTest{RarityTest: t}
 	}
