@@ -88,7 +88,7 @@ func TestVerbsOfRequestsSayWhatIsWrong(t *testing.T) {
 		"wrong state":   {append([]string{"approve", "rr_failed", "--by", "alice", "--why", "x"}, flags...), "(409 Conflict): request rr_failed is failed and cannot become open"},
 		"no log":        {append([]string{"status", "rr_1", "failed", "--log-file", "/does/not/exist"}, flags...), "--log-file: "},
 		"no such state": {append([]string{"list", "--state", "waiting"}, flags...), `unknown --state "waiting": must be one of queued, awaiting_approval, open, `},
-		"no job state":  {append([]string{"status", "rr_1"}, flags...), "accepts 2 arg(s), received 1"},
+		"no job state":  {append([]string{"status", "rr_1"}, flags...), "1 argument given; usage: rewardwatch retrain "},
 		"long version":  {append([]string{"status", "rr_1", "succeeded", "--version", strings.Repeat("x", 201)}, flags...), "version must have at most 200 characters"},
 		"unknown":       {append([]string{"show", "rr_none"}, flags...), "(404 Not Found): request not found"},
 		"no token":      {[]string{"resend", "rr_1", "--by", "alice", "--why", "x", "--server", flags[1]}, "(401 Unauthorized): a valid bearer token is required"},

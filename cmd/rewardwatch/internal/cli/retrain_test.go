@@ -89,7 +89,7 @@ func TestRetrainDiffSaysWhatIsWrong(t *testing.T) {
 		"unknown request":  {append([]string{"rr_1", "rr_none"}, server...), "request rr_none: the service refused the request (404 Not Found): request not found"},
 		"old request":      {append([]string{"rr_1", "rr_old"}, server...), "request rr_old: the request has no contract: it was opened by a build without recipes"},
 		"no service":       {[]string{"rr_1", "rr_2", "--server", "http://127.0.0.1:1"}, "query the service: "},
-		"one side":         {[]string{"base"}, "accepts 2 arg(s), received 1"},
+		"one side":         {[]string{"base"}, "1 argument given; usage: rewardwatch retrain "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := runVerb(append([]string{"retrain", "diff"}, tt.args...)...)

@@ -3,10 +3,14 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/rewardwatch/rewardwatch/alerts/rules"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/app"
@@ -38,7 +42,7 @@ func TestCommandLine(t *testing.T) {
 		"unknown flag":       {[]string{"version", "--fast"}, 2, "", "rewardwatch: unknown flag: --fast\n"},
 		"unknown output":     {[]string{"version", "--output", "xml"}, 2, "", "rewardwatch: invalid argument \"xml\" for \"--output\" flag: must be text or json\n"},
 		"unknown level":      {[]string{"version", "--log-level", "loud"}, 2, "", "rewardwatch: invalid argument \"loud\" for \"--log-level\" flag: must be debug, info, warn or error\n"},
-		"too few arguments":  {[]string{"validate"}, 2, "", "rewardwatch: accepts 1 arg(s), received 0\n"},
+		"too few arguments":  {[]string{"validate"}, 2, "", "rewardwatch: 0 arguments given; usage: rewardwatch validate [flags] FILE\n"},
 		"validate good":      {[]string{"validate", good}, 0, "ok\n", ""},
 		"validate good JSON": {[]string{"validate", good, "--output", "json"}, 0, `{"file":"` + good + `","ok":true,"errors":[],"warnings":[]}` + "\n", ""},
 		"validate bad":       {[]string{"validate", bad}, 2, problems, ""},
@@ -141,4 +145,20 @@ func readAll(t *testing.T, dir string, files []string) string {
 		all.Write(text)
 	}
 	return all.String()
+}
+
+// What the help of a verb says fits a small terminal; flags may be longer.
+func TestHelpFitsATerminal(t *testing.T) {
+	var each func(cmd *cobra.Command)
+	each = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			each(c)
+		}
+		for line := range strings.Lines(cmd.Long) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > helpWidth {
+				t.Errorf("%s: a line of %d columns: %s", cmd.CommandPath(), n, line)
+			}
+		}
+	}
+	each(newRootCommand(&terminal.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}))
 }

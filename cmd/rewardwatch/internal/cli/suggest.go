@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 )
 
@@ -36,6 +39,59 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		return fmt.Errorf("%w (did you mean %s?)", err, best)
 	}
 	return err
+}
+
+// helpWidth is the width of a small terminal.
+const helpWidth = 80
+
+// reflowed returns a text of paragraphs whose lines fit a small terminal. Indented lines stay as they are.
+func reflowed(text string) string {
+	var b strings.Builder
+	column := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" || strings.HasPrefix(line, " ") {
+			if column > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(line + "\n")
+			column = 0
+			continue
+		}
+		for word := range strings.FieldsSeq(line) {
+			n := utf8.RuneCountInString(word)
+			switch {
+			case column == 0:
+			case column+1+n > helpWidth:
+				b.WriteByte('\n')
+				column = 0
+			default:
+				b.WriteByte(' ')
+				column++
+			}
+			b.WriteString(word)
+			column += n
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// tellUsage makes the verbs below a command answer a wrong number of arguments with how they are called, and their help
+// fit a small terminal.
+func tellUsage(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		tellUsage(c)
+	}
+	cmd.Long = reflowed(cmd.Long)
+	check := cmd.Args
+	if cmd.HasSubCommands() || check == nil {
+		return
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if check(cmd, args) == nil {
+			return nil
+		}
+		return fmt.Errorf("%s given; usage: %s", terminal.Plural(len(args), "argument"), cmd.UseLine())
+	}
 }
 
 // unknownFlag matches the error of the flag library for a flag that does not exist.

@@ -27,6 +27,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/replay"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -189,8 +190,8 @@ func (d *demo) story(ctx context.Context, keep bool) error {
 		return err
 	}
 	g, _ := d.group()
-	d.say("The baseline is frozen: %d episodes, id %s. The budget is 1 false alarm per %.0f episodes.",
-		g.Baseline.Units, g.Baseline.ID, g.Promise.N)
+	d.say("The baseline is frozen: %d episodes, id %s. The budget is 1 false alarm per %s episodes.",
+		g.Baseline.Units, g.Baseline.ID, words.Grouped(int64(g.Promise.N), ","))
 	calm := g.Units
 	if err := d.wait(ctx, "watching agents without drift", func() (float64, bool) {
 		g, _ := d.group()
