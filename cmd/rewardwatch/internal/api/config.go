@@ -16,6 +16,7 @@ type Config struct {
 	ExternalURL        string `yaml:"external_url"`         // public URL of the service, such as https://rewardwatch.example; required for links in alerts and for approvals
 	AdminListen        string `yaml:"admin_listen"`         // host:port of the profiler (pprof)
 	WebConfigFile      string `yaml:"web_config_file"`      // web configuration file of Prometheus' exporter-toolkit: TLS, client certificates and passwords
+	AuditLog           string `yaml:"audit_log"`            // file to which every change by a person or program is appended, and every failed attempt
 }
 
 // Check reports every value that is out of its range, with its path.

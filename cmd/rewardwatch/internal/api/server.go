@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -101,6 +102,7 @@ type Server struct {
 	Now      func() time.Time
 	log      zerolog.Logger
 	web      *webconfig.File // nil if none is configured
+	audit    *audit.Log      // nil if none is configured
 	Shared   bool            // other instances judge other policies
 	Requests RequestDesk     // nil if no retraining is configured
 
@@ -125,8 +127,8 @@ type endpoint struct {
 	done     chan struct{} // closed when Serve has returned
 }
 
-// New returns a server that does not listen yet. It fails with errTokenFile or webconfig.ErrBad if a configured token or
-// the web configuration cannot be used.
+// New returns a server that does not listen yet. It fails with errTokenFile, webconfig.ErrBad or audit.ErrLog if a
+// configured token, the web configuration or the audit log cannot be used.
 // POST /-/reload calls reload, one call at a time, and sends its error to the client.
 func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func() error, log zerolog.Logger) (*Server, error) {
 	s := &Server{
@@ -143,12 +145,18 @@ func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func
 			return nil, err
 		}
 	}
-	if cfg.WebConfigFile == "" {
-		return s, nil
-	}
 	var err error
-	s.web, err = webconfig.Open(cfg.WebConfigFile, log)
-	return s, err
+	if cfg.WebConfigFile != "" {
+		if s.web, err = webconfig.Open(cfg.WebConfigFile, log); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.AuditLog != "" {
+		if s.audit, err = audit.Open(cfg.AuditLog); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // WaitsFor makes every path but health and metrics answer what the service is waiting for, from before Start until
@@ -328,14 +336,17 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/"+recipe.SchemaFile, s.retrainSchema)
 	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
-	console := pages.New(s.view, consoleOrders{s}, s.Requests, s.access(), func() time.Time { return s.Now() }, s.log)
+	access := s.access()
+	console := pages.New(s.view, consoleOrders{s}, s.Requests, access, func() time.Time { return s.Now() }, s.log)
 	console.Register(mux)
-	return secured(s.named(s.admitted(s.matched(mux, console), func(r *http.Request) []string {
-		if _, pattern := mux.Handler(r); tokens[pattern] != nil {
-			return tokens[pattern]
+	route := func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern }
+	admitted := s.admitted(s.matched(mux, console), func(r *http.Request) []string {
+		if files := tokens[route(r)]; files != nil {
+			return files
 		}
 		return s.fullToken(r)
-	})))
+	})
+	return secured(s.named(s.audited(admitted, access, route)))
 }
 
 // changes registers the routes that change state, and returns the files whose tokens each of them accepts.

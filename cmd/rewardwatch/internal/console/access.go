@@ -55,6 +55,15 @@ func (a Access) admit(r *http.Request, now time.Time) (Person, error) {
 	return Person{}, errLoginNeeded
 }
 
+// Holder returns who sends a request with a valid session, and whether it has one.
+func (a Access) Holder(r *http.Request, now time.Time) (Person, bool) {
+	if a.Token == nil {
+		return Person{}, false
+	}
+	who, err := a.admit(r, now)
+	return who, err == nil
+}
+
 // login returns the session cookie of a person if given is the token, and errWrongToken otherwise.
 func (a Access) login(r *http.Request, given string, who Person, now time.Time) (*http.Cookie, error) {
 	if a.Allowed != nil && !a.Allowed(r) {

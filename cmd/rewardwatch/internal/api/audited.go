@@ -1,0 +1,265 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+)
+
+// maxAudited limits what an entry holds of one value of a body, and of a reason, in bytes.
+const maxAudited = 4 << 10
+
+// telemetryRoute is how agents send telemetry. Only requests without the right to do so have an entry: the others are
+// counted as events.
+const telemetryRoute = "POST /api/v1/telemetry"
+
+// audited writes an entry for each request that may change something, whatever answers it. route returns the pattern
+// that matches a request, "" for none. A request whose entry could not be written changes nothing.
+func (s *Server) audited(next http.Handler, access pages.Access, route func(*http.Request) string) http.Handler {
+	if s.audit == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		pattern := route(r)
+		if !strings.HasPrefix(pattern, http.MethodPost) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if err := s.audit.Writable(); err != nil {
+			s.log.Error().Err(err).Msg("a change is refused, because it cannot be recorded")
+			s.refuse(w, http.StatusServiceUnavailable, "the audit log cannot be written")
+			return
+		}
+		e := audit.Entry{Time: s.Now().UTC(), From: r.RemoteAddr, What: pattern, Object: variables(pattern, r.URL)}
+		e.As, e.Who = s.identity(r, access)
+		asked, said := &beginning{limit: maxReport}, &witness{ResponseWriter: w, status: http.StatusOK, body: beginning{limit: maxAudited}}
+		follow := pattern != telemetryRoute && e.As != nothing // no work for those who may do nothing
+		if follow {
+			e.Before = s.stateOf(r, e.Object)
+			r.Body = &watched{r.Body, asked}
+		}
+		next.ServeHTTP(said, r)
+		e.Status, e.Result = said.status, "done"
+		if said.status >= http.StatusBadRequest {
+			e.Result, e.Error = "refused", reasonOf(said)
+		}
+		unknown := said.status == http.StatusUnauthorized || said.status == http.StatusForbidden || said.status == http.StatusTooManyRequests
+		if pattern == telemetryRoute && !unknown {
+			return
+		}
+		if follow {
+			e.After = s.stateOf(r, e.Object)
+			changedOf(&e)
+			e.Asked = askedFor(pattern, asked.Bytes(), &e)
+		}
+		if unknown {
+			e.As = nothing
+		}
+		if err := s.audit.Append(e, unknown); err != nil {
+			s.log.Error().Err(err).Str("what", e.What).Msg("a change is not recorded")
+		}
+	})
+}
+
+// variables returns the variables of a route in an address.
+func variables(pattern string, at *url.URL) map[string]string {
+	_, route, _ := strings.Cut(pattern, " ")
+	names, values := strings.Split(route, "/"), strings.Split(at.EscapedPath(), "/")
+	out := map[string]string{}
+	for i, name := range names {
+		if !strings.HasPrefix(name, "{") || i >= len(values) {
+			continue
+		}
+		value, err := url.PathUnescape(values[i])
+		if err != nil {
+			value = values[i]
+		}
+		out[strings.Trim(name, "{}")] = value
+	}
+	return out
+}
+
+// stateOf returns what the entry shows of the object of a request, nil if it is unknown.
+func (s *Server) stateOf(r *http.Request, object map[string]string) any {
+	id, policy := object["id"], object["policy"]
+	switch path := r.URL.Path; {
+	case object["guard"] != "":
+		if g, found := s.view.Guards(policy); found {
+			for i := range g.Guards {
+				if g.Guards[i].Name == object["guard"] {
+					return map[string]any{"tripped": g.Guards[i].Tripped, "why": g.Guards[i].Why}
+				}
+			}
+		}
+	case strings.Contains(path, "/incidents/"):
+		for _, i := range s.view.Incidents() {
+			if i.ID == id {
+				return map[string]any{"closed": i.Closed, "muted_until": i.MutedUntil, "decisions": len(i.Decisions)}
+			}
+		}
+	case strings.HasPrefix(path, "/retrain/"), strings.Contains(path, "/retrain-requests/"):
+		if q, err := s.view.RetrainRequest(r.Context(), id); err == nil {
+			return map[string]any{"state": q.State, "reason": q.Reason}
+		}
+	case strings.Contains(path, "/baselines/"), policy != "":
+		return s.baselineIDs()
+	}
+	return nil
+}
+
+// baselineIDs returns the baseline of each group that has one.
+func (s *Server) baselineIDs() map[string]string {
+	out := map[string]string{}
+	for _, p := range s.view.Summaries() {
+		for i := range p.Groups {
+			if g := &p.Groups[i]; g.Baseline.ID != "" {
+				out[g.Group.String()] = g.Baseline.ID
+			}
+		}
+	}
+	return out
+}
+
+// changedOf leaves out of an entry the groups whose baselines are the same as before.
+func changedOf(e *audit.Entry) {
+	before, some := e.Before.(map[string]string)
+	after, also := e.After.(map[string]string)
+	if !some || !also {
+		return
+	}
+	for group, id := range before {
+		if after[group] == id {
+			delete(before, group)
+			delete(after, group)
+		}
+	}
+}
+
+// nothing is what permits a request without a valid token, password or session.
+const nothing = "nothing"
+
+// identity returns what permits a request, and the name of the person if it is known.
+func (s *Server) identity(r *http.Request, access pages.Access) (as, who string) {
+	user, _, basic := r.BasicAuth()
+	if basic {
+		who = user
+	}
+	for _, known := range []struct{ name, file string }{
+		{"token", s.cfg.TokenFile}, {"status token", s.cfg.StatusTokenFile}, {"telemetry token", s.cfg.TelemetryTokenFile},
+	} {
+		if hasToken(r, known.file) == nil {
+			return known.name, who
+		}
+	}
+	switch person, in := access.Holder(r, s.Now()); {
+	case strings.HasSuffix(r.URL.Path, "/decide"):
+		return "link", who
+	case in && person.Name != "":
+		return "session", person.Name
+	case in:
+		return "session", who
+	case s.cfg.TokenFile == "" && fromHere(r):
+		return "local", who
+	case r.URL.Path == "/login":
+		return "login", who
+	}
+	return nothing, who
+}
+
+// recorded lists what an entry may show of forms and orders. Logs of jobs, tokens and unknown fields are left out.
+var recorded = []string{
+	"by", "name", "why", "decision", "until", "for", "policy", "group", "recipe", "target", "incident", "id", "state", "new_version",
+}
+
+// askedFor returns what the body of a request asks for. The name in it is that of the person, unless the service knows
+// better.
+func askedFor(pattern string, body []byte, e *audit.Entry) any {
+	all := map[string]any{}
+	if strings.Contains(pattern, "/api/") {
+		_ = json.Unmarshal(body, &all) // a body that is not JSON is refused, and asks for nothing
+	} else if form, err := url.ParseQuery(string(body)); err == nil {
+		for name := range form {
+			all[name] = form.Get(name)
+		}
+	}
+	shown := map[string]any{}
+	for _, name := range recorded {
+		if value, has := all[name]; has {
+			shown[name] = value
+		}
+		if text, is := all[name].(string); is && len(text) > maxAudited {
+			shown[name] = strings.ToValidUTF8(text[:maxAudited], "")
+		}
+	}
+	for _, name := range []string{"by", "name"} {
+		if text, is := shown[name].(string); is {
+			e.Who = cmp.Or(e.Who, text)
+		}
+	}
+	return shown
+}
+
+// reasonOf returns why a request was refused, as far as the answer is of the API.
+func reasonOf(w *witness) string {
+	var said struct{ Error string }
+	if json.Unmarshal(w.body.Bytes(), &said) == nil && said.Error != "" {
+		return said.Error
+	}
+	return http.StatusText(w.status)
+}
+
+// beginning keeps the beginning of what is written to it.
+type beginning struct {
+	bytes.Buffer
+	limit int
+}
+
+// Write implements io.Writer.
+func (b *beginning) Write(p []byte) (int, error) {
+	_, _ = b.Buffer.Write(p[:min(len(p), b.limit-b.Len())]) // never fails
+	return len(p), nil
+}
+
+// watched is a body of which the beginning is kept.
+type watched struct {
+	io.ReadCloser
+	begins *beginning
+}
+
+// Read implements io.Reader.
+func (b *watched) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	_, _ = b.begins.Write(p[:n]) // never fails
+	return n, err
+}
+
+// witness remembers an answer.
+type witness struct {
+	http.ResponseWriter
+	status int
+	body   beginning // if the request is refused
+}
+
+// Unwrap is for http.ResponseController.
+func (w *witness) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *witness) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *witness) Write(body []byte) (int, error) {
+	if w.status >= http.StatusBadRequest {
+		_, _ = w.body.Write(body) // never fails
+	}
+	return w.ResponseWriter.Write(body)
+}

@@ -1,0 +1,118 @@
+// Package audit keeps a log of what people and programs change over HTTP, and fail to change.
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// ErrLog is the error of a log that cannot be written, for errors.Is.
+var ErrLog = errors.New("audit log")
+
+// How many entries of requests without a valid token or password are kept at once, and how often one more is. Others are
+// counted, so that guesses from many addresses cannot fill the disk.
+const (
+	refusedBurst = 100
+	refusedEvery = time.Second
+)
+
+// Entry is one line of the log.
+type Entry struct {
+	Time    time.Time         `json:"time"`
+	Who     string            `json:"who"`     // the name that a person has given or logged in with, "" if unknown
+	As      string            `json:"as"`      // what permitted it: token, status token, telemetry token, session, login, link, local, or nothing
+	From    string            `json:"from"`    // address and port
+	What    string            `json:"what"`    // method and route
+	Object  map[string]string `json:"object"`  // the variables of the route, such as the id of an incident
+	Asked   any               `json:"asked"`   // the body, without secrets; null without one
+	Before  any               `json:"before"`  // the state of the object
+	After   any               `json:"after"`   // the same, afterwards
+	Result  string            `json:"result"`  // done, or refused
+	Status  int               `json:"status"`  // of HTTP
+	Error   string            `json:"error"`   // why it was refused
+	Omitted int               `json:"omitted"` // refused requests without an entry since the one before
+}
+
+// Log appends entries to a file. Its methods are safe for concurrent use.
+type Log struct {
+	path string
+
+	mu      sync.Mutex
+	refused float64 // decreases by one each refusedEvery
+	at      time.Time
+	omitted int
+}
+
+// Open returns a log, and creates its file if there is none. It fails with ErrLog.
+func Open(path string) (*Log, error) {
+	l := &Log{path: path}
+	return l, l.Writable()
+}
+
+// Writable returns why the file cannot be written, or nil.
+func (l *Log) Writable() error {
+	f, err := l.open()
+	if err != nil {
+		return err
+	}
+	return closed(f)
+}
+
+// open opens the file for each entry, so that it can be moved away meanwhile.
+func (l *Log) open() (*os.File, error) {
+	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrLog, err)
+	}
+	return f, nil
+}
+
+func closed(f *os.File) error {
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("%w: %w", ErrLog, err)
+	}
+	return nil
+}
+
+// Append appends an entry, which is durable when it returns. An unknown client has shown no valid token or password.
+func (l *Log) Append(e Entry, unknown bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if unknown && !l.room(e.Time) {
+		l.omitted++
+		return nil
+	}
+	e.Omitted = l.omitted
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrLog, err)
+	}
+	f, err := l.open()
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("%w: %w", ErrLog, err), closed(f))
+	}
+	l.omitted = 0
+	return closed(f)
+}
+
+// room reports whether one more entry of an unknown client is kept.
+func (l *Log) room(now time.Time) bool {
+	l.refused = max(0, l.refused-float64(now.Sub(l.at))/float64(refusedEvery))
+	l.at = now
+	if l.refused >= refusedBurst {
+		return false
+	}
+	l.refused++
+	return true
+}
