@@ -43,19 +43,35 @@ var (
 // tools are packages that no training needs.
 var tools = regexp.MustCompile(`^(python|pip|setuptools|wheel|pytest.*|black|ruff|isort|mypy|flake8.*|pylint|sphinx.*|mkdocs.*|pre-commit|jupyter.*|ipykernel|ipython|ipywidgets|notebook|coverage|tox|twine|build|nb-black|hatchling|poetry.*)$`)
 
-// knownVersions are those that the generated scripts were tested with, and of what trainings often need besides.
-var knownVersions = map[string]string{
-	"gymnasium": "1.2.2", "numpy": "2.4.6", "ray": "2.60.0", "scipy": "1.17.1", "stable-baselines3": "2.9.2", "torch": "2.15.0", "tyro": "1.0.17",
-	"gym": "0.26.2", "h5py": "3.16.0", "mujoco": "4.0.0", "optuna": "5.0.0", "packaging": "26.4", "pettingzoo": "1.27.0", "pillow": "13.0.0", "pybullet": "3.2.7",
-	"cloudpickle": "3.1.2", "pandas": "3.1.1", "pyyaml": "6.0.3", "rich": "15.0.0", "tqdm": "4.70.1", "hydra-core": "1.3.8", "matplotlib": "3.11.2",
-	"moviepy": "2.2.1", "pygame": "2.6.1", "sb3-contrib": "2.9.2", "seaborn": "0.13.2", "tensorboard": "2.21.0", "wandb": "0.31.0",
+// knownVersions are those that the generated scripts were tested with, and of what trainings often need besides, the newest
+// first. Each installs with Python 3.11, that of the default image.
+var knownVersions = map[string][]string{
+	"gymnasium": {"1.2.2", "0.29.1"}, "numpy": {"2.4.6", "1.26.4"}, "ray": {"2.60.0"}, "scipy": {"1.17.1"}, "stable-baselines3": {"2.9.2"}, "torch": {"2.15.0"},
+	"tyro": {"1.0.17"},
+	"gym":  {"0.26.2"}, "h5py": {"3.16.0"}, "mujoco": {"4.0.0"}, "optuna": {"5.0.0"}, "packaging": {"26.4"}, "pettingzoo": {"1.27.0"}, "pillow": {"13.0.0"},
+	"pybullet": {"3.2.7"}, "cloudpickle": {"3.1.2"}, "pandas": {"3.1.1"}, "pyyaml": {"6.0.3"}, "rich": {"15.0.0"}, "tqdm": {"4.70.1"}, "hydra-core": {"1.3.8"},
+	"matplotlib": {"3.11.2"}, "moviepy": {"2.2.1"}, "pygame": {"2.6.1"}, "sb3-contrib": {"2.9.2"}, "seaborn": {"0.13.2"}, "tensorboard": {"2.21.0"},
+	"wandb": {"0.31.0"}, "absl-py": {"2.5.1"}, "ale-py": {"0.12.1"}, "click": {"8.5.1"}, "colorlog": {"6.12.0"}, "einops": {"0.8.2"}, "filelock": {"4.3.1"},
+	"gymnasium-robotics": {"1.4.2"}, "huggingface-hub": {"2.4.0", "0.36.2"}, "imageio": {"2.38.1"}, "joblib": {"1.6.0"}, "numba": {"0.68.1"}, "omegaconf": {"2.4.0"},
+	"opencv-python": {"4.11.0.86"}, "psutil": {"7.2.2"}, "pydantic": {"2.14.4"}, "pyglet": {"2.1.19"}, "requests": {"2.34.2"}, "scikit-learn": {"1.9.1"},
+	"shimmy": {"2.0.1"}, "tensorboardx": {"2.6.5"}, "termcolor": {"3.3.0"}, "threadpoolctl": {"3.8.0"},
+}
+
+// knownVersion returns the newest known version of a package that a specification allows, "" without one.
+func knownVersion(name, wanted string) string {
+	for _, v := range knownVersions[name] {
+		if allowed(wanted, v) {
+			return v
+		}
+	}
+	return ""
 }
 
 // isDependencies reports whether a file may declare packages or lock their versions.
 func isDependencies(file string) bool {
 	base := path.Base(file)
 	switch base {
-	case "pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock", "environment.yml", "environment.yaml", "conda.yaml", "conda.yml":
+	case "pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock", "environment.yml", "environment.yaml", "conda.yaml", "conda.yml", pipReport:
 		return true
 	}
 	return strings.HasPrefix(base, "requirements") && (strings.HasSuffix(base, ".txt") || strings.HasSuffix(base, ".in")) || strings.HasSuffix(path.Dir(file), "requirements") && strings.HasSuffix(base, ".txt")
@@ -77,6 +93,8 @@ func (p *Proposal) declared(file, text string) {
 		}
 	case "Pipfile.lock":
 		p.pipfileLock(text)
+	case pipReport:
+		p.pipReport(text)
 	case "environment.yml", "environment.yaml", "conda.yaml", "conda.yml":
 		p.conda(file, text)
 	case "poetry.lock", "uv.lock", "pdm.lock":
@@ -215,6 +233,26 @@ func (p *Proposal) pipfileLock(text string) {
 	}
 }
 
+// pipReport is what pip writes of the versions that it would install.
+const pipReport = "pip-report.json"
+
+func (p *Proposal) pipReport(text string) {
+	var report struct {
+		Install []struct {
+			Metadata struct {
+				Name    string `json:"name"`
+				Version string `json:"version"`
+			} `json:"metadata"`
+		} `json:"install"`
+	}
+	if json.Unmarshal([]byte(text), &report) != nil {
+		return
+	}
+	for _, x := range report.Install {
+		p.locked[normalised(x.Metadata.Name)] = x.Metadata.Version
+	}
+}
+
 // pin chooses a version for each package: what is declared exactly, then what a lock says, then a tested version that is
 // allowed, then the lowest one that is.
 func (p *Proposal) pin() {
@@ -224,14 +262,14 @@ func (p *Proposal) pin() {
 			continue
 		}
 		name := packageName(d.Name)
-		known, locked := knownVersions[name], p.locked[name]
+		known, locked := knownVersion(name, d.Wanted), p.locked[name]
 		m := exactly.FindStringSubmatch(d.Wanted)
 		switch {
 		case m != nil && !strings.Contains(d.Wanted, "*"):
 			d.Pin, d.Why = m[1], d.File
 		case locked != "":
 			d.Pin, d.Why = locked, "the lock"
-		case known != "" && allowed(d.Wanted, known):
+		case known != "":
 			d.Pin, d.Why = known, cmp.Or(d.File+" wants "+d.Wanted, "")
 			if d.Wanted == "" {
 				d.Why = d.File + " wants any version"
@@ -250,7 +288,9 @@ func (p *Proposal) pin() {
 // need adds a package that generated scripts need and no file declares.
 func (p *Proposal) need(name string) {
 	if !slices.ContainsFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == packageName(name) }) {
-		p.Packages = append(p.Packages, Declared{Name: name, Pin: knownVersions[packageName(name)], Why: "the generated scripts need it"})
+		d := Declared{Name: name, Pin: p.locked[packageName(name)], Why: "the generated scripts need it"}
+		d.Pin = cmp.Or(d.Pin, knownVersion(packageName(name), ""))
+		p.Packages = append(p.Packages, d)
 	}
 }
 

@@ -71,6 +71,29 @@ func TestProposalsForKnownShapes(t *testing.T) {
 			[]string{"- stable-baselines3==2.9.2", "- torch==2.2.2 # the lock", "- hydra-core==1.3.8", `  - {id: "Hopper-v5"}`, "name: SAC", "steps: 1000000"},
 			"filelock", 1,
 		},
+		"programs beside each other": {
+			map[string]string{
+				"setup.py":                      "setup(\n    name=\"fast\",\n    install_requires=[\n        \"numpy>=1.18.1,<2.0\",\n        \"gymnasium>=0.27,<1.0\",\n        \"opencv-python\",\n        \"odd>=1.5\",\n    ],\n)\n",
+				"pip-report.json":               `{"version": "1", "install": [{"metadata": {"name": "Odd", "version": "1.9"}}, {"metadata": {"name": "other", "version": "3"}}]}`,
+				"fast_examples/atari/names.py":  "NAMES = ['A-v4', 'B-v4', 'C-v4', 'D-v4', 'E-v4', 'F-v4', 'G-v4']\n",
+				"fast_examples/brax/train_b.py": "# train\nif __name__ == '__main__':\n    main()\n",
+				"fast_examples/train_gym.py":    "register_env('CartPole-v1', train)\nif __name__ == '__main__':\n    main()\n",
+				"fast_examples/brax/enjoy_b.py": "if __name__ == '__main__':\n    main()\n",
+				"fast_examples/enjoy_gym.py":    "if __name__ == '__main__':\n    main()\n",
+				"fast_examples/enjoy_multi.py":  "if __name__ == '__main__':\n    main()\n",
+			},
+			[]string{"- numpy==1.26.4 # setup.py wants >=1.18.1,<2.0", "- gymnasium==0.29.1", "- opencv-python==4.11.0.86", "- odd==1.9 # the lock", `  - {id: "CartPole-v1"}`, `command: [python, "fast_examples/train_gym.py"]`, `command: [python, "fast_examples/enjoy_gym.py"]`},
+			"other", 1,
+		},
+		"a catalogue of environments": {
+			map[string]string{
+				"requirements.txt": "stable-baselines3==2.9.2\ngymnasium==1.2.2\nscipy==1.17.1\n",
+				"a/names.py":       "make('A-v4')\nmake('B-v4')\nmake('C-v4')\nmake('D-v4')\nmake('E-v4')\nmake('F-v4')\n",
+				"a/main.py":        "from stable_baselines3 import PPO\nPPO('MlpPolicy', env)\n",
+			},
+			[]string{"  - {id: \"A-v4\"} #", "  # - {id: \"B-v4\"} #", "  # - {id: \"F-v4\"} #"},
+			"- {id: \"G", 1,
+		},
 		"a library": {
 			map[string]string{
 				"setup.py":              "setup(\n    name=\"a_library\",\n    install_requires=[\n        \"numpy\",\n        \"gym\",\n        \"gym[Box2D]\",\n        \"pybullet\",\n    ],\n)\n",

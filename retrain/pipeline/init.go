@@ -24,7 +24,7 @@ const (
 var (
 	namedEnvironment   = regexp.MustCompile(`["']((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']`)
 	madeEnvironment    = regexp.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|\.environment|\bPPO|\bDQN|\bSAC|\bA2C|\bTD3|\bDDPG)\((?:\s*["']\w+Policy["'],)?\s*(?:env(?:_id)?\s*=\s*)?["']([^"'\n]+-v[0-9]+)["']`)
-	defaultEnvironment = regexp.MustCompile(`env[_-]?(?:id|name)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=)\s*["']([^"'\n]+-v[0-9]+)["']`)
+	defaultEnvironment = regexp.MustCompile(`(?:env|\bgym)[_-]?(?:id|name)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=)\s*["']([^"'\n]+-v[0-9]+)["']`)
 	yamlEnvironment    = regexp.MustCompile(`(?m)^\s*(?:-\s+)?["']?(?:env|env_id|env_name|environment|id)["']?:\s*["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?\s*(?:#.*)?$`)
 	yamlKey            = regexp.MustCompile(`(?m)^["']?((?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?:`)
 	registered         = regexp.MustCompile(`\bregister\(\s*(?:id\s*=\s*)?["']([^"'\n:]+-v[0-9]+)["']`)
@@ -143,12 +143,13 @@ func (p *Proposal) choose() {
 		return strings.Contains(path.Base(f.Value), "train") || strings.Contains(path.Base(f.Value), "ppo")
 	}
 	slices.SortStableFunc(p.Programs, func(a, b Finding) int {
-		return cmp.Or(boolean(aside(a.Value))-boolean(aside(b.Value)), boolean(named(b))-boolean(named(a)), len(path.Base(a.Value))-len(path.Base(b.Value)), strings.Count(a.Value, "/")-strings.Count(b.Value, "/"))
+		return cmp.Or(boolean(aside(a.Value))-boolean(aside(b.Value)), boolean(named(b))-boolean(named(a)), strings.Count(a.Value, "/")-strings.Count(b.Value, "/"), len(path.Base(a.Value))-len(path.Base(b.Value)))
 	})
 	p.prefer()
 	for _, found := range [][]Finding{p.Environments, p.Algorithms, p.rllib, p.Steps, p.Evaluations} {
 		slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Or(b.clear-a.clear, b.times-a.times) })
 	}
+	p.pair()
 	p.environments()
 	switch {
 	case len(p.Algorithms) > 0:
@@ -187,6 +188,19 @@ func (p *Proposal) prefer() {
 	}
 }
 
+// pair puts the evaluation first that goes with the first program: it is beside it, and named for the same.
+func (p *Proposal) pair() {
+	if len(p.Programs) == 0 {
+		return
+	}
+	program := p.Programs[0].Value
+	_, of, _ := strings.Cut(path.Base(program), "train")
+	goes := func(f Finding) int {
+		return boolean(path.Dir(f.Value) == path.Dir(program)) + boolean(of != "" && strings.HasSuffix(f.Value, of))
+	}
+	slices.SortStableFunc(p.Evaluations, func(a, b Finding) int { return cmp.Or(b.clear-a.clear, goes(b)-goes(a)) })
+}
+
 func boolean(b bool) int {
 	if b {
 		return 1
@@ -203,8 +217,11 @@ func (p *Proposal) environments() {
 		}
 	}
 	kept := 0
-	for kept < min(len(p.Environments), maxEnvironments) && p.Environments[kept].clear == p.Environments[0].clear {
+	for kept < len(p.Environments) && p.Environments[kept].clear == p.Environments[0].clear {
 		kept++
+	}
+	if kept > maxEnvironments { // a list of what can be trained in, not of what is
+		kept = 1
 	}
 	p.Others = slices.DeleteFunc(slices.Clone(p.Environments[kept:]), func(f Finding) bool { return f.clear < main })
 	p.Others = p.Others[:min(len(p.Others), 2*maxEnvironments)]
@@ -248,7 +265,7 @@ func (p *Proposal) framework() {
 		}
 	}
 	if p.Library == Custom && most != "" {
-		p.Packages = append(p.Packages, Declared{Name: most, Pin: knownVersions[most], Why: "the programs import it", File: "no file"})
+		p.Packages = append(p.Packages, Declared{Name: most, Pin: cmp.Or(p.locked[most], knownVersion(most, "")), Why: "the programs import it", File: "no file"})
 	}
 }
 
