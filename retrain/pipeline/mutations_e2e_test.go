@@ -39,9 +39,9 @@ print(json.dumps([judge(*pair) for pair in json.load(open(sys.argv[1]))]))
 `
 
 // 240 mutations of the generated Python, from a fixed seed: verify, the compiler or pyflakes finds it, or the program is
-// the same. What only a run can tell is missed: no more than the documentation says.
+// the same.
 func TestE2EMutationsOfPython(t *testing.T) {
-	const of, mostMissed = 240, 7
+	const of = 240
 	var works []*Work
 	for _, name := range []string{"the example", "CleanRL", "RLlib"} {
 		w, err := run(t, variants()[name]...)
@@ -50,7 +50,7 @@ func TestE2EMutationsOfPython(t *testing.T) {
 		}
 		works = append(works, w)
 	}
-	draws := rand.New(rand.NewPCG(18, of))
+	draws := rand.New(rand.NewPCG(*mutationSeed, of))
 	count := map[string]int{}
 	var pairs [][2]string
 	var said []string
@@ -85,8 +85,8 @@ func TestE2EMutationsOfPython(t *testing.T) {
 		}
 	}
 	t.Log(count)
-	if count["missed"] > mostMissed || count["compile"] == 0 || count["pyflakes"] == 0 {
-		t.Errorf("%d are missed, want at most %d", count["missed"], mostMissed)
+	if count["missed"] > 0 || count["compile"] == 0 || count["pyflakes"] == 0 {
+		t.Errorf("%d are missed", count["missed"])
 	}
 }
 

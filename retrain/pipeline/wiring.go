@@ -3,6 +3,7 @@ package pipeline
 import (
 	_ "embed" // of wiring.txt
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ var wirings = sync.OnceValue(func() []wiring { return readWirings(wiringText) })
 // list has several lines together, they follow one another. In the block, STAGE is the name of the stage.
 type wiring struct {
 	file  string // pattern of the path
+	of    string // library that the file is for; "" for any
 	whole []string
 	open  string // first line of the block of a stage, which ends before that of the next one
 	stage []string
@@ -60,7 +62,8 @@ func readWirings(text string) []wiring {
 // beginSection begins a section of wiring.txt and returns its list, nil if it has none.
 func beginSection(all *[]wiring, key, value string) *[]string {
 	if key == "file" {
-		*all = append(*all, wiring{file: value})
+		file, library, _ := strings.Cut(value, " ")
+		*all = append(*all, wiring{file: file, of: library})
 		return nil
 	}
 	x := &(*all)[len(*all)-1]
@@ -89,7 +92,7 @@ func miswired(w *Work, a *Artefact) []fault {
 	var out []fault
 	for i := range wirings() {
 		x := &wirings()[i]
-		if ok, _ := path.Match(x.file, a.Path); !ok {
+		if ok, _ := path.Match(x.file, a.Path); !ok || x.of != "" && x.of != w.File.Algorithm.Library {
 			continue
 		}
 		for _, line := range x.whole {
@@ -128,16 +131,14 @@ func wiredByValues(w *Work, file string) []string {
 		if f.Training.Telemetry || f.Evaluation.Telemetry {
 			list += "\n|rewardwatch @ https://"
 		}
-	case "pipeline/evaluate.py":
-		list = tuples(f.Evaluation.Constraints, func(c Constraint) string { return c.Metric })
-	case "pipeline/world.py":
-		list = tuples(f.Simulation, func(x Parameter) string { return x.Name })
+	case "pipeline/evaluate.py", "pipeline/world.py", "pipeline/train.py":
+		list = wiredPrograms(f, file)
 	case "pipeline/Dockerfile":
 		list = "\nFROM " + f.Base + "\n"
 	case ".gitlab-ci.yml":
 		list = "stages:\n  - build\n  - " + strings.Join(names(w), "\n  - ") + "\n"
 	case "pipeline/Makefile":
-		list = "retrain: " + strings.Join(names(w), " ") + "\n\tif "
+		list = "retrain: " + strings.Join(names(w), " ") + "\n\tif |.PHONY: retrain build " + strings.Join(names(w), " ") + "\n"
 	case "pipeline/argo.yaml":
 		if f.Schedule != "" {
 			list = "---\napiVersion: argoproj.io/v1alpha1\nkind: CronWorkflow\nmetadata:\n  name: retrain-|  schedules: [|  timezone: UTC\n  concurrencyPolicy: Forbid\n  workflowSpec:\n" +
@@ -155,7 +156,7 @@ func wiredByValues(w *Work, file string) []string {
 			list += "|" + strings.ReplaceAll("    guards:\n"+asTree("guards", f.Guards, 6, func(l treeLine) string { return l.text })+"\n", "|", `\|`)
 		}
 		if f.Trigger.Target != "" {
-			list += "|retrain:\n  recipes: pipeline/recipes\n  targets:\n    - name: pipeline\n|  triggers:\n    - on: incident\n      policies: [|      signals: [|      recipe: " +
+			list += "|retrain:\n  recipes: pipeline/recipes\n  targets:\n    - name: pipeline\n      " + startedBy[f.Trigger.Target] + "|  triggers:\n    - on: incident\n      policies: [|      signals: [|      recipe: " +
 				projectWord(f) + "\n      target: pipeline\n      approval: "
 		}
 	case "pipeline/stages/deploy.sh":
@@ -176,7 +177,36 @@ func wiredByValues(w *Work, file string) []string {
 	if f.Training.Telemetry || f.Evaluation.Telemetry {
 		list += tokenOf[file]
 	}
+	if f.Training.Telemetry && file == "pipeline/stages/train.sh" || f.Evaluation.Telemetry && file == "pipeline/stages/evaluate.sh" {
+		list += tokenFile
+	}
 	return slices.DeleteFunc(linesOf(list), func(line string) bool { return strings.TrimSpace(line) == "" })
+}
+
+// wiredPrograms are the lines that a program must have because of values of the file.
+func wiredPrograms(f *File, file string) string {
+	switch {
+	case file == "pipeline/evaluate.py":
+		list := tuples(f.Evaluation.Constraints, func(c Constraint) string { return c.Metric })
+		if f.Evaluation.Telemetry {
+			list += "|    environment = world.watched(environment, |    world.EMITTER.close()\n"
+		}
+		return list
+	case file == "pipeline/train.py" && f.Algorithm.Library == CleanRL:
+		return "    " + strings.Join(slices.Sorted(maps.Keys(argumentsOf)), ": |    ") + ": "
+	case file == "pipeline/train.py":
+		return ""
+	}
+	list := tuples(f.Simulation, func(x Parameter) string { return x.Name }) + tuples(f.Environments, func(e Environment) string { return e.ID })
+	if f.Training.Telemetry {
+		list += "|    return watched(make(id, varied=True), "
+	} else {
+		list += "|def training(id, env):\n    \"\"\"Returns an environment for the training.\"\"\"\n    return make(id, varied=True)\n"
+	}
+	if f.Training.Telemetry || f.Evaluation.Telemetry {
+		list += "|EMITTER = rewardwatch.Emitter(\n    url=os.environ.get(|    token_file=os.environ.get(|    if env:\n        names[\"env\"] = env\n    return rewardwatch.wrap(environment, EMITTER, policy=policy, "
+	}
+	return list
 }
 
 // projectWord is the project as YAML.
@@ -196,6 +226,11 @@ func names(w *Work) []string {
 	return out
 }
 
+// startedBy begins what Rewardwatch must have to start each target.
+var startedBy = map[string]string{
+	GitHub: "github: {repository: ", GitLab: "gitlab: {project: ", Airflow: "airflow: {dag: ", Make: "command:\n        run: [/usr/bin/make, --file, pipeline/Makefile, retrain]\n        directory: ",
+}
+
 // tokenOf is how a stage that sends telemetry gets its token.
 var tokenOf = map[string]string{
 	"pipeline/argo.yaml": "|          - name: REWARDWATCH_TELEMETRY_TOKEN\n            valueFrom:\n              secretKeyRef:\n                name: rewardwatch\n                key: telemetry-token\n                optional: true\n",
@@ -203,6 +238,9 @@ var tokenOf = map[string]string{
 		"                  optional: true\n",
 	"pipeline/kubeflow.yaml": "|                - secretKey: telemetry-token\n                  envVar: REWARDWATCH_TELEMETRY_TOKEN\n",
 }
+
+// tokenFile are the lines of the script of such a stage.
+const tokenFile = "|if [ -n \"${REWARDWATCH_TELEMETRY_TOKEN:-}\" ]; then\n  (umask 077 && printf '%s' \"$REWARDWATCH_TELEMETRY_TOKEN\" > \"$token.telemetry\")\n  export REWARDWATCH_TOKEN_FILE=\"$token.telemetry\"\nfi\n"
 
 // blocks finds what the block of each stage lacks.
 func (x *wiring) blocks(w *Work, a *Artefact) []fault {
