@@ -108,7 +108,7 @@ var leaves = map[string]func(*drawer) any{
 	"deploy.secrets[]":                  secretNames,
 	"rollback.command[]":                func(d *drawer) any { return pick(d, odd...) },
 	"schedule": func(d *drawer) any {
-		return pick(d, "0 3 * * 1", "*/15 0-6,22 1 JAN-MAR SUN", "5 4 1-7/2 * *", "59 23 31 12 6", "0 0 * * mon-fri", "1,2,3 4 * feb *", "30 */6 * * *", "0 0 29 2 *")
+		return pick(d, "0 3 * * 1", "*/15 0-6,22 1 JAN-MAR SUN", "5 4 1-7/2 * *", "59 23 31 12 6", "0 0 * * mon-fri", "1,21,41 4 * feb *", "30 */6 * * *", "0 0 29 2 *")
 	},
 	"monitoring.service": func(d *drawer) any {
 		return pick(d, "http://127.0.0.1:9464", "https://rewardwatch.example.com/ops/a'b", "http://[::1]:9464", "https://münchen.example/$x")
