@@ -54,7 +54,7 @@ func arrows() map[string][]string {
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank": {
 			"detectors", "detectors/actions", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/capacity", "detectors/factor",
-			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/held", "detectors/history", "detectors/offpolicy", "detectors/reach", "detectors/season", "detectors/signals", "detectors/strata", "detectors/stream", "detectors/trail",
+			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/held", "detectors/history", "detectors/offpolicy", "detectors/progress", "detectors/reach", "detectors/season", "detectors/signals", "detectors/strata", "detectors/stream", "detectors/trail",
 			"detectors/versions", "detectors/watch", "ingest", "ingest/packed", "ingest/saved",
 		},
 		"detectors/actions":     {"detectors", "detectors/divergence", "detectors/finding", "detectors/signals", "detectors/stream", "detectors/trail", "detectors/watch", "ingest", "ingest/saved"},
@@ -68,14 +68,15 @@ func arrows() map[string][]string {
 		"detectors/factor":      {"detectors", "ingest", "ingest/saved"},
 		"detectors/fault":       {"detectors", "ingest", "ingest/saved"},
 		"detectors/faulttest":   {"ingest"},
-		"detectors/finding":     {"detectors", "detectors/factor", "detectors/fault", "detectors/mix", "detectors/signals", "ingest", "ingest/saved"},
+		"detectors/finding":     {"detectors", "detectors/factor", "detectors/fault", "detectors/mix", "detectors/progress", "detectors/signals", "ingest", "ingest/saved"},
 		"detectors/gate":        {"detectors", "detectors/battery", "detectors/finding", "detectors/offpolicy", "detectors/signals", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/guard":       {"detectors/finding", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/history":     {"ingest", "ingest/saved"},
 		"detectors/lesson":      nil,
 		"detectors/measure":     {"detectors", "detectors/battery", "detectors/signals", "detectors/stream", "detectors/watch", "ingest"},
-		"detectors/metrics":     {"detectors/finding", "detectors/guard"}, // reads summaries alone
+		"detectors/metrics":     {"detectors/finding", "detectors/guard", "detectors/progress"}, // reads summaries alone
 		"detectors/mix":         nil,
+		"detectors/progress":    nil,
 		"detectors/offpolicy":   {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/reach":       {"detectors", "detectors/finding", "detectors/stream"},
 		"detectors/signals":     nil,

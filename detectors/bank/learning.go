@@ -6,6 +6,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
+	"github.com/rewardwatch/rewardwatch/detectors/progress"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -136,4 +137,14 @@ func (g *group) newGround(signal string) bool {
 		}
 	}
 	return false
+}
+
+// progress returns how the return goes while the policy learns.
+func (g *group) progress() progress.Progress {
+	if !g.cfg.Learning.Learns() || g.History == nil {
+		return progress.Progress{}
+	}
+	var past []progress.Point
+	g.History.Means("return", func(n, mean, sd float64) { past = append(past, progress.Point{Units: n, Mean: mean, SD: sd}) })
+	return progress.Of(past)
 }

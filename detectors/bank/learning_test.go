@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/progress"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -272,5 +273,60 @@ func TestABetterReturnDoesNotLowerOtherLevels(t *testing.T) {
 		if moved := p.groups[0].Baseline.ID != first; moved != want {
 			t.Errorf("refunds in a share of %v: baseline moved: %v", refund, moved)
 		}
+	}
+}
+
+// The progress of a return is shown while the policy learns, also after a restart, and of no other policy and signal.
+func TestProgressOfAReturn(t *testing.T) {
+	cfg := learning(100_000)
+	frozen := cfg
+	frozen.Learning = watch.LearningFrozen
+	a, b := newTrader(977), newTrader(977)
+	p, other := newBank(cfg), newBank(frozen)
+	state := func(of *Policy) progress.State {
+		t.Helper()
+		of.Publish()
+		groups := of.Summary().Groups
+		if len(groups) != 1 {
+			t.Fatalf("%d groups", len(groups))
+		}
+		shown := progress.Unknown
+		for _, s := range groups[0].Streams {
+			switch {
+			case s.Signal == "return":
+				shown = s.Progress.State
+			case s.Progress != (progress.Progress{}):
+				t.Errorf("%s has a progress", s.Signal)
+			}
+		}
+		return shown
+	}
+	a.feed(p, 100)
+	if got := state(p); got != progress.Unknown {
+		t.Errorf("after 100 episodes: %s", got)
+	}
+	a.feed(p, 700)
+	if got := state(p); got != progress.Plateau {
+		t.Errorf("while nothing changes: %s", got)
+	}
+	for range 40 {
+		a.mean += .05
+		a.feed(p, 10)
+	}
+	if got := state(p); got != progress.Improving {
+		t.Errorf("while it learns: %s", got)
+	}
+	p = resumed(t, p, cfg)
+	if got := state(p); got != progress.Improving {
+		t.Errorf("after a restart: %s", got)
+	}
+	a.mean -= 20
+	a.feed(p, 400)
+	if got := state(p); got != progress.Collapsed {
+		t.Errorf("after a collapse: %s", got)
+	}
+	b.feed(other, 800)
+	if got := state(other); got != progress.Unknown {
+		t.Errorf("of a frozen policy: %s", got)
 	}
 }

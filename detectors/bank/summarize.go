@@ -67,6 +67,9 @@ func (g *group) summarizeStream(s *stream.Stream) finding.StreamSummary {
 	}
 	sum.Detectors = s.SummarizeDetectors()
 	sum.Dropped = s.Dropped()
+	if s.Signal == "return" {
+		sum.Progress = g.progress()
+	}
 	s.Branches(func(stream.Branch) { sum.Branches++ })
 	sum.Notes = s.Notes()
 	if g.newGround(s.Signal) {

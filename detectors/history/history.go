@@ -206,6 +206,18 @@ func (b Bucket) With(c Bucket) Bucket {
 
 func square(x float32) float64 { return float64(x) * float64(x) }
 
+// Means calls each with the number, the mean and the standard deviation of a signal's values in each span, the oldest first.
+func (h *History) Means(signal string, each func(n, mean, sd float64)) {
+	for i := range h.signals {
+		if h.signals[i].Name != signal {
+			continue
+		}
+		for _, b := range h.signals[i].Buckets {
+			each(float64(b.N), float64(b.Mean), float64(b.SD))
+		}
+	}
+}
+
 // Record is the past of a group at one time, for readers.
 type Record struct {
 	Spans   []Span

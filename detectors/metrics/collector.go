@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/progress"
 )
 
 // Collector exports the summaries of all banks. A scrape reads the last published summaries and never the state in use.
@@ -69,6 +70,8 @@ func help() []metricHelp {
 		{MetricComparisonAlarms, "Drifts found by a detector that is for comparison only and never pages.", detector},
 		{MetricComparisonARL0, "Mean number of episodes or blocks between false alarms of a comparison detector, on independent draws from the baseline.", detector},
 		{MetricEffectSize, "Shift of the mean of the last 200 episodes or blocks in baseline standard deviations.", []string{"signal"}},
+		{MetricProgress, "How the return of a policy that learns goes: 1 improving, 2 plateau, 3 regressing, 4 collapsed.", []string{"signal"}},
+		{MetricProgressChange, "Change of the return over the newest fourth of the past week, with its 99 % interval.", []string{"signal", "bound"}},
 		{MetricStreamState, "State of the stream: 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault.", []string{"signal"}},
 		{MetricStreamFault, "Rule of the current telemetry fault of the stream. Always 1.", []string{"signal", "rule"}},
 		{MetricBaselineInfo, "ID of the baseline. Always 1.", []string{"baseline"}},
@@ -338,6 +341,10 @@ func (c *Collector) streamSeries(s *finding.StreamSummary) []series {
 		all = append(all,
 			gauge(MetricBranches, float64(s.Branches), s.Signal, "armed"),
 			gauge(MetricBranches, float64(len(s.Dropped)), s.Signal, "dropped"))
+	}
+	if p := &s.Progress; p.State != progress.Unknown {
+		all = append(all, gauge(MetricProgress, float64(p.State), s.Signal), gauge(MetricProgressChange, p.Low, s.Signal, "low"),
+			gauge(MetricProgressChange, p.Change, s.Signal, "estimate"), gauge(MetricProgressChange, p.High, s.Signal, "high"))
 	}
 	for _, d := range s.Detectors {
 		all = append(all, gauge(MetricDetectorStatistic, d.Statistic, s.Signal, d.Detector))

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/progress"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -24,6 +25,7 @@ func oneGroup(state finding.State) []*finding.Summary {
 		Positive: 1.5, Negative: 12, Rewards: 40,
 		Streams: []finding.StreamSummary{{
 			Signal: "return", State: state, Factor: 1.25, Quantity: "return", Effect: -2,
+			Progress: progress.Progress{State: progress.Regressing, Units: 300, Change: -2, Low: -3, High: -1},
 			Baseline: finding.Distribution{Units: 500, Mean: -1.5, SD: 2, Q10: -4, Q50: -1.5, Q90: 1},
 			Current:  finding.Distribution{Units: 200, Mean: -5.5, SD: 2, Q10: -8, Q50: -5.5, Q90: -3},
 			Detectors: []finding.DetectorSummary{{Detector: finding.DetectorKS, Statistic: .5}, {Detector: finding.DetectorLocation, Score: 1.5, Statistic: 15, Threshold: 10}, {
@@ -94,6 +96,14 @@ rewardwatch_reward_positive_sum_total{env="prod",label_region="",policy="ranker"
 # TYPE rewardwatch_signal_mean gauge
 rewardwatch_signal_mean{env="prod",label_region="",policy="ranker",sample="baseline",signal="return"} -1.5
 rewardwatch_signal_mean{env="prod",label_region="",policy="ranker",sample="current",signal="return"} -5.5
+# HELP rewardwatch_progress_change Change of the return over the newest fourth of the past week, with its 99 % interval.
+# TYPE rewardwatch_progress_change gauge
+rewardwatch_progress_change{bound="estimate",env="prod",label_region="",policy="ranker",signal="return"} -2
+rewardwatch_progress_change{bound="high",env="prod",label_region="",policy="ranker",signal="return"} -1
+rewardwatch_progress_change{bound="low",env="prod",label_region="",policy="ranker",signal="return"} -3
+# HELP rewardwatch_progress_state How the return of a policy that learns goes: 1 improving, 2 plateau, 3 regressing, 4 collapsed.
+# TYPE rewardwatch_progress_state gauge
+rewardwatch_progress_state{env="prod",label_region="",policy="ranker",signal="return"} 3
 # HELP rewardwatch_detector_score Detector statistic relative to its threshold; the alarm fires at 1.
 # TYPE rewardwatch_detector_score gauge
 rewardwatch_detector_score{detector="location",env="prod",label_region="",policy="ranker",signal="return"} 1.5
@@ -127,7 +137,7 @@ rewardwatch_baseline_age_seconds{env="prod",label_region="",policy="ranker"} 60
 `
 	if err := testutil.GatherAndCompare(registryOf(oneGroup(finding.Drift), 1000), strings.NewReader(want),
 		MetricRewardNegative, MetricRewardPositive, MetricSignalMean, MetricDetectorScore, MetricDetectorStatistic,
-		MetricStreamState, MetricBaselineAge, MetricActionDivergence, MetricActionChance, MetricActionEntropy, MetricComparisonAlarms,
+		MetricProgress, MetricProgressChange, MetricStreamState, MetricBaselineAge, MetricActionDivergence, MetricActionChance, MetricActionEntropy, MetricComparisonAlarms,
 		MetricComparisonARL0); err != nil {
 		t.Error(err)
 	}

@@ -25,6 +25,8 @@ const (
 	MetricComparisonAlarms   = "rewardwatch_comparison_alarms_total" // {signal,detector} counter, of detectors that never page
 	MetricComparisonARL0     = "rewardwatch_comparison_arl0_units"   // {signal,detector} measured at the freeze
 	MetricEffectSize         = "rewardwatch_effect_size"             // {signal} standardized shift of the last 200 units
+	MetricProgress           = "rewardwatch_progress_state"          // {signal} 1 improving, 2 plateau, 3 regressing, 4 collapsed
+	MetricProgressChange     = "rewardwatch_progress_change"         // {signal,bound="low|estimate|high"} of the return over the newest fourth of the past
 	MetricGuardState         = "rewardwatch_guard_state"             // {guard} 0 ok, 1 warn, 2 hold, 3 fallback
 	MetricGuardEvidence      = "rewardwatch_guard_evidence_ratio"    // {guard} 1 trips it
 	MetricGuardMean          = "rewardwatch_guard_mean"              // {guard} of what it counts

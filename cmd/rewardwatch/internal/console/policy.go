@@ -80,6 +80,7 @@ type streamCard struct {
 	Finds                    string // the smallest changes that are found
 	Shift, Baseline, Current string
 	Notes                    []string
+	Progress                 string   // of a return that is learned
 	Picture                  *picture // nil before there is a baseline
 	Past                     *signalChart
 }
@@ -283,7 +284,7 @@ func worstFirst(streams []finding.StreamSummary) []finding.StreamSummary {
 func cardOf(s *finding.StreamSummary, unit finding.UnitName) streamCard {
 	card := streamCard{
 		Signal: s.Signal, State: words.Plain(s.State.String()), Class: stateClass(s.State), Missing: words.Missing(*s), Armed: strings.Join(s.Armed, ", "),
-		Next: nextArmed(s, unit), Finds: words.Reach(s, unit), Notes: s.Notes,
+		Next: nextArmed(s, unit), Finds: words.Reach(s, unit), Notes: s.Notes, Progress: words.Progress(&s.Progress, unit),
 	}
 	if x, any := words.Score(s); any {
 		card.Score = scoreBar(x)

@@ -122,6 +122,7 @@ type reportGroup struct {
 
 type reportStream struct {
 	Signal, State, Class, Missing, Score string
+	Progress                             string     // of a return that is learned
 	Plot                                 *scorePlot // nil if no detector is armed, or if there are too many plots
 }
 
@@ -172,7 +173,10 @@ func (r *Report) group(g *finding.GroupSummary, room *int) reportGroup {
 	course := r.Courses.of(g.Group)
 	for k := range g.Streams {
 		s := &g.Streams[k]
-		row := reportStream{Signal: s.Signal, State: words.Plain(s.State.String()), Class: stateClass(s.State), Missing: words.Missing(*s)}
+		row := reportStream{
+			Signal: s.Signal, State: words.Plain(s.State.String()), Class: stateClass(s.State), Missing: words.Missing(*s),
+			Progress: words.Progress(&s.Progress, g.UnitName()),
+		}
 		if score, armed := words.Score(s); armed {
 			row.Score = words.Short(score)
 			if *room > 0 {

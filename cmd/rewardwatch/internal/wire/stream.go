@@ -5,6 +5,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/progress"
 )
 
 // Stream is the state of a signal of a group.
@@ -32,6 +33,26 @@ type Stream struct {
 	Current     *Distribution     `json:"current"`
 	Detectors   []Detector        `json:"detectors"`
 	Reach       []Reach           `json:"reach"` // of the quantity, by ascending units; empty if it is not known
+	Progress    *Progress         `json:"progress"`
+}
+
+// Progress is how the return of a policy that learns has gone lately.
+type Progress struct {
+	State  progress.State `json:"state"`
+	Units  int64          `json:"units"`
+	Change Number         `json:"change"` // over these units, with a 99 % interval
+	Low    Number         `json:"low"`
+	High   Number         `json:"high"`
+	Level  Number         `json:"level"`
+	Best   Number         `json:"best"`
+}
+
+// progressOf returns nil if nothing is known.
+func progressOf(p *progress.Progress) *Progress {
+	if p.State == progress.Unknown {
+		return nil
+	}
+	return &Progress{p.State, p.Units, Number(p.Change), Number(p.Low), Number(p.High), Number(p.Level), Number(p.Best)}
 }
 
 // Reach is the smallest change of a quantity that is found within a number of units in nine of ten cases.
@@ -109,6 +130,7 @@ func AppendStreams(out []Stream, g *finding.GroupSummary) []Stream {
 			Current:     distributionOf(stream.Current),
 			Detectors:   detectorsOf(stream),
 			Reach:       ReachOf(stream.Reach),
+			Progress:    progressOf(&stream.Progress),
 		})
 	}
 	return out

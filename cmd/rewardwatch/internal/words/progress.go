@@ -1,0 +1,21 @@
+package words
+
+import (
+	"fmt"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/progress"
+)
+
+// Progress says how the return of a policy that learns goes, "" if that is not known.
+func Progress(p *progress.Progress, unit finding.UnitName) string {
+	if p.State == progress.Unknown {
+		return ""
+	}
+	of := fmt.Sprintf("change of %s (99 %% interval %s to %s) over the last %s %s", Short(p.Change), Short(p.Low), Short(p.High),
+		Grouped(p.Units, ","), unit.Many())
+	if p.State == progress.Collapsed {
+		of = fmt.Sprintf("mean of %s, best %s; %s", Short(p.Level), Short(p.Best), of)
+	}
+	return fmt.Sprintf("%s: %s", p.State, of)
+}
