@@ -154,7 +154,7 @@ func (c *Console) incidentCharts(ctx context.Context, i *alerts.Incident) []*sig
 	var out []*signalChart
 	for _, signal := range signalsOf(i) {
 		at := slices.IndexFunc(i.Alarms, func(a alerts.Alarm) bool { return a.Signal == signal })
-		chart := p.chart(signal, baselineOf(&i.Alarms[at]), i)
+		chart := p.chart(signal, c.baselineOf(i.Group, &i.Alarms[at]), i)
 		if chart != nil {
 			out = append(out, chart)
 		}
@@ -168,8 +168,29 @@ func (c *Console) incidentCharts(ctx context.Context, i *alerts.Incident) []*sig
 // maxIncidentCharts is how many signals of an incident are drawn beside its headline.
 const maxIncidentCharts = 2
 
-// baselineOf returns mean and standard deviation of the main quantity of an alarm's baseline, nil if they are unknown.
-func baselineOf(a *alerts.Alarm) *level {
+// baselineOf returns mean and standard deviation of the main quantity of a signal in the baseline of an alarm. An alarm
+// of another quantity does not have them: then they are those of its group, if that still has the same baseline. It
+// returns nil if they are unknown.
+func (c *Console) baselineOf(group ingest.Group, a *alerts.Alarm) *level {
+	if known := mainLevel(a); known != nil {
+		return known
+	}
+	for _, g := range groupsOf(c.view.Summaries(), group.Policy) {
+		if g.Group != group || g.Baseline.ID != a.Baseline.ID {
+			continue
+		}
+		for k := range g.Streams {
+			if s := &g.Streams[k]; s.Signal == a.Signal && s.Baseline.Units > 0 {
+				return &level{s.Baseline.Mean, s.Baseline.SD}
+			}
+		}
+	}
+	return nil
+}
+
+// mainLevel returns mean and standard deviation of the main quantity of an alarm's baseline, nil if the alarm is of
+// another quantity.
+func mainLevel(a *alerts.Alarm) *level {
 	if finding.QuantityOf(a.Signal, a.Effect.Quantity) != "mean "+a.Signal {
 		return nil
 	}

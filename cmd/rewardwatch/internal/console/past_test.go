@@ -75,3 +75,26 @@ func TestPagesShowThePast(t *testing.T) {
 		}
 	}
 }
+
+// An alarm of the spread of a reward does not know the mean of its baseline: its group does, while that baseline lasts.
+func TestBaselineOfAnotherQuantity(t *testing.T) {
+	g := ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"})
+	v := &madeUp{summaries: []*finding.Summary{{Policy: "ranker", Groups: []finding.GroupSummary{{
+		Group: g, Baseline: finding.BaselineRef{ID: "b1", Units: 500},
+		Streams: []finding.StreamSummary{{Signal: "reward", Baseline: finding.Distribution{Units: 500, Mean: .5, SD: .1}}},
+	}}}}}
+	c := consoleOf(v, nil)
+	a := alerts.Alarm{Signal: "reward", Effect: finding.Effect{Quantity: "sd", BaselineMean: .3, BaselineSD: .2}}
+	a.Baseline.ID = "b1"
+	if got := c.baselineOf(g, &a); got == nil || *got != (level{.5, .1}) {
+		t.Errorf("the baseline is %v", got)
+	}
+	a.Effect.Quantity = "mean"
+	if got := c.baselineOf(g, &a); got == nil || *got != (level{.3, .2}) {
+		t.Errorf("the baseline of the alarm itself is %v", got)
+	}
+	a.Effect.Quantity, a.Baseline.ID = "sd", "b0"
+	if got := c.baselineOf(g, &a); got != nil {
+		t.Errorf("the mean of another baseline is %v", got)
+	}
+}

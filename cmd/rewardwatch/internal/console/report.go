@@ -145,7 +145,7 @@ func (r *Report) incident(i alerts.Incident) reportIncident {
 	p := past{record: record, changes: changesOf(&record, course.Changes), unit: i.UnitName()}
 	for _, a := range alarms {
 		drawn := r.alarm(*a, course)
-		drawn.Past = plotPast(p.course(a.Signal, baselineOf(a), &i))
+		drawn.Past = plotPast(p.course(a.Signal, mainLevel(a), &i))
 		out.Alarms = append(out.Alarms, drawn)
 	}
 	return out

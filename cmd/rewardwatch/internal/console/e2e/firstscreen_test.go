@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
+
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
@@ -142,3 +144,52 @@ const charted = `(() => {
 	const root = document.querySelector("score-chart").shadowRoot;
 	return (root.querySelector("canvas").drawn.texts.map(t => t.text).join(" ") + " " + root.querySelector(".u-legend").innerText).replace(/\s+/g, " ");
 })()`
+
+// Pointing at a chart tells the values there, dragging zooms in, and a double click zooms out.
+func TestE2EChartIsPointedAtAndZoomed(t *testing.T) {
+	s, b := newSite(t, ""), startBrowser(t)
+	p := b.open(t, laptop)
+	p.record(t)
+	p.visit(t, s.address+"/incidents/"+s.open.ID)
+	p.until(t, timesOfAxis+` !== ""`)
+	whole, latest := eval[string](t, p, timesOfAxis), eval[string](t, p, legendOfChart)
+
+	p.points(t, input.DispatchMouseEventTypeMouseMoved, .3)
+	p.until(t, legendOfChart+" !== "+quoted(latest))
+	p.points(t, input.DispatchMouseEventTypeMouseMoved, .5)
+	p.points(t, input.DispatchMouseEventTypeMousePressed, .5)
+	p.points(t, input.DispatchMouseEventTypeMouseMoved, .6)
+	p.points(t, input.DispatchMouseEventTypeMouseMoved, .7)
+	p.points(t, input.DispatchMouseEventTypeMouseReleased, .7)
+	p.until(t, timesOfAxis+` !== "" && `+timesOfAxis+" !== "+quoted(whole))
+	all(t, p.readable(t).Faults)
+	for _, clicks := range []int64{1, 2} {
+		p.clicks(t, input.DispatchMouseEventTypeMousePressed, .5, clicks)
+		p.clicks(t, input.DispatchMouseEventTypeMouseReleased, .5, clicks)
+	}
+	p.until(t, timesOfAxis+" === "+quoted(whole))
+	p.clean(t)
+}
+
+// What the first chart shows.
+const (
+	timesOfAxis   = `(document.querySelector("score-chart").shadowRoot.querySelector("canvas").drawn?.texts ?? []).map(t => t.text).filter(t => /^\d\d:\d\d/.test(t)).join(" ")`
+	legendOfChart = `document.querySelector("score-chart").shadowRoot.querySelector(".u-legend").innerText`
+)
+
+// points has the mouse do something on the first chart, at a share of its width.
+func (p *tab) points(t *testing.T, what input.DispatchMouseEventType, share float64) {
+	t.Helper()
+	p.clicks(t, what, share, 1)
+}
+
+// clicks is points with the number of the click of several.
+func (p *tab) clicks(t *testing.T, what input.DispatchMouseEventType, share float64, click int64) {
+	t.Helper()
+	box := eval[[]float64](t, p, `(r => [r.left, r.top, r.width, r.height])(document.querySelector("score-chart").shadowRoot.querySelector(".u-over").getBoundingClientRect())`)
+	how := input.DispatchMouseEventParams{Type: what, X: box[0] + share*box[2], Y: box[1] + box[3]/2, Button: input.MouseButtonLeft, ClickCount: click}
+	if what == input.DispatchMouseEventTypeMouseMoved {
+		how.ClickCount = 0
+	}
+	p.do(t, "point at the chart", command(input.DispatchMouseEvent, how))
+}
