@@ -245,6 +245,29 @@ func TestClientsNeedCertificatesWhereTheFileSaysSo(t *testing.T) {
 	}
 }
 
+// The file may name other clients since a session began, and a resumed session would not be checked against them.
+func TestClientsCannotResumeASessionOfTheRulesBefore(t *testing.T) {
+	f := newWebFiles(t)
+	f.Issue(t, f.at("client.pem"), f.at("client.key"), "trainer.example")
+	pair, err := tls.LoadX509KeyPair(f.at("client.pem"), f.at("client.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowing := func(name string) string {
+		return strings.Replace(encrypted, "}", ", client_auth_type: RequireAndVerifyClientCert, client_ca_file: '@CA@', client_allowed_sans: ["+name+"]}", 1)
+	}
+	s := listening(t, Config{WebConfigFile: f.write(t, allowing("trainer.example"))})
+	c := f.browser(t, pair)
+	c.Transport.(*http.Transport).TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+	if w, err := get(c, s.URL()+"/metrics"); err != nil || w.status != http.StatusOK {
+		t.Fatalf("%v, %v", w, err)
+	}
+	f.write(t, allowing("other.example"))
+	if w, err := get(c, s.URL()+"/metrics"); err == nil {
+		t.Errorf("a client whose name is allowed no more: %d, resumed %v", w.status, w.tls.DidResume)
+	}
+}
+
 func TestPasswordOrTokenIsNeededWhereTheFileHasUsers(t *testing.T) {
 	f := newWebFiles(t)
 	token, job, agent := testkit.WriteFile(t, apitest.SomeToken+"\n"), testkit.WriteFile(t, strings.Repeat("j", 32)), testkit.WriteFile(t, strings.Repeat("a", 32))
@@ -366,6 +389,38 @@ func TestUsersOfTheFileChangeAtOnce(t *testing.T) {
 	f.write(t, "")
 	if status("old") != http.StatusOK || ask(s, http.MethodGet, "/metrics").Code != http.StatusOK {
 		t.Error("without users")
+	}
+}
+
+// If a hash served as a password, a leaked file would open the service. So no user name and password may pass for other
+// ones that were correct.
+func TestHashesAreNoPasswords(t *testing.T) {
+	f := newWebFiles(t)
+	hash, other := hashed(t, "a password"), hashed(t, "of bob")
+	s := quietServer(t, Config{WebConfigFile: f.write(t, "basic_auth_users: {ann: '"+hash+"', \"ann\\0"+hash+"\": '"+other+"'}")}, apitest.SomeView(), nil)
+	h := s.Handler()
+	status := func(user, password string) int {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.SetBasicAuth(user, password)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	const ofNoUser = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi" // of fakepassword
+	for _, first := range []struct {
+		user, hash, password string
+		want                 int
+	}{
+		{"ann\x00" + hash, other, "of bob", http.StatusOK},
+		{"ann\x00" + hash + "\x00eve", ofNoUser, "fakepassword", http.StatusUnauthorized},
+	} {
+		if got := status(first.user, first.password); got != first.want {
+			t.Fatalf("%q: %d", first.user, got)
+		}
+		password := strings.TrimPrefix(first.user+"\x00"+first.hash+"\x00"+first.password, "ann\x00"+hash+"\x00")
+		if got := status("ann", password); got != http.StatusUnauthorized {
+			t.Errorf("ann with %q: %d", password, got)
+		}
 	}
 }
 

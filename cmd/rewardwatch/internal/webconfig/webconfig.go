@@ -122,6 +122,7 @@ func certified(c *web.TLSConfig) (*tls.Config, error) {
 		return nil, err
 	}
 	out.Certificates, out.GetCertificate = []tls.Certificate{*certificate}, nil
+	out.SessionTicketsDisabled = out.ClientAuth != tls.NoClientCert // a resumed session is not asked for its certificate again
 	return out, nil
 }
 
@@ -211,7 +212,7 @@ func (r Rules) AskForPassword() bool { return len(r.config.Users) > 0 }
 // Remember reports whether a password was correct before, and still is. It takes no time.
 func (r Rules) Remember(user, password string) bool {
 	hash, known := r.config.Users[user]
-	return known && r.passwords.has(user, string(hash), password)
+	return known && r.passwords.has(passwordOf(user, string(hash), password))
 }
 
 // Know reports whether a password is that of the user. It takes as long as the hash of the password is costly, also if
@@ -221,7 +222,11 @@ func (r Rules) Know(user, password string) bool {
 	if !known {
 		hash = ofNoUser
 	}
-	return r.passwords.check(user, string(hash), password) && known
+	if !r.passwords.check(string(hash), password) || !known {
+		return false
+	}
+	r.passwords.remember(passwordOf(user, string(hash), password))
+	return true
 }
 
 // ofNoUser is the hash of a password that is checked if a user does not exist, with the usual cost.
@@ -230,36 +235,41 @@ const ofNoUser = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
 // passwordsKept is how many correct passwords are remembered, as users may have a new one each.
 const passwordsKept = 100
 
-// passwords remembers correct passwords, of which it has no more than a hash.
+// passwords remembers correct passwords of users, of which it has no more than a hash.
 type passwords struct {
 	checking sync.Mutex // one check at a time, or guesses could use all cores
 	mu       sync.Mutex
-	correct  map[[sha256.Size]byte]struct{}
+	correct  map[correctPassword]struct{}
 }
 
-func passwordKey(user, hash, password string) [sha256.Size]byte {
-	return sha256.Sum256([]byte(user + "\x00" + hash + "\x00" + password))
+// correctPassword has fields of its own for what clients send, so that no name and password can pass for other ones.
+type correctPassword struct {
+	user, hash string
+	password   [sha256.Size]byte
 }
 
-func (p *passwords) has(user, hash, password string) bool {
+func passwordOf(user, hash, password string) correctPassword {
+	return correctPassword{user, hash, sha256.Sum256([]byte(password))}
+}
+
+func (p *passwords) has(c correctPassword) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, has := p.correct[passwordKey(user, hash, password)]
+	_, has := p.correct[c]
 	return has
 }
 
-func (p *passwords) check(user, hash, password string) bool {
+func (p *passwords) check(hash, password string) bool {
 	p.checking.Lock()
-	err := bcrypt.CompareHashAndPassword([]byte(hash), []byte(password))
-	p.checking.Unlock()
-	if err != nil {
-		return false
-	}
+	defer p.checking.Unlock()
+	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)) == nil
+}
+
+func (p *passwords) remember(c correctPassword) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.correct == nil || len(p.correct) >= passwordsKept {
-		p.correct = map[[sha256.Size]byte]struct{}{}
+		p.correct = map[correctPassword]struct{}{}
 	}
-	p.correct[passwordKey(user, hash, password)] = struct{}{}
-	return true
+	p.correct[c] = struct{}{}
 }
