@@ -27,7 +27,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/replay"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
-	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -191,7 +190,7 @@ func (d *demo) story(ctx context.Context, keep bool) error {
 	}
 	g, _ := d.group()
 	d.say("The baseline is frozen: %d episodes, id %s. The budget is 1 false alarm per %s episodes.",
-		g.Baseline.Units, g.Baseline.ID, words.Grouped(int64(g.Promise.N), ","))
+		g.Baseline.Units, g.Baseline.ID, terminal.Thousands(int64(g.Promise.N)))
 	calm := g.Units
 	if err := d.wait(ctx, "watching agents without drift", func() (float64, bool) {
 		g, _ := d.group()
