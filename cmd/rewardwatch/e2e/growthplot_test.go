@@ -16,7 +16,7 @@ const (
 	panelSpace              = 60.0
 )
 
-// growthPlot draws the points as an SVG, with a panel for each thing that grows: CPU an event against its logarithm.
+// growthPlot draws the points as an SVG, with a panel for each thing that grows: CPU per event, both on logarithmic scales.
 func growthPlot(points []grown) []byte {
 	var kinds []string
 	top := 0.0
@@ -48,11 +48,13 @@ func drawPanel(b *bytes.Buffer, x float64, points []grown, top float64) {
 	slices.SortFunc(points, func(p, q grown) int { return cmp.Compare(p.at, q.at) })
 	first, last := math.Log(points[0].at), math.Log(points[len(points)-1].at)
 	across := func(at float64) float64 { return x + panelWidth*(math.Log(at)-first)/max(last-first, 1e-9) }
-	up := func(micros float64) float64 { return panelSpace + panelHeight*(1-micros/top) }
-	fmt.Fprintf(b, `<text x="%.0f" y="%.0f">us of CPU an event, against %s</text>`+"\n", x, panelSpace-20, points[0].against)
-	for _, share := range []float64{0, .5, 1} {
-		y := up(share * top)
-		fmt.Fprintf(b, `<path d="M%.1f %.1fh%.0f" stroke="#ccc"/><text x="%.1f" y="%.1f" text-anchor="end">%.1f</text>`+"\n", x, y, panelWidth, x-6, y+4, share*top)
+	decades := max(1, math.Ceil(math.Log10(top)))
+	up := func(micros float64) float64 { return panelSpace + panelHeight*(1-math.Log10(max(micros, 1))/decades) }
+	fmt.Fprintf(b, `<text x="%.0f" y="%.0f">us of CPU per event, against %s</text>`+"\n", x, panelSpace-20, points[0].against)
+	for power := range int(decades) + 1 {
+		micros := math.Pow10(power)
+		y := up(micros)
+		fmt.Fprintf(b, `<path d="M%.1f %.1fh%.0f" stroke="#ccc"/><text x="%.1f" y="%.1f" text-anchor="end">%.0f</text>`+"\n", x, y, panelWidth, x-6, y+4, micros)
 	}
 	line := "M"
 	for _, p := range points {

@@ -64,10 +64,10 @@ func withGuards(t *testing.T, cfgFile string) {
 	}
 }
 
-// guards returns the guards of the policy of a fleet, without the time until which they hold.
+// guards returns the guards of the policy of a fleet, without the times of the answer and until which they hold.
 func (p *process) guards() (g wire.Guards) {
 	p.get("/api/v1/guards/ranker", &g)
-	g.Until = time.Time{}
+	g.At, g.Until = time.Time{}, time.Time{}
 	return g
 }
 
