@@ -86,6 +86,27 @@ func Of(past []Point) Progress {
 	return p
 }
 
+// Gain is the change of the return over the whole past.
+type Gain struct {
+	Units             int64   // 0 if there are too few
+	Change, Low, High float64 // by a straight line, with a 99 % interval
+	SD                float64 // of the return in stretches
+}
+
+// GainOf returns the change over the whole past, as Of does over its newest fourth.
+func GainOf(past []Point) Gain {
+	points, total := filled(past)
+	if total < fewestUnits || len(points) < fewestPoints {
+		return Gain{}
+	}
+	p := fit(points)
+	within := 0.
+	for _, of := range points {
+		within += of.Units * of.SD * of.SD / total
+	}
+	return Gain{Units: p.Units, Change: p.Change, Low: p.Low, High: p.High, SD: math.Sqrt(within)}
+}
+
 // filled returns the stretches with values, and how many values they have.
 func filled(past []Point) (points []Point, total float64) {
 	for _, p := range past {

@@ -164,7 +164,7 @@ func completed(p PolicyInspection, differ []setting) []setting {
 		}
 	}
 	for _, s := range differ {
-		if s.Key == "direction" || s.Key == "feedback" {
+		if s.Key == "direction" || s.Key == "feedback" || s.Key == "learning" {
 			all = append(all, s)
 		}
 	}
@@ -192,6 +192,7 @@ func settings(p PolicyInspection) []setting {
 	add(baselineSetting(p))
 	add(falseAlarmsSetting(p))
 	add(directionSetting(p))
+	add(learningSetting(p))
 	add(feedbackSetting(p))
 	return out
 }

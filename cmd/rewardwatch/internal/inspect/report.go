@@ -71,6 +71,7 @@ type PolicyInspection struct {
 	groupBy     []string
 	falseAlarms watch.Budget
 	direction   watch.Directions
+	learned     learned // of the group with the most units
 }
 
 // LabelJSON describes a label and the number of its values.
@@ -245,7 +246,7 @@ func (p *inspectedPolicy) report() PolicyInspection {
 	slices.SortFunc(out.Labels, func(a, b LabelJSON) int { return strings.Compare(a.Name, b.Name) })
 	p.counted(&out)
 	p.bank.Publish()
-	summary := p.bank.Summary()
+	summary, most := p.bank.Summary(), int64(0)
 	for _, g := range p.order {
 		at := slices.IndexFunc(summary.Groups, func(s finding.GroupSummary) bool { return s.Group == g.key })
 		judged := finding.GroupSummary{Group: g.key}
@@ -253,7 +254,11 @@ func (p *inspectedPolicy) report() PolicyInspection {
 			judged = summary.Groups[at]
 		}
 		out.Groups = append(out.Groups, g.report(judged, p.cfg.Baseline.Units))
+		if past, _ := p.bank.History(g.key); judged.Units >= most { // an inspection evicts no group
+			most, out.learned = judged.Units, learnedIn(&past)
+		}
 	}
+	out.learned.given = p.cfg.Learning
 	return out
 }
 

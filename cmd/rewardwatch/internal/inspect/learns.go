@@ -1,0 +1,54 @@
+package inspect
+
+import (
+	"fmt"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
+	"github.com/rewardwatch/rewardwatch/detectors/progress"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+)
+
+const (
+	leastGain    = .5 // standard deviations by which the return of a policy that learns rises at least
+	leastChanges = 3  // changes of policy_version from which on it learns between versions
+)
+
+// learned is how much a policy has learned in the telemetry.
+type learned struct {
+	progress.Gain
+	versions int // changes of policy_version
+	given    watch.Learning
+}
+
+// learnedIn returns what the past of a group shows.
+func learnedIn(past *history.Record) learned {
+	var points []progress.Point
+	for _, b := range past.Of("return") {
+		points = append(points, progress.Point{Units: float64(b.N), Mean: float64(b.Mean), SD: float64(b.SD)})
+	}
+	l := learned{Gain: progress.GainOf(points)}
+	for _, c := range past.Changes {
+		if c.From.Policy != c.To.Policy {
+			l.versions++
+		}
+	}
+	return l
+}
+
+// learningSetting proposes a mode for a policy whose return rises over the telemetry. It keeps a mode that is given.
+func learningSetting(p PolicyInspection) setting {
+	l := p.learned
+	if l.given.Learns() {
+		return setting{"learning", string(l.given), asInspected}
+	}
+	if !(l.Low > 0) || l.Change < leastGain*l.SD {
+		return setting{}
+	}
+	why := fmt.Sprintf("the return rises by %s over %s %s (99 %% interval %s to %s)", words.Short(l.Change), words.Grouped(l.Units, ","),
+		p.unitName().Many(), words.Short(l.Low), words.Short(l.High))
+	if l.versions >= leastChanges {
+		return setting{"learning", string(watch.LearningVersions), fmt.Sprintf("%s, through %d changes of policy_version", why, l.versions)}
+	}
+	return setting{"learning", string(watch.LearningContinuous), why + ": it seems to learn"}
+}
