@@ -74,7 +74,7 @@ func arrows() map[string][]string {
 		"detectors/history":     {"ingest", "ingest/saved"},
 		"detectors/lesson":      nil,
 		"detectors/measure":     {"detectors", "detectors/battery", "detectors/signals", "detectors/stream", "detectors/watch", "ingest"},
-		"detectors/metrics":     {"detectors/finding", "detectors/guard", "detectors/progress"}, // reads summaries alone
+		"detectors/metrics":     {"detectors/finding", "detectors/guard"}, // reads summaries alone
 		"detectors/mix":         nil,
 		"detectors/progress":    nil,
 		"detectors/offpolicy":   {"detectors/finding", "ingest", "ingest/saved"},

@@ -139,12 +139,15 @@ func (g *group) newGround(signal string) bool {
 	return false
 }
 
-// progress returns how the return goes while the policy learns.
-func (g *group) progress() progress.Progress {
+// progress returns how the return goes while the policy learns, nil if that is not known.
+func (g *group) progress() *progress.Progress {
 	if !g.cfg.Learning.Learns() || g.History == nil {
-		return progress.Progress{}
+		return nil
 	}
 	var past []progress.Point
 	g.History.Means("return", func(n, mean, sd float64) { past = append(past, progress.Point{Units: n, Mean: mean, SD: sd}) })
-	return progress.Of(past)
+	if p := progress.Of(past); p.State != progress.Unknown {
+		return &p
+	}
+	return nil
 }

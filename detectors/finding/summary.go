@@ -68,9 +68,9 @@ type StreamSummary struct {
 	Current   Distribution // of the last 200 units
 	Effect    float64      // standardized mean shift of Current against Baseline
 	Detectors []DetectorSummary
-	Dropped   []DroppedBranch   // branches that the baseline is too small for
-	Reach     []Reach           // of Quantity, by ascending units; nil if it is not known
-	Progress  progress.Progress // of the return of a policy that learns; zero for others
+	Dropped   []DroppedBranch    // branches that the baseline is too small for
+	Reach     []Reach            // of Quantity, by ascending units; nil if it is not known
+	Progress  *progress.Progress // of the return of a policy that learns; nil for others, and while too little is known
 }
 
 // ReachProbability is the probability with which a change within reach is found.

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
-	"github.com/rewardwatch/rewardwatch/detectors/progress"
 )
 
 // Collector exports the summaries of all banks. A scrape reads the last published summaries and never the state in use.
@@ -342,7 +341,7 @@ func (c *Collector) streamSeries(s *finding.StreamSummary) []series {
 			gauge(MetricBranches, float64(s.Branches), s.Signal, "armed"),
 			gauge(MetricBranches, float64(len(s.Dropped)), s.Signal, "dropped"))
 	}
-	if p := &s.Progress; p.State != progress.Unknown {
+	if p := s.Progress; p != nil {
 		all = append(all, gauge(MetricProgress, float64(p.State), s.Signal), gauge(MetricProgressChange, p.Low, s.Signal, "low"),
 			gauge(MetricProgressChange, p.Change, s.Signal, "estimate"), gauge(MetricProgressChange, p.High, s.Signal, "high"))
 	}

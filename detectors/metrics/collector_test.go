@@ -25,7 +25,7 @@ func oneGroup(state finding.State) []*finding.Summary {
 		Positive: 1.5, Negative: 12, Rewards: 40,
 		Streams: []finding.StreamSummary{{
 			Signal: "return", State: state, Factor: 1.25, Quantity: "return", Effect: -2,
-			Progress: progress.Progress{State: progress.Regressing, Units: 300, Change: -2, Low: -3, High: -1},
+			Progress: &progress.Progress{State: progress.Regressing, Units: 300, Change: -2, Low: -3, High: -1},
 			Baseline: finding.Distribution{Units: 500, Mean: -1.5, SD: 2, Q10: -4, Q50: -1.5, Q90: 1},
 			Current:  finding.Distribution{Units: 200, Mean: -5.5, SD: 2, Q10: -8, Q50: -5.5, Q90: -3},
 			Detectors: []finding.DetectorSummary{{Detector: finding.DetectorKS, Statistic: .5}, {Detector: finding.DetectorLocation, Score: 1.5, Statistic: 15, Threshold: 10}, {

@@ -284,7 +284,7 @@ func worstFirst(streams []finding.StreamSummary) []finding.StreamSummary {
 func cardOf(s *finding.StreamSummary, unit finding.UnitName) streamCard {
 	card := streamCard{
 		Signal: s.Signal, State: words.Plain(s.State.String()), Class: stateClass(s.State), Missing: words.Missing(*s), Armed: strings.Join(s.Armed, ", "),
-		Next: nextArmed(s, unit), Finds: words.Reach(s, unit), Notes: s.Notes, Progress: words.Progress(&s.Progress, unit),
+		Next: nextArmed(s, unit), Finds: words.Reach(s, unit), Notes: s.Notes, Progress: words.Progress(s.Progress, unit),
 	}
 	if x, any := words.Score(s); any {
 		card.Score = scoreBar(x)

@@ -175,7 +175,7 @@ func (r *Report) group(g *finding.GroupSummary, room *int) reportGroup {
 		s := &g.Streams[k]
 		row := reportStream{
 			Signal: s.Signal, State: words.Plain(s.State.String()), Class: stateClass(s.State), Missing: words.Missing(*s),
-			Progress: words.Progress(&s.Progress, g.UnitName()),
+			Progress: words.Progress(s.Progress, g.UnitName()),
 		}
 		if score, armed := words.Score(s); armed {
 			row.Score = words.Short(score)

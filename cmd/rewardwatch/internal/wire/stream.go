@@ -49,7 +49,7 @@ type Progress struct {
 
 // progressOf returns nil if nothing is known.
 func progressOf(p *progress.Progress) *Progress {
-	if p.State == progress.Unknown {
+	if p == nil {
 		return nil
 	}
 	return &Progress{p.State, p.Units, Number(p.Change), Number(p.Low), Number(p.High), Number(p.Level), Number(p.Best)}
@@ -130,7 +130,7 @@ func AppendStreams(out []Stream, g *finding.GroupSummary) []Stream {
 			Current:     distributionOf(stream.Current),
 			Detectors:   detectorsOf(stream),
 			Reach:       ReachOf(stream.Reach),
-			Progress:    progressOf(&stream.Progress),
+			Progress:    progressOf(stream.Progress),
 		})
 	}
 	return out

@@ -9,7 +9,7 @@ import (
 
 // Progress says how the return of a policy that learns goes, "" if that is not known.
 func Progress(p *progress.Progress, unit finding.UnitName) string {
-	if p.State == progress.Unknown {
+	if p == nil {
 		return ""
 	}
 	of := fmt.Sprintf("change of %s (99 %% interval %s to %s) over the last %s %s", Short(p.Change), Short(p.Low), Short(p.High),

@@ -162,7 +162,7 @@ func SomeView() *FixedView {
 			{
 				Signal: "return", State: finding.Drift, Armed: []string{finding.DetectorLocation, finding.DetectorSpread}, Factor: 1.2,
 				Quantity: "return", Effect: -1.25,
-				Progress: progress.Progress{State: progress.Regressing, Units: 300, Change: -2, Low: -3, High: -1, Level: 7.5, Best: 10},
+				Progress: &progress.Progress{State: progress.Regressing, Units: 300, Change: -2, Low: -3, High: -1, Level: 7.5, Best: 10},
 				Baseline: finding.Distribution{
 					Units: 500, Mean: 10, SD: 2, Q10: 7.5, Q50: 10, Q90: 12.5,
 					HistogramRatio: [10]float64{.1, .1, .1, .1, .1, .1, .1, .1, .1, .1},
