@@ -194,7 +194,7 @@ func TestInspectOfNothingIsAnError(t *testing.T) {
 		"no broker":       {[]string{"--brokers", "127.0.0.1:1", "telemetry"}, `"telemetry" is not a file, and no topic of that name can be read`},
 		"bad broker":      {[]string{"--brokers", "kafka", empty}, "brokers[0] of Kafka: must be host:port"},
 		"bad records":     {[]string{"--records", "-1", empty}, "--records"},
-		"no file given":   {nil, "requires at least 1 arg"},
+		"no file given":   {nil, "0 arguments given; usage: rewardwatch inspect"},
 		"bad config":      {[]string{"--config", "../config/testdata/checkpoint.bad.yml", empty}, "checkpoint.bad.yml:1:25"},
 	}
 	for name, tt := range tests {
