@@ -41,6 +41,13 @@ ACTIONLINT := $(CACHE)/bin/actionlint-$(ACTIONLINT_VERSION)
 ALERTMANAGER_VERSION := v0.28.1
 ALERTMANAGER := $(CACHE)/bin/alertmanager-$(ALERTMANAGER_VERSION)
 
+# The newest version whose dependencies the module proxy has.
+NFPM_VERSION := v2.43.0
+NFPM := $(CACHE)/bin/nfpm-$(NFPM_VERSION)
+
+# Of the packages. Nothing is released yet, so a commit is newer than the one before by its time.
+VERSION ?= 0.0.0~$(shell git log -1 --format=%cd --date=format:%Y%m%d%H%M%S).$(shell git rev-parse --short HEAD)
+
 AXE_LOCK := cmd/rewardwatch/internal/console/e2e/axe/package-lock.json
 AXE := $(CACHE)/axe/.complete
 
@@ -55,10 +62,16 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build packages-deb demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
+
+# The Debian package of the service, in bin/.
+packages-deb: build $(NFPM)
+	mkdir -p bin/completions
+	for shell in bash zsh fish; do bin/rewardwatch completion $$shell > bin/completions/rewardwatch.$$shell; done
+	VERSION='$(VERSION)' GOARCH=$$(go env GOARCH) $(NFPM) package --config deploy/package/nfpm.yaml --packager deb --target bin/
 
 demo: build
 	bin/rewardwatch demo
@@ -85,7 +98,7 @@ test-race: $(GOTESTSUM) | packages
 test-simulations: $(GOTESTSUM)
 	$(GO_TEST) -run '^TestSim' ./...
 
-test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(AXE) $(GRAFANA_DATA) | packages
+test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(NFPM) $(AXE) $(GRAFANA_DATA) | packages
 	deploy/local/kafka/kafka.sh fetch
 	$(GO_TEST) -tags e2e -count=1 -p 3 -run '^TestE2E' ./...
 
@@ -264,6 +277,10 @@ $(GOTESTSUM):
 $(ACTIONLINT):
 	GOBIN=$(CACHE)/bin go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 	mv $(CACHE)/bin/actionlint $@
+
+$(NFPM):
+	GOBIN=$(CACHE)/bin go install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
+	mv $(CACHE)/bin/nfpm $@
 
 $(ALERTMANAGER):
 	GOBIN=$(CACHE)/bin go install github.com/prometheus/alertmanager/cmd/{amtool,alertmanager}@$(ALERTMANAGER_VERSION)

@@ -18,6 +18,7 @@ need prometheus-alertmanager command -v prometheus-alertmanager
 need chromium-headless-shell command -v chromium-headless-shell # the tests of the console
 need npm command -v npm # the accessibility checker that they use
 need shellcheck command -v shellcheck # the generated pipelines
+need systemd command -v systemd-analyze # of the unit of the package
 need postgresql compgen -G '/usr/lib/postgresql/*/bin/postgres'
 ((${#missing[@]})) || exit 0
 
