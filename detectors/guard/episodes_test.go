@@ -106,6 +106,30 @@ func TestOpenEpisodesDoNotHoldUpAProof(t *testing.T) {
 	t.Errorf("20 losses in a row do not trip the guard: evidence %v", g.evidence())
 }
 
+// TestOpenEpisodesDoNotHoldUpARelease has an episode that was abandoned, of which guards never see an end.
+func TestOpenEpisodesDoNotHoldUpARelease(t *testing.T) {
+	const after = 40
+	l := returnLimit(.05, .01)
+	l.ReleaseAfter = after
+	g := newGuard(l)
+	episode := func(number int, result float64) (tripped, released bool) {
+		u := &ingest.Unit{Agent: "a", Episode: fmt.Sprint(number), End: ingest.EndOpen}
+		g.observe(u, finding.UnitRef{})
+		return g.observe(&ingest.Unit{Agent: "a", Episode: u.Episode, Shown: true, HasReturn: true, Return: result}, finding.UnitRef{})
+	}
+	number := 0
+	for ; !g.tripped && number < 20; number++ {
+		episode(number, -1)
+	}
+	g.observe(&ingest.Unit{Agent: "stuck", End: ingest.EndOpen}, finding.UnitRef{})
+	for i := range after {
+		_, released := episode(number+i, 1)
+		if released != (i == after-1) {
+			t.Fatalf("tripped after %d losses; after %d good returns, released %v", number, i+1, released)
+		}
+	}
+}
+
 // TestWhatIsAheadIsALowerBound compares the evidence with that of the same returns once all episodes have ended, which a
 // guard that bets on them in the order of their beginnings has had at one of them.
 func TestWhatIsAheadIsALowerBound(t *testing.T) {

@@ -268,7 +268,11 @@ func (g *guard) mayRelease(evidence float64, at finding.UnitRef) bool {
 	if after == 0 {
 		return false
 	}
-	enough := g.wealth.units >= after && !g.open
+	units := g.wealth.units
+	if g.limit.ReturnBelow != "" { // bets wait for episodes that began before, of which some never end
+		units = int64(g.n)
+	}
+	enough := units >= after && !g.open
 	if evidence >= 1/g.limit.Alpha || enough && (evidence > 1 || !g.within()) {
 		g.begin()
 		return false

@@ -301,7 +301,6 @@ func TestReleaseByAPerson(t *testing.T) {
 	}
 }
 
-// TestSetResumes continues from a checkpoint at every unit with the same findings.
 // The audit has each trip and each release, in order, also after a restart; it is bounded.
 func TestAuditOfTripsAndReleases(t *testing.T) {
 	never := watch.GuardLimit{Name: "never", Actions: []string{"bad"}, Alpha: .01, Then: watch.GuardFallback}
@@ -345,6 +344,7 @@ func TestAuditOfTripsAndReleases(t *testing.T) {
 	}
 }
 
+// TestSetResumes continues from a checkpoint at every unit with the same findings.
 func TestSetResumes(t *testing.T) {
 	cfg := watch.Guards{Limits: []watch.GuardLimit{
 		unsafeLimit(.05, .01),
