@@ -296,6 +296,9 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	if w := post(s, "/-/reload", "", apitest.SomeToken); w.Code != http.StatusServiceUnavailable || called != 0 {
 		t.Errorf("%d %s, called %d times", w.Code, w.Body, called)
 	}
+	if w := post(s, "/api/v1/telemetry", "", apitest.SomeToken); w.Code != http.StatusNotFound {
+		t.Errorf("telemetry, which is not recorded: %d %s", w.Code, w.Body)
+	}
 	if err := os.Mkdir(directory, 0o700); err != nil {
 		t.Fatal(err)
 	}
