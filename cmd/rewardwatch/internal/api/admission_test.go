@@ -386,9 +386,24 @@ func TestUsersOfTheFileChangeAtOnce(t *testing.T) {
 	if status("old") != http.StatusUnauthorized || status("new") != http.StatusOK {
 		t.Error("without the file")
 	}
-	f.write(t, "")
-	if status("old") != http.StatusOK || ask(s, http.MethodGet, "/metrics").Code != http.StatusOK {
-		t.Error("without users")
+}
+
+// A file that is being written is empty for a moment. Passwords and TLS end only with a reload.
+func TestAFileThatIsBeingWrittenOpensNothing(t *testing.T) {
+	f := newWebFiles(t)
+	users := "basic_auth_users: {ann: '" + hashed(t, "a password") + "'}\n"
+	for _, before := range []string{users, encrypted + users} {
+		for _, now := range []string{"", "basic_auth_users:\n", encrypted, "{}"} {
+			s := quietServer(t, Config{WebConfigFile: f.write(t, before)}, apitest.SomeView(), nil)
+			f.write(t, now)
+			if got := ask(s, http.MethodGet, "/metrics").Code; got != http.StatusUnauthorized {
+				t.Errorf("%q instead of %q: %d", now, before, got)
+			}
+		}
+	}
+	s := quietServer(t, Config{WebConfigFile: f.write(t, "")}, apitest.SomeView(), nil) // as a reload opens it
+	if got := ask(s, http.MethodGet, "/metrics").Code; got != http.StatusOK {
+		t.Errorf("without users from the start: %d", got)
 	}
 }
 

@@ -24,6 +24,9 @@ import (
 // ErrBad is the error of a file that cannot be used, for errors.Is.
 var ErrBad = errors.New("web configuration file")
 
+// errOpens is why a file is not taken over while the server runs: one that is being written is empty for a moment.
+var errOpens = errors.New("it has no users or no TLS any more: reload the service if that is meant")
+
 // streamsOfOne is how many requests one HTTP/2 connection may have open, as a client may have several connections.
 const streamsOfOne = 16
 
@@ -88,6 +91,9 @@ func (f *File) read() error {
 		return err
 	}
 	rules.TLSConfig.SetDirectory(filepath.Dir(f.path))
+	if f.rules != nil && (len(f.rules.Users) > 0 && len(rules.Users) == 0 || f.encrypts && !rules.TLSConfig.IsEnabled()) {
+		return errOpens
+	}
 	if f.rules == nil || f.rules.RateLimiterConfig != rules.RateLimiterConfig {
 		f.limiter = nil
 		if l := rules.RateLimiterConfig; l.Interval != 0 {
