@@ -43,6 +43,25 @@ func TestBenchCycles(t *testing.T) {
 	}
 }
 
+// The pages alone, over 24 runs of three weeks, and in how many of them hours were found to differ.
+func TestBenchCyclesPages(*testing.T) {
+	const runs, span = 24, 21 * 24 * time.Hour
+	fmt.Print("\n### Pages of cycles, 24 runs of three weeks\n\n| traffic | hours differ | pages | allowed | provisional incidents |\n" +
+		"| --- | --- | --- | --- | --- |\n")
+	for _, c := range cycles()[:5] {
+		var all cycleRun
+		seasonal, judged := 0, time.Duration(0)
+		for i := range uint64(runs) {
+			r := newTraffic(c, 9700, i).watch(span)
+			all.pages, all.trials, judged = all.pages+r.pages, all.trials+r.trials, judged+span-r.after
+			if r.seasonal {
+				seasonal++
+			}
+		}
+		fmt.Printf("| %s | %d | %d | %.1f | %d |\n", c.name, seasonal, all.pages, judged.Hours()/24/30, all.trials)
+	}
+}
+
 // cycleChange is a change of the policy or of the world.
 type cycleChange struct {
 	name   string

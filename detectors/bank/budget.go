@@ -110,7 +110,7 @@ func (g *group) confidence(found budget.Found) string {
 	switch {
 	case found.ARL0 == 0:
 		return finding.ConfidenceNone
-	case !found.Confirmed, g.Blocks.Unfit:
+	case !found.Confirmed, g.Blocks.Unfit, slices.ContainsFunc(g.Promise.Caveats, baseline.Moves):
 		return finding.ConfidenceUnconfirmed
 	}
 	return g.reliance()
@@ -120,7 +120,7 @@ func (g *group) confidence(found budget.Found) string {
 func (g *group) reliance() string {
 	factor := 0.0
 	for _, s := range g.Streams {
-		if len(s.Armed()) > 0 {
+		if len(s.Armed()) > 0 || s.Signal == "return" || s.Signal == "reward" { // also if too large a factor disarmed them
 			factor = max(factor, s.Factor())
 		}
 	}

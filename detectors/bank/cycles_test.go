@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -182,6 +183,7 @@ type cycleRun struct {
 	pages, trials int           // incidents that page, and those on trial
 	after         time.Duration // at which the baseline was accepted
 	units         int           // of that baseline
+	seasonal      bool          // whether some quantity is judged among similar hours
 }
 
 func (t *traffic) watch(span time.Duration) cycleRun {
@@ -202,6 +204,9 @@ func (t *traffic) watch(span time.Duration) cycleRun {
 		}
 		if g.Warmup.Done && r.units == 0 {
 			r.after, r.units = time.Duration(t.now-start), g.Baseline.Units
+			r.seasonal = slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool {
+				return slices.ContainsFunc(s.Quantities, func(q *stream.Quantity) bool { return q.Season != nil })
+			})
 		}
 	}
 	return r

@@ -2,9 +2,13 @@ package bank
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
 // A warm-up whose mix of actions moves on steadily is refused, also before any freeze.
@@ -43,5 +47,54 @@ func TestSimHealthyWarmUpsAreAccepted(t *testing.T) {
 	t.Logf("%d of %d refused", refused, runs)
 	if most := refusedShare*runs + 3*math.Sqrt(runs*refusedShare*(1-refusedShare)); float64(refused) > most {
 		t.Errorf("%d of %d healthy warm-ups were refused, want %.1f at most", refused, runs, most)
+	}
+}
+
+// A recorded baseline whose mean rewards follow a random walk keeps no promise: it has a trend, or its rewards depend on
+// each other too much to be judged. Only some can be told from episodes that depend on each other as much about a mean
+// that stays, of which the test for a trend refuses one in a hundred.
+func TestSimWanderingMeansAreNoBaseline(t *testing.T) {
+	const seeds, units = 20, 500
+	sd := sdOf(newSimulation(laws()[0], 1600, 0).sample(20_000), "reward", "mean")
+	for _, c := range []struct {
+		name          string
+		step          float64 // of the random walk, in standard deviations of an episode's mean
+		keeps         float64 // lag-1 correlation of a level with 19 times the variance of an episode's own mean
+		moving, still int     // fewest and most baselines that have a trend
+		kept          int     // most promises that are kept
+	}{
+		{"random walk", .1, 0, 6, seeds, 0},
+		{"AR(1)", 0, .84, 0, 1, 0}, // lag-1 .8 of the means: reduced confidence
+		{"independent", 0, 0, 0, 1, seeds},
+	} {
+		moving, kept := 0, 0
+		for seed := range uint64(seeds) {
+			s := newSimulation(laws()[0], 1601, seed)
+			if c.keeps > 0 {
+				s.keeps, s.wander = c.keeps, sd*math.Sqrt(19)
+				s.level = s.wander * s.rng.NormFloat64()
+			}
+			p := newBank(episodes(2000))
+			for range units {
+				s.shift += c.step * sd * s.rng.NormFloat64()
+				p.Learn(s.unit())
+			}
+			p.Accept(time.Time{})
+			promise := &p.groups[0].Promise
+			if promise.Confidence == finding.ConfidenceKept {
+				kept++
+			}
+			if slices.ContainsFunc(promise.Caveats, baseline.Moves) {
+				moving++
+				if promise.Confidence != finding.ConfidenceUnconfirmed {
+					t.Errorf("%s: a promise that is %q on %q", c.name, promise.Confidence, promise.Caveats)
+				}
+			}
+		}
+		t.Logf("%s: %d of %d have a trend, %d promises are kept", c.name, moving, seeds, kept)
+		if moving < c.moving || moving > c.still || kept > c.kept {
+			t.Errorf("%s: %d of %d baselines have a trend, want %d to %d; %d promises are kept, want at most %d",
+				c.name, moving, seeds, c.moving, c.still, kept, c.kept)
+		}
 	}
 }

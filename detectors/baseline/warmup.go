@@ -299,6 +299,11 @@ const (
 	CaveatWeek = "the baseline covers less than two weeks"
 )
 
+const caveatMoves = "the baseline is not stationary: "
+
+// Moves reports whether a caveat says that the baseline has a trend, or a mean that wanders: no law to compare with.
+func Moves(caveat string) bool { return strings.HasPrefix(caveat, caveatMoves) }
+
 // Caveats returns what the promise does not account for.
 func (w *Warmup) Caveats() []string {
 	var out []string
@@ -312,7 +317,7 @@ func (w *Warmup) Caveats() []string {
 		}
 	}
 	if w.Trending != "" {
-		out = append(out, "the baseline is not stationary: "+w.Trending)
+		out = append(out, caveatMoves+w.Trending)
 	}
 	return out
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// DifferentDays is the p-value below which days, or hours of the day, count as different. If the days of a quantity differ
-// by more than SeasonFactor, its group may have a weekly season.
+// DifferentDays is the p-value below which days count as different. If the days of a quantity differ by more than
+// SeasonFactor, its group may have a weekly season.
 const (
 	DifferentDays = .001
 	SeasonFactor  = 2
@@ -38,12 +38,12 @@ func (q *Quantity) Weekly(times []int64) bool {
 	return s != nil && s.Factor(values, times) < max(daily, detectors.Dependence(values, ranks))
 }
 
-// HoursDiffer reports whether hours of the day differ, at a level.
-func (q *Quantity) HoursDiffer(times []int64, level float64) bool {
+// HoursAlike returns the p-value of the differences between hours of the day; 1 if they cannot be tested.
+func (q *Quantity) HoursAlike(times []int64) float64 {
 	if len(q.Warm) < watch.MinBaselineUnits || q.Mix != nil {
-		return false
+		return 1
 	}
-	return season.Daily(q.scores(), times, detectors.DependenceFactor) < level
+	return season.Daily(q.scores(), times, detectors.DependenceFactor)
 }
 
 // scores returns the collected values as scores with a mean of about 0 and a variance of about 1: the normal scores of
