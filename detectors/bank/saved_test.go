@@ -204,7 +204,8 @@ func goesOnFrom(t *testing.T, format, name string, make func() savedCase) {
 		for range c.cut {
 			twin.next()
 		}
-		want, got := c.feed(p, c.more), twin.feed(resumed, c.more)
+		c.feed(p, c.more)
+		want, got := foundBefore(t, name), twin.feed(resumed, c.more)
 		for i := range min(len(got), len(want)) {
 			want[i].Promise = saidBefore(got[i].Promise, want[i].Promise)
 		}
@@ -254,7 +255,8 @@ func withoutReach(s finding.GroupSummary) finding.GroupSummary {
 }
 
 // judgedBefore returns the summary at which the build before arrived, if it calibrated a baseline otherwise than this
-// build does. The bank of a snapshot keeps its tests. For all other snapshots that is the summary of a new bank.
+// build does. The bank of a snapshot keeps its tests. What is calibrated after the snapshot, in fault and successor, is of this build.
+// For all other snapshots that is the summary of a new bank.
 func judgedBefore(t *testing.T, format, name string, now finding.GroupSummary) (before finding.GroupSummary) {
 	t.Helper()
 	path := savedFile(format, name+".after")
@@ -263,6 +265,14 @@ func judgedBefore(t *testing.T, format, name string, now finding.GroupSummary) (
 	}
 	readPacked(t, path, &before)
 	return before
+}
+
+// foundBefore returns the findings after the snapshots of the build before, which calibrated with another dependence
+// factor.
+func foundBefore(t *testing.T, name string) (found []finding.Finding) {
+	t.Helper()
+	readPacked(t, savedFile("found", name), &found)
+	return found
 }
 
 // bits are what can be told apart of a value, behind pointers too.
