@@ -57,7 +57,9 @@ func wrongCommand(command string) string {
 	command, _, _ = strings.Cut(command, " | ")
 	args := strings.Fields(command)
 	var out bytes.Buffer
-	verb, rest, err := newRootCommand(&terminal.Console{In: strings.NewReader(""), Out: &out, Err: &out}).Find(args)
+	root := newRootCommand(&terminal.Console{In: strings.NewReader(""), Out: &out, Err: &out})
+	root.InitDefaultCompletionCmd()
+	verb, rest, err := root.Find(args)
 	switch {
 	case err != nil:
 		return err.Error()
