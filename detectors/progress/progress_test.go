@@ -38,12 +38,12 @@ func TestAFlatReturnIsAPlateau(t *testing.T) {
 		level float64
 		most  float64 // share of windows
 	}{
-		{"independent", 2000, 40, 0, 5, .015},
-		{"dependent", 2000, 40, .5, 5, .02},
-		{"long dependence", 2000, 40, .95, 5, .05},
-		{"around zero", 1000, 20, 0, 0, .015},
-		{"negative", 1000, 20, .5, -100, .02},
-		{"few", 200, 20, 0, 3, .015},
+		{"independent", 2000, 40, 0, 5, .01},
+		{"dependent", 2000, 40, .5, 5, .01},
+		{"long dependence", 2000, 40, .95, 5, .03},
+		{"around zero", 1000, 20, 0, 0, .01},
+		{"negative", 1000, 20, .5, -100, .01},
+		{"few", 200, 20, 0, 3, .01},
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()

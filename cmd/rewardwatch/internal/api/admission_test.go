@@ -316,6 +316,15 @@ func TestPasswordOrTokenIsNeededWhereTheFileHasUsers(t *testing.T) {
 			}
 		}
 	}
+	for _, tt := range []struct{ path, reads, refused string }{
+		{"/api/v1/guards/none", "a", "j"}, // agents read what they must obey
+		{"/api/v1/gates/none/v1", "j", "a"},
+	} {
+		reads, refused := send(http.MethodGet, tt.path, "Bearer "+strings.Repeat(tt.reads, 32)), send(http.MethodGet, tt.path, "Bearer "+strings.Repeat(tt.refused, 32))
+		if reads.Code != http.StatusNotFound || refused.Code != http.StatusUnauthorized {
+			t.Errorf("%s: %d and %d", tt.path, reads.Code, refused.Code)
+		}
+	}
 	for _, tt := range []struct {
 		path, authorization string
 		want                int
@@ -352,6 +361,31 @@ func TestStartingServiceAndProfilerAskForPasswordsToo(t *testing.T) {
 			if err != nil || w.status != want {
 				t.Errorf("%s%s: %v, %v", credentials, at, w, err)
 			}
+		}
+	}
+}
+
+// Agents and jobs whose service starts are told to wait, and are not taken for guessers.
+func TestTokensOfAgentsAreNoGuessesWhileTheServiceStarts(t *testing.T) {
+	f := newWebFiles(t)
+	agent := strings.Repeat("a", 32)
+	s := quietServer(t, Config{
+		WebConfigFile: f.write(t, "basic_auth_users: {ann: '"+hashed(t, "a password")+"'}"), TelemetryTokenFile: testkit.WriteFile(t, agent),
+	}, apitest.SomeView(), nil)
+	s.WaitsFor("the test")
+	h := s.starting()
+	for _, tt := range []struct {
+		method, path, token string
+		want                int
+	}{
+		{http.MethodPost, "/api/v1/telemetry", agent, http.StatusServiceUnavailable},
+		{http.MethodGet, "/metrics", agent, http.StatusUnauthorized},
+		{http.MethodPost, "/api/v1/telemetry", "wrong", http.StatusUnauthorized},
+	} {
+		r, w := httptest.NewRequest(tt.method, tt.path, nil), httptest.NewRecorder()
+		r.Header.Set("Authorization", "Bearer "+tt.token)
+		if h.ServeHTTP(w, r); w.Code != tt.want {
+			t.Errorf("%s with %q: %d %s", tt.path, tt.token, w.Code, w.Body)
 		}
 	}
 }

@@ -308,13 +308,21 @@ func (s *Server) starting() http.Handler {
 		s.refuse(w, http.StatusServiceUnavailable, "the service is starting: "+*s.missing.Load())
 	})
 	pages.New(s.view, consoleOrders{s}, nil, pages.Access{}, s.Now, s.log).Waiting(mux, func() string { return *s.missing.Load() })
-	return secured(s.named(s.admitted(mux, s.fullToken)))
+	return secured(s.named(s.admitted(mux, func(r *http.Request) []string {
+		if strings.HasPrefix(r.URL.Path, "/api/") { // a token that is valid later is no guess
+			return []string{s.cfg.TokenFile, s.cfg.StatusTokenFile, s.cfg.TelemetryTokenFile}
+		}
+		return s.fullToken(r)
+	})))
 }
 
 // Handler returns the handler of all paths but those of the profiler.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	tokens := s.changes(mux)
+	const guards, gates = "GET /api/v1/guards/{policy}", "GET /api/v1/gates/{policy}/{version}"
+	tokens[guards] = []string{s.cfg.TokenFile, s.cfg.TelemetryTokenFile} // agents read what they must obey
+	tokens[gates] = []string{s.cfg.TokenFile, s.cfg.StatusTokenFile}     // and pipelines whether they may deploy
 	mux.Handle("GET /metrics", s.Scrapes)
 	mux.HandleFunc("GET /-/healthy", s.healthy)
 	mux.HandleFunc("GET /-/ready", s.ready)
@@ -323,9 +331,9 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/baselines/{id}", s.baseline)
 	mux.HandleFunc("GET /api/v1/baselines/{id}/diff/{other}", s.baselineDiff)
 	mux.HandleFunc("GET /api/v1/policies/{policy}/history", s.signalHistory)
-	mux.HandleFunc("GET /api/v1/gates/{policy}/{version}", s.gate)
+	mux.HandleFunc(gates, s.gate)
 	mux.HandleFunc("GET /api/v1/guards", s.allGuards)
-	mux.HandleFunc("GET /api/v1/guards/{policy}", s.policyGuards)
+	mux.HandleFunc(guards, s.policyGuards)
 	mux.HandleFunc("GET /api/v1/guards/{policy}/history", s.guardHistory)
 	mux.HandleFunc("GET /api/v1/alarms", s.alarms)
 	mux.HandleFunc("GET /api/v1/incidents", s.incidents)
