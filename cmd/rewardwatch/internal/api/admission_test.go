@@ -319,6 +319,7 @@ func TestPasswordOrTokenIsNeededWhereTheFileHasUsers(t *testing.T) {
 	for _, tt := range []struct{ path, reads, refused string }{
 		{"/api/v1/guards/none", "a", "j"}, // agents read what they must obey
 		{"/api/v1/gates/none/v1", "j", "a"},
+		{"/api/v1/retrain-requests/none", "j", "a"},
 	} {
 		reads, refused := send(http.MethodGet, tt.path, "Bearer "+strings.Repeat(tt.reads, 32)), send(http.MethodGet, tt.path, "Bearer "+strings.Repeat(tt.refused, 32))
 		if reads.Code != http.StatusNotFound || refused.Code != http.StatusUnauthorized {

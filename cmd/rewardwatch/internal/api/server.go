@@ -320,9 +320,11 @@ func (s *Server) starting() http.Handler {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	tokens := s.changes(mux)
-	const guards, gates = "GET /api/v1/guards/{policy}", "GET /api/v1/gates/{policy}/{version}"
+	const guards, gates, request = "GET /api/v1/guards/{policy}", "GET /api/v1/gates/{policy}/{version}", "GET /api/v1/retrain-requests/{id}"
 	tokens[guards] = []string{s.cfg.TokenFile, s.cfg.TelemetryTokenFile} // agents read what they must obey
-	tokens[gates] = []string{s.cfg.TokenFile, s.cfg.StatusTokenFile}     // and pipelines whether they may deploy
+	for _, ofJobs := range []string{gates, request} {
+		tokens[ofJobs] = []string{s.cfg.TokenFile, s.cfg.StatusTokenFile} // and jobs what they are for
+	}
 	mux.Handle("GET /metrics", s.Scrapes)
 	mux.HandleFunc("GET /-/healthy", s.healthy)
 	mux.HandleFunc("GET /-/ready", s.ready)
@@ -339,7 +341,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/incidents", s.incidents)
 	mux.HandleFunc("GET /api/v1/incidents/{id}", s.incident)
 	mux.HandleFunc("GET /api/v1/retrain-requests", s.retrainRequests)
-	mux.HandleFunc("GET /api/v1/retrain-requests/{id}", s.retrainRequest)
+	mux.HandleFunc(request, s.retrainRequest)
 	mux.HandleFunc("GET /api/v1/retrain-requests/{id}/history", s.requestHistory)
 	mux.HandleFunc("GET /api/v1/"+recipe.SchemaFile, s.retrainSchema)
 	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
