@@ -185,6 +185,11 @@ func TestE2ECheckersFindNoFault(t *testing.T) {
 	check(t, checkers+"/check-jsonschema", append([]string{"--builtin-schema", "vendor.github-workflows"}, files(".github/workflows/*.yml")...)...)
 	check(t, checkers+"/check-jsonschema", append([]string{"--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"}, files(".gitlab-ci.yml")...)...)
 	check(t, checkers+"/check-jsonschema", append([]string{"--builtin-schema", "vendor.compose-spec"}, files("pipeline/compose.yaml")...)...)
+	for _, file := range files("pipeline/compose.yaml") {
+		if err := loadCompose(t, file); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
 	check(t, checkers+"/hadolint", files("pipeline/Dockerfile")...)
 	check(t, checkers+"/pyflakes", append(files("pipeline/airflow_dag.py"), scriptsOf(t, dirs, ".py")...)...)
 	check(t, checkers+"/python", append([]string{"-m", "py_compile"}, scriptsOf(t, dirs, ".py")...)...)
