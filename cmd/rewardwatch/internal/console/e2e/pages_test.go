@@ -5,9 +5,15 @@ package e2e
 import (
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 )
 
 // Every page, however it is looked at, loads what is the service's own and nothing else, says nothing on the console and
@@ -48,6 +54,31 @@ func TestE2EPageNotFound(t *testing.T) {
 		if text := p.shown(t); !strings.Contains(text, s.drifting.policy) {
 			t.Errorf("%s: the way back leads to %s", how.name, text)
 		}
+	}
+}
+
+// While the service starts, every address says what it waits for, in the look of the console, and offers no way back.
+func TestE2EStarting(t *testing.T) {
+	mux := http.NewServeMux()
+	w := newWorld(nil)
+	console.New(w, w, nil, console.Access{}, func() time.Time { return now }, zerolog.Nop()).Waiting(mux, func() string {
+		return "3 of 8 partitions are restored"
+	})
+	site := httptest.NewServer(mux)
+	t.Cleanup(site.Close)
+	b := startBrowser(t)
+	for _, how := range []look{desktop, night, phone} {
+		p := b.open(t, how)
+		p.expect("503")
+		if status := p.visit(t, site.URL+"/incidents"); status != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", how.name, status)
+		}
+		if text := p.shown(t); !strings.Contains(text, "3 of 8 partitions are restored") || strings.Contains(text, "Back to the fleet") {
+			t.Errorf("%s: %s", how.name, text)
+		}
+		all(t, p.overflow(t))
+		all(t, p.inaccessible(t))
+		keep(t, "starting-"+how.name, p.picture(t, "body", 800))
 	}
 }
 

@@ -1,0 +1,19 @@
+package console
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A page that cannot be written becomes an error in the look of the console, with nothing of the half that was written.
+func TestAPageThatFailsSaysWhereTheReasonIs(t *testing.T) {
+	w := httptest.NewRecorder()
+	consoleOf(madeUpFleet(1, someTime), nil).show(w, httptest.NewRequest(http.MethodGet, "/incidents", nil), http.StatusOK, "fleet.html", "no data of a fleet")
+	body := w.Body.String()
+	if w.Code != http.StatusInternalServerError || strings.Count(body, "<html") != 1 || !strings.Contains(body, "The log of the service has the reason") ||
+		!strings.Contains(body, "Back to the fleet") {
+		t.Errorf("%d %s", w.Code, body)
+	}
+}
