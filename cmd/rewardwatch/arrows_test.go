@@ -103,6 +103,7 @@ func arrows() map[string][]string {
 		"retrain/target":        {"ingest", "ingest/kafkalog", "retrain/command"}, // Kafka; commands
 		"retrain/yamlfile":      nil,
 		"deploy/deploytest":     nil,
+		"deploy/picturetest":    nil,
 		"dashboards":            {"alerts", "cmd/rewardwatch/names", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "retrain", "retrain/ledger"}, // names of metrics
 
 		"cmd/rewardwatch-demo-broker": nil, // the other binary

@@ -4,20 +4,13 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"flag"
-	"image"
-	"image/color"
-	"image/png"
-	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,6 +19,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/rewardwatch/rewardwatch/deploy/picturetest"
 )
 
 // pictures says where the pictures of docs/tour.md are written. Without it they are taken, checked and dropped.
@@ -94,47 +89,7 @@ func (p *tab) picture(t *testing.T, from string, most int64) []byte {
 // keep checks that a picture shows something and is small, and writes it where the flag says.
 func keep(t *testing.T, name string, picture []byte) {
 	t.Helper()
-	shown, err := png.Decode(bytes.NewReader(picture))
-	must(t, err)
-	drawn, colors := paletted(shown)
-	var small bytes.Buffer
-	must(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, drawn))
-	if t.Logf("%v, %d colors, %d bytes", shown.Bounds(), colors, small.Len()); colors < 20 || small.Len() > 150<<10 {
-		t.Errorf("the picture has %d colors and %d bytes", colors, small.Len())
-	}
-	if *pictures != "" {
-		must(t, os.WriteFile(filepath.Join(*pictures, name+".png"), small.Bytes(), 0o600))
-	}
-}
-
-// paletted returns a picture with its most frequent 256 colors, which shrinks it to a third, and how many it had.
-func paletted(shown image.Image) (drawn *image.Paletted, colors int) {
-	count, bounds := map[color.RGBA]int{}, shown.Bounds()
-	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(shown.At(x, y)).(color.RGBA) }
-	for y := range bounds.Dy() {
-		for x := range bounds.Dx() {
-			count[at(x, y)]++
-		}
-	}
-	frequent := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int {
-		return cmp.Or(count[b]-count[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B))
-	})
-	var palette color.Palette
-	for _, c := range frequent[:min(256, len(frequent))] {
-		palette = append(palette, c)
-	}
-	drawn = image.NewPaletted(bounds, palette)
-	nearest := map[color.RGBA]uint8{}
-	for y := range bounds.Dy() {
-		for x := range bounds.Dx() {
-			c := at(x, y)
-			if _, known := nearest[c]; !known {
-				nearest[c] = uint8(palette.Index(c))
-			}
-			drawn.SetColorIndex(x, y, nearest[c])
-		}
-	}
-	return drawn, len(count)
+	picturetest.Keep(t, *pictures, name, picture, 150<<10)
 }
 
 // demo is `rewardwatch demo --keep`, whose drift has been found.
