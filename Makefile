@@ -54,6 +54,10 @@ AXE := $(CACHE)/axe/.complete
 GRAFANA_DATA_LOCK := dashboards/draw/package-lock.json
 GRAFANA_DATA := $(CACHE)/grafana-data/.complete
 
+# The components of Grafana, of 460 MB, which only the tour needs.
+GRAFANA_UI_LOCK := dashboards/picture/package-lock.json
+GRAFANA_UI := $(CACHE)/grafana-ui/.complete
+
 FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
 FUZZTIME ?= 30s
 
@@ -124,7 +128,7 @@ soak: packages
 	go test -tags e2e,faults -count=1 -timeout 0 -run '^TestSoak$$' -v ./cmd/rewardwatch/e2e -args -soak $(DURATION)
 
 lint: $(GOLANGCI) $(VALE)
-	go vet -tags e2e,faults,agents,throughput,benchdetection ./...
+	go vet -tags e2e,faults,agents,throughput,benchdetection,tour ./...
 	go mod tidy -diff
 	$(GOLANGCI) run ./...
 	git ls-files -z '*.md' '*.go' | xargs -0 $(VALE) --minAlertLevel=error
@@ -226,9 +230,10 @@ peers: $(PEERS_VENV)
 ks-table:
 	go generate ./detectors
 
-# The pictures of docs/tour.md, as Chromium shows the pages.
-tour: | packages
+# The pictures of docs/tour.md, as Chromium shows the pages, and the panels of dashboards.
+tour: $(GRAFANA_UI) | packages
 	go test -tags e2e -count=1 -run '^TestE2ETour$$' -v ./cmd/rewardwatch/internal/console/e2e -args -pictures $(CURDIR)/docs/pictures
+	go test -tags e2e,tour -count=1 -run '^TestTourOfDashboards$$' -v ./dashboards -args -pictures $(CURDIR)/docs/pictures
 	go test -count=1 -run '^TestTerminalOfTheTour$$' ./cmd/rewardwatch/internal/cli -update
 
 fuzz:
@@ -304,7 +309,8 @@ $(VENV) $(AGENTS_VENV) $(PEERS_VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV): | package
 
 $(AXE): $(AXE_LOCK)
 $(GRAFANA_DATA): $(GRAFANA_DATA_LOCK)
-$(AXE) $(GRAFANA_DATA): | packages
+$(GRAFANA_UI): $(GRAFANA_UI_LOCK)
+$(AXE) $(GRAFANA_DATA) $(GRAFANA_UI): | packages
 	rm -rf $(@D)
 	mkdir -p $(@D)
 	cp $(dir $<)package.json $< $(@D)

@@ -132,28 +132,35 @@ func onlyIn(text, other string) string {
 // sketches asks the queries of every panel, for every policy and signal that the dashboards offer.
 func sketches(t *testing.T, p prometheusServer, begin, now time.Time) (all []sketch) {
 	t.Helper()
-	console := p.console(t)
 	dashboards := build(t, DefaultOptions())
 	for _, page := range pages() {
 		file := page.file()
 		for _, v := range p.variables(t, file) {
-			fill := p.replacer(v, now.Sub(begin))
-			for i, panel := range dashboards[file].Panels {
-				s := sketch{
-					Where: strings.TrimSpace(file + ": " + fill.Replace(panel.Title)), Panel: dashboards[file].raw[i],
-					Variables: v.inLinks(console), Answers: map[string]json.RawMessage{},
-				}
-				if v.signal != "" {
-					s.Where += " (" + v.signal + ")"
-				}
-				s.Range.From, s.Range.To = "now-6h", "now"
-				for j, target := range panel.Targets {
-					s.Answers[refID(j)] = p.ask(t, fill.Replace(target.Expr), target.Instant, begin, now)
-				}
-				if len(s.Answers) > 0 {
-					all = append(all, s)
-				}
-			}
+			all = append(all, p.sketches(t, dashboards[file], file, v, begin, now)...)
+		}
+	}
+	return all
+}
+
+// sketches asks the queries of every panel of a dashboard, with what somebody has chosen in it.
+func (p prometheusServer) sketches(t *testing.T, m model, file string, v choice, begin, now time.Time) (all []sketch) {
+	t.Helper()
+	console := p.console(t)
+	fill := p.replacer(v, now.Sub(begin))
+	for i, panel := range m.Panels {
+		s := sketch{
+			Where: strings.TrimSpace(file + ": " + fill.Replace(panel.Title)), Panel: m.raw[i],
+			Variables: v.inLinks(console), Answers: map[string]json.RawMessage{},
+		}
+		if v.signal != "" {
+			s.Where += " (" + v.signal + ")"
+		}
+		s.Range.From, s.Range.To = "now-6h", "now"
+		for j, target := range panel.Targets {
+			s.Answers[refID(j)] = p.ask(t, fill.Replace(target.Expr), target.Instant, begin, now)
+		}
+		if len(s.Answers) > 0 {
+			all = append(all, s)
 		}
 	}
 	return all

@@ -205,7 +205,7 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 		}
 		labels["severity"] = []string{"warning", "critical", "info"}[i/5%3]
 		labels["incident"] = fmt.Sprintf("%016x", sum(labels["policy"]+env))
-		value = float64(f.end.Add(-time.Duration(10+i) * time.Minute).Unix())
+		value = float64(f.end.Add(-time.Duration(36+i/2) * time.Minute).Unix())
 	}
 	if name == retrain.MetricLastExpected {
 		labels["request"], labels["state"] = fmt.Sprintf("rr_%024x", sum(labels["policy"])), verdictOf(happens)
