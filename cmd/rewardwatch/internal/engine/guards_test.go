@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -143,6 +144,49 @@ func TestATripOnAFullDiskIsNotSavedWithEachUnit(t *testing.T) {
 	testkit.Eventually(t, "the trip is saved", func() bool {
 		parts, err := store.Load(BankPrefix + "ranker")
 		return err == nil && parts["guards"] != nil
+	})
+	must(t, p.Stop())
+}
+
+// TestATripIsSavedWithoutNewCalibrations trips a guard while a baseline is calibrated. A crash would forget the trip, so
+// that no other group may begin to wait until it is saved.
+func TestATripIsSavedWithoutNewCalibrations(t *testing.T) {
+	t.Parallel()
+	cfg := guarded()
+	p := newAlone(t.Context(), &cfg, newMemory(), newMemory(), prometheus.NewRegistry())
+	r, err := p.workers.Worker(t.Context(), "ranker")
+	must(t, err)
+	rng := rand.New(rand.NewPCG(1, 3))
+	must(t, r.Ask(t.Context(), func(ctx context.Context) error {
+		next := int64(0)
+		judge := func(group int, action string) (waits int) {
+			u := ingesttest.Unit("ranker", group, next, rng)
+			u.Pos, u.Actions = ingest.Position{Offset: next}, []ingest.Count{{Name: action, N: 1}}
+			next++
+			must(t, r.Observe(ctx, u, time.Now()))
+			waits, _ = r.Policy.Pending()
+			return waits
+		}
+		for !r.Policy.Calibrating() {
+			judge(1, "keep")
+		}
+		if r.mayBeSaved(0) || judge(2, "keep") != 0 {
+			t.Error("before the trip the policy may be saved, or a group waits whose baseline is not due")
+		}
+		judge(2, "drop")
+		if r.mayBeSaved(0) || judge(2, "keep") != 1 {
+			t.Error("after the trip the policy may be saved while a group waits, or other groups go on")
+		}
+		return nil
+	}))
+	testkit.Eventually(t, "the trip is saved, and no unit waits", func() bool {
+		saved := false
+		must(t, r.Ask(t.Context(), func(context.Context) error {
+			waits, _ := r.Policy.Pending()
+			saved = waits == 0 && !r.guards.Urgent(0)
+			return nil
+		}))
+		return saved
 	})
 	must(t, p.Stop())
 }

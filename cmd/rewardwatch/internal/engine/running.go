@@ -144,13 +144,13 @@ func (r *RunningWorker) run() error {
 // other group begins to wait until it is saved.
 const unsavedLongest = 10 * time.Minute
 
-// mayBeSaved reports whether no group waits for a calibration. If the policy has not been saved for long, or units that
-// wait for saves take much memory, it sees to it that none soon does.
+// mayBeSaved reports whether no group waits for a calibration. If the policy has not been saved for long, units that wait
+// for saves take much memory, or a guard has tripped, it sees to it that none soon does.
 func (r *RunningWorker) mayBeSaved(unsaved time.Duration) bool {
 	if !r.Policy.Calibrating() {
 		return true
 	}
-	if unsaved >= unsavedLongest || r.workers.Pipeline.kept.pressing() {
+	if unsaved >= unsavedLongest || r.workers.Pipeline.kept.pressing() || r.guards.Urgent(unsaved) {
 		r.Policy.Drain(true)
 	}
 	return false
