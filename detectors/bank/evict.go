@@ -27,11 +27,11 @@ type away struct {
 	silentAt time.Time // when the group will have been silent for too long; zero if that is no fault, or is already reported
 }
 
-// The memory that a group takes in addition to its parts of the checkpoint, and per byte of them: .8 to 1 with an
+// The memory that a group takes in addition to its parts of the checkpoint, and per byte of them: 1.3 with an
 // accepted baseline, 1.7 to 2.3 during warm-up, as its lists then have room to grow.
 const (
 	memoryOfGroup     = 12 << 10
-	memoryPerByte     = .9
+	memoryPerByte     = 1.3
 	memoryPerWarmByte = 1.9
 )
 

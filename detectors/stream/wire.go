@@ -18,7 +18,7 @@ type recentWire struct {
 	Next   int              `cbor:"2,keyasint,omitzero"`
 }
 
-// traceWire has all values of a trace that follows no ranks. Of one that does, it has what the trace keeps.
+// traceWire has all values of a trace that follows no ranks. Of one that does and is not empty, it has what the trace keeps.
 type traceWire struct {
 	Values detectors.Floats `cbor:"1,keyasint,omitzero"`
 	First  int64            `cbor:"2,keyasint,omitzero"`
@@ -33,7 +33,7 @@ type traceWire struct {
 
 func (x *Trace) wire() traceWire {
 	w := traceWire{First: x.first, Next: x.next}
-	if x.ranks == nil {
+	if x.ranks == nil || x.units() == 0 {
 		w.Values = x.exact
 		return w
 	}

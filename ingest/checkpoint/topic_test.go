@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -203,6 +204,15 @@ func testTopicWidened(t *testing.T, c *cluster) {
 	})
 	if err != nil || answer.Errors["widened"] != nil {
 		t.Fatal(err, answer)
+	}
+	known := func() bool { // a broker of a cluster learns of new partitions from its controller
+		meta, err := client.Metadata(t.Context(), &kafka.MetadataRequest{Topics: []string{"widened"}})
+		return err == nil && len(meta.Topics) == 1 && len(meta.Topics[0].Partitions) == 5
+	}
+	for begun := time.Now(); !known(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(begun) > 30*time.Second {
+			t.Fatal("the broker does not know of the new partitions")
+		}
 	}
 	for partition := range int32(5) {
 		_, err := c.instance(t, "widened").Open(t.Context(), c.cfg.Topic, partition, isOwner)
