@@ -21,7 +21,8 @@ const maxAudited = 4 << 10
 const telemetryRoute = "POST /api/v1/telemetry"
 
 // audited writes an entry for each request that may change something, whatever answers it. route returns the pattern
-// that matches a request, "" for none. A request whose entry could not be written changes nothing.
+// that matches a request, "" for none. While the log cannot be opened, requests change nothing. A change whose entry
+// fails afterwards, as on a full disk, stands; the service's own log tells of it.
 func (s *Server) audited(next http.Handler, access pages.Access, route func(*http.Request) string) http.Handler {
 	if s.audit == nil {
 		return next
