@@ -15,7 +15,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// The tour, and the folder of its pictures. TestE2ETour of the console makes those of pages.
+// The tour, and the folder of its pictures. TestE2ETour of the console makes those of pages, TestTourOfDashboards those of
+// dashboards.
 const (
 	tourPage    = docsDir + "/tour.md"
 	picturesDir = docsDir + "/pictures"
@@ -33,7 +34,8 @@ func TestPicturesOfTheTour(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	together, taken := 0, testkit.Read(t, "../console/e2e/tour_test.go")
+	together, ofPages := 0, testkit.Read(t, "../console/e2e/tour_test.go")
+	ofDashboards := testkit.Read(t, docsDir+"/../dashboards/tour_e2e_test.go")
 	for _, picture := range kept {
 		text := testkit.Read(t, filepath.Join(picturesDir, picture.Name()))
 		if together += len(text); len(text) > most {
@@ -43,8 +45,12 @@ func TestPicturesOfTheTour(t *testing.T) {
 			t.Errorf("docs/tour.md does not show %s", picture.Name())
 		}
 		if name, is := strings.CutSuffix(picture.Name(), ".png"); is {
-			if !strings.Contains(taken, `{"`+name+`", `) {
-				t.Errorf("TestE2ETour takes no %s", picture.Name())
+			taken := strings.Contains(ofPages, `{"`+name+`", `)
+			if dashboard, is := strings.CutPrefix(name, "dashboard-"); is {
+				taken = strings.Contains(ofDashboards, `"`+dashboard+`": `)
+			}
+			if !taken {
+				t.Errorf("no test takes %s", picture.Name())
 			}
 			if _, err := png.Decode(strings.NewReader(text)); err != nil {
 				t.Errorf("%s: %v", picture.Name(), err)
