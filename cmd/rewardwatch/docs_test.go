@@ -229,7 +229,7 @@ func TestTablesAreWhole(t *testing.T) {
 	if err != nil || len(pages) < 15 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
-	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md", "../../CODE_OF_CONDUCT.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -286,7 +286,7 @@ func TestPagesNameGoalsAndTestsThatExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	makefile, checked := read(t, "../../Makefile"), 0
-	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md", "../../CODE_OF_CONDUCT.md") {
 		for _, c := range commands(strings.ReplaceAll(code(read(t, page)), `\|`, "|")) {
 			checked++
 			if problem := c.wrong(makefile); problem != "" {
