@@ -6,13 +6,16 @@ SHELL := /bin/bash
 
 CACHE := $(CURDIR)/.cache
 
+# renovate: datasource=go depName=github.com/golangci/golangci-lint/v2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 
 # The newest version whose dependencies the module proxy has.
+# renovate: datasource=go depName=github.com/vale-cli/vale/v3
 VALE_VERSION := v3.22.0
 VALE := $(CACHE)/bin/vale-$(VALE_VERSION)
 
+# renovate: datasource=go depName=gotest.tools/gotestsum
 GOTESTSUM_VERSION := v1.13.0
 GOTESTSUM := $(CACHE)/bin/gotestsum-$(GOTESTSUM_VERSION)
 
@@ -34,14 +37,17 @@ PIPELINE_VENV := $(CACHE)/venv-pipeline/.complete
 AIRFLOW_REQUIREMENTS := retrain/pipeline/requirements-airflow.txt
 AIRFLOW_VENV := $(CACHE)/venv-airflow/.complete
 
+# renovate: datasource=go depName=github.com/rhysd/actionlint
 ACTIONLINT_VERSION := v1.7.12
 ACTIONLINT := $(CACHE)/bin/actionlint-$(ACTIONLINT_VERSION)
 
 # The first Alertmanager with receivers for workflows of Microsoft Teams; Debian's is older.
+# renovate: datasource=go depName=github.com/prometheus/alertmanager
 ALERTMANAGER_VERSION := v0.28.1
 ALERTMANAGER := $(CACHE)/bin/alertmanager-$(ALERTMANAGER_VERSION)
 
 # The newest version whose dependencies the module proxy has.
+# renovate: datasource=go depName=github.com/goreleaser/nfpm/v2
 NFPM_VERSION := v2.43.0
 NFPM := $(CACHE)/bin/nfpm-$(NFPM_VERSION)
 
@@ -66,16 +72,17 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build packages-deb demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
 
-# The Debian package of the service, in bin/.
-packages-deb: build $(NFPM)
-	mkdir -p bin/completions
-	for shell in bash zsh fish; do bin/rewardwatch completion $$shell > bin/completions/rewardwatch.$$shell; done
-	VERSION='$(VERSION)' GOARCH=$$(go env GOARCH) $(NFPM) package --config deploy/package/nfpm.yaml --packager deb --target bin/
+# The Debian and the RPM package of the service, in bin/.
+linux-packages: build $(NFPM)
+	deploy/package/contents.sh bin
+	for packager in deb rpm; do
+		VERSION='$(VERSION)' GOARCH=$$(go env GOARCH) $(NFPM) package --config deploy/package/nfpm.yaml --packager $$packager --target bin/
+	done
 
 demo: build
 	bin/rewardwatch demo

@@ -139,6 +139,7 @@ func inside() map[string][]string {
 		"cli": {
 			"api", "app", "calibrate", "client", "config", "demo", "engine", "inspect", "pipelines", "replay", "sample", "terminal", "wire", "words",
 		},
+		"manpages": {"cli"},
 	}
 }
 

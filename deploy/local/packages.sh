@@ -19,6 +19,7 @@ need chromium-headless-shell command -v chromium-headless-shell # the tests of t
 need npm command -v npm # the accessibility checker that they use
 need shellcheck command -v shellcheck # the generated pipelines
 need systemd command -v systemd-analyze # of the unit of the package
+need rpm command -v rpm # the other package
 need postgresql compgen -G '/usr/lib/postgresql/*/bin/postgres'
 ((${#missing[@]})) || exit 0
 

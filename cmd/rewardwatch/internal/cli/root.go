@@ -55,6 +55,11 @@ func execute(ctx context.Context, c *terminal.Console, args []string) int {
 	return exitError
 }
 
+// Commands returns the command line, for its manual pages.
+func Commands() *cobra.Command {
+	return newRootCommand(&terminal.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+}
+
 func newRootCommand(c *terminal.Console) *cobra.Command {
 	build := app.ReadBuildInfo()
 	root := showsHelp(&cobra.Command{

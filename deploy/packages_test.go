@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,7 +25,7 @@ const exposure = "20"
 
 // The package is installed, started as its user, upgraded, removed and purged, by Debian's own dpkg in a directory.
 func TestE2EDebianPackage(t *testing.T) {
-	first, second := debianPackages(t)
+	first, second := packages(t, "deb")
 	root := debianRoot(t)
 	dpkg := func(args ...string) {
 		t.Helper()
@@ -73,24 +74,65 @@ func TestE2EDebianPackage(t *testing.T) {
 	}
 }
 
-// debianPackages builds the package in two versions.
-func debianPackages(t *testing.T) (first, second string) {
+// The same as an RPM, by rpm in a directory, where its scripts have no shell: they are those of the Debian package.
+func TestE2ERPMPackage(t *testing.T) {
+	first, second := packages(t, "rpm")
+	root := t.TempDir()
+	rpm := func(args ...string) string {
+		t.Helper()
+		return run(t, "", "rpm", append([]string{"--root", root}, args...)...)
+	}
+	unit, config := filepath.Join(root, "/usr/lib/systemd/system/rewardwatch.service"), filepath.Join(root, "/etc/rewardwatch/rewardwatch.yml")
+	rpm("--install", "--nodeps", "--noscripts", first)
+	rpm("--verify", "--nodeps", "--noscripts", "rewardwatch")
+	run(t, "", "systemd-analyze", "security", "--offline=true", "--threshold="+exposure, unit)
+	binary := filepath.Join(root, "/usr/bin/rewardwatch")
+	run(t, "", binary, "validate", config)
+	if got, want := run(t, "", "rpm", "-qp", "--scripts", first), read(t, "package/postinstall.sh"); !strings.Contains(got, strings.TrimSpace(want)) {
+		t.Errorf("its scripts are\n%s", got)
+	}
+	_, listed, _ := strings.Cut(run(t, "", binary, "--help"), "Available Commands:")
+	verbs := regexp.MustCompile(`(?m)^  ([a-z]+) `).FindAllStringSubmatch(listed, -1)
+	for _, verb := range verbs {
+		page := filepath.Join(root, "/usr/share/man/man1/rewardwatch-"+verb[1]+".1.gz")
+		if verb[1] != "help" && !strings.Contains(run(t, "", "zcat", page), "\n.SH OPTIONS\n") {
+			t.Errorf("%s has no page", verb[1])
+		}
+	}
+	if len(verbs) < 20 {
+		t.Errorf("%d commands", len(verbs))
+	}
+	licenses := read(t, filepath.Join(root, "/usr/share/doc/rewardwatch/third-party-licenses.txt"))
+	for _, module := range []string{"github.com/segmentio/kafka-go", "gonum.org/v1/gonum", "github.com/rs/zerolog", "htmx.LICENSE"} {
+		if !strings.Contains(licenses, "==== "+module) {
+			t.Errorf("there is no license of %s", module)
+		}
+	}
+
+	edited := read(t, config) + "# edited\n"
+	if err := os.WriteFile(config, []byte(edited), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rpm("--upgrade", "--nodeps", "--noscripts", second)
+	if got := rpm("--query", "--queryformat", "%{VERSION}", "rewardwatch"); got != "2.0.0" || read(t, config) != edited {
+		t.Errorf("after the upgrade to %s, the configuration is\n%s", got, read(t, config))
+	}
+	rpm("--erase", "--nodeps", "--noscripts", "rewardwatch")
+	if _, err := os.Stat(binary); err == nil || read(t, config+".rpmsave") != edited {
+		t.Error("removing leaves the program, or loses the configuration")
+	}
+}
+
+// packages builds the package of one kind in two versions.
+func packages(t *testing.T, kind string) (first, second string) {
 	t.Helper()
 	dir := t.TempDir()
 	run(t, "..", "go", "build", "-o", dir+"/bin/rewardwatch", "./cmd/rewardwatch")
-	if err := os.Mkdir(dir+"/bin/completions", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, shell := range []string{"bash", "zsh", "fish"} {
-		script := run(t, "", dir+"/bin/rewardwatch", "completion", shell)
-		if err := os.WriteFile(dir+"/bin/completions/rewardwatch."+shell, []byte(script), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	run(t, "", "package/contents.sh", dir+"/bin")
 	if err := os.CopyFS(dir+"/deploy/package", os.DirFS("package")); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"LICENSE", "CHANGELOG.md"} {
+	for _, file := range []string{"LICENSE", "NOTICE", "CHANGELOG.md"} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(read(t, "../"+file)), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -101,9 +143,9 @@ func debianPackages(t *testing.T) (first, second string) {
 	}
 	var files [2]string
 	for i, version := range []string{"1.0.0", "2.0.0"} {
-		files[i] = dir + "/" + version + ".deb"
-		run(t, dir, "env", "GOARCH="+run(t, "", "dpkg", "--print-architecture"), "VERSION="+version,
-			nfpm, "package", "--config", "deploy/package/nfpm.yaml", "--packager", "deb", "--target", files[i])
+		files[i] = dir + "/" + version + "." + kind
+		run(t, dir, "env", "GOARCH="+runtime.GOARCH, "VERSION="+version,
+			nfpm, "package", "--config", "deploy/package/nfpm.yaml", "--packager", kind, "--target", files[i])
 	}
 	return files[0], files[1]
 }
