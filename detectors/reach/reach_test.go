@@ -3,11 +3,9 @@ package reach_test
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -245,34 +243,39 @@ func grouped(n float64) string {
 }
 
 // The table of docs/detection-measured.md: the smallest shift of a normally distributed quantity that is found, by the size of
-// the baseline and the budget, and what it would be without the parts that limit it.
+// the baseline and the budget, and what it would be without the parts that limit it. -v prints more rows than the page has.
 func TestTableOfReach(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/detection-measured.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := func(name string, units int, allowance, rate float64) []finding.Reach {
+	row := func(name string, units int, allowance, rate float64) ([]finding.Reach, string) {
 		all := reach.Of(normal(units, allowance, rate))
 		line := "| " + name + " |"
 		for _, r := range all {
 			line += strings.ReplaceAll(fmt.Sprintf(" %.2f |", r.Size), "NaN", "-")
 		}
-		if t.Log(line); !bytes.Contains(docs, []byte(line+"\n")) {
+		t.Log(line)
+		return all, line
+	}
+	shown := func(name string, units int, allowance, rate float64) []finding.Reach {
+		all, line := row(name, units, allowance, rate)
+		if !bytes.Contains(docs, []byte(line+"\n")) {
 			t.Errorf("docs/detection-measured.md has no line %s", line)
 		}
 		return all
 	}
-	for _, units := range slices.Sorted(maps.Keys(allowances)) {
+	for _, units := range []int{100, 500, 2000} {
 		for _, n := range []float64{2_000, 20_000, 1_000_000} {
-			row(grouped(float64(units))+" | "+grouped(n), units, allowances[units], 1/n/sharing)
+			shown(grouped(float64(units))+" | "+grouped(n), units, allowances[units], 1/n/sharing)
 		}
 	}
-	now := row("as it is", 500, 1.3, 1./budget/sharing)
-	known := row("without the allowance for the baseline", 500, 0, 1./budget/sharing)
-	larger := row("with ten times the budget", 500, 1.3, 10./budget/sharing)
-	spent := row("with all of the overlap, 0.64", 500, 1.3, 1./.64/budget/sharing)
-	alone := row("with the whole budget for one branch", 500, 1.3, 1./budget)
-	both := row("without the allowance, with the whole budget for one branch", 500, 0, 1./budget)
+	now := shown("as it is", 500, 1.3, 1./budget/sharing)
+	known := shown("without the allowance for the baseline", 500, 0, 1./budget/sharing)
+	larger, _ := row("with ten times the budget", 500, 1.3, 10./budget/sharing)
+	spent, _ := row("with all of the overlap, 0.64", 500, 1.3, 1./.64/budget/sharing)
+	alone := shown("with the whole budget for one branch", 500, 1.3, 1./budget)
+	both, _ := row("without the allowance, with the whole budget for one branch", 500, 0, 1./budget)
 	for i := range now {
 		if spent[i].Size > now[i].Size || spent[i].Size < larger[i].Size || both[i].Size >= min(known[i].Size, alone[i].Size) {
 			t.Errorf("%v: with the overlap spent %v, ten times the budget %v; without both %v", now[i], spent[i], larger[i], both[i])
