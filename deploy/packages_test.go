@@ -23,9 +23,15 @@ import (
 // exposure is the highest exposure of the unit that systemd may find, of 100.
 const exposure = "20"
 
-// The package is installed, started as its user, upgraded, removed and purged, by Debian's own dpkg in a directory.
-func TestE2EDebianPackage(t *testing.T) {
-	first, second := packages(t, "deb")
+func TestE2EPackages(t *testing.T) {
+	contents := contentsOfPackages(t)
+	t.Run("Debian", func(t *testing.T) { debianPackage(t, contents) })
+	t.Run("RPM", func(t *testing.T) { rpmPackage(t, contents) })
+}
+
+// debianPackage is installed, started as its user, upgraded, removed and purged, by Debian's own dpkg in a directory.
+func debianPackage(t *testing.T, contents string) {
+	first, second := packages(t, contents, "deb")
 	root := debianRoot(t)
 	dpkg := func(args ...string) {
 		t.Helper()
@@ -74,9 +80,10 @@ func TestE2EDebianPackage(t *testing.T) {
 	}
 }
 
-// The same as an RPM, by rpm in a directory, where its scripts have no shell: they are those of the Debian package.
-func TestE2ERPMPackage(t *testing.T) {
-	first, second := packages(t, "rpm")
+// rpmPackage is installed, upgraded and removed by rpm in a directory, where its scripts have no shell: they are those of the
+// Debian package.
+func rpmPackage(t *testing.T, contents string) {
+	first, second := packages(t, contents, "rpm")
 	root := t.TempDir()
 	rpm := func(args ...string) string {
 		t.Helper()
@@ -123,8 +130,8 @@ func TestE2ERPMPackage(t *testing.T) {
 	}
 }
 
-// packages builds the package of one kind in two versions.
-func packages(t *testing.T, kind string) (first, second string) {
+// contentsOfPackages returns a directory with the files that nfpm.yaml names.
+func contentsOfPackages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	run(t, "..", "go", "build", "-o", dir+"/bin/rewardwatch", "./cmd/rewardwatch")
@@ -137,6 +144,12 @@ func packages(t *testing.T, kind string) (first, second string) {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+// packages builds the package of one kind in two versions.
+func packages(t *testing.T, dir, kind string) (first, second string) {
+	t.Helper()
 	nfpm, err := filepath.Abs("../.cache/bin/nfpm-" + regexp.MustCompile(`NFPM_VERSION := (\S+)`).FindStringSubmatch(read(t, "../Makefile"))[1])
 	if err != nil {
 		t.Fatal(err)
