@@ -72,7 +72,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build linux-packages demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages image demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
@@ -83,6 +83,11 @@ linux-packages: build $(NFPM)
 	for packager in deb rpm; do
 		VERSION='$(VERSION)' GOARCH=$$(go env GOARCH) $(NFPM) package --config deploy/package/nfpm.yaml --packager $$packager --target bin/
 	done
+
+# The container image of the service for ARCHS, in bin/.
+ARCHS ?= amd64 arm64
+image: | packages
+	ARCHS='$(ARCHS)' VERSION='$(VERSION)' deploy/image/build.sh bin/rewardwatch-image.tar
 
 demo: build
 	bin/rewardwatch demo

@@ -20,6 +20,8 @@ need npm command -v npm # the accessibility checker that they use
 need shellcheck command -v shellcheck # the generated pipelines
 need systemd command -v systemd-analyze # of the unit of the package
 need rpm command -v rpm # the other package
+need buildah command -v buildah # the container image
+need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt # which the image has too
 need postgresql compgen -G '/usr/lib/postgresql/*/bin/postgres'
 ((${#missing[@]})) || exit 0
 
