@@ -99,7 +99,7 @@ func (out *Bootstrapped) describe(views []view, draws []draw, spent, overlap flo
 	for _, v := range views {
 		for _, b := range v.armed {
 			if parts[k] > out.Weakest.Part {
-				out.Weakest = Weakest{Sample: v.sample, Branch: b.Branch, Part: parts[k]}
+				out.Weakest = Weakest{Sample: v.sample, Branch: b.Branch(), Part: parts[k]}
 			}
 			k++
 		}

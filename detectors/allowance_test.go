@@ -36,10 +36,10 @@ func TestDrawnBaselinesAreThoseOfTheTests(t *testing.T) {
 	ranks := NewRanks(drawn)
 	rebuilt := NewRankTest(drawn, ranks, 1)
 	for i, d := range view.draw(nil, times, &scratch{}) {
-		b := view.armed[i].Branch
+		b := view.armed[i].Branch()
 		var cal Calibration
 		for _, c := range rebuilt.Branches {
-			if c.Branch == b {
+			if c.Branch() == b {
 				cal = c.Calibration
 			}
 		}
@@ -70,12 +70,12 @@ func TestDrawnFrequenciesAreThoseOfTheTest(t *testing.T) {
 	rebuilt := NewFrequencyTest(repeated(hits, times), repeated(steps, times), 1)
 	for i, d := range view.draw(nil, times, &scratch{}) {
 		var k int
-		for rebuilt.Branches[k].Branch != view.armed[i].Branch {
+		for rebuilt.Branches[k].Branch() != view.armed[i].Branch() {
 			k++
 		}
 		b := rebuilt.Branches[k]
 		if want := b.Chi / math.Sqrt(m); math.Abs(d.unit-want) > 1e-6 {
-			t.Errorf("%s: allowance %v, want %v", b.Branch, d.unit, want)
+			t.Errorf("%s: allowance %v, want %v", b.Branch(), d.unit, want)
 		}
 		mean, theta := 0.0, thetas[6]
 		for u := range hits {
@@ -83,7 +83,7 @@ func TestDrawnFrequenciesAreThoseOfTheTest(t *testing.T) {
 			mean += math.Exp(theta*g) / m
 		}
 		if want := math.Log(mean) / theta; math.Abs(d.slopes[6]-want) > 1e-6 {
-			t.Errorf("%s: Lambda(1) = %v, want %v", b.Branch, d.slopes[6], want)
+			t.Errorf("%s: Lambda(1) = %v, want %v", b.Branch(), d.slopes[6], want)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestRateOfABranchAgreesWithWalking(t *testing.T) {
 	g := make([]float64, len(sample))
 	weight := make([]float64, len(sample))
 	for i, r := range test.ranks.ownAll(sample) {
-		g[i], weight[i] = b.increment(r)-b.C, 1./400
+		g[i], weight[i] = b.Branch().increment(r)-b.C, 1./400
 	}
 	d.slopes = lambdaSlopes(g, weight)
 	for _, allowance := range []float64{0, 1} {

@@ -27,7 +27,7 @@ func (t *RankTest) FalseAlarmRate(values []float64) float64 {
 	return t.falseAlarmRate(weight, func(i int) []float64 {
 		b := &t.Branches[i]
 		for twice := range g {
-			g[twice] = b.increment(rank{u: t.ranks.fresh(twice), z: t.ranks.scores.z[twice]}) - b.C
+			g[twice] = b.Branch().increment(rank{u: t.ranks.fresh(twice), z: t.ranks.scores.z[twice]}) - b.C
 		}
 		return g
 	})

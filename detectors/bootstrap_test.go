@@ -36,7 +36,7 @@ func lawsOfEpisodes(v *view, of BaselineSample) laws {
 		}
 		sd := e.weightedSD(weights)
 		return func(branch int) law {
-			f := newFrequencyBranch(v.armed[branch].Branch, sd)
+			f := newFrequencyBranch(v.armed[branch].Branch(), sd)
 			low, high := -100., 100.
 			for range 60 {
 				k, sum := (low+high)/2, 0.0
@@ -102,7 +102,7 @@ func TestLawsOfCountsAgreeWithTheirEpisodes(t *testing.T) {
 			if got := g.fits(f); got != c.fits && math.Abs(b.Param) == 1.6 {
 				t.Fatalf("%s, %s: fits %v, want %v", name, b, got, c.fits)
 			}
-			got, want := g.laws([]CUSUM{{Branch: b}}, weight)(slices.Clone(weight), 1, &scratch{})(0), e.law(f, sd, weight, weight, &scratch{})
+			got, want := g.laws([]CUSUM{{Family: b.Family, Param: b.Param}}, weight)(slices.Clone(weight), 1, &scratch{})(0), e.law(f, sd, weight, weight, &scratch{})
 			for k := range thetas {
 				if !(math.Abs(got.slopes[k]-want.slopes[k]) < 1e-9) || !(math.Abs(got.chi-want.chi) < 1e-9) {
 					t.Fatalf("%s, %s: %v, want %v", name, b, got, want)

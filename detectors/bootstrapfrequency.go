@@ -44,7 +44,7 @@ func (g *countGrid) laws(branches []CUSUM, weight []float64) laws {
 		}
 		sd := g.weightedSD(times)
 		return func(branch int) law {
-			f := newFrequencyBranch(branches[branch].Branch, sd)
+			f := newFrequencyBranch(branches[branch].Branch(), sd)
 			if !g.fits(f) {
 				return g.episodes.law(f, sd, times, weight, s)
 			}

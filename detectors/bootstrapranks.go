@@ -49,7 +49,7 @@ func (d *rankedDraws) table(b Branch) []rankTerm {
 func (d *rankedDraws) laws(branches []CUSUM, weight []float64) laws {
 	tables := make([][]rankTerm, len(branches))
 	for i := range branches {
-		tables[i] = d.table(branches[i].Branch)
+		tables[i] = d.table(branches[i].Branch())
 	}
 	return func(times []float64, m float64, s *scratch) func(int) law {
 		twice, below := ofLength(&s.twice, len(times)), 0
@@ -101,7 +101,7 @@ func lawsWithGaps(branches []CUSUM, weight []float64) laws {
 			below += n
 		}
 		return func(branch int) law {
-			b, g := &branches[branch], ofLength(&s.g, len(times))
+			b, g := branches[branch].Branch(), ofLength(&s.g, len(times))
 			first, second := 0.0, 0.0
 			for i, n := range times {
 				if n > 0 {

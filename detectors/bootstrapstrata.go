@@ -71,7 +71,7 @@ func lawsWithin(strata []stratumOfCounts, branches []CUSUM, weight []float64) la
 				if !(sd > 0) {
 					continue
 				}
-				f := newFrequencyBranch(branches[branch].Branch, sd)
+				f := newFrequencyBranch(branches[branch].Branch(), sd)
 				k := f.offset(of.episodes, drawn, sd)
 				for i, w := range drawn {
 					g := f.increment(of.hits[i], of.steps[i], k)

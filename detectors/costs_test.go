@@ -29,13 +29,6 @@ func BenchmarkCosts(b *testing.B) {
 			a := NewADWIN(ADWINDelta)
 			return func(x float64) { a.Add(x) }
 		}},
-		{"certificate", func(tb testing.TB) func(float64) {
-			c, err := NewCertificate(normal(rand.New(rand.NewPCG(4, 46)), 500), 1)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			return c.Add
-		}},
 		{"Page-Hinkley", func(testing.TB) func(float64) {
 			p := NewPageHinkley()
 			return func(x float64) { p.Add(x) }

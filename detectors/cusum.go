@@ -21,16 +21,20 @@ type CUSUM struct {
 	Height    float64 // threshold, 0 if the branch is not armed
 	Zeroed    bool    // whether S has been at 0 since it was last held
 	Carries   bool    // whether the baseline holds enough information to arm the branch
+	Family    Family  // of the branch, as is Param
 
 	// Set by prepare: the term of a rank that the increment uses, its coefficient and the constant subtracted from it,
-	// both divided by f; and the threshold, infinite if the branch is not armed.
-	term            uint8
-	on, toll, limit float64
+	// both divided by f.
+	term     uint8
+	on, toll float64
 
-	Branch
+	Param float64
 	Calibration
 	Kappa float64
 }
+
+// Branch returns the branch of the walk, which would take more memory in one piece.
+func (c *CUSUM) Branch() Branch { return Branch{c.Family, c.Param} }
 
 // Score returns the walk as a share of its threshold, 0 if the branch is not armed.
 func (c *CUSUM) Score() float64 {
@@ -49,7 +53,7 @@ func (c *CUSUM) step(inc float64, ordinal int64) (reached bool) {
 	c.StartedAt += (ordinal - c.StartedAt) & started
 	c.Zeroed = c.Zeroed || after == 0
 	c.Walk = math.Float64frombits(uint64(after))
-	return c.Walk >= c.limit
+	return c.Walk >= c.Height && c.Height > 0
 }
 
 // Walks are the branches of one quantity, calibrated on the same baseline. Exported fields are their snapshot.
@@ -79,7 +83,7 @@ func (w *Walks) add(b Branch, increments, weights []float64) {
 		}
 		cal.LogA = prefactor(increments, weights)
 	}
-	w.Branches = append(w.Branches, CUSUM{Branch: b, Calibration: cal, Carries: carries, Zeroed: true})
+	w.Branches = append(w.Branches, CUSUM{Family: b.Family, Param: b.Param, Calibration: cal, Carries: carries, Zeroed: true})
 }
 
 // Allow sets the allowance for the baseline's own error, Kappa = allowance * chi * sqrt(f/m).
@@ -116,19 +120,18 @@ func (w *Walks) Lower(by float64) {
 func (w *Walks) prepare() {
 	for i := range w.Branches {
 		b := &w.Branches[i]
-		b.term, b.on = b.onTerm()
+		b.term, b.on = b.Branch().onTerm()
 		b.on /= w.Factor
 		b.toll = (b.C + b.Kappa + w.slack(b)) / w.Factor
-		b.limit = b.Height
 		if b.Height == 0 {
-			b.toll, b.limit = math.Inf(1), math.Inf(1)
+			b.toll = math.Inf(1)
 		}
 	}
 }
 
 // Keep drops all branches but those that keep holds for.
 func (w *Walks) Keep(keep func(Branch) bool) {
-	w.Branches = slices.DeleteFunc(w.Branches, func(c CUSUM) bool { return !keep(c.Branch) })
+	w.Branches = slices.DeleteFunc(w.Branches, func(c CUSUM) bool { return !keep(c.Branch()) })
 }
 
 // Tolerate keeps only the shifts of location, and lets each pay for a shift of the normal scores by so much: exp(d z)

@@ -209,7 +209,7 @@ func (t *FrequencyTest) begin(branches []Branch, g [][]float64, weights []float6
 func (t *FrequencyTest) Keep(keep func(Branch) bool) {
 	kept := func(offsets []float64) (out []float64) {
 		for i, k := range offsets {
-			if keep(t.Branches[i].Branch) {
+			if keep(t.Branches[i].Branch()) {
 				out = append(out, k)
 			}
 		}
@@ -229,7 +229,7 @@ func (t *FrequencyTest) Prepare() {
 	for stratum := range len(t.Strata) + 1 {
 		forms, of := make([]frequencyBranch, len(t.Branches)), t.stratum(stratum)
 		for i := range forms {
-			forms[i] = newFrequencyBranch(t.Branches[i].Branch, of.SD)
+			forms[i] = newFrequencyBranch(t.Branches[i].Branch(), of.SD)
 		}
 		t.forms = append(t.forms, forms)
 	}

@@ -32,7 +32,7 @@ func TestFrequencyIncrementsAreNormalised(t *testing.T) {
 				mean += math.Exp(g) / float64(len(hits))
 			}
 			if math.Abs(mean-1) > 1e-9 {
-				t.Errorf("p = %v, %s: mean exp(g) = %v, want 1", p, b.Branch, mean)
+				t.Errorf("p = %v, %s: mean exp(g) = %v, want 1", p, b.Branch(), mean)
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func TestFrequencyWalksFollowTheirFormula(t *testing.T) {
 			g := math.Min(2.5*math.Abs(d)-d*d/2, d/math.Sqrt(variance)*newHits[i]-test.Offsets[k]*newSteps[i])
 			walks[k] = math.Max(0, walks[k]+(g-b.C-b.Kappa)/test.Factor)
 			if math.Abs(walks[k]-b.Walk) > 1e-9 {
-				t.Fatalf("%s after %d episodes: %v, want %v", b.Branch, i+1, b.Walk, walks[k])
+				t.Fatalf("%s after %d episodes: %v, want %v", b.Branch(), i+1, b.Walk, walks[k])
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func TestPredictionIsTheLikelihoodRatio(t *testing.T) {
 		scores[i], steps[i] = .3*rng.NormFloat64()-.045, 1
 	}
 	test := NewPredictionTest(scores, steps, 1)
-	if len(test.Branches) != 1 || test.Branches[0].Branch != (Branch{Prediction, 1}) {
+	if len(test.Branches) != 1 || test.Branches[0].Branch() != (Branch{Prediction, 1}) {
 		t.Fatalf("branches %+v", test.Branches)
 	}
 	sum := 0.0
@@ -99,7 +99,7 @@ func TestPredictionIsTheLikelihoodRatio(t *testing.T) {
 	if mean := sum / 500; math.Abs(mean-1) > 1e-9 {
 		t.Errorf("the likelihood ratio has the mean %v over the baseline", mean)
 	}
-	form := newFrequencyBranch(test.Branches[0].Branch, test.SD)
+	form := newFrequencyBranch(test.Branches[0].Branch(), test.SD)
 	if x := form.increment(1.5, 1, .2); math.Abs(x-1.3) > 1e-12 {
 		t.Errorf("a score of 1.5 adds %v", x)
 	}
@@ -134,14 +134,14 @@ func TestFrequencyWithinStrata(t *testing.T) {
 				}
 			}
 			if got := sum / units; math.Abs(got-1) > 1e-9 {
-				t.Errorf("branch %v, stratum %d: mean likelihood ratio %v", b.Branch, stratum, got)
+				t.Errorf("branch %v, stratum %d: mean likelihood ratio %v", b.Branch(), stratum, got)
 			}
 		}
 	}
 	one, plain := NewFrequencyTestWithin(hits, steps, make([]int, len(hits)), 1), NewFrequencyTest(hits, steps, 1)
 	for k, b := range plain.Branches {
 		if got := one.Branches[k].Calibration; got != b.Calibration || one.Strata[0].Offsets[k] != plain.Offsets[k] {
-			t.Errorf("branch %v: calibrated as %+v in one stratum, %+v without", b.Branch, got, b.Calibration)
+			t.Errorf("branch %v: calibrated as %+v in one stratum, %+v without", b.Branch(), got, b.Calibration)
 		}
 	}
 }

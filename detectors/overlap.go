@@ -97,7 +97,7 @@ func (s *BaselineSample) increments() func(branch, unit int) float64 {
 		}
 	}
 	own := s.Rank.ranks.ownAll(s.Values)
-	return func(branch, unit int) float64 { return s.Rank.Branches[branch].increment(own[unit]) }
+	return func(branch, unit int) float64 { return s.Rank.Branches[branch].Branch().increment(own[unit]) }
 }
 
 // The scores of walks are fixed-point numbers, with which processors are faster than with floats: alarmScore is a score

@@ -82,7 +82,7 @@ func rankPeer(name string, m int, allowance float64, all bool) peer {
 	own := ownRanks(sample)
 	for i := range made.Branches {
 		if b := &made.Branches[i]; all && !b.Carries {
-			g, _ := increments(b.Branch, own)
+			g, _ := increments(b.Branch(), own)
 			b.Carries, b.LogA = true, prefactor(g, evenly(len(g)))
 		}
 	}

@@ -22,7 +22,7 @@ func (p *Proof) Add(t *RankTest, x float64) {
 	r := t.ranks.of(x)
 	for i := range t.Branches {
 		b := &t.Branches[i]
-		p.Sums[i] += math.Exp(b.increment(r) - b.C - t.slack(b))
+		p.Sums[i] += math.Exp(b.Branch().increment(r) - b.C - t.slack(b))
 	}
 	p.Units++
 }
@@ -41,7 +41,7 @@ func (p *Proof) Refuted(t *RankTest) (Refutation, bool) {
 		b := &t.Branches[i]
 		limit := 1 + proofErrors*b.Chi*math.Sqrt(t.Factor*(1/n+1/m))
 		if mean := sum / n; b.Carries && mean > limit {
-			return Refutation{b.Branch, mean, limit}, true
+			return Refutation{b.Branch(), mean, limit}, true
 		}
 	}
 	return Refutation{}, false

@@ -23,12 +23,12 @@ func TestProofIsThePlainMean(t *testing.T) {
 		p.Add(test, later[i])
 		for k := range test.Branches {
 			b := &test.Branches[k]
-			sums[k] += math.Exp(b.increment(ranks.of(later[i])) - b.C)
+			sums[k] += math.Exp(b.Branch().increment(ranks.of(later[i])) - b.C)
 		}
 	}
 	for k, want := range sums {
 		if math.Abs(p.Sums[k]-want) > 1e-9 || p.Units != len(later) {
-			t.Errorf("%s: %v over %d units, want %v", test.Branches[k].Branch, p.Sums[k], p.Units, want)
+			t.Errorf("%s: %v over %d units, want %v", test.Branches[k].Branch(), p.Sums[k], p.Units, want)
 		}
 	}
 }

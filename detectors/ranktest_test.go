@@ -222,7 +222,7 @@ func textbook(sample []float64, b CUSUM, factor float64, xs []float64) []float64
 	for i, x := range xs {
 		less, equal := countRank(sample, x)
 		u := (less + equal/2 + .5) / (m + 1)
-		g := b.increment(rank{u, NormalScore(u)})
+		g := b.Branch().increment(rank{u, NormalScore(u)})
 		s = math.Max(0, s+(g-b.C-b.Kappa)/factor)
 		out[i] = s
 	}
@@ -243,12 +243,12 @@ func TestWalksFollowTheirFormula(t *testing.T) {
 	}
 	for k, b := range test.Branches {
 		if b.Height == 0 {
-			t.Errorf("%s is not armed by 300 units", b.Branch)
+			t.Errorf("%s is not armed by 300 units", b.Branch())
 			continue
 		}
 		for i, want := range textbook(sample, b, test.Factor, xs) {
 			if math.Abs(walks[k][i]-want) > 1e-9 {
-				t.Fatalf("%s after %d values: %v, want %v", b.Branch, i+1, walks[k][i], want)
+				t.Fatalf("%s after %d values: %v, want %v", b.Branch(), i+1, walks[k][i], want)
 			}
 		}
 	}
@@ -264,13 +264,13 @@ func TestHeldWalksStopAtTheirThreshold(t *testing.T) {
 	}
 	for i := range test.Branches {
 		if b := &test.Branches[i]; b.Score() > 1 {
-			t.Errorf("%s went to %v of its threshold", b.Branch, b.Score())
+			t.Errorf("%s went to %v of its threshold", b.Branch(), b.Score())
 		}
 	}
 	test.Reset()
 	for i := range test.Branches {
 		if test.Branches[i].Walk != 0 {
-			t.Errorf("%s stands at %v after a reset", test.Branches[i].Branch, test.Branches[i].Walk)
+			t.Errorf("%s stands at %v after a reset", test.Branches[i].Branch(), test.Branches[i].Walk)
 		}
 	}
 }
@@ -283,7 +283,7 @@ func TestTwoValuedSampleArmsLocationAlone(t *testing.T) {
 	}
 	for _, b := range newTest(sample).Branches {
 		if b.Family != Location {
-			t.Errorf("a sample of two values has the branch %s", b.Branch)
+			t.Errorf("a sample of two values has the branch %s", b.Branch())
 		}
 	}
 }

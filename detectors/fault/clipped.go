@@ -29,8 +29,8 @@ type end struct {
 	Need int              // number of equal ends that are too many; 0 if the side is not judged
 
 	Last  [faultUnits]float64 // a ring
-	Next  int
-	Units int // in the ring
+	Next  int32
+	Units int32 // in the ring
 }
 
 // holds folds a unit in and reports whether the rule holds at it. It skips a unit that repeats the one before in every
@@ -85,7 +85,7 @@ func (e *end) holds(x float64) bool {
 		return false
 	}
 	equal := 0
-	for back := 1; back <= e.Units; back++ {
+	for back := int32(1); back <= e.Units; back++ {
 		y := e.Last[(e.Next-back+faultUnits)%faultUnits]
 		if y > x {
 			break

@@ -79,8 +79,8 @@ type endWire struct {
 	Cut   float64          `cbor:"2,keyasint"`
 	Need  int              `cbor:"3,keyasint,omitzero"`
 	Last  [20]float64      `cbor:"4,keyasint"`
-	Next  int              `cbor:"5,keyasint,omitzero"`
-	Units int              `cbor:"6,keyasint,omitzero"`
+	Next  int32            `cbor:"5,keyasint,omitzero"`
+	Units int32            `cbor:"6,keyasint,omitzero"`
 }
 
 type clippedWire struct {

@@ -85,7 +85,7 @@ type Reach struct {
 	Size   float64
 	Shift  float64 // the same shift in the unit of the signal; 0 with OfRate
 	OfRate bool
-	Known  int // units, those of the baseline included, from which the rate must be known; 0 if the baseline suffices
+	Known  int32 // units, those of the baseline included, from which the rate must be known; 0 if the baseline suffices
 }
 
 // DroppedBranch is a branch that is not armed, with the approximate number of baseline units that would arm it; 0 if no

@@ -166,7 +166,7 @@ func (c *compared) alarmed(q *stream.Quantity) (side float64, test string) {
 			return
 		}
 		best, side, test = b.Score, c.New.Mean-q.Mean, b.Name()
-		if b.Alternative != nil && b.Detector != finding.DetectorRarity { // which does not show on which side rare values lie
+		if b.Alternative != (detectors.Branch{}) && b.Detector != finding.DetectorRarity { // which does not show on which side rare values lie
 			side = b.Alternative.Param
 		}
 	})

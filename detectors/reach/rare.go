@@ -29,7 +29,7 @@ func ofRare(t *detectors.RarityTest) []finding.Reach {
 		}
 		half.Size = .5
 		if doublings > 0 {
-			half.Known = t.Units << doublings
+			half.Known = int32(min(math.MaxInt32, t.Units<<doublings))
 		}
 		break
 	}

@@ -183,7 +183,7 @@ func TestSimChangesOfRareValuesWithinReachAreFound(t *testing.T) {
 					t.Logf("%d rare values, N = %.0f: nothing within %d units", novel, n, r.Units)
 					continue
 				}
-				before := max(0, r.Known-baselineUnits)
+				before := max(0, int(r.Known)-baselineUnits)
 				found := func(left float64) (n int) {
 					for range runs {
 						if _, at := fall(*rare, rng, rate, left*rate, before, r.Units); at {

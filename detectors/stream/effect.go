@@ -2,6 +2,7 @@ package stream
 
 import (
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/certificate"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -53,7 +54,7 @@ func (s *Stream) certify() {
 	if q == nil || q.Ranks == nil || q.Season != nil { // with a season the values do not follow a single distribution
 		return
 	}
-	c, err := detectors.NewCertificate(q.Ranks.Sample(), q.Factor())
+	c, err := certificate.New(q.Ranks.Sample(), q.Factor())
 	if err != nil {
 		return // no finite baseline to compare with
 	}

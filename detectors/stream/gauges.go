@@ -42,16 +42,16 @@ func (s *Stream) startGauges() {
 	}
 }
 
-// newGauges returns gauges that have seen nothing and measures them on a baseline.
+// newGauges returns gauges that have seen nothing and measures others like them on a baseline: their windows become long.
 func newGauges(baseline []float64) *gauges {
-	g := &gauges{ADWIN: detectors.NewADWIN(detectors.ADWINDelta), PageHinkley: detectors.NewPageHinkley()}
-	g.ARL0 = [2]detectors.ARL0{
-		atADWIN:       detectors.EmpiricalARL0(baseline, 0, GaugeValues, g.ADWIN.Add, g.ADWIN.Reset),
-		AtPageHinkley: detectors.EmpiricalARL0(baseline, 0, GaugeValues, g.PageHinkley.Add, g.PageHinkley.Reset),
+	adwin, pageHinkley := detectors.NewADWIN(detectors.ADWINDelta), detectors.NewPageHinkley()
+	return &gauges{
+		ADWIN: detectors.NewADWIN(detectors.ADWINDelta), PageHinkley: detectors.NewPageHinkley(),
+		ARL0: [2]detectors.ARL0{
+			atADWIN:       detectors.EmpiricalARL0(baseline, 0, GaugeValues, adwin.Add, adwin.Reset),
+			AtPageHinkley: detectors.EmpiricalARL0(baseline, 0, GaugeValues, pageHinkley.Add, pageHinkley.Reset),
+		},
 	}
-	g.ADWIN.Reset()
-	g.PageHinkley.Reset()
-	return g
 }
 
 // Standardized returns the baseline in standard deviations from its mean.

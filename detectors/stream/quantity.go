@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/certificate"
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/season"
@@ -36,9 +37,9 @@ type Quantity struct {
 
 	Reach []finding.Reach // of a main quantity, nil if it is not known
 
-	Trace       Trace                  // since the freeze, or since the last incident closed; with the season removed
-	judged      *Trace                 // the values as judged, if there is a season
-	Certificate *detectors.Certificate // of a stream's main quantity without a season, over the same time as Trace
+	Trace       Trace              // since the freeze, or since the last incident closed; with the season removed
+	judged      *Trace             // the values as judged, if there is a season
+	Certificate *certificate.Bound // of a stream's main quantity without a season, over the same time as Trace
 
 	Gauges *gauges    // of a stream's main quantity
 	Mix    *ActionMix // of the quantity computed from the actions of the last units

@@ -110,7 +110,7 @@ func (s *Stream) RepeatsMean(q *Quantity) bool {
 // Branch is one armed test of a stream, seen from outside.
 type Branch struct {
 	Detector                    string
-	Alternative                 *detectors.Branch // nil for novelty, ks and guaranteed
+	Alternative                 detectors.Branch // zero for novelty, ks and guaranteed
 	Quantity                    *Quantity
 	Score, statistic, Threshold float64
 	zeroed                      bool
@@ -120,7 +120,7 @@ type Branch struct {
 
 // Name returns a name that is unique among the branches of the stream.
 func (b Branch) Name() string {
-	if b.Alternative == nil {
+	if b.Alternative == (detectors.Branch{}) {
 		return b.Quantity.Name + " " + b.Detector
 	}
 	return b.Quantity.Name + " " + b.Alternative.String()
@@ -311,7 +311,7 @@ func (s *Stream) Dropped() []finding.DroppedBranch {
 		}
 		for i := range w.Branches {
 			if b := &w.Branches[i]; !b.Carries {
-				out = append(out, finding.DroppedBranch{Branch: q.Name + " " + b.String(), Units: b.CarriedBy(w.Factor)})
+				out = append(out, finding.DroppedBranch{Branch: q.Name + " " + b.Branch().String(), Units: b.CarriedBy(w.Factor)})
 			}
 		}
 	}

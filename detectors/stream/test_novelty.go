@@ -30,7 +30,7 @@ func (t NoveltyTest) Reached() bool { return t.Score() >= 1 }
 func (t NoveltyTest) Branches(q *Quantity, yield func(Branch)) {
 	if t.Height > 0 {
 		yield(Branch{
-			finding.DetectorNovelty, nil, q, t.Score(), float64(t.Walk), float64(t.Height), t.Zeroed, t.Walk > 0, t.StartedAt,
+			finding.DetectorNovelty, detectors.Branch{}, q, t.Score(), float64(t.Walk), float64(t.Height), t.Zeroed, t.Walk > 0, t.StartedAt,
 		})
 	}
 }

@@ -47,7 +47,7 @@ func (t *RarityTest) Branches(q *Quantity, yield func(Branch)) {
 	for i := range t.RarityTest.Walks {
 		if w := &t.RarityTest.Walks[i]; w.Height > 0 {
 			yield(Branch{
-				finding.DetectorRarity, &w.Branch, q, w.Score(), float64(w.Walk), float64(w.Height), w.Zeroed, w.Walk > 0, w.StartedAt,
+				finding.DetectorRarity, w.Branch, q, w.Score(), float64(w.Walk), float64(w.Height), w.Zeroed, w.Walk > 0, w.StartedAt,
 			})
 		}
 	}

@@ -14,7 +14,7 @@ func (t walkTest) Branches(q *Quantity, yield func(Branch)) {
 	for i := range t.of.Branches {
 		if b := &t.of.Branches[i]; b.Height > 0 {
 			yield(Branch{
-				b.Family.String(), &b.Branch, q, b.Score(), b.Walk, b.Height, b.Zeroed, b.Walk > 0, b.StartedAt,
+				b.Family.String(), b.Branch(), q, b.Score(), b.Walk, b.Height, b.Zeroed, b.Walk > 0, b.StartedAt,
 			})
 		}
 	}

@@ -212,7 +212,7 @@ type reachWire struct {
 	Size   float64 `cbor:"2,keyasint"`
 	Shift  float64 `cbor:"3,keyasint,omitzero"`
 	OfRate bool    `cbor:"4,keyasint,omitzero"`
-	Known  int     `cbor:"5,keyasint,omitzero"`
+	Known  int32   `cbor:"5,keyasint,omitzero"`
 }
 
 func (x *Quantity) wire() quantityWire {

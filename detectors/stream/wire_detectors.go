@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/certificate"
 	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
@@ -78,7 +79,7 @@ func cusumWireOf(x *detectors.CUSUM) cusumWire {
 func (w *cusumWire) live() detectors.CUSUM {
 	return detectors.CUSUM{
 		Walk: w.Walk, StartedAt: w.StartedAt, Height: w.Height, Zeroed: w.Zeroed, Carries: w.Carries,
-		Branch:      detectors.Branch{Family: w.Family, Param: w.Param},
+		Family: w.Family, Param: w.Param,
 		Calibration: detectors.Calibration{C: w.C, Chi: w.Chi, Info: w.Info, LogA: w.LogA}, Kappa: w.Kappa,
 	}
 }
@@ -209,13 +210,6 @@ type certificateStartWire struct {
 	Packed []byte           `cbor:"3,keyasint,omitzero"`
 }
 
-func (w *certificateStartWire) live() detectors.CertificateStart {
-	if len(w.Packed) > 0 {
-		return detectors.CertificateStart{At: w.At, Packed: w.Packed}
-	}
-	return detectors.CertificateStart{At: w.At, Packed: slices.Clone(detectors.PackCounts(nil, w.Counts))}
-}
-
 type certificateWire struct {
 	Units  int                    `cbor:"1,keyasint,omitzero"`
 	Factor float64                `cbor:"2,keyasint"`
@@ -226,20 +220,23 @@ type certificateWire struct {
 	Starts []certificateStartWire `cbor:"7,keyasint,omitzero"`
 }
 
-func certificateWireOf(x *detectors.Certificate) certificateWire {
-	return certificateWire{
-		Units: x.Units, Factor: x.Factor, Cuts: x.Cuts, Base: x.Base, Seen: x.Seen, Counts: x.Counts,
-		Starts: saved.Each(x.Starts, func(e detectors.CertificateStart) certificateStartWire {
-			return certificateStartWire{At: e.At, Packed: e.Packed}
-		}),
+func certificateWireOf(x *certificate.Bound) certificateWire {
+	w := certificateWire{Units: x.Units, Factor: x.Factor, Cuts: x.Cuts, Base: x.Base, Seen: x.Seen, Counts: x.Counts}
+	for i := range x.Starts.Len() {
+		w.Starts = append(slices.Grow(w.Starts, x.Starts.Len()-i), certificateStartWire{At: x.Starts.At(i), Packed: x.Starts.Packed(i)})
 	}
+	return w
 }
 
-func (w *certificateWire) live() detectors.Certificate {
-	return detectors.Certificate{
-		Units: w.Units, Factor: w.Factor, Cuts: w.Cuts, Base: w.Base, Seen: w.Seen, Counts: w.Counts,
-		Starts: saved.EachOf(w.Starts, (*certificateStartWire).live),
+func (w *certificateWire) live() certificate.Bound {
+	x := certificate.Bound{Units: w.Units, Factor: w.Factor, Cuts: w.Cuts, Base: w.Base, Seen: w.Seen, Counts: w.Counts}
+	for _, s := range w.Starts {
+		if len(s.Packed) == 0 {
+			s.Packed = certificate.Pack(nil, s.Counts)
+		}
+		x.AddStart(s.At, s.Packed)
 	}
+	return x
 }
 
 type guaranteedWire struct {

@@ -67,7 +67,7 @@ type Reach struct {
 func ReachOf(reach []finding.Reach) []Reach {
 	out := make([]Reach, len(reach))
 	for i, r := range reach {
-		out[i] = Reach{Units: r.Units, OfRate: r.OfRate, Known: r.Known}
+		out[i] = Reach{Units: r.Units, OfRate: r.OfRate, Known: int(r.Known)}
 		if !math.IsNaN(r.Size) {
 			out[i].Size = new(Number(r.Size))
 		}

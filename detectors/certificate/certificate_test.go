@@ -1,12 +1,10 @@
-package detectors
+package certificate
 
 import (
-	"bytes"
-	"encoding/gob"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -38,18 +36,36 @@ func TestTimeUniformConstant(t *testing.T) {
 	}
 }
 
+// tied draws values with many ties.
+func tied(rng *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = math.Round(3*rng.NormFloat64()) / 2
+	}
+	return x
+}
+
+func normal(rng *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	return x
+}
+
 func constant(_ *rand.Rand, n int) []float64 { return make([]float64, n) }
 
 // plainCertificate counts from the definition, for the starts and points that a certificate has.
-func plainCertificate(c *Certificate, baseline, values []float64) float64 {
+func plainCertificate(c *Bound, baseline, values []float64) float64 {
 	best := 0.0
-	for _, s := range c.Starts {
-		since := values[s.At:]
+	for i := range c.Starts.Len() {
+		at := c.Starts.At(i)
+		since := values[at:]
 		n, m := float64(len(since)), float64(len(baseline))
 		if n < 16 {
 			continue
 		}
-		j := float64(s.At / 16)
+		j := float64(at / 16)
 		level := .04 / ((j + 1) * (j + 2))
 		band := .85*math.Sqrt((math.Log(1+math.Log(n/16))+8.123+.725*math.Log(.05/level))*c.Factor/n) +
 			math.Sqrt(math.Log(2/.01)*c.Factor/2/m)
@@ -72,7 +88,7 @@ func TestCertificateAgreesWithCounting(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, draw := range []func(*rand.Rand, int) []float64{normal, tied, constant} {
 		baseline := draw(rng, 200)
-		c, err := NewCertificate(sortedCopy(baseline), 1.3)
+		c, err := New(slices.Sorted(slices.Values(baseline)), 1.3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +115,7 @@ func TestCertificateAgreesWithCounting(t *testing.T) {
 
 // For every number of values back there is a start that is at most twice as old, and one step more.
 func TestCertificateKeepsStartsOfAllAges(t *testing.T) {
-	c, err := NewCertificate([]float64{0, 1}, 1)
+	c, err := New([]float64{0, 1}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,12 +124,12 @@ func TestCertificateKeepsStartsOfAllAges(t *testing.T) {
 		if c.Seen%1000 != 0 {
 			continue
 		}
-		if len(c.Starts) > certificateStarts || c.Starts[0].At != 0 {
-			t.Fatalf("%d starts, the first at %d", len(c.Starts), c.Starts[0].At)
+		if c.Starts.Len() > mostStarts || c.Starts.At(0) != 0 {
+			t.Fatalf("%d starts, the first at %d", c.Starts.Len(), c.Starts.At(0))
 		}
-		for i := range c.Starts[1:] {
-			older, newer := c.Seen-c.Starts[i].At, c.Seen-c.Starts[i+1].At
-			if c.Starts[i].At%certificateStep != 0 || older > 2*newer+certificateStep {
+		for i := range c.Starts.Len() - 1 {
+			older, newer := c.Seen-c.Starts.At(i), c.Seen-c.Starts.At(i+1)
+			if c.Starts.At(i)%step != 0 || older > 2*newer+step {
 				t.Fatalf("after %d values starts %d and %d values ago follow one another", c.Seen, older, newer)
 			}
 		}
@@ -121,7 +137,7 @@ func TestCertificateKeepsStartsOfAllAges(t *testing.T) {
 }
 
 // certified follows values and gives the largest certificate over the run.
-func certified(c *Certificate, draw func() float64, n int) float64 {
+func certified(c *Bound, draw func() float64, n int) float64 {
 	largest := 0.0
 	for i := range n {
 		c.Add(draw())
@@ -144,7 +160,7 @@ func TestSimCertificateIsRarelyWrong(t *testing.T) {
 		for _, m := range []int{100, 500} {
 			wrong, largest := 0.0, 0.0
 			for range runs {
-				c, err := NewCertificate(normal(rng, m), 1)
+				c, err := New(normal(rng, m), 1)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -182,7 +198,7 @@ func TestCertificatePower(t *testing.T) {
 	} {
 		mean, square := 0.0, 0.0
 		for range runs {
-			certificate, err := NewCertificate(normal(rng, 500), 1)
+			certificate, err := New(normal(rng, 500), 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +222,7 @@ func TestCertificatePower(t *testing.T) {
 
 func TestCertificateSeesChangesBesideAnAtom(t *testing.T) {
 	for _, x := range []float64{6.9, 7.1} {
-		c, err := NewCertificate([]float64{7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7}, 1)
+		c, err := New([]float64{7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,11 +237,11 @@ func TestCertificateSeesChangesBesideAnAtom(t *testing.T) {
 
 func TestCertificateRefusals(t *testing.T) {
 	for _, baseline := range [][]float64{nil, {1, math.NaN()}} {
-		if _, err := NewCertificate(baseline, 1); err == nil {
+		if _, err := New(baseline, 1); err == nil {
 			t.Errorf("a baseline of %v was taken", baseline)
 		}
 	}
-	c, err := NewCertificate([]float64{math.Inf(-1), 0, math.Inf(1)}, 1)
+	c, err := New([]float64{math.Inf(-1), 0, math.Inf(1)}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,15 +253,16 @@ func TestCertificateRefusals(t *testing.T) {
 
 func TestCertificateRestoresAndRestarts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
-	c, err := NewCertificate(normal(rng, 100), 1.5)
+	c, err := New(normal(rng, 100), 1.5)
 	if err != nil {
 		t.Fatal(err)
 	}
 	certified(c, rng.NormFloat64, 777)
-	var buf bytes.Buffer
-	restored := &Certificate{}
-	if err := errors.Join(gob.NewEncoder(&buf).Encode(c), gob.NewDecoder(&buf).Decode(restored)); err != nil {
-		t.Fatal(err)
+	restored := &Bound{
+		Units: c.Units, Factor: c.Factor, Cuts: slices.Clone(c.Cuts), Base: slices.Clone(c.Base), Seen: c.Seen, Counts: slices.Clone(c.Counts),
+	}
+	for i := range c.Starts.Len() {
+		restored.AddStart(c.Starts.At(i), c.Starts.Packed(i))
 	}
 	for range 300 {
 		x := 2 + rng.NormFloat64()
@@ -259,7 +276,7 @@ func TestCertificateRestoresAndRestarts(t *testing.T) {
 		t.Fatal("nothing is certified")
 	}
 	c.Reset()
-	for range certificateFirst - 1 {
+	for range first - 1 {
 		c.Add(9)
 	}
 	if c.AtLeast() != 0 {
@@ -269,19 +286,19 @@ func TestCertificateRestoresAndRestarts(t *testing.T) {
 
 func TestCertificateAllocatesNothingOnceItsStartsAreThere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
-	c, err := NewCertificate(normal(rng, 500), 1)
+	c, err := New(normal(rng, 500), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	certified(c, rng.NormFloat64, certificateStep*certificateStarts)
+	certified(c, rng.NormFloat64, step*mostStarts)
 	if n := testing.AllocsPerRun(5000, func() { c.Add(.3) }); n != 0 {
 		t.Errorf("%v allocations a value", n)
 	}
 }
 
-func BenchmarkCertificate(b *testing.B) {
+func BenchmarkBound(b *testing.B) {
 	rng := rand.New(rand.NewPCG(6, 6))
-	c, err := NewCertificate(normal(rng, 500), 1)
+	c, err := New(normal(rng, 500), 1)
 	if err != nil {
 		b.Fatal(err)
 	}
