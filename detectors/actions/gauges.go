@@ -32,12 +32,7 @@ func Compare(shown []string, baseline map[string]int64, last *trail.Actions) (sh
 
 // count counts the shown categories, and pools the others. ok is false if there are no categories.
 func count(shown []string, baseline map[string]int64, last *trail.Actions) (c counted, ok bool) {
-	current := map[string]int64{}
-	last.Each(func(_ int64, counts stream.ActionCounts) {
-		for _, a := range counts {
-			current[a.Name] += a.N
-		}
-	})
+	current := last.Totals()
 	if len(shown) == 0 {
 		shown = stream.Commonest(current, stream.ShownActions)
 	}

@@ -2,6 +2,7 @@ package trail
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -243,13 +244,20 @@ func TestActionsAreThoseOfTheLastUnits(t *testing.T) {
 		}
 		onset := o - rng.Int64N(300)
 		var want []stream.ActionCounts
+		total := map[string]int64{}
 		for _, u := range ring {
+			for _, c := range u.counts {
+				total[c.Name] += c.N
+			}
 			if u.ordinal >= onset {
 				want = append(want, u.counts)
 			}
 		}
 		if got := a.Since(onset); !reflect.DeepEqual(got, want) {
 			t.Fatalf("at unit %d, actions of %d units since %d, want %d", o, len(got), onset, len(want))
+		}
+		if got := a.Totals(); !maps.Equal(got, total) {
+			t.Fatalf("at unit %d, actions %v, want %v", o, got, total)
 		}
 	}
 	if w := a.Wire(); w.N != int64(n) || len(w.Packs) > stream.CurrentUnits/packActions+1 {
