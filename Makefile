@@ -51,6 +51,17 @@ ALERTMANAGER := $(CACHE)/bin/alertmanager-$(ALERTMANAGER_VERSION)
 NFPM_VERSION := v2.43.0
 NFPM := $(CACHE)/bin/nfpm-$(NFPM_VERSION)
 
+HELM_VERSION := v3.22.0
+HELM := $(CACHE)/bin/helm-$(HELM_VERSION)
+
+# The newest version for this version of Go.
+KUSTOMIZE_VERSION := v5.8.1
+KUSTOMIZE := $(CACHE)/bin/kustomize-$(KUSTOMIZE_VERSION)
+
+# The newest version that the module proxy has with its definitions of ServiceMonitor and PrometheusRule.
+OPERATOR_VERSION := v0.93.1
+OPERATOR := $(CACHE)/prometheus-operator/.$(OPERATOR_VERSION)
+
 # Of the packages. Nothing is released yet, so a commit is newer than the one before by its time.
 VERSION ?= 0.0.0~$(shell git log -1 --format=%cd --date=format:%Y%m%d%H%M%S).$(shell git rev-parse --short HEAD)
 
@@ -72,7 +83,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build linux-packages image demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages image chart demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
@@ -88,6 +99,10 @@ linux-packages: build $(NFPM)
 ARCHS ?= amd64 arm64
 image: | packages
 	ARCHS='$(ARCHS)' VERSION='$(VERSION)' deploy/image/build.sh bin/rewardwatch-image.tar
+
+# The Helm chart, in bin/.
+chart: $(HELM)
+	$(HELM) package deploy/helm/rewardwatch --destination bin/
 
 demo: build
 	bin/rewardwatch demo
@@ -114,7 +129,7 @@ test-race: $(GOTESTSUM) | packages
 test-simulations: $(GOTESTSUM)
 	$(GO_TEST) -run '^TestSim' ./...
 
-test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(NFPM) $(AXE) $(GRAFANA_DATA) | packages
+test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(NFPM) $(HELM) $(KUSTOMIZE) $(OPERATOR) $(AXE) $(GRAFANA_DATA) | packages
 	deploy/local/kafka/kafka.sh fetch
 	$(GO_TEST) -tags e2e -count=1 -p 3 -run '^TestE2E' ./...
 
@@ -298,6 +313,23 @@ $(ACTIONLINT):
 $(NFPM):
 	GOBIN=$(CACHE)/bin go install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
 	mv $(CACHE)/bin/nfpm $@
+
+$(HELM):
+	GOBIN=$(CACHE)/bin go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+	mv $(CACHE)/bin/helm $@
+
+$(KUSTOMIZE):
+	GOBIN=$(CACHE)/bin go install sigs.k8s.io/kustomize/kustomize/v5@$(KUSTOMIZE_VERSION)
+	mv $(CACHE)/bin/kustomize $@
+
+$(OPERATOR):
+	rm -rf $(@D)
+	mkdir -p $(@D)
+	module=$$(GOFLAGS=-mod=mod go mod download -json github.com/prometheus-operator/prometheus-operator@$(OPERATOR_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+	for kind in servicemonitors prometheusrules; do
+		install -m 644 $$module/example/prometheus-operator-crd/monitoring.coreos.com_$$kind.yaml $(@D)/$$kind.yaml
+	done
+	touch $@
 
 $(ALERTMANAGER):
 	GOBIN=$(CACHE)/bin go install github.com/prometheus/alertmanager/cmd/{amtool,alertmanager}@$(ALERTMANAGER_VERSION)

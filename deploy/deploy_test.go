@@ -5,12 +5,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/alerts/rules"
 )
 
-var update = flag.Bool("update", false, "rewrite the rules under deploy/prometheus")
+var update = flag.Bool("update", false, "rewrite the rules under deploy")
 
 // The rules are those for rewardwatch.yml, which pushes drift and faults to Alertmanager itself.
 func TestDeliveredRulesAreUpToDate(t *testing.T) {
@@ -36,5 +37,45 @@ func TestDeliveredRulesAreUpToDate(t *testing.T) {
 		if string(got) != string(want) {
 			t.Errorf("prometheus/%s is not what `rewardwatch rules` writes; run `go test ./deploy -update` and look at the difference", file)
 		}
+	}
+}
+
+// Those of the Helm chart, which sets the address of Grafana in the second, and takes the first for a service that does
+// not push.
+func TestRulesOfTheChartAreUpToDate(t *testing.T) {
+	for file, push := range map[string]bool{"rules.yml": false, "rules-push.yml": true} {
+		files, err := rules.Files(rules.Options{Push: push, GroupLabels: []string{"env"}, GrafanaURL: "http://grafana.invalid"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		upToDate(t, filepath.Join("helm/rewardwatch/files", file), string(files[rules.RulesFile]))
+	}
+}
+
+// Kustomize's are in the object that Prometheus' operator takes.
+func TestRulesOfKustomizeAreUpToDate(t *testing.T) {
+	files, err := rules.Files(rules.Options{GroupLabels: []string{"env"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: rewardwatch\nspec:\n  "
+	text := strings.TrimSuffix(strings.ReplaceAll(string(files[rules.RulesFile]), "\n", "\n  "), "  ")
+	upToDate(t, "kustomize/monitoring/prometheusrule.yaml", head+text)
+}
+
+// upToDate compares a file with what it must be, or writes it.
+func upToDate(t *testing.T, file, want string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what this build writes; run `go test ./deploy -update` and look at the difference", file)
 	}
 }
