@@ -36,10 +36,9 @@ func TestDocsShowWhatRecipesMake(t *testing.T) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	check(t, e.Encode(map[string]any{
-		"recipe": o.Recipe, "contract": o.Contract, "contract_from": o.ContractFrom, "config": o.Config, "config_from": o.ConfigFrom,
-	}))
+	check(t, e.Encode(map[string]any{"recipe": o.Recipe, "contract": o.Contract, "config": o.Config}))
 	shows("```json\n" + b.String() + "```")
+	shows("`\"learning_rate\": \"" + o.ConfigFrom["learning_rate"] + "\"`")
 	for name := range referencesFor(nil) {
 		shows("`" + name + "`")
 	}
