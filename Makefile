@@ -235,6 +235,7 @@ TABLES ?=
 TABLES_ALONE = sed -unE 's/^--- PASS: TestBench(.*) \((.*)s\)$$/\n\1 took \2 s./; /^(=== RUN|PASS$$|testing: warning)/d; p'
 bench-detection:
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./detectors -args -runs $(RUNS) | $(TABLES_ALONE)
+	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./detectors/rarity | $(TABLES_ALONE)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./detectors/bank -args -baselines $(BASELINES) | $(TABLES_ALONE)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./retrain/expectation -args -runs $(RUNS) | $(TABLES_ALONE)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./alerts | $(TABLES_ALONE)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// maxFactor is the dependence factor above which there is no promise: the units are too dependent to count in.
-const maxFactor = 4
+// MaxFactor is the dependence factor above which there is no promise: the units are too dependent to count in.
+const MaxFactor = 4
 
 // CUSUM is one branch of a test and its walk over the units,
 //
@@ -76,7 +76,7 @@ func DefaultAllowance(m int) float64 {
 // add adds a branch with its increments over the baseline. It overwrites them.
 func (w *Walks) add(b Branch, increments, weights []float64) {
 	cal := calibrate(increments, weights)
-	carries := w.Factor <= maxFactor && cal.carries(w.Units, w.Factor)
+	carries := w.Factor <= MaxFactor && cal.carries(w.Units, w.Factor)
 	if carries {
 		for i := range increments {
 			increments[i] -= cal.C
@@ -168,7 +168,7 @@ func (w *Walks) Armed() int {
 }
 
 // TooDependent reports whether the dependence factor is so large that there is no promise.
-func (w *Walks) TooDependent() bool { return w.Factor > maxFactor }
+func (w *Walks) TooDependent() bool { return w.Factor > MaxFactor }
 
 // armedRate returns the sum of the false-alarm rates of the armed branches, per unit.
 func armedRate(branches []CUSUM) float64 {

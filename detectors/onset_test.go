@@ -224,7 +224,9 @@ func TestOnsetOfRareValuesThatStop(t *testing.T) {
 	for run := range 20 {
 		values := make([]float64, 600)
 		for i := range 260 {
-			values[i] = rareValue(rng, .038)
+			if rng.Float64() < .038 {
+				values[i] = 1
+			}
 		}
 		o := FindOnset(values, ranks, 1, 260)
 		if o.At < 100 || o.At > 320 || o.From > 260 || o.To < 240 {

@@ -113,6 +113,15 @@ func TestNovelScore(t *testing.T) {
 	}
 }
 
+// rareSample is a sample of n values of which so many are 1 and the rest 0, spread evenly.
+func rareSample(n, rare int) []float64 {
+	sample := make([]float64, n)
+	for i := range rare {
+		sample[i*n/rare] = 1
+	}
+	return sample
+}
+
 func TestScoreOfFewerNovelValues(t *testing.T) {
 	ranks := NewRanks(rareSample(500, 19)) // the lower 90 % limit is 2.7 %
 	recent := make([]float64, 400)

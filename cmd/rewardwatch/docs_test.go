@@ -314,7 +314,7 @@ func commands(code string) (all []shown) {
 	}
 	for _, found := range tables.FindAllStringSubmatch(code, -1) {
 		name, _, _ := strings.Cut(found[1], "/")
-		all = append(all, shown{files: "alerts,detectors,detectors/bank,retrain/expectation", kind: "TestBench", pattern: "^TestBench(" + name + ")"})
+		all = append(all, shown{files: "alerts,detectors,detectors/bank,detectors/rarity,retrain/expectation", kind: "TestBench", pattern: "^TestBench(" + name + ")"})
 	}
 	for _, found := range tests.FindAllStringSubmatch(code, -1) {
 		for _, name := range found[3:4] {

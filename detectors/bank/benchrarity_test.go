@@ -89,6 +89,58 @@ func rareDelays(n float64) {
 	}
 }
 
+// What is found right behind the baseline of a rare rate: once about 300 rare values are known. The numbers of decisions in which
+// a change is to be found are those in which 38 and 200 rare values would be expected, at 3.8 % 1,000 and about 5,000. The
+// collecting may raise so many false alarms as the budget allows in its units, by all tests of the policy.
+func TestBenchRareKnown(t *testing.T) {
+	for _, n := range []float64{20_000, 1_000_000} {
+		t.Run(fmt.Sprintf("%.0f", n), func(t *testing.T) {
+			fmt.Printf("\n### Rare outcomes: right behind the baseline of their rate, one decision a unit, N = %.0f, %d baselines\n\n"+
+				"| rate | m | decisions until known, median | false alarms until then | allowed | nothing: found within 38 expected | half: found within 200 expected |\n"+
+				"| --- | --- | --- | --- | --- | --- | --- |\n", n, *baselinesFlag)
+			for i, of := range []struct {
+				rate float64
+				m    int
+			}{{.038, 500}, {.02, 500}, {.01, 1000}, {.003, 4000}} {
+				rareKnown(t, uint64(3800+10*i), of.rate, of.m, n)
+			}
+		})
+	}
+}
+
+func rareKnown(t *testing.T, seed uint64, rate float64, m int, n float64) {
+	var decisions, toNothing, toHalf []float64
+	alarms, units := 0, 0
+	for b := uint64(0); len(decisions) < *baselinesFlag; {
+		s, p := rarely(seed, &b, rate, 1, m, n)
+		if rarityOf(clicks(p)) == nil {
+			continue
+		}
+		took, alarm := s.untilKnown(p)
+		units += took
+		if alarm {
+			alarms++
+			continue
+		}
+		decisions = append(decisions, float64(m+took))
+		for _, after := range []struct {
+			rate   float64
+			within int
+			found  *[]float64
+		}{{0, int(38 / rate), &toNothing}, {rate / 2, int(200 / rate), &toHalf}} {
+			s, p := s.again(), restored(t, p)
+			s.rate = after.rate
+			found := math.Inf(1)
+			if i, alarm := s.until(p, after.within); alarm {
+				found = float64(i)
+			}
+			*after.found = append(*after.found, found)
+		}
+	}
+	fmt.Printf("| %.1f %% | %d | %.0f | %d | %.1f | %s | %s |\n", 100*rate, m, detectors.Quantiles(decisions, .5)[0], alarms,
+		float64(units)/n, within(toNothing, math.MaxFloat64), within(toHalf, math.MaxFloat64))
+}
+
 // within is the share of numbers that are at most so large, with its standard error.
 func within(all []float64, most float64) string {
 	found := 0.

@@ -153,8 +153,8 @@ func TestSimDecilesTakeNoRoomOfMeans(t *testing.T) {
 		if !names[signal+" mean"] || !names[signal+" sd"] || s.OverLimit {
 			t.Errorf("%s has no room", signal)
 		}
-		if said := len(s.Notes()) == 1 && strings.Contains(s.Notes()[0], "q10, q90: not armed"); said == names[signal+" q10"] || said != s.NoDeciles {
-			t.Errorf("%s: notes %q", signal, s.Notes())
+		if said := len(s.Notes(finding.Episodes(), false)) == 1 && strings.Contains(s.Notes(finding.Episodes(), false)[0], "q10, q90: not armed"); said == names[signal+" q10"] || said != s.NoDeciles {
+			t.Errorf("%s: notes %q", signal, s.Notes(finding.Episodes(), false))
 		}
 		if s.NoDeciles {
 			without++

@@ -1,7 +1,10 @@
 package bank
 
 import (
+	"fmt"
+	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +81,21 @@ func (s *shop) until(p *Policy, most int) (units int, alarm bool) {
 	return most, false
 }
 
+// untilKnown returns after how many units the rate of the clicks is known, or the bank says that something drifts.
+func (s *shop) untilKnown(p *Policy) (units int, alarm bool) {
+	for of := clicks(p); !rarityOf(of).Known() && !alarm; units++ {
+		_, alarm = s.until(p, 1)
+	}
+	return units, alarm
+}
+
+// again returns a shop that goes on with other clicks.
+func (s *shop) again() *shop {
+	next := *s
+	next.rng = rand.New(rand.NewPCG(s.rng.Uint64(), 0))
+	return &next
+}
+
 // rarely returns a shop and its bank of a baseline in which clicks are rare, and how many were drawn for it: at 3.8 %
 // one in twenty baselines of 500 units has more than 5 %, and is judged by its counts.
 func rarely(seed uint64, stream *uint64, rate float64, steps, m int, n float64) (*shop, *Policy) {
@@ -123,6 +141,128 @@ func TestSimRareOutcomesThatChange(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Right behind the baseline of a rate of 3.8 %, once about 300 clicks are known, the fall to nothing and to a half is found in six of
+// six runs each. A set has a chance of .03 to miss a half (TestRarityKnowsItsRate).
+func TestSimRareOutcomesRightBehindTheirBaseline(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	for set := range uint64(4) {
+		stream := uint64(0)
+		for run := 0; run < 6; {
+			s, p := rarely(410+set, &stream, .038, 1, 500, 20_000)
+			before, alarm := s.untilKnown(p)
+			if alarm {
+				t.Logf("set %d: drawn again, as there is a false alarm after %d units", set, before)
+				continue
+			}
+			run++
+			for _, c := range []struct {
+				rate float64
+				most int
+			}{{0, 1000}, {.019, 5000}} {
+				changed, q := s.again(), restored(t, p)
+				changed.rate = c.rate
+				found, alarm := changed.until(q, c.most)
+				if !alarm {
+					t.Errorf("set %d, run %d: a rate of %v is not found within %d units", set, run, c.rate, c.most)
+				}
+				t.Logf("set %d, run %d: known after %d more units; a rate of %v found after %d", set, run, before, c.rate, found)
+			}
+		}
+	}
+}
+
+// While the count goes on, false alarms stay within the budget of the policy's tests. The bound is three standard errors above.
+func TestSimCountingRareOutcomesKeepsTheBudget(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	const n, runs = 20_000, 60
+	alarms, units := 0, 0
+	stream := uint64(0)
+	for range runs {
+		s, p := rarely(420, &stream, .038, 1, 500, n)
+		took, alarm := s.untilKnown(p)
+		if units += took; alarm {
+			alarms++
+		}
+	}
+	allowed := float64(units) / n
+	t.Logf("%d false alarms in %d units, %.1f allowed", alarms, units, allowed)
+	if float64(alarms) > allowed+3*math.Sqrt(allowed) {
+		t.Errorf("%d false alarms in %d units, want about %.1f at most", alarms, units, allowed)
+	}
+}
+
+// A fall that begins while the count goes on is found, or the count would take it for normal. The bound for a half is three
+// standard errors below .9.
+func TestSimChangesWhileRareOutcomesAreCounted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	const runs = 30
+	for rate, least := range map[float64]float64{0: 1, .019: .9 - 3*math.Sqrt(.9*.1/runs)} {
+		stream, found := uint64(0), 0
+		for done := 0; done < runs; {
+			s, p := rarely(430, &stream, .038, 1, 500, 20_000)
+			if _, alarm := s.until(p, 2000); alarm {
+				continue
+			}
+			done++
+			s.rate = rate
+			if _, alarm := s.until(p, 20_000); alarm {
+				found++
+			}
+		}
+		t.Logf("a rate of %v: %d of %d", rate, found, runs)
+		if float64(found)/runs < least {
+			t.Errorf("a rate of %v that begins 2,000 units behind the baseline is found in %d of %d runs, want %.2f of them", rate, found, runs, least)
+		}
+	}
+}
+
+// The stream says how far the count is, also after a restart.
+func TestRareOutcomesSayWhatTheyWaitFor(t *testing.T) {
+	note := func(p *Policy) string {
+		p.Publish()
+		for _, s := range p.Summary().Groups[0].Streams {
+			if s.Signal == "outcome.click" {
+				return strings.Join(s.Notes, "; ")
+			}
+		}
+		return ""
+	}
+	stream := uint64(0)
+	s, p := rarely(440, &stream, .038, 1, 500, 20_000)
+	s.until(p, 100)
+	rare := *rarityOf(clicks(p))
+	if got, want := note(p), fmt.Sprintf("mean: has %d of about 300 rare values; ", rare.Novel+rare.MoreNovel); !strings.HasPrefix(got, want) {
+		t.Errorf("note %q, want %q first", got, want)
+	}
+	if got, want := note(restored(t, p)), note(p); got != want {
+		t.Errorf("after a restart %q, before %q", got, want)
+	}
+	if _, alarm := s.untilKnown(p); alarm {
+		t.Fatal("a false alarm")
+	}
+	if got := note(p); got != "" {
+		t.Errorf("note %q, want none once the rate is known", got)
+	}
+	for b := uint64(0); ; b++ {
+		s := newShop(441, b, .004, 1)
+		p := s.frozen(500, 20_000)
+		if rarityOf(clicks(p)) != nil {
+			continue // five clicks or more
+		}
+		_, usual := clicks(p).Ranks.Mode()
+		if want := fmt.Sprintf("500 episodes had %d rare values; set baseline.units to about ", 500-usual); !strings.Contains(note(p), want) {
+			t.Errorf("note %q, want %q in it", note(p), want)
+		}
+		return
 	}
 }
 

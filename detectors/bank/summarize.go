@@ -71,7 +71,7 @@ func (g *group) summarizeStream(s *stream.Stream) finding.StreamSummary {
 		sum.Progress = g.progress()
 	}
 	s.Branches(func(stream.Branch) { sum.Branches++ })
-	sum.Notes = s.Notes()
+	sum.Notes = s.Notes(g.unitName(), g.baseline(s).Provisional)
 	if g.newGround(s.Signal) {
 		sum.Notes = append(sum.Notes, newGroundNote)
 	}

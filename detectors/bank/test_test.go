@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/rarity"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
@@ -14,9 +15,9 @@ func noveltyOf(q *stream.Quantity) *detectors.Novelty {
 	return t.Novelty
 }
 
-func rarityOf(q *stream.Quantity) *detectors.RarityTest {
+func rarityOf(q *stream.Quantity) *rarity.Test {
 	if t, has := stream.TestOf[*stream.RarityTest](q); has {
-		return t.RarityTest
+		return t.Test
 	}
 	return nil
 }

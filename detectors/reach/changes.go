@@ -31,7 +31,7 @@ func Of(q *stream.Quantity, baseline []stream.Reading) []finding.Reach {
 		return ofRate(smallest(1, walks(thinned(baseline))))
 	}
 	if t, has := stream.TestOf[*stream.RarityTest](q); has {
-		return ofRare(t.RarityTest)
+		return ofRare(t.Test)
 	}
 	return nil
 }

@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/rarity"
 )
 
 // halvedWithin is the number of rare values that would have been expected, without the change, by the time at which half
@@ -15,7 +15,7 @@ const halvedWithin = 200
 // ofRare returns the smallest falls of the rate of rare values that are found, with the baseline alone, and the number of
 // units from which the rate must be known so that half of it is found. Until then, half the rate cannot be told from
 // that of an unlucky baseline.
-func ofRare(t *detectors.RarityTest) []finding.Reach {
+func ofRare(t *rarity.Test) []finding.Reach {
 	if t.Spend == 0 {
 		return nil
 	}
@@ -38,7 +38,7 @@ func ofRare(t *detectors.RarityTest) []finding.Reach {
 
 // findsHalf returns the probability that half the rate is found within so many units, once the units have doubled so many
 // times. The number of rare values among them varies: it is one of the three of Gauss and Hermite's quadrature.
-func findsHalf(t *detectors.RarityTest, doublings, within int) float64 {
+func findsHalf(t *rarity.Test, doublings, within int) float64 {
 	rate := float64(t.Novel) / float64(t.Units)
 	more := rate * float64(t.Units<<doublings-t.Units)
 	sd := math.Sqrt(more * (1 - rate) * t.Factor)
@@ -52,7 +52,7 @@ func findsHalf(t *detectors.RarityTest, doublings, within int) float64 {
 
 // rarer is a test whose rare values occur at a lower rate.
 type rarer struct {
-	test *detectors.RarityTest
+	test *rarity.Test
 	rate float64
 }
 

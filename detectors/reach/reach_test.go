@@ -13,6 +13,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/rarity"
 	"github.com/rewardwatch/rewardwatch/detectors/reach"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
@@ -174,9 +175,9 @@ func TestSimChangesOfRareValuesWithinReachAreFound(t *testing.T) {
 			for i := range novel {
 				values[i] = 1
 			}
-			rare := detectors.NewRarityTest(detectors.NewRanks(values), 1)
+			rare := rarity.New(detectors.NewRanks(values), 1)
 			rare.Arm(1 / n / sharing)
-			q := &stream.Quantity{Tests: []stream.TestOfKind{{Test: &stream.RarityTest{RarityTest: rare}}}}
+			q := &stream.Quantity{Tests: []stream.TestOfKind{{Test: &stream.RarityTest{Test: rare}}}}
 			rate := float64(novel) / baselineUnits
 			for _, r := range reach.Of(q, nil) {
 				if math.IsNaN(r.Size) {
@@ -207,7 +208,7 @@ func TestSimChangesOfRareValuesWithinReachAreFound(t *testing.T) {
 }
 
 // fall returns the unit at which a test finds that a rate has become another one, after so many units at the first.
-func fall(test detectors.RarityTest, rng *rand.Rand, rate, after float64, before, within int) (at int, found bool) {
+func fall(test rarity.Test, rng *rand.Rand, rate, after float64, before, within int) (at int, found bool) {
 	for i := range before {
 		test.Observe(hits(rng, 1, rate), int64(i), false)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/lesson"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -90,8 +91,9 @@ func (q *Quantity) Prove(x float64, held bool) {
 	}
 }
 
-// Notes says why some quantities of the stream are not armed although others are, and which have a season.
-func (s *Stream) Notes() []string {
+// Notes says why some quantities of the stream are not armed although others are, which have a season, and what is missing
+// for a fall of a rare rate to be found.
+func (s *Stream) Notes(unit finding.UnitName, provisional bool) []string {
 	var notes []string
 	if s.NoDeciles {
 		notes = append(notes, fmt.Sprintf("%s, %s: not armed, because the policy has more than %d detector branches",
@@ -100,6 +102,9 @@ func (s *Stream) Notes() []string {
 	for _, q := range s.Quantities {
 		if q.Season != nil {
 			notes = append(notes, fmt.Sprintf("%s: %s within %d strata of the %s", q.Name, q.seasonVerb(), len(q.Season.Level), q.Season.Cycle()))
+		}
+		if note := q.rareNote(s.Signal, unit, provisional); note != "" {
+			notes = append(notes, note)
 		}
 		switch l := q.Learnt; {
 		case l == nil || q.Candidates(false) == 0 || !q.Proving():

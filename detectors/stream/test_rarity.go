@@ -5,13 +5,15 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/rarity"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
 // RarityTest judges how often a nearly constant quantity differs from its commonest value.
 type RarityTest struct {
-	*detectors.RarityTest
-	first *detectors.RarityTest // in a copy made by Again: the original at that time
+	*rarity.Test
+	first *rarity.Test // in a copy made by Again: the original at that time
 }
 
 // beginRarity returns nil if rare values are too few. Actions have no such test: the judged ones are the commonest of
@@ -28,24 +30,24 @@ func beginRarity(q *Quantity, of *basis) Test {
 		}
 	}
 	factor := max(DayFactor(rare, q.TimesOf(of.ends)), q.AgentFactor(of.ends.Agents), detectors.AllowedFactor(rare))
-	if t := detectors.NewRarityTest(q.Ranks, factor); t != nil {
-		return &RarityTest{RarityTest: t}
+	if t := rarity.New(q.Ranks, factor); t != nil {
+		return &RarityTest{t, nil}
 	}
 	return nil
 }
 
 // Observe implements Test.
 func (t *RarityTest) Observe(v value, ordinal int64, held bool) {
-	t.RarityTest.Observe(v.x, ordinal, held)
+	t.Test.Observe(v.x, ordinal, held)
 }
 
 // Reached implements Test.
-func (t *RarityTest) Reached() bool { return t.RarityTest.Reached() }
+func (t *RarityTest) Reached() bool { return t.Test.Reached() }
 
 // Branches implements Test.
 func (t *RarityTest) Branches(q *Quantity, yield func(Branch)) {
-	for i := range t.RarityTest.Walks {
-		if w := &t.RarityTest.Walks[i]; w.Height > 0 {
+	for i := range t.Test.Walks {
+		if w := &t.Test.Walks[i]; w.Height > 0 {
 			yield(Branch{
 				finding.DetectorRarity, w.Branch, q, w.Score(), float64(w.Walk), float64(w.Height), w.Zeroed, w.Walk > 0, w.StartedAt,
 			})
@@ -56,12 +58,12 @@ func (t *RarityTest) Branches(q *Quantity, yield func(Branch)) {
 func (t *RarityTest) hold() { t.Hold() }
 
 // Reset implements Test.
-func (t *RarityTest) Reset() { t.RarityTest.Reset() }
+func (t *RarityTest) Reset() { t.Test.Reset() }
 
 // Candidates implements Test.
 func (t *RarityTest) Candidates(*Quantity) (n int) {
-	for i := range t.RarityTest.Walks {
-		if t.Judges(t.RarityTest.Walks[i].Param) {
+	for i := range t.Test.Walks {
+		if t.Judges(t.Test.Walks[i].Param) {
 			n++
 		}
 	}
@@ -70,7 +72,7 @@ func (t *RarityTest) Candidates(*Quantity) (n int) {
 
 // Arm implements Test.
 func (t *RarityTest) Arm(rate float64) bool {
-	t.RarityTest.Arm(rate)
+	t.Test.Arm(rate)
 	return true
 }
 
@@ -80,30 +82,54 @@ func (t *RarityTest) spent() float64 { return t.Spent() }
 func (t *RarityTest) Walks() *detectors.Walks { return nil }
 
 // Factor implements Test.
-func (t *RarityTest) Factor() float64 { return t.RarityTest.Factor }
+func (t *RarityTest) Factor() float64 { return t.Test.Factor }
 
 // Again implements Test.
 func (t *RarityTest) Again() Test {
-	again := *t.RarityTest
+	again := *t.Test
 	again.Reset()
 	first := again
-	return &RarityTest{RarityTest: &again, first: &first}
+	return &RarityTest{&again, &first}
 }
 
 // Unlearn discards what the limits have learned.
-func (t *RarityTest) Unlearn() { *t.RarityTest = *t.first }
+func (t *RarityTest) Unlearn() { *t.Test = *t.first }
 
 // Lower implements Test.
 func (t *RarityTest) Lower(by float64) {
-	t.RarityTest.Arm(t.Spend * math.Exp(by))
-	*t.first = *t.RarityTest
+	t.Test.Arm(t.Spend * math.Exp(by))
+	*t.first = *t.Test
 }
 
 // Attach implements Test.
 func (t *RarityTest) Attach(*Quantity) error { return nil }
 
+// rareNote says what is missing for a fall of the rate of rare values of the quantity to be found, "" if nothing is.
+func (q *Quantity) rareNote(signal string, unit finding.UnitName, provisional bool) string {
+	if q.Ranks == nil || q.Name != signals.MainQuantity(signal) {
+		return ""
+	}
+	if t, has := TestOf[*RarityTest](q); has {
+		rare, left := t.Collected()
+		if left == 0 || t.Side > 0 {
+			return ""
+		}
+		return finding.RareNote(q.Name, rare, int(rarity.KnownRare*t.Test.Factor), left, unit)
+	}
+	if _, has := TestOf[NoveltyTest](q); !has || provisional || !signals.IsOutcome(signal) {
+		return ""
+	}
+	_, usual := q.Ranks.Mode()
+	all := q.Ranks.Len()
+	rare := all - usual
+	if rare == 0 || rare >= rarity.LeastRare {
+		return ""
+	}
+	return finding.TooRareNote(q.Name, rare, all, 2*rarity.LeastRare*all/rare, unit)
+}
+
 func (t *RarityTest) save(w *quantityWire) {
-	w.Rare = saved.Pointer(t.RarityTest, rarityTestWireOf)
+	w.Rare = saved.Pointer(t.Test, rarityTestWireOf)
 }
 
 func restoreRarity(w *quantityWire) Test {
@@ -111,5 +137,5 @@ func restoreRarity(w *quantityWire) Test {
 		return nil
 	}
 	t := w.Rare.live()
-	return &RarityTest{RarityTest: &t}
+	return &RarityTest{&t, nil}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/certificate"
+	"github.com/rewardwatch/rewardwatch/detectors/rarity"
 	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
@@ -157,15 +158,15 @@ type rarityWalkWire struct {
 	StartedAt int64            `cbor:"8,keyasint,omitzero"`
 }
 
-func rarityWalkWireOf(x *detectors.RarityWalk) rarityWalkWire {
+func rarityWalkWireOf(x *rarity.Walk) rarityWalkWire {
 	return rarityWalkWire{
 		Family: x.Family, Param: x.Param, Rare: x.Rare, Usual: x.Usual, Height: x.Height, Walk: x.Walk,
 		Zeroed: x.Zeroed, StartedAt: x.StartedAt,
 	}
 }
 
-func (w *rarityWalkWire) live() detectors.RarityWalk {
-	return detectors.RarityWalk{
+func (w *rarityWalkWire) live() rarity.Walk {
+	return rarity.Walk{
 		Branch: detectors.Branch{Family: w.Family, Param: w.Param}, Rare: w.Rare, Usual: w.Usual, Height: w.Height,
 		Walk: w.Walk, Zeroed: w.Zeroed, StartedAt: w.StartedAt,
 	}
@@ -186,7 +187,7 @@ type rarityTestWire struct {
 	Side      int              `cbor:"12,keyasint,omitzero"`
 }
 
-func rarityTestWireOf(x *detectors.RarityTest) rarityTestWire {
+func rarityTestWireOf(x *rarity.Test) rarityTestWire {
 	return rarityTestWire{
 		Mode: x.Mode, Factor: x.Factor, Spend: x.Spend, Low: x.Low, High: x.High, Units: x.Units, Novel: x.Novel,
 		More: x.More, MoreNovel: x.MoreNovel, Doublings: x.Doublings,
@@ -194,8 +195,8 @@ func rarityTestWireOf(x *detectors.RarityTest) rarityTestWire {
 	}
 }
 
-func (w *rarityTestWire) live() detectors.RarityTest {
-	x := detectors.RarityTest{
+func (w *rarityTestWire) live() rarity.Test {
+	x := rarity.Test{
 		Mode: w.Mode, Factor: w.Factor, Spend: w.Spend, Low: w.Low, High: w.High, Units: w.Units, Novel: w.Novel,
 		More: w.More, MoreNovel: w.MoreNovel, Doublings: w.Doublings, Side: w.Side,
 	}

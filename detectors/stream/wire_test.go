@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/rarity"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
@@ -16,8 +17,8 @@ func TestEveryTestIsSaved(t *testing.T) {
 	}
 	shape := &ShapeTest{}
 	rank, frequency := &detectors.RankTest{}, &detectors.FrequencyTest{}
-	novelty, rarity, given := &detectors.Novelty{}, &detectors.RarityTest{}, &GivenTest{}
-	for _, to := range []any{shape, rank, frequency, novelty, rarity, given} {
+	novelty, rare, given := &detectors.Novelty{}, &rarity.Test{}, &GivenTest{}
+	for _, to := range []any{shape, rank, frequency, novelty, rare, given} {
 		ingesttest.Fill(to)
 	}
 	shape.Window, shape.Held = 50, values[:20]
@@ -25,7 +26,7 @@ func TestEveryTestIsSaved(t *testing.T) {
 		t.Fatal("no window")
 	}
 	q := &Quantity{}
-	tests := []Test{NewRankTest(rank), NewFrequencyTest(frequency), NoveltyTest{novelty}, &RarityTest{RarityTest: rarity}, shape, given}
+	tests := []Test{NewRankTest(rank), NewFrequencyTest(frequency), NoveltyTest{novelty}, &RarityTest{Test: rare}, shape, given}
 	for i, of := range tests {
 		q.Tests = append(q.Tests, TestOfKind{of, &TestKinds[i]})
 	}
@@ -44,7 +45,7 @@ func TestEveryTestIsSaved(t *testing.T) {
 		t.Fatalf("%d tests of %d kinds", len(again.Tests), len(TestKinds))
 	}
 	got := ingesttest.Text(testsOf(&again))
-	if want := ingesttest.Text(everyTest{rank, frequency, novelty, rarity, shape, given}); got != want {
+	if want := ingesttest.Text(everyTest{rank, frequency, novelty, rare, shape, given}); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
@@ -53,15 +54,15 @@ type everyTest struct {
 	Rank      *detectors.RankTest
 	Frequency *detectors.FrequencyTest
 	Novelty   *detectors.Novelty
-	Rarity    *detectors.RarityTest
+	Rarity    *rarity.Test
 	Shape     *ShapeTest
 	Given     *GivenTest
 }
 
 func testsOf(q *Quantity) everyTest {
 	novelty, _ := TestOf[NoveltyTest](q)
-	rarity, _ := TestOf[*RarityTest](q)
+	rare, _ := TestOf[*RarityTest](q)
 	shape, _ := TestOf[*ShapeTest](q)
 	given, _ := TestOf[*GivenTest](q)
-	return everyTest{q.Rank(), q.Frequency(), novelty.Novelty, rarity.RarityTest, shape, given}
+	return everyTest{q.Rank(), q.Frequency(), novelty.Novelty, rare.Test, shape, given}
 }

@@ -167,6 +167,11 @@ func (p *calibratedPolicy) describe(g *calibratedGroup, judged finding.GroupSumm
 			Signal: s.Signal, Armed: wire.List(s.Armed), Factor: orNone(s.Factor), Missing: wire.OrNull(s.Missing),
 			Reach: wire.ReachOf(s.Reach), reach: words.Reach(&s, judged.UnitName()),
 		})
+		for _, note := range s.Notes {
+			if finding.IsRareNote(note) {
+				line.note("%s %s", s.Signal, note)
+			}
+		}
 		for _, b := range s.Dropped {
 			dropped := DroppedBranchJSON{Signal: s.Signal, Branch: b.Branch}
 			if b.Units > 0 {

@@ -13,8 +13,11 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/rarity"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
@@ -323,6 +326,14 @@ const (
 	bestBaseline   = 2000
 )
 
+// An outcome that less than rareShare of the units have is rare. The baseline should hold rareInBaseline of them, twice as
+// many as its tests need, but at most mostForRare units.
+const (
+	rareShare      = .05
+	rareInBaseline = 2 * rarity.LeastRare
+	mostForRare    = 10_000
+)
+
 // baselineSetting chooses the size of the baseline: what the median group collects in two weeks, or half of the
 // telemetry if there is no clock.
 func baselineSetting(p PolicyInspection) setting {
@@ -344,13 +355,37 @@ func baselineSetting(p PolicyInspection) setting {
 		size = bestBaseline
 	case enough >= goodBaseline:
 		size = goodBaseline
-	default:
+	}
+	if name, share := rarestOutcome(p); share > 0 {
+		needed := math.Ceil(rareInBaseline / share)
+		if needed > float64(max(size, defaultSize)) && needed <= mostForRare && (!clock || needed <= rate*patientDays) {
+			return setting{"baseline", fmt.Sprintf("{units: %.0f}", rounded(needed)), fmt.Sprintf("%s is rare, %s of %s: a smaller baseline shows too little of its rate",
+				name, terminal.Percent(wire.Number(share)), p.unitName().Many())}
+		}
+	}
+	if size == 0 {
 		return setting{}
 	}
 	if size < defaultSize {
 		why = fmt.Sprintf("at %s %s a day, %d would take %.0f days", words.Short(rate), p.unitName().Many(), defaultSize, float64(defaultSize)/rate)
 	}
 	return setting{"baseline", fmt.Sprintf("{units: %d}", size), why}
+}
+
+// rarestOutcome returns the outcome of 0 and 1 that the fewest units have, of those that few have; 0 if there is none.
+func rarestOutcome(p PolicyInspection) (name string, share float64) {
+	for _, g := range p.Groups {
+		for _, s := range g.Signals {
+			if !signals.IsOutcome(s.Signal) || s.Kind != kindZeroOne || s.Mean == nil || g.Steps == nil {
+				continue
+			}
+			of := -math.Expm1(float64(g.Steps.Mean) * math.Log1p(-float64(*s.Mean)))
+			if of < rareShare && (share == 0 || of < share) {
+				name, share = s.Signal, of
+			}
+		}
+	}
+	return name, share
 }
 
 // unitsPerDay returns the median rate of the groups, and whether they have a clock.

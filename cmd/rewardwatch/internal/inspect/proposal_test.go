@@ -34,10 +34,23 @@ func TestSettings(t *testing.T) {
 	for n := range many {
 		many[n] = group(20, 40)
 	}
+	// clicks is a group of decisions of which a share is clicked.
+	clicks := func(units int64, perDay, share float64) GroupInspection {
+		g := group(units, perDay)
+		g.Steps.Mean = 1
+		g.Signals = append(g.Signals, SignalJSON{Signal: "outcome.click", Kind: kindZeroOne, Mean: new(wire.Number(share))})
+		return g
+	}
 	tests := map[string]struct {
 		groups []GroupInspection
 		want   []string
 	}{
+		"clicks":                 {[]GroupInspection{clicks(800, 40, .1)}, nil},
+		"rare clicks":            {[]GroupInspection{clicks(800, 40, .038)}, nil},
+		"rarer clicks":           {[]GroupInspection{clicks(800, 70, .01)}, []string{"baseline {units: 1000}"}},
+		"the rarest clicks":      {[]GroupInspection{clicks(400, 1e5, .003)}, []string{"baseline {units: 3300}"}},
+		"rare and slow":          {[]GroupInspection{clicks(400, 40, .003)}, nil},
+		"hardly any":             {[]GroupInspection{clicks(400, 1e5, .0003)}, []string{"baseline {units: 2000}"}},
 		"as the defaults":        {[]GroupInspection{group(400, 40)}, nil},
 		"a slow one":             {[]GroupInspection{group(400, 10)}, []string{"baseline {units: 250}"}},
 		"a very slow one":        {[]GroupInspection{group(400, 4)}, []string{"baseline {units: 100}"}},

@@ -325,7 +325,7 @@ func (g *inspectedGroup) report(judged finding.GroupSummary, wanted int) GroupIn
 	if judged.Unfinished.All.Episodes > 0 {
 		out.NoEnd = new(wire.UnfinishedOf(judged))
 	}
-	out.Notes = g.notes(out)
+	out.Notes = append(g.notes(out), g.rareNotes(&judged)...)
 	return out
 }
 
@@ -408,6 +408,18 @@ func (g *inspectedGroup) actionReport(out *SignalJSON) {
 	if n := len(out.Categories) - shownCategories; n > 0 {
 		out.Categories, out.Others = out.Categories[:shownCategories], n
 	}
+}
+
+// rareNotes describes what is missing for a fall of the rate of rare values to be found.
+func (g *inspectedGroup) rareNotes(judged *finding.GroupSummary) (notes []string) {
+	for i := range judged.Streams {
+		for _, note := range judged.Streams[i].Notes {
+			if finding.IsRareNote(note) {
+				notes = append(notes, judged.Streams[i].Signal+" "+note)
+			}
+		}
+	}
+	return notes
 }
 
 // notes describes what keeps the group from being judged, or the judgment from being reliable.

@@ -1,9 +1,11 @@
-package detectors
+package rarity
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
 // rareSample is a sample of n values of which so many are 1 and the rest 0, spread evenly.
@@ -23,17 +25,17 @@ func rareValue(rng *rand.Rand, rate float64) float64 {
 }
 
 // armedRarity is a test on a baseline of m units at the given rate, each walk of which may alarm falsely once in units.
-func armedRarity(rng *rand.Rand, m int, rate, units float64) *RarityTest {
+func armedRarity(rng *rand.Rand, m int, rate, units float64) *Test {
 	for {
 		sample := make([]float64, m)
 		for i := range sample {
 			sample[i] = rareValue(rng, rate)
 		}
-		ranks := NewRanks(sample)
-		if !NearlyConstant(ranks) {
+		ranks := detectors.NewRanks(sample)
+		if !detectors.NearlyConstant(ranks) {
 			continue
 		}
-		if t := NewRarityTest(ranks, 1); t != nil {
+		if t := New(ranks, 1); t != nil {
 			t.Arm(1 / units)
 			return t
 		}
@@ -41,7 +43,7 @@ func armedRarity(rng *rand.Rand, m int, rate, units float64) *RarityTest {
 }
 
 // until returns after how many units at a rate the test alarms, most at most.
-func (t *RarityTest) until(rng *rand.Rand, rate float64, most int) int {
+func (t *Test) until(rng *rand.Rand, rate float64, most int) int {
 	for i := 1; i <= most; i++ {
 		if t.Observe(rareValue(rng, rate), int64(i), false); t.Reached() {
 			return i
@@ -55,7 +57,7 @@ func (t *RarityTest) until(rng *rand.Rand, rate float64, most int) int {
 func TestRarityRateIsExact(t *testing.T) {
 	const units = 3000
 	for i := range 3 {
-		test := NewRarityTest(NewRanks(rareSample(500, 19)), 1)
+		test := New(detectors.NewRanks(rareSample(500, 19)), 1)
 		test.Arm(1. / units)
 		w := &test.Walks[i]
 		p := test.Low
@@ -131,7 +133,7 @@ func TestTimeOfARiseIsTheSolutionOfItsEquations(t *testing.T) {
 
 // Thresholds hold for every rate within the limits: false alarms come most often at the limit that they are set for.
 func TestRarityRateIsLargestAtTheLimit(t *testing.T) {
-	test := NewRarityTest(NewRanks(rareSample(500, 19)), 1)
+	test := New(detectors.NewRanks(rareSample(500, 19)), 1)
 	test.Arm(1e-6)
 	last := 0.0
 	for k := range 20 {
@@ -161,7 +163,7 @@ func TestRarityFindsWhatTheRateBecomes(t *testing.T) {
 			rng := rand.New(rand.NewPCG(61, 0))
 			later := 0
 			for run := range 20 {
-				test := NewRarityTest(NewRanks(rareSample(500, 19)), 1)
+				test := New(detectors.NewRanks(rareSample(500, 19)), 1)
 				test.Arm(.5e-6)
 				if got := test.until(rng, .038, c.after+1); got <= c.after {
 					t.Fatalf("run %d: a false alarm after %d units", run, got)
@@ -208,7 +210,7 @@ func TestNineBaselinesInTenKeepTheRateOfRareValues(t *testing.T) {
 
 func TestRarityLimitsOnlyCloseIn(t *testing.T) {
 	rng := rand.New(rand.NewPCG(63, 0))
-	test := NewRarityTest(NewRanks(rareSample(500, 19)), 1)
+	test := New(detectors.NewRanks(rareSample(500, 19)), 1)
 	test.Arm(.5e-6)
 	low, high := test.Low, test.High
 	for range 20_000 {
@@ -218,26 +220,26 @@ func TestRarityLimitsOnlyCloseIn(t *testing.T) {
 		}
 		low, high = test.Low, test.High
 	}
-	if test.Units < 500<<rarityDoublings || test.Doublings != 0 || low < .032 || low > .038 || high < .038 || high > .044 {
-		t.Errorf("limits %.4f to %.4f from %d units, want them close to .038 from %d at least", low, high, test.Units, 500<<rarityDoublings)
+	if test.Units < 500<<doublings || test.Doublings != 0 || low < .032 || low > .038 || high < .038 || high > .044 {
+		t.Errorf("limits %.4f to %.4f from %d units, want them close to .038 from %d at least", low, high, test.Units, 500<<doublings)
 	}
 }
 
 func TestRarityLearnsNothingFrom(t *testing.T) {
-	feed := map[string]func(*RarityTest){
-		"an incident": func(test *RarityTest) {
+	feed := map[string]func(*Test){
+		"an incident": func(test *Test) {
 			for range 1000 {
 				test.Observe(0, 0, true)
 			}
 		},
-		"half a stretch before an incident": func(test *RarityTest) {
+		"half a stretch before an incident": func(test *Test) {
 			for i := range 499 {
 				test.Observe(float64(min(1, i%26)^1), 0, false)
 			}
 			test.Observe(0, 0, true)
 			test.Observe(0, 0, false)
 		},
-		"a rate outside the limits": func(test *RarityTest) {
+		"a rate outside the limits": func(test *Test) {
 			for i := range 500 {
 				test.Observe(float64(min(1, i%9)^1), 0, false)
 				test.Reset() // or the walk would keep the limits as they are
@@ -246,7 +248,7 @@ func TestRarityLearnsNothingFrom(t *testing.T) {
 	}
 	for name, feed := range feed {
 		t.Run(name, func(t *testing.T) {
-			test := NewRarityTest(NewRanks(rareSample(500, 19)), 1)
+			test := New(detectors.NewRanks(rareSample(500, 19)), 1)
 			test.Arm(.5e-6)
 			want := *test
 			feed(test)
@@ -258,17 +260,17 @@ func TestRarityLearnsNothingFrom(t *testing.T) {
 }
 
 func TestRarityIsNotArmed(t *testing.T) {
-	if NewRarityTest(NewRanks(rareSample(500, 4)), 1) != nil {
+	if New(detectors.NewRanks(rareSample(500, 4)), 1) != nil {
 		t.Error("four rare values were enough")
 	}
-	if NewRarityTest(NewRanks(rareSample(500, 19)), 4.1) != nil {
+	if New(detectors.NewRanks(rareSample(500, 19)), 4.1) != nil {
 		t.Error("a dependence factor above 4 was armed")
 	}
 }
 
 // Where values depend on one another the limits are further apart and the thresholds higher.
 func TestRarityAllowsForDependence(t *testing.T) {
-	one, two := NewRarityTest(NewRanks(rareSample(500, 19)), 1), NewRarityTest(NewRanks(rareSample(500, 19)), 2)
+	one, two := New(detectors.NewRanks(rareSample(500, 19)), 1), New(detectors.NewRanks(rareSample(500, 19)), 2)
 	one.Arm(1e-6)
 	two.Arm(1e-6)
 	if two.Low >= one.Low || two.High <= one.High || two.Walks[0].Height < 2*one.Walks[0].Height {
@@ -277,7 +279,7 @@ func TestRarityAllowsForDependence(t *testing.T) {
 }
 
 func TestRarityObserveAllocatesNothing(t *testing.T) {
-	test := NewRarityTest(NewRanks(rareSample(500, 19)), 1)
+	test := New(detectors.NewRanks(rareSample(500, 19)), 1)
 	test.Arm(1e-6)
 	if n := testing.AllocsPerRun(100, func() { test.Observe(0, 1, false) }); n != 0 {
 		t.Errorf("%v allocations a value", n)
@@ -287,25 +289,25 @@ func TestRarityObserveAllocatesNothing(t *testing.T) {
 // Limits are computed again on the goroutine that judges units.
 func TestRarityRefinesWithoutAllocation(t *testing.T) {
 	for _, c := range []struct{ units, rare int }{{500, 19}, {5000, 15}} {
-		baseline := NewRarityTest(NewRanks(rareSample(c.units, c.rare)), 1)
+		baseline := New(detectors.NewRanks(rareSample(c.units, c.rare)), 1)
 		baseline.Arm(1e-6)
 		each := c.units / c.rare
-		var test RarityTest
+		var test Test
 		n := testing.AllocsPerRun(10, func() {
 			test = *baseline
 			for i := range 2 * c.units {
 				test.Observe(float64(min(1, i%each)^1), int64(i), false)
 			}
 		})
-		if n != 0 || test.Doublings == rarityDoublings {
-			t.Errorf("%d of %d: %v allocations, %d doublings left of %d", c.rare, c.units, n, test.Doublings, rarityDoublings)
+		if n != 0 || test.Doublings == doublings {
+			t.Errorf("%d of %d: %v allocations, %d doublings left of %d", c.rare, c.units, n, test.Doublings, doublings)
 		}
 	}
 }
 
 // What the units have shown of a change that has just begun is not lost when the limits are computed again.
 func TestRarityRefinesOnTheWay(t *testing.T) {
-	test := NewRarityTest(NewRanks(rareSample(500, 19)), 1)
+	test := New(detectors.NewRanks(rareSample(500, 19)), 1)
 	test.Arm(.5e-6)
 	before := test.Walks
 	for i := range 500 {
@@ -341,5 +343,52 @@ func TestRarityFindsHalfTheRateSoon(t *testing.T) {
 	}
 	if least := .73 - 3*math.Sqrt(.73*.27/runs); float64(found)/runs < least {
 		t.Errorf("%d of %d found, want at least %.2f of them", found, runs, least)
+	}
+}
+
+// Once the rate is known, half of it is found in 99 of 100 cases by the time at which 190 rare values would be expected. The bound is
+// three standard errors below.
+func TestRarityKnowsItsRate(t *testing.T) {
+	const runs = 500
+	for i, rate := range []float64{.012, .038} {
+		rng := rand.New(rand.NewPCG(66, uint64(i)))
+		found := 0
+		for done := 0; done < runs; {
+			test := armedRarity(rng, 500, rate, 825_000)
+			for n := int64(0); !test.Known() && !test.Reached(); n++ {
+				if test.Observe(rareValue(rng, rate), n, false); n > 200_000 {
+					t.Fatalf("rate %v: not known from %d rare values of %d", rate, test.Novel, test.Units)
+				}
+			}
+			if test.Reached() {
+				continue
+			}
+			if rare, left := test.Collected(); rare < KnownRare || left > 0 {
+				t.Fatalf("rate %v: known with %d rare values, %d units before it is", rate, rare, left)
+			}
+			done++
+			if test.until(rng, rate/2, int(190/rate)); test.Reached() {
+				found++
+			}
+		}
+		t.Logf("rate %v: %d of %d found", rate, found, runs)
+		if least := .99 - 3*math.Sqrt(.99*.01/runs); float64(found)/runs < least {
+			t.Errorf("rate %v: %d of %d found, want at least %.3f of them", rate, found, runs, least)
+		}
+	}
+}
+
+// The count ends, also if rare values hardly ever come.
+func TestRarityCollectsABoundedNumberOfUnits(t *testing.T) {
+	test := New(detectors.NewRanks(rareSample(500, 5)), 1)
+	test.Arm(.5e-6)
+	for i := 0; test.Collects(); i++ {
+		if test.Observe(float64(min(1, i%1000)^1), int64(i), false); i > 500<<(doublings+extraDoublings) {
+			t.Fatalf("still collecting after %d units, %d doublings left", i, test.Doublings)
+		}
+		test.Reset() // or the walk would keep the limits as they are
+	}
+	if _, left := test.Collected(); left != 0 || test.Known() || test.Units != 500<<(doublings+extraDoublings) {
+		t.Errorf("%d units, %d until the rate is known, want none", test.Units, left)
 	}
 }

@@ -1,19 +1,21 @@
 //go:build benchdetection
 
-package detectors
+package rarity
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
 // heldOver is the mean number of units to the first false alarm of each walk on a baseline of 500 units with so many rare
 // ones, as a multiple of what it may spend, over courses of later units at a rate; the rates are computed, not simulated.
-func heldOver(rng *rand.Rand, rare int, rate, units float64, courses int, known map[RarityTest][3]float64) (ratios [3]float64) {
+func heldOver(rng *rand.Rand, rare int, rate, units float64, courses int, known map[Test][3]float64) (ratios [3]float64) {
 	for range courses {
-		t := *NewRarityTest(NewRanks(rareSample(500, rare)), 1)
+		t := *New(detectors.NewRanks(rareSample(500, rare)), 1)
 		still := [3]float64{1, 1, 1} // chances of no alarm so far
 		for more := true; more; {
 			rates, have := known[t]
@@ -41,7 +43,7 @@ func heldOver(rng *rand.Rand, rare int, rate, units float64, courses int, known 
 }
 
 // falseAlarmRates are those of the walks at a rate.
-func (t *RarityTest) falseAlarmRates(p float64) (rates [3]float64) {
+func (t *Test) falseAlarmRates(p float64) (rates [3]float64) {
 	for i := range t.Walks {
 		alone := *t
 		for k := range alone.Walks {
@@ -56,22 +58,23 @@ func (t *RarityTest) falseAlarmRates(p float64) (rates [3]float64) {
 
 // grow collects as many units as there are and computes the limits again, as refine does. It reports whether they may still
 // change.
-func (t *RarityTest) grow(rng *rand.Rand, rate float64) bool {
-	if t.Doublings == 0 {
+func (t *Test) grow(rng *rand.Rand, rate float64) bool {
+	if !t.Collects() {
 		return false
 	}
-	rare := t.Novel
-	for range t.Units {
+	grown := *t
+	for grown.More, grown.MoreNovel = 0, 0; !grown.due(); grown.More++ {
 		if rng.Float64() < rate {
-			rare++
+			grown.MoreNovel++
 		}
 	}
-	if t.strays(rare, 2*t.Units) {
+	units, rare := t.Units+grown.More, t.Novel+grown.MoreNovel
+	if t.strays(rare, units) {
 		t.More++ // here the stretches in vain
 		return t.More < 10
 	}
 	t.More = 0
-	t.Units, t.Novel = 2*t.Units, rare
+	t.Units, t.Novel = units, rare
 	t.Doublings--
 	t.limit()
 	return true
@@ -86,7 +89,7 @@ func TestBenchRareLevels(*testing.T) {
 	for _, units := range []float64{20_000, 825_000} {
 		for i, rate := range []float64{.012, .02, .03, .038, .047} {
 			rng := rand.New(rand.NewPCG(65, uint64(i)))
-			known, kept := map[RarityTest][3]float64{}, [3]float64{}
+			known, kept := map[Test][3]float64{}, [3]float64{}
 			for b := 0; b < baselines; {
 				rare := 0
 				for range 500 {
@@ -94,7 +97,7 @@ func TestBenchRareLevels(*testing.T) {
 						rare++
 					}
 				}
-				if rare < leastRare || rare >= 25 {
+				if rare < LeastRare || rare >= 25 {
 					continue // more are judged by their counts
 				}
 				b++

@@ -1,43 +1,58 @@
-package detectors
+// Package rarity judges how often a nearly constant quantity differs from its commonest value.
+package rarity
 
 import (
 	"math"
 
 	"gonum.org/v1/gonum/mathext"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// rarityDoublings is the number of times that the limits of a RarityTest are recomputed, each time from twice as many
-// units.
-const rarityDoublings = 5
+// The limits of a Test are recomputed doublings times, each time from twice as many units, and extraDoublings times more
+// while the rate is not known.
+const (
+	doublings      = 5
+	extraDoublings = 3
+)
 
-// rarityRisk returns the level of each limit: those of the baseline, and those after so many doublings. Both limits of
+// KnownRare is the number of independent rare values from which their rate counts as known: half of it is then found
+// in about 99 of 100 cases, at a budget of one false alarm in 20,000 units, by the time at which 200 rare values would be
+// expected. This holds for every rate (docs/detection-measured.md).
+const KnownRare = 300
+
+// nearlyKnown is the part of KnownRare from which on units that have doubled wait for the rest, so that one doubling is
+// not spent right before the rate is known.
+const nearlyKnown = .75
+
+// riskOf returns the level of each limit: those of the baseline, and those after so many doublings. Both limits of
 // the baseline together hold for nine baselines in ten. The error of a later limit depends on units after the baseline.
 // It therefore varies with these units, and the mean false-alarm rate of most baselines tolerates more of it.
-func rarityRisk(doublings int) float64 {
-	return [rarityDoublings + 1]float64{.05, .1, .05, .03, .03, .03}[doublings]
+func riskOf(doublings int) float64 {
+	risks := [...]float64{.05, .1, .05, .03}
+	return risks[min(doublings, len(risks)-1)]
 }
 
 // leastApart is the largest ratio of a limit and a tested changed rate, the smaller over the larger. To tell a closer
 // rate from the limit would take longer than to detect any change of interest.
 const leastApart = .7
 
-// leastRare is the least number of rare values in a baseline: fewer do not show whether they cluster.
-const leastRare = 5
+// LeastRare is the least number of rare values in a baseline: fewer do not show whether they cluster.
+const LeastRare = 5
 
-// maxRarityHeight bounds the search for a threshold, in lattice steps.
-const maxRarityHeight = 1 << 16
+// maxHeight bounds the search for a threshold, in lattice steps.
+const maxHeight = 1 << 16
 
-// RarityTest tests whether the values of a nearly constant quantity that are not its mode have become rarer or
-// commoner: whether their rate has fallen to zero, has halved or has doubled. Each alternative is a Bernoulli CUSUM on
+// Test tests whether the values of a nearly constant quantity that are not its mode have become rarer or commoner: whether their rate has fallen to zero, has halved or has doubled. Each alternative is a Bernoulli CUSUM on
 // a lattice (Reynolds & Stoumbos 1999), so that its false-alarm rate at a given rate is exact.
 //
 // The rate is unknown. The walks for a fall are armed at its exact lower limit, the one for a rise at its exact upper
 // limit (Clopper & Pearson 1934). This keeps the false alarms within the budget for every rate between the limits. The
 // walks test for half, or double, the observed rate. The first limits are those of the baseline. They are recomputed
-// from all units without an alarm so far each time these have doubled, five times, and only become tighter. Later units
-// therefore cannot loosen what the baseline showed, and units whose rate strays do not count. Exported fields are
-// saved.
-type RarityTest struct {
+// from all units without an alarm so far each time these have doubled, and once the rate is known, and only become
+// tighter. Later units therefore cannot loosen what the baseline showed, and units whose rate strays do not count.
+// Exported fields are saved.
+type Test struct {
 	Mode   float64
 	Factor float64 // dependence factor of the baseline
 	Spend  float64 // false alarms per unit that each walk may spend
@@ -46,16 +61,16 @@ type RarityTest struct {
 	Units, Novel int     // on which the limits rest
 	More         int     // units since then
 	MoreNovel    int
-	Doublings    int // remaining
+	Doublings    int // remaining; below 0 if the rate took more to become known
 	Side         int // -1 or 1 if only a fall or a rise of the rate is judged; 0 if both are
 
-	Walks [3]RarityWalk
+	Walks [3]Walk
 }
 
-// RarityWalk is the walk of one alternative: a rare value moves it by Rare steps, another one by Usual. One of the two
+// Walk is the walk of one alternative: a rare value moves it by Rare steps, another one by Usual. One of the two
 // is 1 or -1. The walk does not fall below 0.
-type RarityWalk struct {
-	Branch
+type Walk struct {
+	detectors.Branch
 	Rare, Usual int
 	Height      int // threshold in steps, 0 if it is not armed
 	Walk        int
@@ -63,38 +78,38 @@ type RarityWalk struct {
 	StartedAt   int64 // ordinal of the unit at which it last left 0
 }
 
-// NewRarityTest prepares the test on a nearly constant sample with a dependence factor; nil if the sample holds too few
+// New prepares the test on a nearly constant sample with a dependence factor; nil if the sample holds too few
 // rare values, or if they depend on each other too much.
-func NewRarityTest(r *Ranks, factor float64) *RarityTest {
+func New(r *detectors.Ranks, factor float64) *Test {
 	mode, n := r.Mode()
 	rare := r.Len() - n
-	if rare < leastRare || factor > maxFactor {
+	if rare < LeastRare || factor > detectors.MaxFactor {
 		return nil
 	}
-	t := &RarityTest{Mode: mode, Factor: factor, High: 1, Units: r.Len(), Novel: rare, Doublings: rarityDoublings}
+	t := &Test{Mode: mode, Factor: factor, High: 1, Units: r.Len(), Novel: rare, Doublings: doublings}
 	for i, change := range [...]float64{-1, -.5, 1} {
-		t.Walks[i] = RarityWalk{Branch: Branch{Rarity, change}, Zeroed: true}
+		t.Walks[i] = Walk{Branch: detectors.Branch{Family: detectors.Rarity, Param: change}, Zeroed: true}
 	}
 	t.limit()
 	return t
 }
 
 // limit narrows the limits to those of the units that the test rests on.
-func (t *RarityTest) limit() {
+func (t *Test) limit() {
 	low, high := t.limits()
 	t.Low, t.High = max(t.Low, low), min(t.High, high)
 }
 
 // limits returns the limits from only the units that the test rests on. Dependent units count as fewer independent
 // ones.
-func (t *RarityTest) limits() (low, high float64) {
-	risk := rarityRisk(rarityDoublings - t.Doublings)
+func (t *Test) limits() (low, high float64) {
+	risk := riskOf(doublings - t.Doublings)
 	rare, usual := float64(t.Novel)/t.Factor, float64(t.Units-t.Novel)/t.Factor
 	return mathext.InvRegIncBeta(rare, usual+1, risk), mathext.InvRegIncBeta(rare+1, usual, 1-risk)
 }
 
 // strays reports whether the rate over more units differs from that of the units that the test rests on.
-func (t *RarityTest) strays(rare, units int) bool {
+func (t *Test) strays(rare, units int) bool {
 	low, high := t.limits()
 	share := float64(rare) / float64(units)
 	return share < low || share > high
@@ -103,7 +118,7 @@ func (t *RarityTest) strays(rare, units int) bool {
 // Arm sets the smallest thresholds at which each walk alarms falsely at most at the given rate per unit, for every rate
 // of rare values within the limits. If there is no such threshold, the walk cannot alarm until the limits have become
 // tighter. A walk keeps its share of the way to the threshold.
-func (t *RarityTest) Arm(rate float64) {
+func (t *Test) Arm(rate float64) {
 	t.Spend = rate
 	for i := range t.Walks {
 		w := &t.Walks[i]
@@ -123,11 +138,11 @@ func (t *RarityTest) Arm(rate float64) {
 }
 
 // Judges reports whether a change of the rate by so much is judged.
-func (t *RarityTest) Judges(param float64) bool { return float64(t.Side)*param >= 0 }
+func (t *Test) Judges(param float64) bool { return float64(t.Side)*param >= 0 }
 
 // tune sets the steps to the log likelihood ratio of a changed rate to the limit p, in units of the smaller step. The
 // changed rate is seen times 1 + Param.
-func (w *RarityWalk) tune(p, seen float64) {
+func (w *Walk) tune(p, seen float64) {
 	changed := seen * (1 + w.Param)
 	if w.Param > 0 {
 		changed = max(changed, p/leastApart)
@@ -135,17 +150,17 @@ func (w *RarityWalk) tune(p, seen float64) {
 		changed = min(changed, p*leastApart)
 	}
 	usual := math.Log1p(-changed) - math.Log1p(-p)
-	w.Rare, w.Usual = -maxRarityHeight, 1
+	w.Rare, w.Usual = -maxHeight, 1
 	if changed > 0 {
 		steps := max(1, math.Round(math.Abs(math.Log(changed/p)/usual)))
-		w.Rare = int(math.Copysign(min(steps, maxRarityHeight), w.Param))
+		w.Rare = int(math.Copysign(min(steps, maxHeight), w.Param))
 		w.Usual = int(math.Copysign(1, -w.Param))
 	}
 }
 
 // least returns the smallest height above one rare value that the walk reaches at most at the given rate per unit, if
 // rare values occur at the rate p; 0 if there is none.
-func (w *RarityWalk) least(p, rate float64) int {
+func (w *Walk) least(p, rate float64) int {
 	if w.Param < 0 {
 		return leastFall(p, -w.Rare, rate)
 	}
@@ -157,7 +172,7 @@ func (w *RarityWalk) least(p, rate float64) int {
 
 // FalseAlarmRate returns the sum of the false-alarm rates of the armed walks, per unit, if rare values occur at the
 // rate p and are independent.
-func (t *RarityTest) FalseAlarmRate(p float64) float64 {
+func (t *Test) FalseAlarmRate(p float64) float64 {
 	sum := 0.0
 	for i := range t.Walks {
 		w := &t.Walks[i]
@@ -174,7 +189,7 @@ func (t *RarityTest) FalseAlarmRate(p float64) float64 {
 }
 
 // Spent returns the false-alarm rate, per unit, that the armed walks may spend.
-func (t *RarityTest) Spent() float64 {
+func (t *Test) Spent() float64 {
 	armed := 0.0
 	for i := range t.Walks {
 		if t.Walks[i].Height > 0 {
@@ -186,19 +201,40 @@ func (t *RarityTest) Spent() float64 {
 
 // Observe folds in the value of unit number ordinal. While held, walks stop at their thresholds, and the limits never
 // rest on the unit.
-func (t *RarityTest) Observe(x float64, ordinal int64, held bool) {
+func (t *Test) Observe(x float64, ordinal int64, held bool) {
 	rare := x != t.Mode
 	for i := range t.Walks {
 		t.Walks[i].step(rare, ordinal, held)
 	}
 	if held {
 		t.More, t.MoreNovel = 0, 0
-	} else if t.Doublings > 0 && t.Spend > 0 {
+	} else if t.Collects() && t.Spend > 0 {
 		t.refine(rare)
 	}
 }
 
-func (w *RarityWalk) step(rare bool, ordinal int64, held bool) {
+// Collects reports whether the limits may still become tighter.
+func (t *Test) Collects() bool {
+	return t.Doublings > 0 || t.Doublings > -extraDoublings && !t.Known()
+}
+
+// Known reports whether the limits rest on enough rare values.
+func (t *Test) Known() bool { return t.isKnown(t.Novel) }
+
+func (t *Test) isKnown(rare int) bool { return float64(rare) >= KnownRare*t.Factor }
+
+// Collected returns the number of rare values so far, and about how many units are left until the rate is known; 0 if it
+// is known, or will not be.
+func (t *Test) Collected() (rare, left int) {
+	rare = t.Novel + t.MoreNovel
+	if t.Known() || !t.Collects() {
+		return rare, 0
+	}
+	missing := max(1, KnownRare*t.Factor-float64(rare))
+	return rare, int(math.Ceil(missing * float64(t.Units+t.More) / float64(rare)))
+}
+
+func (w *Walk) step(rare bool, ordinal int64, held bool) {
 	before := w.Walk
 	if rare {
 		w.Walk += w.Rare
@@ -216,15 +252,29 @@ func (w *RarityWalk) step(rare bool, ordinal int64, held bool) {
 	}
 }
 
-// refine counts a unit, and recomputes the limits if the units have doubled. It waits while a walk is more than half
+// due reports whether the limits are to be recomputed. The rate is known with its last rare value: a limit that is
+// exact for a number of units holds for such a number as well (Clopper & Pearson's is that of Haldane's inverse sampling).
+func (t *Test) due() bool {
+	rare := t.Novel + t.MoreNovel
+	switch doubled := t.More >= t.Units; {
+	case t.Known():
+		return doubled
+	case t.isKnown(rare):
+		return true
+	default:
+		return doubled && float64(rare) < nearlyKnown*KnownRare*t.Factor
+	}
+}
+
+// refine counts a unit, and recomputes the limits if that is due. It waits while a walk is more than half
 // way up: a change may be in progress, and its units must not count. Units also do not count if the rate over all would
 // lie outside the limits of the units so far: the rate is then no longer that of the baseline.
-func (t *RarityTest) refine(rare bool) {
+func (t *Test) refine(rare bool) {
 	t.More++
 	if rare {
 		t.MoreNovel++
 	}
-	if t.More < t.Units || t.halfWay() {
+	if !t.due() || t.halfWay() {
 		return
 	}
 	units, novel := t.Units+t.More, t.Novel+t.MoreNovel
@@ -238,11 +288,20 @@ func (t *RarityTest) refine(rare bool) {
 	t.Arm(t.Spend)
 }
 
+// Left returns how many times the units may still double if rare values stay as frequent as they are.
+func (t *Test) Left() int {
+	left := max(0, t.Doublings)
+	for left < t.Doublings+extraDoublings && !t.isKnown(t.Novel<<left) {
+		left++
+	}
+	return left
+}
+
 // Grown returns a copy of the test as it is once its units have doubled so many times, at most as often as they may
 // still double, with so many rare values among those since.
-func (t *RarityTest) Grown(doublings, novel int) *RarityTest {
+func (t *Test) Grown(doublings, novel int) *Test {
 	grown := *t
-	doublings = min(doublings, t.Doublings)
+	doublings = min(doublings, t.Left())
 	grown.Units, grown.Novel = t.Units<<doublings, t.Novel+novel
 	grown.Doublings -= doublings
 	grown.limit()
@@ -251,7 +310,7 @@ func (t *RarityTest) Grown(doublings, novel int) *RarityTest {
 	return &grown
 }
 
-func (t *RarityTest) halfWay() bool {
+func (t *Test) halfWay() bool {
 	for i := range t.Walks {
 		if t.Walks[i].Score() > .5 {
 			return true
@@ -261,14 +320,14 @@ func (t *RarityTest) halfWay() bool {
 }
 
 // Reset sets every walk back to 0.
-func (t *RarityTest) Reset() {
+func (t *Test) Reset() {
 	for i := range t.Walks {
 		t.Walks[i].Walk, t.Walks[i].Zeroed = 0, true
 	}
 }
 
 // Hold records for each walk whether it is at 0 now, and lowers those beyond their thresholds to them, like Walks.Hold.
-func (t *RarityTest) Hold() {
+func (t *Test) Hold() {
 	for i := range t.Walks {
 		w := &t.Walks[i]
 		w.Zeroed = w.Walk == 0
@@ -277,7 +336,7 @@ func (t *RarityTest) Hold() {
 }
 
 // Reached reports whether a walk has reached its threshold.
-func (t *RarityTest) Reached() bool {
+func (t *Test) Reached() bool {
 	for i := range t.Walks {
 		if t.Walks[i].Score() >= 1 {
 			return true
@@ -287,7 +346,7 @@ func (t *RarityTest) Reached() bool {
 }
 
 // Score returns the walk as a share of its threshold, 0 if it is not armed.
-func (w *RarityWalk) Score() float64 {
+func (w *Walk) Score() float64 {
 	if w.Height == 0 {
 		return 0
 	}
@@ -306,11 +365,11 @@ const shortReach = 1024
 func fall(p float64, down int, yield func(height int, time float64) bool) {
 	var short [shortReach]float64
 	times := short[:] // from 0 to the last down + 1 heights, by height
-	if down >= shortReach && down < maxRarityHeight {
+	if down >= shortReach && down < maxHeight {
 		times = make([]float64, down+1)
 	}
 	time := 0.0
-	for i := range maxRarityHeight {
+	for i := range maxHeight {
 		back := 0.0 // time back from where a rare value leads
 		if i > down {
 			back = times[(i-down)%len(times)]

@@ -1,0 +1,32 @@
+package finding
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+const rareValues = " rare values"
+
+// RareNote says how many rare values a nearly constant quantity has of those from which their rate is known, and in about
+// how many units it will be.
+func RareNote(quantity string, rare, known, left int, unit UnitName) string {
+	return fmt.Sprintf("%s: has %d of about %d%s; half their rate is found reliably once it has them, in about %s",
+		quantity, rare, roundedUp(known), rareValues, unit.Count(roundedUp(left)))
+}
+
+// TooRareNote says that a baseline has too few rare values to test for a fall of their rate, and how large it has to be.
+func TooRareNote(quantity string, rare, units, enough int, unit UnitName) string {
+	return fmt.Sprintf("%s: a fall of its rate is not tested, since %s had %d%s; set baseline.units to about %d",
+		quantity, unit.Count(int64(units)), rare, rareValues, roundedUp(enough))
+}
+
+// IsRareNote reports whether a note is one of those about rare values.
+func IsRareNote(note string) bool { return strings.Contains(note, rareValues) }
+
+// roundedUp rounds a positive number up to two digits.
+func roundedUp(n int) int64 {
+	scale := math.Pow10(max(0, len(strconv.Itoa(n))-2))
+	return int64(math.Ceil(float64(n)/scale) * scale)
+}
