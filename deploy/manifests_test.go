@@ -202,6 +202,7 @@ func TestE2EHelmChartAndKustomize(t *testing.T) {
 	t.Run("validator", func(t *testing.T) { validatorRefuses(t, valid) })
 	t.Run("chart", func(t *testing.T) { chartRenders(t, valid, binary, chart) })
 	t.Run("chart refuses", func(t *testing.T) { chartRefuses(t, binary, chart) })
+	t.Run("kustomize", func(t *testing.T) { kustomizeBuilds(t, valid, binary) })
 }
 
 // validatorRefuses checks that the validator refuses what the API server refuses or drops.
