@@ -3,7 +3,10 @@ package api
 import (
 	"errors"
 	"net/http"
+	"strings"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
 )
 
@@ -13,18 +16,27 @@ var errUnknown = errors.New("a user name and password, or a valid bearer token, 
 // errTooMany is why a request is not admitted whose address has shown too many wrong passwords or tokens.
 var errTooMany = errors.New("too many wrong tokens or passwords")
 
-// fullToken returns the file of the token that permits everything.
-func (s *Server) fullToken(*http.Request) []string { return []string{s.cfg.TokenFile} }
+// open is the right that everyone has, where the configuration asks for tokens but not for passwords.
+const open access.Right = 0
 
-// admitted lets requests pass as the web configuration file says. Where it has users, a request needs the password of
-// one of them, or a token of one of the files that tokens returns for it: a request has only one of the two, as both
-// are in the same header.
-func (s *Server) admitted(next http.Handler, tokens func(*http.Request) []string) http.Handler {
-	if s.web == nil {
+// needs returns the right that every request of a handler needs.
+func needs(any access.Right) func(*http.Request) access.Right {
+	return func(*http.Request) access.Right { return any }
+}
+
+// admitted lets requests pass as the configuration and its web configuration file say. Where the file has users, a request
+// needs the password of one of them, or a token with one of the rights: a request has only one of the two, as both are in
+// the same header. With http.require_token, a token or a login is needed where the right is not open.
+func (s *Server) admitted(next http.Handler, needs func(*http.Request) access.Right) http.Handler {
+	if s.web == nil && !s.cfg.RequireToken {
 		return next
 	}
+	people := s.access()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rules := s.web.Rules()
+		var rules webconfig.Rules
+		if s.web != nil {
+			rules = s.web.Rules()
+		}
 		if own := rules.Headers(); len(own) > 0 {
 			w = &withHeaders{ResponseWriter: w, own: own}
 		}
@@ -32,45 +44,72 @@ func (s *Server) admitted(next http.Handler, tokens func(*http.Request) []string
 			s.refuse(w, http.StatusTooManyRequests, "too many requests: the web configuration file limits their rate")
 			return
 		}
-		err := s.known(r, rules, tokens)
+		err := s.known(r, rules, people, needs(r))
 		switch {
 		case err == nil:
 			next.ServeHTTP(w, r)
 		case errors.Is(err, errTooMany):
 			s.refuseGuesses(w)
+		case errors.Is(err, errRole):
+			s.refuse(w, http.StatusForbidden, err.Error())
 		case errors.Is(err, errUnknown):
-			w.Header().Add("WWW-Authenticate", `Basic realm="rewardwatch", charset="UTF-8"`)
-			w.Header().Add("WWW-Authenticate", `Bearer realm="rewardwatch"`)
-			s.refuse(w, http.StatusUnauthorized, err.Error())
+			s.askWho(w, r, rules.AskForPassword())
 		default:
 			s.refuseUnread(w, err)
 		}
 	})
 }
 
-// known returns why a request is not admitted: errUnknown, errTooMany or an errTokenFile.
-func (s *Server) known(r *http.Request, rules webconfig.Rules, tokens func(*http.Request) []string) error {
+// askWho answers a request of somebody unknown. Browsers are led to the login page, unless they ask for a password
+// themselves.
+func (s *Server) askWho(w http.ResponseWriter, r *http.Request, password bool) {
+	if !password && r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		pages.AskToLogIn(w, r)
+		return
+	}
+	if password {
+		w.Header().Add("WWW-Authenticate", `Basic realm="rewardwatch", charset="UTF-8"`)
+	}
+	w.Header().Add("WWW-Authenticate", `Bearer realm="rewardwatch"`)
+	if !password {
+		s.refuse(w, http.StatusUnauthorized, access.ErrUnknown.Error())
+		return
+	}
+	s.refuse(w, http.StatusUnauthorized, errUnknown.Error())
+}
+
+// known returns why a request is not admitted: errUnknown, errRole, errTooMany or an access.ErrFile.
+func (s *Server) known(r *http.Request, rules webconfig.Rules, people pages.Access, any access.Right) error {
 	user, password, basic := r.BasicAuth()
 	_, shown := bearer(r)
+	users := rules.AskForPassword()
 	switch {
-	case !rules.AskForPassword(), basic && rules.Remember(user, password):
+	case !users && (!s.cfg.RequireToken || any == open), users && basic && rules.Remember(user, password):
+		return nil
+	case !users && s.in(r, people, any):
 		return nil
 	case !basic && !shown:
 		return errUnknown
 	case !s.Guesses.allowed(r):
 		return errTooMany
-	case basic && rules.Know(user, password):
+	case users && basic && rules.Know(user, password):
 		return nil
 	case basic:
 		s.Guesses.failedBy(r, "password")
 		return errUnknown
 	}
-	err := hasToken(r, tokens(r)...)
-	if errors.Is(err, errTokenNeeded) {
+	_, err := s.holder(r, any)
+	if errors.Is(err, access.ErrUnknown) {
 		s.Guesses.failedBy(r, "token")
 		return errUnknown
 	}
 	return err
+}
+
+// in reports whether a request has a session of the console with one of the rights.
+func (s *Server) in(r *http.Request, people pages.Access, any access.Right) bool {
+	who, in := people.Holder(r, s.Now())
+	return in && who.Role.Permits(any)
 }
 
 // withHeaders adds the headers of the web configuration file to an answer, in place of those of the service.

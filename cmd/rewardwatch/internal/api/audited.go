@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 )
@@ -23,7 +24,7 @@ const telemetryRoute = "POST /api/v1/telemetry"
 // audited writes an entry for each request that may change something, whatever answers it. route returns the pattern
 // that matches a request, "" for none. While the log cannot be opened, requests change nothing. A change whose entry
 // fails afterwards, as on a full disk, stands; the service's own log tells of it.
-func (s *Server) audited(next http.Handler, access pages.Access, route func(*http.Request) string) http.Handler {
+func (s *Server) audited(next http.Handler, people pages.Access, route func(*http.Request) string) http.Handler {
 	if s.audit == nil {
 		return next
 	}
@@ -39,7 +40,7 @@ func (s *Server) audited(next http.Handler, access pages.Access, route func(*htt
 			return
 		}
 		e := audit.Entry{Time: s.Now().UTC(), From: r.RemoteAddr, What: pattern, Object: variables(pattern, r.URL)}
-		e.As, e.Who = s.identity(r, access)
+		e.As, e.Who = s.identity(r, people)
 		asked, said := &beginning{limit: maxReport}, &witness{ResponseWriter: w, status: http.StatusOK, body: beginning{limit: maxAudited}}
 		follow := pattern != telemetryRoute && e.As != nothing // no work for those who may do nothing
 		if follow {
@@ -147,31 +148,41 @@ func changedOf(e *audit.Entry) {
 const nothing = "nothing"
 
 // identity returns what permits a request, and the name of the person if it is known.
-func (s *Server) identity(r *http.Request, access pages.Access) (as, who string) {
+func (s *Server) identity(r *http.Request, people pages.Access) (as, who string) {
 	user, _, basic := r.BasicAuth()
 	if basic {
 		who = user
 	}
-	for _, known := range []struct{ name, file string }{
-		{"token", s.cfg.TokenFile}, {"status token", s.cfg.StatusTokenFile}, {"telemetry token", s.cfg.TelemetryTokenFile},
-	} {
-		if hasToken(r, known.file) == nil {
-			return known.name, who
-		}
+	if holder, err := s.holder(r, anything); err == nil {
+		return asOf(holder), cmp.Or(holder.Name, who)
 	}
-	switch person, in := access.Holder(r, s.Now()); {
+	switch person, in := people.Holder(r, s.Now()); {
 	case strings.HasSuffix(r.URL.Path, "/decide"):
 		return "link", who
 	case in && person.Name != "":
 		return "session", person.Name
 	case in:
 		return "session", who
-	case s.cfg.TokenFile == "" && fromHere(r):
+	case people.Tokens == nil && fromHere(r):
 		return "local", who
 	case r.URL.Path == "/login":
 		return "login", who
 	}
 	return nothing, who
+}
+
+// anything is any right.
+const anything = ^access.Right(0)
+
+// asOf returns what permits the requests of a holder.
+func asOf(h access.Holder) string {
+	switch h.Role {
+	case access.Jobs:
+		return "status token"
+	case access.Agents:
+		return "telemetry token"
+	}
+	return "token"
 }
 
 // recorded lists what an entry may show of forms and orders. Logs of jobs, tokens and unknown fields are left out.

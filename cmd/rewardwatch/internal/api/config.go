@@ -4,19 +4,48 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
 // Config configures the server of metrics, API and console.
 type Config struct {
-	Listen             string `yaml:"listen"`               // host:port; port 0 picks a free one
-	TokenFile          string `yaml:"token_file"`           // bearer token for requests that change state; without one, only programs on the same machine can change state
-	StatusTokenFile    string `yaml:"status_token_file"`    // bearer token that only permits jobs to report progress
-	TelemetryTokenFile string `yaml:"telemetry_token_file"` // bearer token that only permits agents to send telemetry
-	ExternalURL        string `yaml:"external_url"`         // public URL of the service, such as https://rewardwatch.example; required for links in alerts and for approvals
-	AdminListen        string `yaml:"admin_listen"`         // host:port of the profiler (pprof)
-	WebConfigFile      string `yaml:"web_config_file"`      // web configuration file of Prometheus' exporter-toolkit: TLS, client certificates and passwords
-	AuditLog           string `yaml:"audit_log"`            // file to which every change by a person or program is appended, and every failed attempt
+	Listen             string  `yaml:"listen"`               // host:port; port 0 picks a free one
+	TokenFile          string  `yaml:"token_file"`           // bearer token for requests that change state; without one, only programs on the same machine can change state
+	StatusTokenFile    string  `yaml:"status_token_file"`    // bearer token that only permits jobs to report progress
+	TelemetryTokenFile string  `yaml:"telemetry_token_file"` // bearer token that only permits agents to send telemetry
+	ExternalURL        string  `yaml:"external_url"`         // public URL of the service, such as https://rewardwatch.example; required for links in alerts and for approvals
+	AdminListen        string  `yaml:"admin_listen"`         // host:port of the profiler (pprof)
+	WebConfigFile      string  `yaml:"web_config_file"`      // web configuration file of Prometheus' exporter-toolkit: TLS, client certificates and passwords
+	AuditLog           string  `yaml:"audit_log"`            // file to which every change by a person or program is appended, and every failed attempt
+	RequireToken       bool    `yaml:"require_token"`        // require a token or a login to read, except `/-/healthy` and `/-/ready`
+	Tokens             []Token `yaml:"tokens"`               // tokens of single people and programs, each with a role
+}
+
+// Token is the token of one person or program.
+type Token struct {
+	Name      string      `yaml:"name"`       // holder of the token; recorded with decisions and in the audit log
+	TokenFile string      `yaml:"token_file"` // file with the token
+	Role      access.Role `yaml:"role"`       // what the holder can do: `viewer`, `operator`, `approver`, `admin`, `agents` or `jobs`
+}
+
+// holders returns who has a token.
+func (c Config) holders() access.Holders {
+	var out access.Holders
+	for _, shared := range []access.Holder{
+		{Role: access.Admin, File: c.TokenFile}, {Role: access.Jobs, File: c.StatusTokenFile}, {Role: access.Agents, File: c.TelemetryTokenFile},
+	} {
+		if shared.File != "" {
+			out = append(out, shared)
+		}
+	}
+	for _, t := range c.Tokens {
+		out = append(out, access.Holder{Name: t.Name, Role: t.Role, File: t.TokenFile})
+	}
+	return out
 }
 
 // Check reports every value that is out of its range, with its path.
@@ -39,6 +68,32 @@ func (c Config) Check(report func(path, msg string)) {
 	}
 	if f := c.TelemetryTokenFile; f != "" && (f == c.TokenFile || f == c.StatusTokenFile) {
 		report("telemetry_token_file", "must be a different file than token_file and status_token_file, or an agent could do more than send telemetry")
+	}
+	c.checkTokens(report)
+	if c.RequireToken && !c.holders().Anyone(access.Read) {
+		report("require_token", "needs token_file or tokens: no one could read anything")
+	}
+}
+
+func (c Config) checkTokens(report func(path, msg string)) {
+	names, files := map[string]bool{}, map[string]bool{c.TokenFile: true, c.StatusTokenFile: true, c.TelemetryTokenFile: true}
+	for i, t := range c.Tokens {
+		at := fmt.Sprintf("tokens[%d].", i)
+		if err := words.CheckText("name", t.Name, words.MaxBy); err != nil {
+			report(at+"name", err.Error())
+		} else if names[t.Name] {
+			report(at+"name", "another token has this name")
+		}
+		switch {
+		case t.TokenFile == "":
+			report(at+"token_file", "is required")
+		case files[t.TokenFile]:
+			report(at+"token_file", "another token has this file")
+		}
+		if !slices.Contains(access.Roles(), t.Role) {
+			report(at+"role", "must be viewer, operator, approver, admin, agents or jobs")
+		}
+		names[t.Name], files[t.TokenFile] = true, true
 	}
 }
 

@@ -66,6 +66,7 @@ func TestDecidingInTheConsole(t *testing.T) {
 func TestConsoleWithoutATokenIsForThisMachine(t *testing.T) {
 	r := newDeskRig(t)
 	r.cfg.TokenFile = ""
+	r.holders = r.cfg.holders()
 	served := httptest.NewServer(r.Handler())
 	defer served.Close()
 	_, port, err := net.SplitHostPort(served.Listener.Addr().String())

@@ -1,8 +1,7 @@
 package api
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
+	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -14,36 +13,36 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
-	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Reasons why a request may not change state, for errors.Is. The client sees their text.
+// Reasons why a request may not change state, for errors.Is, beside access.ErrUnknown. The client sees their text.
 var (
-	errTokenNeeded = errors.New("a valid bearer token is required")
-	errNotLocal    = errors.New("changing state over HTTP requires a token: set http.token_file in the configuration. Without a token, only programs " +
+	errNotLocal = errors.New("changing state over HTTP requires a token: set http.token_file in the configuration. Without a token, only programs " +
 		"on the same machine can do so, at a loopback address and with Content-Type: application/json or application/x-ndjson")
+	errRole = errors.New("the role of this token does not permit the request")
 )
 
-// guarded admits only requests that have the token of any of the files; "" stands for no file. If no token is
-// configured, it admits only local requests.
-func (s *Server) guarded(next http.HandlerFunc, files ...string) http.HandlerFunc {
+// guarded admits only requests whose token has one of the rights. If no token has one, it admits only local
+// requests.
+func (s *Server) guarded(next http.HandlerFunc, any access.Right) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, shown := bearer(r)
 		if shown && !s.Guesses.allowed(r) {
 			s.refuseGuesses(w)
 			return
 		}
-		err := admit(r, files...)
-		if errors.Is(err, errTokenNeeded) && shown {
+		who, err := s.admit(r, any)
+		if errors.Is(err, access.ErrUnknown) && shown {
 			s.Guesses.failedBy(r, "token")
 		}
 		switch {
 		case err == nil:
-			next(w, r)
-		case errors.Is(err, errNotLocal):
+			next(w, r.WithContext(context.WithValue(r.Context(), holderKey{}, who)))
+		case errors.Is(err, errNotLocal), errors.Is(err, errRole):
 			s.refuse(w, http.StatusForbidden, err.Error())
-		case errors.Is(err, errTokenNeeded):
+		case errors.Is(err, access.ErrUnknown):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="rewardwatch"`)
 			s.refuse(w, http.StatusUnauthorized, err.Error())
 		default:
@@ -51,6 +50,9 @@ func (s *Server) guarded(next http.HandlerFunc, files ...string) http.HandlerFun
 		}
 	}
 }
+
+// holderKey is the key under which the context of an admitted request has its access.Holder.
+type holderKey struct{}
 
 func (s *Server) refuseGuesses(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "10")
@@ -68,34 +70,29 @@ func bearer(r *http.Request) (token string, has bool) {
 	return token, strings.EqualFold(scheme, "Bearer")
 }
 
-// admit returns why a request may not change state: errTokenNeeded, errNotLocal if none of the files is configured,
-// or an errTokenFile.
-func admit(r *http.Request, files ...string) error {
+// admit returns who sends a request that needs one of the rights, or why it may not change state: access.ErrUnknown,
+// errRole, errNotLocal if no token has one of them, or an access.ErrFile.
+func (s *Server) admit(r *http.Request, any access.Right) (access.Holder, error) {
 	switch {
-	case slices.ContainsFunc(files, func(file string) bool { return file != "" }):
-		return hasToken(r, files...)
+	case s.holders.Anyone(any):
+		return s.holder(r, any)
 	case !isLocal(r):
-		return errNotLocal
+		return access.Holder{}, errNotLocal
 	}
-	return nil
+	return access.Holder{Role: access.Admin}, nil
 }
 
-// hasToken returns errTokenNeeded if a request has the token of none of the files, or an errTokenFile.
-func hasToken(r *http.Request, files ...string) error {
+// holder returns whose token a request has, or access.ErrUnknown, errRole or an access.ErrFile.
+func (s *Server) holder(r *http.Request, any access.Right) (access.Holder, error) {
 	given, has := bearer(r)
-	for _, file := range files {
-		if file == "" || !has {
-			continue
-		}
-		want, err := readToken(file)
-		if err != nil {
-			return err
-		}
-		if sameToken(given, want) {
-			return nil
-		}
+	if !has {
+		return access.Holder{}, access.ErrUnknown
 	}
-	return errTokenNeeded
+	who, err := s.holders.Of(given)
+	if err == nil && !who.Role.Permits(any) {
+		err = fmt.Errorf("%w: it is %q", errRole, who.Role)
+	}
+	return who, err
 }
 
 // isLocal reports whether a program on this machine sends the request. A web page in a browser on this machine can
@@ -168,8 +165,8 @@ func hasNone(r *http.Request, headers ...string) bool {
 // access returns who may change state in the console.
 func (s *Server) access() pages.Access {
 	a := pages.Access{Local: fromHere, ExternalURL: s.cfg.ExternalURL, Allowed: s.Guesses.allowed, Failed: func(r *http.Request) { s.Guesses.failedBy(r, "token") }}
-	if s.cfg.TokenFile != "" {
-		a.Token = func() (string, error) { return readToken(s.cfg.TokenFile) }
+	if s.holders.Anyone(access.Act | access.Decide | access.Administer) {
+		a.Tokens = s.holders.Tokens
 	}
 	return a
 }
@@ -186,27 +183,4 @@ func namesLoopback(host string) bool {
 	}
 	at, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return strings.EqualFold(host, "localhost") || err == nil && at.Unmap().IsLoopback()
-}
-
-// minToken is the minimum number of characters of a token.
-const minToken = 32
-
-// readToken reads a token file. Every use reads it again, so that a token can be replaced without a restart.
-func readToken(file string) (string, error) {
-	text, err := ingest.ReadSecretFile(file)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", errTokenFile, err)
-	}
-	token := strings.TrimSpace(text)
-	if len(token) < minToken {
-		return "", fmt.Errorf("%w: the token in %s has %d characters and must have at least %d: create one with \"rewardwatch secret FILE\"",
-			errTokenFile, file, len(token), minToken)
-	}
-	return token, nil
-}
-
-// sameToken compares tokens in constant time, whatever their lengths.
-func sameToken(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }

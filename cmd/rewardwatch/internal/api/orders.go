@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
@@ -126,8 +128,14 @@ func readOrder(w http.ResponseWriter, r *http.Request) (orderBody, error) {
 	if err := readBody(w, r, maxOrder, &b); err != nil {
 		return b, err
 	}
-	b.By, b.Why = strings.TrimSpace(b.By), strings.TrimSpace(b.Why)
+	b.By, b.Why = nameOf(r, strings.TrimSpace(b.By)), strings.TrimSpace(b.Why)
 	return b, errors.Join(words.CheckText("by", b.By, words.MaxBy), words.CheckText("why", b.Why, words.MaxWhy))
+}
+
+// nameOf returns who sends an admitted request: the holder of its token, or the name that it states.
+func nameOf(r *http.Request, stated string) string {
+	who, _ := r.Context().Value(holderKey{}).(access.Holder)
+	return cmp.Or(who.Name, stated)
 }
 
 // readBody reads a JSON object of at most the given number of bytes, and refuses unknown fields.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/target"
@@ -41,7 +42,7 @@ func (s *Server) retrainRequest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := wire.RetrainRequest{Request: request}
-	if s.Requests != nil && admit(r, s.cfg.TokenFile) == nil {
+	if _, err := s.admit(r, access.Decide); err == nil && s.Requests != nil {
 		link, err := s.Requests.Link(r.Context(), request)
 		if err != nil {
 			s.refuseRead(w, err)
@@ -95,6 +96,7 @@ func (s *Server) reportRequest(w http.ResponseWriter, r *http.Request) {
 	var body wire.Report
 	err := readBody(w, r, maxReport, &body)
 	if err == nil {
+		body.By = nameOf(r, body.By)
 		err = body.Check()
 	}
 	if err != nil {
@@ -113,10 +115,9 @@ func (s *Server) reportRequest(w http.ResponseWriter, r *http.Request) {
 // tokens returns the tokens of the service that can be read. A job that logs its requests would print them.
 func (s *Server) tokens() []string {
 	var out []string
-	for _, file := range []string{s.cfg.TokenFile, s.cfg.StatusTokenFile, s.cfg.TelemetryTokenFile} {
-		if token, err := readToken(file); file != "" && err == nil {
-			out = append(out, token)
-		}
+	tokens, _ := s.holders.Tokens()
+	for _, t := range tokens {
+		out = append(out, t.Text)
 	}
 	return out
 }

@@ -224,10 +224,11 @@ func TestStatusToken(t *testing.T) {
 	if err := os.WriteFile(r.cfg.StatusTokenFile, []byte(jobToken), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	r.holders = r.cfg.holders()
 	id := r.request(ledger.StateDelivered)
 	at := "/api/v1/retrain-requests/" + id
 	for _, path := range []string{at + "/approve", at + "/reject", at + "/resend", "/-/reload", "/api/v1/baselines/reset"} {
-		if w := post(r.Server, path, `{"by":"job","why":"x"}`, jobToken); w.Code != 401 {
+		if w := post(r.Server, path, `{"by":"job","why":"x"}`, jobToken); w.Code != 403 {
 			t.Errorf("%s gives %d %s", path, w.Code, w.Body)
 		}
 	}
@@ -246,6 +247,7 @@ func TestStatusToken(t *testing.T) {
 		t.Errorf("a log with tokens is kept: %d %s", w.Code, w.Body)
 	}
 	r.cfg.TokenFile = "" // then a report still needs the token of jobs
+	r.holders = r.cfg.holders()
 	if w := post(r.Server, at+"/status", `{"state":"started"}`, ""); w.Code != 401 {
 		t.Errorf("without the other token: %d %s", w.Code, w.Body)
 	}

@@ -125,6 +125,7 @@ func (s *Server) askRetraining(w http.ResponseWriter, r *http.Request) {
 	var body wire.RetrainOrder
 	err := readBody(w, r, maxOrder, &body)
 	if err == nil {
+		body.By = nameOf(r, body.By)
 		err = body.Check()
 	}
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
@@ -79,7 +80,6 @@ type orders interface {
 
 // The errors of the server, for errors.Is.
 var (
-	errTokenFile  = errors.New("http: read a token file")
 	errHTTPListen = errors.New("http: listen")
 	errHTTPServe  = errors.New("http: serve")
 	errHTTPStop   = errors.New("http: stop")
@@ -93,6 +93,7 @@ var web embed.FS
 // It is large because each route is a method.
 type Server struct {
 	cfg      Config
+	holders  access.Holders
 	view     View
 	Orders   orders // set before Open
 	gatherer prometheus.Gatherer
@@ -127,25 +128,20 @@ type endpoint struct {
 	done     chan struct{} // closed when Serve has returned
 }
 
-// New returns a server that does not listen yet. It fails with errTokenFile, webconfig.ErrBad or audit.ErrLog if a
+// New returns a server that does not listen yet. It fails with access.ErrFile, webconfig.ErrBad or audit.ErrLog if a
 // configured token, the web configuration or the audit log cannot be used.
 // POST /-/reload calls reload, one call at a time, and sends its error to the client.
 func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func() error, log zerolog.Logger) (*Server, error) {
 	s := &Server{
-		cfg: cfg, view: v, Orders: o, gatherer: gatherer, reload: reload, Now: time.Now, log: log,
+		cfg: cfg, holders: cfg.holders(), view: v, Orders: o, gatherer: gatherer, reload: reload, Now: time.Now, log: log,
 		failed:   make(chan error, 2), // one for each endpoint, so that neither blocks
 		stopping: make(chan struct{}),
 	}
 	s.Guesses, s.Scrapes = newGuesses(time.Now, log), newScrapes(s.Metrics())
-	for _, file := range []string{cfg.TokenFile, cfg.StatusTokenFile, cfg.TelemetryTokenFile} {
-		if file == "" {
-			continue
-		}
-		if _, err := readToken(file); err != nil {
-			return nil, err
-		}
+	err := s.holders.Check()
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	if cfg.WebConfigFile != "" {
 		if s.web, err = webconfig.Open(cfg.WebConfigFile, log); err != nil {
 			return nil, err
@@ -186,14 +182,14 @@ func (s *Server) Start() error {
 	if err := s.serve("http", s.cfg.Listen, current, time.Minute); err != nil {
 		return err
 	}
-	if s.cfg.TokenFile == "" {
+	if !s.holders.Anyone(access.Administer) {
 		s.log.Warn().Msg("http.token_file is not set: any program on this machine can change state over HTTP; other machines cannot")
 	}
 	if s.cfg.AdminListen == "" {
 		return nil
 	}
 	// A profile is written for as long as its caller asks.
-	if err := s.serve("admin", s.cfg.AdminListen, secured(s.named(s.admitted(adminHandler(), s.fullToken))), 10*time.Minute); err != nil {
+	if err := s.serve("admin", s.cfg.AdminListen, secured(s.named(s.admitted(adminHandler(), needs(access.Administer)))), 10*time.Minute); err != nil {
 		return errors.Join(err, s.Stop(context.Background()))
 	}
 	return nil
@@ -240,10 +236,10 @@ func (s *Server) warnOfOthers(name string, at *net.TCPAddr) {
 		return
 	}
 	warn := func(why string) { s.log.Warn().Str("endpoint", name).Stringer("address", at).Msg(why) }
-	if s.web == nil || !s.web.Rules().AskForPassword() && !s.web.AsksForCertificate() {
+	if !s.cfg.RequireToken && (s.web == nil || !s.web.Rules().AskForPassword() && !s.web.AsksForCertificate()) {
 		warn("the address is reachable from other machines: any client that can reach it can read the data")
 	}
-	if !s.encrypts() && (s.cfg.TokenFile != "" || s.web != nil) {
+	if !s.encrypts() && (len(s.holders) > 0 || s.web != nil) {
 		warn("the address is reachable from other machines without TLS: others on the network can read the tokens and passwords that clients send")
 	}
 }
@@ -308,23 +304,23 @@ func (s *Server) starting() http.Handler {
 		s.refuse(w, http.StatusServiceUnavailable, "the service is starting: "+*s.missing.Load())
 	})
 	pages.New(s.view, consoleOrders{s}, nil, pages.Access{}, s.Now, s.log).Waiting(mux, func() string { return *s.missing.Load() })
-	return secured(s.named(s.admitted(mux, func(r *http.Request) []string {
-		if strings.HasPrefix(r.URL.Path, "/api/") { // a token that is valid later is no guess
-			return []string{s.cfg.TokenFile, s.cfg.StatusTokenFile, s.cfg.TelemetryTokenFile}
+	return secured(s.named(s.admitted(mux, func(r *http.Request) access.Right {
+		switch {
+		case r.URL.Path == "/-/healthy" || r.URL.Path == "/-/ready":
+			return open
+		case strings.HasPrefix(r.URL.Path, "/api/"): // a token that is valid later is no guess
+			return access.Read | access.Send | access.Report
 		}
-		return s.fullToken(r)
+		return access.Read
 	})))
 }
 
 // Handler returns the handler of all paths but those of the profiler.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	tokens := s.changes(mux)
+	rights := s.changes(mux)
 	const guards, gates, request = "GET /api/v1/guards/{policy}", "GET /api/v1/gates/{policy}/{version}", "GET /api/v1/retrain-requests/{id}"
-	tokens[guards] = []string{s.cfg.TokenFile, s.cfg.TelemetryTokenFile} // agents read what they must obey
-	for _, ofJobs := range []string{gates, request} {
-		tokens[ofJobs] = []string{s.cfg.TokenFile, s.cfg.StatusTokenFile} // and jobs what they are for
-	}
+	rights[guards], rights[gates], rights[request] = access.Obey, access.Follow, access.Follow
 	mux.Handle("GET /metrics", s.Scrapes)
 	mux.HandleFunc("GET /-/healthy", s.healthy)
 	mux.HandleFunc("GET /-/ready", s.ready)
@@ -346,48 +342,52 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/"+recipe.SchemaFile, s.retrainSchema)
 	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
-	access := s.access()
-	console := pages.New(s.view, consoleOrders{s}, s.Requests, access, func() time.Time { return s.Now() }, s.log)
+	people := s.access()
+	console := pages.New(s.view, consoleOrders{s}, s.Requests, people, func() time.Time { return s.Now() }, s.log)
 	console.Register(mux)
 	route := func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern }
-	admitted := s.admitted(s.matched(mux, console), func(r *http.Request) []string {
-		if files := tokens[route(r)]; files != nil {
-			return files
+	admitted := s.admitted(s.matched(mux, console), func(r *http.Request) access.Right {
+		pattern := route(r)
+		if any, listed := rights[pattern]; listed {
+			return any
 		}
-		return s.fullToken(r)
+		if pattern == "GET /-/healthy" || pattern == "GET /-/ready" || console.Open(pattern) {
+			return open
+		}
+		return access.Read
 	})
-	return secured(s.named(s.audited(admitted, access, route)))
+	return secured(s.named(s.audited(admitted, people, route)))
 }
 
-// changes registers the routes that change state, and returns the files whose tokens each of them accepts.
-func (s *Server) changes(mux *http.ServeMux) map[string][]string {
-	tokens := map[string][]string{}
+// changes registers the routes that change state, and returns which rights they need.
+func (s *Server) changes(mux *http.ServeMux) map[string]access.Right {
+	rights := map[string]access.Right{}
 	for _, change := range []struct {
 		route   string
 		handler http.HandlerFunc
-		narrow  string // file with a token that permits only this
+		needs   access.Right
 	}{
-		{"/-/reload", s.postReload, ""},
-		{"/api/v1/telemetry", s.postTelemetry, s.cfg.TelemetryTokenFile},
-		{"/api/v1/baselines/{id}/promote", s.promoteBaseline, ""},
-		{"/api/v1/baselines/reset", s.resetBaseline, ""},
-		{"/api/v1/policies/{policy}/forget", s.forgetPolicy, ""},
-		{"/api/v1/guards/{policy}/{guard}/release", s.releaseGuard, ""},
-		{"/api/v1/incidents/{id}/accept", s.acceptIncident, ""},
-		{"/api/v1/incidents/{id}/mute", s.muteIncident, ""},
-		{"/api/v1/incidents/{id}/comment", s.commentIncident, ""},
-		{"/api/v1/retrain-requests", s.askRetraining, ""},
-		{"/api/v1/retrain-requests/{id}/approve", s.decideRequest(RequestDesk.Approve), ""},
-		{"/api/v1/retrain-requests/{id}/reject", s.decideRequest(RequestDesk.Reject), ""},
-		{"/api/v1/retrain-requests/{id}/withdraw", s.decideRequest(RequestDesk.Withdraw), ""},
-		{"/api/v1/retrain-requests/{id}/resend", s.decideRequest(RequestDesk.Resend), ""},
-		{"/api/v1/retrain-requests/{id}/status", s.reportRequest, s.cfg.StatusTokenFile},
+		{"/-/reload", s.postReload, access.Administer},
+		{"/api/v1/telemetry", s.postTelemetry, access.Send},
+		{"/api/v1/baselines/{id}/promote", s.promoteBaseline, access.Decide},
+		{"/api/v1/baselines/reset", s.resetBaseline, access.Decide},
+		{"/api/v1/policies/{policy}/forget", s.forgetPolicy, access.Administer},
+		{"/api/v1/guards/{policy}/{guard}/release", s.releaseGuard, access.Decide},
+		{"/api/v1/incidents/{id}/accept", s.acceptIncident, access.Decide},
+		{"/api/v1/incidents/{id}/mute", s.muteIncident, access.Act},
+		{"/api/v1/incidents/{id}/comment", s.commentIncident, access.Act},
+		{"/api/v1/retrain-requests", s.askRetraining, access.Act},
+		{"/api/v1/retrain-requests/{id}/approve", s.decideRequest(RequestDesk.Approve), access.Decide},
+		{"/api/v1/retrain-requests/{id}/reject", s.decideRequest(RequestDesk.Reject), access.Decide},
+		{"/api/v1/retrain-requests/{id}/withdraw", s.decideRequest(RequestDesk.Withdraw), access.Decide},
+		{"/api/v1/retrain-requests/{id}/resend", s.decideRequest(RequestDesk.Resend), access.Decide},
+		{"/api/v1/retrain-requests/{id}/status", s.reportRequest, access.Report},
 	} {
-		pattern, files := "POST "+change.route, []string{s.cfg.TokenFile, change.narrow}
-		tokens[pattern] = files
-		mux.HandleFunc(pattern, s.guarded(change.handler, files...))
+		pattern := "POST " + change.route
+		rights[pattern] = change.needs
+		mux.HandleFunc(pattern, s.guarded(change.handler, change.needs))
 	}
-	return tokens
+	return rights
 }
 
 // matched answers what no route matches: with a page where people look for one, and with JSON elsewhere.

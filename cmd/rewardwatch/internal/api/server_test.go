@@ -22,6 +22,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -249,7 +250,7 @@ func TestReloadNeedsTheToken(t *testing.T) {
 
 func TestTokenCanBeReplacedAndMustBeReadable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	if _, err := New(Config{TokenFile: file}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, errTokenFile) {
+	if _, err := New(Config{TokenFile: file}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, access.ErrFile) {
 		t.Errorf("a missing token file gives %v", err)
 	}
 	put := func(token string) {
@@ -259,12 +260,12 @@ func TestTokenCanBeReplacedAndMustBeReadable(t *testing.T) {
 		}
 	}
 	put(" \n")
-	if _, err := New(Config{TokenFile: file}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, errTokenFile) {
+	if _, err := New(Config{TokenFile: file}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, access.ErrFile) {
 		t.Errorf("an empty token file gives %v", err)
 	}
 	const older, newer = "old, but of 32 characters or more", "new, and of 32 characters or more"
-	put(older[:minToken-1])
-	if _, err := New(Config{StatusTokenFile: file}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, errTokenFile) ||
+	put(older[:access.MinToken-1])
+	if _, err := New(Config{StatusTokenFile: file}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, access.ErrFile) ||
 		strings.Contains(err.Error(), "but of") || !strings.Contains(err.Error(), "rewardwatch secret FILE") {
 		t.Errorf("a short token gives %v", err)
 	}
@@ -272,7 +273,7 @@ func TestTokenCanBeReplacedAndMustBeReadable(t *testing.T) {
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(Config{TokenFile: file}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, errTokenFile) ||
+	if _, err := New(Config{TokenFile: file}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, access.ErrFile) ||
 		!strings.Contains(err.Error(), "chmod 600 "+file) {
 		t.Errorf("a token that all can read gives %v", err)
 	}

@@ -76,8 +76,8 @@ func TestTelemetryTokenAllowsNothingElse(t *testing.T) {
 		{"/api/v1/telemetry", agentToken, http.StatusOK},
 		{"/api/v1/telemetry", apitest.SomeToken, http.StatusOK},
 		{"/api/v1/telemetry", "another token", http.StatusUnauthorized},
-		{"/api/v1/incidents/x/accept", agentToken, http.StatusUnauthorized},
-		{"/-/reload", agentToken, http.StatusUnauthorized},
+		{"/api/v1/incidents/x/accept", agentToken, http.StatusForbidden},
+		{"/-/reload", agentToken, http.StatusForbidden},
 	} {
 		if w := post(s, c.path, "{}", c.token); w.Code != c.code {
 			t.Errorf("%s with %q gives %d, want %d", c.path, c.token, w.Code, c.code)

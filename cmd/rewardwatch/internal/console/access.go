@@ -6,13 +6,15 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 )
 
 // Access says who may change state with the forms of the pages.
 type Access struct {
-	// Token reads the token that people show once. It is nil if none is configured: then Local requests may change
-	// state.
-	Token func() (string, error)
+	// Tokens reads the tokens of which people show one once. It returns those that can be read, and an error for the
+	// others. It is nil if none is configured: then Local requests may change state.
+	Tokens func() ([]access.Token, error)
 	// Local reports whether a request comes from this machine, addresses it by its own name, and has passed no proxy.
 	Local func(*http.Request) bool
 	// Allowed reports whether the token of a request is checked, and Failed counts a wrong one. Both are nil if every
@@ -29,58 +31,63 @@ var (
 	errNotLocal    = errors.New("decisions need a token: set http.token_file in the configuration. Without a token, only browsers on the " +
 		"same machine can decide, at a loopback address")
 	errCrossSite = errors.New("the form was sent from another site")
+	errRole      = errors.New("your role does not permit this")
 )
 
 // admit returns who sends a request, or why it may not change state: errLoginNeeded, errNotLocal, or an error of reading
 // the token.
 func (a Access) admit(r *http.Request, now time.Time) (Person, error) {
-	if a.Token == nil {
+	if a.Tokens == nil {
 		if !a.Local(r) {
 			return Person{}, errNotLocal
 		}
-		return Person{}, nil
+		return Person{Role: access.Admin}, nil
 	}
-	token, err := a.Token()
-	if err != nil {
-		return Person{}, err
-	}
+	tokens, err := a.Tokens()
 	// A page of a sibling host can set a second cookie of the name without the prefix, but not a valid one.
 	for _, name := range a.cookieNames(r) {
 		for _, c := range r.CookiesNamed(name) {
-			if who, valid := holder(c.Value, token, now); valid {
-				return who, nil
+			for _, token := range tokens {
+				if who, valid := holder(c.Value, token.Text, now); valid {
+					return who.with(token.Holder), nil
+				}
 			}
 		}
+	}
+	if err != nil {
+		return Person{}, err
 	}
 	return Person{}, errLoginNeeded
 }
 
 // Holder returns who sends a request with a valid session, and whether it has one.
 func (a Access) Holder(r *http.Request, now time.Time) (Person, bool) {
-	if a.Token == nil {
+	if a.Tokens == nil {
 		return Person{}, false
 	}
 	who, err := a.admit(r, now)
 	return who, err == nil
 }
 
-// login returns the session cookie of a person if given is the token, and errWrongToken otherwise.
+// login returns the session cookie of a person if given is a token of somebody who may read, and errWrongToken otherwise.
 func (a Access) login(r *http.Request, given string, who Person, now time.Time) (*http.Cookie, error) {
 	if a.Allowed != nil && !a.Allowed(r) {
 		return nil, errTooManyGuesses
 	}
-	token, err := a.Token()
+	tokens, err := a.Tokens()
+	session := newSession(strings.TrimSpace(given), who, now.Add(sessionLength))
+	for _, token := range tokens {
+		if _, valid := holder(session, token.Text, now); valid && token.Role.Permits(access.Read) {
+			return a.cookie(r, session, int(sessionLength.Seconds())), nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	session := newSession(strings.TrimSpace(given), who, now.Add(sessionLength))
-	if _, valid := holder(session, token, now); !valid {
-		if a.Failed != nil {
-			a.Failed(r)
-		}
-		return nil, errWrongToken
+	if a.Failed != nil {
+		a.Failed(r)
 	}
-	return a.cookie(r, session, int(sessionLength.Seconds())), nil
+	return nil, errWrongToken
 }
 
 var (

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
@@ -25,6 +26,7 @@ type actPart struct {
 	Closed   string // why nothing can be done here
 	Guard    string // that a person can release; "" for a drift
 	Open     bool   // whether the incident is open, so that it can be muted and accepted
+	Decides  bool   // whether the person may accept it and decide on requests
 	Muted    bool
 	Mutes    []muteChoice
 	Requests []actRequest // that a person can decide on
@@ -61,9 +63,10 @@ const latestShown = 3
 
 // actPart returns what the person who asks for the page can do about an incident.
 func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []requestLine, f actForm) actPart {
-	who, may := c.may(r)
+	who, may := c.may(r, access.Act)
 	f.formPart = f.by(r, who, may)
 	d := actPart{Form: f, Login: f.Login, Closed: f.Closed, Open: !i.Closed, Muted: i.IsMuted(), Mutes: muteChoices}
+	d.Decides = who.Role.Permits(access.Decide)
 	if g := i.Guard(); g != nil {
 		d.Guard = g.Name
 	}
@@ -71,7 +74,9 @@ func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []request
 		d.Latest = append(d.Latest, decisionText(decision))
 	}
 	if d.Login == "" && d.Closed == "" && c.desk != nil {
-		d.Requests = c.decidable(r.Context(), ordered)
+		if d.Decides {
+			d.Requests = c.decidable(r.Context(), ordered)
+		}
 		if len(d.Requests) == 0 {
 			d.Ask = c.askPart(i.Group.Policy, f)
 		}
@@ -143,7 +148,9 @@ func (c *Console) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err == nil {
-		_, err = c.may(r)
+		var who Person
+		who, err = c.may(r, rightFor(order))
+		form.formPart = form.as(who)
 	}
 	if err == nil {
 		err = c.carryOutOrder(r, &incidents[at], order, form)
@@ -155,6 +162,15 @@ func (c *Console) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	seeOther(w, segment(incidents[at].ID)+"#act")
+}
+
+// rightFor returns the right that a button of the form needs.
+func rightFor(order string) access.Right {
+	switch verb, _, _ := strings.Cut(order, " "); verb {
+	case "comment", "mute", "unmute", "ask":
+		return access.Act
+	}
+	return access.Decide
 }
 
 // carryOutOrder carries out one button of the form: a verb and what it is about.

@@ -134,6 +134,22 @@ func (c *Console) Register(mux *http.ServeMux) {
 	}
 }
 
+// Open reports whether a route is for people who have not logged in: the login page itself, what pages consist of, and
+// links that are signed.
+func (c *Console) Open(pattern string) bool {
+	switch pattern {
+	case "GET /login", "POST /login", "GET /static/{file...}", "GET /retrain/{id}/decide", "POST /retrain/{id}/decide":
+		return true
+	}
+	return false
+}
+
+// AskToLogIn leads a browser to the login page, which then returns to the page.
+func AskToLogIn(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Location", root(r)+loginLink(here(r)))
+	w.WriteHeader(http.StatusSeeOther)
+}
+
 // securityPolicy makes pages load only what this service serves.
 const securityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -184,7 +200,7 @@ func sections() []navItem {
 
 // user returns who is logged in.
 func (c *Console) user(r *http.Request) userPart {
-	if c.access.Token == nil {
+	if c.access.Tokens == nil {
 		return userPart{}
 	}
 	u := userPart{Login: loginLink(here(r)), Here: r.URL.Path == "/login"}

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -30,6 +31,7 @@ type formPart struct {
 	Approve bool       // whether a person has to approve or reject it
 	Login   string     // link from the root to the login page, if the token must be shown first
 	Closed  string     // why no decision is possible here
+	Known   bool       // whether By is the name of the person's token
 	By, Why string
 	Problem string // why the decision was not carried out
 }
@@ -66,10 +68,13 @@ func (f formPart) with(s ledger.State, entries int) formPart {
 	return f
 }
 
-// by adds who fills in the form, or why that person may not: the error of admit.
+// by adds who fills in the form, or why that person may not: the error of may.
 func (f formPart) by(r *http.Request, who Person, err error) formPart {
-	f.By = cmp.Or(f.By, who.Name)
+	f.By, f.Known = cmp.Or(f.By, who.Name), who.Known
+	f = f.as(who)
 	switch {
+	case errors.Is(err, errRole):
+		f.Closed = sentence(err)
 	case errors.Is(err, errLoginNeeded):
 		f.Login = loginLink(here(r))
 	case errors.Is(err, errNotLocal):
@@ -80,10 +85,21 @@ func (f formPart) by(r *http.Request, who Person, err error) formPart {
 	return f
 }
 
-// may returns the result of admit, and logs what is not for people.
-func (c *Console) may(r *http.Request) (Person, error) {
+// as makes a form that of a person, if the token says who that is.
+func (f formPart) as(who Person) formPart {
+	if who.Known {
+		f.By = who.Name
+	}
+	return f
+}
+
+// may returns the result of admit, or errRole if the person has none of the rights, and logs what is not for people.
+func (c *Console) may(r *http.Request, any access.Right) (Person, error) {
 	who, err := c.access.admit(r, c.now())
-	if err != nil && !errors.Is(err, errLoginNeeded) && !errors.Is(err, errNotLocal) {
+	switch {
+	case err == nil && !who.Role.Permits(any):
+		return who, fmt.Errorf("%w: it is %q", errRole, who.Role)
+	case err != nil && !errors.Is(err, errLoginNeeded) && !errors.Is(err, errNotLocal):
 		c.log.Error().Err(err).Msg("cannot check a token")
 	}
 	return who, err
@@ -98,8 +114,10 @@ var (
 // decide carries out the decision in the form of a request.
 func (c *Console) decide(w http.ResponseWriter, r *http.Request) {
 	f, decision, err := readForm(w, r)
+	var who Person
 	if err == nil {
-		_, err = c.may(r)
+		who, err = c.may(r, access.Decide)
+		f = f.as(who)
 	}
 	if err == nil {
 		err = f.check(decision, string(retrain.VerbApprove), string(retrain.VerbReject), string(retrain.VerbWithdraw), string(retrain.VerbResend))
@@ -198,6 +216,7 @@ func (c *Console) refusal(err error) (status int, text string) {
 		{errNoTime, http.StatusBadRequest},
 		{errLoginNeeded, http.StatusUnauthorized},
 		{errNotLocal, http.StatusForbidden},
+		{errRole, http.StatusForbidden},
 		{ledger.ErrUnknownRequest, http.StatusNotFound},
 		{retrain.ErrTargetDisabled, http.StatusConflict},
 		{retrain.ErrUnknownTarget, http.StatusConflict},

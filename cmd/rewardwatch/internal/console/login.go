@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
@@ -25,8 +26,8 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, d loginPage) {
-	d.Needed = c.access.Token != nil
-	if who, err := c.may(r); d.Needed && err == nil {
+	d.Needed = c.access.Tokens != nil
+	if who, err := c.may(r, access.Read); d.Needed && err == nil {
 		d.In, d.Name = true, who.Name
 	}
 	c.show(w, r, status, "login.html", d)
@@ -39,7 +40,7 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d := loginPage{Next: pageOf(r.PostForm.Get("next")), Name: strings.TrimSpace(r.PostForm.Get("name"))}
-	if c.access.Token == nil {
+	if c.access.Tokens == nil {
 		c.showLogin(w, r, http.StatusOK, d)
 		return
 	}

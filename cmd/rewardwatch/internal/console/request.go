@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
@@ -99,7 +100,7 @@ func (c *Console) showRequest(w http.ResponseWriter, r *http.Request, status int
 		c.trouble(w, r, http.StatusServiceUnavailable, ledgerTrouble(err), form)
 		return
 	}
-	who, may := c.may(r)
+	who, may := c.may(r, access.Decide)
 	d.Form = form.with(d.state, len(d.History)).by(r, who, may)
 	c.show(w, r, status, "request.html", d)
 }

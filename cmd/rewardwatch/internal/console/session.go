@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 )
 
 // Names of the cookie that holds a login. Browsers take a cookie with the prefix only over https and for the whole of
@@ -19,10 +21,20 @@ const (
 // sessionLength is how long a login lasts before the token is needed again.
 const sessionLength = 12 * time.Hour
 
-// Person is who uses the console. Without users of its own, the service knows no more than the name that a person has
-// entered.
+// Person is who uses the console.
 type Person struct {
-	Name string // "" if it is unknown
+	Name  string // that of the token, or as the person has entered it; "" if it is unknown
+	Known bool   // whether the name is that of the token
+	Role  access.Role
+}
+
+// with adds what is known of the holder of a token.
+func (p Person) with(h access.Holder) Person {
+	if h.Name != "" {
+		p.Name, p.Known = h.Name, true
+	}
+	p.Role = h.Role
+	return p
 }
 
 // newSession returns proof, valid until a time, that its owner has shown the token: that time, the name that the owner

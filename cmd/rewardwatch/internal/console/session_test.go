@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 )
 
 func TestSessionsHoldForATokenAndATime(t *testing.T) {
@@ -52,11 +54,11 @@ func TestSessionsHoldForATokenAndATime(t *testing.T) {
 
 // tokenIs is access by a token, which a test can change.
 func tokenIs(token *string) Access {
-	return Access{Token: func() (string, error) {
+	return Access{Tokens: func() ([]access.Token, error) {
 		if *token == "" {
-			return "", errors.New("cannot read /secret/path")
+			return nil, errors.New("cannot read /secret/path")
 		}
-		return *token, nil
+		return []access.Token{{Holder: access.Holder{Role: access.Admin}, Text: *token}}, nil
 	}}
 }
 
@@ -119,7 +121,7 @@ func TestSessionOverHTTPSHasThePrefixOfItsHost(t *testing.T) {
 }
 
 func TestAccess(t *testing.T) {
-	token, local, ann := "correct horse", false, Person{Name: "ann"}
+	token, local, ann := "correct horse", false, Person{Name: "ann", Role: access.Admin}
 	with := tokenIs(&token)
 	without := Access{Local: func(*http.Request) bool { return local }}
 	admit := func(a Access, cookies ...string) error {

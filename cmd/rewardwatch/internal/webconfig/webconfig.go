@@ -199,7 +199,7 @@ func (f *File) Rules() Rules {
 	return Rules{config: f.rules, limiter: f.limiter, passwords: &f.passwords}
 }
 
-// Rules are the rules of a file for requests.
+// Rules are the rules of a file for requests. The zero value has none.
 type Rules struct {
 	config    *web.Config
 	limiter   *rate.Limiter
@@ -207,13 +207,18 @@ type Rules struct {
 }
 
 // Headers returns the headers that answers have.
-func (r Rules) Headers() map[string]string { return r.config.HTTPConfig.Header }
+func (r Rules) Headers() map[string]string {
+	if r.config == nil {
+		return nil
+	}
+	return r.config.HTTPConfig.Header
+}
 
 // Allows reports whether the limit of the rate of requests permits one more.
 func (r Rules) Allows() bool { return r.limiter == nil || r.limiter.Allow() }
 
 // AskForPassword reports whether there are users.
-func (r Rules) AskForPassword() bool { return len(r.config.Users) > 0 }
+func (r Rules) AskForPassword() bool { return r.config != nil && len(r.config.Users) > 0 }
 
 // Remember reports whether a password was correct before, and still is. It takes no time.
 func (r Rules) Remember(user, password string) bool {

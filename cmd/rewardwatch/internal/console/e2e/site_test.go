@@ -8,14 +8,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -32,14 +31,11 @@ func serveConsole(t *testing.T, w *world) string {
 	if w.desk != nil {
 		desk = w.desk
 	}
-	access := console.Access{Local: func(*http.Request) bool { return true }}
+	people := console.Access{Local: func(*http.Request) bool { return true }}
 	if w.tokenFile != "" {
-		access.Token = func() (string, error) {
-			token, err := os.ReadFile(w.tokenFile)
-			return strings.TrimSpace(string(token)), err
-		}
+		people.Tokens = access.Holders{{Role: access.Admin, File: w.tokenFile}}.Tokens
 	}
-	c := console.New(w, w, desk, access, func() time.Time { return now }, zerolog.Nop())
+	c := console.New(w, w, desk, people, func() time.Time { return now }, zerolog.Nop())
 	c.Register(mux)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern == "" {

@@ -1,0 +1,185 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+)
+
+// tokenOf returns the token of the holder of a role.
+func tokenOf(role access.Role) string {
+	return strings.Repeat(string(role[:2]), access.MinToken/2)
+}
+
+// rolesServer returns a server for whose every role somebody of the same name has a token.
+func rolesServer(t *testing.T, cfg Config) *Server {
+	t.Helper()
+	for _, role := range access.Roles() {
+		cfg.Tokens = append(cfg.Tokens, Token{Name: string(role), TokenFile: testkit.WriteFile(t, tokenOf(role)), Role: role})
+	}
+	desk := changingDesk{apitest.Storied()}
+	s := quietServer(t, cfg, desk.View, func() error { return nil })
+	s.Orders = &changingOrders{view: desk.View}
+	return s
+}
+
+// Each change is permitted to the roles that docs/operating.md names, and to no other.
+func TestRolesPermitChanges(t *testing.T) {
+	people := func(least access.Role) []access.Role {
+		all := []access.Role{access.Operator, access.Approver, access.Admin}
+		return all[slices.Index(all, least):]
+	}
+	permitted := map[string][]access.Role{
+		"/api/v1/telemetry":                     {access.Agents, access.Admin},
+		"/api/v1/retrain-requests/{id}/status":  {access.Jobs, access.Admin},
+		"/-/reload":                             people(access.Admin),
+		"/api/v1/policies/{policy}/forget":      people(access.Admin),
+		"/api/v1/incidents/{id}/mute":           people(access.Operator),
+		"/api/v1/incidents/{id}/comment":        people(access.Operator),
+		"/api/v1/retrain-requests":              people(access.Operator),
+		"/incidents/{id}":                       people(access.Operator), // a comment
+		"/api/v1/retrain-requests/{id}/approve": people(access.Approver),
+	}
+	s := rolesServer(t, Config{})
+	pages := s.Handler() // they show what the double of the desk does not have
+	s.Requests = changingDesk{apitest.Storied()}
+	api, all := s.Handler(), attempts(s)
+	for _, route := range changingRoutes(t) {
+		if route == "/login" || route == "/logout" || route == "/retrain/{id}/decide" || route == "/retrain/{id}" {
+			continue // for everyone; the console tests the last
+		}
+		roles, listed := permitted[route]
+		if !listed {
+			roles = people(access.Approver)
+		}
+		for _, role := range access.Roles() {
+			a, h := all[route], api
+			r := httptest.NewRequest(http.MethodPost, a.path, strings.NewReader(a.body))
+			r.Header.Set("Authorization", "Bearer "+tokenOf(role))
+			if a.as == "session" {
+				if role == access.Agents || role == access.Jobs {
+					continue // programs do not log in
+				}
+				r.Header.Del("Authorization")
+				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+				r.AddCookie(session(t, pages, tokenOf(role)))
+				h = pages
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if refused := w.Code == http.StatusForbidden; refused == slices.Contains(roles, role) || w.Code == http.StatusUnauthorized {
+				t.Errorf("%s by %s: %d %s", route, role, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+// session returns the cookie of a login as "mallory".
+func session(t *testing.T, h http.Handler, token string) *http.Cookie {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader("name=mallory&token="+token))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	cookies := w.Result().Cookies()
+	if len(cookies) != 1 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	return cookies[0]
+}
+
+func TestProgramsDoNotLogIn(t *testing.T) {
+	h := rolesServer(t, Config{}).Handler()
+	for _, role := range []access.Role{access.Agents, access.Jobs} {
+		r, w := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader("token="+tokenOf(role))), httptest.NewRecorder()
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if h.ServeHTTP(w, r); w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) != 0 {
+			t.Errorf("%s: %d", role, w.Code)
+		}
+	}
+}
+
+// No one decides under the name of somebody else with a token of their own.
+func TestDecisionsHaveTheNameOfTheToken(t *testing.T) {
+	s := rolesServer(t, Config{})
+	h, all := s.Handler(), attempts(s)
+	for _, a := range []attempt{all["/api/v1/incidents/{id}/mute"], all["/incidents/{id}"]} {
+		orders := &apitest.FixedOrders{}
+		s.Orders = orders
+		r := httptest.NewRequest(http.MethodPost, a.path, strings.NewReader(a.body))
+		if a.as == "session" {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.AddCookie(session(t, h, tokenOf(access.Approver)))
+		} else {
+			r.Header.Set("Authorization", "Bearer "+tokenOf(access.Approver))
+		}
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if got := orders.Decision.By; got != "approver" {
+			t.Errorf("%s is by %q", a.path, got)
+		}
+	}
+}
+
+func TestReadingNeedsATokenWhereTheConfigurationSaysSo(t *testing.T) {
+	s := rolesServer(t, Config{RequireToken: true})
+	h := s.Handler()
+	get := func(path string, change func(*http.Request)) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+		if change != nil {
+			change(r)
+		}
+		h.ServeHTTP(w, r)
+		return w
+	}
+	for _, path := range []string{"/-/healthy", "/-/ready", "/login", "/static/console.css", "/retrain/rr_failed/decide?token=t"} {
+		if w := get(path, nil); w.Code == http.StatusUnauthorized || w.Code == http.StatusSeeOther {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+	cookie := session(t, h, tokenOf(access.Viewer))
+	for _, path := range []string{"/metrics", "/", "/incidents", "/policies/checkout-ranker", "/api/v1/streams", "/api/v1/openapi.json", "/none"} {
+		without := get(path, nil)
+		browser := get(path, func(r *http.Request) { r.Header.Set("Accept", "text/html,*/*") })
+		wrong := get(path, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+strings.Repeat("w", access.MinToken)) })
+		agent := get(path, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+tokenOf(access.Agents)) })
+		viewer := get(path, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+tokenOf(access.Viewer)) })
+		person := get(path, func(r *http.Request) { r.AddCookie(cookie) })
+		if without.Code != http.StatusUnauthorized || without.Header().Get("WWW-Authenticate") != `Bearer realm="rewardwatch"` || wrong.Code != http.StatusUnauthorized {
+			t.Errorf("%s without a token: %d, with a wrong one %d", path, without.Code, wrong.Code)
+		}
+		if browser.Code != http.StatusSeeOther || !strings.Contains(browser.Header().Get("Location"), "login") {
+			t.Errorf("%s in a browser: %d to %q", path, browser.Code, browser.Header().Get("Location"))
+		}
+		if agent.Code != http.StatusForbidden {
+			t.Errorf("%s with the token of an agent: %d", path, agent.Code)
+		}
+		if want := map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[path == "/none"]; viewer.Code != want || person.Code != want {
+			t.Errorf("%s by a viewer: %d by token, %d by session", path, viewer.Code, person.Code)
+		}
+	}
+}
+
+// A session opens the profiler to an admin only, though browsers send cookies to every port of a host.
+func TestProfilerIsForAdmins(t *testing.T) {
+	s := rolesServer(t, Config{RequireToken: true})
+	h, profiler := s.Handler(), s.admitted(adminHandler(), needs(access.Administer))
+	for _, role := range []access.Role{access.Viewer, access.Operator, access.Approver, access.Admin} {
+		want := map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[role == access.Admin]
+		r, w := httptest.NewRequest(http.MethodGet, "/debug/pprof/cmdline", nil), httptest.NewRecorder()
+		r.Header.Set("Authorization", "Bearer "+tokenOf(role))
+		if profiler.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: %d", role, w.Code)
+		}
+		r, w = httptest.NewRequest(http.MethodGet, "/debug/pprof/cmdline", nil), httptest.NewRecorder()
+		r.AddCookie(session(t, h, tokenOf(role)))
+		if profiler.ServeHTTP(w, r); (w.Code == http.StatusOK) != (role == access.Admin) {
+			t.Errorf("%s by session: %d", role, w.Code)
+		}
+	}
+}
