@@ -14,9 +14,10 @@ func TestStagesFollowTheFile(t *testing.T) {
 		replaced []string
 		want     string
 	}{
-		"the example": {nil, "train evaluate gate deploy"},
-		"everything":  {[]string{"data:\n", "shadow: {command: [serve]}\ndata:\n  export: true\n"}, "export train evaluate shadow gate deploy"},
-		"no gate":     {[]string{"gate: {", "gate: {skip: true, "}, "train evaluate deploy"},
+		"the example":   {nil, "train evaluate gate deploy"},
+		"everything":    {[]string{"data:\n", "shadow: {command: [serve]}\ndata:\n  export: true\n"}, "export train evaluate shadow gate deploy"},
+		"no deployment": {undeployed, "train evaluate gate keep"},
+		"no gate":       {[]string{"gate: {", "gate: {skip: true, "}, "train evaluate deploy"},
 	} {
 		w := mustRun(t, test.replaced...)
 		var names []string

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
 
 // The limits of what Propose reads, so that a large repository takes no longer than a small one.
@@ -36,15 +38,12 @@ var (
 	stepsArgument      = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:total|n|num)[_-](?:time)?steps["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,[^\n]*default\s*=\s*)|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([1-9][0-9_]*(?:\.[0-9]+)?(?:e[0-9]+)?)`)
 	asideName          = regexp.MustCompile(`(^|/)(tests?|docs?|examples?|benchmarks?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
 	settingsName       = regexp.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
-	evaluationName     = regexp.MustCompile(`(eval|enjoy|play)[^/]*$`)
 	otherName          = regexp.MustCompile(`(eval|enjoy|play|push|record|plot|render|bench)[^/]*$`)
-	entryPoint         = regexp.MustCompile(`(?m)^if __name__ == ["']__main__["']`)
 	describedAs        = regexp.MustCompile(`(?m)^\s*description\s*=\s*"([^"\n]+)"`)
 	namedAs            = regexp.MustCompile(`(?m)^\s*name\s*=\s*["']([^"'\n]+)["']`)
 	setupNamedAs       = regexp.MustCompile(`\bsetup\(\s*(?:[^()]*?,\s*)??name\s*=\s*["']([^"'\n]+)["']`)
 	releaseName        = regexp.MustCompile(`[-_]v?[0-9]+(?:\.[0-9]+)+(?:[-.]?[a-z]+[0-9]*)?$`)
 	partOfName         = regexp.MustCompile(`\.(?:replace|startswith|endswith|removeprefix|removesuffix|r?split|r?partition)\(\s*$`)
-	partsName          = regexp.MustCompile(`(^|/)(env|environment|wrapper|util|plot)s?(/|$)`)
 	importedFramework  = regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(torch|tensorflow|jax)\b`)
 )
 
@@ -57,7 +56,8 @@ type Finding struct {
 	times int // how often
 }
 
-// Proposal is what a repository says about its project. Findings that fit best are first.
+// Proposal is what a repository says about its project. Findings that fit best are first. It is large because each kind
+// of finding is a field.
 type Proposal struct {
 	Project      string     `json:"project"`
 	Description  string     `json:"description"`
@@ -67,8 +67,11 @@ type Proposal struct {
 	Algorithms   []Finding  `json:"algorithms"`
 	Packages     []Declared `json:"packages"`
 	Steps        []Finding  `json:"steps"`
-	Programs     []Finding  `json:"programs"`    // Python files that can be run and mention training
-	Evaluations  []Finding  `json:"evaluations"` // Python files that can be run and are named for evaluation
+	Programs     []Finding  `json:"programs"`    // that could train
+	Evaluations  []Finding  `json:"evaluations"` // that could evaluate
+
+	Training   programs.Command `json:"training"`   // no words without a program
+	Evaluation programs.Command `json:"evaluation"` // the same
 
 	named      string            // as its packaging says
 	frameworks map[string]int    // files that import it
@@ -78,11 +81,12 @@ type Proposal struct {
 	defaults   map[string]string // environment that is the default of an argument, by file
 	modules    map[string]string // packages that register an environment, by its id
 	roots      map[string]bool   // directories that are packages
+	finder     *programs.Finder
 }
 
 // Propose reads a repository. Only its facts are taken: names of environments, algorithms and packages.
 func Propose(name string, repository fs.FS) (*Proposal, error) {
-	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), frameworks: map[string]int{}, locked: map[string]string{}, defaults: map[string]string{}, modules: map[string]string{}, roots: map[string]bool{}}
+	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), frameworks: map[string]int{}, locked: map[string]string{}, defaults: map[string]string{}, modules: map[string]string{}, roots: map[string]bool{}, finder: programs.New(repository)}
 	files := 0
 	err := fs.WalkDir(repository, ".", func(file string, d fs.DirEntry, err error) error {
 		switch {
@@ -139,17 +143,11 @@ const maxEnvironments = 5
 // choose keeps what a person would most likely want: what is said most clearly first, a program named for its training
 // first, few environments, and versions for all packages.
 func (p *Proposal) choose() {
-	named := func(f Finding) bool {
-		return strings.Contains(path.Base(f.Value), "train") || strings.Contains(path.Base(f.Value), "ppo")
-	}
-	slices.SortStableFunc(p.Programs, func(a, b Finding) int {
-		return cmp.Or(boolean(aside(a.Value))-boolean(aside(b.Value)), boolean(named(b))-boolean(named(a)), strings.Count(a.Value, "/")-strings.Count(b.Value, "/"), len(path.Base(a.Value))-len(path.Base(b.Value)))
-	})
+	p.rankPrograms()
 	p.prefer()
-	for _, found := range [][]Finding{p.Environments, p.Algorithms, p.rllib, p.Steps, p.Evaluations} {
+	for _, found := range [][]Finding{p.Environments, p.Algorithms, p.rllib, p.Steps} {
 		slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Or(b.clear-a.clear, b.times-a.times) })
 	}
-	p.pair()
 	p.environments()
 	switch {
 	case len(p.Algorithms) > 0:
@@ -160,6 +158,7 @@ func (p *Proposal) choose() {
 		p.Library = Custom
 	}
 	p.packages()
+	p.commands()
 }
 
 // prefer makes clearest what is the default of an argument: the algorithm anywhere, the rest in the first program.
@@ -174,7 +173,7 @@ func (p *Proposal) prefer() {
 	if len(p.Programs) == 0 {
 		return
 	}
-	file := p.Programs[0].Value
+	file := p.Programs[0].File
 	for i, e := range p.Environments {
 		if e.Value == p.defaults[file] {
 			p.Environments[i].clear += 2 * main // also if the program is an example
@@ -186,26 +185,6 @@ func (p *Proposal) prefer() {
 			p.Steps[i].clear += main
 		}
 	}
-}
-
-// pair puts the evaluation first that goes with the first program: it is beside it, and named for the same.
-func (p *Proposal) pair() {
-	if len(p.Programs) == 0 {
-		return
-	}
-	program := p.Programs[0].Value
-	_, of, _ := strings.Cut(path.Base(program), "train")
-	goes := func(f Finding) int {
-		return boolean(path.Dir(f.Value) == path.Dir(program)) + boolean(of != "" && strings.HasSuffix(f.Value, of))
-	}
-	slices.SortStableFunc(p.Evaluations, func(a, b Finding) int { return cmp.Or(b.clear-a.clear, goes(b)-goes(a)) })
-}
-
-func boolean(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // environments keeps those that are said as clearly as the first: a default of an argument leaves out what is only made
@@ -285,6 +264,11 @@ func projectOf(name string) string {
 
 // take takes what a file says.
 func (p *Proposal) take(file string, text []byte) {
+	if path.Ext(file) == ".py" {
+		p.finder.Take(file, text, code(text))
+	} else {
+		p.finder.Take(file, text, nil)
+	}
 	if isDependencies(file) {
 		p.declared(file, string(text))
 	}
@@ -351,21 +335,11 @@ func (p *Proposal) source(file string, whole []byte, weight int) {
 		p.steps(file, text, weight)
 	}
 	for _, re := range []*regexp.Regexp{namedEnvironment, defaultEnvironment} { // the first, if none is a default
-		if m := re.FindSubmatch(text); m != nil && entryPoint.Match(text) {
+		if m := re.FindSubmatch(text); m != nil {
 			p.defaults[file] = string(m[1])
 		}
 	}
 	p.algorithms(file, text, weight)
-	if !entryPoint.Match(text) {
-		return
-	}
-	if evaluationName.MatchString(file) {
-		p.Evaluations = appendFinding(p.Evaluations, Finding{Value: file, File: file, clear: weight + use})
-		return
-	}
-	if !partsName.MatchString(path.Dir(file)) && bytes.Contains(bytes.ToLower(whole), []byte("train")) {
-		p.Programs = appendFinding(p.Programs, Finding{Value: file, File: file, clear: weight + use})
-	}
 }
 
 // algorithms takes the algorithms that a program imports, uses, or has as a default.
@@ -446,7 +420,7 @@ func appendFinding(to []Finding, f Finding) []Finding {
 }
 
 // proposed is a file of a proposal. What was not found is left to the person, with a comment that says so.
-var proposed = template.Must(template.New("file").Funcs(template.FuncMap{"yaml": asYAML}).Parse(`# Proposed by ` + "`rewardwatch pipeline init`" + `. Check it, and then run: rewardwatch pipeline validate FILE
+var proposed = template.Must(template.New("file").Funcs(template.FuncMap{"yaml": asYAML, "command": asCommand}).Parse(`# Proposed by ` + "`rewardwatch pipeline init`" + `. Check it, and then run: rewardwatch pipeline validate FILE
 project: {{.Project}}
 {{- if .Description}}
 description: {{yaml .Description}}
@@ -477,19 +451,18 @@ algorithm:
   name: {{(index .Algorithms 0).Value}} # {{yaml (index .Algorithms 0).File}}
 {{- else}}
 evaluation:
-  command: [python, {{if .Evaluations}}{{yaml (index .Evaluations 0).Value}}{{else}}CHANGE-ME.py{{end}}]
+  command: {{command .Evaluation}}
 {{- end}}
 training:
 {{- if .StepsNumber}}
   steps: {{.StepsNumber}} # {{yaml (index .Steps 0).File}}
 {{- end}}
 {{- if not .Algorithms}}
-  command: [python, {{if .Programs}}{{yaml (index .Programs 0).Value}}{{else}}CHANGE-ME.py{{end}}]
+  command: {{command .Training}}
 {{- else}}
   cpu: 2
 {{- end}}
-deploy:
-  command: [python, CHANGE-ME.py] # puts the model in $WORK into service as version $VERSION
+# deploy: {command: [...]} # puts the model in $WORK into service as version $VERSION; without it, the pipeline keeps the version
 `))
 
 // StepsNumber returns the first number of steps as digits, "" without one.

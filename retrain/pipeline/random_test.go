@@ -206,7 +206,8 @@ func (d *drawer) file() string {
 		f[key] = leaves[key](d)
 	}
 	targets, _ := f["targets"].([]any)
-	if section("deploy")["command"] == nil {
+	loses := func(target any) bool { return slices.Contains([]any{Argo, Kubernetes, Kubeflow}, target) }
+	if section("deploy")["command"] == nil && (f["rollback"] != nil || slices.ContainsFunc(targets, loses)) {
 		section("deploy")["command"] = []any{pick(d, odd...), pick(d, odd...)}
 	}
 	d.scripts(f, section)

@@ -184,6 +184,32 @@ func TestStagesReportToTheService(t *testing.T) {
 	}
 }
 
+// undeployed takes the deployment out of the example, and the targets whose files end with the run.
+var undeployed = []string{
+	"deploy:\n  command: [python, deploy.py, --to, production]\n", "", "rollback:\n  command: [python, deploy.py, --undo]\n", "",
+	", argo, kubernetes, kubeflow", "",
+}
+
+// Without a command that deploys it, a new version is kept, and Rewardwatch learns of it: it verifies the version once a
+// person has put it into service.
+func TestVersionWithoutADeploymentIsKept(t *testing.T) {
+	stage, work := staged(t, "", undeployed...), t.TempDir()
+	for name, text := range map[string]string{"version": "v 8/a\n", "model.zip": "model", "experience.parquet": "old"} {
+		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // what was kept before is no part of a version
+		if code, calls := stage("keep", "REQUEST=rr_1", "WORK="+work); code != 0 || !strings.Contains(calls, "retrain status rr_1 succeeded --version v 8/a ") {
+			t.Fatalf("exit code %d\n%s", code, calls)
+		}
+	}
+	out, err := exec.Command("tar", "--list", "--file", filepath.Join(work, "versions", "v_8_a.tar.gz")).CombinedOutput()
+	if got := strings.Join(strings.Fields(string(out)), " "); err != nil || !strings.Contains(got, "./model.zip") || !strings.Contains(got, "./version") || strings.Contains(got, "versions/") || strings.Contains(got, "parquet") {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
 // REQUEST is an id before anything uses it.
 func TestStagesRefuseARequestThatIsNoID(t *testing.T) {
 	stage := staged(t, "")

@@ -362,14 +362,29 @@ func validateStages(w *Work) {
 	w.command("rollback.command", f.Rollback.Command)
 	w.secrets("shadow", f.Shadow)
 	w.secrets("deploy", f.Deploy)
-	if len(f.Deploy.Command) == 0 {
-		w.report("deploy.command", "must be given: without it no retraining would ever serve")
-	}
+	validateKeeping(w)
 	w.duration("gate.within", f.Gate.Within)
 	w.duration("gate.every", f.Gate.Every)
 	w.runner("gate", f.Gate.Runner)
 	w.hostedLimit("gate", f.Gate.Within, f.Gate.Runner)
 	w.oneOf("gate.undecided", f.Gate.Undecided, []string{Fail, Pass})
+}
+
+// validateKeeping checks that a version that nothing deploys is not lost.
+func validateKeeping(w *Work) {
+	f := &w.File
+	if len(f.Deploy.Command) > 0 {
+		return
+	}
+	for _, t := range f.Targets {
+		if slices.Contains([]string{Argo, Kubernetes, Kubeflow}, t) {
+			w.report("deploy.command", "must be given for %s: its $WORK ends with the run, and the new version would be lost", t)
+			break
+		}
+	}
+	if len(f.Rollback.Command) > 0 {
+		w.report("rollback.command", "needs deploy.command")
+	}
 }
 
 func validateMonitoring(w *Work) {

@@ -46,7 +46,7 @@ func newInitCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [--file FILE] DIRECTORY",
 		Short: "Propose a pipeline file from what a repository contains",
-		Long: "Looks for environments, algorithms, pinned packages and programs in the Python files of a repository, and prints a\n" +
+		Long: "Looks for environments, algorithms, packages and programs in the files of a repository, without running them, and prints a\n" +
 			"pipeline file, or writes it to a new file. CHANGE-ME marks what you must fill in.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeDirectory,

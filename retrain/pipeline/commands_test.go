@@ -1,0 +1,179 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
+)
+
+// guard is the end of a Python file that runs as a program.
+const guard = "\nif __name__ == '__main__':\n    main()\n"
+
+// The programs of a repository are proposed as they are run in the image, which does not install the project, with the
+// model in $WORK.
+func TestProposedCommands(t *testing.T) {
+	for name, test := range map[string]struct {
+		files                map[string]string
+		training, evaluation string
+	}{
+		"typer": {
+			map[string]string{
+				"pyproject.toml":   "[project]\nname = \"safe\"\n[project.scripts]\nsafe = \"safe.cli.app:app\"\n[tool.x]\nfake = \"no:no\"\n",
+				"safe/__init__.py": "make('A-v1')", "safe/cli/__init__.py": "",
+				"safe/cli/app.py": "import typer\napp = typer.Typer()\n\n@app.command()\ndef train(\n    algo: str = typer.Option('PPO', help='a, b'),\n    log_dir: str = typer.Option(os.path.abspath('.')),\n) -> None:\n    agent.learn()\n\n" +
+					"@app.command('eval')\ndef evaluate_model(result_dir: str = typer.Argument(..., help='of the training'), render: bool = typer.Option(True)):\n    evaluator.evaluate(load)\n\n@app.command()\ndef train_config(config_path: str = typer.Argument(...)):\n    train()\n",
+				"README.md":       "```bash\nsafe train --help\nsafe eval ./runs/PPO-{env} --num 1\n```\n",
+				"tests/simple.py": "train()" + guard,
+			},
+			`exec python -c 'from safe.cli.app import app; app()' train --log-dir "$WORK/model"`,
+			`exec python -c 'from safe.cli.app import app; app()' eval "$WORK/model" --no-render`,
+		},
+		"groups of click in several files": {
+			map[string]string{
+				"setup.cfg":               "[options.entry_points]\nconsole_scripts =\n    race = race.cli:main\n\n[options]\nx = 1\n",
+				"src/race/__init__.py":    "make('Car-v1')",
+				"src/race/cli.py":         "import click\nfrom race.cars import cars\nfrom .tools import tools_group\n@click.group()\ndef main():\n    pass\nmain.add_command(cars)\nmain.add_command(tools_group, name='tools')" + guard,
+				"src/race/cars.py":        "import click\n@click.group('car-racing')\ndef cars():\n    pass\n\n@cars.command()\n@click.option('--out', '-o', 'out', default='model.pt')\n@click.option('--seed', required=True, type=int)\ndef train_cmd(out, seed):\n    agent.train()\n\n@cars.command(name='test')\n@click.option('--model', required=True)\n@click.option('--gui/--no-gui', default=True)\ndef run(model, gui):\n    play(load_model(model))\n",
+				"src/race/tools.py":       "import click\n@click.group()\ndef tools_group():\n    pass\n@tools_group.command('train-vae')\ndef vae():\n    vae.train()\n",
+				"scripts/pretrain.py":     "critic.train()" + guard,
+				"scripts/smoke_train.py":  "train()" + guard,
+				"src/race/softmax.py":     "# for training\n" + guard,
+				"src/race/env_trainer.py": "env.train()",
+			},
+			`exec python -m race.cli car-racing train --out "$WORK/model.pt" --seed 1`,
+			`exec python -m race.cli car-racing test --model "$WORK/model.pt" --no-gui`,
+		},
+		"commands that register themselves": {
+			map[string]string{
+				"pyproject.toml":        "[tool.poetry.scripts]\nrace = { reference = \"race.cli:main\", type = \"console\" }\n",
+				"race/__init__.py":      "make('Kart-v1')",
+				"race/cli.py":           "import click\n@click.group()\ndef cli():\n    pass\ndef main():\n    cli()" + guard,
+				"race/scripts/train.py": "from race.registry import cli_command\n@cli_command(group='kart', name='train', help='Trains (it).')\ndef train():\n    torch.save(model, 'models/kart.pt')\n",
+				"race/scripts/load.py":  "@cli_command(group='kart', name='test')\n@cli_option('--model', required=True, help='(.pt)')\ndef main(model):\n    evaluate(model)\n",
+				"race/scripts/win.py":   "import win32gui\n@cli_command(group='game', name='train')\ndef train():\n    pass\n",
+			},
+			`cd "$WORK" && exec python -m race.cli kart train`,
+			`exec python -m race.cli kart test --model "$WORK/models/kart.pt"`,
+		},
+		"parsers in functions": {
+			map[string]string{
+				"setup.py":                "setup(name='deep', entry_points={'console_scripts': [\n 'other=deep.x:y',\n ('deep='\n  'deep.__main__:entry')]})\n",
+				"deep/__init__.py":        "make('Deep-v0')",
+				"deep/__main__.py":        "from deep.cli import entry\nif __name__ == '__main__':\n    entry()\n",
+				"deep/cli.py":             "from deep.commands.parser import entry\n",
+				"deep/commands/parser.py": "import argparse\nfrom deep.commands.more import register\ndef entry():\n    sub = argparse.ArgumentParser().add_subparsers()\n    register(sub)\n",
+				"deep/commands/more.py":   "import argparse\ndef register(commands):\n    parser = commands.add_parser(\n        'train', help='x (y)',\n    )\n    parser.add_argument('config', type=Path)\n    add_out(parser)\n    parser = commands.add_parser('benchmark')\n    parser.add_argument('config')\n    parser.add_argument('checkpoint', type=Path)\n\ndef add_out(parser):\n    parser.add_argument('--output-dir')\n",
+				"examples/own.yaml":       "env: Deep-v0\n",
+				"docs/x.yaml":             "a: 1\n",
+			},
+			`exec python -m deep train examples/own.yaml --output-dir "$WORK/model"`,
+			`exec python -m deep benchmark examples/own.yaml "$WORK/model"`,
+		},
+		"the command of the README": {
+			map[string]string{
+				"README.md":       "Run:\n\n    uv run python train.py --task Walk-v1 --steps 1000 \\\n      --device cuda:0 --track --logdir runs\n\nthen `python scripts/show.py --ckpt path/to/model`\n",
+				"train.py":        "parser.add_argument('--task', default='Other-v1')\nparser.add_argument('--logdir', default='logs')\nagent.learn()" + guard,
+				"train_small.py":  "agent.learn()" + guard,
+				"scripts/show.py": "p.add_argument('--ckpt', required=True)\nagent.load(x)\nagent.act(o)" + guard,
+			},
+			`exec python train.py --task Walk-v1 --steps 1000 --device cpu --logdir "$WORK/model"`,
+			`exec python scripts/show.py --ckpt "$WORK/model"`,
+		},
+		"a mode of the program": {
+			map[string]string{
+				"README.md":   "python run.py --train --file conf/a.yaml\npython run.py --play --file conf/a.yaml --checkpoint nn/a.pth\npython run.py --train --file gone.yaml\n",
+				"run.py":      "parser.add_argument('--train', action='store_true')\nparser.add_argument('--file')\nparser.add_argument('--checkpoint')\nrunner.train()" + guard,
+				"conf/a.yaml": "env: Run-v0\n",
+			},
+			`cd "$WORK" && exec python "$OLDPWD/run.py" --train --file "$OLDPWD/conf/a.yaml"`,
+			`cd "$WORK" && exec python "$OLDPWD/run.py" --play --file "$OLDPWD/conf/a.yaml" --checkpoint nn/a.pth`,
+		},
+		"a choice of modes": {
+			map[string]string{
+				"main.py": "p.add_argument('mode', choices=['train', 'evaluate', 'plot'])\np.add_argument('--env-id', required=True)\np.add_argument('--save-path', default='x/agent.zip')\np.add_argument('--load-path', default='')\nmake('Mode-v0')\nagent.train()\nevaluate(agent)" + guard,
+			},
+			`exec python main.py train --save-path "$WORK/model.zip" --env-id Mode-v0`,
+			`exec python main.py evaluate --load-path "$WORK/model.zip" --env-id Mode-v0`,
+		},
+		"hydra": {
+			map[string]string{
+				"agent/__init__.py": "",
+				"agent/train.py":    "from .net import Net\nimport hydra\n@hydra.main(config_path='conf', config_name='c')\ndef main(c):\n    train(c)" + guard,
+				"agent/net.py":      "make('Hydra-v0')",
+				"agent/evaluate.py": "from .net import Net\nimport hydra\n@hydra.main(config_path='conf')\ndef main(c):\n    evaluate(load(c))" + guard,
+			},
+			`cd "$WORK" && exec python -m agent.train hydra.run.dir="$WORK/model"`,
+			`cd "$WORK" && exec python -m agent.evaluate`,
+		},
+		"absl and tyro": {
+			map[string]string{
+				"train.py":    "flags.DEFINE_string('env_name', 'Absl-v0', 'x')\nflags.DEFINE_string('save_dir', './tmp/', 'y')\nflags.DEFINE_integer('seed', None, 'z')\nflags.mark_flag_as_required('seed')\nagent.learn()" + guard,
+				"evaluate.py": "@dataclass\nclass Args:\n    checkpoint_path: str\n    episodes: int = 3\n    headless: bool = False\ndef main():\n    args = tyro.cli(Args)\n    evaluate(args)\n" + guard,
+			},
+			`exec python train.py --save_dir="$WORK/model" --seed=1`,
+			`exec python evaluate.py --checkpoint-path "$WORK/model" --headless`,
+		},
+		"fire, and a table of functions": {
+			map[string]string{
+				"train.py":        "import fire\ndef train(output_dir, env='Fire-v0'):\n    agent.learn()\nif __name__ == '__main__':\n    fire.Fire(train)\n",
+				"zoo/__init__.py": "", "zoo/enjoy.py": "p.add_argument('--folder', default='logs')\ndef enjoy():\n    play()\n",
+				"zoo/cli.py": "import sys\nfrom zoo.enjoy import enjoy\ndef main():\n    {'enjoy': enjoy, 'steps': 1000}[sys.argv[1]]()" + guard,
+			},
+			`exec python train.py --output_dir="$WORK/model"`,
+			`exec python -m zoo.cli enjoy --folder "$WORK/model"`,
+		},
+		"the last model that was written": {
+			map[string]string{
+				"train.py": "make('Step-v0')\ntorch.save(net, f'runs/{step}.pth')\nagent.learn()" + guard,
+				"eval.py":  "p.add_argument('--model', required=True)\nevaluate(p)" + guard,
+			},
+			`cd "$WORK" && exec python "$OLDPWD/train.py"`,
+			`exec python eval.py --model "$(find "$WORK" -name "*.pth" -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`,
+		},
+		"files that it reads from the root": {
+			map[string]string{
+				"train.py":      "make('Root-v0')\nyaml.load(open('config/x.yaml'))\nagent.learn()" + guard,
+				"eval.py":       "evaluate()" + guard,
+				"config/x.yaml": "lr: 1\n",
+			},
+			`python train.py`,
+			`cd "$WORK" && exec python "$OLDPWD/eval.py"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			training, evaluation := proposedFor(t, test.files)
+			if training != test.training || evaluation != test.evaluation {
+				t.Errorf("training   %s\nwant       %s\nevaluation %s\nwant       %s", training, test.training, evaluation, test.evaluation)
+			}
+		})
+	}
+}
+
+// proposedFor returns the commands that are proposed for a repository, as words of a shell.
+func proposedFor(t *testing.T, files map[string]string) (training, evaluation string) {
+	t.Helper()
+	repository := fstest.MapFS{}
+	for file, text := range files {
+		repository[file] = &fstest.MapFile{Data: []byte(text)}
+	}
+	p, err := Propose("repository", repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := p.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, placeholder) {
+		t.Errorf("a person must fill in:\n%s", text)
+	}
+	line := func(c programs.Command) string {
+		if len(c.Words) == 3 && c.Words[0] == "sh" {
+			return c.Words[2]
+		}
+		return strings.Join(c.Words, " ")
+	}
+	return line(p.Training), line(p.Evaluation)
+}

@@ -1,0 +1,179 @@
+package programs
+
+import (
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The limits of the pages that are read for the commands that they name.
+const (
+	maxPages    = 200
+	maxPageSize = 256 << 10
+	maxAdvice   = 2000
+)
+
+// advice is a command line that a repository tells people to run.
+type advice struct {
+	file   string   // that says so
+	target string   // a Python file, a module after "-m ", or a console script
+	args   []string // nil if something in them stands for what a person knows
+	words  []string // all of them
+	weight int
+}
+
+var (
+	pythonLine = regexp.MustCompile(`(?:^|[\s` + "`" + `$>(&;"'])(?:python3?(?:\.[0-9]+)?|torchrun|accelerate[ \t]+launch)[ \t]+((?:-[uOWB][ \t]+|--[a-z_]+(?:=[^\s]+)?[ \t]+)*)(-m[ \t]+[\w.]+|[\w./-]+\.py)\b([^` + "`" + `\n]*)`)
+	continued  = regexp.MustCompile("[ \t]*[\\\\`][ \t]*\r?\n[ \t]*")
+	stoodFor   = regexp.MustCompile(`[<>{}\[\]$*…]|\.\.\.|path/to|PATH|YOUR|your[-_]|^[A-Z][A-Z0-9_]{2,}$|_(?:name|id)$`)
+	secret     = regexp.MustCompile(`(?i)^--?[\w-]*(?:api[-_]?key|token|passw|secret)`)
+	pageName   = regexp.MustCompile(`(?i)^(readme[^/]*|contributing\.md|makefile|justfile|taskfile\.ya?ml|.*\.(md|rst|sh))$`)
+)
+
+// advise reads the pages and scripts of a repository for the commands that they name.
+func (f *Finder) advise() {
+	names := slices.Sorted(maps.Keys(f.scripts))
+	var console *regexp.Regexp
+	if len(names) > 0 {
+		for i, n := range names {
+			names[i] = regexp.QuoteMeta(n)
+		}
+		console = regexp.MustCompile(`(?m)(?:^|[` + "`" + `$>]|\brun)[ \t]*(` + strings.Join(names, "|") + `)((?:[ \t][^` + "`" + `\n]*)?)(?:$|` + "`" + `)`)
+	}
+	pages := 0
+	_ = fs.WalkDir(f.repository, ".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fs.SkipDir
+		}
+		depth := strings.Count(file, "/")
+		if d.IsDir() {
+			if file != "." && (depth > 3 || strings.HasPrefix(d.Name(), ".") && d.Name() != ".github" || slices.Contains(notRead, d.Name())) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		weight := weightOf(file)
+		if !d.Type().IsRegular() || weight == 0 {
+			return nil
+		}
+		if pages++; pages > maxPages {
+			return fs.SkipAll
+		}
+		if info, err := d.Info(); err != nil || info.Size() > maxPageSize {
+			return nil
+		}
+		if text, err := fs.ReadFile(f.repository, file); err == nil {
+			f.adviceIn(file, string(text), weight, console)
+		}
+		return nil
+	})
+}
+
+// notRead are directories that are none of the project's.
+var notRead = []string{"node_modules", "venv", "env", "site-packages", "build", "dist", "pipeline"}
+
+// weightOf returns how much a page counts as the place that says how to train, 0 if it is none.
+func weightOf(file string) int {
+	dir, base := path.Split(file)
+	switch {
+	case strings.HasPrefix(dir, ".github/workflows"):
+		return boolean(isYAML(file)) * 8
+	case !pageName.MatchString(base) || strings.Contains(strings.ToLower(base), "changelog"):
+		return 0
+	case dir == "" && strings.HasPrefix(strings.ToLower(base), "readme"):
+		return 50
+	case dir == "":
+		return 25
+	case strings.HasPrefix(strings.ToLower(base), "readme"):
+		return 30
+	case strings.HasSuffix(base, ".sh"):
+		return 20
+	}
+	return 15
+}
+
+// adviceIn takes the commands that a text names.
+func (f *Finder) adviceIn(file, text string, weight int, console *regexp.Regexp) {
+	text = continued.ReplaceAllString(text, " ")
+	for _, m := range pythonLine.FindAllStringSubmatch(text, 200) {
+		target := strings.Join(strings.Fields(m[2]), " ")
+		f.advised(advice{file: file, target: strings.TrimPrefix(target, "./"), args: arguments(m[3]), words: split(m[3]), weight: weight})
+	}
+	if console == nil {
+		return
+	}
+	for _, m := range console.FindAllStringSubmatch(text, 200) {
+		f.advised(advice{file: file, target: m[1], args: arguments(m[2]), words: split(m[2]), weight: weight})
+	}
+}
+
+func (f *Finder) advised(a advice) {
+	if len(f.said) < maxAdvice {
+		f.said = append(f.said, a)
+	}
+}
+
+// arguments splits the rest of a command line as a shell does, and leaves out what is not for the program. It returns nil
+// if something in it stands for what a person knows.
+func arguments(line string) []string {
+	out := []string{}
+	for _, word := range split(line) {
+		if strings.ContainsAny(word[:1], "#|&;>") {
+			break
+		}
+		if !printable(word) || stoodFor.MatchString(word) || secret.MatchString(word) || strings.HasPrefix(word, "--help") || word == "-h" {
+			return nil
+		}
+		out = append(out, word)
+	}
+	return out
+}
+
+// split splits a line at blanks that are not within quotes.
+func split(line string) []string {
+	var out []string
+	var word strings.Builder
+	quote, inside := rune(0), false
+	end := func() {
+		if inside && word.Len() > 0 {
+			out = append(out, word.String())
+		}
+		word.Reset()
+		inside = false
+	}
+	for _, c := range line {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, inside = c, true
+		case quote == 0 && (c == ' ' || c == '\t' || c == '\r'):
+			end()
+		case quote == 0 && c == ')' && word.Len() == 0:
+			return out
+		default:
+			word.WriteRune(c)
+			inside = true
+		}
+	}
+	end()
+	return out
+}
+
+// names reports whether a piece of advice names a file, which the page may name from its own directory, or by its name
+// alone.
+func (f *Finder) names(a advice, file string) bool {
+	target, isModule := strings.CutPrefix(a.target, "-m ")
+	switch {
+	case isModule:
+		return target == moduleOf(file)
+	case !strings.HasSuffix(target, ".py"):
+		return false
+	case target == file || path.Join(path.Dir(a.file), target) == file:
+		return true
+	}
+	return !f.has(target) && strings.HasSuffix(file, "/"+target)
+}

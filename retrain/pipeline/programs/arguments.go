@@ -1,0 +1,397 @@
+package programs
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The flags whose meaning is known, the clearest first.
+var (
+	savesTo     = regexp.MustCompile(`^(save_path|save_dir|save_to|model_save_path|save_model_path|model_save_dir|save_folder|model_dir|model_path|output_model|model_out|out_model|checkpoint_dir|ckpt_dir|checkpoint_path|ckpt_path|checkpoints?_folder|output_dir|output_path|out_dir|outdir|output_folder|output|out|results?_dir|results?_path|train_dir|experiment_dir|exp_dir|run_dir|runs_dir|workdir|work_dir|save|log_dir|logdir|log_path|log_folder|logs_dir|logs|log_root|root_dir|base_dir|default_root_dir|save_file|save_name)$`)
+	firstOf     = []string{"save", "model", "checkpoint", "ckpt", "out", "result", "train_dir", "exp", "run", "work", "root", "base", "log", "default"}
+	readsFrom   = regexp.MustCompile(`^(model_path|model|model_file|model_dir|checkpoint|checkpoint_path|checkpoint_dir|checkpoint_file|ckpt|ckpt_path|ckpt_dir|load|load_path|load_model|load_dir|load_from|load_checkpoint|load_run|policy|policy_path|agent|agent_path|weights|weights_path|restore|restore_path|trained_agent|trained_model|resume|resume_path|resume_from|results?_dir|train_dir|experiment_dir|exp_dir|run_dir|log_dir|logdir|folder|fpath|snapshot|actor_path|params_path|save_dir|save_path|path)$`)
+	readsFirst  = []string{"model_path", "model", "checkpoint", "ckpt", "load", "policy", "agent", "weights", "restore", "trained", "resume", "fpath", "actor", "params", "snapshot", "result", "train_dir", "exp", "run", "folder", "save", "log", "path"}
+	envFlag     = regexp.MustCompile(`^(env|env_id|env_name|environment|environment_id|environment_name|gym_id|gym_env|task|task_name|task_id|game|domain|scenario)$`)
+	algoFlag    = regexp.MustCompile(`^(algo|algorithm|alg|algo_name|agent_name|agent_type)$`)
+	stepsFlag   = regexp.MustCompile(`^(total_(time|env_|train_)?steps|n_timesteps|num_timesteps|timesteps|max_(time)?steps|num_(env_)?steps|steps|train_for_env_steps|num_env_steps|training_steps|n_steps)$`)
+	configFlag  = regexp.MustCompile(`^(config|config_path|config_file|cfg|cfg_path|cfg_file|conf|file|config_name|settings|yaml|params_file|recipe|experiment_config|exp_config)$`)
+	nameFlag    = regexp.MustCompile(`^(exp|exp_name|experiment|experiment_name|run_name|name|run|run_id|tag)$`)
+	seedFlag    = regexp.MustCompile(`^(seed|random_seed)$`)
+	noDisplay   = regexp.MustCompile(`^(no_render|no_rendering|headless|no_display|no_gui|no_show|no_viewer|no_video|norender)$`)
+	loggingFlag = regexp.MustCompile(`^--?(track|wandb.*|with_wandb.*|use_wandb.*|push.*|capture-video|capture_video|render|live|gui|display|save-video|video|upload.*)(=.*)?$`)
+	savesModel  = regexp.MustCompile(`^(save_model|save|save_agent|save_policy)$`)
+	writtenName = regexp.MustCompile(`["']([\w./-]+\.(?:pth?|zip|ckpt|pkl|h5|onnx|npz|safetensors|msgpack))["']`)
+	saving      = regexp.MustCompile(`(?:\.save|_save|save_\w+|\.dump|save)\(`)
+)
+
+// Known is what is known for the arguments of programs.
+type Known struct{ Project, Environment, Algorithm, Steps string }
+
+// Words of a proposed command that a shell expands.
+const (
+	workDir    = "$WORK/"
+	projectDir = "$OLDPWD/"
+	lastModel  = "$(find)" // the last file with an extension, which follows
+)
+
+// Command is a proposed command, and what says so.
+type Command struct {
+	Words []string `json:"words"`
+	From  string   `json:"from"`
+}
+
+// trainingCommand returns the command that trains, and where the model is then; "" if the program says nothing about it.
+func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string) {
+	args, model := p.base(), ""
+	out := f.output(p)
+	if out != nil {
+		model = workDir + "model" + extension(out.value)
+		args = setFlag(args, *out, model)
+	}
+	args = f.require(p, args, k, model, false)
+	for _, x := range p.flags {
+		if out == nil && x.boolean && savesModel.MatchString(x.key()) && x.value != "True" && !has(args, x) {
+			args = append(args, x.name)
+		}
+	}
+	if hydraMain.MatchString(f.text[p.file]) {
+		args = slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(a, "hydra.run.dir=") })
+		args = append(args, "hydra.run.dir="+workDir+"model")
+		model = workDir + "model"
+	}
+	if model == "" {
+		model = f.written(p)
+	}
+	return f.proposed(p, args, out == nil), model, args
+}
+
+var hydraMain = regexp.MustCompile(`@hydra\.main\(`)
+
+// base returns the arguments that a page names, without those that only a person at a screen wants.
+func (p *program) base() []string {
+	var out []string
+	for i := 0; i < len(p.args); i++ {
+		a := p.args[i]
+		if loggingFlag.MatchString(a) {
+			if i+1 < len(p.args) && !strings.HasPrefix(p.args[i+1], "-") && !strings.Contains(a, "=") && !p.isBoolean(a) {
+				i++
+			}
+			continue
+		}
+		if strings.HasPrefix(a, "cuda") || strings.HasSuffix(a, "=cuda") || strings.HasSuffix(a, "=cuda:0") {
+			a = strings.ReplaceAll(strings.ReplaceAll(a, "cuda:0", "cpu"), "cuda", "cpu")
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func (p *program) isBoolean(name string) bool {
+	return slices.ContainsFunc(p.flags, func(x option) bool { return x.name == name && x.boolean })
+}
+
+// output returns the flag of a training for the place of its model.
+func (f *Finder) output(p *program) *option {
+	best, at := -1, len(firstOf)
+	for i, x := range p.flags {
+		if x.boolean || !savesTo.MatchString(x.key()) || strings.HasPrefix(x.key(), "model_path") && !saving.MatchString(p.text+f.text[p.file]) {
+			continue
+		}
+		j := slices.IndexFunc(firstOf, func(word string) bool { return strings.HasPrefix(x.key(), word) })
+		if j >= 0 && j < at {
+			best, at = i, j
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	return &p.flags[best]
+}
+
+// written returns the model that a program without an argument for it writes, in the directory that it runs in.
+func (f *Finder) written(p *program) string {
+	text := f.text[p.file]
+	for _, m := range saving.FindAllStringIndex(text, 100) {
+		for _, a := range call(text, m[1]-1) {
+			if w := writtenName.FindStringSubmatch(a.text); w != nil && !strings.HasPrefix(w[1], "/") && !strings.Contains(a.text, "{") {
+				return workDir + strings.TrimPrefix(w[1], "./")
+			}
+		}
+	}
+	return ""
+}
+
+// evaluationCommand returns the command that evaluates the model at a place.
+func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []string) Command {
+	args := p.base()
+	at := f.input(p)
+	place := workDir + "model"
+	if at != nil {
+		place = f.newest(p, at)
+	}
+	if at != nil && (!at.position || !at.required) {
+		place := cmp.Or(model, place)
+		if model != "" || !has(args, *at) && (at.required || at.value == "") { // else it is where the training leaves it
+			args = setFlag(args, *at, place)
+		}
+	}
+	for _, a := range trained { // a page names both with the same place
+		if name, value, ok := strings.Cut(a, "="); ok && strings.HasPrefix(value, workDir) && has(args, option{name: name}) {
+			args = setFlag(args, option{name: name, joined: true}, value)
+		}
+	}
+	args = f.require(p, args, k, cmp.Or(model, place), true)
+	for _, x := range p.flags {
+		if x.boolean && noDisplay.MatchString(x.key()) && !has(args, x) && x.value != "True" {
+			args = append(args, x.name)
+		}
+	}
+	return f.proposed(p, args, !slices.ContainsFunc(args, expands))
+}
+
+// newest returns the model that was written last, if the training does not say where it is: that with the extension of
+// the models that the programs name.
+func (f *Finder) newest(p *program, at *option) string {
+	extension := extension(at.value)
+	if len(f.trained) > 0 && extension == "" {
+		for _, text := range []string{f.text[f.trained[0].file], f.text[p.file]} {
+			if m := modelExtension.FindStringSubmatch(text); m != nil {
+				extension = m[1]
+				break
+			}
+		}
+	}
+	if extension == "" {
+		return workDir + "model"
+	}
+	return lastModel + extension
+}
+
+var modelExtension = regexp.MustCompile(`["'(\w}](\.(?:pth?|zip|ckpt|h5|safetensors|msgpack))["')]`)
+
+// input returns the flag of an evaluation for the model.
+func (f *Finder) input(p *program) *option {
+	best, at := -1, len(readsFirst)
+	for i, x := range p.flags {
+		if x.boolean || !readsFrom.MatchString(x.key()) || len(x.choices) > 0 {
+			continue
+		}
+		j := slices.IndexFunc(readsFirst, func(word string) bool { return strings.HasPrefix(x.key(), word) })
+		if j >= 0 && j < at {
+			best, at = i, j
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	return &p.flags[best]
+}
+
+// has reports whether arguments set a flag.
+func has(args []string, x option) bool {
+	if x.position {
+		return false
+	}
+	return slices.ContainsFunc(args, func(a string) bool {
+		name, _, _ := strings.Cut(a, "=")
+		return strings.HasPrefix(name, "-") && strings.ReplaceAll(name, "_", "-") == strings.ReplaceAll(x.name, "_", "-")
+	})
+}
+
+// expands reports whether a shell must expand a word.
+func expands(word string) bool {
+	return strings.Contains(word, workDir) || strings.Contains(word, lastModel)
+}
+
+// setFlag sets a flag among arguments.
+func setFlag(args []string, x option, value string) []string {
+	for i, a := range args {
+		if !has([]string{a}, x) {
+			continue
+		}
+		out := slices.Clone(args)
+		if name, _, ok := strings.Cut(a, "="); ok {
+			out[i] = name + "=" + value
+		} else if i+1 < len(out) {
+			out[i+1] = value
+		}
+		return out
+	}
+	return append(args, x.words(value)...)
+}
+
+// require adds the arguments that a program does not run without.
+func (f *Finder) require(p *program, args []string, k Known, model string, evaluation bool) []string {
+	places := positions(p, args)
+	var ordered []string
+	for _, x := range p.flags {
+		wanted := x.required || x.value == "" && !x.boolean && configFlag.MatchString(x.key()) && x.position
+		if x.boolean || !wanted || !x.position && has(args, x) {
+			continue
+		}
+		if x.position && places > 0 { // a page has given it
+			places--
+			continue
+		}
+		value := f.value(p, x, k, model, evaluation)
+		if x.position {
+			ordered = append(ordered, value)
+		} else {
+			args = append(args, x.words(value)...)
+		}
+	}
+	return append(ordered, args...)
+}
+
+// positions counts the arguments of a page that stand for themselves.
+func positions(p *program, args []string) int {
+	n := 0
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case !strings.HasPrefix(a, "-"):
+			n++
+		case strings.Contains(a, "="), slices.ContainsFunc(p.flags, func(x option) bool { return x.name == a && x.boolean }):
+		default:
+			i++
+		}
+	}
+	return n
+}
+
+// value returns what a program is told for an argument that it needs.
+func (f *Finder) value(p *program, x option, k Known, model string, evaluation bool) string {
+	key := x.key()
+	switch {
+	case x.value != "":
+		return x.value
+	case envFlag.MatchString(key) && k.Environment != "":
+		return k.Environment
+	case algoFlag.MatchString(key) && k.Algorithm != "":
+		return k.Algorithm
+	case evaluation && readsFrom.MatchString(key), !evaluation && savesTo.MatchString(key):
+		if model == "" {
+			model = workDir + "model"
+		}
+		return model
+	case configFlag.MatchString(key):
+		if c := f.configuration(p); c != "" {
+			return projectDir + c
+		}
+	case savesTo.MatchString(key):
+		return workDir + "evaluation"
+	case stepsFlag.MatchString(key) && k.Steps != "":
+		return k.Steps
+	case nameFlag.MatchString(key):
+		return k.Project
+	case seedFlag.MatchString(key):
+		return "1"
+	case len(x.choices) > 0:
+		return x.choices[0]
+	}
+	return Placeholder
+}
+
+// configuration returns the YAML file that goes best with a program.
+func (f *Finder) configuration(p *program) string {
+	best, most := "", 0
+	for _, c := range f.yaml {
+		score := 0
+		dir, base := path.Dir(c), strings.ToLower(path.Base(c))
+		switch {
+		case strings.HasPrefix(c, ".") || asidePath.MatchString(c) || strings.Contains(base, "docker") || strings.Contains(base, "environment") || strings.HasPrefix(base, "mkdocs") || strings.HasPrefix(base, "."):
+			continue
+		case settings.MatchString(c):
+			score += 10
+		case dir == path.Dir(p.file):
+			score += 10
+		case strings.Contains(dir, "example"):
+			score += 8
+		default:
+			continue
+		}
+		score += 5*boolean(strings.Contains(base, "train")) + 4*boolean(strings.Contains(base, "default")) + 3*boolean(strings.Contains(base, "example") || strings.Contains(base, "own")) - 2*strings.Count(c, "/")
+		score += 4 * boolean(dir == path.Dir(p.file))
+		if best == "" || score > most {
+			best, most = c, score
+		}
+	}
+	return best
+}
+
+// proposed returns the words of a command. A program that writes into its working directory runs in $WORK.
+func (f *Finder) proposed(p *program, args []string, inWork bool) Command {
+	start := slices.Clone(p.start)
+	all := append(slices.Clone(p.path), args...)
+	if inWork && f.readsBeside(p) {
+		inWork = false
+	}
+	for i, a := range all {
+		name, value, ok := strings.Cut(a, "=")
+		if !ok {
+			name, value = "", a
+		}
+		plain := strings.TrimPrefix(value, projectDir)
+		if !f.exists(path.Clean(plain)) {
+			continue
+		}
+		if inWork {
+			plain = projectDir + path.Clean(plain)
+		}
+		if all[i] = plain; ok {
+			all[i] = name + "=" + plain
+		}
+	}
+	if inWork && strings.HasSuffix(start[0], ".py") {
+		start[0] = projectDir + start[0]
+	}
+	words := append(append([]string{"python"}, start...), all...)
+	from := p.file
+	if p.from != "" && p.from != p.file {
+		from = p.from
+	}
+	if !inWork && !slices.ContainsFunc(words, expands) {
+		return Command{words, from}
+	}
+	var line strings.Builder
+	if inWork {
+		line.WriteString(`cd "$WORK" && `)
+	}
+	line.WriteString("exec")
+	for _, w := range words {
+		line.WriteString(" " + inShell(w))
+	}
+	return Command{[]string{"sh", "-c", line.String()}, from}
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+
+// inShell returns a word as a shell reads it, in which the two directories are expanded.
+func inShell(w string) string {
+	if before, extension, ok := strings.Cut(w, lastModel); ok && (before == "" || plainWord.MatchString(before)) {
+		return before + `"$(find "$WORK" -name "*` + extension + `" -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`
+	}
+	for _, dir := range []string{workDir, projectDir} {
+		if before, after, ok := strings.Cut(w, dir); ok && (before == "" || plainWord.MatchString(before)) && plainWord.MatchString(after) {
+			return before + `"` + dir + after + `"`
+		}
+	}
+	if plainWord.MatchString(w) {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
+
+var textLiteral = regexp.MustCompile(`["']((?:[\w-]+/)*[\w-]+\.(?:ya?ml|json|toml|csv|xml|npz|pkl|txt))["']`)
+
+// readsBeside reports whether a program names a file of the repository from its root, which it then must run in.
+func (f *Finder) readsBeside(p *program) bool {
+	for _, m := range textLiteral.FindAllStringSubmatch(f.text[p.file], 50) {
+		if f.exists(m[1]) {
+			return true
+		}
+	}
+	return false
+}

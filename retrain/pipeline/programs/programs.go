@@ -1,0 +1,475 @@
+package programs
+
+import (
+	"bytes"
+	"cmp"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Placeholder stands in a command for what only a person knows.
+const Placeholder = "CHANGE-ME"
+
+// The names of files that are shared with the rest of a proposal.
+var (
+	guarded  = regexp.MustCompile(`(?m)^if __name__ == ["']__main__["']`)
+	ofParts  = regexp.MustCompile(`(^|/)(env|environment|wrapper|util|plot)s?(/|$)`)
+	settings = regexp.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
+	name     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// Finder finds the programs of a repository that train and evaluate, by reading alone.
+type Finder struct {
+	sources
+	repository fs.FS
+	scripts    map[string]string // console scripts, as MODULE:FUNCTION
+	said       []advice
+	yaml       []string        // files
+	speaks     map[string]bool // of training, also in comments
+
+	trained, evaluated []program // ranked
+}
+
+// New returns a finder of the programs of a repository, which must take its files.
+func New(repository fs.FS) *Finder {
+	return &Finder{
+		sources:    sources{text: map[string]string{}, importing: map[string]map[string]imported{}},
+		repository: repository, scripts: map[string]string{}, speaks: map[string]bool{},
+	}
+}
+
+func (f *Finder) exists(file string) bool {
+	info, err := fs.Stat(f.repository, file)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Take takes a file. Code is that of a Python file without comments.
+func (f *Finder) Take(file string, text, code []byte) {
+	f.console(file, string(text))
+	if isYAML(file) && printable(file) {
+		f.yaml = append(f.yaml, file)
+	}
+	if path.Ext(file) != ".py" || f.kept+len(text) > maxKept {
+		return
+	}
+	f.kept += len(text)
+	f.text[file] = string(code)
+	f.speaks[file] = bytes.Contains(bytes.ToLower(text), []byte("train"))
+	f.order = append(f.order, file)
+	if guarded.Match(code) {
+		f.adviceIn(file, string(text), 15, nil)
+	}
+}
+
+func isYAML(file string) bool {
+	return strings.HasSuffix(file, ".yml") || strings.HasSuffix(file, ".yaml")
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// program is a command that could train, or evaluate.
+type program struct {
+	file  string   // that has its code
+	start []string // words of Python
+	path  []string // of the sub-command
+	text  string   // of its code
+	flags []option
+	args  []string // that a page names for it; nil for none
+	from  string   // what says so, for a person
+	score int
+}
+
+// name is what the program is called by.
+func (p program) name() string {
+	words := append([]string{strings.TrimSuffix(p.file, ".py")}, p.path...)
+	if len(p.path) > 0 {
+		words = p.path
+	}
+	last := path.Base(words[len(words)-1])
+	if last == "__main__" {
+		last = path.Base(path.Dir(p.file))
+	}
+	return strings.ToLower(strings.Trim(last, "-"))
+}
+
+var (
+	anyCall = regexp.MustCompile(`(?m)^[a-z_]\w*(?:\.\w+)*\(`)
+	topCall = regexp.MustCompile(`(?m)^(?:\w[\w., ]*=\s*)?[\w.]*(?:learn|train|fit|run|main|evaluate|evaluate_policy|test|play)\(`)
+	runName = regexp.MustCompile(`^(train|main|run|eval|evaluate|enjoy|test|play|learn)([_-][\w-]*)?\.py$`)
+	notOwn  = regexp.MustCompile(`(^|/)(setup|conftest|conf|noxfile|versioneer|fabfile|tasks|__init__|dodo)\.py$`)
+)
+
+// candidates returns the programs of a repository.
+func (f *Finder) candidates() []program {
+	var out []program
+	seen := map[string]bool{}
+	add := func(p program) {
+		if key := strings.Join(append(slices.Clone(p.start), p.path...), " "); !seen[key] && len(out) < maxAdvice {
+			seen[key] = true
+			out = append(out, p)
+		}
+	}
+	names := make([]string, 0, len(f.scripts))
+	for name := range f.scripts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		start, file, function := f.started(f.scripts[name])
+		if start == nil {
+			continue
+		}
+		for _, p := range f.expand(file, start) {
+			if len(p.path) == 0 {
+				p.path = nil
+				p.text = cmp.Or(p.text, f.body(file, function))
+			}
+			p.from = "console script " + name
+			add(p)
+		}
+	}
+	for _, file := range f.order {
+		text := f.text[file]
+		named := slices.ContainsFunc(f.said, func(a advice) bool { return f.names(a, file) })
+		alone := named && anyCall.MatchString(text) || topCall.MatchString(text) && (runName.MatchString(path.Base(file)) && !f.has(path.Join(path.Dir(file), "__init__.py")))
+		if notOwn.MatchString(file) || !printable(file) || !guarded.MatchString(text) && !alone {
+			continue
+		}
+		for _, p := range f.expand(file, f.words(file)) {
+			p.from = file
+			add(p)
+		}
+	}
+	return out
+}
+
+// expand returns a program, or its sub-commands if it has any.
+func (f *Finder) expand(file string, start []string) []program {
+	var out []program
+	for _, c := range f.commands(file) {
+		p := program{file: c.file, start: start, path: c.path, text: cmp.Or(c.text, f.text[c.file]), flags: c.flags}
+		if len(c.path) == 0 && c.file != file { // it is a program elsewhere
+			continue
+		}
+		out = append(out, p)
+	}
+	if !slices.ContainsFunc(out, func(p program) bool { return len(p.path) > 0 }) && len(out) != 1 {
+		out = []program{{file: file, start: start, text: f.text[file], flags: f.flags(file)}}
+	}
+	return out
+}
+
+// The words by which programs are known, and what they count.
+var (
+	trainingWords = []weighed{
+		{regexp.MustCompile(`^train$`), 80},
+		{regexp.MustCompile(`^train`), 60},
+		{regexp.MustCompile(`train`), 45},
+		{regexp.MustCompile(`^(learn|fit)\b|^learn`), 45},
+		{regexp.MustCompile(`^(main|run|run_rl|start|launch|runner)$`), 20},
+		{regexp.MustCompile(`\b(run|main)_|ppo|sac|dqn|td3|a2c|impala|ddpg|reinforce`), 20},
+		{regexp.MustCompile(`smoke|selftest|self_test|^test|conftest|unittest`), -120},
+		{regexp.MustCompile(`pre-?_?train|offline`), -50},
+		{regexp.MustCompile(`eval|enjoy|play|push|record|plot|render|bench|visuali|\bvis|video|export|convert|collect|download|check|verify|analy|generate|inspect|debug|profil|draw|show|report|split|load|validate|print|clean|deploy|serve|rollout|list|info`), -70},
+		{regexp.MustCompile(`vae|autoencoder|encoder|classifier|reward_?-?model|dynamics|tokenizer|softmax|world_?-?model|critic|detector|segment`), -45},
+		{regexp.MustCompile(`sweep|tune|tuning|optuna|hyperparam|hpo|grid|parallel|distributed|multi|ray|worker|slurm|cluster|ablation|resume|finetune|fine-tune|-config$|_config$`), -25},
+		{regexp.MustCompile(`bc|dagger|gail|airl|imitat|behavio|adversarial|preference|dataset`), -20},
+		{regexp.MustCompile(`(trainer|learner|evaluator|worker|buffer|agent|policy|network|model)s?$`), -40},
+		{regexp.MustCompile(`(utils?|helpers?|wrappers?)$|^(config|envs?)$`), -40},
+	}
+	evaluationWords = []weighed{
+		{regexp.MustCompile(`^eval(uate|uation)?$`), 80},
+		{regexp.MustCompile(`eval`), 60},
+		{regexp.MustCompile(`^(enjoy|benchmark|test|play|rollout|watch|infer|inference|predict)$`), 55},
+		{regexp.MustCompile(`enjoy|benchmark|^test|_test$|play|rollout|infer|simulate|^run_?-?(policy|agent|model|trained)|^(load|watch|show|visuali[sz]e|render)`), 40},
+		{regexp.MustCompile(`train`), -60},
+		{regexp.MustCompile(`smoke|selftest|plot|record|export|convert|collect|download|check|verify|analy|generate|split|serve|push|replay`), -60},
+		{regexp.MustCompile(`vae|autoencoder|encoder|classifier|reward_?-?model|dynamics|softmax|world_?-?model|critic|random|human|manual|keyboard|expert`), -45},
+		{regexp.MustCompile(`(evaluator|worker|buffer|network)s?$`), -50},
+		{regexp.MustCompile(`parallel|distributed|slurm|-config$|_config$`), -20},
+	}
+	asidePath   = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
+	trains      = regexp.MustCompile(`\.learn\(|\.train\(\w*\)|\btrain\w*\(|\brun_rl\(|Trainer\(|Learner\(|Runner\(|\.backward\(|\.fit\(|optimi[sz]er\.step\(|\.update\(`)
+	evaluates   = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|select_action|get_action|\.step\(|enjoy\(|play\(|\.eval\(|rollout`)
+	loads       = regexp.MustCompile(`\.load\(|load_\w+\(|\.restore\(|load_state_dict|from_checkpoint|checkpoint|model_path`)
+	importsRL   = regexp.MustCompile(`(?m)^\s*(?:from|import)\s+(stable_baselines3?|sb3_contrib|ray\.rllib|ray|tianshou|torchrl|skrl|rl_games|rsl_rl|sample_factory|pfrl|elegantrl|cleanrl|tf_agents|acme|dopamine|garage|d3rlpy|pettingzoo|gymnasium|gym|torch|jax|tensorflow|flax)\b`)
+	forWindows  = regexp.MustCompile(`\bwin32\w*\b|\bwinreg\b|\bpywinauto\b|windll|msvcrt|\bPRIORITY_CLASS\b|_PRIORITY_CLASS\b|\.exe\b`)
+	notAlnum    = regexp.MustCompile(`[^a-z0-9]+`)
+	versionOfID = regexp.MustCompile(`-v[0-9]+$`)
+)
+
+// weighed is a pattern of names and what it counts.
+type weighed struct {
+	name   *regexp.Regexp
+	weight int
+}
+
+func weigh(name string, words []weighed) int {
+	score, best := 0, 0
+	for _, w := range words {
+		if w.name.MatchString(name) {
+			if w.weight > 0 {
+				best = max(best, w.weight)
+			} else {
+				score += w.weight
+			}
+		}
+	}
+	return score + best
+}
+
+// common is what counts for a program whatever it is for.
+func (f *Finder) common(p *program, env string) int {
+	score := -3 * strings.Count(p.file, "/")
+	switch dir := path.Dir(p.file); {
+	case asidePath.MatchString(p.file):
+		score -= 90
+	case ofParts.MatchString(dir):
+		score -= 60
+	case strings.Contains(dir+"/", "experiments/"), strings.Contains(dir+"/", "example"):
+		score -= 10
+	}
+	if len(p.path) > 0 || strings.HasPrefix(p.from, "console script") {
+		score += 15
+	}
+	if forWindows.MatchString(p.text) || forWindows.MatchString(f.text[p.file]) {
+		score -= 60
+	}
+	if importsRL.MatchString(f.text[p.file]) {
+		score += 8
+	}
+	if mentions(p.file+" "+strings.Join(p.path, " "), env) {
+		score += 25
+	}
+	return score
+}
+
+// suggestion returns how much pages count for a program, and the arguments that they name, by what is right for them.
+func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []string, string) {
+	most := advice{}
+	named := 0
+	for _, a := range f.said {
+		rest, ok := f.speaksOf(a, p)
+		if !ok {
+			continue
+		}
+		named = max(named, a.weight)
+		if rest != nil && right(rest) && f.available(rest) && a.weight > most.weight {
+			most = a
+			most.args = rest
+		}
+	}
+	return named, most.args, most.file
+}
+
+// speaksOf reports whether a piece of advice is about a program, and returns the arguments after those that choose it.
+func (f *Finder) speaksOf(a advice, p *program) ([]string, bool) {
+	script, console := strings.CutPrefix(p.from, "console script ")
+	started := console && (a.target == script || len(p.start) == 2 && p.start[0] == "-m" && a.target == "-m "+p.start[1])
+	if !started && !f.names(a, p.file) || len(p.path) > 0 && !started && p.from != p.file && !f.names(a, p.from) {
+		return nil, false
+	}
+	if len(p.path) == 0 {
+		return a.args, true
+	}
+	if len(a.words) < len(p.path) || !slices.Equal(a.words[:len(p.path)], p.path) {
+		return nil, false
+	}
+	if a.args == nil {
+		return nil, true
+	}
+	return a.args[len(p.path):], true
+}
+
+// available reports whether the files that arguments name are in the repository.
+func (f *Finder) available(args []string) bool {
+	for _, a := range args {
+		_, value, ok := strings.Cut(a, "=")
+		if !ok {
+			value = a
+		}
+		if e := extension(value); slices.Contains([]string{".yaml", ".yml", ".json", ".toml", ".cfg"}, e) && !f.exists(path.Clean(value)) {
+			return false
+		}
+	}
+	return true
+}
+
+// minScore is what a program must count to be proposed.
+const minScore = 5
+
+// training ranks the programs that could train, the best first.
+func (f *Finder) training(all []program, env string) []program {
+	var out []program
+	for _, p := range all {
+		name := p.name()
+		p.score = weigh(name, trainingWords) + f.common(&p, env)
+		if trains.MatchString(p.text) {
+			p.score += 15
+		}
+		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !strings.Contains(p.text, ".learn(") {
+			p.score -= 40
+		}
+		named, args, _ := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, evaluating) })
+		p.args = args
+		p.score += named + 40*boolean(slices.ContainsFunc(args, func(a string) bool { return idInArgument.MatchString(a) }))
+		if p.score >= minScore {
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 {
+		out = f.absent(env)
+	}
+	return ranked(out)
+}
+
+// absent returns the programs that pages name as the training, but that are not in the repository, as source
+// distributions leave them out.
+func (f *Finder) absent(env string) []program {
+	var out []program
+	for _, a := range f.said {
+		if a.weight < 25 || !strings.HasSuffix(a.target, ".py") || f.has(a.target) || a.args == nil || !f.available(a.args) {
+			continue
+		}
+		p := program{file: a.target, start: []string{a.target}, args: a.args, from: a.file}
+		trained := slices.ContainsFunc(a.args, func(x string) bool { return x == "--train" || x == "train" || x == "--mode=train" })
+		p.score = weigh(p.name(), trainingWords) + 60*boolean(trained) + 25*boolean(mentions(strings.Join(a.args, " "), env)) + 20*boolean(slices.ContainsFunc(a.args, f.exists))
+		if p.score > 60 && !slices.ContainsFunc(a.args, evaluating) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// mentions reports whether a text has the name of an environment in some spelling.
+func mentions(text, env string) bool {
+	plain := notAlnum.ReplaceAllString(strings.ToLower(versionOfID.ReplaceAllString(path.Base(env), "")), "")
+	return plain != "" && strings.Contains(notAlnum.ReplaceAllString(strings.ToLower(text), ""), plain)
+}
+
+var idInArgument = regexp.MustCompile(`^(?:[\w-]+=)?((?:[\w.-]+/)?[A-Za-z][\w.]*-v[0-9]+)$`)
+
+// evaluating reports whether an argument makes a program evaluate.
+func evaluating(arg string) bool { return evaluatesBy.MatchString(arg) }
+
+var evaluatesBy = regexp.MustCompile(`^(?:--?)?(?:do_|run_|only_)?(play|test|eval|evaluate|evaluation|enjoy|eval_only)(?:=(?:True|true|1))?$|=(?:eval|evaluate|test|play)$`)
+
+func ranked(out []program) []program {
+	slices.SortStableFunc(out, func(a, b program) int {
+		return cmp.Or(b.score-a.score, strings.Count(a.file, "/")-strings.Count(b.file, "/"), len(a.file)-len(b.file))
+	})
+	return out
+}
+
+// evaluation ranks the programs that could evaluate what a training program makes.
+func (f *Finder) evaluation(all []program, training *program, env string) []program {
+	var out []program
+	for _, p := range all {
+		name := p.name()
+		p.score = weigh(name, evaluationWords) + f.common(&p, env)
+		if evaluates.MatchString(p.text) {
+			p.score += 10
+		}
+		if loads.MatchString(p.text) {
+			p.score += 10
+		}
+		if training != nil {
+			p.score += goesWith(&p, training)
+		}
+		named, args, _ := f.suggestion(&p, func([]string) bool { return true })
+		p.args = args
+		p.score += named / 2
+		if p.score >= minScore+30 {
+			out = append(out, p)
+		}
+	}
+	if training != nil {
+		if p, ok := f.byItself(training); ok {
+			out = append(out, p)
+		}
+	}
+	return ranked(out)
+}
+
+// goesWith returns how much a program is beside that of the training.
+func goesWith(p, training *program) int {
+	if slices.Equal(p.start, training.start) && slices.Equal(p.path, training.path) {
+		return -1000
+	}
+	_, of, _ := strings.Cut(training.name(), "train")
+	score := 15*boolean(path.Dir(p.file) == path.Dir(training.file)) + 15*boolean(of != "" && strings.HasSuffix(p.name(), of))
+	if len(p.path) > 0 && slices.Equal(p.start, training.start) && len(p.path) == len(training.path) && slices.Equal(p.path[:len(p.path)-1], training.path[:len(p.path)-1]) {
+		score += 25
+	}
+	return score
+}
+
+// byItself returns the evaluation that the training's own program has by an argument.
+func (f *Finder) byItself(training *program) (program, bool) {
+	for _, a := range f.said {
+		if rest, ok := f.speaksOf(a, training); ok && rest != nil && slices.ContainsFunc(rest, evaluating) && f.available(rest) {
+			p := *training
+			p.args, p.score = rest, 60
+			return p, true
+		}
+	}
+	for _, x := range training.flags {
+		if x.boolean && evaluating(x.name) && x.key() != "test" {
+			p := *training
+			p.args, p.score = []string{x.name}, 45
+			return p, true
+		}
+	}
+	return program{}, false
+}
+
+// Program is one that could train, or evaluate.
+type Program struct {
+	Name string // its file and the words of its sub-command
+	File string
+}
+
+// maxPrograms bounds the programs of a proposal.
+const maxPrograms = 10
+
+// Rank returns the programs that could train, and those that could evaluate what the first of them trains, the best
+// first. Env is the environment that the repository speaks of most.
+func (f *Finder) Rank(env string) (training, evaluation []Program) {
+	f.advise()
+	all := f.candidates()
+	f.trained = f.training(all, env)
+	var first *program
+	if len(f.trained) > 0 {
+		first = &f.trained[0]
+	}
+	f.evaluated = f.evaluation(all, first, env)
+	return listed(f.trained), listed(f.evaluated)
+}
+
+func listed(all []program) []Program {
+	out := make([]Program, min(len(all), maxPrograms))
+	for i := range out {
+		out[i] = Program{Name: strings.Join(append([]string{all[i].file}, all[i].path...), " "), File: all[i].file}
+	}
+	return out
+}
+
+// Commands returns the commands of the best programs, without words if there is none.
+func (f *Finder) Commands(k Known) (training, evaluation Command) {
+	model, args := "", []string(nil)
+	if len(f.trained) > 0 {
+		training, model, args = f.trainingCommand(&f.trained[0], k)
+	}
+	if len(f.evaluated) > 0 {
+		evaluation = f.evaluationCommand(&f.evaluated[0], k, model, args)
+	}
+	return training, evaluation
+}

@@ -1,0 +1,122 @@
+package programs
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// found returns a finder that has taken the files of a repository.
+func found(files map[string]string) *Finder {
+	repository := fstest.MapFS{}
+	for file, text := range files {
+		repository[file] = &fstest.MapFile{Data: []byte(text)}
+	}
+	f := New(repository)
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		f.Take(file, []byte(files[file]), []byte(files[file]))
+	}
+	return f
+}
+
+// The program that a person would name comes first, and what is no training comes last or not at all.
+func TestRankOfNames(t *testing.T) {
+	const guard = "\nif __name__ == '__main__':\n    train()\n"
+	for best, others := range map[string][]string{
+		"train.py":               {"pretrain_critic.py", "smoke_train.py", "train_vae.py", "plot_training.py", "bench_train.py", "setup.py", "tests/train.py"},
+		"scripts/train_agent.py": {"lib/spatial_softmax.py", "lib/wrappers/train.py", "scripts/evaluate.py", "docs/train.py", "tune.py"},
+		"main.py":                {"download_data.py", "check_env.py", "utils.py", "play.py"},
+		"lib/train.py":           {"lib/train_config.py", "lib/trainer.py", "lib/enjoy.py"},
+	} {
+		files := map[string]string{best: guard}
+		for _, o := range others {
+			files[o] = guard
+		}
+		training, _ := found(files).Rank("")
+		if len(training) == 0 || training[0].Name != best {
+			t.Errorf("%v, want %s first", training, best)
+		}
+	}
+}
+
+// A program that only runs on Windows is put down, and one named for the environment is put up.
+func TestRankOfCode(t *testing.T) {
+	const guard = "\nif __name__ == '__main__':\n    train()\n"
+	f := found(map[string]string{"ac/train_ac.py": "import win32gui" + guard, "box/train.py": guard, "car/train_car_racing.py": guard})
+	training, _ := f.Rank("CarRacing-v3")
+	var names []string
+	for _, p := range training {
+		names = append(names, p.File)
+	}
+	if got := strings.Join(names, " "); got != "car/train_car_racing.py box/train.py ac/train_ac.py" {
+		t.Error(got)
+	}
+}
+
+func TestWordsOfALine(t *testing.T) {
+	for line, want := range map[string]string{
+		` --a 1 --b="x y" 'c d' # more`: "--a|1|--b=x y|c d",
+		` --a 1 | tee log`:              "--a|1",
+		` --a 1 && rm x`:                "--a|1",
+		` --env <name>`:                 "nil",
+		` --env ENV_ID`:                 "nil",
+		` --ckpt path/to/x`:             "nil",
+		` --help`:                       "nil",
+		``:                              "",
+	} {
+		got := "nil"
+		if words := arguments(line); words != nil {
+			got = strings.Join(words, "|")
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", line, got, want)
+		}
+	}
+}
+
+func TestPartsOfACall(t *testing.T) {
+	for text, want := range map[string]string{
+		`(a, "b, c", d=[1, 2], e={'x': (3, 4)}) + f(g)`: `a|"b, c"|d=[1, 2]|e={'x': (3, 4)}`,
+		`("it\"s", ')')`: `"it\"s"|')'`,
+		`()`:             ``,
+		`(never, closed`: ``,
+	} {
+		var got []string
+		for _, a := range call(text, 0) {
+			if a.key != "" {
+				a.text = a.key + "=" + a.text
+			}
+			got = append(got, a.text)
+		}
+		if joined := strings.Join(got, "|"); joined != want {
+			t.Errorf("%s: %s, want %s", text, joined, want)
+		}
+	}
+}
+
+// Whatever a repository contains, its commands are words that a file of YAML can have on one line.
+func FuzzCommands(f *testing.F) {
+	f.Add("import click\n@click.group()\ndef main(): pass\n@main.command('train')\n@click.option('--out', required=True)\ndef t(out): pass\nif __name__ == '__main__':\n    main()\n", "python train.py --x 'a b' \\\n --y\na train --z\n", "[project.scripts]\na = \"lib.train:main\"\n")
+	f.Add("p = argparse.ArgumentParser()\ns = p.add_subparsers()\nq = s.add_parser('train')\nq.add_argument('config')\nfire.Fire({'a': b})\nfrom . import x\nfrom .x import (y as z)\n", "`python -m lib.train task=A-v1`", "")
+	f.Fuzz(func(t *testing.T, source, page, declaring string) {
+		x := found(map[string]string{"train.py": source, "lib/train.py": source, "lib/__init__.py": "", "src/a/eval.py": source, "README.md": page, "pyproject.toml": declaring, "setup.py": declaring})
+		x.Rank("A-v1")
+		training, evaluation := x.Commands(Known{Project: "p", Environment: "A-v1"})
+		for _, c := range []Command{training, evaluation} {
+			if len(c.Words) > 0 && c.Words[0] != "python" && (c.Words[0] != "sh" || len(c.Words) != 3) {
+				t.Errorf("%q", c.Words)
+			}
+			for _, w := range c.Words {
+				if w == "" || strings.ContainsAny(w, "\n\x00") {
+					t.Errorf("%q has an empty word or a line", c.Words)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,247 @@
+package programs
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The limits of what is kept of a repository to find its programs.
+const (
+	maxKept = 32 << 20 // bytes of Python
+	maxCall = 4000     // bytes of a call's arguments
+)
+
+var (
+	importLine   = regexp.MustCompile(`(?m)^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n;]+)|import[ \t]+([\w., ]+))`)
+	topFunction  = regexp.MustCompile(`(?m)^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)`)
+	relativeFrom = regexp.MustCompile(`(?m)^[ \t]*from[ \t]+\.`)
+	plainImport  = regexp.MustCompile(`(?m)^(?:from|import)[ \t]+(\w+)`)
+	stringAlone  = regexp.MustCompile(`^[rRuUbB]?(?:"([^"\\]*)"|'([^'\\]*)')$`)
+	numberAlone  = regexp.MustCompile(`^-?[0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$`)
+	keywordAlone = regexp.MustCompile(`(?s)^\s*(\w+)\s*=([^=].*)$`)
+)
+
+// argument is one of a call, or a parameter of a function: its keyword, "" for one by position, and its expression.
+type argument struct{ key, text string }
+
+// call returns the arguments of the call, or the parameters of the function, whose parenthesis is at an index.
+func call(text string, at int) []argument {
+	var out []argument
+	for _, part := range parts(text[at:min(len(text), at+maxCall)]) {
+		part = strings.TrimSpace(part)
+		switch m := keywordAlone.FindStringSubmatch(part); {
+		case part == "":
+		case m != nil:
+			out = append(out, argument{m[1], strings.TrimSpace(m[2])})
+		default:
+			out = append(out, argument{"", part})
+		}
+	}
+	return out
+}
+
+// parts splits what is between brackets at its commas. Text begins with the bracket that opens.
+func parts(text string) []string {
+	var out []string
+	depth, start, quote := 0, 1, byte(0)
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote || c == '\n' {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case strings.IndexByte("([{", c) >= 0:
+			depth++
+		case strings.IndexByte(")]}", c) >= 0:
+			if depth--; depth == 0 {
+				return append(out, text[min(start, i):i])
+			}
+		case c == ',' && depth == 1:
+			out = append(out, text[start:i])
+			start = i + 1
+		}
+	}
+	return nil // it does not end
+}
+
+// given returns the expression of a keyword, or the one at a position; "" without either.
+func given(arguments []argument, key string, position int) string {
+	for _, a := range arguments {
+		if a.key == key {
+			return a.text
+		}
+	}
+	if position >= 0 && position < len(arguments) && arguments[position].key == "" {
+		return arguments[position].text
+	}
+	return ""
+}
+
+// printable reports whether a text is one line without characters that a person cannot see.
+func printable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// literal returns the value of an expression that is a string or a number, "" for any other.
+func literal(text string) string {
+	text = strings.TrimSpace(text)
+	if m := stringAlone.FindStringSubmatch(text); m != nil && printable(m[1]+m[2]) {
+		return m[1] + m[2]
+	}
+	if numberAlone.MatchString(text) || text == "True" || text == "False" {
+		return text
+	}
+	return ""
+}
+
+// sources are the Python files of a repository.
+type sources struct {
+	text      map[string]string // their code without comments
+	order     []string          // of the files
+	kept      int               // bytes of all
+	importing map[string]map[string]imported
+}
+
+// roots are the directories that the image imports from.
+var roots = []string{"", "src/"}
+
+// module returns the file of a module, "" if it is none of the repository.
+func (f *sources) module(name string) string {
+	base := strings.ReplaceAll(name, ".", "/")
+	for _, root := range roots {
+		for _, file := range []string{root + base + ".py", root + base + "/__init__.py"} {
+			if _, ok := f.text[file]; ok {
+				return file
+			}
+		}
+	}
+	return ""
+}
+
+// moduleOf returns the name that a file is imported by, "" if none is possible.
+func moduleOf(file string) string {
+	module := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(file, "src/"), ".py"), "/__init__")
+	module = strings.TrimSuffix(module, "/__main__")
+	for part := range strings.SplitSeq(module, "/") {
+		if !name.MatchString(part) {
+			return ""
+		}
+	}
+	return strings.ReplaceAll(module, "/", ".")
+}
+
+// imported is a name that a file imports from another of the repository.
+type imported struct{ file, name string }
+
+// imports returns the names that a file imports from the repository, by the names that it has for them. A whole module
+// has no name of its own.
+func (f *sources) imports(file string) map[string]imported {
+	if known, ok := f.importing[file]; ok {
+		return known
+	}
+	out := map[string]imported{}
+	for _, m := range importLine.FindAllStringSubmatch(f.text[file], -1) {
+		for item := range strings.SplitSeq(strings.Trim(m[2]+m[3], "() \n"), ",") {
+			words := strings.Fields(item)
+			if len(words) == 0 {
+				continue
+			}
+			as := words[len(words)-1]
+			if m[3] != "" {
+				if from := f.module(words[0]); from != "" {
+					out[as] = imported{from, ""}
+				}
+				continue
+			}
+			from := absolute(file, m[1])
+			if whole := f.module(from + "." + words[0]); whole != "" {
+				out[as] = imported{whole, ""}
+			} else if of := f.module(from); of != "" && of != file {
+				out[as] = imported{of, words[0]}
+			}
+		}
+	}
+	f.importing[file] = out
+	return out
+}
+
+// absolute returns the module that an import of a file names.
+func absolute(file, name string) string {
+	plain := strings.TrimLeft(name, ".")
+	up := len(name) - len(plain)
+	if up == 0 {
+		return name
+	}
+	dir := path.Dir(strings.TrimPrefix(file, "src/"))
+	for range up - 1 {
+		dir = path.Dir(dir)
+	}
+	return strings.Trim(strings.ReplaceAll(dir, "/", ".")+"."+plain, ".")
+}
+
+// resolve follows imports to where a name is defined.
+func (f *sources) resolve(file, name string) (string, string) {
+	for range 4 {
+		module, of, dotted := strings.Cut(name, ".")
+		to, ok := f.imports(file)[module]
+		switch {
+		case !ok:
+			return file, name
+		case to.name == "" && dotted:
+			file, name = to.file, of
+		case to.name == "":
+			return to.file, ""
+		default:
+			file, name = to.file, to.name
+		}
+	}
+	return file, name
+}
+
+// body returns a function or class with what decorates it, "" if the file has none of that name.
+func (f *sources) body(file, name string) string {
+	text := f.text[file]
+	all := topFunction.FindAllStringSubmatchIndex(text, -1)
+	i := slices.IndexFunc(all, func(m []int) bool { return text[m[2]:m[3]] == name })
+	if i < 0 {
+		return ""
+	}
+	end := len(text)
+	if i+1 < len(all) {
+		end = all[i+1][0]
+	}
+	start := all[i][0]
+	if before := strings.LastIndex(text[:start], "\n\n"); before >= 0 && strings.HasPrefix(strings.TrimLeft(text[before:start], "\n"), "@") {
+		start = before
+	}
+	return text[start:end]
+}
+
+// words returns the arguments of Python that run a file: as a module if it is one of a package or imports like one.
+func (f *sources) words(file string) []string {
+	name, text := moduleOf(file), f.text[file]
+	inPackage := f.has(path.Join(path.Dir(file), "__init__.py"))
+	for _, m := range plainImport.FindAllStringSubmatch(text, -1) {
+		if f.has(path.Join(path.Dir(file), m[1]+".py")) && f.module(m[1]) == "" { // it is found beside the file alone
+			inPackage = false
+		}
+	}
+	if name != "" && (inPackage || relativeFrom.MatchString(text)) && !strings.HasPrefix(file, "src/__main__") {
+		return []string{"-m", name}
+	}
+	return []string{file}
+}
+
+// has reports whether a Python file is in the repository.
+func (f *sources) has(file string) bool {
+	_, ok := f.text[file]
+	return ok
+}
