@@ -7,6 +7,7 @@ const (
 	MetricIncidentsOpened = "rewardwatch_incidents_opened_total"           // {policy, group labels}
 	MetricIncidentsClosed = "rewardwatch_incidents_closed_total"           // {policy, group labels, cause}
 	MetricIncidentOnset   = "rewardwatch_incident_onset_timestamp_seconds" // {policy, group labels, incident, severity, cause} of open incidents, 0 without a clock
+	MetricIncidentAlert   = "rewardwatch_incident_alert_state"             // {policy, group labels, incident} a DeliveryState of each open incident
 	MetricNotifications   = "rewardwatch_notifications_total"              // {result="sent|failed"} pushes to Alertmanager
 	MetricNotifyPending   = "rewardwatch_notifications_unconfirmed"        // alerts that no Alertmanager has accepted in their current state
 )

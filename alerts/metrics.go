@@ -14,7 +14,8 @@ import (
 
 // Metrics exports the alarms of all policies. Its methods may be called by several goroutines.
 type Metrics struct {
-	groups func() []ingest.Group
+	groups   func() []ingest.Group
+	delivery func(incident string) Delivery
 
 	mu     sync.Mutex
 	firing map[severityKey]int
@@ -30,6 +31,7 @@ type openIncident struct {
 	severity Severity
 	cause    Cause
 	onset    int64 // Unix seconds, 0 without a clock
+	muted    bool
 }
 
 type severityKey struct {
@@ -42,14 +44,14 @@ type causeKey struct {
 	cause Cause
 }
 
-// NewMetrics returns the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened,
-// MetricIncidentsClosed and MetricIncidentOnset. groups returns the monitored groups. A group that has had no incident
-// exports zero opened incidents and zero critical alarms: otherwise increase() would miss the first incident, and graphs
-// of a healthy fleet would be empty. Its other zeros come with its first incident, as a fleet of 20,000 groups would
-// export 160,000 of them.
-func NewMetrics(groups func() []ingest.Group) *Metrics {
+// NewMetrics returns the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened, MetricIncidentsClosed,
+// MetricIncidentOnset and MetricIncidentAlert. groups returns the monitored groups, and delivery how far the alert of an
+// incident has come. A group that has had no incident exports zero opened incidents and zero critical alarms: otherwise
+// increase() would miss the first incident, and graphs of a healthy fleet would be empty. Its other zeros come with its
+// first incident, as a fleet of 20,000 groups would export 160,000 of them.
+func NewMetrics(groups func() []ingest.Group, delivery func(incident string) Delivery) *Metrics {
 	return &Metrics{
-		groups: groups, firing: map[severityKey]int{}, muted: map[severityKey]int{}, opened: map[ingest.Group]int{},
+		groups: groups, delivery: delivery, firing: map[severityKey]int{}, muted: map[severityKey]int{}, opened: map[ingest.Group]int{},
 		closed: map[causeKey]int{}, open: map[ingest.Group]openIncident{},
 	}
 }
@@ -87,7 +89,7 @@ func (m *Metrics) count(i *Incident) {
 	m.countFromZero(i.Group)
 	delete(m.open, i.Group)
 	if !i.Closed {
-		m.open[i.Group] = openIncident{i.ID, i.Severity, i.Cause, i.Earliest().Onset.TS / int64(time.Second)}
+		m.open[i.Group] = openIncident{i.ID, i.Severity, i.Cause, i.Earliest().Onset.TS / int64(time.Second), i.IsMuted()}
 	}
 	key := severityKey{i.Group, i.Severity}
 	for _, other := range Severities() { // an improvement may have turned into a deterioration
@@ -175,6 +177,18 @@ func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group
 		put(f, float64(i.onset), group, ingest.Label{Name: "incident", Value: i.id},
 			ingest.Label{Name: "severity", Value: string(i.severity)}, ingest.Label{Name: "cause", Value: string(i.cause)})
 	}
+	f = &exported{MetricIncidentAlert, "How far the alert of an open incident has come: 0 left to the rules of Prometheus, 1 undelivered, 2 delivered, 3 muted.", prometheus.GaugeValue}
+	for group, i := range open {
+		put(f, float64(m.stateOf(i)), group, ingest.Label{Name: "incident", Value: i.id})
+	}
+}
+
+// stateOf returns how far the alert of an open incident has come.
+func (m *Metrics) stateOf(i openIncident) DeliveryState {
+	if i.muted {
+		return Silenced
+	}
+	return m.delivery(i.id).State
 }
 
 // descs holds the descriptions of one scrape by the names of metrics and labels, which most groups share.

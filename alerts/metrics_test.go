@@ -27,6 +27,10 @@ rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="critical"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="info"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
+# HELP rewardwatch_incident_alert_state How far the alert of an open incident has come: 0 left to the rules of Prometheus, 1 undelivered, 2 delivered, 3 muted.
+# TYPE rewardwatch_incident_alert_state gauge
+rewardwatch_incident_alert_state{env="prod",incident="8913315e1179a501",policy="checkout"} 0
+rewardwatch_incident_alert_state{incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 # HELP rewardwatch_incident_onset_timestamp_seconds Time of the onset of an open incident, in Unix time.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="8913315e1179a501",policy="checkout",severity="critical"} 1.800000092e+09
@@ -60,6 +64,10 @@ rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="critical"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="info"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
+# HELP rewardwatch_incident_alert_state How far the alert of an open incident has come: 0 left to the rules of Prometheus, 1 undelivered, 2 delivered, 3 muted.
+# TYPE rewardwatch_incident_alert_state gauge
+rewardwatch_incident_alert_state{env="prod",incident="13c6a0c6eac70d26",policy="checkout"} 0
+rewardwatch_incident_alert_state{incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 # HELP rewardwatch_incident_onset_timestamp_seconds Time of the onset of an open incident, in Unix time.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="policy",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
@@ -96,6 +104,9 @@ func TestMetricsAfterARestart(t *testing.T) {
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
 rewardwatch_alarms{env="prod",policy="checkout",severity="info"} 0
 rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
+# HELP rewardwatch_incident_alert_state How far the alert of an open incident has come: 0 left to the rules of Prometheus, 1 undelivered, 2 delivered, 3 muted.
+# TYPE rewardwatch_incident_alert_state gauge
+rewardwatch_incident_alert_state{env="prod",incident="13c6a0c6eac70d26",policy="checkout"} 0
 # HELP rewardwatch_incident_onset_timestamp_seconds Time of the onset of an open incident, in Unix time.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
@@ -112,7 +123,7 @@ rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"}
 
 // registered returns metrics that a registry exports.
 func registered(reg prometheus.Registerer, groups func() []ingest.Group) *Metrics {
-	m := NewMetrics(groups)
+	m := NewMetrics(groups, byRules)
 	reg.MustRegister(m)
 	return m
 }
@@ -139,3 +150,5 @@ rewardwatch_alarms{policy="ranker",severity="critical"} 0
 rewardwatch_incidents_opened_total{policy="ranker"} 0
 `)
 }
+
+func byRules(string) Delivery { return Delivery{} }

@@ -55,6 +55,7 @@ type tracked struct {
 	endsAt   time.Time  // when it resolved; zero while it fires
 	revision uint64     // of the newest state that must be pushed at once
 	accepted []accepted // of each sender
+	first    time.Time  // when one first accepted this firing
 }
 
 // accepted is the newest state of an alert that an Alertmanager has accepted, and when it was sent; zero if none.
@@ -242,7 +243,15 @@ func (n *Notifier) recall(key string, t *tracked) {
 			t.accepted[i].over = true
 		case any && told.Summary == t.annotations["summary"]:
 			t.accepted[i] = accepted{revision: t.revision, at: told.At}
+			t.since(told.At)
 		}
+	}
+}
+
+// since remembers the first time that an Alertmanager accepted the alert.
+func (t *tracked) since(at time.Time) {
+	if t.first.IsZero() || at.Before(t.first) {
+		t.first = at
 	}
 }
 
@@ -472,6 +481,7 @@ func (n *Notifier) taken(s *sender, batch []offer) []note {
 			continue
 		}
 		t.accepted[s.index] = accepted{revision: o.revision, at: o.at}
+		t.since(o.at)
 		told = append(told, o.note(s.url))
 	}
 	n.forget()

@@ -269,7 +269,7 @@ func TestImprovement(t *testing.T) {
 		"of an observation, by request": {[]finding.Finding{better("observation.x", 100)}, Info},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, m := NewTracker(), NewMetrics(func() []ingest.Group { return []ingest.Group{prod} })
+			b, m := NewTracker(), NewMetrics(func() []ingest.Group { return []ingest.Group{prod} }, byRules)
 			m.Update(applied(b, c.findings...))
 			i := b.Incidents()[0]
 			if i.Severity != c.want || i.Improvement != (c.want == Info) {

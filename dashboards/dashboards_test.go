@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 
 	"github.com/goccy/go-yaml"
@@ -605,4 +607,26 @@ func read(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// The row of an incident says in words whether anyone was alerted and, where it has the room, what its cause means.
+func TestIncidentsAreInWords(t *testing.T) {
+	for _, file := range []string{"policy.json", "fleet.json"} {
+		m := build(t, DefaultOptions())[file]
+		at := slices.IndexFunc(m.Panels, func(p panel) bool { return p.Title == "Open incidents" })
+		if at < 0 {
+			t.Fatalf("%s has no open incidents", file)
+		}
+		text := string(m.raw[at])
+		for _, cause := range alerts.Causes() {
+			if file == "policy.json" && !regexp.MustCompile(`"`+string(cause)+`":\s*\{[^}]*"text":\s*"[A-Z]`).MatchString(text) {
+				t.Errorf("%s: no phrase for the cause %s", file, cause)
+			}
+		}
+		for state := alerts.ByRules; state <= alerts.Silenced; state++ {
+			if !regexp.MustCompile(fmt.Sprintf(`"%d":\s*\{[^}]*"text":\s*"[a-z]`, state)).MatchString(text) {
+				t.Errorf("%s: no word for the state %d of an alert", file, state)
+			}
+		}
+	}
 }

@@ -61,7 +61,7 @@ func fleetHeadline(d *dashboard.DashboardBuilder, s scope) {
 
 // unconfirmed shows the alerts that page no one because Alertmanager does not have them.
 func unconfirmed(s scope) *stat.PanelBuilder {
-	return number("Unconfirmed alerts", "Alerts that no Alertmanager has accepted. Until one does, they page no one. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules and nothing is pushed.",
+	return number("Undelivered alerts", "Alerts that no Alertmanager has accepted. Until one does, they page no one. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules and nothing is pushed.",
 		"short", steps(green, step{1, red}),
 		query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")"}).
 		ColorMode(common.BigValueColorModeBackgroundSolid).NoValue("Not pushed")
@@ -106,7 +106,7 @@ func budgetLimits() *dashboard.ThresholdsConfigBuilder {
 func againstBudget(s scope) *table.PanelBuilder {
 	columns := slices.Concat([]column{labelColumn("policy", append(inWidth(210), linked(toPolicy(s, ofRow)))...)}, labelColumns(s.labels...), []column{
 		valueColumnOf(1, "incidents", inDecimals(0), inWidth(90)),
-		valueColumnOf(0, "used", inUnit(budgets), inDecimals(1), inLimits(budgetLimits()), inWidth(130)),
+		valueColumnOf(0, "used (of 1)", inUnit(budgets), inDecimals(1), inLimits(budgetLimits()), inWidth(130)),
 	})
 	return rows("Incidents against the budget", "Incidents of the last 30 days, and how many times the false alarms that the budget allows for the episodes (or blocks) of that time they are. Red: above 3. With more than three incidents, the budget then counts as spent.",
 		columns, []order{{"Value #A", true}, {"policy", false}},
@@ -114,23 +114,67 @@ func againstBudget(s scope) *table.PanelBuilder {
 		query{expr: counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())})
 }
 
-// openIncidents lists the open incidents, the gravest and then the newest first.
+// openIncidents lists the open incidents, the gravest and then the newest first. The dashboard of one policy has room for
+// the time of the onset and for what the cause means.
 func openIncidents(s scope, policy ...column) *table.PanelBuilder {
-	columns := slices.Concat(
-		[]column{labelColumn("severity", slices.Concat(texts(severityColors()...), inWidth(110))...), valueColumnOf(0, "since", inUnit("dateTimeFromNow"), mapped(noClock()), inWidth(160))},
-		policy, labelColumns(s.labels...), []column{labelColumn("cause"), labelColumn("incident", slices.Concat(toConsole("Open in the console", "/incidents/", "incident"), atLeast(180))...)})
-	of := "max by (" + s.groups("severity", "cause", "incident") + ") ("
+	columns := []column{labelColumn("severity", slices.Concat(texts(severityColors()...), inWidth(85))...)}
+	cause := labelColumn("cause")
+	if s.single {
+		columns = append(columns, valueColumnOf(0, "since", inUnit("dateTimeAsIso"), mapped(noClock()), inWidth(172)))
+		cause = labelColumn("cause", slices.Concat(mapped(causePhrases()), atLeast(250))...)
+	}
+	columns = slices.Concat(columns, []column{valueColumnOf(2, "age", inUnit("dateTimeFromNow"), mapped(noClock()), inWidth(146))},
+		policy, labelColumns(s.labels...), []column{
+			cause,
+			valueColumnOf(3, "alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, ifAbsent("-"), inWidth(120)),
+			labelColumn("incident", slices.Concat(toConsole("Open in the console, to mute it or to decide on a retraining", "/incidents/", "incident"), atLeast(164))...),
+		})
+	by := "max by (" + s.groups("severity", "cause", "incident") + ") ("
 	var ranks string
 	for i, severity := range alerts.Severities() {
 		if i > 0 {
 			ranks += " or "
 		}
-		ranks += of + strconv.Itoa(i) + " + 0 * " + s.of(alerts.MetricIncidentOnset, `severity="`+string(severity)+`"`) + ")"
+		ranks += by + strconv.Itoa(i) + " + 0 * " + s.of(alerts.MetricIncidentOnset, `severity="`+string(severity)+`"`) + ")"
 	}
-	return rows("Open incidents", "Which groups drift, since when by the estimate, and the cause as known now. The incident links to its page in the console.", columns,
+	onset := by + s.of(alerts.MetricIncidentOnset) + ")"
+	key := s.groups("incident")
+	delivery := "max by (" + key + ") (" + s.of(alerts.MetricIncidentAlert) + ") * on (" + key + ") group_right () (1 + 0 * " + onset + ")"
+	return rows("Open incidents", "Which groups drift, since when by the estimate, the most likely cause as known now, and whether Alertmanager has accepted the alert. Follow the id of the incident to the console, to mute it or to decide on a retraining.", columns,
 		[]order{{"Value #B", false}, {"Value #A", true}},
-		query{expr: "1000 * " + of + s.of(alerts.MetricIncidentOnset) + ")"}, query{expr: ranks}).
+		query{expr: "1000 * " + onset}, query{expr: ranks}, query{expr: "1000 * " + onset}, query{expr: delivery}).
 		NoValue("No open incident").Span(full)
+}
+
+// causePhrases says what each cause means.
+func causePhrases() []dashboard.ValueMapping {
+	phrases := map[alerts.Cause]string{
+		alerts.CausePolicy:         "Policy: acts differently",
+		alerts.CauseEnvironment:    "Environment: responds differently",
+		alerts.CauseRewardFunction: "Reward function: scores differently",
+		alerts.CauseObservations:   "Observations: sensors differ",
+		alerts.CauseTelemetry:      "Telemetry: wrong values",
+		alerts.CauseUnknown:        "Unknown",
+	}
+	options := map[string]dashboard.ValueMappingResult{}
+	for i, cause := range alerts.Causes() {
+		options[string(cause)] = dashboard.ValueMappingResult{Text: cog.ToPtr(phrases[cause]), Index: cog.ToPtr(int32(i))}
+	}
+	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}
+}
+
+// deliveryNames maps the values of MetricIncidentAlert to words.
+func deliveryNames() []dashboard.ValueMapping {
+	options := map[string]dashboard.ValueMappingResult{}
+	for state, shown := range map[alerts.DeliveryState][2]string{
+		alerts.ByRules: {"by Prometheus", faint}, alerts.Undelivered: {"not delivered", red},
+		alerts.Delivered: {"delivered", green}, alerts.Silenced: {"muted", yellow},
+	} {
+		options[strconv.Itoa(int(state))] = dashboard.ValueMappingResult{
+			Text: cog.ToPtr(shown[0]), Color: cog.ToPtr(shown[1]), Index: cog.ToPtr(int32(state)),
+		}
+	}
+	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}
 }
 
 // noClock maps a time of 0 to "no clock".

@@ -73,6 +73,13 @@ func checkFleet(t *testing.T, d drawing, n int) {
 		if len(d.Rows) == 0 || d.Rows[0][0] != "critical" || d.Rows[len(d.Rows)-1][0] == "critical" {
 			t.Errorf("%s: from %v to %v, want the gravest first", d.Where, d.Rows[0], d.Rows[len(d.Rows)-1])
 		}
+		shown := map[string]bool{}
+		for _, row := range d.Rows {
+			shown[row[len(row)-2]] = true
+		}
+		if d.Columns[len(d.Columns)-2][0] != "alert" || !shown["not delivered"] || n > 8 && (!shown["muted"] || !shown["delivered"]) {
+			t.Errorf("%s: alerts are %v, columns %v", d.Where, shown, d.Columns)
+		}
 	case "retraining.json: Expected and observed":
 		missed, verifying := 0, 0
 		for i, row := range d.Rows {
@@ -92,7 +99,7 @@ func checkFleet(t *testing.T, d drawing, n int) {
 		if len(d.Rows) != n || missed == 0 || verifying == 0 || d.Columns[4][0] != "observed" {
 			t.Errorf("%s: %d rows for %d policies, %d missed, %d verifying, columns %v", d.Where, len(d.Rows), n, missed, verifying, d.Columns)
 		}
-	case "fleet.json: Unconfirmed alerts":
+	case "fleet.json: Undelivered alerts":
 		if len(d.Rows) != 1 || d.Rows[0][0] != "2" {
 			t.Errorf("%s: %v, want 2", d.Where, d.Rows)
 		}
@@ -206,6 +213,13 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 		labels["severity"] = []string{"warning", "critical", "info"}[i/5%3]
 		labels["incident"] = fmt.Sprintf("%016x", sum(labels["policy"]+env))
 		value = float64(f.end.Add(-time.Duration(36+i/2) * time.Minute).Unix())
+	}
+	if name == "rewardwatch_incident_alert_state" { // muted, not delivered, delivered
+		if happens != drifts {
+			return
+		}
+		labels["incident"] = fmt.Sprintf("%016x", sum(labels["policy"]+env))
+		value = []float64{3, 1, 2}[i/5%3]
 	}
 	if name == retrain.MetricLastExpected {
 		labels["request"], labels["state"] = fmt.Sprintf("rr_%024x", sum(labels["policy"])), verdictOf(happens)

@@ -99,7 +99,7 @@ func paired(title, description, unit, legend, expr, against string) *timeseries.
 
 // againstBaseline returns lines of the last units, paired with those of the baseline.
 func againstBaseline(title, description, unit, legend string, of func(sample string) string) *timeseries.PanelBuilder {
-	return paired(title, description, unit, legend, of("current"), of("baseline"))
+	return paired(title, description, unit, legend, of("current"), of("baseline")).AxisLabel("dashed: baseline")
 }
 
 // unlisted leaves series out of the legend.

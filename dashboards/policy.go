@@ -21,9 +21,9 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 		policyUID, s, policyVariable()).
 		WithVariable(signalVariable())
 	policyHeadline(d, s)
-	d.WithPanel(openIncidents(s).Height(5).Span(17)).
-		WithPanel(requestsNow(s).Height(5).Span(7)).
-		WithPanel(moved(s)).
+	d.WithPanel(openIncidents(s).Height(5)).
+		WithPanel(moved(s).Span(18)).
+		WithPanel(requestsNow(s).Span(6)).
 		WithPanel(meanOfSignal(s).Span(10)).
 		WithPanel(states("State of each signal", "Warming up: the baseline is being collected. Drift: the score has reached the threshold. Telemetry fault: the telemetry cannot be judged. Signals that drift now are on top.",
 			s, s.groups("signal"), s.legend("signal")).Span(14))
@@ -42,9 +42,9 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
 	d.WithPanel(number("Firing alarms", "Alarms of the policy that fire now.", "short", steps(green, step{1, red}),
 		query{expr: "sum(" + s.of(alerts.MetricAlarms) + ")"})).
-		WithPanel(number("Highest score", "The highest score over all signals. Every detector alarms at 1.", "short", steps(green, step{.8, yellow}, step{1, red}),
+		WithPanel(number("Score (1 = alarm)", "The highest score over all signals. Every detector alarms at 1.", "short", steps(green, step{.8, yellow}, step{1, red}),
 			query{expr: "max(" + s.of(metrics.MetricDetectorScore) + ")"}).Decimals(2)).
-		WithPanel(number("Budget used", "Incidents of the last 30 days, as a multiple of the false alarms that the budget allows for the episodes (or blocks) of that time.", budgets, budgetLimits(),
+		WithPanel(number("Budget used (of 1)", "Incidents of the last 30 days, as a multiple of the false alarms that the budget allows for the episodes (or blocks) of that time. At 1 the budget is used up.", budgets, budgetLimits(),
 			query{expr: "max(" + budgetUsed(s) + ")"}).Decimals(1)).
 		WithPanel(number("Baseline age", "Time since the oldest baseline was frozen.", "s", steps(gray),
 			query{expr: "max(" + s.of(metrics.MetricBaselineAge) + ")"}).NoValue("None yet")).
@@ -68,15 +68,15 @@ func moved(s scope) *table.PanelBuilder {
 		return query{expr: by + s.of(metrics.MetricSignalMean, `sample="`+sample+`"`) + ")"}
 	}
 	measured := func(i int, title string, more ...[]dashboard.DynamicConfigValue) column {
-		return valueColumnOf(i, title, append(more, inUnit("short"), inDecimals(2), ifAbsent("-"), inWidth(90))...)
+		return valueColumnOf(i, title, append([][]dashboard.DynamicConfigValue{inUnit("short"), inDecimals(2), ifAbsent("-"), inWidth(85)}, more...)...)
 	}
-	state := valueColumnOf(1, "state", mapped(stateNames()), []dashboard.DynamicConfigValue{filledCell("color-background")}, inWidth(120))
+	state := valueColumnOf(1, "state", mapped(stateNames()), []dashboard.DynamicConfigValue{filledCell("color-background")}, inWidth(112))
 	columns := slices.Concat(labelColumns(s.labels...), []column{
 		labelColumn("signal"), state,
-		measured(0, "score", inLimits(steps(gray, step{1, red}))),
-		measured(2, "shift (SD)"), measured(3, "now"), measured(4, "baseline"),
+		measured(0, "score (1 = alarm)", inWidth(136), inLimits(steps(gray, step{1, red}))),
+		measured(2, "shift (SD)"), measured(3, "mean now"), measured(4, "baseline"),
 	})
-	return rows("What moved", "All signals, those with the highest score first. Score: every detector alarms at 1. Shift: of the mean of the last 200 episodes (or blocks), in standard deviations of the baseline. Now and baseline: the means.",
+	return rows("What moved", "All signals, those with the highest score first. Score: every detector alarms at 1. Shift: of the mean of the last 200 episodes (or blocks), in standard deviations of the baseline. Mean now: of those last 200. Baseline: the mean before the drift.",
 		columns, []order{{"Value #B", true}, {"Value #A", true}, {"signal", false}},
 		query{expr: by + s.of(metrics.MetricDetectorScore) + ")"},
 		query{expr: by + s.of(metrics.MetricStreamState) + ")"},
@@ -86,7 +86,7 @@ func moved(s scope) *table.PanelBuilder {
 }
 
 func meanOfSignal(s scope) *timeseries.PanelBuilder {
-	return againstBaseline("Mean of $signal", "Mean over the last 200 episodes (or blocks) of each group. Dashed: over its baseline.", "short", s.legend(), func(sample string) string {
+	return againstBaseline("Mean of $signal", "Mean over the last 200 episodes (or blocks) of each group. Dashed: mean of its baseline.", "short", s.legend(), func(sample string) string {
 		return "max by (" + s.groups() + ") (" + s.ofSignal(metrics.MetricSignalMean, `sample="`+sample+`"`) + ")"
 	})
 }

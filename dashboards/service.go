@@ -157,8 +157,8 @@ func serviceNotifications(d *dashboard.DashboardBuilder, s scope) {
 		inColors(happened("Notifications", "Pushes to Alertmanager, by result.",
 			query{expr: counted(s.service(alerts.MetricNotifications), overPoint, "result"), legend: "{{result}}"}),
 			[2]string{"sent", green}, [2]string{"failed", red}).NoValue("Not pushed"),
-		inColors(levels("Unconfirmed alerts over time", "Alerts whose current state no Alertmanager has accepted.", "short",
-			query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")", legend: "unconfirmed"}), [2]string{"unconfirmed", red}).NoValue("Not pushed"),
+		inColors(levels("Undelivered alerts over time", "Alerts whose current state no Alertmanager has accepted.", "short",
+			query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")", legend: "undelivered"}), [2]string{"undelivered", red}).NoValue("Not pushed"),
 		webhooks(s),
 		targetsInTrouble(s))
 }

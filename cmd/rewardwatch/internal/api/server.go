@@ -45,6 +45,7 @@ type View interface {
 	AllGuards() []*guard.Summary
 	// GuardsChanged returns a channel that is closed when a guard next trips or is released.
 	GuardsChanged() <-chan struct{}
+	Delivery(incident string) alerts.Delivery
 	Course(g ingest.Group) pages.Course
 	History(ctx context.Context, g ingest.Group) (history.Record, error)
 	// Ready returns nil once the state is restored, the group joined and the lag below its target, and otherwise what

@@ -158,7 +158,7 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry)
-	a.metrics = alerts.NewMetrics(a.groups)
+	a.metrics = alerts.NewMetrics(a.groups, a.notifier.Delivery)
 	a.exportSeries()
 	read := consumer.Options{
 		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Topics: topics, DeadLetters: a.letters,
@@ -613,6 +613,9 @@ func (a *App) Incidents() []alerts.Incident {
 	}
 	return out
 }
+
+// Delivery implements view.
+func (a *App) Delivery(incident string) alerts.Delivery { return a.notifier.Delivery(incident) }
 
 // Faults implements view.
 func (a *App) Faults() []alerts.Fault {

@@ -48,8 +48,9 @@ var muteChoices = []muteChoice{{"1h", "1 h"}, {"8h", "8 h"}, {"1d", "1 day"}, {"
 // actRequest is a request of the incident with what can be decided.
 type actRequest struct {
 	requestLine
-	Seen  int
-	Verbs []verbPart
+	Seen   int
+	Verbs  []verbPart
+	Effect string // what the buttons do
 }
 
 // askPart is the part of the form that asks for a retraining.
@@ -114,7 +115,7 @@ func (c *Console) decidable(ctx context.Context, ordered []requestLine) []actReq
 			c.log.Error().Err(err).Msg("cannot read the ledger")
 			return nil
 		}
-		out = append(out, actRequest{requestLine: line, Seen: len(history), Verbs: verbs})
+		out = append(out, actRequest{requestLine: line, Seen: len(history), Verbs: verbs, Effect: words.EffectOf(line.state)})
 	}
 	return out
 }

@@ -35,6 +35,8 @@ type courseJSON struct {
 
 	Band     *bandJSON     `json:"band,omitempty"`     // around the only line
 	Baseline *baselineJSON `json:"baseline,omitempty"` // a band that the line is compared with
+
+	newest uint32 // number of units that the last point sums up
 }
 
 // titlesJSON has the titles of the axes. That of x is for a group without a clock.

@@ -30,6 +30,8 @@ type View interface {
 	Summaries() []*finding.Summary
 	Incidents() []alerts.Incident // open, and recently closed
 	Faults() []alerts.Fault       // current
+	// Delivery returns how far the alert of an open incident that is not muted has come.
+	Delivery(incident string) alerts.Delivery
 	// Course returns the past scores of a group, as far as they are kept.
 	Course(g ingest.Group) Course
 	// History returns how the signals of a group went. It waits no longer than ctx.

@@ -28,6 +28,7 @@ const decisionPatience = 20 * time.Second
 type formPart struct {
 	Seen    int        // how many entries of the history the person has seen
 	Verbs   []verbPart // what can be decided
+	Effect  string     // what the buttons do
 	Approve bool       // whether a person has to approve or reject it
 	Login   string     // link from the root to the login page, if the token must be shown first
 	Closed  string     // why no decision is possible here
@@ -46,25 +47,26 @@ type verbPart struct {
 // verbsFor returns what people can do with a request in a state.
 func verbsFor(s ledger.State) []verbPart {
 	reject := verbPart{Verb: retrain.VerbReject, Title: "Reject"}
+	end := verbPart{Verb: retrain.VerbReject, Title: "Stop following it"}
 	switch s {
 	case ledger.StateAwaitingApproval:
 		return []verbPart{{retrain.VerbApprove, "Approve", true}, reject, {Verb: retrain.VerbWithdraw, Title: "Withdraw"}}
 	case ledger.StateQueued, ledger.StateOpen:
 		return []verbPart{{Verb: retrain.VerbWithdraw, Title: "Withdraw"}, reject}
 	case ledger.StateDelivered:
-		return []verbPart{{Verb: retrain.VerbResend, Title: "Send again"}, reject}
+		return []verbPart{{Verb: retrain.VerbResend, Title: "Deliver again"}, end}
 	case ledger.StateDeadLetter:
-		return []verbPart{{retrain.VerbResend, "Send again", true}}
+		return []verbPart{{retrain.VerbResend, "Deliver again", true}}
 	}
 	if s.Final() {
 		return nil
 	}
-	return []verbPart{reject}
+	return []verbPart{end}
 }
 
 // with adds which decisions are possible for a request in a state and with a number of history entries.
 func (f formPart) with(s ledger.State, entries int) formPart {
-	f.Seen, f.Verbs, f.Approve = entries, verbsFor(s), s == ledger.StateAwaitingApproval
+	f.Seen, f.Verbs, f.Effect, f.Approve = entries, verbsFor(s), words.EffectOf(s), s == ledger.StateAwaitingApproval
 	return f
 }
 

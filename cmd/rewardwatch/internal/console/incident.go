@@ -53,6 +53,7 @@ type incidentPage struct {
 	Promise string // how rare false alarms are
 
 	Decisions []string // by people
+	Done      donePart
 	Act       actPart
 	Charts    []*signalChart
 	Unit      finding.UnitName
@@ -146,6 +147,7 @@ func (c *Console) showIncident(w http.ResponseWriter, r *http.Request, status in
 	d := storyOf(i)
 	d.tellOrders(r.Context(), c, i)
 	d.Charts = c.incidentCharts(r.Context(), i)
+	d.Done = c.donePart(i, &d)
 	d.Act = c.actPart(r, i, d.Ordered, f)
 	c.show(w, r, status, "incident.html", d)
 }
@@ -517,10 +519,12 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 		d.Ledger = fmt.Sprintf("Only the newest %d requests of the policy were searched.", maxPolicyRequests)
 	}
 	for _, q := range words.OfIncident(requests, i.ID) {
-		d.Ordered = append(d.Ordered, requestLineOf(q))
+		line := requestLineOf(q)
+		c.namePerson(ctx, &line, q)
+		d.Ordered = append(d.Ordered, line)
 	}
 	for _, j := range slices.Backward(judged) { // oldest first
-		d.Judged = append(d.Judged, judgedPart{At: words.Stamp(j.At), Reason: reasonText(j.Reason), Detail: j.Detail})
+		d.Judged = append(d.Judged, judgedPart{At: words.Stamp(j.At), Reason: words.ReasonText(j.Reason), Detail: j.Detail})
 	}
 }
 
@@ -533,31 +537,4 @@ func ledgerTrouble(err error) string {
 		return sentence(said)
 	}
 	return "The ledger cannot be read."
-}
-
-// reasonText says why an incident did or did not lead to a retrain request.
-func reasonText(r ledger.Reason) string {
-	text, known := map[ledger.Reason]string{
-		ledger.Opened:           "a retraining was requested",
-		ledger.AlreadyRequested: "the incident already had a retrain request",
-		ledger.IncidentClosed:   "the incident was closed",
-		ledger.IncidentAccepted: "it was accepted as the new normal",
-		ledger.IncidentMuted:    "the incident was muted",
-		ledger.NoTrigger:        "no trigger matches the incident",
-		ledger.NotLasted:        "the incident was shorter than the trigger requires",
-		ledger.Provisional:      "its alarms are on a provisional baseline",
-		ledger.Improvement:      "the signals improved, and no trigger matches improvements",
-		ledger.CauseNeedsPerson: "the cause needs a person: a retraining would learn the fault",
-		ledger.CauseUnsettled:   "the cause was not settled and could still need a person",
-		ledger.GuardTripped:     "a person decides what follows a guard that has tripped",
-		ledger.Cooldown:         "the trigger was in its cooldown",
-		ledger.OpenRequest:      "the policy had an unfinished request",
-		ledger.BreakerOpen:      "the last retrainings of the policy did not help",
-		ledger.TargetDisabled:   "the target responded with 410 Gone",
-		ledger.InvalidOrder:     "the request from the recipe did not match the schema",
-	}[r]
-	if !known {
-		return words.Plain(r)
-	}
-	return text
 }

@@ -147,13 +147,13 @@ func requestClass(s ledger.State) string {
 func askedBy(q ledger.Request) string {
 	switch q.OriginKind {
 	case ledger.OriginIncident:
-		return "an incident"
+		return "a trigger, automatically, because of an incident"
 	case ledger.OriginSchedule:
-		return "the schedule"
+		return "a schedule, automatically"
 	case ledger.OriginPerson:
 		return "a person"
 	case ledger.OriginOutcome:
-		return "the outcome of another request"
+		return "the outcome of another request, automatically"
 	}
 	return words.Plain(q.OriginKind)
 }

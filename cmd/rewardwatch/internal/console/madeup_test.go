@@ -25,12 +25,15 @@ type madeUp struct {
 	notReady  error
 	past      map[ingest.Group]history.Record
 	noPast    error
+	delivery  alerts.Delivery
 }
 
 func (v *madeUp) Summaries() []*finding.Summary { return v.summaries }
 func (v *madeUp) Incidents() []alerts.Incident  { return v.incidents }
 func (v *madeUp) Faults() []alerts.Fault        { return v.faults }
 func (v *madeUp) Ready() error                  { return v.notReady }
+
+func (v *madeUp) Delivery(string) alerts.Delivery { return v.delivery }
 
 func (v *madeUp) Course(g ingest.Group) Course { return v.courses[g] }
 

@@ -56,6 +56,7 @@ func changesOf(record *history.Record, seen []Change) []Change {
 type signalChart struct {
 	Signal string
 	Data   string // JSON of courseJSON, for the script
+	Now    string // the last point against the baseline, with the numbers of units
 	Text   string // describes the chart for people who cannot see it
 	Row    string // the rolling mean as a row of characters
 }
@@ -75,7 +76,10 @@ func (p *past) chart(signal string, baseline *level, incident *alerts.Incident) 
 		return nil // all numbers are finite, so that this does not happen
 	}
 	means := values(out.Lines[0].Y)
-	return &signalChart{Signal: signal, Data: string(data), Row: words.Sparkline(means), Text: chartText(signal, p.unit, means, baseline)}
+	return &signalChart{
+		Signal: signal, Data: string(data), Now: nowText(means[len(means)-1], p.unit.Count(int64(out.newest)), baseline),
+		Row: words.Sparkline(means), Text: chartText(signal, p.unit, means, baseline),
+	}
 }
 
 // course returns what the chart of a signal draws, nil without values.
@@ -86,7 +90,7 @@ func (p *past) course(signal string, baseline *level, incident *alerts.Incident)
 	var mean []*float64
 	for i, b := range rolling {
 		if s := p.record.Spans[i]; buckets[i].N > 0 {
-			out.Clock = out.Clock || s.To != 0
+			out.Clock, out.newest = out.Clock || s.To != 0, b.N
 			out.X = append(out.X, out.at(s.First+s.Units, s.To))
 			mean = append(mean, figure(float64(b.Mean)))
 			out.Band.Low, out.Band.High = append(out.Band.Low, figure(float64(b.Mean-b.SD))), append(out.Band.High, figure(float64(b.Mean+b.SD)))
@@ -95,7 +99,7 @@ func (p *past) course(signal string, baseline *level, incident *alerts.Incident)
 	if len(mean) == 0 {
 		return nil
 	}
-	out.Lines = []lineJSON{{Name: "mean " + signal, Y: mean}}
+	out.Lines = []lineJSON{{Name: "rolling mean", Y: mean}}
 	if baseline != nil && finite(baseline.mean, baseline.sd) {
 		out.Baseline = &baselineJSON{Mean: baseline.mean, Low: baseline.mean - baseline.sd, High: baseline.mean + baseline.sd}
 	}
@@ -112,6 +116,15 @@ func (p *past) course(signal string, baseline *level, incident *alerts.Incident)
 		}
 	}
 	return &out
+}
+
+// nowText compares the last point of a chart with the baseline.
+func nowText(mean float64, units string, baseline *level) string {
+	text := fmt.Sprintf("Now %s: rolling mean of the last %s. ", words.Short(mean), units)
+	if baseline == nil || !finite(baseline.mean, baseline.sd) {
+		return text + "The baseline of this signal is unknown."
+	}
+	return text + fmt.Sprintf("Baseline %s ± %s (mean ± SD, gray).", words.Short(baseline.mean), words.Short(baseline.sd))
 }
 
 func chartText(signal string, unit finding.UnitName, means []float64, baseline *level) string {

@@ -42,7 +42,7 @@ func TestSignalsAreDrawnAgainstTheirBaseline(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := len(c.X) - 1
-		if c.Clock != clock || len(c.Lines) != 1 || c.Lines[0].Name != "mean return" || *c.Lines[0].Y[0] < 10 || *c.Lines[0].Y[last] != 7.5 ||
+		if c.Clock != clock || len(c.Lines) != 1 || c.Lines[0].Name != "rolling mean" || *c.Lines[0].Y[0] < 10 || *c.Lines[0].Y[last] != 7.5 ||
 			*c.Band.Low[last] != 7 || *c.Band.High[last] != 8 || *c.Baseline != (baselineJSON{10.5, 10, 11}) || c.Titles != (titlesJSON{"episodes", "mean return"}) {
 			t.Errorf("clock %v: %s", clock, chart.Data)
 		}
@@ -51,6 +51,12 @@ func TestSignalsAreDrawnAgainstTheirBaseline(t *testing.T) {
 		}
 		if !strings.Contains(chart.Text, "last 7.5, lowest 7.") || !strings.Contains(chart.Text, "highest 10.5; baseline 10.5 ± 0.5") || !strings.HasPrefix(chart.Row, "█") || !strings.HasSuffix(chart.Row, "▁") {
 			t.Errorf("clock %v: %s %s", clock, chart.Row, chart.Text)
+		}
+		if want := "Now 7.5: rolling mean of the last 20 episodes. Baseline 10.5 ± 0.5 (mean ± SD, gray)."; chart.Now != want {
+			t.Errorf("clock %v: %q, want %q", clock, chart.Now, want)
+		}
+		if c := p.chart("return", nil, nil); !strings.HasSuffix(c.Now, "The baseline of this signal is unknown.") {
+			t.Errorf("without a baseline: %q", c.Now)
 		}
 		if p.chart("none", nil, nil) != nil {
 			t.Error("a signal without values is drawn")

@@ -40,7 +40,7 @@ func plotPast(c *courseJSON) *pastPlot {
 		return scoreWidth * min(1, max(0, (at-first)/(last-first)))
 	}
 	y := func(value float64) float64 { return scoreHeight * (high - value) / (high - low) }
-	p := &pastPlot{Title: c.Lines[0].Name, High: words.Short(high), Low: words.Short(low), First: c.moment(c.X[0]), Last: c.moment(c.X[len(c.X)-1])}
+	p := &pastPlot{Title: c.Titles.Y, High: words.Short(high), Low: words.Short(low), First: c.moment(c.X[0]), Last: c.moment(c.X[len(c.X)-1])}
 	p.X, p.Y = timeTitle(c.Clock, c.Titles.X), fitting(c.Titles.Y)
 	var band, mean strings.Builder
 	for i, m := range c.Lines[0].Y {

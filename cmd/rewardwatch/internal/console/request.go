@@ -119,6 +119,9 @@ func (c *Console) requestData(ctx context.Context, id string, before bool) (requ
 		return requestPage{}, err
 	}
 	d := c.requestPageOf(q)
+	if q.OriginKind == ledger.OriginPerson {
+		d.Line.nameFrom(history)
+	}
 	if d.Diff, err = c.diffOf(ctx, q, before); err != nil {
 		return requestPage{}, err
 	}

@@ -44,6 +44,9 @@ func (v *FixedView) Summaries() []*finding.Summary { return v.Policies }
 // Incidents returns the open and closed incidents.
 func (v *FixedView) Incidents() []alerts.Incident { return v.Opened }
 
+// Delivery says that nothing is pushed.
+func (v *FixedView) Delivery(string) alerts.Delivery { return alerts.Delivery{} }
+
 // Faults returns the telemetry faults.
 func (v *FixedView) Faults() []alerts.Fault { return v.Faulty }
 

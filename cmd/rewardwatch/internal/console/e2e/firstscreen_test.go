@@ -131,7 +131,7 @@ func TestE2EChartTellsWithoutPointing(t *testing.T) {
 					t.Errorf("the chart lacks %q: %s", want, drawn)
 				}
 			}
-			if !regexp.MustCompile(`time ?20\d\d-.* UTC\) ?mean return ?4\d\d`).MatchString(drawn) {
+			if !regexp.MustCompile(`time ?20\d\d-.* UTC\) ?rolling mean ?4\d\d`).MatchString(drawn) {
 				t.Errorf("the legend lacks values: %s", drawn)
 			}
 			p.clean(t)

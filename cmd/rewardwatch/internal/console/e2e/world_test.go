@@ -41,6 +41,7 @@ type world struct {
 	incidents []alerts.Incident
 	faults    []alerts.Fault
 	notReady  error
+	delivery  alerts.Delivery
 	desk      *retrain.Desk // nil where no retraining is configured
 	tokenFile string        // "" where who decides needs none
 	scores    *console.Scores
@@ -57,6 +58,8 @@ func (w *world) Incidents() []alerts.Incident {
 }
 func (w *world) Faults() []alerts.Fault { return w.faults }
 func (w *world) Ready() error           { return w.notReady }
+
+func (w *world) Delivery(string) alerts.Delivery { return w.delivery }
 
 // decide keeps a decision with its incident.
 func (w *world) decide(id string, d alerts.Decision) (alerts.Incident, error) {

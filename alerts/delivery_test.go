@@ -1,0 +1,104 @@
+package alerts
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestDeliveryOfAnIncident(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: http.StatusServiceUnavailable}, NewTracker()
+		n := start(t, am)
+		changes := applied(b, drift("return", 100))
+		id := changes[0].Incident.ID
+		check := func(when string, want Delivery) {
+			t.Helper()
+			if got := n.Delivery(id); got.State != want.State || !got.Since.Equal(want.Since) {
+				t.Errorf("%s: %+v, want %+v", when, got, want)
+			}
+		}
+		check("before the incident", Delivery{State: Undelivered})
+		n.Update(changes)
+		synctest.Wait()
+		check("while Alertmanager refuses", Delivery{State: Undelivered})
+		am.answer(http.StatusOK)
+		before := time.Now()
+		pass(2 * maxBackoff)
+		first := n.Delivery(id)
+		if first.State != Delivered || first.Since.Before(before) || first.Since.After(before.Add(maxBackoff)) {
+			t.Errorf("accepted after %s: %+v", before, first)
+		}
+		pass(3 * resendEvery)
+		check("after it was sent again", first)
+		am.answer(http.StatusServiceUnavailable)
+		n.Update(applied(b, drift("reward", 101)))
+		synctest.Wait()
+		check("while its news is refused", Delivery{State: Undelivered, Since: first.Since})
+	})
+}
+
+func TestDeliveryWithoutAnAlertmanager(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		n := start(t)
+		changes := applied(NewTracker(), drift("return", 100))
+		n.Update(changes)
+		if got := n.Delivery(changes[0].Incident.ID); got != (Delivery{}) {
+			t.Errorf("%+v, want nothing pushed", got)
+		}
+	})
+}
+
+// What the notes of the time before a crash know was delivered then.
+func TestDeliveryAfterACrash(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		begin, b := lives(t, "file"), NewTracker()
+		n := begin(&receiver{status: http.StatusOK})
+		n.Update(applied(b, drift("return", 100)))
+		pass(time.Second)
+		id := b.Incidents()[0].ID
+		before := n.Delivery(id)
+		n.stop()
+		pass(time.Minute)
+		again := begin(&receiver{status: http.StatusServiceUnavailable})
+		again.Resync(b.Incidents(), nil)
+		if got := again.Delivery(id); got.State != Delivered || before.Since.IsZero() || !got.Since.Equal(before.Since) {
+			t.Errorf("%+v, want %+v", got, before)
+		}
+	})
+}
+
+func TestMetricsTellHowFarAnAlertHasCome(t *testing.T) {
+	for _, c := range []struct {
+		delivered, want DeliveryState
+		muted           bool
+	}{{ByRules, ByRules, false}, {Undelivered, Undelivered, false}, {Delivered, Delivered, false}, {Delivered, Silenced, true}} {
+		reg := prometheus.NewPedanticRegistry()
+		m := NewMetrics(nobody, func(string) Delivery { return Delivery{State: c.delivered} })
+		reg.MustRegister(m)
+		b := NewTracker()
+		m.Update(applied(b, drift("return", 100)))
+		if c.muted {
+			m.Update(b.Mute(b.Incidents()[0].ID, muteUntil(noon.Add(time.Hour))))
+		}
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, f := range families {
+			if f.GetName() == MetricIncidentAlert {
+				found++
+				if got := f.GetMetric()[0].GetGauge().GetValue(); got != float64(c.want) {
+					t.Errorf("%v, muted %t: %v, want %v", c.delivered, c.muted, got, c.want)
+				}
+			}
+		}
+		if found != 1 {
+			t.Errorf("%v, muted %t: found %d metrics", c.delivered, c.muted, found)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package console
+
+import (
+	"context"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// donePart is what was done about an incident so far, below its headline.
+type donePart struct {
+	Alert, AlertClass string // "" for a closed incident
+	Retraining        []requestLine
+	Why               string // why there is no request
+}
+
+// donePart returns what was done about an incident. It is called after tellOrders.
+func (c *Console) donePart(i *alerts.Incident, d *incidentPage) donePart {
+	out := donePart{Retraining: d.Ordered}
+	if !i.Closed {
+		out.Alert, out.AlertClass = words.Alerted(i, c.view.Delivery(i.ID))
+	}
+	if len(d.Ordered) > 0 {
+		return out
+	}
+	switch {
+	case d.Ledger != "":
+		out.Why = d.Ledger
+	case len(d.Judged) > 0:
+		out.Why = "Not requested: " + d.Judged[len(d.Judged)-1].Reason + "."
+	default:
+		out.Why = "Not requested."
+	}
+	return out
+}
+
+// namePerson replaces "a person" as the one who asked for a request by the name in the ledger, if that answers in time.
+func (c *Console) namePerson(ctx context.Context, line *requestLine, q ledger.Request) {
+	if q.OriginKind != ledger.OriginPerson {
+		return
+	}
+	history, err := c.desk.History(ctx, q.ID)
+	if err != nil {
+		c.log.Error().Err(err).Msg("cannot read the ledger")
+		return
+	}
+	line.nameFrom(history)
+}
+
+// nameFrom takes the name of the person who asked from the first entry of a history.
+func (l *requestLine) nameFrom(history []ledger.StateChange) {
+	if len(history) > 0 && history[0].By != "" {
+		l.Asked = history[0].By
+	}
+}

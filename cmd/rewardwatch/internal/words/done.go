@@ -1,0 +1,75 @@
+package words
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// Alerted says whether people were alerted about an open incident, and the class of that text in the console.
+func Alerted(i *alerts.Incident, d alerts.Delivery) (text, class string) {
+	switch {
+	case i.IsMuted():
+		text, class = "Muted until "+Stamp(i.MutedUntil), "warming-up"
+		for _, decision := range slices.Backward(i.Decisions) {
+			if decision.Kind == alerts.Muted {
+				return fmt.Sprintf("%s by %s. No one is alerted until then.", text, decision.By), class
+			}
+		}
+		return text + ". No one is alerted until then.", class
+	case d.State == alerts.Delivered && d.Since.IsZero():
+		return "Accepted by Alertmanager, which notifies people.", "ok"
+	case d.State == alerts.Delivered:
+		return "Accepted by Alertmanager at " + Stamp(d.Since) + ", which notifies people.", "ok"
+	case d.State == alerts.Undelivered && d.Since.IsZero():
+		return "Not delivered: Alertmanager has not accepted it yet. No one was alerted.", "drift"
+	case d.State == alerts.Undelivered:
+		return "Accepted by Alertmanager at " + Stamp(d.Since) + ", but not the latest change.", "drift"
+	}
+	return "Left to the alerting rules of Prometheus: alerts.alertmanager is not set.", "warming-up"
+}
+
+// EffectOf says what the decisions on a request in a state do where their names do not, "" elsewhere.
+func EffectOf(s ledger.State) string {
+	const end = "“Stop following it” closes the request as rejected and does not stop the job."
+	switch s {
+	case ledger.StateAwaitingApproval:
+		return "Approve sends the order to the target. Reject and withdraw close the request: rejected means no, withdrawn no longer needed."
+	case ledger.StateDelivered:
+		return "The target has the order. “Deliver again” is for an order that the target has lost. " + end
+	case ledger.StateDeadLetter:
+		return "The target did not accept the order. “Deliver again” sends it once more."
+	case ledger.StateRunning, ledger.StateVerifying:
+		return end
+	}
+	return ""
+}
+
+// ReasonText says why an incident did or did not lead to a retrain request.
+func ReasonText(r ledger.Reason) string {
+	text, known := map[ledger.Reason]string{
+		ledger.Opened:           "a retraining was requested",
+		ledger.AlreadyRequested: "the incident already had a retrain request",
+		ledger.IncidentClosed:   "the incident was closed",
+		ledger.IncidentAccepted: "it was accepted as the new normal",
+		ledger.IncidentMuted:    "the incident was muted",
+		ledger.NoTrigger:        "no trigger matches the incident",
+		ledger.NotLasted:        "the incident was shorter than the trigger requires",
+		ledger.Provisional:      "its alarms are on a provisional baseline",
+		ledger.Improvement:      "the signals improved, and no trigger matches improvements",
+		ledger.CauseNeedsPerson: "the cause needs a person: a retraining would learn the fault",
+		ledger.CauseUnsettled:   "the cause was not settled and could still need a person",
+		ledger.GuardTripped:     "a person decides what follows a guard that has tripped",
+		ledger.Cooldown:         "the trigger was in its cooldown",
+		ledger.OpenRequest:      "the policy had an unfinished request",
+		ledger.BreakerOpen:      "the last retrainings of the policy did not help",
+		ledger.TargetDisabled:   "the target responded with 410 Gone",
+		ledger.InvalidOrder:     "the request from the recipe did not match the schema",
+	}[r]
+	if !known {
+		return Plain(r)
+	}
+	return text
+}
