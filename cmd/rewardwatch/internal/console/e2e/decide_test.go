@@ -18,7 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-const someToken = "correct horse battery staple"
+const someToken = "correct horse battery staple, and more"
 
 // newTokenFile returns a file that holds the token.
 func newTokenFile(t *testing.T) string {
@@ -122,7 +122,7 @@ func TestE2ELogin(t *testing.T) {
 				p.tellsNothing(t, someToken)
 				p.clean(t)
 
-				must(t, os.WriteFile(file, []byte("another\n"), 0o600))
+				must(t, os.WriteFile(file, []byte("another token, as long as one has to be\n"), 0o600))
 				p.visit(t, s.address+"/retrain/"+s.waiting)
 				if !p.has(t, named("Log in to decide")) {
 					t.Errorf("the session outlives its token:\n%s", p.shown(t))
