@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -430,5 +431,34 @@ func TestInspectRefusesFilesOfTwoKindsWithOneName(t *testing.T) {
 	code := execute(t.Context(), &terminal.Console{In: strings.NewReader(""), Out: &out, Err: &errs}, append([]string{"inspect"}, files...))
 	if code == 0 || !strings.Contains(errs.String(), "are both named after the topic day1") {
 		t.Errorf("exit code %d: %s%s", code, out.String(), errs.String())
+	}
+}
+
+// Both commands say how far the count of clicks is, and that a baseline has too few of them.
+func TestRareOutcomesInReports(t *testing.T) {
+	decisions := func(rate float64) string {
+		rng := rand.New(rand.NewPCG(1, 0))
+		lines := make([]string, 800)
+		for i := range lines {
+			click := 0
+			if rng.Float64() < rate {
+				click = 1
+			}
+			lines[i] = fmt.Sprintf(`{"policy":"ranker","env":"prod","agent_id":"a","episode_id":"%d","step":0,"reward":1,"outcomes":{"click":%d},"terminated":true}`, i, click)
+		}
+		return telemetryFile(t, lines...)
+	}
+	for name, c := range map[string]struct{ file, inspect, calibrate string }{
+		"rare":     {decisions(.03), `outcome\.click mean: has \d\d of about 300 rare values; .* in about \d+00 episodes`, `has \d\d of about 300 rare values`},
+		"too rare": {decisions(.005), `500 episodes had [1-4] rare values; set baseline\.units to about `, `500 episodes had [1-4] rare values; set baseline\.units to about `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if code, out := verb(t, "inspect", c.file); code != exitFine || !regexp.MustCompile(c.inspect).MatchString(out) {
+				t.Errorf("exit %d, without %s:\n%s", code, c.inspect, out)
+			}
+			if _, out := verb(t, "calibrate", "--seconds", "0.1", c.file); !regexp.MustCompile(c.calibrate).MatchString(out) {
+				t.Errorf("without %s:\n%s", c.calibrate, out)
+			}
+		})
 	}
 }
