@@ -61,6 +61,8 @@ func TestE2EImage(t *testing.T) {
 // An image of several architectures has the binary of each.
 func TestE2EImageOfArchitectures(t *testing.T) {
 	dir := t.TempDir()
+	run(t, "", "../.cache/venv-pipeline/bin/hadolint", "image/Dockerfile")
+	run(t, "", "shellcheck", "image/build.sh")
 	for file, text := range map[string]string{
 		"data/.keep": "", "root/etc/passwd": "", "linux/amd64/rewardwatch": "for amd64", "linux/arm64/rewardwatch": "for arm64",
 	} {
