@@ -24,12 +24,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
-// build builds the binary that is tested.
+// build builds the binary that is tested, with what is released: packages are compiled once for it and for the image.
 func build(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "rewardwatch")
 	cmd := exec.Command("go", "build", "-trimpath", "-o", binary, "./cmd/rewardwatch")
-	cmd.Dir = root
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build rewardwatch: %v\n%s", err, out)
 	}
