@@ -150,6 +150,8 @@ func (p *Proposal) choose() {
 	}
 	p.environments()
 	switch {
+	case len(p.Environments) == 0 && len(p.Programs) > 0: // the generated scripts could not make its environment
+		p.Library, p.chosen, p.Algorithms = Custom, append(p.chosen, p.Algorithms...), nil
 	case len(p.Algorithms) > 0:
 		p.Library = StableBaselines3
 	case len(p.rllib) > 0:

@@ -270,6 +270,9 @@ func (f *Finder) value(p *program, x option, k Known, model string, evaluation b
 	case envFlag.MatchString(key) && k.Environment != "":
 		return k.Environment
 	case algoFlag.MatchString(key) && k.Algorithm != "":
+		if i := slices.IndexFunc(x.choices, func(c string) bool { return strings.EqualFold(c, k.Algorithm) }); i >= 0 || len(x.choices) > 0 {
+			return x.choices[max(i, 0)]
+		}
 		return k.Algorithm
 	case evaluation && readsFrom.MatchString(key), !evaluation && savesTo.MatchString(key):
 		if model == "" {
@@ -327,6 +330,11 @@ func (f *Finder) proposed(p *program, args []string, inWork bool) Command {
 	all := append(slices.Clone(p.path), args...)
 	if inWork && f.readsBeside(p) {
 		inWork = false
+	}
+	for _, x := range p.flags { // a default is no file of $WORK
+		if inWork && !x.position && !has(args, x) && f.isFile(x.value) {
+			all = append(all, x.words(x.value)...)
+		}
 	}
 	for i, a := range all {
 		name, value, ok := strings.Cut(a, "=")
@@ -386,10 +394,17 @@ func inShell(w string) string {
 
 var textLiteral = regexp.MustCompile(`["']((?:[\w-]+/)*[\w-]+\.(?:ya?ml|json|toml|csv|xml|npz|pkl|txt))["']`)
 
-// readsBeside reports whether a program names a file of the repository from its root, which it then must run in.
+// isFile reports whether a text is the path of a file of the repository, from its root.
+func (f *Finder) isFile(text string) bool {
+	return strings.Contains(text, ".") && f.exists(path.Clean(text))
+}
+
+// readsBeside reports whether a program names a file of the repository from its root, which it then must run in: one that
+// no argument can name.
 func (f *Finder) readsBeside(p *program) bool {
 	for _, m := range textLiteral.FindAllStringSubmatch(f.text[p.file], 50) {
-		if f.exists(m[1]) {
+		isDefault := func(x option) bool { return path.Clean(x.value) == path.Clean(m[1]) && !x.position }
+		if f.exists(m[1]) && !slices.ContainsFunc(p.flags, isDefault) {
 			return true
 		}
 	}
