@@ -98,7 +98,8 @@ func arrows() map[string][]string {
 		"retrain/ledger":            {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // orders, and what targets answered
 		"retrain/ledgertest":        {"deploy/deploytest"},
 		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"}, // reads units and baselines
-		"retrain/pipeline":          {"ingest/nearest", "retrain/pipeline/programs", "retrain/recipe", "retrain/yamlfile"},                                        // generates files; knows nothing of the service
+		"retrain/pipeline":          {"ingest/nearest", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/recipe", "retrain/yamlfile"},               // generates files; knows nothing of the service
+		"retrain/pipeline/pins":     nil,
 		"retrain/pipeline/programs": nil,
 		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/yamlfile"},
 		"retrain/recipe":            {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"}, // orders tell of incidents

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"path"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 )
 
 // Declared is a package that a repository says it needs.
@@ -15,79 +15,83 @@ type Declared struct {
 	Name   string `json:"name"`   // with extras
 	Wanted string `json:"wanted"` // of its versions, as the file says it; "" for any
 	File   string `json:"file"`
-	Pin    string `json:"pin"` // proposed version; "" for none
-	Why    string `json:"why"` // where the version is from, for a person
+	Pin    string `json:"pin"`            // proposed version; "" for none
+	Why    string `json:"why"`            // where the version is from, for a person
+	Left   string `json:"left,omitempty"` // why it is left out: "" for a package that is not
+
+	marker string // of PEP 508: when it is needed
 }
 
 // requirement returns the package as requirements name it.
 func (d Declared) requirement() string { return d.Name + "==" + d.Pin }
 
 var (
-	packageSpec    = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[A-Za-z0-9._, -]+\])?\s*\(?((?:[<>~!=^]=?=?|==)?\s*[0-9*][^;#)]*|[<>~!=^][^;#)]*)?\)?\s*(?:[;#].*)?$`)
-	eggName        = regexp.MustCompile(`#egg=([A-Za-z0-9._-]+(?:\[[A-Za-z0-9._,-]+\])?)`)
-	condaLine      = regexp.MustCompile(`^\s*-\s+(?:[\w-]+::)?([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)\s*([<>=~!]=?[^#=\s]+)?(=[\w.]+)?\s*(?:#.*)?$`)
-	tomlKey        = regexp.MustCompile(`^"?([A-Za-z0-9][A-Za-z0-9._-]*)"?\s*=\s*(?:"([^"]*)"|\{(.*)\})`)
-	tomlVersion    = regexp.MustCompile(`version\s*=\s*"([^"]*)"`)
-	tomlOptional   = regexp.MustCompile(`\boptional\s*=\s*true`)
-	tomlArrays     = regexp.MustCompile(`(?m)^("?[A-Za-z0-9][A-Za-z0-9._-]*"?)\s*=\s*\[\s*(?:#[^\n]*\n\s*)*(\{[^}\n]*\})`) // the first of several constraints
-	tomlExtras     = regexp.MustCompile(`extras\s*=\s*\[([^\]]*)\]`)
-	quotedItem     = regexp.MustCompile(`"([^"\n]+)"|'([^'\n]+)'`)
-	needsList      = regexp.MustCompile(`(?s)\b(?:install_requires|dependencies)\s*=\s*\[(.*?)\n?\s*\](?:\s*$|\s*[,\n)])`)
-	setupLines     = regexp.MustCompile(`(?m)^install_requires\s*=\s*\n((?:[ \t]+\S.*\n?)+)`)
-	lockEntry      = regexp.MustCompile(`(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"`)
-	exactly        = regexp.MustCompile(`^(?:===?)?\s*([0-9][A-Za-z0-9.+!_-]*)$`)
-	notForTraining = regexp.MustCompile(`dev|test|doc|lint|format`)
-	oneBound       = regexp.MustCompile(`^(>=|<=|==|~=|!=|\^|>|<|~|=)?\s*v?([0-9][0-9A-Za-z.*]*)$`)
+	packageSpec      = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[A-Za-z0-9._, -]+\])?\s*\(?((?:[<>~!=^]=?=?|==)?\s*[0-9*][^;#)]*|[<>~!=^][^;#)]*)?\)?\s*(?:[;#].*)?$`)
+	eggName          = regexp.MustCompile(`#egg=([A-Za-z0-9._-]+(?:\[[A-Za-z0-9._,-]+\])?)`)
+	condaLine        = regexp.MustCompile(`^\s*-\s+(?:[\w-]+::)?([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)\s*([<>=~!]=?[^#=\s]+)?(=[\w.]+)?\s*(?:#.*)?$`)
+	tomlKey          = regexp.MustCompile(`^"?([A-Za-z0-9][A-Za-z0-9._-]*)"?\s*=\s*(?:"([^"]*)"|\{(.*)\})`)
+	tomlVersion      = regexp.MustCompile(`version\s*=\s*"([^"]*)"`)
+	tomlOptional     = regexp.MustCompile(`\boptional\s*=\s*true`)
+	tomlArrays       = regexp.MustCompile(`(?m)^("?[A-Za-z0-9][A-Za-z0-9._-]*"?)\s*=\s*\[\s*((?:(?:#[^\n]*\n\s*)*\{[^}\n]*\},?\s*)+)\]`) // several constraints
+	tomlTable        = regexp.MustCompile(`\{[^}\n]*\}`)
+	tomlMarkers      = regexp.MustCompile(`markers\s*=\s*(?:"([^"]*)"|'([^']*)')`)
+	tomlPlatform     = regexp.MustCompile(`platform\s*=\s*["']([^"']*)["']`)
+	tomlPython       = regexp.MustCompile(`python\s*=\s*["']([^"']*)["']`)
+	uvLimits         = regexp.MustCompile(`(?ms)^(?:constraint|override)-dependencies\s*=\s*\[(.*?)\n?\]\s*$`)
+	needsPython      = regexp.MustCompile(`(?m)^\s*(?:requires-python|python_version|python_full_version)\s*=\s*["']([^"'\n]*)["']`)
+	setupPython      = regexp.MustCompile(`\bpython_requires\s*=\s*["']?([^"'\n]*)`)
+	classified       = regexp.MustCompile(`Programming Language :: Python :: (3\.[0-9]+)\b`)
+	condaOnly        = regexp.MustCompile(`^(_.*|lib.*|ld_impl.*|mkl.*|cuda.*|cudnn|pytorch-cuda|pytorch-mutex|openssl|ca-certificates|certifi|blas|sqlite|zlib|zstd|xz|tk|ncurses|readline|intel-openmp|ffmpeg|jpeg|freetype|bzip2|ninja|gmp|nettle|openh264|lame|gnutls|swig|cmake|gcc.*|gxx.*|conda.*|tzdata|lz4-c|openjpeg|icu|qt.*|expat|fontconfig)$`)
+	tomlDependencies = regexp.MustCompile(`^(tool\.poetry(\.group\.[\w-]+)?\.dependencies|packages)$`)
+	tomlExtras       = regexp.MustCompile(`extras\s*=\s*\[([^\]]*)\]`)
+	quotedItem       = regexp.MustCompile(`"([^"\n]+)"|'([^'\n]+)'`)
+	needsList        = regexp.MustCompile(`(?s)\b(?:install_requires|INSTALL_REQUIRES|dependencies|requirements|REQUIRED_PACKAGES)\s*=\s*\[(.*?)\n?\s*\](?:\s*$|\s*[,\n)])`)
+	setupLines       = regexp.MustCompile(`(?m)^install_requires\s*=\s*\n((?:[ \t]+\S.*\n?)+)`)
+	lockEntry        = regexp.MustCompile(`(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"`)
+	notForTraining   = regexp.MustCompile(`dev|test|doc|lint|format`)
 )
 
 // tools are packages that no training needs.
-var tools = regexp.MustCompile(`^(python|pip|setuptools|wheel|pytest.*|black|ruff|isort|mypy|flake8.*|pylint|sphinx.*|mkdocs.*|pre-commit|jupyter.*|ipykernel|ipython|ipywidgets|notebook|coverage|tox|twine|build|nb-black|hatchling|poetry.*)$`)
+var tools = regexp.MustCompile(`^(python|pip|wheel|pytest.*|black|ruff|isort|mypy|flake8.*|pylint|sphinx.*|mkdocs.*|pre-commit|jupyter.*|ipykernel|ipython|ipywidgets|notebook|coverage|tox|twine|build|nb-black|hatchling|poetry.*)$`)
 
-// knownVersions are those that the generated scripts were tested with, and of what trainings often need besides, the newest
-// first. Each installs with Python 3.11, that of the default image.
-var knownVersions = map[string][]string{
-	"gymnasium": {"1.2.2", "0.29.1"}, "numpy": {"2.4.6", "1.26.4"}, "ray": {"2.60.0"}, "scipy": {"1.17.1"}, "stable-baselines3": {"2.9.2"}, "torch": {"2.15.0"},
-	"tyro": {"1.0.17"},
-	"gym":  {"0.26.2"}, "h5py": {"3.16.0"}, "mujoco": {"4.0.0"}, "optuna": {"5.0.0"}, "packaging": {"26.4"}, "pettingzoo": {"1.27.0"}, "pillow": {"13.0.0"},
-	"pybullet": {"3.2.7"}, "cloudpickle": {"3.1.2"}, "pandas": {"3.1.1"}, "pyyaml": {"6.0.3"}, "rich": {"15.0.0"}, "tqdm": {"4.70.1"}, "hydra-core": {"1.3.8"},
-	"matplotlib": {"3.11.2"}, "moviepy": {"2.2.1"}, "pygame": {"2.6.1"}, "sb3-contrib": {"2.9.2"}, "seaborn": {"0.13.2"}, "tensorboard": {"2.21.0"},
-	"wandb": {"0.31.0"}, "absl-py": {"2.5.1"}, "ale-py": {"0.12.1"}, "click": {"8.5.1"}, "colorlog": {"6.12.0"}, "einops": {"0.8.2"}, "filelock": {"4.3.1"},
-	"gymnasium-robotics": {"1.4.2"}, "huggingface-hub": {"2.4.0", "0.36.2"}, "imageio": {"2.38.1"}, "joblib": {"1.6.0"}, "numba": {"0.68.1"}, "omegaconf": {"2.4.0"},
-	"opencv-python": {"4.11.0.86"}, "psutil": {"7.2.2"}, "pydantic": {"2.14.4"}, "pyglet": {"2.1.19"}, "requests": {"2.34.2"}, "scikit-learn": {"1.9.1"},
-	"shimmy": {"2.0.1"}, "tensorboardx": {"2.6.5"}, "termcolor": {"3.3.0"}, "threadpoolctl": {"3.8.0"},
-}
-
-// knownVersion returns the newest known version of a package that a specification allows, "" without one.
-func knownVersion(name, wanted string) string {
-	for _, v := range knownVersions[name] {
-		if allowed(wanted, v) {
-			return v
-		}
-	}
-	return ""
+// testedVersions are those that the generated scripts were tested with, with Python 3.11 of the default image.
+var testedVersions = map[string]string{
+	"gymnasium": "1.2.2", "numpy": "2.4.6", "ray": "2.60.0", "scipy": "1.17.1", "stable-baselines3": "2.9.2", "torch": "2.15.0", "tyro": "1.0.17",
 }
 
 // isDependencies reports whether a file may declare packages or lock their versions.
 func isDependencies(file string) bool {
 	base := path.Base(file)
 	switch base {
-	case "pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock", "environment.yml", "environment.yaml", "conda.yaml", "conda.yml", pipReport:
+	case "pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock", "environment.yml", "environment.yaml", "conda.yaml", "conda.yml", "constraints.txt", ".python-version", pipReport:
 		return true
 	}
 	return strings.HasPrefix(base, "requirements") && (strings.HasSuffix(base, ".txt") || strings.HasSuffix(base, ".in")) || strings.HasSuffix(path.Dir(file), "requirements") && strings.HasSuffix(base, ".txt")
 }
 
 // declared takes what a file declares or locks.
-func (p *Proposal) declared(file, text string) {
+func (p *dependencies) declared(file, text string) {
 	switch base := path.Base(file); base {
 	case "pyproject.toml":
-		p.toml(file, text, map[string]bool{"tool.poetry.dependencies": true})
+		p.toml(file, text)
 		p.list(file, section(text, "project"))
+		for _, m := range needsPython.FindAllStringSubmatch(section(text, "project"), -1) {
+			p.wantPython(file, m[1])
+		}
+		p.limit(section(text, "tool.uv"))
 	case "Pipfile":
-		p.toml(file, text, map[string]bool{"packages": true})
+		p.toml(file, text)
+		for _, m := range needsPython.FindAllStringSubmatch(section(text, "requires"), -1) {
+			p.wantPython(file, "=="+m[1])
+		}
+	case ".python-version":
+		first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+		p.wantPython(file, "=="+first)
 	case "setup.py":
 		p.list(file, text)
+		p.pythonOfSetup(file, text)
 	case "setup.cfg":
+		p.pythonOfSetup(file, text)
 		if m := setupLines.FindStringSubmatch(text); m != nil {
 			p.lines(file, m[1])
 		}
@@ -108,45 +112,45 @@ func (p *Proposal) declared(file, text string) {
 	}
 }
 
-// add adds a package, unless it is a tool, or declared already.
-func (p *Proposal) add(file, spec string) {
+// add adds a package, unless it is a tool.
+func (p *dependencies) add(file, spec, marker string) {
+	spec, own, _ := strings.Cut(spec, ";")
+	own, _, _ = strings.Cut(own, " #")
 	m := packageSpec.FindStringSubmatch(strings.TrimSpace(spec))
 	if m == nil {
 		return
 	}
-	name := m[1] + strings.ReplaceAll(m[2], " ", "")
-	if tools.MatchString(normalised(m[1])) {
-		return
-	}
-	d := Declared{Name: name, Wanted: strings.TrimSpace(m[3]), File: file}
-	i := slices.IndexFunc(p.Packages, func(x Declared) bool { return packageName(x.Name) == packageName(name) })
+	d := Declared{Name: m[1] + strings.ReplaceAll(m[2], " ", ""), Wanted: strings.TrimSpace(m[3]), File: file, marker: cmp.Or(strings.TrimSpace(own), marker)}
+	name := normalised(m[1])
 	switch {
-	case i < 0:
-		p.Packages = append(p.Packages, d)
-	case p.Packages[i].File == file && p.Packages[i].Name == m[1] && m[2] != "": // a second line for its extras
-		p.Packages[i].Name, p.Packages[i].Wanted = name, cmp.Or(d.Wanted, p.Packages[i].Wanted)
-	case exactly.FindStringSubmatch(p.Packages[i].Wanted) == nil && exactly.FindStringSubmatch(d.Wanted) != nil:
-		p.Packages[i] = d // a file that pins says more
+	case name == "python":
+		p.wantPython(file, d.Wanted)
+	case tools.MatchString(name), name == "setuptools" && pins.Exact(d.Wanted) == "":
+	case file == "constraints.txt":
+		p.limits[name] = d.Wanted
+	default:
+		p.stated = append(p.stated, d)
 	}
 }
 
 // lines adds what the lines of a requirements file name.
-func (p *Proposal) lines(file, text string) {
+func (p *dependencies) lines(file, text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if m := eggName.FindStringSubmatch(line); m != nil {
 			line = m[1]
 		}
 		line, _, _ = strings.Cut(strings.TrimSuffix(line, `\`), " --hash")
-		if name, _, found := strings.Cut(line, " @ "); found {
-			line = name
+		if name, address, found := strings.Cut(line, " @ "); found {
+			_, marker, _ := strings.Cut(address, " ; ")
+			line = name + ";" + marker
 		}
-		p.add(file, line)
+		p.add(file, line, "")
 	}
 }
 
 // list adds the strings of a list of dependencies.
-func (p *Proposal) list(file, text string) {
+func (p *dependencies) list(file, text string) {
 	m := needsList.FindStringSubmatch(text)
 	if m == nil {
 		return
@@ -154,7 +158,7 @@ func (p *Proposal) list(file, text string) {
 	for line := range strings.Lines(m[1]) {
 		line, _, _ = strings.Cut(line, " #")
 		for _, item := range quotedItem.FindAllStringSubmatch(line, -1) {
-			p.add(file, cmp.Or(item[1], item[2]))
+			p.add(file, cmp.Or(item[1], item[2]), "")
 		}
 	}
 }
@@ -169,17 +173,17 @@ func section(text, name string) string {
 	return rest
 }
 
-// toml adds the keys of tables of dependencies.
-func (p *Proposal) toml(file, text string, tables map[string]bool) {
+// toml adds the keys of tables of dependencies: those of Poetry with its groups, and of Pipenv.
+func (p *dependencies) toml(file, text string) {
 	table := ""
-	for line := range strings.Lines(tomlArrays.ReplaceAllString(text, "$1 = $2")) {
+	for line := range strings.Lines(tomlArrays.ReplaceAllStringFunc(text, eachConstraint)) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			table = strings.Trim(line, "[]")
 			continue
 		}
 		m := tomlKey.FindStringSubmatch(line)
-		if !tables[table] || m == nil || tomlOptional.MatchString(m[3]) {
+		if !tomlDependencies.MatchString(table) || notForTraining.MatchString(table) || m == nil || tomlOptional.MatchString(m[3]) {
 			continue
 		}
 		name, version := m[1], m[2]
@@ -192,19 +196,60 @@ func (p *Proposal) toml(file, text string, tables map[string]bool) {
 		if e := tomlExtras.FindStringSubmatch(m[3]); e != nil {
 			name += "[" + strings.NewReplacer(`"`, "", `'`, "", " ", "").Replace(e[1]) + "]"
 		}
-		p.add(file, name+strings.TrimPrefix(version, "*"))
+		p.add(file, name+strings.TrimPrefix(version, "*"), markerOf(m[3]))
 	}
 }
 
-func (p *Proposal) conda(file, text string) {
-	for line := range strings.Lines(text) {
-		if m := condaLine.FindStringSubmatch(line); m != nil {
-			version := m[2]
-			if strings.HasPrefix(version, "=") && !strings.HasPrefix(version, "==") {
-				version = "=" + version
+// eachConstraint writes a package with several constraints as one line for each.
+func eachConstraint(array string) string {
+	m := tomlArrays.FindStringSubmatch(array)
+	var b strings.Builder
+	for _, table := range tomlTable.FindAllString(m[2], -1) {
+		b.WriteString(m[1] + " = " + table + "\n")
+	}
+	return b.String()
+}
+
+// markerOf returns the marker of a package in a table of Poetry.
+func markerOf(table string) string {
+	if m := tomlMarkers.FindStringSubmatch(table); m != nil {
+		return cmp.Or(m[1], m[2])
+	}
+	if m := tomlPlatform.FindStringSubmatch(table); m != nil {
+		return "sys_platform == '" + m[1] + "'"
+	}
+	if m := tomlPython.FindStringSubmatch(table); m != nil {
+		return pins.Within("python_version", m[1])
+	}
+	return ""
+}
+
+// limit takes what uv is told of versions that the dependencies do not name.
+func (p *dependencies) limit(text string) {
+	for _, m := range uvLimits.FindAllStringSubmatch(text, -1) {
+		for _, item := range quotedItem.FindAllStringSubmatch(m[1], -1) {
+			spec, _, _ := strings.Cut(cmp.Or(item[1], item[2]), ";")
+			if x := packageSpec.FindStringSubmatch(strings.TrimSpace(spec)); x != nil {
+				p.limits[normalised(x[1])] = strings.TrimSpace(x[3])
 			}
-			p.add(file, condaName(m[1])+version)
 		}
+	}
+}
+
+func (p *dependencies) conda(file, text string) {
+	for line := range strings.Lines(text) {
+		m := condaLine.FindStringSubmatch(line)
+		if m == nil || condaOnly.MatchString(m[1]) {
+			continue
+		}
+		version := m[2]
+		if strings.HasPrefix(version, "=") && !strings.HasPrefix(version, "==") {
+			version = "=" + version
+			if strings.Count(version, ".") < 2 && m[3] == "" && !strings.HasSuffix(version, "*") { // 1.2 of conda is 1.2.*
+				version += ".*"
+			}
+		}
+		p.add(file, condaName(m[1])+version, "")
 	}
 }
 
@@ -219,7 +264,7 @@ func condaName(name string) string {
 	return name
 }
 
-func (p *Proposal) pipfileLock(text string) {
+func (p *dependencies) pipfileLock(text string) {
 	var lock struct {
 		Default map[string]struct {
 			Version string `json:"version"`
@@ -236,7 +281,7 @@ func (p *Proposal) pipfileLock(text string) {
 // pipReport is what pip writes of the versions that it would install.
 const pipReport = "pip-report.json"
 
-func (p *Proposal) pipReport(text string) {
+func (p *dependencies) pipReport(text string) {
 	var report struct {
 		Install []struct {
 			Metadata struct {
@@ -251,114 +296,4 @@ func (p *Proposal) pipReport(text string) {
 	for _, x := range report.Install {
 		p.locked[normalised(x.Metadata.Name)] = x.Metadata.Version
 	}
-}
-
-// pin chooses a version for each package: what is declared exactly, then what a lock says, then a tested version that is
-// allowed, then the lowest one that is.
-func (p *Proposal) pin() {
-	for i := range p.Packages {
-		d := &p.Packages[i]
-		if d.Pin != "" { // of the generated scripts
-			continue
-		}
-		name := packageName(d.Name)
-		known, locked := knownVersion(name, d.Wanted), p.locked[name]
-		m := exactly.FindStringSubmatch(d.Wanted)
-		switch {
-		case m != nil && !strings.Contains(d.Wanted, "*"):
-			d.Pin, d.Why = m[1], d.File
-		case locked != "":
-			d.Pin, d.Why = locked, "the lock"
-		case known != "":
-			d.Pin, d.Why = known, cmp.Or(d.File+" wants "+d.Wanted, "")
-			if d.Wanted == "" {
-				d.Why = d.File + " wants any version"
-			}
-		default:
-			if low := lowest(d.Wanted); low != "" {
-				d.Pin, d.Why = low, "the lowest version that "+d.File+" allows"
-			}
-		}
-		if !requirement.MatchString(d.requirement()) {
-			d.Pin = ""
-		}
-	}
-}
-
-// need adds a package that generated scripts need and no file declares.
-func (p *Proposal) need(name string) {
-	if !slices.ContainsFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == packageName(name) }) {
-		d := Declared{Name: name, Pin: p.locked[packageName(name)], Why: "the generated scripts need it"}
-		d.Pin = cmp.Or(d.Pin, knownVersion(packageName(name), ""))
-		p.Packages = append(p.Packages, d)
-	}
-}
-
-// lowest returns the lowest version that a specification allows, "" if it names none.
-func lowest(wanted string) string {
-	for part := range strings.SplitSeq(wanted, ",") {
-		if m := oneBound.FindStringSubmatch(strings.TrimSpace(part)); m != nil && slices.Contains([]string{">=", "~=", "^", "~", ""}, m[1]) {
-			return strings.TrimSuffix(m[2], ".*")
-		}
-	}
-	return ""
-}
-
-// allowed reports whether a version of numbers is within a specification. What it cannot read allows nothing.
-func allowed(wanted, version string) bool {
-	if wanted == "" {
-		return true
-	}
-	for part := range strings.SplitSeq(wanted, ",") {
-		m := oneBound.FindStringSubmatch(strings.TrimSpace(part))
-		if m == nil || !within(m[1], m[2], numbers(version)) {
-			return false
-		}
-	}
-	return true
-}
-
-// within reports whether a version keeps one bound.
-func within(operator, bound string, version []int) bool {
-	prefix, star := strings.CutSuffix(bound, ".*")
-	b := numbers(prefix)
-	if len(b) == 0 {
-		return false
-	}
-	same := func(n int) bool { return len(version) >= n && len(b) >= n && slices.Equal(version[:n], b[:n]) }
-	order := slices.Compare(version, b)
-	switch operator {
-	case ">=":
-		return order >= 0
-	case ">":
-		return order > 0
-	case "<=":
-		return order <= 0 || same(len(b))
-	case "<":
-		return order < 0
-	case "!=":
-		return !same(len(b))
-	case "~=":
-		return order >= 0 && same(len(b)-1)
-	case "^": // up to the first number that is not zero
-		n := 1 + slices.IndexFunc(b, func(x int) bool { return x != 0 })
-		return order >= 0 && same(max(1, n))
-	case "~":
-		return order >= 0 && same(min(2, len(b)))
-	}
-	return star && same(len(b))
-}
-
-// numbers returns the release numbers of a version.
-func numbers(version string) []int {
-	var out []int
-	for part := range strings.SplitSeq(version, ".") {
-		digits := strings.TrimRightFunc(part, func(r rune) bool { return r < '0' || r > '9' })
-		n, err := strconv.Atoi(digits)
-		if err != nil {
-			break
-		}
-		out = append(out, n)
-	}
-	return out
 }

@@ -46,8 +46,8 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"src/run.py":        "from ray.rllib.algorithms.ppo import PPOConfig\nconfig = PPOConfig().environment(\"CartPole-v1\").training(lr=1e-4)\n# train\nif __name__ == \"__main__\":\n    main()\n",
 				"src/envs/other.py": "NAMES = ['Other-v0']\n",
 			},
-			[]string{"- numpy==1.26.4\n", "- torch==2.15.0", "- ray[rllib]==2.40.0\n", "library: rllib", "name: PPO", `  - {id: "CartPole-v1"}`, `  # - {id: "Other-v0"}`, "steps: 200000"},
-			"python==", 0,
+			[]string{"- numpy==1.26.4\n", "- torch==2.15.0", "- ray[rllib]==2.40.0\n", "library: rllib", "name: PPO", `  - {id: "CartPole-v1"}`, "steps: 200000"},
+			"Other-v0", 0,
 		},
 		"an environment of its own": {
 			map[string]string{
@@ -82,7 +82,7 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"fast_examples/enjoy_gym.py":    "if __name__ == '__main__':\n    main()\n",
 				"fast_examples/enjoy_multi.py":  "if __name__ == '__main__':\n    main()\n",
 			},
-			[]string{"- numpy==1.26.4 # setup.py wants >=1.18.1,<2.0", "- gymnasium==0.29.1", "- opencv-python==4.11.0.86", "- odd==1.9 # the lock", `  - {id: "CartPole-v1"}`, `exec python "$OLDPWD/fast_examples/train_gym.py"'`, `exec python "$OLDPWD/fast_examples/enjoy_gym.py"'`},
+			[]string{"- numpy==1.26.4 # setup.py wants >=1.18.1,<2.0", "- gymnasium==0.29.1", "- opencv-python==4.9.0.80", "- odd==1.9 # the lock", `  - {id: "CartPole-v1"}`, `exec python "$OLDPWD/fast_examples/train_gym.py"'`, `exec python "$OLDPWD/fast_examples/enjoy_gym.py"'`},
 			"other", 0,
 		},
 		"a catalogue of environments": {
@@ -146,21 +146,5 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				t.Errorf("the proposed file is not valid: %v\n%s", err, text)
 			}
 		})
-	}
-}
-
-func TestVersionsThatAreAllowed(t *testing.T) {
-	for wanted, ok := range map[string]bool{
-		"": true, ">=1.2": true, ">=1.3": false, "<2": true, "<1.2": false, ">1.2.2": false, "<=1.2": true, "!=1.2.2": false, "!=1.1": true, "~=1.2": true, "~=1.1.0": false,
-		"^1.0": true, "^0.9": false, "~1.2.0": true, "~1.1": false, "==1.2.*": true, "==1.*": true, "==1.1.*": false, ">=1.0a2,<2.0": true, ">=1,<1.1": false, "nonsense": false,
-	} {
-		if got := allowed(wanted, "1.2.2"); got != ok {
-			t.Errorf("%q allows 1.2.2: %v", wanted, got)
-		}
-	}
-	for wanted, want := range map[string]string{">=1.0.0a2": "1.0.0a2", "<2,>=1.5": "1.5", "^0.3.1": "0.3.1", "<3": "", "": "", "1.2": "1.2"} {
-		if got := lowest(wanted); got != want {
-			t.Errorf("the lowest version of %q is %q, want %q", wanted, got, want)
-		}
 	}
 }

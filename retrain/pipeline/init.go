@@ -27,7 +27,7 @@ var (
 	namedEnvironment   = regexp.MustCompile(`["']((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']`)
 	madeEnvironment    = regexp.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|\.environment|\bPPO|\bDQN|\bSAC|\bA2C|\bTD3|\bDDPG)\((?:\s*["']\w+Policy["'],)?\s*(?:env(?:_id)?\s*=\s*)?["']([^"'\n]+-v[0-9]+)["']`)
 	defaultEnvironment = regexp.MustCompile(`(?:env|\bgym)[_-]?(?:id|name)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=)\s*["']([^"'\n]+-v[0-9]+)["']`)
-	yamlEnvironment    = regexp.MustCompile(`(?m)^\s*(?:-\s+)?["']?(?:env|env_id|env_name|environment|id)["']?:\s*["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?\s*(?:#.*)?$`)
+	yamlEnvironment    = regexp.MustCompile(`(?m)^\s*(?:-\s+)?["']?(?:env|env_id|env_name|environment|gym_id)["']?:\s*["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?\s*(?:#.*)?$`)
 	yamlKey            = regexp.MustCompile(`(?m)^["']?((?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?:`)
 	registered         = regexp.MustCompile(`\bregister\(\s*(?:id\s*=\s*)?["']([^"'\n:]+-v[0-9]+)["']`)
 	classOfSB3         = regexp.MustCompile(`(?m)^\s*from stable_baselines3(?:\.\w+)? import \(?([\w, \n]+)`)
@@ -44,7 +44,6 @@ var (
 	setupNamedAs       = regexp.MustCompile(`\bsetup\(\s*(?:[^()]*?,\s*)??name\s*=\s*["']([^"'\n]+)["']`)
 	releaseName        = regexp.MustCompile(`[-_]v?[0-9]+(?:\.[0-9]+)+(?:[-.]?[a-z]+[0-9]*)?$`)
 	partOfName         = regexp.MustCompile(`\.(?:replace|startswith|endswith|removeprefix|removesuffix|r?split|r?partition)\(\s*$`)
-	importedFramework  = regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(torch|tensorflow|jax)\b`)
 )
 
 // Finding is what Propose found of a repository, and where.
@@ -59,34 +58,36 @@ type Finding struct {
 // Proposal is what a repository says about its project. Findings that fit best are first. It is large because each kind
 // of finding is a field.
 type Proposal struct {
-	Project      string     `json:"project"`
-	Description  string     `json:"description"`
-	Environments []Finding  `json:"environments"`
-	Others       []Finding  `json:"others"` // environments that are named as well
-	Library      string     `json:"library"`
-	Algorithms   []Finding  `json:"algorithms"`
-	Packages     []Declared `json:"packages"`
-	Steps        []Finding  `json:"steps"`
-	Programs     []Finding  `json:"programs"`    // that could train
-	Evaluations  []Finding  `json:"evaluations"` // that could evaluate
+	dependencies
+
+	Project      string    `json:"project"`
+	Description  string    `json:"description"`
+	Environments []Finding `json:"environments"`
+	Others       []Finding `json:"others"`  // environments that are named as well
+	Classes      []Finding `json:"classes"` // of environments
+	Library      string    `json:"library"`
+	Algorithms   []Finding `json:"algorithms"`
+	Steps        []Finding `json:"steps"`
+	Programs     []Finding `json:"programs"`    // that could train
+	Evaluations  []Finding `json:"evaluations"` // that could evaluate
 
 	Training   programs.Command `json:"training"`   // no words without a program
 	Evaluation programs.Command `json:"evaluation"` // the same
 
-	named      string            // as its packaging says
-	frameworks map[string]int    // files that import it
-	locked     map[string]string // versions in locks by normalized name
-	rllib      []Finding         // algorithms
-	chosen     []Finding         // what is the default of an argument, or set, for an algorithm
-	defaults   map[string]string // environment that is the default of an argument, by file
-	modules    map[string]string // packages that register an environment, by its id
-	roots      map[string]bool   // directories that are packages
-	finder     *programs.Finder
+	named     string            // as its packaging says
+	rllib     []Finding         // algorithms
+	chosen    []Finding         // what is the default of an argument, or set, for an algorithm
+	defaults  map[string]string // environment that is the default of an argument, by file
+	modules   map[string]string // files that register an environment, by its id
+	ids       map[string]bool   // what is used as the id of an environment
+	reexports map[string]string // what packages import, by their directory
+	roots     map[string]bool   // directories that are packages
+	finder    *programs.Finder
 }
 
 // Propose reads a repository. Only its facts are taken: names of environments, algorithms and packages.
 func Propose(name string, repository fs.FS) (*Proposal, error) {
-	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), frameworks: map[string]int{}, locked: map[string]string{}, defaults: map[string]string{}, modules: map[string]string{}, roots: map[string]bool{}, finder: programs.New(repository)}
+	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), dependencies: dependencies{imported: map[string]int{}, locked: map[string]string{}, limits: map[string]string{}}, defaults: map[string]string{}, modules: map[string]string{}, ids: map[string]bool{}, reexports: map[string]string{}, roots: map[string]bool{}, finder: programs.New(repository)}
 	files := 0
 	err := fs.WalkDir(repository, ".", func(file string, d fs.DirEntry, err error) error {
 		switch {
@@ -96,7 +97,7 @@ func Propose(name string, repository fs.FS) (*Proposal, error) {
 			return fs.SkipDir
 		case d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"node_modules", "venv", "env", "site-packages", "build", "dist", "pipeline"}, d.Name()) && !isPackage(repository, file)):
 			return fs.SkipDir
-		case !d.Type().IsRegular() || path.Ext(file) != ".py" && !isYAMLName(file) && !isDependencies(file):
+		case !d.Type().IsRegular() || path.Ext(file) != ".py" && !isYAMLName(file) && !isDependencies(file) && file != "README.md":
 			return nil
 		}
 		if files++; files > maxSourceFiles {
@@ -145,7 +146,7 @@ const maxEnvironments = 5
 func (p *Proposal) choose() {
 	p.rankPrograms()
 	p.prefer()
-	for _, found := range [][]Finding{p.Environments, p.Algorithms, p.rllib, p.Steps} {
+	for _, found := range [][]Finding{p.Environments, p.Classes, p.Algorithms, p.rllib, p.Steps} {
 		slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Or(b.clear-a.clear, b.times-a.times) })
 	}
 	p.environments()
@@ -159,7 +160,7 @@ func (p *Proposal) choose() {
 	default:
 		p.Library = Custom
 	}
-	p.packages()
+	p.packages(p.Library, p.isOwn)
 	p.commands()
 }
 
@@ -192,11 +193,7 @@ func (p *Proposal) prefer() {
 // environments keeps those that are said as clearly as the first: a default of an argument leaves out what is only made
 // somewhere, and that leaves out what is only mentioned.
 func (p *Proposal) environments() {
-	for i, e := range p.Environments {
-		if module, ok := p.modules[e.Value]; ok {
-			p.Environments[i].Value = module + ":" + e.Value
-		}
-	}
+	p.identify()
 	kept := 0
 	for kept < len(p.Environments) && p.Environments[kept].clear == p.Environments[0].clear {
 		kept++
@@ -207,47 +204,6 @@ func (p *Proposal) environments() {
 	p.Others = slices.DeleteFunc(slices.Clone(p.Environments[kept:]), func(f Finding) bool { return f.clear < main })
 	p.Others = p.Others[:min(len(p.Others), 2*maxEnvironments)]
 	p.Environments = p.Environments[:kept]
-}
-
-// packages keeps what the files at the root of the repository declare, or all if these declare nothing, and adds what the
-// generated scripts need.
-func (p *Proposal) packages() {
-	atRoot := func(d Declared) bool { return !strings.Contains(d.File, "/") }
-	if slices.ContainsFunc(p.Packages, atRoot) {
-		p.Packages = slices.DeleteFunc(p.Packages, func(d Declared) bool { return !atRoot(d) })
-	}
-	for _, name := range packagesOf[p.Library] {
-		if name == "ray" {
-			name = "ray[rllib]"
-		}
-		p.need(name)
-	}
-	if p.Library != Custom {
-		p.need("gymnasium")
-		p.need("scipy")
-	}
-	p.framework()
-	p.pin()
-}
-
-// framework adds what the programs of their own import most for networks, if no declaration says it: libraries for several
-// frameworks leave it to extras.
-func (p *Proposal) framework() {
-	declared := func(name string) bool {
-		return slices.ContainsFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == name })
-	}
-	most := ""
-	for _, name := range slices.Sorted(maps.Keys(p.frameworks)) {
-		if declared(name) {
-			return
-		}
-		if p.frameworks[name] > p.frameworks[most] {
-			most = name
-		}
-	}
-	if p.Library == Custom && most != "" {
-		p.Packages = append(p.Packages, Declared{Name: most, Pin: cmp.Or(p.locked[most], knownVersion(most, "")), Why: "the programs import it", File: "no file"})
-	}
 }
 
 // packageName returns the normalized name of a requirement's package.
@@ -275,6 +231,10 @@ func (p *Proposal) take(file string, text []byte) {
 		p.declared(file, string(text))
 	}
 	base := path.Base(file)
+	if base == "README.md" {
+		p.used(file, readmeCommand, text, main+use)
+		return
+	}
 	if m := describedAs.FindSubmatch(text); m != nil && (file == "pyproject.toml" || file == "setup.py") && unprintable(string(m[1])) == "" {
 		p.Description = string(m[1])
 	}
@@ -315,24 +275,16 @@ func (p *Proposal) name(file string, text []byte) {
 // source takes what a program says.
 func (p *Proposal) source(file string, whole []byte, weight int) {
 	text := code(whole)
-	if m := importedFramework.FindSubmatch(text); m != nil && weight > 0 {
-		p.frameworks[string(m[1])]++
+	if weight > 0 {
+		p.imports(text)
 	}
-	if path.Base(file) == "__init__.py" {
-		p.roots[path.Dir(file)] = true
+	p.register(file, text)
+	p.mentioned(file, namedEnvironment, text, weight)
+	p.used(file, madeEnvironment, text, weight+use)
+	p.used(file, defaultEnvironment, text, weight+preferred)
+	for _, m := range classOfGym.FindAllSubmatch(text, -1) {
+		p.Classes = appendFinding(p.Classes, Finding{Value: string(m[1]), File: file, clear: weight})
 	}
-	for _, m := range registered.FindAllSubmatch(text, -1) {
-		top := file
-		for dir := path.Dir(file); dir != "." && p.roots[dir]; dir = path.Dir(dir) { // files come after the package around them
-			top = dir
-		}
-		if top != file {
-			p.modules[string(m[1])] = path.Base(top)
-		}
-	}
-	p.Environments = appendNew(p.Environments, file, namedEnvironment, text, weight)
-	p.Environments = appendNew(p.Environments, file, madeEnvironment, text, weight+use)
-	p.Environments = appendNew(p.Environments, file, defaultEnvironment, text, weight+preferred)
 	if !otherName.MatchString(file) {
 		p.steps(file, text, weight)
 	}
@@ -388,8 +340,8 @@ func (p *Proposal) steps(file string, text []byte, weight int) {
 
 // settings takes what a YAML file says.
 func (p *Proposal) settings(file string, text []byte, weight int) {
-	p.Environments = appendNew(p.Environments, file, yamlEnvironment, text, weight+use)
-	p.Environments = appendNew(p.Environments, file, yamlKey, text, weight)
+	p.used(file, yamlEnvironment, text, weight+use)
+	p.mentioned(file, yamlKey, text, weight)
 	for _, m := range yamlRun.FindAllSubmatch(text, -1) {
 		p.rllib = appendFinding(p.rllib, Finding{Value: string(m[1]), File: file, clear: weight + use})
 	}
@@ -429,20 +381,30 @@ description: {{yaml .Description}}
 {{- end}}
 # owner: who is responsible
 targets: [make]
+{{- if .Base}}
+base: {{.Base}} # {{.BaseWhy}}
+{{- end}}
 requirements:
 {{- range .Packages}}
-{{- if .Pin}}
+{{- if .Left}}
+  # - {{.Name}} # {{.Left}}
+{{- else if .Pin}}
   - {{.Name}}=={{.Pin}}{{if ne .Why .File}} # {{.Why}}{{end}}
 {{- else}}
   # - {{.Name}} # {{.File}} names no version: add one if the training needs it, as in numpy==2.4.6
 {{- end}}
 {{- else}} []
 {{- end}}
+{{- if .Environments}}
 environments:
 {{- range .Environments}}
   - {id: {{yaml .Value}}} # {{yaml .File}}
+{{- end}}
+{{- else if eq .Library "custom"}}
+# environments: no id of Gymnasium was found{{range .Classes}}; {{.Value}} of {{yaml .File}} is one without{{end}}
 {{- else}}
-  - {id: CHANGE-ME} # no name of an environment was found
+environments:
+  - {id: CHANGE-ME} # no id of an environment was found
 {{- end}}
 {{- range .Others}}
   # - {id: {{yaml .Value}}} # {{yaml .File}}

@@ -1,0 +1,91 @@
+package pipeline
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	// wellKnown are the ids of Gymnasium and its common companions.
+	wellKnown = regexp.MustCompile(`^([\w.]+:)?((ALE|phys2d|tabular|dm_control|seals|metaworld|gym)/.*|(CartPole|Pendulum|Acrobot|MountainCar(Continuous)?|LunarLander(Continuous)?|BipedalWalker(Hardcore)?|CarRacing|Hopper|HalfCheetah|Ant|Walker2d|Humanoid(Standup)?|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum|FrozenLake(8x8)?|Taxi|Blackjack|CliffWalking|Fetch\w+|Hand\w+|Adroit\w+|FrankaKitchen|AntMaze\w*|PointMaze\w*|Panda\w+|MiniGrid-.+|BabyAI-.+|MiniWorld-.+|Safety\w+|highway|merge|roundabout|parking|intersection|racetrack|procgen-.+|\w+BulletEnv|\w+(NoFrameskip|Deterministic|-ram\w*))-v[0-9]+)$`)
+	// saysEnvironment is code before a string that is the id of an environment: env = "A-v0", "env_id": "A-v0", make("A-v0".
+	saysEnvironment = regexp.MustCompile(`(?i)(?:env\w*["']?\s*(?::\s*\w+\s*)?[=:(,]\s*|\b(?:make|make_vec|spec)\(\s*|env[\w-]*["']\s*,[^\n]*default\s*=\s*)(?:[\[({][^\])}]*)?["']$`)
+	readmeCommand   = regexp.MustCompile(`--(?:env|gym)(?:[_-](?:id|name))?[ =]["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)\b`)
+	classOfGym      = regexp.MustCompile(`(?m)^class (\w+)\((?:[\w., ]*\b)?(?:gym|gymnasium)\.Env\b`)
+	imports         = regexp.MustCompile(`(?m)^\s*(?:from\s+[\w.]+\s+import\s+\(?[\w., \n]*|import\s+[\w., ]+)`)
+)
+
+// mentioned adds the strings that could be ids of environments, with what is said before them.
+func (p *Proposal) mentioned(file string, re *regexp.Regexp, text []byte, weight int) {
+	for _, m := range re.FindAllSubmatchIndex(text, -1) {
+		id, before := string(text[m[2]:m[3]]), text[max(0, m[2]-300):m[2]]
+		if partOfName.Match(text[max(0, m[0]-40):m[0]]) {
+			continue
+		}
+		p.Environments = appendFinding(p.Environments, Finding{Value: id, File: file, clear: weight})
+		if wellKnown.MatchString(id) || saysEnvironment.Match(before) {
+			p.ids[id] = true
+		}
+	}
+}
+
+// used adds the ids that a file uses as such.
+func (p *Proposal) used(file string, re *regexp.Regexp, text []byte, clear int) {
+	p.Environments = appendNew(p.Environments, file, re, text, clear)
+	for _, m := range re.FindAllSubmatch(text, -1) {
+		p.ids[string(m[1])] = true
+	}
+}
+
+// register takes the ids that a module of the repository registers, and what packages import.
+func (p *Proposal) register(file string, text []byte) {
+	if path.Base(file) == "__init__.py" {
+		p.roots[path.Dir(file)] = true
+		p.reexports[path.Dir(file)] = strings.Join(imports.FindAllString(string(text), 100), "\n")
+	}
+	for _, m := range registered.FindAllSubmatch(text, -1) {
+		if _, known := p.modules[string(m[1])]; !known || !aside(file) {
+			p.modules[string(m[1])] = file
+		}
+	}
+}
+
+// registering returns the package that has an environment registered when it is imported: the outermost one that imports
+// the module that registers it, or else that module. It is "" if that module cannot be imported.
+func (p *Proposal) registering(file string) string {
+	module := strings.TrimSuffix(strings.TrimSuffix(file, ".py"), "/__init__")
+	var chain []string // from the module to the package at the top
+	for at := module; at != "." && (at == module || p.roots[at]); at = path.Dir(at) {
+		chain = append(chain, at)
+	}
+	top := chain[len(chain)-1]
+	if !p.roots[top] {
+		return ""
+	}
+	outermost := module
+	for i, at := range chain[1:] {
+		if !importsName(p.reexports[at], path.Base(chain[i])) && !importsName(p.reexports[at], path.Base(module)) {
+			break
+		}
+		outermost = at
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(outermost, path.Dir(top)), "/"), "/", ".")
+}
+
+func importsName(imports, name string) bool {
+	return regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).MatchString(imports)
+}
+
+// identify leaves out the strings that only look like ids, and names the packages that register the rest.
+func (p *Proposal) identify() {
+	p.Environments = slices.DeleteFunc(p.Environments, func(f Finding) bool { return !p.ids[f.Value] && p.modules[f.Value] == "" })
+	for i, e := range p.Environments {
+		if file, ok := p.modules[e.Value]; ok {
+			if module := p.registering(file); module != "" {
+				p.Environments[i].Value = module + ":" + e.Value
+			}
+		}
+	}
+}

@@ -1,0 +1,323 @@
+package pipeline
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
+)
+
+// dependencies are what a repository says of Python and of the packages that it needs.
+type dependencies struct {
+	Base     string     `json:"base,omitempty"` // image of another Python than the default
+	BaseWhy  string     `json:"-"`
+	Packages []Declared `json:"packages"`
+
+	stated     []Declared        // what declarations say, before markers are evaluated
+	python     string            // version of Python in the image
+	pythons    []pythonWanted    // of versions of Python
+	classified []string          // versions of Python that classifiers name
+	imported   map[string]int    // files that import a module
+	locked     map[string]string // versions in locks by normalized name
+	limits     map[string]string // what constraints say by normalized name
+}
+
+// pythonWanted is what a file says of the version of Python.
+type pythonWanted struct{ wanted, file string }
+
+var (
+	importedModule = regexp.MustCompile(`(?m)^(?:import|from)[ \t]+([A-Za-z_]\w*(?:\.rllib)?)`)
+	importedInside = regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(torch|tensorflow|jax)\b`)
+	shortVersion   = regexp.MustCompile(`^==\s*v?(3\.[0-9]+)(?:\.[0-9]+)?$`)
+
+	onlyWindows = regexp.MustCompile(`^(pywin32.*|pypiwin32|pydirectinput.*|pywinauto|pygetwindow|vgamepad|dxcam|d3dshot|bettercam|windows-.*|winregistry|pywinpty|wmi|comtypes|pyreadline3?|win32-setctime|win-inet-pton|wincertstore|directx.*|tensorflow-directml.*|tensorflow-intel|torch-directml)$`)
+	onlyMac     = regexp.MustCompile(`^(pyobjc.*|appnope|tensorflow-macos|tensorflow-metal|applescript|py2app|mlx)$`)
+)
+
+// libraries are the packages of modules that trainings are built on. A training that imports one needs it, whether it is
+// declared or not. The others are taken only if nothing is declared, as they may come with what is.
+var libraries = []struct{ module, name string }{
+	{"stable_baselines", "stable-baselines"},
+	{"stable_baselines3", "stable-baselines3"},
+	{"sb3_contrib", "sb3-contrib"},
+	{"ray.rllib", "ray[rllib]"},
+	{"tianshou", "tianshou"},
+	{"pfrl", "pfrl"},
+	{"skrl", "skrl"},
+	{"imitation", "imitation"},
+	{"tf_agents", "tf-agents"},
+	{"torchrl", "torchrl"},
+}
+
+var others = []struct{ module, name string }{
+	{"gymnasium", "gymnasium"},
+	{"gym", "gym"},
+	{"numpy", "numpy"},
+	{"torch", "torch"},
+	{"tensorflow", "tensorflow"},
+	{"jax", "jax"},
+	{"pandas", "pandas"},
+	{"matplotlib", "matplotlib"},
+	{"scipy", "scipy"},
+	{"pettingzoo", "pettingzoo"},
+	{"cv2", "opencv-python"},
+	{"yaml", "pyyaml"},
+	{"PIL", "pillow"},
+	{"sklearn", "scikit-learn"},
+	{"tqdm", "tqdm"},
+	{"wandb", "wandb"},
+	{"pygame", "pygame"},
+	{"tensordict", "tensordict"},
+	{"flax", "flax"},
+	{"optax", "optax"},
+	{"hydra", "hydra-core"},
+	{"omegaconf", "omegaconf"},
+	{"tyro", "tyro"},
+	{"tensorboard", "tensorboard"},
+	{"tensorboardX", "tensorboardx"},
+	{"mujoco", "mujoco"},
+	{"pybullet", "pybullet"},
+	{"minigrid", "minigrid"},
+	{"highway_env", "highway-env"},
+	{"seaborn", "seaborn"},
+	{"imageio", "imageio"},
+	{"einops", "einops"},
+	{"rich", "rich"},
+	{"click", "click"},
+	{"loguru", "loguru"},
+	{"networkx", "networkx"},
+	{"numba", "numba"},
+	{"h5py", "h5py"},
+	{"optuna", "optuna"},
+	{"absl", "absl-py"},
+}
+
+// frameworks are those for networks, by module. Libraries for several leave them to extras.
+var frameworks = []string{"jax", "tensorflow", "torch"}
+
+// wantPython takes what a file at the root of the repository says of the version of Python.
+func (p *dependencies) wantPython(file, wanted string) {
+	if wanted = strings.TrimSpace(wanted); wanted == "" || strings.Contains(file, "/") {
+		return
+	}
+	if m := shortVersion.FindStringSubmatch(wanted); m != nil {
+		wanted = "==" + m[1] + ".*"
+	}
+	p.pythons = append(p.pythons, pythonWanted{wanted, file})
+}
+
+func (p *dependencies) pythonOfSetup(file, text string) {
+	if m := setupPython.FindStringSubmatch(text); m != nil {
+		p.wantPython(file, m[1])
+	}
+	for _, m := range classified.FindAllStringSubmatch(text, -1) {
+		p.classified = append(p.classified, m[1])
+	}
+}
+
+// imports takes the modules that a program imports.
+func (p *dependencies) imports(text []byte) {
+	seen := map[string]bool{}
+	for _, re := range []*regexp.Regexp{importedModule, importedInside} {
+		for _, m := range re.FindAllSubmatch(text, -1) {
+			if module := string(m[1]); !seen[module] {
+				seen[module] = true
+				p.imported[module]++
+			}
+		}
+	}
+}
+
+// packages keeps what the files at the root of the repository declare, or all if these declare nothing, and adds what the
+// generated scripts of a library need, and what the programs import that is no module of the repository's own.
+func (p *dependencies) packages(library string, own func(module string) bool) {
+	atRoot := func(d Declared) bool { return !strings.Contains(d.File, "/") }
+	if slices.ContainsFunc(p.stated, atRoot) {
+		p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return !atRoot(d) })
+	}
+	p.choosePython()
+	for _, d := range p.stated {
+		p.merge(d)
+	}
+	for _, name := range packagesOf[library] {
+		if name == "ray" {
+			name = "ray[rllib]"
+		}
+		p.need(name, "the generated scripts need it")
+	}
+	if library != Custom {
+		p.need("gymnasium", "the generated scripts need it")
+		p.need("scipy", "the generated scripts need it")
+	}
+	if library == Custom {
+		p.framework()
+	}
+	p.importedPackages(own)
+	p.pin(library)
+}
+
+// importedPackages adds what the programs import and no file declares.
+func (p *dependencies) importedPackages(own func(module string) bool) {
+	from := libraries
+	if len(p.stated) == 0 {
+		from = append(slices.Clone(libraries), others...)
+	}
+	for _, l := range from {
+		if p.imported[l.module] > 0 && !own(l.module) {
+			p.need(l.name, "the programs import it")
+		}
+	}
+}
+
+// isOwn reports whether a module is of the repository itself.
+func (p *Proposal) isOwn(module string) bool {
+	return p.roots[module] || p.roots["src/"+module] || normalised(module) == normalised(p.named)
+}
+
+// choosePython chooses the version of Python by what declarations want of it, and by the files that packages have.
+func (p *dependencies) choosePython() {
+	var wanted []string
+	for _, w := range p.pythons {
+		wanted = append(wanted, w.wanted)
+	}
+	var packages []pins.Package
+	for _, d := range p.stated {
+		if d.marker == "" && !elsewhere(d) {
+			packages = append(packages, p.known(d))
+		}
+	}
+	python, because := pins.Python(wanted, packages, p.classified)
+	p.python = python
+	if python == pins.Default {
+		return
+	}
+	p.Base, p.BaseWhy = pins.Base(python), "classifiers name Python "+python
+	for _, d := range p.stated {
+		if normalised(packageName(d.Name)) == because {
+			p.BaseWhy = d.File + " wants " + because + d.Wanted
+		}
+	}
+	for _, w := range p.pythons {
+		if !pins.Suits(w.wanted, pins.Default) {
+			p.BaseWhy = w.file + " wants Python " + w.wanted
+		}
+	}
+}
+
+// elsewhere reports whether a package exists only for another system.
+func elsewhere(d Declared) bool {
+	return onlyWindows.MatchString(packageName(d.Name)) || onlyMac.MatchString(packageName(d.Name))
+}
+
+// known returns what is known of the version of a package: a constraint or a lock says more than a declaration.
+func (p *dependencies) known(d Declared) pins.Package {
+	name := packageName(d.Name)
+	out := pins.Package{Name: name, Wanted: d.Wanted}
+	if v := cmp.Or(d.Pin, pins.Exact(d.Wanted), p.locked[name]); v != "" {
+		v, _, _ = strings.Cut(v, "+") // a build of another index
+		out.Wanted = "==" + v
+	} else if limit := p.limits[name]; limit != "" {
+		out.Wanted = strings.Trim(d.Wanted+","+limit, ",")
+		if v := pins.Exact(limit); v != "" {
+			out.Wanted = "==" + v
+		}
+	}
+	return out
+}
+
+// merge adds a package that a declaration states, unless it is for another version of Python or another system, or is
+// there already.
+func (p *dependencies) merge(d Declared) {
+	if !pins.Applies(d.marker, p.python) {
+		return
+	}
+	name := packageName(d.Name)
+	switch {
+	case onlyWindows.MatchString(name):
+		d.Left = "only for Windows, and the image is Linux"
+	case onlyMac.MatchString(name):
+		d.Left = "only for macOS, and the image is Linux"
+	}
+	i := slices.IndexFunc(p.Packages, func(x Declared) bool { return packageName(x.Name) == name })
+	switch {
+	case i < 0:
+		p.Packages = append(p.Packages, d)
+	case p.Packages[i].File == d.File && !strings.Contains(p.Packages[i].Name, "[") && strings.Contains(d.Name, "["): // a second line for its extras
+		p.Packages[i].Name, p.Packages[i].Wanted = d.Name, cmp.Or(d.Wanted, p.Packages[i].Wanted)
+	case pins.Exact(p.Packages[i].Wanted) == "" && pins.Exact(d.Wanted) != "":
+		p.Packages[i] = d // a file that pins says more
+	}
+}
+
+// framework adds what the programs of their own import most for networks, if no declaration says it: libraries for several
+// frameworks leave it to extras.
+func (p *dependencies) framework() {
+	most := ""
+	for _, name := range frameworks {
+		if slices.ContainsFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == name || packageName(d.Name) == name+"-gpu" }) {
+			return
+		}
+		if p.imported[name] > p.imported[most] {
+			most = name
+		}
+	}
+	if most != "" {
+		p.need(most, "the programs import it")
+	}
+}
+
+// need adds a package that no file declares.
+func (p *dependencies) need(name, why string) {
+	if !slices.ContainsFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == packageName(name) }) {
+		p.Packages = append(p.Packages, Declared{Name: name, Why: why, File: "no file"})
+	}
+}
+
+// pin chooses a version for each package: what is declared exactly, then what a lock or a constraint says, then one of a
+// set that installs together, then the lowest one that is allowed.
+func (p *dependencies) pin(library string) {
+	packages := make([]pins.Package, len(p.Packages))
+	for i, d := range p.Packages {
+		packages[i] = p.known(d)
+		if v := testedVersions[packages[i].Name]; library != Custom && p.python == pins.Default && pins.Exact(packages[i].Wanted) == "" && pins.Allowed(packages[i].Wanted, v) && v != "" {
+			packages[i].Wanted = "==" + v
+		}
+	}
+	chosen := pins.Choose(p.python, packages)
+	for i := range p.Packages {
+		d := &p.Packages[i]
+		name, wanted := packages[i].Name, packages[i].Wanted
+		c, why := chosen[name], d.Why
+		switch v := pins.Exact(wanted); {
+		case v != "" && v == pins.Exact(d.Wanted):
+			d.Pin, d.Why = v, cmp.Or(why, d.File)
+		case v != "" && strings.HasPrefix(pins.Exact(d.Wanted), v+"+"):
+			d.Pin, d.Why = v, d.File+" wants "+pins.Exact(d.Wanted)+", which PyPI does not have"
+		case v != "" && v == p.locked[name]:
+			d.Pin, d.Why = v, "the lock"
+		case v != "" && v == pins.Exact(p.limits[name]):
+			d.Pin, d.Why = v, "a constraint"
+		case v != "":
+			d.Pin, d.Why = v, cmp.Or(why, d.wants())
+		case c.Version != "":
+			d.Pin, d.Why = c.Version, cmp.Or(why, d.wants())
+		default:
+			newest := pins.Newest(p.python, packages[i])
+			if low := pins.Lowest(wanted); newest != "" && !pins.Known(p.python, name) {
+				d.Pin, d.Why = newest, cmp.Or(why, d.wants())
+			} else if low != "" {
+				d.Pin, d.Why = low, "the lowest version that "+d.File+" allows"
+			}
+		}
+		if !requirement.MatchString(d.requirement()) {
+			d.Pin = ""
+		}
+	}
+}
+
+// wants returns what a file says of the version, for a person.
+func (d Declared) wants() string {
+	return d.File + " wants " + cmp.Or(d.Wanted, "any version")
+}

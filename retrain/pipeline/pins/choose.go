@@ -1,0 +1,239 @@
+package pins
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Package is a package by its normalized name, and what is wanted of its version: a specification, "" for any version.
+type Package struct{ Name, Wanted string }
+
+// Choice is a version that is proposed for a package.
+type Choice struct {
+	Version string
+	Month   string // when it was the newest that fits, such as 2026-11
+}
+
+// coupled are packages that others are built for: which version of them a project names says from which time the rest
+// should be.
+var coupled = []string{"gym", "gymnasium", "jax", "keras", "numpy", "pandas", "pettingzoo", "protobuf", "ray", "scipy", "stable-baselines3", "tensorflow", "torch"}
+
+// Choose returns versions of the packages that leave it open and are known, for a version of Python such as 3.11. They
+// are of one set, of the time that suits the versions that the packages name, unless a specification forbids that.
+func Choose(python string, packages []Package) map[string]Choice {
+	known := sets(python)
+	slices.SortStableFunc(known, func(a, b set) int { return strings.Compare(b.month, a.month) })
+	best := slices.Clone(known)
+	slices.SortStableFunc(best, func(a, b set) int { return misfits(a, known, packages) - misfits(b, known, packages) })
+	best = append(best[:min(1, len(best))], known...)
+	chosen := choose(best, packages)
+	for range 3 { // what is chosen for a need may have needs of its own
+		chosen = choose(best, tightened(packages, chosen))
+	}
+	return chosen
+}
+
+// choose takes the version of each package from the first set that has one that is wanted.
+func choose(from []set, packages []Package) map[string]Choice {
+	out := map[string]Choice{}
+	for _, p := range packages {
+		if Exact(p.Wanted) != "" {
+			continue
+		}
+		if version := paired(p, packages); version != "" {
+			out[p.Name] = Choice{Version: version}
+			continue
+		}
+		for _, s := range from {
+			if v := s.of[p.Name]; v != "" && Allowed(p.Wanted, v) {
+				out[p.Name] = Choice{Version: v, Month: s.month}
+				break
+			}
+		}
+		for part := range strings.SplitSeq(p.Wanted, ",") { // a need for exactly one
+			if v := Exact(part); v != "" && out[p.Name].Version == "" && Allowed(p.Wanted, v) {
+				out[p.Name] = Choice{Version: v}
+			}
+		}
+	}
+	return out
+}
+
+// tightened returns the packages with what the chosen and the exact versions of others need of them.
+func tightened(packages []Package, chosen map[string]Choice) []Package {
+	out := slices.Clone(packages)
+	for _, p := range packages {
+		version := cmp.Or(Exact(p.Wanted), chosen[p.Name].Version)
+		for _, n := range needs(p.Name, version) {
+			for i := range out {
+				if out[i].Name == n.Name && Exact(out[i].Wanted) == "" {
+					out[i].Wanted = strings.Trim(out[i].Wanted+","+n.Wanted, ",")
+				}
+			}
+		}
+	}
+	return out
+}
+
+// misfits counts the packages whose versions are not those of a set's time.
+func misfits(s set, known []set, packages []Package) int {
+	n := 0
+	for _, p := range packages {
+		v, exact := s.of[p.Name], Exact(p.Wanted)
+		switch {
+		case v == "":
+		case exact != "" && slices.Contains(coupled, p.Name):
+			n += boolean(era(p.Name, exact, known) != s.month)
+		case exact == "":
+			n += boolean(!Allowed(p.Wanted, v))
+		}
+	}
+	return n
+}
+
+// era returns the month of the oldest set that was made after a version of a package was published.
+func era(name, version string, known []set) string {
+	month := known[0].month
+	for _, s := range known {
+		if v := s.of[name]; v != "" && Compare(v, version) >= 0 {
+			month = s.month
+		}
+	}
+	return month
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// paired returns the version of a package that belongs to exactly one version of another, if that one is named.
+func paired(p Package, packages []Package) string {
+	exact := func(name string) string {
+		for _, q := range packages {
+			if q.Name == name {
+				return Exact(q.Wanted)
+			}
+		}
+		return ""
+	}
+	version := ""
+	switch p.Name {
+	case "jaxlib":
+		version = exact("jax")
+	case "torchvision", "torchaudio":
+		version = besideTorch(p.Name, exact("torch"))
+	case "torchrl", "tensordict":
+		if n := numbers(exact("torch")); len(n) > 1 && n[0] == 2 {
+			version = torchRL[n[1]][boolean(p.Name == "tensordict")]
+		}
+	}
+	if version == "" || !Allowed(p.Wanted, version) {
+		return ""
+	}
+	return version
+}
+
+// torchRL are the versions of torchrl and tensordict that were built with torch 2, by its second number.
+var torchRL = map[int][2]string{
+	1: {"0.2.1", "0.2.1"}, 2: {"0.3.1", "0.3.2"}, 3: {"0.4.0", "0.4.0"}, 4: {"0.5.0", "0.5.0"}, 5: {"0.6.0", "0.6.2"}, 6: {"0.7.2", "0.7.2"}, 7: {"0.8.1", "0.8.3"}, 8: {"0.9.2", "0.9.1"},
+	9: {"0.10.1", "0.10.0"},
+}
+
+// besideTorch returns the version of torchvision or torchaudio that was built for a version of torch.
+func besideTorch(name, torch string) string {
+	torch, _, _ = strings.Cut(torch, "+")
+	n := numbers(torch)
+	switch {
+	case len(n) < 3 || n[0] > 2 || n[0] == 1 && n[1] < 8:
+		return ""
+	case name == "torchaudio" && n[0] == 2:
+		return torch
+	case name == "torchaudio":
+		return "0." + strconv.Itoa(n[1]) + "." + strconv.Itoa(n[2])
+	case n[0] == 1:
+		return "0." + strconv.Itoa(n[1]+1) + "." + strconv.Itoa(n[2])
+	case n[1] == 0:
+		return "0.15." + strconv.Itoa(n[2]+1)
+	}
+	return "0." + strconv.Itoa(n[1]+15) + "." + strconv.Itoa(n[2])
+}
+
+// bases are images of Python that exist, by its version.
+var bases = []struct{ python, image string }{
+	{"3.11", "python:3.11.13-slim-bookworm"}, // that of every pipeline whose file names none
+	{"3.12", "python:3.12.11-slim-bookworm"},
+	{"3.10", "python:3.10.18-slim-bookworm"},
+	{"3.9", "python:3.9.23-slim-bookworm"},
+	{"3.8", "python:3.8.20-slim-bookworm"},
+	{"3.7", "python:3.7.17-slim-bookworm"},
+	{"3.13", "python:3.13.5-slim-bookworm"},
+}
+
+// Default is the version of Python that is chosen if nothing speaks against it.
+const Default = "3.11"
+
+// Base returns the image of a version of Python, "" for none that is known.
+func Base(python string) string {
+	for _, b := range bases {
+		if b.python == python {
+			return b.image
+		}
+	}
+	return ""
+}
+
+// Python returns the version of Python that suits best: within as many of the specifications as possible, then with
+// files for as many packages as possible, then one that is preferred, such as 3.8, then the default. The reason is a
+// package, or the index of a specification, that the default does not suit.
+func Python(wanted []string, packages []Package, preferred []string) (python string, because string) {
+	cost := func(python string) int {
+		n := 0
+		for _, w := range wanted {
+			n += 100000 * boolean(!Suits(w, python))
+		}
+		for _, p := range packages {
+			n += 100 * boolean(!hasFiles(p, python))
+		}
+		return n + 10*boolean(len(preferred) > 0 && !slices.Contains(preferred, python))
+	}
+	best := slices.Clone(bases)
+	slices.SortStableFunc(best, func(a, b struct{ python, image string }) int { return cmp.Compare(cost(a.python), cost(b.python)) })
+	python = best[0].python
+	for _, p := range packages {
+		if hasFiles(p, python) && !hasFiles(p, Default) {
+			because = p.Name
+		}
+	}
+	return python, because
+}
+
+// Suits reports whether a specification allows a version of Python such as 3.11, or one of its patches.
+func Suits(wanted, python string) bool {
+	return Allowed(wanted, python+".99") || Allowed(wanted, python)
+}
+
+// hasFiles reports whether a version that is wanted of a package has files for a version of Python, as far as is known.
+func hasFiles(p Package, python string) bool {
+	all := windows(p.Name)
+	if len(all) == 0 || p.Wanted == "" {
+		return true
+	}
+	w, ok := all[python]
+	if !ok {
+		return false
+	}
+	for _, v := range []string{Exact(p.Wanted), Lowest(p.Wanted)} {
+		if v != "" && Allowed(p.Wanted, v) && Compare(v, w.low) >= 0 && Compare(v, w.high) <= 0 {
+			return true
+		}
+	}
+	if Exact(p.Wanted) != "" {
+		return false
+	}
+	return Allowed(p.Wanted, w.high) || Allowed(p.Wanted, w.low)
+}

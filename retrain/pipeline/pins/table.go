@@ -1,0 +1,106 @@
+package pins
+
+import (
+	_ "embed"
+	"strings"
+)
+
+// The tables are what pip found on PyPI, and are written by testdata/tables.py.
+var (
+	//go:embed sets.tsv
+	setsTable string
+	//go:embed ranges.tsv
+	rangesTable string
+	//go:embed needs.tsv
+	needsTable string
+	//go:embed newest.tsv
+	newestTable string
+)
+
+// set is what pip chose for a version of Python from what was published before a month.
+type set struct {
+	python string // such as 3.11
+	month  string // such as 2026-11
+	of     map[string]string
+}
+
+// sets returns the sets for a version of Python, the newest first.
+func sets(python string) []set {
+	if !strings.Contains(setsTable, "\t"+python+" ") { // better than the lowest versions
+		python = Default
+	}
+	lines := strings.Split(strings.TrimSpace(setsTable), "\n")
+	heads := strings.Split(lines[0], "\t")
+	var out []set
+	columns := map[int]int{}
+	for column, head := range heads {
+		if version, month, found := strings.Cut(head, " "); found && version == python {
+			columns[column] = len(out)
+			out = append(out, set{python: version, month: month, of: map[string]string{}})
+		}
+	}
+	for _, line := range lines[1:] {
+		cells := strings.Split(line, "\t")
+		for column, cell := range cells {
+			if i, ok := columns[column]; ok && cell != "" {
+				out[i].of[cells[0]] = cell
+			}
+		}
+	}
+	return out
+}
+
+// Known reports whether a set for a version of Python has a package.
+func Known(python, name string) bool {
+	for _, s := range sets(python) {
+		if s.of[name] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// window is the lowest and the highest version of a package that has files for a version of Python on Linux.
+type window struct{ low, high string }
+
+// windows returns those of a package by version of Python. A package that is in no line installs with any.
+func windows(name string) map[string]window {
+	out := map[string]window{}
+	for line := range strings.Lines(rangesTable) {
+		cells := strings.Fields(line)
+		if len(cells) == 4 && cells[0] == name {
+			out[cells[1]] = window{cells[2], cells[3]}
+		}
+	}
+	return out
+}
+
+// needs returns what a version of a package needs of others, as far as the newest versions of these do not suit it.
+func needs(name, version string) []Package {
+	var out []Package
+	for line := range strings.Lines(needsTable) {
+		cells := strings.Split(strings.TrimSpace(line), "\t")
+		if cells[0] == name && version != "" && Allowed(cells[1], version) {
+			out = append(out, Package{Name: cells[2], Wanted: cells[3]})
+		}
+	}
+	return out
+}
+
+// upTo is the last month from which the newest version of most packages has files for a version of Python.
+var upTo = map[string]string{"3.7": "2023-01", "3.8": "2024-06", "3.9": "2025-06", "3.10": "2026-03"}
+
+// Newest returns the newest known version of a package that no set has, by its normalized name, if a specification and a
+// version of Python allow it, and "" else. Nothing is known of how it fits to others.
+func Newest(python string, p Package) string {
+	_, rest, found := strings.Cut("\n"+newestTable, "\n"+p.Name+"\t")
+	if !found {
+		return ""
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	version, month, _ := strings.Cut(line, "\t")
+	if last, ok := upTo[python]; !Allowed(p.Wanted, version) || ok && month > last {
+		return ""
+	}
+	return version
+}
