@@ -43,10 +43,11 @@ type Backend interface {
 // before the newest is kept whole: if the newest is damaged, Load returns that one, logs it, and counts it in
 // rewardwatch_checkpoint_fallbacks_total. Segments that neither generation needs are removed.
 //
-// When less than half of an older segment is live, the next save writes its live parts again. That is less than the
-// segment's index and superseded parts, and happens once per segment. So all saves together write at most twice the
-// changed parts and the indexes. The segments of one generation, except the newest, take at most twice the bytes of its
-// parts. An index takes the length of its name and at most 43 bytes per live part. Each segment except the newest holds
+// When less than a third of an older segment is live, the next save writes its live parts again. That is less than half
+// of the segment's index and superseded parts, and happens once per segment. So all saves together write at most one and
+// a half times the changed parts and the indexes. The segments of one generation, except the newest, take at most three
+// times the bytes of its parts: at half, each baseline would be written again, as it is some 40 % of what a group saves
+// with it. An index takes the length of its name and at most 43 bytes per live part. Each segment except the newest holds
 // a live part of one of the two generations, so there are at most twice as many segments as parts.
 //
 // Parts that both generations share exist once: if such a part is damaged, Load returns an error, as there is nothing
@@ -372,7 +373,7 @@ func (s *Store) carry(name string, h *history, live index, unchanged bool) (inge
 	carried := ingest.Parts{}
 	for n, held := range live.segments() {
 		again := unchanged && n == h.newest.number
-		if 2*held.bytes >= h.sizes[n] && !again {
+		if 3*held.bytes >= h.sizes[n] && !again {
 			continue
 		}
 		segment, err := s.segment(name, n)

@@ -43,7 +43,7 @@ type path struct {
 	step    [pathActors]int
 }
 
-func startPath(b *testing.B, steps int, blocks bool) *path {
+func startPath(b testing.TB, steps int, blocks bool) *path {
 	b.Helper()
 	cfg, reg := DefaultSettings(), prometheus.NewRegistry()
 	policy := PolicyConfig{Match: "*", Config: watch.DefaultConfig()}
