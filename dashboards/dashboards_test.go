@@ -630,3 +630,22 @@ func TestIncidentsAreInWords(t *testing.T) {
 		}
 	}
 }
+
+// A dashed line that the legend leaves out has its name at the axis, or nothing says what it is.
+func TestBaselinesAreNamed(t *testing.T) {
+	found := 0
+	for file, d := range build(t, DefaultOptions()) {
+		for i, p := range d.Panels {
+			if p.Type != "timeseries" || !strings.Contains(p.Description, "Dashed: mean of its baseline") {
+				continue
+			}
+			found++
+			if text := string(d.raw[i]); !regexp.MustCompile(`"axisLabel":\s*"dashed: baseline"`).MatchString(text) {
+				t.Errorf("%s: the baseline of %q has no name", file, p.Title)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no panel has a baseline")
+	}
+}

@@ -23,6 +23,8 @@ function registerFieldOptions() {
     option("links", data.dataLinksOverrideProcessor),
     option("color", data.identityOverrideProcessor),
     ...drawingOptions.map((id) => option("custom." + id, data.identityOverrideProcessor)),
+    // As in Grafana, the title of the y axis is not that of the x axis.
+    { ...option("custom.axisLabel", data.identityOverrideProcessor), shouldApply: (field) => field.type === FieldType.number },
   ]);
 }
 
