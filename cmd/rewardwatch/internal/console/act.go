@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -72,7 +71,7 @@ func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []request
 		d.Guard = g.Name
 	}
 	for _, decision := range slices.Backward(i.Decisions[max(0, len(i.Decisions)-latestShown):]) {
-		d.Latest = append(d.Latest, decisionText(decision))
+		d.Latest = append(d.Latest, words.Decision(decision))
 	}
 	if d.Login == "" && d.Closed == "" && c.desk != nil {
 		if d.Decides {
@@ -83,20 +82,6 @@ func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []request
 		}
 	}
 	return d
-}
-
-// decisionText describes a decision for people.
-func decisionText(d alerts.Decision) string {
-	what := capital(string(d.Kind))
-	switch d.Kind {
-	case alerts.Accepted:
-		what = "Accepted as the new normal"
-	case alerts.Released:
-		what = "Guard released"
-	case alerts.Muted:
-		what = "Muted until " + words.Stamp(d.Until)
-	}
-	return fmt.Sprintf("%s by %s at %s: %s", what, d.By, words.Stamp(d.At), d.Why)
 }
 
 // decidable returns the requests that people can decide on. If the ledger does not answer in time, there are none: the

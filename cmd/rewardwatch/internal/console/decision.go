@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
@@ -242,14 +240,5 @@ func (c *Console) refusal(err error) (status int, text string) {
 
 // sentence formats an error as a sentence.
 func sentence(err error) string {
-	return capital(err.Error()) + "."
-}
-
-// capital capitalizes the first letter of a text.
-func capital(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	if first == utf8.RuneError {
-		return text
-	}
-	return string(unicode.ToUpper(first)) + text[size:]
+	return words.Capital(err.Error()) + "."
 }

@@ -205,7 +205,7 @@ func incidentLine(i *alerts.Incident, now time.Time) attention {
 		}
 		others := slices.DeleteFunc(signalsOf(i), func(signal string) bool { return signal == alarm.Signal })
 		if len(others) > 0 {
-			a.What += "; also " + listed(others)
+			a.What += "; also " + words.Listed(others)
 		}
 	}
 	return a

@@ -218,11 +218,11 @@ func lead(i *alerts.Incident) string {
 		fmt.Fprintf(&s, "Guard %s tripped at %s and asks for %s: %s. ", g.Name, i.Opened.Moment(i.UnitName()), g.State, g.Why)
 	} else if len(i.Alarms) > 0 {
 		names := signalsOf(i)
-		fmt.Fprintf(&s, "%s %s the baseline since %s. ", listed(names), verb(i, len(names)), i.Earliest().Onset.Moment(i.UnitName()))
+		fmt.Fprintf(&s, "%s %s the baseline since %s. ", words.Listed(names), verb(i, len(names)), i.Earliest().Onset.Moment(i.UnitName()))
 		named := i.Headline()
 		e := named.Foremost()
 		if e.Quantity != "" && finite(e.BaselineMean, e.BaselineSD, e.CurrentMean, e.CurrentSD, e.StandardShift) {
-			s.WriteString(capital(e.WordsOf(named.Signal, i.UnitName())) + ". ")
+			s.WriteString(words.Capital(e.WordsOf(named.Signal, i.UnitName())) + ". ")
 		}
 	}
 	switch d, ended := i.Ended(); {
@@ -276,18 +276,6 @@ func signalsOf(i *alerts.Incident) []string {
 		return alerts.Ranked(all)
 	}
 	return alerts.Ranked(firing)
-}
-
-// listed joins the first names as in a sentence, and counts the others.
-func listed(names []string) string {
-	const most = 4
-	if len(names) > most {
-		names = append(slices.Clone(names[:most-1]), fmt.Sprintf("%d more signals", len(names)-most+1))
-	}
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
 func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {

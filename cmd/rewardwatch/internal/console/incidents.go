@@ -88,7 +88,7 @@ func openFirst(incidents []alerts.Incident) []*alerts.Incident {
 func lineOf(i *alerts.Incident) listedIncident {
 	out := listedIncident{
 		Path: segment(i.ID), Policy: i.Group.Policy, PolicyPath: segment(i.Group.Policy), Labels: labelList(i.Group), Severity: string(i.Severity),
-		Provisional: i.Provisional, Improvement: i.Improvement, Signals: listed(signalsOf(i)), Cause: words.Plain(i.Cause), Since: i.Opened.Moment(i.UnitName()), since: i.Opened.TS,
+		Provisional: i.Provisional, Improvement: i.Improvement, Signals: words.Listed(signalsOf(i)), Cause: words.Plain(i.Cause), Since: i.Opened.Moment(i.UnitName()), since: i.Opened.TS,
 	}
 	out.State, out.Class = incidentState(i)
 	if len(i.Alarms) > 0 {

@@ -121,7 +121,7 @@ func requestLines(requests []ledger.Request) []requestLine {
 func requestLineOf(q ledger.Request) requestLine {
 	out := requestLine{
 		ID: q.ID, Path: url.PathEscape(q.ID), Policy: q.Policy, PolicyPath: segment(q.Policy), Kind: string(q.Kind),
-		State: words.Plain(q.State), Class: requestClass(q.State), Stands: capital(q.Reason), Recipe: q.Recipe, Asked: askedBy(q),
+		State: words.Plain(q.State), Class: requestClass(q.State), Stands: words.Capital(q.Reason), Recipe: q.Recipe, Asked: words.AskedBy(q),
 		Opened: words.Stamp(q.OpenedAt), Waits: q.State == ledger.StateAwaitingApproval, state: q.State,
 	}
 	if waits := words.WaitsFor(q); waits != "" {
@@ -141,19 +141,4 @@ func requestClass(s ledger.State) string {
 		return "drift"
 	}
 	return "warming-up"
-}
-
-// askedBy returns who or what opened a request.
-func askedBy(q ledger.Request) string {
-	switch q.OriginKind {
-	case ledger.OriginIncident:
-		return "a trigger, automatically, because of an incident"
-	case ledger.OriginSchedule:
-		return "a schedule, automatically"
-	case ledger.OriginPerson:
-		return "a person"
-	case ledger.OriginOutcome:
-		return "the outcome of another request, automatically"
-	}
-	return words.Plain(q.OriginKind)
 }

@@ -76,8 +76,12 @@ func (p *past) chart(signal string, baseline *level, incident *alerts.Incident) 
 		return nil // all numbers are finite, so that this does not happen
 	}
 	means := values(out.Lines[0].Y)
+	known := level{math.NaN(), math.NaN()}
+	if baseline != nil {
+		known = *baseline
+	}
 	return &signalChart{
-		Signal: signal, Data: string(data), Now: nowText(means[len(means)-1], p.unit.Count(int64(out.newest)), baseline),
+		Signal: signal, Data: string(data), Now: words.Now(means[len(means)-1], p.unit.Count(int64(out.newest)), known.mean, known.sd),
 		Row: words.Sparkline(means), Text: chartText(signal, p.unit, means, baseline),
 	}
 }
@@ -116,15 +120,6 @@ func (p *past) course(signal string, baseline *level, incident *alerts.Incident)
 		}
 	}
 	return &out
-}
-
-// nowText compares the last point of a chart with the baseline.
-func nowText(mean float64, units string, baseline *level) string {
-	text := fmt.Sprintf("Now %s: rolling mean of the last %s. ", words.Short(mean), units)
-	if baseline == nil || !finite(baseline.mean, baseline.sd) {
-		return text + "The baseline of this signal is unknown."
-	}
-	return text + fmt.Sprintf("Baseline %s ± %s (mean ± SD, gray).", words.Short(baseline.mean), words.Short(baseline.sd))
 }
 
 func chartText(signal string, unit finding.UnitName, means []float64, baseline *level) string {

@@ -2,7 +2,11 @@ package words
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -72,4 +76,63 @@ func ReasonText(r ledger.Reason) string {
 		return Plain(r)
 	}
 	return text
+}
+
+// Decision describes a decision for people.
+func Decision(d alerts.Decision) string {
+	what := Capital(string(d.Kind))
+	switch d.Kind {
+	case alerts.Accepted:
+		what = "Accepted as the new normal"
+	case alerts.Released:
+		what = "Guard released"
+	case alerts.Muted:
+		what = "Muted until " + Stamp(d.Until)
+	}
+	return fmt.Sprintf("%s by %s at %s: %s", what, d.By, Stamp(d.At), d.Why)
+}
+
+// Listed joins the first names as in a sentence, and counts the others.
+func Listed(names []string) string {
+	const most = 4
+	if len(names) > most {
+		names = append(slices.Clone(names[:most-1]), fmt.Sprintf("%d more signals", len(names)-most+1))
+	}
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// AskedBy returns who or what opened a request.
+func AskedBy(q ledger.Request) string {
+	switch q.OriginKind {
+	case ledger.OriginIncident:
+		return "a trigger, automatically, because of an incident"
+	case ledger.OriginSchedule:
+		return "a schedule, automatically"
+	case ledger.OriginPerson:
+		return "a person"
+	case ledger.OriginOutcome:
+		return "the outcome of another request, automatically"
+	}
+	return Plain(q.OriginKind)
+}
+
+// Capital capitalizes the first letter of a text.
+func Capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if first == utf8.RuneError {
+		return text
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+// Now compares the last point of a chart with mean and standard deviation of the baseline, NaN if they are unknown.
+func Now(mean float64, units string, baseline, sd float64) string {
+	text := fmt.Sprintf("Now %s: rolling mean of the last %s. ", Short(mean), units)
+	if sum := baseline + sd; math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return text + "The baseline of this signal is unknown."
+	}
+	return text + fmt.Sprintf("Baseline %s ± %s (mean ± SD, gray).", Short(baseline), Short(sd))
 }
