@@ -224,7 +224,7 @@ func markerOf(table string) string {
 	return ""
 }
 
-// limit takes what uv is told of versions that the dependencies do not name.
+// limit takes the limits that uv keeps for versions that the dependencies do not name.
 func (p *dependencies) limit(text string) {
 	for _, m := range uvLimits.FindAllStringSubmatch(text, -1) {
 		for _, item := range quotedItem.FindAllStringSubmatch(m[1], -1) {
