@@ -36,7 +36,7 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"cleanrl/ppo_atari.py":        "    env_id: str = \"BreakoutNoFrameskip-v4\"\n    total_timesteps: int = 10000000\n# training loop\nif __name__ == \"__main__\":\n    pass\n",
 				"cleanrl_utils/evals/eval.py": "if __name__ == \"__main__\":\n    evaluate()\n",
 			},
-			[]string{"description: \"Single files.\"", "- gymnasium==0.29.1\n", "- torch==2.15.0 # pyproject.toml wants >=1.12", "  - {id: \"CartPole-v1\"}", "  # - {id: \"BreakoutNoFrameskip-v4\"}", "library: custom", "steps: 500000", `command: [sh, -c, 'cd "$WORK" && exec python "$OLDPWD/cleanrl/ppo.py"'] # "cleanrl/ppo.py"`, `command: [sh, -c, 'cd "$WORK" && exec python "$OLDPWD/cleanrl_utils/evals/eval.py"']`},
+			[]string{"description: \"Single files.\"", "- gymnasium==0.29.1\n", "- torch==2.3.0 # pyproject.toml wants >=1.12", "  - {id: \"CartPole-v1\"}", "  # - {id: \"BreakoutNoFrameskip-v4\"}", "library: custom", "steps: 500000", `command: [sh, -c, 'cd "$WORK" && exec python "$OLDPWD/cleanrl/ppo.py"'] # "cleanrl/ppo.py"`, `command: [sh, -c, 'cd "$WORK" && exec python "$OLDPWD/cleanrl_utils/evals/eval.py"']`},
 			"ale-py", 0,
 		},
 		"RLlib with settings": {

@@ -155,6 +155,11 @@ func (p *dependencies) packages(library string, own func(module string) bool) {
 		p.framework()
 	}
 	p.importedPackages(own)
+	for _, d := range p.Packages {
+		if v := p.known(d); packageName(d.Name) == "tensorflow" && pins.Exact(v.Wanted) != "" && pins.Allowed("<2.9", pins.Exact(v.Wanted)) {
+			p.need("protobuf", "such a tensorflow fails with a newer one")
+		}
+	}
 	p.pin(library)
 }
 
@@ -284,6 +289,9 @@ func (p *dependencies) pin(library string) {
 		if v := testedVersions[packages[i].Name]; library != Custom && p.python == pins.Default && pins.Exact(packages[i].Wanted) == "" && pins.Allowed(packages[i].Wanted, v) && v != "" {
 			packages[i].Wanted = "==" + v
 		}
+		if v := pins.Newest(p.python, packages[i]); v != "" && !pins.Known(p.python, packages[i].Name) && pins.Exact(packages[i].Wanted) == "" {
+			packages[i].Wanted = "==" + v
+		}
 	}
 	chosen := pins.Choose(p.python, packages)
 	for i := range p.Packages {
@@ -304,10 +312,7 @@ func (p *dependencies) pin(library string) {
 		case c.Version != "":
 			d.Pin, d.Why = c.Version, cmp.Or(why, d.wants())
 		default:
-			newest := pins.Newest(p.python, packages[i])
-			if low := pins.Lowest(wanted); newest != "" && !pins.Known(p.python, name) {
-				d.Pin, d.Why = newest, cmp.Or(why, d.wants())
-			} else if low != "" {
+			if low := pins.Lowest(wanted); low != "" {
 				d.Pin, d.Why = low, "the lowest version that "+d.File+" allows"
 			}
 		}

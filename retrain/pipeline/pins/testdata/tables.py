@@ -42,6 +42,7 @@ skrl tianshou imitation rl-zoo3 pfrl stable-baselines tf-agents tf-slim box2d-py
 """.strip().splitlines()
 
 SOURCE = {  # versions by the month since which they count, the oldest first
+    # wandb and datasets are set by hand in sets.tsv for the months before 2025-09: uv went back to very old ones.
     "crafter": {"2021-06": "1.7.1", "2022-06": "1.8.0", "2024-05": "1.8.3"},
     "gputil": {"2021-06": "1.4.0"},
     "gym": {"2021-06": "0.18.3", "2022-06": "0.21.0", "2023-03": "0.26.2"},
