@@ -63,7 +63,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		model = workDir + "model"
 	}
 	if model == "" {
-		model = f.written(p)
+		model = written(f.text[p.file])
 	}
 	return f.proposed(p, args, out == nil), model, args
 }
@@ -112,8 +112,7 @@ func (f *Finder) output(p *program) *option {
 }
 
 // written returns the model that a program without an argument for it writes, in the directory that it runs in.
-func (f *Finder) written(p *program) string {
-	text := f.text[p.file]
+func written(text string) string {
 	for _, m := range saving.FindAllStringIndex(text, 100) {
 		for _, a := range call(text, m[1]-1) {
 			if w := writtenName.FindStringSubmatch(a.text); w != nil && !strings.HasPrefix(w[1], "/") && !strings.Contains(a.text, "{") {
@@ -127,7 +126,7 @@ func (f *Finder) written(p *program) string {
 // evaluationCommand returns the command that evaluates the model at a place.
 func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []string) Command {
 	args := p.base()
-	at := f.input(p)
+	at := input(p)
 	place := workDir + "model"
 	if at != nil {
 		place = f.newest(p, at)
@@ -173,7 +172,7 @@ func (f *Finder) newest(p *program, at *option) string {
 var modelExtension = regexp.MustCompile(`["'(\w}](\.(?:pth?|zip|ckpt|h5|safetensors|msgpack))["')]`)
 
 // input returns the flag of an evaluation for the model.
-func (f *Finder) input(p *program) *option {
+func input(p *program) *option {
 	best, at := -1, len(readsFirst)
 	for i, x := range p.flags {
 		if x.boolean || !readsFrom.MatchString(x.key()) || len(x.choices) > 0 {
