@@ -208,7 +208,7 @@ func muteEnd(preset, until string, now time.Time) (time.Time, error) {
 	if preset != "" {
 		var d model.Duration
 		d, err = model.ParseDuration(preset)
-		end = now.Add(time.Duration(d)).Truncate(time.Minute) // a second click is the same decision
+		end = now.Add(time.Duration(d) + time.Minute).Truncate(time.Minute) // a second click is the same decision
 	}
 	if err != nil || !end.After(now) {
 		return time.Time{}, errNoTime

@@ -46,6 +46,9 @@ func TestActingOnAnIncident(t *testing.T) {
 		if tt.muted > 0 {
 			until = someTime.Add(tt.muted).Truncate(time.Minute)
 		}
+		if strings.HasSuffix(tt.button, "1h") || strings.HasSuffix(tt.button, "1w") { // at least as long as the button says
+			until = until.Add(time.Minute)
+		}
 		want := alerts.Decision{Kind: tt.kind, By: "ann", Why: "the new prices are known", At: someTime, Until: until}
 		if r.orders.asked[0] != want {
 			t.Errorf("%s orders %+v, want %+v", name, r.orders.asked[0], want)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
 // rig is a console with a ledger and a token, both of which a test can change, and a browser that keeps its cookie.
@@ -390,4 +391,24 @@ func TestASlowLedger(t *testing.T) {
 		}
 		wants(t, "a link", r.send(http.MethodGet, "/retrain/rr_waits/decide?token=x", nil), 503, "The ledger did not respond in time. Check whether the decision was saved.")
 	})
+}
+
+// A request that no target has accepted so far says so at the top, with the reason.
+func TestFailedDeliveriesAreOnTop(t *testing.T) {
+	r := newRig(t)
+	q := &r.desk.requests[0]
+	q.State, q.Attempts = ledger.StateOpen, 3
+	r.desk.deliveries = []ledger.Delivery{
+		{Request: q.ID, Attempt: 3, Target: "trainer", StartedAt: someTime, Result: target.ResultTimeout, Error: "no answer within 15s"},
+	}
+	top, _, _ := strings.Cut(r.send(http.MethodGet, "/retrain/"+q.ID, nil).Body.String(), `id="decide"`)
+	for _, want := range []string{`<span class="badge drift">not delivered</span>`, "no answer within 15s", "delivery to trainer (failed attempts: 2)", `<span class="badge drift">open</span>`} {
+		if !strings.Contains(top, want) {
+			t.Errorf("there is no %q in\n%s", want, top)
+		}
+	}
+	q.State = ledger.StateDelivered
+	if page := r.send(http.MethodGet, "/retrain/"+q.ID, nil).Body.String(); strings.Contains(page, "not delivered") {
+		t.Error("a delivered request is not delivered")
+	}
 }

@@ -124,6 +124,9 @@ func requestLineOf(q ledger.Request) requestLine {
 		State: words.Plain(q.State), Class: requestClass(q.State), Stands: words.Capital(q.Reason), Recipe: q.Recipe, Asked: words.AskedBy(q),
 		Opened: words.Stamp(q.OpenedAt), Waits: q.State == ledger.StateAwaitingApproval, state: q.State,
 	}
+	if q.State == ledger.StateOpen && q.Attempts > 1 {
+		out.Class = "drift"
+	}
 	if waits := words.WaitsFor(q); waits != "" {
 		out.Stands = "Waiting for " + waits
 	}

@@ -43,6 +43,8 @@ type requestPage struct {
 	Deliveries []deliveryPart
 	Log        string
 
+	Failure string // error of the last attempt, while the request waits for another one
+
 	Form  formPart
 	state ledger.State
 }
@@ -130,6 +132,9 @@ func (c *Console) requestData(ctx context.Context, id string, before bool) (requ
 	}
 	for _, a := range slices.Backward(deliveries) {
 		d.Deliveries = append(d.Deliveries, deliveryPartOf(a))
+	}
+	if len(deliveries) > 0 && q.State == ledger.StateOpen {
+		d.Failure = deliveries[0].Error
 	}
 	return d, nil
 }

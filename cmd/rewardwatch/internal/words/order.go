@@ -65,6 +65,9 @@ func WaitsFor(q ledger.Request) string {
 		what = "approval"
 	case ledger.StateOpen:
 		what = "delivery to " + q.Target
+		if failed := q.Attempts - 1; failed > 0 { // the last one may be in progress
+			what += fmt.Sprintf(" (failed attempts: %d)", failed)
+		}
 	case ledger.StateDelivered:
 		what = "a status report of the job"
 	case ledger.StateRunning:

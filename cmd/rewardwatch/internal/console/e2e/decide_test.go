@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -192,6 +193,24 @@ func TestE2EOtherSitesDecideNothing(t *testing.T) {
 			p.clean(t)
 		})
 	}
+}
+
+// Enter in a field decides nothing: people press it when they have written the reason.
+func TestE2EEnterDecidesNothing(t *testing.T) {
+	s, b := newSite(t, ""), startBrowser(t)
+	p := b.open(t, desktop)
+	for _, page := range []string{s.address + "/retrain/" + s.waiting, s.address + s.decide} {
+		p.visit(t, page)
+		p.fill(t, "Your name", s.drifting.person)
+		p.fill(t, "Why", s.drifting.why)
+		p.press(t, kb.Enter)
+		p.settle(t)
+		if at := p.address(t); at != page {
+			t.Errorf("Enter leads from %s to %s", page, at)
+		}
+	}
+	s.waits(t)
+	p.clean(t)
 }
 
 // The link that asks a person without a token shows the request, and decides once.

@@ -92,6 +92,7 @@ class ScoreChart extends HTMLElement {
     const axis = { stroke: colour("--faint"), font, grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
     const title = (label) => ({ label, labelSize: LABEL, labelFont: font });
     const { band, baseline, lines } = this.#course;
+    const names = lines.map((l) => l.name).sort(); // by which colors go, as the worst line comes first
     const scores = (u, low, high) => [0, Math.max(1.25, high * 1.08)];
     const signal = (u, low, high) => {
       const from = Math.min(low, baseline?.low ?? low), to = Math.max(high, baseline?.high ?? high);
@@ -114,8 +115,8 @@ class ScoreChart extends HTMLElement {
       bands: band ? [{ series: [3, 2], fill: colour("--line-0") + "30" }] : [],
       series: [
         { label: this.#course.clock ? "time" : this.#course.unit, value: this.#course.clock ? (u, s) => (s == null ? "" : moment(s)) : undefined },
-        ...lines.map((l, i) => ({
-          label: short(l.name, 28), stroke: colour(`--line-${i}`), width: 1.75, points: { show: l.y.length < 3 },
+        ...lines.map((l) => ({
+          label: short(l.name, 28), stroke: colour(`--line-${names.indexOf(l.name)}`), width: 1.75, points: { show: l.y.length < 3 },
           value: (u, y) => (band || y == null ? number(y) : y.toFixed(2)),
         })),
         ...(band ? [side("− 1 SD"), side("+ 1 SD")] : []),
