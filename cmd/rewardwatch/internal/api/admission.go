@@ -98,6 +98,9 @@ func (s *Server) known(r *http.Request, rules webconfig.Rules, people pages.Acce
 		s.Guesses.failedBy(r, "password")
 		return errUnknown
 	}
+	if any == open { // users make a path that is open to others one of readers
+		any = access.Read
+	}
 	_, err := s.holder(r, any)
 	if errors.Is(err, access.ErrUnknown) {
 		s.Guesses.failedBy(r, "token")

@@ -317,7 +317,7 @@ func TestPasswordOrTokenIsNeededWhereTheFileHasUsers(t *testing.T) {
 				}
 				continue
 			}
-			if (w.Code == http.StatusUnauthorized) == tt.admitted || !tt.admitted && !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Basic ") {
+			if (w.Code == http.StatusUnauthorized || w.Code == http.StatusForbidden) == tt.admitted || !tt.admitted && !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Basic ") {
 				t.Errorf("%s for %s: %d, %v", tt.name, path, w.Code, w.Header())
 			}
 		}

@@ -327,3 +327,18 @@ func TestEntriesOfGuessesAreBounded(t *testing.T) {
 		t.Errorf("behind them: %+v", got)
 	}
 }
+
+// The console takes sessions, and no tokens: a token beside a form does not say who sends it.
+func TestEntriesOfFormsNameTheSession(t *testing.T) {
+	s, entries := auditedServer(t)
+	h, a := s.Handler(), attempts(s)["/incidents/{id}"]
+	r := httptest.NewRequest(http.MethodPost, a.path, strings.NewReader(a.body))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.AddCookie(session(t, h, apitest.SomeToken))
+	r.Header.Set("Authorization", "Bearer "+strings.Repeat("j", 32))
+	entries()
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	if got := entries(); len(got) != 1 || got[0].As != "session" || got[0].Who != "mallory" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -70,11 +70,15 @@ func bearer(r *http.Request) (token string, has bool) {
 	return token, strings.EqualFold(scheme, "Bearer")
 }
 
+// ofPeople are the rights to change state that people have. Where some people have a token, no one does without a token
+// what none of them may.
+const ofPeople = access.Act | access.Decide | access.Administer
+
 // admit returns who sends a request that needs one of the rights, or why it may not change state: access.ErrUnknown,
-// errRole, errNotLocal if no token has one of them, or an access.ErrFile.
+// errRole, errNotLocal if no token is needed for them, or an access.ErrFile.
 func (s *Server) admit(r *http.Request, any access.Right) (access.Holder, error) {
 	switch {
-	case s.holders.Anyone(any):
+	case s.holders.Anyone(any), any&ofPeople != 0 && s.holders.Anyone(ofPeople):
 		return s.holder(r, any)
 	case !isLocal(r):
 		return access.Holder{}, errNotLocal
@@ -165,7 +169,7 @@ func hasNone(r *http.Request, headers ...string) bool {
 // access returns who may change state in the console.
 func (s *Server) access() pages.Access {
 	a := pages.Access{Local: fromHere, ExternalURL: s.cfg.ExternalURL, Allowed: s.Guesses.allowed, Failed: func(r *http.Request) { s.Guesses.failedBy(r, "token") }}
-	if s.holders.Anyone(access.Act | access.Decide | access.Administer) {
+	if s.cfg.RequireToken || s.holders.Anyone(ofPeople) {
 		a.Tokens = s.holders.Tokens
 	}
 	return a

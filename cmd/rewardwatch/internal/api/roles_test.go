@@ -183,3 +183,64 @@ func TestProfilerIsForAdmins(t *testing.T) {
 		}
 	}
 }
+
+// withToken returns a server for whose one role somebody of the same name has a token.
+func withToken(t *testing.T, cfg Config, role access.Role) *Server {
+	t.Helper()
+	cfg.Tokens = []Token{{Name: string(role), TokenFile: testkit.WriteFile(t, tokenOf(role)), Role: role}}
+	return quietServer(t, cfg, apitest.SomeView(), func() error { return nil })
+}
+
+// Browsers that are sent to the login page while the service starts are not sent there again.
+func TestLoginPageAnswersWhileTheServiceStarts(t *testing.T) {
+	s := withToken(t, Config{RequireToken: true}, access.Viewer)
+	s.WaitsFor("the test")
+	h := s.starting()
+	for path, want := range map[string]int{
+		"/": http.StatusSeeOther, "/login": http.StatusServiceUnavailable, "/login?next=retrain": http.StatusServiceUnavailable, "/static/console.css": http.StatusOK,
+	} {
+		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+		r.Header.Set("Accept", "text/html")
+		if h.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: %d to %q", path, w.Code, w.Header().Get("Location"))
+		}
+	}
+}
+
+func TestViewersLogInWhereNoOneElseHasAToken(t *testing.T) {
+	h := withToken(t, Config{RequireToken: true}, access.Viewer).Handler()
+	r, w := httptest.NewRequest(http.MethodGet, "/incidents", nil), httptest.NewRecorder()
+	r.AddCookie(session(t, h, tokenOf(access.Viewer)))
+	if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// An operator on the machine of the service can do no more by leaving the token out.
+func TestNoTokenPermitsNoMoreThanAToken(t *testing.T) {
+	s := withToken(t, Config{Listen: "127.0.0.1:0"}, access.Operator)
+	s.Orders = &apitest.FixedOrders{}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	for authorization, want := range map[string]int{"": http.StatusUnauthorized, "Bearer " + tokenOf(access.Operator): http.StatusForbidden} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Addr()+"/-/reload", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", authorization)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil || answer.StatusCode != want {
+			t.Errorf("with %q: %d, %v", authorization, answer.StatusCode, err)
+		}
+	}
+}

@@ -307,7 +307,7 @@ func (s *Server) starting() http.Handler {
 	pages.New(s.view, consoleOrders{s}, nil, pages.Access{}, s.Now, s.log).Waiting(mux, func() string { return *s.missing.Load() })
 	return secured(s.named(s.admitted(mux, func(r *http.Request) access.Right {
 		switch {
-		case r.URL.Path == "/-/healthy" || r.URL.Path == "/-/ready":
+		case r.URL.Path == "/-/healthy" || r.URL.Path == "/-/ready" || r.URL.Path == "/login" || strings.HasPrefix(r.URL.Path, "/static/"):
 			return open
 		case strings.HasPrefix(r.URL.Path, "/api/"): // a token that is valid later is no guess
 			return access.Read | access.Send | access.Report

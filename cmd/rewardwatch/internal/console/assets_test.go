@@ -27,7 +27,7 @@ func TestStaticFilesAreKeptUntilTheyChange(t *testing.T) {
 }
 
 func TestLinksLeadBackToTheRoot(t *testing.T) {
-	for path, want := range map[string]string{"/": "./", "/retrain/rr_1/decide": "./../../", "/retrain/a%2Fb/decide?token=/": "./../../"} {
+	for path, want := range map[string]string{"/": "./", "http://rewardwatch.example": "./", "/retrain/rr_1/decide": "./../../", "/retrain/a%2Fb/decide?token=/": "./../../"} {
 		if got := root(httptest.NewRequest(http.MethodGet, path, nil)); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}

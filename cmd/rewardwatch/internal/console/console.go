@@ -244,5 +244,5 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, name 
 
 // root returns the relative path from a page to "/" as a browser resolves it: an escaped slash is part of a name.
 func root(r *http.Request) string {
-	return "./" + strings.Repeat("../", strings.Count(r.URL.EscapedPath(), "/")-1)
+	return "./" + strings.Repeat("../", max(1, strings.Count(r.URL.EscapedPath(), "/"))-1) // a path may be empty
 }
