@@ -3,6 +3,7 @@ package pipeline
 import (
 	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
@@ -66,4 +67,14 @@ func asCommand(c programs.Command) (string, error) {
 	}
 	from, err := asYAML(c.From)
 	return "[" + strings.Join(words, ", ") + "] # " + from, err
+}
+
+// asComment returns a text for people on one line of YAML.
+func asComment(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }

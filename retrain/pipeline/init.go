@@ -374,7 +374,7 @@ func appendFinding(to []Finding, f Finding) []Finding {
 }
 
 // proposed is a file of a proposal. What was not found is left to the person, with a comment that says so.
-var proposed = template.Must(template.New("file").Funcs(template.FuncMap{"yaml": asYAML, "command": asCommand}).Parse(`# Proposed by ` + "`rewardwatch pipeline init`" + `. Check it, and then run: rewardwatch pipeline validate FILE
+var proposed = template.Must(template.New("file").Funcs(template.FuncMap{"yaml": asYAML, "command": asCommand, "comment": asComment}).Parse(`# Proposed by ` + "`rewardwatch pipeline init`" + `. Check it, and then run: rewardwatch pipeline validate FILE
 project: {{.Project}}
 {{- if .Description}}
 description: {{yaml .Description}}
@@ -382,16 +382,16 @@ description: {{yaml .Description}}
 # owner: who is responsible
 targets: [make]
 {{- if .Base}}
-base: {{.Base}} # {{.BaseWhy}}
+base: {{.Base}} # {{comment .BaseWhy}}
 {{- end}}
 requirements:
 {{- range .Packages}}
 {{- if .Left}}
-  # - {{.Name}} # {{.Left}}
+  # - {{.Name}} # {{comment .Left}}
 {{- else if .Pin}}
-  - {{.Name}}=={{.Pin}}{{if ne .Why .File}} # {{.Why}}{{end}}
+  - {{.Name}}=={{.Pin}}{{if ne .Why .File}} # {{comment .Why}}{{end}}
 {{- else}}
-  # - {{.Name}} # {{.File}} names no version: add one if the training needs it, as in numpy==2.4.6
+  # - {{.Name}} # {{comment .File}} names no version: add one if the training needs it, as in numpy==2.4.6
 {{- end}}
 {{- else}} []
 {{- end}}

@@ -377,7 +377,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
 
 // inShell returns a word as a shell reads it, in which the two directories are expanded.
 func inShell(w string) string {
-	if before, extension, ok := strings.Cut(w, lastModel); ok && (before == "" || plainWord.MatchString(before)) {
+	if before, extension, ok := strings.Cut(w, lastModel); ok && (before == "" || plainWord.MatchString(before)) && plainWord.MatchString(extension) {
 		return before + `"$(find "$WORK" -name "*` + extension + `" -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`
 	}
 	for _, dir := range []string{workDir, projectDir} {

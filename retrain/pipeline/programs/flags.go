@@ -222,7 +222,7 @@ func parameterFlag(text string, fire bool) (option, bool) {
 
 // extension returns that of a path that names a file, "" for that of a directory.
 func extension(value string) string {
-	if e := path.Ext(value); len(e) > 1 && len(e) <= 12 && !strings.ContainsAny(e, "/ {") && !numberAlone.MatchString(e[1:]) {
+	if e := path.Ext(value); len(e) > 1 && len(e) <= 12 && plainWord.MatchString(e) && !numberAlone.MatchString(e[1:]) {
 		return e
 	}
 	return ""

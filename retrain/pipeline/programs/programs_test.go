@@ -2,6 +2,7 @@ package programs
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -119,4 +120,31 @@ func FuzzCommands(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Defaults of arguments are words, whatever a shell would do with them.
+func TestDefaultsAreNoShell(t *testing.T) {
+	const guard = "\nif __name__ == '__main__':\n    p.parse_args()\n"
+	for _, value := range []string{"model.$(id)", "model.`id`", `model.";id;"`, "$(find)`id`", "$WORK/`id`"} {
+		q := "'"
+		f := found(map[string]string{
+			"train.py":    "model.learn()\nmodel.save(p)\np.add_argument('--save-path', required=True, default=" + q + value + q + ")" + guard,
+			"evaluate.py": "model.predict(x)\nmodel.load(p)\np.add_argument('--model-path', required=True, default=" + q + value + q + ")" + guard,
+		})
+		f.Rank("")
+		training, evaluation := f.Commands(Known{Project: "p"})
+		// without the one file of the training, the evaluation takes the newest
+		alone := found(map[string]string{"evaluate.py": f.text["evaluate.py"]})
+		alone.Rank("")
+		_, newest := alone.Commands(Known{Project: "p"})
+		for _, c := range []Command{training, evaluation, newest} {
+			if len(c.Words) != 3 || c.Words[0] != "sh" {
+				continue
+			}
+			unquoted := regexp.MustCompile(`'[^']*'`).ReplaceAllString(c.Words[2], "")
+			if strings.Contains(unquoted, "id;") || strings.Contains(unquoted, "`") || strings.Contains(unquoted, "(id)") {
+				t.Errorf("%q: the shell would run %s", value, c.Words[2])
+			}
+		}
+	}
 }
