@@ -62,6 +62,9 @@ var testedVersions = map[string]string{
 // isDependencies reports whether a file may declare packages or lock their versions.
 func isDependencies(file string) bool {
 	base := path.Base(file)
+	if isMetadata(file) {
+		return true
+	}
 	switch base {
 	case "pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock", "environment.yml", "environment.yaml", "conda.yaml", "conda.yml", "constraints.txt", ".python-version", pipReport:
 		return true
@@ -72,6 +75,8 @@ func isDependencies(file string) bool {
 // declared takes what a file declares or locks.
 func (p *dependencies) declared(file, text string) {
 	switch base := path.Base(file); base {
+	case "requires.txt", "PKG-INFO", "METADATA":
+		p.metadata(file, text)
 	case "pyproject.toml":
 		p.toml(file, text)
 		p.list(file, section(text, "project"))

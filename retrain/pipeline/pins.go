@@ -130,13 +130,14 @@ func (p *dependencies) imports(text []byte) {
 	}
 }
 
-// packages keeps what the files at the root of the repository declare, or all if these declare nothing, and adds what the
+// packages keeps what the files at the root of the repository declare, else what the packaging wrote, else all, and adds what the
 // generated scripts of a library need, and what the programs import that is no module of the repository's own.
 func (p *dependencies) packages(library string, own func(module string) bool) {
-	atRoot := func(d Declared) bool { return !strings.Contains(d.File, "/") }
-	if slices.ContainsFunc(p.stated, atRoot) {
-		p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return !atRoot(d) })
+	least := ofPart
+	for _, d := range p.stated {
+		least = min(least, d.rank())
 	}
+	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return d.rank() > least })
 	p.choosePython()
 	for _, d := range p.stated {
 		p.merge(d)

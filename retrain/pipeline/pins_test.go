@@ -57,6 +57,22 @@ func TestDependenciesFitTheImage(t *testing.T) {
 			[]string{"base: python:3.9.23-slim-bookworm #", "- numpy==1.26", "- highway-env==1.8.2\n"},
 			[]string{"cudatoolkit", "libgcc"},
 		},
+		"a source distribution whose setup.py reads a file that it lacks": {
+			map[string]string{
+				"setup.py":                  "setup(name='fin', install_requires=open('requirements.txt').read().split())\n",
+				"fin.egg-info/requires.txt": "numpy>=1.17\nrare-broker==2.1\npytest\n\n[:python_version < \"3.8\"]\nold-typing==1.0\n\n[test]\nonly-tests==1.0\n",
+				"examples/requirements.txt": "of-an-example==1.0\n",
+			},
+			[]string{"- numpy==", "- rare-broker==2.1\n"},
+			[]string{"old-typing", "only-tests", "of-an-example", "pytest"},
+		},
+		"metadata alone": {
+			map[string]string{
+				"PKG-INFO": "Metadata-Version: 2.1\nName: m\nRequires-Python: >=3.7,<3.10\nRequires-Dist: rare-broker (==2.1)\nRequires-Dist: numpy>=1.17 ; python_version >= '3.6'\nRequires-Dist: only-tests==1.0; extra == 'test'\n\nRequires-Dist: prose==1.0\n",
+			},
+			[]string{"base: python:3.9.23-slim-bookworm # PKG-INFO wants Python >=3.7,<3.10", "- rare-broker==2.1\n", "- numpy=="},
+			[]string{"only-tests", "prose"},
+		},
 		"nothing declared": {
 			map[string]string{
 				"train.py": "import gymnasium as gym\nimport numpy as np\nimport cv2\nimport os\nfrom own import agent\nimport torch\nfrom sb3_contrib import TQC\nenv = gym.make('Hopper-v5')\nif __name__ == '__main__':\n    train()\n",
