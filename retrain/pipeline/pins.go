@@ -294,6 +294,7 @@ func (p *dependencies) pin(library string) {
 			packages[i].Wanted = "==" + v
 		}
 	}
+	p.extras(packages)
 	chosen := pins.Choose(p.python, packages)
 	for i := range p.Packages {
 		d := &p.Packages[i]
@@ -326,4 +327,20 @@ func (p *dependencies) pin(library string) {
 // wants returns what a file says of the version, for a person.
 func (d Declared) wants() string {
 	return d.File + " wants " + cmp.Or(d.Wanted, "any version")
+}
+
+// extras takes what the extras of packages want exactly of others that leave their version open.
+func (p *dependencies) extras(packages []pins.Package) {
+	for i, d := range p.Packages {
+		_, list, _ := strings.Cut(strings.TrimSuffix(d.Name, "]"), "[")
+		for extra := range strings.SplitSeq(list, ",") {
+			for _, n := range pins.OfExtra(packages[i].Name, extra, pins.Exact(packages[i].Wanted)) {
+				j := slices.IndexFunc(packages, func(x pins.Package) bool { return x.Name == n.Name })
+				if j >= 0 && pins.Exact(p.known(p.Packages[j]).Wanted) == "" && pins.Allowed(p.Packages[j].Wanted, pins.Exact(n.Wanted)) {
+					packages[j].Wanted = n.Wanted
+					p.Packages[j].Why = d.Name + " wants it"
+				}
+			}
+		}
+	}
 }

@@ -66,6 +66,11 @@ func TestDependenciesFitTheImage(t *testing.T) {
 			[]string{"- numpy==", "- rare-broker==2.1\n"},
 			[]string{"old-typing", "only-tests", "of-an-example", "pytest"},
 		},
+		"what an extra pins": {
+			map[string]string{"requirements.txt": "pettingzoo[all]==1.24.3\npygame\n"},
+			[]string{"- pettingzoo[all]==1.24.3\n", "- pygame==2.3.0 # pettingzoo[all] wants it"},
+			nil,
+		},
 		"metadata alone": {
 			map[string]string{
 				"PKG-INFO": "Metadata-Version: 2.1\nName: m\nRequires-Python: >=3.7,<3.10\nRequires-Dist: rare-broker (==2.1)\nRequires-Dist: numpy>=1.17 ; python_version >= '3.6'\nRequires-Dist: only-tests==1.0; extra == 'test'\n\nRequires-Dist: prose==1.0\n",

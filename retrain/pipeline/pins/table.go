@@ -87,6 +87,11 @@ func needs(name, version string) []Package {
 	return out
 }
 
+// OfExtra returns what a version of a package with an extra needs of others.
+func OfExtra(name, extra, version string) []Package {
+	return needs(name+"["+extra+"]", version)
+}
+
 // upTo is the last month from which the newest version of most packages has files for a version of Python.
 var upTo = map[string]string{"3.7": "2023-01", "3.8": "2024-06", "3.9": "2025-06", "3.10": "2026-03"}
 

@@ -30,6 +30,7 @@ var (
 	continued  = regexp.MustCompile("[ \t]*[\\\\`][ \t]*\r?\n[ \t]*")
 	stoodFor   = regexp.MustCompile(`[<>{}\[\]$*…]|\.\.\.|path/to|PATH|YOUR|your[-_]|^[A-Z][A-Z0-9_]{2,}$|_(?:name|id)$`)
 	secret     = regexp.MustCompile(`(?i)^--?[\w-]*(?:api[-_]?key|token|passw|secret)`)
+	ofProse    = regexp.MustCompile(`^(?:for|and|the|to|of|is|will|you|or|which|that|this)[.,:]?$`)
 	pageName   = regexp.MustCompile(`(?i)^(readme[^/]*|contributing\.md|makefile|justfile|taskfile\.ya?ml|.*\.(md|rst|sh))$`)
 )
 
@@ -124,12 +125,29 @@ func arguments(line string) []string {
 		if strings.ContainsAny(word[:1], "#|&;>") {
 			break
 		}
-		if !printable(word) || stoodFor.MatchString(word) || secret.MatchString(word) || strings.HasPrefix(word, "--help") || word == "-h" {
+		if !printable(word) || stoodFor.MatchString(word) || ofProse.MatchString(word) || secret.MatchString(word) || strings.HasPrefix(word, "--help") || word == "-h" {
 			return nil
 		}
 		out = append(out, word)
 	}
 	return out
+}
+
+// known returns arguments up to the first word that a program without arguments by place cannot mean: text of the page.
+func (p *program) known(args []string) []string {
+	if len(p.flags) == 0 || slices.ContainsFunc(p.flags, func(x option) bool { return x.position }) {
+		return args
+	}
+	for i, a := range args {
+		plain := !strings.HasPrefix(a, "-") && !strings.ContainsAny(a, "=./")
+		if plain && a == "with" { // settings of sacred follow
+			return args
+		}
+		if plain && (i == 0 || p.isBoolean(args[i-1])) {
+			return args[:i]
+		}
+	}
+	return args
 }
 
 // split splits a line at blanks that are not within quotes.

@@ -278,7 +278,7 @@ func (f *Finder) speaksOf(a advice, p *program) ([]string, bool) {
 		return nil, false
 	}
 	if len(p.path) == 0 {
-		return a.args, true
+		return p.known(a.args), true
 	}
 	if len(a.words) < len(p.path) || !slices.Equal(a.words[:len(p.path)], p.path) {
 		return nil, false
@@ -360,7 +360,7 @@ var idInArgument = regexp.MustCompile(`^(?:[\w-]+=)?((?:[\w.-]+/)?[A-Za-z][\w.]*
 // evaluating reports whether an argument makes a program evaluate.
 func evaluating(arg string) bool { return evaluatesBy.MatchString(arg) }
 
-var evaluatesBy = regexp.MustCompile(`^(?:--?)?(?:do_|run_|only_)?(play|test|eval|evaluate|evaluation|enjoy|eval_only)(?:=(?:True|true|1))?$|=(?:eval|evaluate|test|play)$`)
+var evaluatesBy = regexp.MustCompile(`^(?:--?)?(?:do_|run_|only_)?(play|test|eval|evaluate|evaluation|enjoy|eval_only|infer|inference)(?:=(?:True|true|1))?$|=(?:eval|evaluate|test|play|inference)$`)
 
 func ranked(out []program) []program {
 	slices.SortStableFunc(out, func(a, b program) int {
@@ -422,13 +422,37 @@ func (f *Finder) byItself(training *program) (program, bool) {
 		}
 	}
 	for _, x := range training.flags {
-		if x.boolean && evaluating(x.name) && x.key() != "test" {
-			p := *training
-			p.args, p.score = []string{x.name}, 45
+		p := *training
+		p.args = slices.DeleteFunc(slices.Clone(training.args), func(a string) bool { return a == "--train" })
+		p.score = 45
+		mode := ""
+		if modeFlag.MatchString(x.key()) {
+			mode = modeOf(x, f.text[p.file]+p.text)
+		}
+		switch {
+		case mode != "":
+			p.args = setFlag(p.args, x, mode)
+			return p, true
+		case x.boolean && evaluating(x.name) && (x.key() != "test" || loads.MatchString(f.text[p.file]+p.text)): // else it may be a smoke test
+			p.args = append(p.args, x.name)
 			return p, true
 		}
 	}
 	return program{}, false
+}
+
+var (
+	modeFlag  = regexp.MustCompile(`^(mode|run_mode|phase|stage|action)$`)
+	modeMeant = regexp.MustCompile(`\b(?:run_)?(?:mode|phase|stage|action)\s*==\s*["'](test|testing|eval|evaluate|evaluation|play|enjoy|infer|inference)["']`)
+)
+
+// modeOf returns the value of an argument that makes a program evaluate, "" for none. Choices are sub-commands
+// already.
+func modeOf(x option, text string) string {
+	if m := modeMeant.FindStringSubmatch(text); m != nil && len(x.choices) == 0 && !x.boolean {
+		return m[1]
+	}
+	return ""
 }
 
 // Program is one that could train, or evaluate.

@@ -68,6 +68,7 @@ func TestWordsOfALine(t *testing.T) {
 		` --env <name>`:                 "nil",
 		` --env ENV_ID`:                 "nil",
 		` --ckpt path/to/x`:             "nil",
+		` cli for learning and testing`: "nil",
 		` --help`:                       "nil",
 		``:                              "",
 	} {
@@ -77,6 +78,30 @@ func TestWordsOfALine(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// A program that evaluates by an option is the evaluation, and text of a page is none of its arguments.
+func TestOneProgramForBoth(t *testing.T) {
+	for option, want := range map[string]string{
+		`p.add_argument('--mode', default='train')` + "\nif a.mode == 'inference': pass": "--mode inference",
+		`p.add_argument('--test', action='store_true')` + "\nm.load(a.load_model)":       "--test",
+		`p.add_argument('--evaluate', action='store_true')`:                              "--evaluate",
+		`p.add_argument('--test', action='store_true')`:                                  "", // it may be a smoke test
+		`p.add_argument('--mode', default='fast')` + "\nif a.mode == 'fast': pass":       "",
+	} {
+		f := found(map[string]string{
+			"train.py":  "import torch\n" + option + "\nif __name__ == '__main__':\n    train()\n",
+			"README.md": "Run python train.py trains an agent\n",
+		})
+		f.Rank("")
+		training, evaluation := f.Commands(Known{Project: "p"})
+		if got := strings.Join(training.Words, " "); !strings.HasSuffix(got, `train.py"`) {
+			t.Errorf("%s: training %s", option, got)
+		}
+		if got := strings.Join(evaluation.Words, " "); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: evaluation %q, want %q", option, got, want)
 		}
 	}
 }
