@@ -55,7 +55,7 @@ func (s *sender) push(ctx context.Context, batch []offer) error {
 func checkAnswer(response *http.Response) error {
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("reading the answer to pushed alerts: %w", err)
+		return fmt.Errorf("reading the response to pushed alerts: %w", err)
 	}
 	if response.StatusCode/100 != 2 {
 		return fmt.Errorf("%w: %s: %s", errRefused, response.Status, strings.TrimSpace(string(answer)))

@@ -58,7 +58,7 @@ func DefaultOptions() Options {
 // paths. The same options produce the same bytes.
 func Write(dir string, opts Options) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the directory of the dashboards: %w", err)
+		return nil, fmt.Errorf("creating the directory for dashboards: %w", err)
 	}
 	files, err := Files(opts, "")
 	if err != nil {

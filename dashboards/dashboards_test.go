@@ -50,7 +50,7 @@ func TestWriteNamesWhatItCouldNotDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Write(filepath.Join(file, "sub"), DefaultOptions())
-	if err == nil || !strings.Contains(err.Error(), "directory of the dashboards") {
+	if err == nil || !strings.Contains(err.Error(), "directory for dashboards") {
 		t.Errorf("Write below a file: %v", err)
 	}
 }

@@ -41,7 +41,7 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 	folded(d, "Throughput and delay", "sizing.md#throughput",
 		inColors(levels("Episodes judged", "Finished episodes, or blocks of steps if there are no episodes, that were added to a baseline or judged against one.", episodes,
 			query{expr: "sum(rate(" + s.of(metrics.MetricUnits) + "[$__rate_interval]))", legend: "judged"}), [2]string{"judged", blue}).Span(third),
-		levels("Lag in records", "Records that have not been read yet, by topic. Alarms are late by as much.", "short",
+		levels("Lag in records", "Unread records by topic. Alarms are delayed accordingly.", "short",
 			query{expr: "sum by (topic) (max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))", legend: "{{topic}}"}).Span(third),
 		delay(s).Span(third))
 	return d
@@ -108,7 +108,7 @@ func againstBudget(s scope) *table.PanelBuilder {
 		valueColumnOf(1, "incidents", inDecimals(0), inWidth(90)),
 		valueColumnOf(0, "used (of 1)", inUnit(budgets), inDecimals(1), inLimits(budgetLimits()), inWidth(130)),
 	})
-	return rows("Incidents against the budget", "Incidents of the last 30 days, and how many times the false alarms that the budget allows for the episodes (or blocks) of that time they are. Red: above 3. With more than three incidents, the budget then counts as spent.",
+	return rows("Incidents against the budget", "Incidents of the last 30 days, and that number as a multiple of the false alarms the budget allows for the episodes (or blocks) of the same period. Red: above 3. With more than three incidents, the budget then counts as spent.",
 		columns, []order{{"Value #A", true}, {"policy", false}},
 		query{expr: budgetUsed(s)},
 		query{expr: counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())})

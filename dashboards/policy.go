@@ -182,8 +182,8 @@ func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 			OverrideByRegexp("/baseline/", append(dashed(), colored(faint)...)).
 			OverrideByRegexp("/current/", colored(blue)).
 			OverrideByRegexp("/%/", unlisted()).
-			OverrideByName("baseline 90 %", band("baseline 10 %", faint)).
-			OverrideByName("current 90 %", band("current 10 %", blue)),
+			OverrideByName("baseline 90%", band("baseline 10%", faint)).
+			OverrideByName("current 90%", band("current 10%", blue)),
 		bars("Deciles of $signal", "Share of the episodes (or blocks) between the deciles of the baseline, lowest first. Without drift every bar of the last 200 episodes (or blocks) is about as high as the baseline's.", "bin", s,
 			"max by ("+s.groups("bin", "sample")+") ("+s.ofSignal(metrics.MetricSignalDecile)+")").Span(full))
 }
@@ -191,7 +191,7 @@ func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 // quantiles returns the queries of the band of each sample over all selected groups.
 func quantiles(s scope) (all []query) {
 	for _, sample := range []string{"baseline", "current"} {
-		for _, q := range [][3]string{{"0.1", "min", "10 %"}, {"0.5", "max", "median"}, {"0.9", "max", "90 %"}} {
+		for _, q := range [][3]string{{"0.1", "min", "10%"}, {"0.5", "max", "median"}, {"0.9", "max", "90%"}} {
 			all = append(all, query{
 				expr:   q[1] + "(" + s.ofSignal(metrics.MetricSignalQuantile, `sample="`+sample+`"`, `q="`+q[0]+`"`) + ")",
 				legend: sample + " " + q[2],
@@ -233,7 +233,7 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Actions", "detection.md#how-it-works",
 		levels("Action shares", "Share of each action over the last 200 episodes (or blocks). Actions that are rare in the baseline count as other.", "percentunit",
 			query{expr: "max by (" + s.groups("action") + ") (" + s.of(metrics.MetricActionRatio, `sample="current"`) + ")", legend: s.legend("action")}).Max(1),
-		bars("Action shares against the baseline", "Share of each action now, beside its share in the baseline.", "action", s,
+		bars("Action shares against the baseline", "Share of each action now, next to its share in the baseline.", "action", s,
 			"max by ("+s.groups("action", "sample")+") ("+s.of(metrics.MetricActionRatio)+")"),
 		paired("Divergence of the actions", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's. Dashed: the level that unchanged actions exceed one time in twenty if steps are independent; more often if they are not. They never page.", "short", s.legend("measure"),
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`)+")",
@@ -302,6 +302,6 @@ func policyIncidents(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overRange, "cause")}),
 		inStateColors(stacked("Retrain requests", "Retrain requests of the policy, by state.", "short",
 			query{expr: "max by (state) (" + s.policies(retrain.MetricRequests) + ") > 0", legend: "{{state}}"})).NoValue("No request"),
-		levels("Cooldown", "Time until an incident of the policy can order another retraining, by target.", "s",
+		levels("Cooldown", "Time until an incident of the policy can request another retraining, by target.", "s",
 			query{expr: "max by (target) (" + s.policies(retrain.MetricCooldown) + ")", legend: "{{target}}"}).NoValue("No cooldown"))
 }

@@ -99,7 +99,7 @@ func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 	expected := "topk(2, max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + "))"
 	observed := "(" + observations(s) + ") and on (policy, statistic, signal) (" + expected + ")"
 	folded(d, "Outcomes over time", "outcomes.md",
-		lines("Expected against observed", "What the new version of each retraining must show (dashed), from the delivery of the order to its outcome, and the same statistic of the last 200 episodes (or blocks) of the policy. The verdict itself uses those of the new version alone. At most two policies: select others above.", "short",
+		lines("Expected against observed", "What the new version of each retraining must show (dashed), from the delivery of the request to its outcome, and the same statistic of the last 200 episodes (or blocks) of the policy. The verdict itself uses those of the new version alone. At most two policies: select others above.", "short",
 			query{expr: observed, legend: s.legend("statistic", "signal")},
 			query{expr: expected, legend: "{{policy}} expected: {{statistic}} {{signal}} {{comparison}}"}).
 			OverrideByRegexp("/expected/", append(dashed(), unlisted()...)).NoValue("No pending outcomes").Span(full),
@@ -107,7 +107,7 @@ func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "round(sum by (outcome) (max by (policy, outcome) (increase(" + s.policies(retrain.MetricOutcomes) + "[$__rate_interval]))))", legend: "{{outcome}}"}),
 			requestColors(ledger.StateMet, ledger.StateInconclusive, ledger.StateMissed, ledger.StateFailed)...).
 			NoValue("No retraining has ended"),
-		levels("Cooldowns", "Time until an incident of a policy can order a retraining from a target again: the six longest.", "s",
+		levels("Cooldowns", "Time until an incident of a policy can request a retraining from a target again: the six longest.", "s",
 			query{expr: "topk(6, max by (policy, target) (" + s.policies(retrain.MetricCooldown) + ") > 0)", legend: "{{policy}} {{target}}"}).NoValue("No cooldown"))
 }
 

@@ -36,7 +36,7 @@ func service(opts Options) *dashboard.DashboardBuilder {
 
 // serviceHeadline answers whether the service works.
 func serviceHeadline(d *dashboard.DashboardBuilder, s scope) {
-	d.WithPanel(number("Freshness budget", "How fast the budget of late episodes (or blocks) is being spent, over the last hour: 1 % may be judged more than a minute after their last event. Above 1, the budget does not last its 30 days.", budgets, steps(green, step{1, yellow}, step{6, red}),
+	d.WithPanel(number("Freshness budget", "How fast the budget of late episodes (or blocks) is being spent, over the last hour: 1% may be judged more than a minute after their last event. Above 1, the budget does not last its 30 days.", budgets, steps(green, step{1, yellow}, step{6, red}),
 		query{expr: burnRate(s, "1h")}).Decimals(1).NoValue("Nothing judged")).
 		WithPanel(number("Lag", "Records that have not been read yet.", "short", steps(green, step{100000, yellow}),
 			query{expr: "sum(max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))"})).
@@ -63,7 +63,7 @@ func burnRate(s scope, stretch string) string {
 
 // burn shows how fast the freshness budget is spent, against the rates at which FreshnessBudgetBurn pages.
 func burn(s scope) *timeseries.PanelBuilder {
-	return inColors(levels("Burn of the freshness budget", "How fast the budget of late episodes (or blocks) is spent, over one hour and over six: 1 % may be judged more than a minute after their last event. Rewardwatch pages above 14.4 over one hour, and above 6 over six (dashed).", budgets,
+	return inColors(levels("Burn of the freshness budget", "How fast the budget of late episodes (or blocks) is spent, over one hour and over six: 1% may be judged more than a minute after their last event. Rewardwatch pages above 14.4 over one hour, and above 6 over six (dashed).", budgets,
 		query{expr: burnRate(s, "1h"), legend: "1 hour"}, query{expr: burnRate(s, "6h"), legend: "6 hours"}),
 		[2]string{"1 hour", orange}, [2]string{"6 hours", blue}).
 		Thresholds(steps(green, step{6, blue}, step{14.4, orange})).
@@ -103,11 +103,11 @@ func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 func serviceFreshness(d *dashboard.DashboardBuilder, s scope) {
 	const worst = 12
 	folded(d, "Freshness and lag", "runbooks.md#freshnessbudgetburn",
-		levels("Lag in records", "Records that have not been read yet, of the 12 partitions with the most.", "short",
+		levels("Lag in records", "Unread records in the 12 partitions with the most lag.", "short",
 			query{expr: fmt.Sprintf("topk(%d, max by (topic, partition) (%s))", worst, s.service(ingest.MetricLagRecords)), legend: "{{topic}} {{partition}}"}),
 		levels("Lag in seconds", "Age of the last record that was read, of the 12 partitions with the oldest; 0 if everything is read, absent if telemetry has no clock.", "s",
 			query{expr: fmt.Sprintf("topk(%d, max by (topic, partition) (%s))", worst, s.service(ingest.MetricLagSeconds)), legend: "{{topic}} {{partition}}"}),
-		inColors(lines("Judged in time", "Share of the episodes (or blocks) that were judged within a minute of their last event. The objective is 99 % over 30 days (dashed).", "percentunit",
+		inColors(lines("Judged in time", "Share of the episodes (or blocks) that were judged within a minute of their last event. The objective is 99% over 30 days (dashed).", "percentunit",
 			query{expr: "1 - (" + lateShare(s, overPoint) + ")", legend: "in time"}), [2]string{"in time", green}).Max(1).AxisSoftMin(.95).
 			Thresholds(steps(red, step{alerts.FreshObjective, green})).
 			ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).NoValue("Nothing judged"),
@@ -121,9 +121,9 @@ func delay(s scope) *timeseries.PanelBuilder {
 	quantile := func(q, legend string) query {
 		return query{expr: "histogram_quantile(" + q + ", sum by (le) (rate(" + s.service(names.MetricUnitDelay+"_bucket") + "[$__rate_interval]))) >= 0", legend: legend}
 	}
-	return inColors(levels("Delay of judgment", "Time from the last event of an episode (or block) until it is judged: the median, and the time that 90 % and 99 % stay within. Telemetry without a clock does not count.", "s",
-		quantile("0.5", "median"), quantile("0.9", "90 %"), quantile("0.99", "99 %")),
-		[2]string{"median", blue}, [2]string{"90 %", yellow}, [2]string{"99 %", orange}).NoValue("Nothing judged")
+	return inColors(levels("Delay of judgment", "Time from the last event of an episode (or block) until it is judged: the median, and the time that 90% and 99% stay within. Telemetry without a clock does not count.", "s",
+		quantile("0.5", "median"), quantile("0.9", "90%"), quantile("0.99", "99%")),
+		[2]string{"median", blue}, [2]string{"90%", yellow}, [2]string{"99%", orange}).NoValue("Nothing judged")
 }
 
 func serviceState(d *dashboard.DashboardBuilder, s scope) {
@@ -139,7 +139,7 @@ func serviceState(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: counted(s.service(names.MetricStreamLimitHits), overPoint) + " > 0", legend: "streams refused"},
 			query{expr: "max(1 - " + s.service(names.MetricReloaded) + ") > 0", legend: "configuration refused"}),
 			[2]string{"series left out", yellow}, [2]string{"streams refused", orange}, [2]string{"configuration refused", red}).NoValue("No failure"),
-		inColors(happened("Late or not judged", "Episodes (or blocks). Late: judged after one of another partition that had ended later. Not judged: matched by no entry of policies, of a new policy beyond limits.streams, or of a policy_version that another one has replaced.",
+		inColors(happened("Late or not judged", "Episodes (or blocks). Late: judged after an episode from another partition that ended later. Not judged: matched by no entry of policies, of a new policy beyond limits.streams, or of a policy_version that another one has replaced.",
 			query{expr: counted(s.service(names.MetricLateUnits), overPoint) + " > 0", legend: "late"},
 			query{expr: counted(s.service(names.MetricUnitsDropped), overPoint, "reason") + " > 0", legend: "not judged: {{reason}}"},
 			query{expr: counted(s.service(metrics.MetricUnitsIgnored), overPoint) + " > 0", legend: "not judged: old version"}),

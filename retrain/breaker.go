@@ -9,10 +9,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// BreakerConfig configures when triggers stop ordering retrainings that do not help.
+// BreakerConfig configures when triggers stop requesting retrainings that do not help.
 type BreakerConfig struct {
 	After int            `yaml:"after"` // retrainings of a policy in a row that end missed or failed; 0 for no breaker
-	Pause model.Duration `yaml:"pause"` // time without orders after the last of them
+	Pause model.Duration `yaml:"pause"` // pause after the last unsuccessful retraining
 }
 
 func defaultBreaker() BreakerConfig {

@@ -21,7 +21,7 @@ const (
 
 const defaultCooldown = model.Duration(24 * time.Hour)
 
-// Trigger is a rule that orders retrainings. The first one that matches an incident applies. Empty lists match all.
+// Trigger is a rule that requests retrainings. The first one that matches an incident applies. Empty lists match all.
 type Trigger struct {
 	On       string   `yaml:"on"`       // incident or schedule
 	Policies []string `yaml:"policies"` // of incident: globs; of schedule: names

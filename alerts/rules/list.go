@@ -250,7 +250,7 @@ func consumerLagHigh() rule {
 			"max by (job, topic, partition) (%s))", ingest.MetricLagSeconds, ingest.MetricLagRecords, ingest.MetricLagSeconds),
 		summary: summary,
 		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} seconds behind, or records if " +
-			"the telemetry has no timestamps. Alarms are late by the same amount.",
+			"the telemetry has no timestamps. Alarms are delayed accordingly.",
 		tests: []ruleTest{
 			{
 				name: "minutes behind", at: "15m",
@@ -259,13 +259,13 @@ func consumerLagHigh() rule {
 					ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20"),
 				},
 				fires: []expectedAlert{fires(summary, "Partition 0 of agents is 600 seconds behind, or records if the "+
-					"telemetry has no timestamps. Alarms are late by the same amount.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
+					"telemetry has no timestamps. Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records behind without a clock", at: "15m",
 				series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20")},
 				fires: []expectedAlert{fires(summary, "Partition 0 of agents is 200k seconds behind, or records if the "+
-					"telemetry has no timestamps. Alarms are late by the same amount.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
+					"telemetry has no timestamps. Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records but seconds only, and a peak", at: "15m",
@@ -286,7 +286,7 @@ func deadLettersRising() rule {
 		expr: fmt.Sprintf("sum by (job, reason) (rate(%s[10m])) > on (job) group_left () (0.01 * sum by (job) (rate(%s[10m])))",
 			ingest.MetricDeadLetters, ingest.MetricEvents),
 		summary:     summary,
-		description: "{{ $value | humanize }} records per second are refused, more than 1 % of all: {{ $labels.reason }}.",
+		description: "{{ $value | humanize }} records per second are refused, more than 1% of all: {{ $labels.reason }}.",
 		tests: []ruleTest{
 			{
 				name: "one in ten", at: "30m",
@@ -294,7 +294,7 @@ func deadLettersRising() rule {
 					events("accepted", "0+540x40"), events("refused", "0+60x40"),
 					ofJob(ingest.MetricDeadLetters, `reason="not_json"`, "0+60x40"),
 				},
-				fires: []expectedAlert{fires(summary, "1 records per second are refused, more than 1 % of all: not_json.",
+				fires: []expectedAlert{fires(summary, "1 records per second are refused, more than 1% of all: not_json.",
 					"job", "rewardwatch", "reason", "not_json")},
 			},
 			{

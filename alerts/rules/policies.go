@@ -12,8 +12,8 @@ import (
 // actionCollapse alerts on policies that do nearly the same all the time: their actions have lost three quarters of the
 // entropy that they had in the baseline, and a detector confirms that this is not chance.
 func (g ruleGroups) actionCollapse() rule {
-	const description = "The actions have {{ $value | humanizePercentage }} of their baseline entropy. The policy does nearly the " +
-		"same all the time. Check the action shares and the training of this policy_version."
+	const description = "The actions have {{ $value | humanizePercentage }} of their baseline entropy. The policy nearly always " +
+		"takes the same action. Check the action shares and the training of this policy_version."
 	entropy := func(sample, values string) inputSeries {
 		return g.series(metrics.MetricActionEntropy, fmt.Sprintf("sample=%q", sample), values)
 	}
@@ -21,13 +21,13 @@ func (g ruleGroups) actionCollapse() rule {
 		alert: "ActionCollapse", severity: alerts.Critical, wait: "5m", dashboard: alerts.PolicyDashboard,
 		expr: fmt.Sprintf(`sum by (%[1]s) (%[2]s{sample="current"}) / (sum by (%[1]s) (%[2]s{sample="baseline"}) > 0) < 0.25 `+
 			`and on (%[1]s) %[3]s`, g.by(), metrics.MetricActionEntropy, g.count(`{signal=~"action.*"}`, finding.Drift)),
-		summary: g.name() + " does nearly the same all the time", description: description,
+		summary: g.name() + " nearly always takes the same action", description: description,
 		tests: []ruleTest{
 			{
 				name: "one action is left", at: "10m",
 				series: []inputSeries{entropy("baseline", "2+0x20"), entropy("current", "0.2+0x20"), g.stream("action.3", "2+0x20")},
-				fires: []expectedAlert{g.fires(" does nearly the same all the time", "The actions have 10% of their "+
-					"baseline entropy. The policy does nearly the same all the time. Check the action shares and the training of this policy_version.")},
+				fires: []expectedAlert{g.fires(" nearly always takes the same action", "The actions have 10% of their "+
+					"baseline entropy. The policy nearly always takes the same action. Check the action shares and the training of this policy_version.")},
 			},
 			{
 				name: "few actions, and no alarm", at: "10m",

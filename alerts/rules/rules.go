@@ -38,7 +38,7 @@ func Write(dir string, opts Options) error {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making the directory of the rules: %w", err)
+		return fmt.Errorf("creating the directory for the rules: %w", err)
 	}
 	const head = "# Written by `rewardwatch rules`: changes are lost when it runs again.\n"
 	for _, name := range []string{RulesFile, RulesTestFile} {

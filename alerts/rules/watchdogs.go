@@ -11,8 +11,8 @@ import (
 
 func partitionsUnassigned() rule {
 	const (
-		summary     = "partitions are not read by any instance"
-		description = "2 partitions of agents are not assigned to any instance. Their telemetry is not judged."
+		summary     = "some partitions are not being read by any instance"
+		description = "2 partitions of topic agents are not assigned to any instance. Their telemetry is not being judged."
 	)
 	kind := func(kind string) string { return fmt.Sprintf("%s{kind=%q}", ingest.MetricPartitions, kind) }
 	of := func(topic, kind string) string { return fmt.Sprintf("topic=%q,kind=%q", topic, kind) }
@@ -20,7 +20,7 @@ func partitionsUnassigned() rule {
 		alert: "PartitionsUnassigned", severity: alerts.Critical, wait: "5m",
 		expr:        fmt.Sprintf("max by (job, topic) (%s) - sum by (job, topic) (%s) > 0", kind("existing"), kind("assigned")),
 		summary:     summary,
-		description: "{{ $value }} partitions of {{ $labels.topic }} are not assigned to any instance. Their telemetry is not judged.",
+		description: "{{ $value }} partitions of topic {{ $labels.topic }} are not assigned to any instance. Their telemetry is not being judged.",
 		tests: []ruleTest{
 			{
 				name: "two instances with ten of twelve", at: "10m",
@@ -119,15 +119,15 @@ func retentionOvertaking() rule {
 func logRefuses() rule {
 	const (
 		summary     = "telemetry is refused because the local log cannot store it"
-		description = "The local log telemetry refused writes (disk): agents must send the records again. full: telemetry arrives faster than it is judged; disk: see the log of the service."
+		description = "The local log telemetry refused writes (reason: disk). Agents must resend these records. If the reason is full or queue, telemetry arrives " +
+			"faster than it can be judged or written. If it is disk, check the service log."
 	)
 	of := func(reason string) string { return fmt.Sprintf("log=\"telemetry\",reason=%q", reason) }
 	return rule{
 		alert: "LogRefuses", severity: alerts.Critical, wait: "5m",
-		expr:    fmt.Sprintf("sum by (job, instance, log, reason) (increase(%s[5m])) > 0", locallog.MetricRefused),
-		summary: summary,
-		description: "The local log {{ $labels.log }} refused writes ({{ $labels.reason }}): agents must send the records again. " +
-			"full: telemetry arrives faster than it is judged; disk: see the log of the service.",
+		expr:        fmt.Sprintf("sum by (job, instance, log, reason) (increase(%s[5m])) > 0", locallog.MetricRefused),
+		summary:     summary,
+		description: strings.NewReplacer("log telemetry", "log {{ $labels.log }}", "reason: disk", "reason: {{ $labels.reason }}").Replace(description),
 		tests: []ruleTest{
 			{
 				name: "a disk that stays full", at: "20m", series: []inputSeries{ofInstance(locallog.MetricRefused, of("disk"), "0+5x40")},
@@ -160,7 +160,7 @@ func clockJumped() rule {
 func memoryLimitPassed(memory, limit string) rule {
 	const (
 		summary     = "Rewardwatch exceeds its memory limit"
-		description = "It uses 1.25 times limits.memory although it evicts groups, so reading is slowed down. Too many groups have open incidents or " +
+		description = "It uses 1.25 times limits.memory although it evicts groups, so reads are slowed down. Too many groups have open incidents or " +
 			"faults, or are active at the same time, or the limit is too low. See Memory in docs/sizing.md."
 	)
 	return rule{

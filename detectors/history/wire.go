@@ -39,7 +39,7 @@ func (h *History) MarshalBinary() ([]byte, error) {
 	return b, nil
 }
 
-var errNoHistory = errors.New("not a history of signals")
+var errNoHistory = errors.New("invalid signal history")
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (h *History) UnmarshalBinary(b []byte) error {

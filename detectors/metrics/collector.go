@@ -69,8 +69,8 @@ func help() []metricHelp {
 		{MetricComparisonAlarms, "Drifts found by a detector that is for comparison only and never pages.", detector},
 		{MetricComparisonARL0, "Mean number of episodes or blocks between false alarms of a comparison detector, on independent draws from the baseline.", detector},
 		{MetricEffectSize, "Shift of the mean of the last 200 episodes or blocks in baseline standard deviations.", []string{"signal"}},
-		{MetricProgress, "How the return of a policy that learns goes: 1 improving, 2 plateau, 3 regressing, 4 collapsed.", []string{"signal"}},
-		{MetricProgressChange, "Change of the return over the newest fourth of the past week, with its 99 % interval.", []string{"signal", "bound"}},
+		{MetricProgress, "Trend of the return of a learning policy: 1 improving, 2 plateau, 3 regressing, 4 collapsed.", []string{"signal"}},
+		{MetricProgressChange, "Change in return over the most recent quarter of the past week, with its 99% confidence interval.", []string{"signal", "bound"}},
 		{MetricStreamState, "State of the stream: 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault.", []string{"signal"}},
 		{MetricStreamFault, "Rule of the current telemetry fault of the stream. Always 1.", []string{"signal", "rule"}},
 		{MetricBaselineInfo, "ID of the baseline. Always 1.", []string{"baseline"}},
@@ -95,7 +95,7 @@ func help() []metricHelp {
 		{MetricUnits, "Episodes or blocks received.", nil},
 		{MetricUnfinished, "Share of episodes without an end, which are not judged: around the first 200 and the last 200.", []string{"sample"}},
 		{MetricUnitsIgnored, "Episodes or blocks of replaced policy versions, which were not judged.", nil},
-		{MetricVersionInfo, "Newest versions. Always 1.", version},
+		{MetricVersionInfo, "Policy, environment and reward versions of the most recent episode or block. Always 1.", version},
 		{MetricVersionSince, "Time of the first episode or block of the newest versions, in Unix time.", version},
 	}
 }

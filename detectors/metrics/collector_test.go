@@ -96,12 +96,12 @@ rewardwatch_reward_positive_sum_total{env="prod",label_region="",policy="ranker"
 # TYPE rewardwatch_signal_mean gauge
 rewardwatch_signal_mean{env="prod",label_region="",policy="ranker",sample="baseline",signal="return"} -1.5
 rewardwatch_signal_mean{env="prod",label_region="",policy="ranker",sample="current",signal="return"} -5.5
-# HELP rewardwatch_progress_change Change of the return over the newest fourth of the past week, with its 99 % interval.
+# HELP rewardwatch_progress_change Change in return over the most recent quarter of the past week, with its 99% confidence interval.
 # TYPE rewardwatch_progress_change gauge
 rewardwatch_progress_change{bound="estimate",env="prod",label_region="",policy="ranker",signal="return"} -2
 rewardwatch_progress_change{bound="high",env="prod",label_region="",policy="ranker",signal="return"} -1
 rewardwatch_progress_change{bound="low",env="prod",label_region="",policy="ranker",signal="return"} -3
-# HELP rewardwatch_progress_state How the return of a policy that learns goes: 1 improving, 2 plateau, 3 regressing, 4 collapsed.
+# HELP rewardwatch_progress_state Trend of the return of a learning policy: 1 improving, 2 plateau, 3 regressing, 4 collapsed.
 # TYPE rewardwatch_progress_state gauge
 rewardwatch_progress_state{env="prod",label_region="",policy="ranker",signal="return"} 3
 # HELP rewardwatch_detector_score Detector statistic relative to its threshold; the alarm fires at 1.

@@ -36,7 +36,7 @@ type Directory struct {
 // writes. The error is datadir.ErrLocked while another process has it open. Close releases it.
 func NewDirectory(path string) (*Directory, error) {
 	if err := os.MkdirAll(path, 0o750); err != nil {
-		return nil, fmt.Errorf("making the checkpoint directory: %w", err)
+		return nil, fmt.Errorf("creating the checkpoint directory: %w", err)
 	}
 	held, err := datadir.Lock(path)
 	if err != nil {

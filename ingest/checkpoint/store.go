@@ -101,7 +101,7 @@ type DamagedError struct {
 
 // Error describes the damage and the ways out of it.
 func (e *DamagedError) Error() string {
-	way := "restore a copy, or move all files with this name away to start with empty state"
+	way := "restore a copy, or move all files with this name aside to start with empty state"
 	if e.Topic != "" {
 		way = FromNothing
 	}
@@ -122,11 +122,11 @@ type VersionError struct {
 
 // Error describes the versions and the ways forward.
 func (e *VersionError) Error() string {
-	way := "move all files with this name away to start with empty state"
+	way := "move all files with this name aside to start with empty state"
 	if e.Topic != "" {
 		way = FromNothing
 	}
-	return fmt.Sprintf("checkpoint %s: %s; start the build that wrote it, or %s", e.Where, e.Why, way)
+	return fmt.Sprintf("checkpoint %s: %s; run the build that wrote it, or %s", e.Where, e.Why, way)
 }
 
 func (s *Store) history(name string) *history {

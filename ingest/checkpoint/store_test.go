@@ -214,7 +214,7 @@ func TestDamageOfBothGenerationsNamesBoth(t *testing.T) {
 	if err == nil {
 		t.Fatal("an older generation was used, which nobody has kept units for")
 	}
-	for _, want := range []string{d.Where("bank-a", 5), d.Where("bank-a", 6), "restore a copy, or move all files with this name away to start with empty state"} {
+	for _, want := range []string{d.Where("bank-a", 5), d.Where("bank-a", 6), "restore a copy, or move all files with this name aside to start with empty state"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %s: %v", want, err)
 		}
@@ -279,7 +279,7 @@ func TestAnotherFormatVersionIsRefusedByItsNumber(t *testing.T) {
 	}
 	var version *VersionError
 	if _, err := s.Load("bank-a"); !errors.As(err, &version) || !strings.Contains(err.Error(), "bank-a/3: it has another format version: 9, "+
-		"but this build reads 2 and 3; start the build that wrote it") {
+		"but this build reads 2 and 3; run the build that wrote it") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func (c *brokers) connect(ctx context.Context, topic string, partition int32) (c
 
 // startOver implements source.
 func (c *brokers) startOver(checkpoint string) string {
-	return fmt.Sprintf("move its checkpoint %s away and reset the offset of the group %s to continue from there", checkpoint, c.cfg.Group)
+	return fmt.Sprintf("move its checkpoint %s aside and reset the offset of the group %s to continue from there", checkpoint, c.cfg.Group)
 }
 
 // awaitTopics waits until all topics exist, and logs that from time to time. It never creates one: a wrong number of

@@ -195,7 +195,7 @@ func (p *partition) fits(at []position) error {
 		return fmt.Errorf("it is of partition %d of %s", at[0].partition, at[0].topic)
 	}
 	return fmt.Errorf("%w: %s has %s, but %s are configured; list the topics in their previous order, with new ones "+
-		"at the end; to read other topics, move the checkpoints of all partitions away: reading continues at the offsets of the "+
+		"at the end; to read other topics, move the checkpoints of all partitions aside: reading continues at the offsets of the "+
 		"group %s, without the open episodes", ErrOtherTopics, p.name, strings.Join(names, ", "), strings.Join(p.c.names(), ", "), p.c.cfg.Group)
 }
 
@@ -209,7 +209,7 @@ func (p *partition) refuseReordered(ctx context.Context) error {
 		}
 		name := PartitionCheckpoint(t.Name, p.id)
 		if _, err := store.Load(name); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: %s was the first topic, but %s are configured: list it first, or move its checkpoints %s away",
+			return fmt.Errorf("%w: %s was the first topic, but %s are configured: list it first, or move its checkpoints %s aside",
 				ErrOtherTopics, t.Name, strings.Join(p.c.names(), ", "), name)
 		}
 	}

@@ -180,7 +180,7 @@ func newCollector(b *board) *collector {
 		lagRecords: prometheus.NewDesc(ingest.MetricLagRecords,
 			"Unread records of the partition.", partition, nil),
 		lagSeconds: prometheus.NewDesc(ingest.MetricLagSeconds,
-			"Age of the last event read, 0 if all events are read; absent for telemetry without ts.", partition, nil),
+			"Age of the last event read, 0 if all events have been read; absent for telemetry without ts.", partition, nil),
 		lastEvent: prometheus.NewDesc(ingest.MetricLastEvent,
 			"Time of the last event read; absent for telemetry without ts.", partition, nil),
 		nextOffset: prometheus.NewDesc(ingest.MetricNextOffset,

@@ -77,7 +77,7 @@ func (c *local) check(context.Context) {}
 
 // startOver implements source.
 func (c *local) startOver(checkpoint string) string {
-	return fmt.Sprintf("restore the missing segments of the log, or move its checkpoint %s and %s away to read the log "+
+	return fmt.Sprintf("restore the missing segments of the log, or move its checkpoint %s and %s aside to read the log "+
 		"from its start", checkpoint, c.log.CommitFile())
 }
 

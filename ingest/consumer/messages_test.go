@@ -118,7 +118,7 @@ func TestWhatIsNotTelemetry(t *testing.T) {
 # HELP rewardwatch_consumer_lag_records Unread records of the partition.
 # TYPE rewardwatch_consumer_lag_records gauge
 rewardwatch_consumer_lag_records{partition="0",topic="telemetry"} 0
-# HELP rewardwatch_consumer_lag_seconds Age of the last event read, 0 if all events are read; absent for telemetry without ts.
+# HELP rewardwatch_consumer_lag_seconds Age of the last event read, 0 if all events have been read; absent for telemetry without ts.
 # TYPE rewardwatch_consumer_lag_seconds gauge
 rewardwatch_consumer_lag_seconds{partition="0",topic="telemetry"} 0
 # HELP rewardwatch_dead_letters_dropped_total Refused records that could not be stored as dead letters.

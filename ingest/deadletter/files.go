@@ -46,7 +46,7 @@ type deadLetterFile struct {
 // maxSize.
 func NewFiles(dir string, maxSize ingest.ByteSize, log zerolog.Logger) (*Files, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return nil, fmt.Errorf("making the directory for dead letters: %w", err)
+		return nil, fmt.Errorf("creating the directory for dead letters: %w", err)
 	}
 	f := &Files{dir: dir, maxSize: int64(maxSize), log: log}
 	if err := f.list(); err != nil {
@@ -160,7 +160,7 @@ func (f *Files) open(size int64) error {
 		f.log.Warn().Err(err).Msg("cannot close a dead-letter file")
 	}
 	if err := os.MkdirAll(f.dir, 0o750); err != nil { // it may have been removed since
-		return fmt.Errorf("making the directory for dead letters: %w", err)
+		return fmt.Errorf("creating the directory for dead letters: %w", err)
 	}
 	file, err := os.OpenFile(f.path(number), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 
 // The errors of Append and Open, for errors.Is.
 var (
-	ErrFull     = errors.New("the log is full of records that are not judged yet")
+	ErrFull     = errors.New("the log is full of records not yet judged")
 	ErrQueue    = errors.New("too many records wait to be written to the log")
 	ErrTooLarge = errors.New("the records are too large for one append")
 	ErrClosed   = errors.New("the log is closed")
@@ -98,7 +98,7 @@ func Open(o Options) (*Log, error) {
 		o.now = time.Now
 	}
 	if err := os.MkdirAll(o.Directory, 0o750); err != nil {
-		return nil, fmt.Errorf("making the directory of the log: %w", err)
+		return nil, fmt.Errorf("creating the directory for the log: %w", err)
 	}
 	held, err := datadir.Lock(o.Directory)
 	if err != nil {

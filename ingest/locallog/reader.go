@@ -37,7 +37,7 @@ const gone = -1
 func (l *Log) NewReader(from int64) *Reader { return &Reader{of: l, next: from, remedy: moveAway} }
 
 // moveAway is the remedy where records may be missing.
-const moveAway = "move it away"
+const moveAway = "move it aside"
 
 // Next returns the records of the next write, at least one, which are valid until the next call. At the end of the log
 // the error is io.EOF, and Next may be called again once there is more. Offsets that are missing are skipped, where

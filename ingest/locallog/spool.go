@@ -169,7 +169,7 @@ func (s *Spool) Read(from, to int64, each func(offset int64, value []byte) error
 }
 
 // spoolRemedy is what helps if a spool is damaged: its records are part of a checkpoint.
-const spoolRemedy = "move it away together with all files of its checkpoint"
+const spoolRemedy = "move it aside together with all files of its checkpoint"
 
 func (s *Spool) missing(from, to int64) error {
 	return fmt.Errorf("%w: %s lacks the offsets %d to %d; restore its files, or continue without these records: %s",

@@ -49,7 +49,7 @@ func (c Config) checkWhole(report func(path, msg string)) {
 	}
 	if _, ok := c.Fields["episode.l"]; ok {
 		if _, ok := c.Fields["episode.r"]; !ok {
-			report("fields.episode.l", "needs episode.r beside it, the return of the episode")
+			report("fields.episode.l", "also requires episode.r, the return of the episode")
 		}
 	}
 	for name := range c.Fields {

@@ -157,7 +157,7 @@ func (w *Writer) way() way { return way{w.Topic, len(w.queues), w.Keys} }
 func (w *Writer) refuseWay(s *source, before way) error {
 	err := fmt.Errorf("%w: %s was repartitioned %s, and is now configured %s; the last shutdown was not clean, so events after the last "+
 		"checkpoint may already be in the topic; start and stop the service with the previous setting before you change it, or move the checkpoints "+
-		"partition-%s-* away: reading then continues at the offsets of the group %s, and those events count twice",
+		"partition-%s-* aside: reading then continues at the offsets of the group %s, and those events count twice",
 		ErrOtherWay, s.names[0], before, w.way(), w.Sources[0], w.Kafka.Group)
 	w.end(err)
 	return err

@@ -64,10 +64,10 @@ func (f Format[Wire]) Decode(part []byte) (*Wire, error) {
 		return migrate(body)
 	}
 	if version > f.Version {
-		return nil, fmt.Errorf("%w: its format is %d, but this build reads up to %d; start the build that wrote it, or move the checkpoint away",
+		return nil, fmt.Errorf("%w: its format is %d, but this build reads up to %d; run the build that wrote it, or move the checkpoint aside",
 			ErrNewer, version, f.Version)
 	}
-	return nil, fmt.Errorf("its format is %d, but this build reads formats from %d; start an intermediate build first, or move the checkpoint away",
+	return nil, fmt.Errorf("its format is %d, but this build reads formats from %d; run an intermediate build first, or move the checkpoint aside",
 		version, slices.Min(append(slices.Collect(maps.Keys(f.Before)), f.Version)))
 }
 

@@ -176,7 +176,7 @@ func DecodeUnitBatch(encoded []byte) (*UnitBatch, error) {
 	case 1:
 		cut = ingest.CutOldUnit
 	default:
-		return nil, fmt.Errorf("%w: its format is %d, but this build reads %d; start the build that wrote it", ErrNewer, encoded[0], batchVersion)
+		return nil, fmt.Errorf("%w: its format is %d, but this build reads %d; run the build that wrote it", ErrNewer, encoded[0], batchVersion)
 	}
 	if size, err := s2.DecodedLen(encoded[1:]); err != nil || size > mostUnpacked {
 		return nil, errContradiction

@@ -121,7 +121,7 @@ func lockFile(ledger string) (*os.File, error) {
 var (
 	errInUse = errors.New("another process uses it; give each instance a ledger of its own, or all of them one on PostgreSQL")
 	// errDamaged means that nothing in the ledger can be relied on.
-	errDamaged = errors.New("the file is damaged; stop the service, and put back a copy of the file or move it away to begin " +
+	errDamaged = errors.New("the file is damaged; stop the service, and restore a backup, or move the file aside to start " +
 		"with an empty ledger, which forgets open requests, cooldowns and approvals")
 )
 

@@ -38,7 +38,7 @@ func validateModel(w *Work) {
 func modelURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
-		return errors.New("must be a URL without a user, a query and a fragment, such as https://api.example.com/v1")
+		return errors.New("must be a URL without a user, query or fragment, such as https://api.example.com/v1")
 	}
 	switch {
 	case u.Scheme == "https":

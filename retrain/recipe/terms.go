@@ -17,7 +17,7 @@ type Terms struct {
 func ReadTerms(order json.RawMessage) (Terms, error) {
 	var out Terms
 	if err := json.Unmarshal(order, &out); err != nil {
-		return Terms{}, fmt.Errorf("read the terms of an order: %w", err)
+		return Terms{}, fmt.Errorf("read the terms of a retrain request: %w", err)
 	}
 	return out, nil
 }

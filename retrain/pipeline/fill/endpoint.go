@@ -121,7 +121,7 @@ func (e *endpoint) ask(ctx context.Context, conversation []message) (string, err
 		return "", e.explained(ctx, err)
 	}
 	if len(text) > maxAnswer {
-		return "", fmt.Errorf("the answer of %s is larger than %d KiB", e.url, maxAnswer>>10)
+		return "", fmt.Errorf("the response from %s is larger than %d KiB", e.url, maxAnswer>>10)
 	}
 	return e.content(response.StatusCode, text)
 }
@@ -129,7 +129,7 @@ func (e *endpoint) ask(ctx context.Context, conversation []message) (string, err
 // explained names the time limit where it is the reason.
 func (e *endpoint) explained(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("%s did not answer within %v (model.timeout)", e.url, e.timeout)
+		return fmt.Errorf("%s did not respond within %v (model.timeout)", e.url, e.timeout)
 	}
 	return fmt.Errorf("call %s: %w", e.url, err)
 }
@@ -148,10 +148,10 @@ func (e *endpoint) content(status int, text []byte) (string, error) {
 		} `json:"choices"`
 	}
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return "", fmt.Errorf("the answer of %s is not JSON of a chat completion: %s", e.url, e.quoted(text))
+		return "", fmt.Errorf("the response from %s is not JSON of a chat completion: %s", e.url, e.quoted(text))
 	}
 	if len(answer.Choices) == 0 || answer.Choices[0].Message.Content == "" {
-		return "", fmt.Errorf("the answer of %s has no text in choices[0].message.content", e.url)
+		return "", fmt.Errorf("the response from %s has no text in choices[0].message.content", e.url)
 	}
 	return answer.Choices[0].Message.Content, nil
 }

@@ -56,7 +56,7 @@ func Fill(ctx context.Context, w *pipeline.Work, dir string) ([]Outcome, []pipel
 func Accept(w *pipeline.Work, dir string, holes []string) ([]Outcome, []pipeline.Change, error) {
 	for _, name := range holes {
 		if !slices.ContainsFunc(Holes(), func(h Hole) bool { return h.Name == name }) {
-			return nil, nil, fmt.Errorf("unknown hole %q; expected one of %s", name, strings.Join(names(), ", "))
+			return nil, nil, fmt.Errorf("unknown proposal %q; expected one of %s", name, strings.Join(names(), ", "))
 		}
 	}
 	return run(context.Background(), w, dir, false, holes)

@@ -134,7 +134,7 @@ func TestBadEndpointsEndInAMessage(t *testing.T) {
 					}
 				}
 			},
-			"did not answer within 1s (model.timeout)", 2, "description proposed, features failed, reward-shaping failed",
+			"did not respond within 1s (model.timeout)", 2, "description proposed, features failed, reward-shaping failed",
 		},
 		"redirect": {
 			func(w http.ResponseWriter, r *http.Request, _ string, _ int) {

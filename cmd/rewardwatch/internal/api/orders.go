@@ -232,7 +232,7 @@ func (s *Server) orderRefusal(err error) (status int, text string) {
 			return http.StatusServiceUnavailable, reason.Error()
 		}
 	}
-	return http.StatusServiceUnavailable, "the request failed: see the log of the service"
+	return http.StatusServiceUnavailable, "the request failed: see the service log for details"
 }
 
 // consoleOrders carries out the orders of the console, and returns what its pages can show of an error.

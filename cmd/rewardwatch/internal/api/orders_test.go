@@ -103,7 +103,7 @@ func TestOrdersAreCheckedAndCarriedOut(t *testing.T) {
 		"no group":         {"baselines/reset", "{" + who + `,"policy":"p","group":{"env":"e"}}`, engine.ErrUnknownGroup, 404, "group not found: no telemetry of it has been seen", "reset pmap[env:e]"},
 		"not saved":        {"incidents/i1/accept", "{" + who + "}", fmt.Errorf("%w: /secret: full", engine.ErrNotSaved), 503, `not saved yet: repeat the request to confirm"`, "accept i1"},
 		"busy":             {"incidents/i1/accept", "{" + who + "}", engine.ErrBusy, 503, `nothing was changed: try again in a few minutes"`, "accept i1"},
-		"failed":           {"incidents/i1/accept", "{" + who + "}", errors.New("/secret/path"), 503, `see the log of the service"`, "accept i1"},
+		"failed":           {"incidents/i1/accept", "{" + who + "}", errors.New("/secret/path"), 503, `see the service log for details"`, "accept i1"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -370,7 +370,7 @@ func TestAnyInstanceForgetsForAll(t *testing.T) {
 		}
 	}
 	testkit.Eventually(t, "two policies are left", func() bool { return len(judges(a))+len(judges(b)) == 2 })
-	if n := a.said("forgetting a policy in all instances on request") + b.said("forgetting a policy in all instances on request"); n != 2 {
+	if n := a.said("forgetting a policy on all instances, as requested") + b.said("forgetting a policy on all instances, as requested"); n != 2 {
 		t.Errorf("the log tells of it %d times", n)
 	}
 	left := append(judges(a), judges(b)...)

@@ -28,7 +28,7 @@ func newGateCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gate POLICY VERSION",
 		Short: "Check whether a new version of a policy performs as well as production",
-		Long: "Compares a policy_version with production. The version serves beside production, or its telemetry has the label shadow.\n" +
+		Long: "Compares a policy_version with production. The version must either serve alongside production or send telemetry labeled shadow.\n" +
 			"Exits with 0 if it is better or the same, 1 if it is worse, 3 if there is not enough data yet, and 2 on an error.\n" +
 			"You can run it at any time, as often as you like.",
 		Args:              cobra.ExactArgs(2),

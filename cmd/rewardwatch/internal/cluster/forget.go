@@ -26,7 +26,7 @@ func (c *Cluster) Forget(ctx context.Context, p *engine.Pipeline, policy string,
 	if err := c.Writer.forget(ctx, ingest.ForgetOrder{Policy: policy, By: d.By, Why: d.Why, At: d.At.UnixNano()}); err != nil {
 		return err
 	}
-	c.Log.Info().Str("policy", policy).Stringer("decision", d).Msg("forgetting a policy in all instances on request")
+	c.Log.Info().Str("policy", policy).Stringer("decision", d).Msg("forgetting a policy on all instances, as requested")
 	return nil
 }
 

@@ -121,7 +121,7 @@ func TestActionsThatAreRefused(t *testing.T) {
 		"another verb":  {"delete", nil, nil, 400, "either comment or mute"},
 		"another order": {"approve rr_none", nil, nil, 404, "Request not found."},
 		"closed by now": {"accept", nil, &Refusal{Status: 409, Text: "the incident is already closed"}, 409, "The incident is already closed."},
-		"not done":      {"accept", nil, fmt.Errorf("write /secret/path"), 503, "The decision failed. See the log of the service."},
+		"not done":      {"accept", nil, fmt.Errorf("write /secret/path"), 503, "The decision failed. See the service log for details."},
 	} {
 		r := newRig(t)
 		r.logIn()

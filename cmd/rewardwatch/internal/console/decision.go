@@ -235,7 +235,7 @@ func (c *Console) refusal(err error) (status int, text string) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return http.StatusServiceUnavailable, "The ledger did not respond in time. Check whether the decision was saved."
 	}
-	return http.StatusServiceUnavailable, "The decision failed. See the log of the service."
+	return http.StatusServiceUnavailable, "The decision failed. See the service log for details."
 }
 
 // sentence formats an error as a sentence.

@@ -247,7 +247,7 @@ func TestWhatIsDecided(t *testing.T) {
 		"gone":          {"rr_waits", "approve", 1, nil, fmt.Errorf("request rr_waits: %w", retrain.ErrTargetDisabled), 409, "its target responded with 410 Gone and is disabled until its name or URL changes", ""},
 		"no target":     {"rr_waits", "approve", 1, nil, fmt.Errorf("%w: trainer", retrain.ErrUnknownTarget), 409, "no longer configured", ""},
 		"another open":  {"rr_back", "resend", 0, nil, fmt.Errorf("%w: rr_waits", retrain.ErrUnfinished), 409, "The policy has another unfinished request: rr_waits.", ""},
-		"ledger failed": {"rr_waits", "approve", 1, nil, errors.New("write /secret/path"), 503, "The decision failed. See the log of the service.", ""},
+		"ledger failed": {"rr_waits", "approve", 1, nil, errors.New("write /secret/path"), 503, "The decision failed. See the service log for details.", ""},
 		"ledger late":   {"rr_waits", "approve", 1, nil, fmt.Errorf("write: %w", context.DeadlineExceeded), 503, "The ledger did not respond in time. Check whether the decision was saved.", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -366,7 +366,7 @@ func TestALedgerThatCannotBeRead(t *testing.T) {
 		}
 	}
 	w := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1))
-	wants(t, "a decision", w, 503, "The decision failed. See the log of the service.")
+	wants(t, "a decision", w, 503, "The decision failed. See the service log for details.")
 	wants(t, "it", w, 503, "<dd>the new prices are known</dd>")
 	if !strings.Contains(r.log.String(), "/secret/ledger.db") {
 		t.Errorf("the log says %s", r.log.String())

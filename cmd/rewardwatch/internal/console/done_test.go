@@ -63,9 +63,9 @@ func TestWhoAskedForARetraining(t *testing.T) {
 func TestButtonsSayWhatTheyDo(t *testing.T) {
 	for state, want := range map[ledger.State][2]string{
 		ledger.StateAwaitingApproval: {">Approve</button>", "rejected means no, withdrawn no longer needed."},
-		ledger.StateDelivered:        {">Deliver again</button>", "is for an order that the target has lost."},
+		ledger.StateDelivered:        {">Deliver again</button>", "if the target lost it."},
 		ledger.StateRunning:          {">Stop following it</button>", "does not stop the job."},
-		ledger.StateDeadLetter:       {">Deliver again</button>", "The target did not accept the order."},
+		ledger.StateDeadLetter:       {">Deliver again</button>", "The target did not accept the request."},
 	} {
 		r := newRig(t)
 		r.logIn()

@@ -230,12 +230,12 @@ func (c *ceiling) tell(log zerolog.Logger) {
 	if c.Passed.Swap(passed) == passed {
 		return
 	}
-	at := log.Info()
+	at, now := log.Info(), "memory usage is below limits.memory again; no longer slowing down reads"
 	if passed {
-		at = log.Error()
+		at, now = log.Error(), "memory usage exceeds limits.memory; slowing down reads"
 	}
 	at.Int64("bytes", c.inUse()).Int64("limit", c.limit).Int("evicted", c.residents.Evicted()).Bool("passed", passed).
-		Msg("memory in use exceeds limits.memory: reading is slowed down")
+		Msg(now)
 }
 
 // SlowDown lets a partition hand on SlowUnits a second while the limit of memory is passed.

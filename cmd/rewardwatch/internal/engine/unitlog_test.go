@@ -166,7 +166,7 @@ func TestADamagedLogIsRefused(t *testing.T) {
 	} {
 		must(t, os.WriteFile(file, content, 0o600))
 		err := logging(t, dir).Feed(0).Restore(bytes.NewReader(image))
-		if err == nil || !strings.Contains(err.Error(), "move it away together with all files of its checkpoint") || !strings.Contains(err.Error(), dir) {
+		if err == nil || !strings.Contains(err.Error(), "move it aside together with all files of its checkpoint") || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

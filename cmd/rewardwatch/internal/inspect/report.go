@@ -428,7 +428,7 @@ func (g *inspectedGroup) notes(r GroupInspection) []string {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	switch {
 	case g.ends[ingest.EndBlock] > 0 && g.finished > 0:
-		note("not all episodes end: %d blocks of steps are judged beside %d episodes", g.ends[ingest.EndBlock], g.units-g.ends[ingest.EndBlock])
+		note("not all episodes end: %d blocks of steps are judged in addition to %d episodes", g.ends[ingest.EndBlock], g.units-g.ends[ingest.EndBlock])
 	case g.ends[ingest.EndBlock] > 0:
 		note("no episode ends: blocks of steps are judged")
 	case g.units == 0:

@@ -139,7 +139,7 @@ func newGenerateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "generate -o DIRECTORY FILE",
-		Short: "Write the files of a pipeline",
+		Short: "Generate the pipeline files",
 		Long: "Writes the files of a pipeline into a repository. Parts between keep and end marks stay as they are there. Files that are\n" +
 			"not generated any more are removed. Nothing is written if the file has a mistake, or if a file exists that was not generated.",
 		Args:              cobra.ExactArgs(1),

@@ -109,7 +109,7 @@ func newExplainCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "explain FILE [ARTEFACT]",
-		Short: "Print which line of the file made which line of a generated file",
+		Short: "Show which input line produced each generated line",
 		Long: "Prints the lines of a generated file with the values that are in them, and where the file sets these. A value without\n" +
 			"a place is a default. With --line, prints all generated lines that a line of the file has made.",
 		Example: "  rewardwatch pipeline explain pipeline.yaml pipeline/train.py\n  rewardwatch pipeline explain pipeline.yaml --line 12",

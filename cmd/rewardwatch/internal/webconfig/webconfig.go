@@ -140,7 +140,7 @@ func (f *File) report(err error) {
 		f.log.Info().Str("file", f.path).Msg("the web configuration file is valid again")
 	case err != nil && f.problem != err.Error():
 		f.problem = err.Error()
-		f.log.Error().Err(err).Str("file", f.path).Msg("the web configuration file cannot be used: what was valid last applies")
+		f.log.Error().Err(err).Str("file", f.path).Msg("the web configuration file is invalid; keeping the last valid version")
 	}
 }
 

@@ -40,11 +40,11 @@ func EffectOf(s ledger.State) string {
 	const end = "“Stop following it” closes the request as rejected and does not stop the job."
 	switch s {
 	case ledger.StateAwaitingApproval:
-		return "Approve sends the order to the target. Reject and withdraw close the request: rejected means no, withdrawn no longer needed."
+		return "Approve sends the request to the target. Reject and withdraw close the request: rejected means no, withdrawn no longer needed."
 	case ledger.StateDelivered:
-		return "The target has the order. “Deliver again” is for an order that the target has lost. " + end
+		return "The target has the request. Use “Deliver again” if the target lost it. " + end
 	case ledger.StateDeadLetter:
-		return "The target did not accept the order. “Deliver again” sends it once more."
+		return "The target did not accept the request. “Deliver again” sends it once more."
 	case ledger.StateRunning, ledger.StateVerifying:
 		return end
 	}
