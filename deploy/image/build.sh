@@ -14,7 +14,7 @@ context=bin/image
 rm -rf "$context"
 mkdir -p "$context/data"
 for arch in "${archs[@]}"; do
-  CGO_ENABLED=0 GOOS=linux GOARCH="$arch" go build -trimpath -buildvcs=auto -ldflags='-s -w' \
+  CGO_ENABLED=0 GOOS=linux GOARCH="$arch" go build -trimpath -ldflags='-s -w' \
     -o "$context/linux/$arch/" ./cmd/rewardwatch
 done
 install -D -m 644 /etc/ssl/certs/ca-certificates.crt "$context/root/etc/ssl/certs/ca-certificates.crt"
