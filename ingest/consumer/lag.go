@@ -178,7 +178,7 @@ func newCollector(b *board) *collector {
 	return &collector{
 		board: b,
 		lagRecords: prometheus.NewDesc(ingest.MetricLagRecords,
-			"Unread records of the partition.", partition, nil),
+			"Unread records in the partition.", partition, nil),
 		lagSeconds: prometheus.NewDesc(ingest.MetricLagSeconds,
 			"Age of the last event read, 0 if all events have been read; absent for telemetry without ts.", partition, nil),
 		lastEvent: prometheus.NewDesc(ingest.MetricLastEvent,

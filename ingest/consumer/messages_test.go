@@ -115,7 +115,7 @@ func TestWhatIsNotTelemetry(t *testing.T) {
 		}
 	}
 	wantMetrics(t, m, `
-# HELP rewardwatch_consumer_lag_records Unread records of the partition.
+# HELP rewardwatch_consumer_lag_records Unread records in the partition.
 # TYPE rewardwatch_consumer_lag_records gauge
 rewardwatch_consumer_lag_records{partition="0",topic="telemetry"} 0
 # HELP rewardwatch_consumer_lag_seconds Age of the last event read, 0 if all events have been read; absent for telemetry without ts.

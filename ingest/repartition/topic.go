@@ -128,7 +128,7 @@ func (w *Writer) check(ctx context.Context) error {
 	kept, err := w.topic.Number(ctx, "retention.ms")
 	if err == nil && kept >= 0 && kept < keptFew.Milliseconds() {
 		w.Log.Warn().Dur("kept", time.Duration(kept)*time.Millisecond).Str("topic", w.Topic).
-			Msg("the retention of the topic ingest.kafka.repartition_topic is short: telemetry that is not read in time is lost")
+			Msg("the topic set in ingest.kafka.repartition_topic has a short retention: telemetry that is not read before it expires is lost")
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; without one, the defaults apply")
 	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has several")
-	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of env_id")
+	cmd.Flags().StringVar(&o.policy, "policy", "", "policy to assign to the rows of monitor.csv files, instead of env_id")
 	cmd.Flags().Float64Var(&o.seconds, "seconds", 20, "approximate measuring time per policy; longer is more accurate")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "seed of the random numbers; the same seed yields the same results")
 	return cmd

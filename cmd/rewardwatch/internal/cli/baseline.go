@@ -114,7 +114,7 @@ func (o *resetOrder) set(args []string) error {
 	for _, arg := range args[1:] {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok {
-			return fmt.Errorf("name the group: %q is not LABEL=VALUE, such as env=prod", arg)
+			return fmt.Errorf("invalid group label %q: must be LABEL=VALUE, such as env=prod", arg)
 		}
 		o.Group[name] = value
 	}

@@ -46,7 +46,7 @@ func newBaselineCreateCommand(c *terminal.Console) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; without one, the defaults apply")
 	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has several")
-	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of env_id")
+	cmd.Flags().StringVar(&o.policy, "policy", "", "policy to assign to the rows of monitor.csv files, instead of env_id")
 	cmd.Flags().StringVarP(&o.out, "out", "o", "", "file to write (required)")
 	return cmd
 }

@@ -121,7 +121,7 @@ func TestVerbsOfPeopleSayWhatIsWrong(t *testing.T) {
 		"bad duration":       {append([]string{"incident", "mute", "i1", "--for", "soon"}, append(flags, decide...)...), "for must be a duration"},
 		"closed":             {append([]string{"incident", "accept", "i1"}, append(flags, decide...)...), "(409 Conflict): the incident is already closed"},
 		"unknown":            {append([]string{"incident", "show", "../streams"}, flags...), "(404 Not Found): incident not found"},
-		"bad label":          {append([]string{"baseline", "reset", "p", "prod"}, append(flags, decide...)...), `"prod" is not LABEL=VALUE`},
+		"bad label":          {append([]string{"baseline", "reset", "p", "prod"}, append(flags, decide...)...), `invalid group label "prod": must be LABEL=VALUE`},
 		"no token":           {append([]string{"incident", "accept", "i1", "--server", flags[1]}, decide...), "(401 Unauthorized): a valid bearer token is required"},
 		"no token file":      {append([]string{"incident", "accept", "i1", "--token-file", "/does/not/exist"}, decide...), "--token-file: "},
 		"no service":         {[]string{"incident", "list", "--server", "http://127.0.0.1:1"}, "query the service: "},

@@ -49,7 +49,7 @@ func newRetrainDiffCommand(c *terminal.Console, service *client.Client) *cobra.C
 	cmd := &cobra.Command{
 		Use:   "diff A B [--config FILE]",
 		Short: "Show how the contracts and configs of two recipes or requests differ",
-		Long: "A and B are recipes of the configuration, or ids of requests (rr_...) of the running service. They are compared after\n" +
+		Long: "A and B are recipes in the configuration, or request ids (rr_...) from the running service. They are compared after\n" +
 			"inheritance, value by value, each with its file and line. The templates of a recipe are not expanded.\n" +
 			"Exits with 0 whether they differ or not, and with 2 on an error.",
 		Args:              cobra.ExactArgs(2),

@@ -45,7 +45,7 @@ func newRetrainExportCommand(c *terminal.Console, service *client.Client) *cobra
 	cmd := &cobra.Command{
 		Use:   "export REQUEST --config FILE",
 		Short: "Export the episodes named by a retrain request as training data",
-		Long: "Reads the offsets of the drifted and of the baseline data that the request names, and with --until also later ones.\n" +
+		Long: "Reads the drifted and baseline offset ranges named in the request, and later offsets with --until.\n" +
 			"Keeps only the records of its policy and group. Writes one row per step, by episode and in step order. An episode that\n" +
 			"the offsets cut off is marked as incomplete. Does not join a consumer group and does not commit offsets.\n" +
 			"If the topic no longer has all of the offsets, reports the missing ones and writes nothing.",

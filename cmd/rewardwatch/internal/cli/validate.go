@@ -44,8 +44,8 @@ func newValidateCommand(c *terminal.Console) *cobra.Command {
 			"of range are errors. Prints every error as file:line:column: message, and exits with 2 if there is one.\n" +
 			"Prints a warning if a file that the configuration names cannot be read on this machine.\n\n" +
 			"With --sample, reads the records of a file with the format and the mapping of the topic. Prints how many are accepted,\n" +
-			"skipped and refused, and the first records before and after the mapping. Exits with 2 if no record is an event, or if a\n" +
-			"field of the mapping without a default has no value in any record.",
+			"skipped and refused, and the first records before and after the mapping. Exits with 2 if no record yields an event,\n" +
+			"or if a mapping field that has no default is missing from every record.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return validate(cmd.Context(), c, o, args[0]) },
 	}

@@ -52,7 +52,7 @@ func newInitCommand(c *terminal.Console) *cobra.Command {
 		ValidArgsFunction: completeDirectory,
 		RunE:              func(_ *cobra.Command, args []string) error { return propose(c, args[0], file) },
 	}
-	cmd.Flags().StringVar(&file, "file", "", "new file to write; the standard output without it")
+	cmd.Flags().StringVar(&file, "file", "", "new file to write (default: standard output)")
 	_ = cmd.MarkFlagFilename("file", extensions...)
 	return cmd
 }
@@ -96,7 +96,7 @@ func newValidateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 	return &cobra.Command{
 		Use:   "validate FILE",
 		Short: "Check a pipeline file and everything that it would generate",
-		Long:  "Runs all filters without writing anything, and prints what each did. Mistakes are printed as file:line:column: message, exit 2.",
+		Long:  "Runs all filters without writing anything, and prints what each did. Errors are printed as file:line:column: message, and the exit code is 2.",
 		Args:  cobra.ExactArgs(1),
 
 		ValidArgsFunction: completeFile,

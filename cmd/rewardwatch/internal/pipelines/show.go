@@ -130,7 +130,7 @@ func newExplainCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&line, "line", 0, "line of the file, instead of an artefact")
 	_ = cmd.RegisterFlagCompletionFunc("line", cobra.NoFileCompletions) // fails only for a flag that does not exist
-	cmd.Flags().BoolVar(&all, "all", false, "also the lines that the template alone makes")
+	cmd.Flags().BoolVar(&all, "all", false, "also show lines that come only from the template")
 	return cmd
 }
 

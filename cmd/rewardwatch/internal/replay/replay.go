@@ -54,7 +54,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	cmd.Flags().StringVar(&o.scores, "scores", "", "output file for scores: one line per episode (or block of steps), stream and detector")
 	cmd.Flags().StringVar(&o.report, "report", "", "output file for a self-contained HTML report with plots")
 	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has several")
-	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of env_id")
+	cmd.Flags().StringVar(&o.policy, "policy", "", "policy to assign to the rows of monitor.csv files, instead of env_id")
 	return cmd
 }
 
