@@ -43,8 +43,9 @@ const LeastRare = 5
 // maxHeight bounds the search for a threshold, in lattice steps.
 const maxHeight = 1 << 16
 
-// Test tests whether the values of a nearly constant quantity that are not its mode have become rarer or commoner: whether their rate has fallen to zero, has halved or has doubled. Each alternative is a Bernoulli CUSUM on
-// a lattice (Reynolds & Stoumbos 1999), so that its false-alarm rate at a given rate is exact.
+// Test tests whether the values of a nearly constant quantity that are not its mode have become rarer or commoner:
+// whether their rate has fallen to zero, has halved or has doubled. Each alternative is a Bernoulli CUSUM on a lattice
+// (Reynolds & Stoumbos 1999), so that its false-alarm rate at a given rate is exact.
 //
 // The rate is unknown. The walks for a fall are armed at its exact lower limit, the one for a rise at its exact upper
 // limit (Clopper & Pearson 1934). This keeps the false alarms within the budget for every rate between the limits. The

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
@@ -171,14 +170,7 @@ func TestProposedCommands(t *testing.T) {
 // proposedFor returns the commands that are proposed for a repository, as words of a shell.
 func proposedFor(t *testing.T, files map[string]string) (training, evaluation string) {
 	t.Helper()
-	repository := fstest.MapFS{}
-	for file, text := range files {
-		repository[file] = &fstest.MapFile{Data: []byte(text)}
-	}
-	p, err := Propose("repository", repository)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := proposeFor(t, files)
 	line := func(c programs.Command) string {
 		if len(c.Words) == 3 && c.Words[0] == "sh" {
 			return c.Words[2]

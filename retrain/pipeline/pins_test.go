@@ -102,7 +102,8 @@ func TestDependenciesFitTheImage(t *testing.T) {
 	}
 }
 
-func proposalOf(t *testing.T, files map[string]string) string {
+// proposeFor returns what is proposed for a repository with these files.
+func proposeFor(t *testing.T, files map[string]string) *Proposal {
 	t.Helper()
 	repository := fstest.MapFS{}
 	for file, text := range files {
@@ -112,6 +113,12 @@ func proposalOf(t *testing.T, files map[string]string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+func proposalOf(t *testing.T, files map[string]string) string {
+	t.Helper()
+	p := proposeFor(t, files)
 	text, err := p.Text()
 	if err != nil {
 		t.Fatal(err)

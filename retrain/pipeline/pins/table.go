@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// The tables are what pip found on PyPI, and are written by testdata/tables.py.
+// sets.tsv is what testdata/tables.py makes of PyPI, without pre-releases and odd old versions, which were taken out by
+// hand. ranges.tsv is what `pip index versions` prints, newest.tsv an extract of PyPI's list, and needs.tsv is by hand.
 var (
 	//go:embed sets.tsv
 	setsTable string

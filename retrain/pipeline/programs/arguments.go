@@ -260,7 +260,7 @@ func positions(p *program, args []string) int {
 	return n
 }
 
-// value returns what a program is told for an argument that it needs.
+// value returns what to pass to a program for an argument that it requires.
 func (f *Finder) value(p *program, x option, k Known, model string, evaluation bool) string {
 	key := x.key()
 	switch {

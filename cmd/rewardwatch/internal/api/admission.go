@@ -67,15 +67,13 @@ func (s *Server) askWho(w http.ResponseWriter, r *http.Request, password bool) {
 		pages.AskToLogIn(w, r)
 		return
 	}
+	why := access.ErrUnknown
 	if password {
 		w.Header().Add("WWW-Authenticate", `Basic realm="rewardwatch", charset="UTF-8"`)
+		why = errUnknown
 	}
 	w.Header().Add("WWW-Authenticate", `Bearer realm="rewardwatch"`)
-	if !password {
-		s.refuse(w, http.StatusUnauthorized, access.ErrUnknown.Error())
-		return
-	}
-	s.refuse(w, http.StatusUnauthorized, errUnknown.Error())
+	s.refuse(w, http.StatusUnauthorized, why.Error())
 }
 
 // known returns why a request is not admitted: errUnknown, errRole, errTooMany or an access.ErrFile.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -228,7 +229,13 @@ func later(s *Server) {
 // loggedIn returns the session of ann.
 func loggedIn(t *testing.T, h http.Handler) *http.Cookie {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader("name=ann&token="+strings.ReplaceAll(apitest.SomeToken, " ", "+")))
+	return logIn(t, h, "ann", apitest.SomeToken)
+}
+
+// logIn returns the cookie of a login.
+func logIn(t *testing.T, h http.Handler, name, token string) *http.Cookie {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader(url.Values{"name": {name}, "token": {token}}.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)

@@ -83,15 +83,7 @@ func TestRolesPermitChanges(t *testing.T) {
 // session returns the cookie of a login as "mallory".
 func session(t *testing.T, h http.Handler, token string) *http.Cookie {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader("name=mallory&token="+token))
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	cookies := w.Result().Cookies()
-	if len(cookies) != 1 {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
-	return cookies[0]
+	return logIn(t, h, "mallory", token)
 }
 
 func TestProgramsDoNotLogIn(t *testing.T) {

@@ -3,6 +3,9 @@
     pip install uv packaging
     python tables.py ../sets.tsv
 
+What is embedded differs from its output: pre-releases and odd old versions were taken out by hand, and versions of some
+packages that are published as source only were added.
+
 A set is for a version of Python, and of what was published before a month. Each group is resolved with the versions of
 those before it, and halved if it cannot be. Nothing is built: packages that are published as source only have their
 versions here. ranges.tsv is what `pip index versions NAME --only-binary=:all: --python-version X` printed, and
