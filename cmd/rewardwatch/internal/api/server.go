@@ -24,6 +24,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
@@ -46,7 +47,7 @@ type View interface {
 	// GuardsChanged returns a channel that is closed when a guard next trips or is released.
 	GuardsChanged() <-chan struct{}
 	Delivery(incident string) alerts.Delivery
-	Course(g ingest.Group) pages.Course
+	Course(g ingest.Group) plots.Course
 	History(ctx context.Context, g ingest.Group) (history.Record, error)
 	// Ready returns nil once the state is restored, the group joined and the lag below its target, and otherwise what
 	// is missing.

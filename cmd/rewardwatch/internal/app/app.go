@@ -23,7 +23,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
-	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -67,7 +67,7 @@ type App struct {
 	guards   *announce.Announcer // nil if no target is configured
 	metrics  *alerts.Metrics
 	Pipeline *engine.Pipeline
-	scores   *pages.Scores
+	scores   *plots.Scores
 	workers  *engine.Workers  // of a standalone instance
 	cluster  *cluster.Cluster // nil for a standalone instance
 	feeds    *engine.Telemetry
@@ -92,7 +92,7 @@ type closer struct {
 // New opens state, ledger and connections. POST /-/reload calls reload. If New fails, it closes all that it opened.
 // ctx is the context of Run: once it ends, New stops waiting for a ledger that cannot be reached.
 func New(ctx context.Context, cfg *config.Config, reload func() error, log zerolog.Logger) (*App, error) {
-	a := &App{cfg: cfg, log: log, scores: pages.NewScores(), Registry: prometheus.NewRegistry(), Reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
+	a := &App{cfg: cfg, log: log, scores: plots.NewScores(), Registry: prometheus.NewRegistry(), Reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: names.MetricReloaded, Help: "Whether the last reload of the configuration succeeded.",
 	})}
 	a.Reloaded.Set(1)
@@ -578,7 +578,7 @@ func (a *App) report(c alerts.Change) {
 func (a *App) Summaries() []*finding.Summary { return a.Pipeline.Summaries() }
 
 // Course implements view.
-func (a *App) Course(g ingest.Group) pages.Course { return a.scores.Of(g) }
+func (a *App) Course(g ingest.Group) plots.Course { return a.scores.Of(g) }
 
 // History implements view.
 func (a *App) History(ctx context.Context, g ingest.Group) (history.Record, error) {

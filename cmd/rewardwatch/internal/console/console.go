@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
@@ -33,7 +34,7 @@ type View interface {
 	// Delivery returns how far the alert of an open incident that is not muted has come.
 	Delivery(incident string) alerts.Delivery
 	// Course returns the past scores of a group, as far as they are kept.
-	Course(g ingest.Group) Course
+	Course(g ingest.Group) plots.Course
 	// History returns how the signals of a group went. It waits no longer than ctx.
 	History(ctx context.Context, g ingest.Group) (history.Record, error)
 	// Ready returns nil once telemetry is judged as it arrives, and otherwise what is missing.

@@ -248,7 +248,7 @@ func policyRow(p *finding.Summary, known known, now time.Time) fleetRow {
 	g := worst.summary
 	row := fleetRow{
 		Policy: p.Policy, Link: policyLink(p.Policy), Groups: labelsOf(g.Group), State: words.Plain(worst.state.String()), Class: stateClass(worst.state),
-		Score: worst.score, Since: worst.since(known, now), Version: g.Versions.Policy, Versions: versionsText(g), Last: momentOf(g.LastUnitTS, now), rank: worst.rank(), unit: p.UnitName(),
+		Score: worst.score, Since: worst.since(known, now), Version: g.Versions.Policy, Versions: words.Versions(g.Versions), Last: momentOf(g.LastUnitTS, now), rank: worst.rank(), unit: p.UnitName(),
 		Units: words.Grouped(g.Units, thinSpace), text: searchText(p, known, words.Plain(worst.state.String())),
 	}
 	if len(p.Groups) > 1 {
@@ -276,7 +276,7 @@ func searchText(p *finding.Summary, known known, state string) string {
 	parts := []string{p.Policy, state}
 	for i := range p.Groups {
 		g := &p.Groups[i]
-		parts = append(parts, labelsOf(g.Group), versionsText(g))
+		parts = append(parts, labelsOf(g.Group), words.Versions(g.Versions))
 		if incident := known.open(g.Group); incident != nil {
 			parts = append(parts, words.Plain(incident.Cause))
 		}

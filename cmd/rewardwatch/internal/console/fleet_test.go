@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -240,7 +241,7 @@ func TestFleetShowsRequestsAndGoesOnWithoutThem(t *testing.T) {
 // What did not fit is counted, and can be found.
 func TestWhatIsCutIsCounted(t *testing.T) {
 	const n = 2*maxAttention + 3
-	v, kept := &madeUp{courses: map[ingest.Group]Course{}}, &madeUpDesk{}
+	v, kept := &madeUp{courses: map[ingest.Group]plots.Course{}}, &madeUpDesk{}
 	for i := range n {
 		v.addPolicy(fmt.Sprint("drifts-", i), finding.Drift, someTime)
 		v.addPolicy(fmt.Sprint("faulty-", i), finding.TelemetryFault, someTime)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
@@ -55,7 +56,7 @@ type incidentPage struct {
 	Decisions []string // by people
 	Done      donePart
 	Act       actPart
-	Charts    []*signalChart
+	Charts    []*plots.SignalChart
 	Unit      finding.UnitName
 
 	Ordered []requestLine
@@ -221,7 +222,7 @@ func lead(i *alerts.Incident) string {
 		fmt.Fprintf(&s, "%s %s the baseline since %s. ", words.Listed(names), verb(i, len(names)), i.Earliest().Onset.Moment(i.UnitName()))
 		named := i.Headline()
 		e := named.Foremost()
-		if e.Quantity != "" && finite(e.BaselineMean, e.BaselineSD, e.CurrentMean, e.CurrentSD, e.StandardShift) {
+		if e.Quantity != "" && plots.Finite(e.BaselineMean, e.BaselineSD, e.CurrentMean, e.CurrentSD, e.StandardShift) {
 			s.WriteString(words.Capital(e.WordsOf(named.Signal, i.UnitName())) + ". ")
 		}
 	}
@@ -287,10 +288,10 @@ func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
 		Onset: a.Onset.Words(unit), Found: words.Place(a.At, unit, a.At.Pos), Offsets: words.Offsets(a.Offsets),
 		Baseline: words.Baseline(a.Baseline, unit), Bar: s.bar(a),
 	}
-	if finite(e.StandardShift) && e.StandardShift != 0 {
+	if plots.Finite(e.StandardShift) && e.StandardShift != 0 {
 		out.Shift = fmt.Sprintf("%+.2f SD", e.StandardShift)
 	}
-	if finite(e.AtLeast) && e.AtLeast > 0 {
+	if plots.Finite(e.AtLeast) && e.AtLeast > 0 {
 		out.AtLeast = words.Short(e.AtLeast)
 	}
 	if i := a.OnsetInterval(); i != nil {
@@ -316,16 +317,12 @@ func quantityText(signal, quantity string) string {
 // spread formats a mean with its standard deviation, "not known" if it is unknown.
 func spread(mean, sd float64) string {
 	switch {
-	case !finite(mean):
+	case !plots.Finite(mean):
 		return "not known"
-	case !finite(sd) || sd == 0:
+	case !plots.Finite(sd) || sd == 0:
 		return words.Short(mean)
 	}
 	return words.Short(mean) + " ± " + words.Short(sd)
-}
-
-func finite(x ...float64) bool {
-	return !slices.ContainsFunc(x, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 }
 
 // compare draws both sides of an effect. It returns nil if a figure is unknown or nothing has any width.
@@ -333,7 +330,7 @@ func compare(e finding.Effect) *comparison {
 	sides := [2][2]float64{{e.BaselineMean, e.BaselineSD}, {e.CurrentMean, e.CurrentSD}}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range sides {
-		if !finite(s[0], s[1]) {
+		if !plots.Finite(s[0], s[1]) {
 			return nil
 		}
 		low, high = min(low, s[0]-s[1]), max(high, s[0]+s[1])
@@ -434,7 +431,7 @@ func versionParts(before, after ingest.Versions) []versionPart {
 func causeParts(i *alerts.Incident) []causePart {
 	var out []causePart
 	for _, c := range i.Causes {
-		if !finite(c.Weight) {
+		if !plots.Finite(c.Weight) {
 			continue
 		}
 		out = append(out, causePart{
@@ -447,7 +444,7 @@ func causeParts(i *alerts.Incident) []causePart {
 
 // returnParts splits the change of the return. It returns nothing if the change is unknown.
 func returnParts(d *finding.Decomposition) (parts []returnPart, change string) {
-	if d == nil || !finite(d.Change, d.PerStep, d.Length, d.ActionMix, d.Rest) {
+	if d == nil || !plots.Finite(d.Change, d.PerStep, d.Length, d.ActionMix, d.Rest) {
 		return nil, ""
 	}
 	largest := max(math.Abs(d.PerStep), math.Abs(d.Length), math.Abs(d.ActionMix), math.Abs(d.Rest))
@@ -476,7 +473,7 @@ func shiftParts(shifts []finding.Shift) []shiftPart {
 		row := shiftPart{
 			Signal: s.Signal, Quantity: finding.QuantityWords(s.Quantity), Was: spread(s.BaselineMean, 0), Now: spread(s.CurrentMean, 0), Drifted: s.Drifted,
 		}
-		if finite(s.StandardShift) {
+		if plots.Finite(s.StandardShift) {
 			row.Shift = fmt.Sprintf("%+.2f SD", s.StandardShift)
 		}
 		out = append(out, row)

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -21,7 +22,7 @@ type madeUp struct {
 	summaries []*finding.Summary
 	incidents []alerts.Incident
 	faults    []alerts.Fault
-	courses   map[ingest.Group]Course
+	courses   map[ingest.Group]plots.Course
 	notReady  error
 	past      map[ingest.Group]history.Record
 	noPast    error
@@ -35,7 +36,7 @@ func (v *madeUp) Ready() error                  { return v.notReady }
 
 func (v *madeUp) Delivery(string) alerts.Delivery { return v.delivery }
 
-func (v *madeUp) Course(g ingest.Group) Course { return v.courses[g] }
+func (v *madeUp) Course(g ingest.Group) plots.Course { return v.courses[g] }
 
 func (v *madeUp) History(_ context.Context, g ingest.Group) (history.Record, error) {
 	return v.past[g], v.noPast
@@ -62,7 +63,7 @@ func get(c *Console, path string, headers ...string) *httptest.ResponseRecorder 
 
 // madeUpFleet is a fleet of which the first policy drifts, the second has a telemetry fault, the third warms up and all others are ok.
 func madeUpFleet(n int, now time.Time) *madeUp {
-	v := &madeUp{courses: map[ingest.Group]Course{}}
+	v := &madeUp{courses: map[ingest.Group]plots.Course{}}
 	for i := range n {
 		state := finding.OK
 		if i < 3 {
@@ -98,7 +99,7 @@ func (v *madeUp) addPolicy(name string, state finding.State, now time.Time) {
 		s.Streams = append(s.Streams, madeUpStream(signal, is))
 	}
 	c := courseTo(now, s.Streams)
-	c.Changes = []Change{{c.At[95], ingest.Versions{Policy: "2026-10-20.1", Env: "41", Reward: "r7"}, versions}}
+	c.Changes = []plots.Change{{Moment: c.At[95], From: ingest.Versions{Policy: "2026-10-20.1", Env: "41", Reward: "r7"}, To: versions}}
 	onset := finding.UnitRef{Ordinal: c.At[120].Unit - 1, TS: c.At[120].TS}
 	switch state {
 	case finding.Drift:
@@ -150,12 +151,12 @@ func madeUpStream(signal string, state finding.State) finding.StreamSummary {
 }
 
 // courseTo makes scores of an hour that wander, and end where the streams stand.
-func courseTo(now time.Time, streams []finding.StreamSummary) Course {
+func courseTo(now time.Time, streams []finding.StreamSummary) plots.Course {
 	const points = 180
 	rng := rand.New(rand.NewPCG(1, 2))
-	c := Course{Scores: map[string][]float32{}}
+	c := plots.Course{Scores: map[string][]float32{}}
 	for i := range int64(points) {
-		c.At = append(c.At, Moment{5 * i, now.Add(time.Duration(i-points) * 20 * time.Second).UnixNano()})
+		c.At = append(c.At, plots.Moment{Unit: 5 * i, TS: now.Add(time.Duration(i-points) * 20 * time.Second).UnixNano()})
 	}
 	for _, s := range streams {
 		if len(s.Detectors) == 0 {

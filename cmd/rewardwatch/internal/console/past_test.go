@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -30,38 +30,6 @@ func somePast(clock bool) history.Record {
 		h.Add("return", x+float64(i%2))
 	}
 	return h.Record()
-}
-
-func TestSignalsAreDrawnAgainstTheirBaseline(t *testing.T) {
-	for _, clock := range []bool{true, false} {
-		p := past{record: somePast(clock), unit: finding.Episodes(), changes: []Change{{Moment{161, someTime.UnixNano()}, ingest.Versions{Env: "41"}, ingest.Versions{Env: "42"}}}}
-		incident := &alerts.Incident{Alarms: []alerts.Alarm{{Signal: "return", Resolved: true, Onset: finding.UnitRef{Ordinal: 160, TS: someTime.UnixNano()}}, {Signal: "reward"}}}
-		chart := p.chart("return", &level{10.5, .5}, incident)
-		var c courseJSON
-		if err := json.Unmarshal([]byte(chart.Data), &c); err != nil {
-			t.Fatal(err)
-		}
-		last := len(c.X) - 1
-		if c.Clock != clock || len(c.Lines) != 1 || c.Lines[0].Name != "rolling mean" || *c.Lines[0].Y[0] < 10 || *c.Lines[0].Y[last] != 7.5 ||
-			*c.Band.Low[last] != 7 || *c.Band.High[last] != 8 || *c.Baseline != (baselineJSON{10.5, 10, 11}) || c.Titles != (titlesJSON{"episodes", "mean return"}) {
-			t.Errorf("clock %v: %s", clock, chart.Data)
-		}
-		if len(c.Marks) != 2 || c.Marks[0].Text != "onset of return" || c.Marks[1].Text != "environment 42" {
-			t.Errorf("clock %v: marks %+v", clock, c.Marks)
-		}
-		if !strings.Contains(chart.Text, "last 7.5, lowest 7.") || !strings.Contains(chart.Text, "highest 10.5; baseline 10.5 ± 0.5") || !strings.HasPrefix(chart.Row, "█") || !strings.HasSuffix(chart.Row, "▁") {
-			t.Errorf("clock %v: %s %s", clock, chart.Row, chart.Text)
-		}
-		if want := "Now 7.5: rolling mean of the last 20 episodes. Baseline 10.5 ± 0.5 (mean ± SD, gray)."; chart.Now != want {
-			t.Errorf("clock %v: %q, want %q", clock, chart.Now, want)
-		}
-		if c := p.chart("return", nil, nil); !strings.HasSuffix(c.Now, "The baseline of this signal is unknown.") {
-			t.Errorf("without a baseline: %q", c.Now)
-		}
-		if p.chart("none", nil, nil) != nil {
-			t.Error("a signal without values is drawn")
-		}
-	}
 }
 
 // The pages of a policy and of an incident have the charts, and do without them if the past cannot be had.
@@ -92,11 +60,11 @@ func TestBaselineOfAnotherQuantity(t *testing.T) {
 	c := consoleOf(v, nil)
 	a := alerts.Alarm{Signal: "reward", Effect: finding.Effect{Quantity: "sd", BaselineMean: .3, BaselineSD: .2}}
 	a.Baseline.ID = "b1"
-	if got := c.baselineOf(g, &a); got == nil || *got != (level{.5, .1}) {
+	if got := c.baselineOf(g, &a); got == nil || *got != (plots.Level{Mean: .5, SD: .1}) {
 		t.Errorf("the baseline is %v", got)
 	}
 	a.Effect.Quantity = "mean"
-	if got := c.baselineOf(g, &a); got == nil || *got != (level{.3, .2}) {
+	if got := c.baselineOf(g, &a); got == nil || *got != (plots.Level{Mean: .3, SD: .2}) {
 		t.Errorf("the baseline of the alarm itself is %v", got)
 	}
 	a.Effect.Quantity, a.Baseline.ID = "sd", "b0"

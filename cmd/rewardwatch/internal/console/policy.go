@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -63,8 +64,8 @@ type groupData struct {
 	Baseline, Promise           string
 	WarmUp                      string // the current warm-up, "" if there is none
 	Fault                       string
-	Incident                    *attention // open
-	Chart                       *chart     // nil before there is a score
+	Incident                    *attention   // open
+	Chart                       *plots.Chart // nil before there is a score
 	Streams                     []streamCard
 	Hidden                      int // number of streams that did not fit
 	Actions                     []actionBar
@@ -80,9 +81,9 @@ type streamCard struct {
 	Finds                    string // the smallest changes that are found
 	Shift, Baseline, Current string
 	Notes                    []string
-	Progress                 string   // of a return that is learned
-	Picture                  *picture // nil before there is a baseline
-	Past                     *signalChart
+	Progress                 string         // of a return that is learned
+	Picture                  *plots.Picture // nil before there is a baseline
+	Past                     *plots.SignalChart
 }
 
 // actionBar is the share of an action, before and now. Widths are of 100.
@@ -216,7 +217,7 @@ func (c *Console) groupData(s standing, known known) *groupData {
 	d := &groupData{
 		group: g.Group,
 		Name:  labelsOf(g.Group), State: words.Plain(s.state.String()), Class: stateClass(s.state), Since: s.since(known, c.now()), Last: momentOf(g.LastUnitTS, c.now()),
-		Units: words.Grouped(g.Units, thinSpace), Unit: g.UnitName(), Versions: versionsText(g), Production: g.Production, WarmUp: warmUpText(g),
+		Units: words.Grouped(g.Units, thinSpace), Unit: g.UnitName(), Versions: words.Versions(g.Versions), Production: g.Production, WarmUp: warmUpText(g),
 	}
 	if g.Baseline.ID != "" {
 		d.Baseline = words.Baseline(g.Baseline, g.UnitName())
@@ -232,7 +233,7 @@ func (c *Console) groupData(s standing, known known) *groupData {
 		d.Fault = faultLine(*f, c.now()).What
 	}
 	streams := worstFirst(g.Streams)
-	d.Chart = chartOf(c.view.Course(g.Group), d.Unit, streams, known.incidents[g.Group])
+	d.Chart = plots.ChartOf(c.view.Course(g.Group), d.Unit, streams, known.incidents[g.Group])
 	for i := range streams[:min(len(streams), maxCards)] {
 		d.Streams = append(d.Streams, cardOf(&streams[i], d.Unit))
 	}
@@ -246,11 +247,11 @@ func (c *Console) addPast(ctx context.Context, d *groupData, s standing, known k
 	p := c.pastOf(ctx, s.summary.Group, d.Unit)
 	streams := worstFirst(s.summary.Streams)
 	for i := range d.Streams {
-		var baseline *level
+		var baseline *plots.Level
 		if b := streams[i].Baseline; b.Units > 0 {
-			baseline = &level{b.Mean, b.SD}
+			baseline = &plots.Level{Mean: b.Mean, SD: b.SD}
 		}
-		d.Streams[i].Past = p.chart(d.Streams[i].Signal, baseline, known.incidents[s.summary.Group])
+		d.Streams[i].Past = p.Chart(d.Streams[i].Signal, baseline, known.incidents[s.summary.Group])
 	}
 }
 
@@ -297,7 +298,7 @@ func cardOf(s *finding.StreamSummary, unit finding.UnitName) streamCard {
 	}
 	if s.Baseline.Units > 0 && s.Current.Units > 0 {
 		card.Shift = fmt.Sprintf("%+.2f SD", s.Effect)
-		card.Picture = pictureOf(s, unit)
+		card.Picture = plots.PictureOf(s, unit)
 	}
 	return card
 }
@@ -332,8 +333,8 @@ func (d *groupData) addActions(g *finding.GroupSummary) {
 	})
 	for _, s := range shares[:min(len(shares), maxActions)] {
 		d.Actions = append(d.Actions, actionBar{
-			Action: s.Action, Baseline: percent(s.Baseline), Current: percent(s.Current), Change: fmt.Sprintf("%+.1f", 100*(s.Current-s.Baseline)),
-			BaselineBar: pixels(100 * s.Baseline), CurrentBar: pixels(100 * s.Current),
+			Action: s.Action, Baseline: plots.Percent(s.Baseline), Current: plots.Percent(s.Current), Change: fmt.Sprintf("%+.1f", 100*(s.Current-s.Baseline)),
+			BaselineBar: plots.Pixels(100 * s.Baseline), CurrentBar: plots.Pixels(100 * s.Current),
 		})
 	}
 	d.HiddenActions = max(0, len(shares)-maxActions)
@@ -342,5 +343,3 @@ func (d *groupData) addActions(g *finding.GroupSummary) {
 		d.ActionText = fmt.Sprintf("Entropy %.2f bits in the baseline, %.2f now.", m.BaselineEntropy, m.CurrentEntropy)
 	}
 }
-
-func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }

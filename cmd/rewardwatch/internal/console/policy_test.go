@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -22,9 +23,25 @@ func policyOf(t *testing.T, v *madeUp, policy, group string) policyData {
 	return consoleOf(v, nil).policyData(t.Context(), policy, group)
 }
 
-func drawn(t *testing.T, c *chart) courseJSON {
+// drawing is what the script draws of a chart.
+type drawing struct {
+	Clock bool
+	X     []float64
+	Lines []struct {
+		Name string
+		Y    []*float64
+	}
+	Marks []drawnMark
+}
+
+type drawnMark struct {
+	X          float64
+	Kind, Text string
+}
+
+func drawn(t *testing.T, c *plots.Chart) drawing {
 	t.Helper()
-	var out courseJSON
+	var out drawing
 	if c == nil {
 		t.Fatal("no chart")
 	}
@@ -49,7 +66,7 @@ func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
 	if first.Signal != "return" || first.Shift != "-1.20 SD" || first.Next != "3 of 12 tests not armed: the baseline is too small. The next, return spread +0.5, needs about 900 episodes" {
 		t.Errorf("%+v", first)
 	}
-	if p := first.Picture; len(p.Bins) != 10 || len(p.Edges) != 9 || p.Edges[0] != (edge{"36.0", 106, 118, "7.5"}) || p.Edges[7] != (edge{"288.0", 119, 131, "11.88"}) || p.Shares != "share of episodes" || p.Bins[0].CurrentPercent != "20.8 %" || p.Bins[9].Title != "from 12.5" || p.Bins[4].Title != "9.375 to 10" {
+	if p := first.Picture; len(p.Bins) != 10 || len(p.Edges) != 9 || fmt.Sprint(p.Edges[0], p.Edges[7]) != "{36.0 106 118 7.5} {288.0 119 131 11.88}" || p.Shares != "share of episodes" || p.Bins[0].CurrentPercent != "20.8 %" || p.Bins[9].Title != "from 12.5" || p.Bins[4].Title != "9.375 to 10" {
 		t.Errorf("%+v", first.Picture)
 	}
 	if a := g.Actions[0]; a.Action != "offer_b" || a.Baseline != "90.0 %" || a.Current != "75.0 %" || a.Change != "-15.0" || a.CurrentBar != "75.0" {
@@ -68,7 +85,7 @@ func TestChartMarksOnsetsAndVersions(t *testing.T) {
 	g := v.summaries[0].Groups[0].Group
 	c := drawn(t, policyOf(t, v, "policy-0000", "").Group.Chart)
 	at := v.courses[g].At
-	want := []markJSON{
+	want := []drawnMark{
 		{X: float64(at[120].TS) / 1e9, Kind: "onset", Text: "onset of return"}, {X: float64(at[95].TS) / 1e9, Kind: "version", Text: "policy 2026-11-01.3"},
 	}
 	if fmt.Sprint(c.Marks) != fmt.Sprint(want) || !c.Clock || len(c.X) != len(at) || len(c.Lines) != len(madeUpSignals) || c.Lines[0].Name != "return" || len(c.Lines[0].Y) != len(at) {
@@ -94,7 +111,7 @@ func TestChartIsBounded(t *testing.T) {
 		v.courses[g.Group].Scores[s.Signal] = v.courses[g.Group].Scores["action"]
 	}
 	d := policyOf(t, v, "policy-0000", "").Group
-	if c := drawn(t, d.Chart); len(c.Lines) != maxLines || d.Chart.Hidden != 35-maxLines || len(d.Streams) != maxCards || d.Hidden != 35-maxCards {
+	if c := drawn(t, d.Chart); len(c.Lines) != plots.MaxLines || d.Chart.Hidden != 35-plots.MaxLines || len(d.Streams) != maxCards || d.Hidden != 35-maxCards {
 		t.Errorf("%d lines without %d, %d streams without %d", len(c.Lines), d.Chart.Hidden, len(d.Streams), d.Hidden)
 	}
 }

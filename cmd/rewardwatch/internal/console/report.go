@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
@@ -20,30 +21,12 @@ type Report struct {
 	Read      []words.Fact // what was read
 	Incidents []alerts.Incident
 	Summaries []*finding.Summary
-	Courses   Courses
+	Courses   plots.Courses
 	// Past returns how the signals of a group went.
 	Past func(ingest.Group) history.Record
 	// Story describes an alarm, Causes an incident and its cause.
 	Story  func(alerts.Alarm) []words.Fact
 	Causes func(alerts.Incident) []words.Fact
-}
-
-// Courses records the scores of the groups of a replay.
-type Courses map[ingest.Group]*course
-
-// Observe records the state of a group after a unit.
-func (c Courses) Observe(g finding.GroupSummary) {
-	if c[g.Group] == nil {
-		c[g.Group] = newCourse()
-	}
-	c[g.Group].observe(&g)
-}
-
-func (c Courses) of(g ingest.Group) Course {
-	if c[g] == nil {
-		return Course{}
-	}
-	return Course{At: c[g].at, Scores: c[g].scores, Changes: c[g].changes}
 }
 
 // Limits on a page, so that a browser can still show it.
@@ -103,9 +86,9 @@ type reportAlarm struct {
 	ID, Signal, State string
 	Facts             []words.Fact
 	Unit              finding.UnitName
-	Values            *histogramPlot // nil if there are none
-	Past              *pastPlot      // nil if the signal has no past
-	Score             *scorePlot
+	Values            *plots.Histogram // nil if there are none
+	Past              *plots.Drawing   // nil if the signal has no past
+	Score             *plots.Score
 	Shifts            []reportShift
 }
 
@@ -122,8 +105,8 @@ type reportGroup struct {
 
 type reportStream struct {
 	Signal, State, Class, Missing, Score string
-	Progress                             string     // of a return that is learned
-	Plot                                 *scorePlot // nil if no detector is armed, or if there are too many plots
+	Progress                             string       // of a return that is learned
+	Plot                                 *plots.Score // nil if no detector is armed, or if there are too many plots
 }
 
 func (r *Report) incident(i alerts.Incident) reportIncident {
@@ -135,27 +118,27 @@ func (r *Report) incident(i alerts.Incident) reportIncident {
 	if i.Closed {
 		out.State = "closed"
 	}
-	course := r.Courses.of(i.Group)
+	course := r.Courses.Of(i.Group)
 	for _, a := range i.Alarms {
 		if !slices.Contains(out.Signals, a.Signal) {
 			out.Signals = append(out.Signals, a.Signal)
 		}
 	}
 	record := r.Past(i.Group)
-	p := past{record: record, changes: changesOf(&record, course.Changes), unit: i.UnitName()}
+	p := plots.Past{Record: record, Changes: plots.ChangesOf(&record, course.Changes), Unit: i.UnitName()}
 	for _, a := range alarms {
 		drawn := r.alarm(*a, course)
-		drawn.Past = plotPast(p.course(a.Signal, mainLevel(a), &i))
+		drawn.Past = p.Draw(a.Signal, plots.LevelOf(a), &i)
 		out.Alarms = append(out.Alarms, drawn)
 	}
 	return out
 }
 
-func (r *Report) alarm(a alerts.Alarm, course Course) reportAlarm {
+func (r *Report) alarm(a alerts.Alarm, course plots.Course) reportAlarm {
 	out := reportAlarm{
 		ID: a.ID, Signal: a.Signal, State: words.AlarmState(a), Facts: r.Story(a), Unit: a.UnitName(),
-		Values: plotHistogram(words.Quantity(a), a.UnitName(), a.Histogram),
-		Score:  plotScore(course, a.UnitName(), a.Signal, []alerts.Alarm{a}),
+		Values: plots.HistogramOf(words.Quantity(a), a.UnitName(), a.Histogram),
+		Score:  plots.ScoreOf(course, a.UnitName(), a.Signal, []alerts.Alarm{a}),
 	}
 	for _, s := range a.Shifts {
 		out.Shifts = append(out.Shifts, reportShift{
@@ -168,9 +151,9 @@ func (r *Report) alarm(a alerts.Alarm, course Course) reportAlarm {
 
 func (r *Report) group(g *finding.GroupSummary, room *int) reportGroup {
 	out := reportGroup{
-		Title: g.Group.String(), Baseline: words.Baseline(g.Baseline, g.UnitName()), Versions: versionsText(g), Units: g.UnitName().Count(g.Units),
+		Title: g.Group.String(), Baseline: words.Baseline(g.Baseline, g.UnitName()), Versions: words.Versions(g.Versions), Units: g.UnitName().Count(g.Units),
 	}
-	course := r.Courses.of(g.Group)
+	course := r.Courses.Of(g.Group)
 	for k := range g.Streams {
 		s := &g.Streams[k]
 		row := reportStream{
@@ -181,7 +164,7 @@ func (r *Report) group(g *finding.GroupSummary, room *int) reportGroup {
 			row.Score = words.Short(score)
 			if *room > 0 {
 				*room--
-				row.Plot = plotScore(course, g.UnitName(), s.Signal, r.alarmsOf(g.Group, s.Signal))
+				row.Plot = plots.ScoreOf(course, g.UnitName(), s.Signal, r.alarmsOf(g.Group, s.Signal))
 			}
 		}
 		out.Streams = append(out.Streams, row)

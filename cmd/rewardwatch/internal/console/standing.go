@@ -144,18 +144,6 @@ func scoreBar(x float64) score {
 
 func stateClass(s finding.State) string { return strings.ReplaceAll(s.String(), "_", "-") }
 
-func versionsText(g *finding.GroupSummary) string {
-	var parts []string
-	for _, v := range []struct{ name, value string }{
-		{"policy", g.Versions.Policy}, {"environment", g.Versions.Env}, {"reward", g.Versions.Reward},
-	} {
-		if v.value != "" {
-			parts = append(parts, v.name+" "+v.value)
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
 // labelsOf returns the labels of a group in one line, "" if it has none.
 func labelsOf(g ingest.Group) string { return strings.Join(labelList(g), ", ") }
 

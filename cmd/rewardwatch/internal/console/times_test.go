@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"regexp"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
 func TestTimesHaveOneFormat(t *testing.T) {
@@ -17,7 +19,7 @@ func TestTimesHaveOneFormat(t *testing.T) {
 		"run-2026-11-20T08:00:05Z 2026-11-20T08:00:05Z-2": {"run-2026-11-20T08:00:05Z 2026-11-20T08:00:05Z-2", "run-2026-11-20T08:00:05Z 2026-11-20T08:00:05Z-2"},
 		"2026-11-20T08:00:05+02:00 2026-13-20T08:00:05Z":  {"2026-11-20T08:00:05+02:00 2026-13-20T08:00:05Z", "2026-11-20T08:00:05+02:00 2026-13-20T08:00:05Z"},
 	} {
-		if got := stamped(text); got != want[0] {
+		if got := words.Stamped(text); got != want[0] {
 			t.Errorf("%q is stamped %q, want %q", text, got, want[0])
 		}
 		if got := string(times(text)); got != want[1] {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
-	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
@@ -90,7 +90,7 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 		if _, err := os.Stat(filepath.Dir(o.report)); err != nil { // found out now, not after hours of reading
 			return fmt.Errorf("write the report: %w", err)
 		}
-		r.courses = pages.Courses{}
+		r.courses = plots.Courses{}
 	}
 	bar := terminal.NewProgress(c)
 	defer bar.Clear()
@@ -125,7 +125,7 @@ type replay struct {
 	workers  map[string]*engine.Worker
 	order    []*engine.Worker
 	scores   *bufio.Writer // nil without --scores
-	courses  pages.Courses // nil without --report
+	courses  plots.Courses // nil without --report
 	events   int64
 	units    int64
 	blocks   int64 // of units

@@ -231,3 +231,14 @@ func Group(policy string, labels map[string]string) ingest.Group {
 	slices.SortFunc(sorted, func(a, b ingest.Label) int { return strings.Compare(a.Name, b.Name) })
 	return ingest.NewGroup(policy, sorted...)
 }
+
+// Versions returns versions in one line, "" if none is known.
+func Versions(v ingest.Versions) string {
+	var parts []string
+	for _, v := range []struct{ name, value string }{{"policy", v.Policy}, {"environment", v.Env}, {"reward", v.Reward}} {
+		if v.value != "" {
+			parts = append(parts, v.name+" "+v.value)
+		}
+	}
+	return strings.Join(parts, ", ")
+}

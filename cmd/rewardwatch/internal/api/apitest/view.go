@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
-	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
@@ -93,7 +93,7 @@ func (v *FixedView) Ready() error { return v.NotReady }
 func (v *FixedView) Degraded() error { return v.Broken }
 
 // Course returns no scores.
-func (v *FixedView) Course(ingest.Group) pages.Course { return pages.Course{} }
+func (v *FixedView) Course(ingest.Group) plots.Course { return plots.Course{} }
 
 // History returns the past of a group.
 func (v *FixedView) History(_ context.Context, g ingest.Group) (history.Record, error) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
@@ -44,11 +45,11 @@ type world struct {
 	delivery  alerts.Delivery
 	desk      *retrain.Desk // nil where no retraining is configured
 	tokenFile string        // "" where who decides needs none
-	scores    *console.Scores
+	scores    *plots.Scores
 	released  int64 // the unit with which the version of the environment changes in the past of each group, 0 for none
 }
 
-func newWorld(desk *retrain.Desk) *world { return &world{desk: desk, scores: console.NewScores()} }
+func newWorld(desk *retrain.Desk) *world { return &world{desk: desk, scores: plots.NewScores()} }
 
 func (w *world) Summaries() []*finding.Summary { return w.summaries }
 func (w *world) Incidents() []alerts.Incident {
@@ -89,7 +90,7 @@ func (w *world) Comment(_ context.Context, id string, d alerts.Decision) (alerts
 	return w.decide(id, d)
 }
 
-func (w *world) Course(g ingest.Group) console.Course { return w.scores.Of(g) }
+func (w *world) Course(g ingest.Group) plots.Course { return w.scores.Of(g) }
 
 // History is that of an hour in which the return fell.
 func (w *world) History(_ context.Context, g ingest.Group) (history.Record, error) {

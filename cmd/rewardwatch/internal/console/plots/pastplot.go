@@ -1,4 +1,4 @@
-package console
+package plots
 
 import (
 	"fmt"
@@ -7,12 +7,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
-// pastPlot is a signal over time as the page of an incident draws it, for a page without scripts. It has the size of a
+// Drawing is a signal over time as the page of an incident draws it, for a page without scripts. It has the size of a
 // plot of scores.
-type pastPlot struct {
+type Drawing struct {
 	Title                        string
 	Band, Mean                   string // points of the band of one standard deviation, and of the rolling mean
 	BaseY, BaseHeight, BaseMean  string // "" without a baseline
@@ -26,8 +27,12 @@ type pastMark struct {
 	Kind, X, Title string
 }
 
-// plotPast draws the course of a signal. It returns nil without one.
-func plotPast(c *courseJSON) *pastPlot {
+// Draw draws the past of a signal against its baseline, which is nil if it is unknown. It returns nil without values.
+func (p *Past) Draw(signal string, baseline *Level, incident *alerts.Incident) *Drawing {
+	return draw(p.course(signal, baseline, incident))
+}
+
+func draw(c *courseJSON) *Drawing {
 	if c == nil {
 		return nil
 	}
@@ -40,7 +45,7 @@ func plotPast(c *courseJSON) *pastPlot {
 		return scoreWidth * min(1, max(0, (at-first)/(last-first)))
 	}
 	y := func(value float64) float64 { return scoreHeight * (high - value) / (high - low) }
-	p := &pastPlot{Title: c.Titles.Y, High: words.Short(high), Low: words.Short(low), First: c.moment(c.X[0]), Last: c.moment(c.X[len(c.X)-1])}
+	p := &Drawing{Title: c.Titles.Y, High: words.Short(high), Low: words.Short(low), First: c.moment(c.X[0]), Last: c.moment(c.X[len(c.X)-1])}
 	p.X, p.Y = timeTitle(c.Clock, c.Titles.X), fitting(c.Titles.Y)
 	var band, mean strings.Builder
 	for i, m := range c.Lines[0].Y {
@@ -56,10 +61,10 @@ func plotPast(c *courseJSON) *pastPlot {
 	}
 	p.Band, p.Mean = band.String(), mean.String()
 	if b := c.Baseline; b != nil {
-		p.BaseY, p.BaseHeight, p.BaseMean = pixels(y(b.High)), pixels(max(1, y(b.Low)-y(b.High))), pixels(y(b.Mean))
+		p.BaseY, p.BaseHeight, p.BaseMean = Pixels(y(b.High)), Pixels(max(1, y(b.Low)-y(b.High))), Pixels(y(b.Mean))
 	}
 	for _, m := range c.Marks {
-		p.Marks = append(p.Marks, pastMark{Kind: m.Kind, X: pixels(x(m.X)), Title: m.Text})
+		p.Marks = append(p.Marks, pastMark{Kind: m.Kind, X: Pixels(x(m.X)), Title: m.Text})
 	}
 	p.Text = fmt.Sprintf("%s from %s to %s, between %s and %s", p.Title, p.First, p.Last, p.Low, p.High)
 	return p

@@ -1,4 +1,5 @@
-package console
+// Package plots draws charts of scores, signals and distributions for the pages of the console and for reports.
+package plots
 
 import (
 	"math"
@@ -162,4 +163,23 @@ func larger(a, b float32) float32 {
 		return b
 	}
 	return a
+}
+
+// Courses records the scores of the groups of a replay.
+type Courses map[ingest.Group]*course
+
+// Observe records the state of a group after a unit.
+func (c Courses) Observe(g finding.GroupSummary) {
+	if c[g.Group] == nil {
+		c[g.Group] = newCourse()
+	}
+	c[g.Group].observe(&g)
+}
+
+// Of returns the course of a group.
+func (c Courses) Of(g ingest.Group) Course {
+	if c[g] == nil {
+		return Course{}
+	}
+	return Course{At: c[g].at, Scores: c[g].scores, Changes: c[g].changes}
 }

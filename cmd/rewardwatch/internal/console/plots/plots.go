@@ -1,4 +1,4 @@
-package console
+package plots
 
 import (
 	"fmt"
@@ -19,8 +19,8 @@ const (
 	scoreHeight     = 150.0
 )
 
-// histogramPlot is the baseline and the current values drawn over each other.
-type histogramPlot struct {
+// Histogram is the baseline and the current values drawn over each other.
+type Histogram struct {
 	Title             string
 	Baseline, Current string // the outlines, as points of a polygon
 	BaselineUnits     int64
@@ -29,16 +29,16 @@ type histogramPlot struct {
 	Edges, Levels     []edge // of bins, and shares
 }
 
-// plotHistogram draws shares of units, so that samples of different sizes compare. It returns nil without a
+// HistogramOf draws shares of units, so that samples of different sizes compare. It returns nil without a
 // histogram.
-func plotHistogram(title string, unit finding.UnitName, h *finding.Histogram) *histogramPlot {
+func HistogramOf(title string, unit finding.UnitName, h *finding.Histogram) *Histogram {
 	if h == nil {
 		return nil
 	}
 	before, now := h.Units()
 	baseline, current := shares(h.Baseline, before), shares(h.Current, now)
 	largest := max(slices.Max(baseline), slices.Max(current))
-	return &histogramPlot{
+	return &Histogram{
 		Title: title, Baseline: outline(baseline, largest), Current: outline(current, largest),
 		BaselineUnits: int64(before), CurrentUnits: int64(now),
 		X: shorten(title, 40), Y: "share of " + unit.Many(), Edges: binEdges(h), Levels: levels(largest),
@@ -51,7 +51,7 @@ func binEdges(h *finding.Histogram) (edges []edge) {
 	steps := min(bins, 4)
 	for i := range steps + 1 {
 		share := float64(i*bins/steps) / float64(bins)
-		edges = append(edges, edge{X: pixels(histogramWidth * share), Text: words.Short(h.Low*(1-share) + h.High*share)})
+		edges = append(edges, edge{X: Pixels(histogramWidth * share), Text: words.Short(h.Low*(1-share) + h.High*share)})
 	}
 	return edges
 }
@@ -96,8 +96,8 @@ func point(b *strings.Builder, x, y float64) {
 	fmt.Fprintf(b, "%.1f,%.1f", x, y)
 }
 
-// scorePlot is the score of a stream over time, with the threshold.
-type scorePlot struct {
+// Score is the score of a stream over time, with the threshold.
+type Score struct {
 	Title       string
 	Lines       []string // points of polylines: one for each stretch in which the stream always had a score
 	Threshold   string   // how far down the score 1 lies
@@ -114,8 +114,8 @@ type scoreMark struct {
 	X, Width, Title string
 }
 
-// plotScore draws the past scores of a signal. It returns nil if the signal never had one.
-func plotScore(c Course, unit finding.UnitName, signal string, alarms []alerts.Alarm) *scorePlot {
+// ScoreOf draws the past scores of a signal. It returns nil if the signal never had one.
+func ScoreOf(c Course, unit finding.UnitName, signal string, alarms []alerts.Alarm) *Score {
 	scores := c.Scores[signal]
 	highest := 1.0
 	known := false
@@ -128,7 +128,7 @@ func plotScore(c Course, unit finding.UnitName, signal string, alarms []alerts.A
 		return nil
 	}
 	top := 1.15 * highest
-	p := &scorePlot{
+	p := &Score{
 		Title: signal, Threshold: fmt.Sprintf("%.1f", scoreHeight*(1-1/top)), Top: words.Short(highest),
 		First: momentText(c.At[0], unit), Last: momentText(c.At[len(c.At)-1], unit),
 		X: timeTitle(c.At[0].TS != 0, unit.Sized()),
@@ -138,10 +138,10 @@ func plotScore(c Course, unit finding.UnitName, signal string, alarms []alerts.A
 	}
 	p.draw(c, scores, top)
 	for _, a := range alarms {
-		p.Alarms = append(p.Alarms, c.mark(a.Onset.Ordinal+1, a.At.Ordinal+1, stamped(fmt.Sprintf("alarm %s: since %s, found at %s", a.ID, a.Onset.Words(unit), a.At.Words(unit)))))
+		p.Alarms = append(p.Alarms, c.mark(a.Onset.Ordinal+1, a.At.Ordinal+1, words.Stamped(fmt.Sprintf("alarm %s: since %s, found at %s", a.ID, a.Onset.Words(unit), a.At.Words(unit)))))
 	}
 	for _, v := range c.Changes {
-		p.Versions = append(p.Versions, c.mark(v.Unit, v.Unit, "now "+versionsText(&finding.GroupSummary{Versions: v.To})))
+		p.Versions = append(p.Versions, c.mark(v.Unit, v.Unit, "now "+words.Versions(v.To)))
 	}
 	return p
 }
@@ -154,7 +154,7 @@ func timeTitle(clock bool, units string) string {
 	return units
 }
 
-func (p *scorePlot) draw(c Course, scores []float32, top float64) {
+func (p *Score) draw(c Course, scores []float32, top float64) {
 	var b strings.Builder
 	for i, s := range scores {
 		if math.IsNaN(float64(s)) {
@@ -166,7 +166,7 @@ func (p *scorePlot) draw(c Course, scores []float32, top float64) {
 	p.end(&b)
 }
 
-func (p *scorePlot) end(b *strings.Builder) {
+func (p *Score) end(b *strings.Builder) {
 	if b.Len() > 0 {
 		p.Lines = append(p.Lines, b.String())
 		b.Reset()
@@ -189,5 +189,5 @@ func (c *Course) mark(from, to int64, title string) scoreMark {
 
 // momentText describes a moment by its time, or by its units if there is no clock.
 func momentText(m Moment, unit finding.UnitName) string {
-	return stamped(finding.UnitRef{Ordinal: m.Unit - 1, TS: m.TS}.Moment(unit))
+	return words.Stamped(finding.UnitRef{Ordinal: m.Unit - 1, TS: m.TS}.Moment(unit))
 }

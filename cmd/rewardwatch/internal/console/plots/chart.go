@@ -1,4 +1,4 @@
-package console
+package plots
 
 import (
 	"cmp"
@@ -13,11 +13,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// maxLines is how many streams a reader can tell apart in the chart of scores.
-const maxLines = 8
+// MaxLines is how many streams a reader can tell apart in the chart of scores.
+const MaxLines = 8
 
-// chart is the scores of a group over time.
-type chart struct {
+// Chart is the scores of a group over time.
+type Chart struct {
 	Data   string // JSON of courseJSON, for the script
 	Text   string // describes the chart for people who cannot see it
 	Hidden int    // number of streams not shown
@@ -68,9 +68,9 @@ type markJSON struct {
 	Text string  `json:"text"`
 }
 
-// chartOf draws the streams with the highest scores, with the onsets of an incident and the changes of version. It
+// ChartOf draws the streams with the highest scores, with the onsets of an incident and the changes of version. It
 // returns nil before there is a score.
-func chartOf(c Course, unit finding.UnitName, streams []finding.StreamSummary, incident *alerts.Incident) *chart {
+func ChartOf(c Course, unit finding.UnitName, streams []finding.StreamSummary, incident *alerts.Incident) *Chart {
 	lines, hidden := linesOf(c, streams)
 	if len(lines) == 0 {
 		return nil
@@ -89,7 +89,7 @@ func chartOf(c Course, unit finding.UnitName, streams []finding.StreamSummary, i
 	if err != nil {
 		return nil // all numbers are finite, so that this does not happen
 	}
-	return &chart{Data: string(data), Text: out.text(), Hidden: hidden}
+	return &Chart{Data: string(data), Text: out.text(), Hidden: hidden}
 }
 
 // at returns the place on the axis at which a group had seen a number of units: a time, or the number if there is no
@@ -121,7 +121,7 @@ func linesOf(c Course, streams []finding.StreamSummary) (lines []lineJSON, hidde
 		scores := c.Scores[s.Signal]
 		switch {
 		case len(scores) == 0:
-		case len(lines) == maxLines:
+		case len(lines) == MaxLines:
 			hidden++
 		default:
 			lines = append(lines, lineJSON{Name: s.Signal, Y: pointsOf(scores)})

@@ -1,10 +1,8 @@
-package console
+package plots
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -21,9 +19,9 @@ const (
 	edgeRow     = 13  // height of a row of values
 )
 
-// picture draws baseline and current units over each other. Its bins are the tenths of the baseline, so that the
+// Picture draws baseline and current units over each other. Its bins are the tenths of the baseline, so that the
 // baseline is flat and a drift piles up on one side.
-type picture struct {
+type Picture struct {
 	Bins            []bin
 	Edges           []edge
 	Baseline, Range span // the 10 % to 90 % range to scale, of the baseline and of the current units
@@ -61,34 +59,27 @@ func shorten(name string, most int) string {
 	return string(runes[:most-1]) + "…"
 }
 
-// pixels formats a coordinate. A value that is not finite becomes 0.
-func pixels(x float64) string {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		x = 0
-	}
-	return strconv.FormatFloat(x, 'f', 1, 64)
-}
-
-func pictureOf(s *finding.StreamSummary, unit finding.UnitName) *picture {
+// PictureOf draws a signal whose baseline and current units are known.
+func PictureOf(s *finding.StreamSummary, unit finding.UnitName) *Picture {
 	b, c := s.Baseline.HistogramRatio, s.Current.HistogramRatio
 	highest := max(slices.Max(b[:]), slices.Max(c[:]), .2)
-	p := &picture{Text: "Deciles of the baseline, share of the last " + unit.Many() + " in each: "}
+	p := &Picture{Text: "Deciles of the baseline, share of the last " + unit.Many() + " in each: "}
 	for i := range b {
 		left, high, now := float64(i*binWidth), binsHeight*b[i]/highest, binsHeight*c[i]/highest
 		p.Bins = append(p.Bins, bin{
-			X: pixels(left), Inner: pixels(left + 8), BaselineWidth: pixels(binWidth - 1), CurrentWidth: pixels(binWidth - 17),
-			BaselineY: pixels(binsTop + binsHeight - high), BaselineH: pixels(high), Y: pixels(binsTop + binsHeight - now), H: pixels(now),
-			Title: binTitle(s.Deciles, i), BaselineShare: percent(b[i]), CurrentPercent: percent(c[i]),
+			X: Pixels(left), Inner: Pixels(left + 8), BaselineWidth: Pixels(binWidth - 1), CurrentWidth: Pixels(binWidth - 17),
+			BaselineY: Pixels(binsTop + binsHeight - high), BaselineH: Pixels(high), Y: Pixels(binsTop + binsHeight - now), H: Pixels(now),
+			Title: binTitle(s.Deciles, i), BaselineShare: Percent(b[i]), CurrentPercent: Percent(c[i]),
 		})
 		if i > 0 {
 			p.Text += ", "
 		}
-		p.Text += percent(c[i])
+		p.Text += Percent(c[i])
 	}
-	p.Top, p.Level, p.LevelY = fmt.Sprintf("%.0f %%", 100*highest), "10 %", pixels(binsTop+binsHeight*(1-.1/highest))
+	p.Top, p.Level, p.LevelY = fmt.Sprintf("%.0f %%", 100*highest), "10 %", Pixels(binsTop+binsHeight*(1-.1/highest))
 	for i, decile := range s.Deciles {
 		row := i % 2 // neighbors are in different rows, so that numbers of ten characters do not touch
-		p.Edges = append(p.Edges, edge{X: pixels(float64((i + 1) * binWidth)), Tick: 106 + edgeRow*row, Y: 118 + edgeRow*row, Text: words.Short(decile)})
+		p.Edges = append(p.Edges, edge{X: Pixels(float64((i + 1) * binWidth)), Tick: 106 + edgeRow*row, Y: 118 + edgeRow*row, Text: words.Short(decile)})
 	}
 	p.Title, p.Shares = "deciles of the baseline of "+shorten(s.Signal, 30), "share of "+unit.Many()
 	low, high := min(s.Baseline.Q10, s.Current.Q10), max(s.Baseline.Q90, s.Current.Q90)
@@ -110,10 +101,10 @@ func binTitle(deciles [9]float64, i int) string {
 func spanOf(d finding.Distribution, low, high float64) span {
 	at := func(x float64) string {
 		if high <= low {
-			return pixels((rangeLeft + rangeRight) / 2)
+			return Pixels((rangeLeft + rangeRight) / 2)
 		}
 		share := (x - low) / (high - low)
-		return pixels(rangeLeft + (rangeRight-rangeLeft)*(rangeSpread+(1-2*rangeSpread)*share))
+		return Pixels(rangeLeft + (rangeRight-rangeLeft)*(rangeSpread+(1-2*rangeSpread)*share))
 	}
 	return span{X1: at(d.Q10), X2: at(d.Q90), Middle: at(d.Q50)}
 }
