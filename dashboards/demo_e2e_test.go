@@ -55,7 +55,7 @@ func nothingIsEmpty(t *testing.T, prometheus prometheusServer, begin time.Time) 
 		// The demo logs no probabilities: without support, an estimate has no series, and is not drawn as 0.
 		// Nor does its retraining come to an outcome. The fleets that are made of it have both.
 		questions = slices.DeleteFunc(questions, func(q question) bool {
-			return strings.Contains(q.expr, "rewardwatch_off_policy_") || strings.Contains(q.expr, retrain.MetricLastObserved)
+			return strings.Contains(q.expr, "rewardwatch_off_policy_") || strings.Contains(q.expr, "rewardwatch_progress_") || strings.Contains(q.expr, retrain.MetricLastObserved)
 		})
 		empty := prometheus.empty(t, questions, begin)
 		if len(empty) == 0 {

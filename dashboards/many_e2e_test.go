@@ -50,6 +50,9 @@ func checkFleet(t *testing.T, d drawing, n int) {
 	if strings.HasPrefix(d.Where, "policy.json: Value of the accepted policy") && len(d.Series) < 4 {
 		t.Errorf("%s: %v, want the estimate, its ends and what was earned", d.Where, d.Series)
 	}
+	if strings.HasPrefix(d.Where, "policy.json: Progress of the return") {
+		checkProgress(t, d)
+	}
 	switch d.Where {
 	case "fleet.json: State of each group":
 		drifting := 0
@@ -103,6 +106,19 @@ func checkFleet(t *testing.T, d drawing, n int) {
 		if len(d.Rows) != 1 || d.Rows[0][0] != "2" {
 			t.Errorf("%s: %v, want 2", d.Where, d.Rows)
 		}
+	}
+}
+
+// checkProgress checks that each state has its name and color.
+func checkProgress(t *testing.T, d drawing) {
+	t.Helper()
+	var named []string
+	for _, l := range d.Legend {
+		named = append(named, l[0])
+	}
+	slices.Sort(named)
+	if want := []string{"collapsed", "improving", "plateau", "regressing"}; len(d.Series) == 0 || !slices.Equal(named, want) {
+		t.Errorf("%s: %d series, legend %v, want %v", d.Where, len(d.Series), named, want)
 	}
 }
 
@@ -235,6 +251,7 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 	}
 	if name == "rewardwatch_units_total" {
 		f.estimates(labels)
+		f.progress(labels)
 	}
 }
 
@@ -259,6 +276,20 @@ func (f *fleetHistory) estimates(labels map[string]string) {
 		with := maps.Clone(labels)
 		with["reference"], with["bound"] = "target_prob", bound
 		f.add("rewardwatch_off_policy_value", with, constant(v))
+	}
+}
+
+// progress writes the progress of a policy that learns, of which the demo has none: it improves, and collapses in the end.
+func (f *fleetHistory) progress(labels map[string]string) {
+	with := maps.Clone(labels)
+	with["signal"] = "return"
+	f.add("rewardwatch_progress_state", with, func(at time.Time) float64 {
+		return float64(1 + min(3, 4*at.Sub(f.begin)/f.end.Sub(f.begin)))
+	})
+	for bound, v := range map[string]float64{"estimate": -2, "low": -3, "high": -1} {
+		with := maps.Clone(with)
+		with["bound"] = bound
+		f.add("rewardwatch_progress_change", with, func(time.Time) float64 { return v })
 	}
 }
 

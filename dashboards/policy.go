@@ -28,6 +28,7 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 		WithPanel(states("State of each signal", "Warming up: the baseline is being collected. Drift: the score has reached the threshold. Telemetry fault: the telemetry cannot be judged. Signals that drift now are on top.",
 			s, s.groups("signal"), s.legend("signal")).Span(14))
 	policyEpisodes(d, s)
+	policyProgress(d, s)
 	policyDistribution(d, s)
 	policyVersions(d, s)
 	policyActions(d, s)

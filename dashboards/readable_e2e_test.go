@@ -76,13 +76,13 @@ func (d drawing) mostOfNames(s screen) float64 {
 }
 
 // empty says that a panel shows nothing where there is something. A panel of what is wrong may be empty, and says so. The demo has no
-// off-policy estimates.
+// off-policy estimates, and no policy that learns.
 func (d drawing) empty() []string {
 	if len(d.Series) > 0 || len(d.Rows) > 0 {
 		return nil
 	}
 	mayBe := func(t target) bool {
-		return strings.HasSuffix(t.Expr, " > 0") || strings.Contains(t.Expr, "rewardwatch_off_policy_")
+		return strings.HasSuffix(t.Expr, " > 0") || strings.Contains(t.Expr, "rewardwatch_off_policy_") || strings.Contains(t.Expr, "rewardwatch_progress_")
 	}
 	if d.panel.FieldConfig.Defaults.NoValue != "" && !slices.ContainsFunc(d.panel.Targets, func(t target) bool { return !mayBe(t) }) {
 		return nil
@@ -141,8 +141,11 @@ func (d drawing) unreadableStates() (found []string) {
 	return found
 }
 
-// stateColors are the colors of Grafana's dark theme for the states.
-var stateColors = map[string]string{"ok": "#73BF69", "drift": "#F2495C", "telemetry fault": "#B877D9", "warming up": "#8E8E99"}
+// stateColors are the colors of Grafana's dark theme for the states, and for progress.
+var stateColors = map[string]string{
+	"ok": "#73BF69", "drift": "#F2495C", "telemetry fault": "#B877D9", "warming up": "#8E8E99",
+	"improving": "#73BF69", "plateau": "#5794F2", "regressing": "#FF9830", "collapsed": "#F2495C",
+}
 
 func (d drawing) unreadableHeat() (found []string) {
 	if room := d.panel.GridPos.H*(gridUnit+gridGap) - gridGap - panelTitle - timeAxis - 2*legendLine; len(d.Series) > 0 && room/len(d.Series) < leastRow {

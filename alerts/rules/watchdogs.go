@@ -138,6 +138,25 @@ func logRefuses() rule {
 	}
 }
 
+func guardsUndelivered(undelivered string) rule {
+	const (
+		summary     = "the state of guards does not reach a target"
+		description = "A target has not accepted the current state of 2 guards for 5 minutes. Agents that read it there act on an old state, and once it has expired, on on_silence."
+	)
+	return rule{
+		alert: "GuardsUndelivered", severity: alerts.Critical, wait: "5m",
+		expr:    fmt.Sprintf("max by (job, instance) (%s) > 0", undelivered),
+		summary: summary, description: strings.Replace(description, "2 guards", "{{ $value }} guards", 1),
+		tests: []ruleTest{
+			{
+				name: "a receiver that is down", at: "10m", series: []inputSeries{ofInstance(undelivered, "", "0 2+0x20")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{name: "delivered soon", at: "10m", series: []inputSeries{ofInstance(undelivered, "", "0+0x6 2 2 0+0x20")}},
+		},
+	}
+}
+
 func clockJumped() rule {
 	const (
 		summary     = "the clock of a machine changed"

@@ -108,7 +108,7 @@ func arrows() map[string][]string {
 		"retrain/yamlfile":          nil,
 		"deploy/deploytest":         nil,
 		"deploy/picturetest":        nil,
-		"dashboards":                {"alerts", "cmd/rewardwatch/names", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "retrain", "retrain/ledger"}, // names of metrics
+		"dashboards":                {"alerts", "cmd/rewardwatch/names", "detectors/finding", "detectors/metrics", "detectors/progress", "ingest", "ingest/assemble", "retrain", "retrain/ledger"}, // names of metrics
 
 		"cmd/rewardwatch-demo-broker": nil, // the other binary
 	}

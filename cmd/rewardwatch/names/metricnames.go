@@ -26,7 +26,7 @@ const (
 // Metrics of sending the state of guards.
 const (
 	MetricGuardDeliveries   = "rewardwatch_guard_deliveries_total" // {target,result} attempts
-	MetricGuardsUndelivered = "rewardwatch_guards_undelivered"     // policies whose newest state a target has not taken
+	MetricGuardsUndelivered = "rewardwatch_guards_undelivered"     // policies whose newest state a target has not accepted, or that has expired there
 )
 
 // Metrics of the HTTP server.

@@ -89,7 +89,7 @@ func New(cfg Config, guards func() []*guard.Summary, bell *Bell, log zerolog.Log
 		a.attempts.WithLabelValues(t.Name, string(target.ResultDelivered))
 	}
 	reg.MustRegister(a.attempts, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: names.MetricGuardsUndelivered, Help: "Guards whose latest state has not reached a target.",
+		Name: names.MetricGuardsUndelivered, Help: "Guards whose latest state has not reached a target, or has expired there.",
 	}, a.undelivered))
 	return a, nil
 }
@@ -203,7 +203,7 @@ func (r *receiver) due(now time.Time) (out []*guard.Summary) {
 		present[g.Policy] = true
 		of := r.of(g.Policy)
 		tag := wire.GuardsTag(g)
-		if tag != of.tag {
+		if tag != of.tag || now.Sub(of.at) >= g.MaxAge { // agents have another state, or none that is valid
 			behind++
 		}
 		switch {

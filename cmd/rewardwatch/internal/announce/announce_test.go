@@ -180,7 +180,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	g.set(summary("ranker", 2, guard.Fallback, time.Hour))
 	<-failing
 	<-failing // after a pause
-	undelivered := fmt.Sprintf("# HELP %s Guards whose latest state has not reached a target.\n# TYPE %s gauge\n%s 1\n",
+	undelivered := fmt.Sprintf("# HELP %s Guards whose latest state has not reached a target, or has expired there.\n# TYPE %s gauge\n%s 1\n",
 		names.MetricGuardsUndelivered, names.MetricGuardsUndelivered, names.MetricGuardsUndelivered)
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(undelivered), names.MetricGuardsUndelivered); err != nil {
 		t.Error(err)
@@ -189,6 +189,46 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	if taken := next(t, got); taken.Seq != 3 {
 		t.Errorf("%+v", taken)
 	}
+}
+
+// A document that a target has accepted counts as undelivered once it has expired and cannot be renewed.
+func TestExpiredDocumentsAreUndelivered(t *testing.T) {
+	to, got := receiverOf(t, func(n int, _ *wire.Guards) int {
+		if n > 1 {
+			return http.StatusInternalServerError
+		}
+		return http.StatusOK
+	})
+	g := &guards{}
+	g.set(summary("ranker", 1, guard.OK, 3*time.Second))
+	reg := start(t, g, to)
+	until := next(t, got).Until
+	for _, want := range []float64{0, 1} { // accepted, expired
+		for late := time.Now().Add(20 * time.Second); undelivered(t, reg) != want; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(late) {
+				t.Fatalf("%v are undelivered, want %v", undelivered(t, reg), want)
+			}
+		}
+	}
+	if now := time.Now(); now.Before(until) {
+		t.Errorf("counted %s before it expired", until.Sub(now))
+	}
+}
+
+// undelivered returns the value of the metric.
+func undelivered(t *testing.T, reg *prometheus.Registry) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == names.MetricGuardsUndelivered {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("no metric")
+	return 0
 }
 
 // A receiver that is gone for good is left alone.
