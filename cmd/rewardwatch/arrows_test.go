@@ -128,14 +128,15 @@ func inside() map[string][]string {
 		"announce": {"wire"},
 		"engine":   {"pace"},
 		"cluster":  {"engine"},
-		"console":  {"access", "console/plots", "words"},
+		"console":  {"access", "console/plots", "session", "words"},
 
 		"console/plots": {"words"},
 
 		"access":    nil,
+		"session":   {"access"},
 		"audit":     nil,
 		"webconfig": nil,
-		"api":       {"access", "audit", "cluster", "console", "console/plots", "engine", "webconfig", "wire", "words"},
+		"api":       {"access", "audit", "cluster", "console", "console/plots", "engine", "session", "webconfig", "wire", "words"},
 		"config":    {"announce", "api", "cluster", "engine", "webconfig"},
 		"app":       {"announce", "api", "cluster", "config", "console", "console/plots", "engine"},
 		"sample":    {"engine", "terminal"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
 )
 
@@ -77,7 +78,7 @@ func (s *Server) askWho(w http.ResponseWriter, r *http.Request, password bool) {
 }
 
 // known returns why a request is not admitted: errUnknown, errRole, errTooMany or an access.ErrFile.
-func (s *Server) known(r *http.Request, rules webconfig.Rules, people pages.Access, any access.Right) error {
+func (s *Server) known(r *http.Request, rules webconfig.Rules, people session.Access, any access.Right) error {
 	user, password, basic := r.BasicAuth()
 	_, shown := bearer(r)
 	users := rules.AskForPassword()
@@ -108,7 +109,7 @@ func (s *Server) known(r *http.Request, rules webconfig.Rules, people pages.Acce
 }
 
 // in reports whether a request has a session of the console with one of the rights.
-func (s *Server) in(r *http.Request, people pages.Access, any access.Right) bool {
+func (s *Server) in(r *http.Request, people session.Access, any access.Right) bool {
 	who, in := people.Holder(r, s.Now())
 	return in && who.Role.Permits(any)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
-	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 )
 
 // maxAudited limits what an entry holds of one value of a body, and of a reason, in bytes.
@@ -24,7 +24,7 @@ const telemetryRoute = "POST /api/v1/telemetry"
 // audited writes an entry for each request that may change something, whatever answers it. route returns the pattern
 // that matches a request, "" for none. While the log cannot be opened, requests change nothing. A change whose entry
 // fails afterwards, as on a full disk, stands; the service's own log tells of it.
-func (s *Server) audited(next http.Handler, people pages.Access, route func(*http.Request) string) http.Handler {
+func (s *Server) audited(next http.Handler, people session.Access, route func(*http.Request) string) http.Handler {
 	if s.audit == nil {
 		return next
 	}
@@ -148,7 +148,7 @@ func changedOf(e *audit.Entry) {
 const nothing = "nothing"
 
 // identity returns what permits a request, and the name of the person if it is known.
-func (s *Server) identity(r *http.Request, people pages.Access) (as, who string) {
+func (s *Server) identity(r *http.Request, people session.Access) (as, who string) {
 	user, _, basic := r.BasicAuth()
 	if basic {
 		who = user

@@ -341,7 +341,7 @@ func TestEntriesOfFormsNameTheSession(t *testing.T) {
 	h, a := s.Handler(), attempts(s)["/incidents/{id}"]
 	r := httptest.NewRequest(http.MethodPost, a.path, strings.NewReader(a.body))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.AddCookie(session(t, h, apitest.SomeToken))
+	r.AddCookie(sessionOf(t, h, apitest.SomeToken))
 	r.Header.Set("Authorization", "Bearer "+strings.Repeat("j", 32))
 	entries()
 	h.ServeHTTP(httptest.NewRecorder(), r)

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
-	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 )
 
 // Reasons why a request may not change state, for errors.Is, beside access.ErrUnknown. The client sees their text.
@@ -167,8 +167,8 @@ func hasNone(r *http.Request, headers ...string) bool {
 }
 
 // access returns who may change state in the console.
-func (s *Server) access() pages.Access {
-	a := pages.Access{Local: fromHere, ExternalURL: s.cfg.ExternalURL, Allowed: s.Guesses.allowed, Failed: func(r *http.Request) { s.Guesses.failedBy(r, "token") }}
+func (s *Server) access() session.Access {
+	a := session.Access{Local: fromHere, ExternalURL: s.cfg.ExternalURL, Allowed: s.Guesses.allowed, Failed: func(r *http.Request) { s.Guesses.failedBy(r, "token") }}
 	if s.cfg.RequireToken || s.holders.Anyone(ofPeople) {
 		a.Tokens = s.holders.Tokens
 	}

@@ -68,7 +68,7 @@ func TestRolesPermitChanges(t *testing.T) {
 				}
 				r.Header.Del("Authorization")
 				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-				r.AddCookie(session(t, pages, tokenOf(role)))
+				r.AddCookie(sessionOf(t, pages, tokenOf(role)))
 				h = pages
 			}
 			w := httptest.NewRecorder()
@@ -80,8 +80,8 @@ func TestRolesPermitChanges(t *testing.T) {
 	}
 }
 
-// session returns the cookie of a login as "mallory".
-func session(t *testing.T, h http.Handler, token string) *http.Cookie {
+// sessionOf returns the cookie of a login as "mallory".
+func sessionOf(t *testing.T, h http.Handler, token string) *http.Cookie {
 	t.Helper()
 	return logIn(t, h, "mallory", token)
 }
@@ -107,7 +107,7 @@ func TestDecisionsHaveTheNameOfTheToken(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, a.path, strings.NewReader(a.body))
 		if a.as == "session" {
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-			r.AddCookie(session(t, h, tokenOf(access.Approver)))
+			r.AddCookie(sessionOf(t, h, tokenOf(access.Approver)))
 		} else {
 			r.Header.Set("Authorization", "Bearer "+tokenOf(access.Approver))
 		}
@@ -134,7 +134,7 @@ func TestReadingNeedsATokenWhereTheConfigurationSaysSo(t *testing.T) {
 			t.Errorf("%s: %d", path, w.Code)
 		}
 	}
-	cookie := session(t, h, tokenOf(access.Viewer))
+	cookie := sessionOf(t, h, tokenOf(access.Viewer))
 	for _, path := range []string{"/metrics", "/", "/incidents", "/policies/checkout-ranker", "/api/v1/streams", "/api/v1/openapi.json", "/none"} {
 		without := get(path, nil)
 		browser := get(path, func(r *http.Request) { r.Header.Set("Accept", "text/html,*/*") })
@@ -169,7 +169,7 @@ func TestProfilerIsForAdmins(t *testing.T) {
 			t.Errorf("%s: %d", role, w.Code)
 		}
 		r, w = httptest.NewRequest(http.MethodGet, "/debug/pprof/cmdline", nil), httptest.NewRecorder()
-		r.AddCookie(session(t, h, tokenOf(role)))
+		r.AddCookie(sessionOf(t, h, tokenOf(role)))
 		if profiler.ServeHTTP(w, r); (w.Code == http.StatusOK) != (role == access.Admin) {
 			t.Errorf("%s by session: %d", role, w.Code)
 		}
@@ -202,7 +202,7 @@ func TestLoginPageAnswersWhileTheServiceStarts(t *testing.T) {
 func TestViewersLogInWhereNoOneElseHasAToken(t *testing.T) {
 	h := withToken(t, Config{RequireToken: true}, access.Viewer).Handler()
 	r, w := httptest.NewRequest(http.MethodGet, "/incidents", nil), httptest.NewRecorder()
-	r.AddCookie(session(t, h, tokenOf(access.Viewer)))
+	r.AddCookie(sessionOf(t, h, tokenOf(access.Viewer)))
 	if h.ServeHTTP(w, r); w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
@@ -305,7 +306,7 @@ func (s *Server) starting() http.Handler {
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
 		s.refuse(w, http.StatusServiceUnavailable, "the service is starting: "+*s.missing.Load())
 	})
-	pages.New(s.view, consoleOrders{s}, nil, pages.Access{}, s.Now, s.log).Waiting(mux, func() string { return *s.missing.Load() })
+	pages.New(s.view, consoleOrders{s}, nil, session.Access{}, s.Now, s.log).Waiting(mux, func() string { return *s.missing.Load() })
 	return secured(s.named(s.admitted(mux, func(r *http.Request) access.Right {
 		switch {
 		case r.URL.Path == "/-/healthy" || r.URL.Path == "/-/ready" || r.URL.Path == "/login" || strings.HasPrefix(r.URL.Path, "/static/"):

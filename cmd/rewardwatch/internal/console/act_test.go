@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -139,7 +140,7 @@ func TestActionsThatAreRefused(t *testing.T) {
 	r := newRig(t)
 	wants(t, "without a login", r.send(http.MethodPost, somePage, order("accept")), 401, "<dd>the new prices are known</dd>")
 	wants(t, "an unknown incident", r.send(http.MethodPost, "/incidents/none", order("accept")), 404, "Incident not found. Incidents that closed long ago are no longer stored.")
-	r.console.access = Access{Local: func(*http.Request) bool { return false }}
+	r.console.access = session.Access{Local: func(*http.Request) bool { return false }}
 	wants(t, "from elsewhere", r.send(http.MethodPost, somePage, order("accept")), 403, "Decisions need a token")
 	if len(r.orders.asked) != 0 {
 		t.Errorf("orders %+v", r.orders.asked)

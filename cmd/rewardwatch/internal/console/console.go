@@ -16,6 +16,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
@@ -98,14 +99,14 @@ type Console struct {
 	view   View
 	orders Orders
 	desk   Desk // nil if no retraining is configured
-	access Access
+	access session.Access
 	now    func() time.Time
 	log    zerolog.Logger
 	layout map[string]*template.Template
 }
 
 // New returns a console. desk is nil if no retraining is configured.
-func New(v View, orders Orders, desk Desk, a Access, now func() time.Time, log zerolog.Logger) *Console {
+func New(v View, orders Orders, desk Desk, a session.Access, now func() time.Time, log zerolog.Logger) *Console {
 	return &Console{view: v, orders: orders, desk: desk, access: a, now: now, log: log, layout: layouts()}
 }
 
@@ -125,7 +126,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	} {
 		mux.Handle(pattern, secured(page))
 	}
-	protection := c.access.sameSite()
+	protection := c.access.SameSite()
 	protection.SetDenyHandler(http.HandlerFunc(c.crossSite))
 	for pattern, form := range map[string]http.HandlerFunc{
 		"POST /retrain/{id}":   c.decide,
@@ -207,7 +208,7 @@ func (c *Console) user(r *http.Request) userPart {
 		return userPart{}
 	}
 	u := userPart{Login: loginLink(here(r)), Here: r.URL.Path == "/login"}
-	who, err := c.access.admit(r, c.now())
+	who, err := c.access.Admit(r, c.now())
 	u.In, u.Name = err == nil, who.Name
 	return u
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -69,15 +70,15 @@ func (f formPart) with(s ledger.State, entries int) formPart {
 }
 
 // by adds who fills in the form, or why that person may not: the error of may.
-func (f formPart) by(r *http.Request, who Person, err error) formPart {
+func (f formPart) by(r *http.Request, who session.Person, err error) formPart {
 	f.By, f.Known = cmp.Or(f.By, who.Name), who.Known
 	f = f.as(who)
 	switch {
 	case errors.Is(err, errRole):
 		f.Closed = sentence(err)
-	case errors.Is(err, errLoginNeeded):
+	case errors.Is(err, session.ErrLoginNeeded):
 		f.Login = loginLink(here(r))
-	case errors.Is(err, errNotLocal):
+	case errors.Is(err, session.ErrNotLocal):
 		f.Closed = sentence(err)
 	case err != nil:
 		f.Closed = "The token cannot be checked now."
@@ -86,7 +87,7 @@ func (f formPart) by(r *http.Request, who Person, err error) formPart {
 }
 
 // as makes a form that of a person, if the token says who that is.
-func (f formPart) as(who Person) formPart {
+func (f formPart) as(who session.Person) formPart {
 	if who.Known {
 		f.By = who.Name
 	}
@@ -94,12 +95,12 @@ func (f formPart) as(who Person) formPart {
 }
 
 // may returns the result of admit, or errRole if the person has none of the rights, and logs what is not for people.
-func (c *Console) may(r *http.Request, any access.Right) (Person, error) {
-	who, err := c.access.admit(r, c.now())
+func (c *Console) may(r *http.Request, any access.Right) (session.Person, error) {
+	who, err := c.access.Admit(r, c.now())
 	switch {
 	case err == nil && !who.Role.Permits(any):
 		return who, fmt.Errorf("%w: it is %q", errRole, who.Role)
-	case err != nil && !errors.Is(err, errLoginNeeded) && !errors.Is(err, errNotLocal):
+	case err != nil && !errors.Is(err, session.ErrLoginNeeded) && !errors.Is(err, session.ErrNotLocal):
 		c.log.Error().Err(err).Msg("cannot check a token")
 	}
 	return who, err
@@ -107,6 +108,8 @@ func (c *Console) may(r *http.Request, any access.Right) (Person, error) {
 
 // What is wrong with a form, for errors.Is. People see these texts.
 var (
+	errCrossSite  = errors.New("the form was sent from another site")
+	errRole       = errors.New("your role does not permit this")
 	errBadForm    = errors.New("the form cannot be read")
 	errNoDecision = errors.New("a decision needs an action, a name and a reason")
 )
@@ -114,7 +117,7 @@ var (
 // decide carries out the decision in the form of a request.
 func (c *Console) decide(w http.ResponseWriter, r *http.Request) {
 	f, decision, err := readForm(w, r)
-	var who Person
+	var who session.Person
 	if err == nil {
 		who, err = c.may(r, access.Decide)
 		f = f.as(who)
@@ -214,8 +217,8 @@ func (c *Console) refusal(err error) (status int, text string) {
 		{errBadForm, http.StatusBadRequest},
 		{errNoDecision, http.StatusBadRequest},
 		{errNoTime, http.StatusBadRequest},
-		{errLoginNeeded, http.StatusUnauthorized},
-		{errNotLocal, http.StatusForbidden},
+		{session.ErrLoginNeeded, http.StatusUnauthorized},
+		{session.ErrNotLocal, http.StatusForbidden},
 		{errRole, http.StatusForbidden},
 		{ledger.ErrUnknownRequest, http.StatusNotFound},
 		{retrain.ErrTargetDisabled, http.StatusConflict},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/target"
@@ -60,7 +61,7 @@ func (r *rig) send(method, path string, form url.Values, headers ...string) *htt
 	w := httptest.NewRecorder()
 	r.mux.ServeHTTP(w, q)
 	for _, c := range w.Result().Cookies() {
-		if c.Name == sessionCookie {
+		if c.Name == session.CookieName {
 			r.cookie = c
 		}
 	}
@@ -122,10 +123,10 @@ func TestADecisionAsksForTheTokenOnce(t *testing.T) {
 
 func TestSessionsEnd(t *testing.T) {
 	for name, end := range map[string]func(*rig){
-		"time":    func(r *rig) { r.now = r.now.Add(sessionLength) },
+		"time":    func(r *rig) { r.now = r.now.Add(session.Length) },
 		"token":   func(r *rig) { r.token = "battery staple" },
 		"logout":  func(r *rig) { r.send(http.MethodPost, "/logout", nil) },
-		"forgery": func(r *rig) { r.cookie.Value = newSession("guessed", Person{}, r.now.Add(time.Hour)) },
+		"forgery": func(r *rig) { r.cookie.Value = session.New("guessed", session.Person{}, r.now.Add(time.Hour)) },
 	} {
 		r := newRig(t)
 		r.logIn()
@@ -205,7 +206,7 @@ func TestFormsThroughAProxy(t *testing.T) {
 func TestWithoutATokenOnlyThisMachineDecides(t *testing.T) {
 	r := newRig(t)
 	local := false
-	r.console.access = Access{Local: func(*http.Request) bool { return local }}
+	r.console.access = session.Access{Local: func(*http.Request) bool { return local }}
 	wants(t, "the page from elsewhere", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "set http.token_file in the configuration")
 	form := decision("approve", 1)
 	wants(t, "a form from elsewhere", r.send(http.MethodPost, "/retrain/rr_waits", form), 403, "Decisions need a token")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
@@ -51,14 +52,14 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	cookie, err := c.access.login(r, r.PostForm.Get("token"), Person{Name: d.Name}, c.now())
+	cookie, err := c.access.Login(r, r.PostForm.Get("token"), session.Person{Name: d.Name}, c.now())
 	switch {
-	case errors.Is(err, errTooManyGuesses):
+	case errors.Is(err, session.ErrTooManyGuesses):
 		w.Header().Set("Retry-After", "10")
 		d.Problem = sentence(err)
 		c.showLogin(w, r, http.StatusTooManyRequests, d)
 		return
-	case errors.Is(err, errWrongToken):
+	case errors.Is(err, session.ErrWrongToken):
 		d.Problem = sentence(err)
 		c.showLogin(w, r, http.StatusUnauthorized, d)
 		return
@@ -102,6 +103,6 @@ func here(r *http.Request) string {
 
 // logOut ends the session of this browser.
 func (c *Console) logOut(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, c.access.cookie(r, "", -1))
+	http.SetCookie(w, c.access.Cookie(r, "", -1))
 	seeOther(w, "login")
 }

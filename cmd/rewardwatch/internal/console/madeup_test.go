@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -173,4 +176,14 @@ func courseTo(now time.Time, streams []finding.StreamSummary) plots.Course {
 		c.Scores[s.Signal] = line
 	}
 	return c
+}
+
+// tokenIs is access by a token, which a test can change.
+func tokenIs(token *string) session.Access {
+	return session.Access{Tokens: func() ([]access.Token, error) {
+		if *token == "" {
+			return nil, errors.New("cannot read /secret/path")
+		}
+		return []access.Token{{Holder: access.Holder{Role: access.Admin}, Text: *token}}, nil
+	}}
 }

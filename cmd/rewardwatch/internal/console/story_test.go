@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
@@ -285,4 +286,6 @@ func closed(i alerts.Incident) alerts.Incident {
 }
 
 // someAccess lets everybody decide.
-func someAccess() Access { return Access{Local: func(*http.Request) bool { return true }} }
+func someAccess() session.Access {
+	return session.Access{Local: func(*http.Request) bool { return true }}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 )
 
 // Every page, however it is looked at, loads what is the service's own and nothing else, says nothing on the console and
@@ -61,7 +62,7 @@ func TestE2EPageNotFound(t *testing.T) {
 func TestE2EStarting(t *testing.T) {
 	mux := http.NewServeMux()
 	w := newWorld(nil)
-	console.New(w, w, nil, console.Access{}, func() time.Time { return now }, zerolog.Nop()).Waiting(mux, func() string {
+	console.New(w, w, nil, session.Access{}, func() time.Time { return now }, zerolog.Nop()).Waiting(mux, func() string {
 		return "3 of 8 partitions are restored"
 	})
 	site := httptest.NewServer(mux)

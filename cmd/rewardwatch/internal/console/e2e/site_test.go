@@ -16,6 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/retrain"
@@ -31,7 +32,7 @@ func serveConsole(t *testing.T, w *world) string {
 	if w.desk != nil {
 		desk = w.desk
 	}
-	people := console.Access{Local: func(*http.Request) bool { return true }}
+	people := session.Access{Local: func(*http.Request) bool { return true }}
 	if w.tokenFile != "" {
 		people.Tokens = access.Holders{{Role: access.Admin, File: w.tokenFile}}.Tokens
 	}

@@ -1,4 +1,5 @@
-package console
+// Package session says who uses the console: somebody who has shown a token, or a program of this machine.
+package session
 
 import (
 	"crypto/hmac"
@@ -14,12 +15,12 @@ import (
 // Names of the cookie that holds a login. Browsers take a cookie with the prefix only over https and for the whole of
 // exactly this host, so that neither clear text nor a page of a sibling host can replace it.
 const (
-	sessionCookie       = "rewardwatch_session"
-	sessionCookieOfHost = "__Host-" + sessionCookie
+	CookieName   = "rewardwatch_session"
+	cookieOfHost = "__Host-" + CookieName
 )
 
-// sessionLength is how long a login lasts before the token is needed again.
-const sessionLength = 12 * time.Hour
+// Length is how long a login lasts before the token is needed again.
+const Length = 12 * time.Hour
 
 // Person is who uses the console.
 type Person struct {
@@ -37,10 +38,10 @@ func (p Person) with(h access.Holder) Person {
 	return p
 }
 
-// newSession returns proof, valid until a time, that its owner has shown the token: that time, the name that the owner
+// New returns proof, valid until a time, that its owner has shown the token: that time, the name that the owner
 // has entered, and the HMAC-SHA256, with dots between. The service does not store it, so a session outlives a restart and
 // is valid for every instance with the same token. Only a change of the token ends it early.
-func newSession(token string, who Person, until time.Time) string {
+func New(token string, who Person, until time.Time) string {
 	signed := strconv.FormatInt(until.Unix(), 36) + "." + base64.RawURLEncoding.EncodeToString([]byte(who.Name))
 	key := sha256.Sum256([]byte(token))
 	mac := hmac.New(sha256.New, key[:])
@@ -59,7 +60,7 @@ func holder(session, token string, now time.Time) (who Person, valid bool) {
 		return Person{}, false
 	}
 	who, until := Person{Name: string(name)}, time.Unix(seconds, 0)
-	if !hmac.Equal([]byte(session), []byte(newSession(token, who, until))) || !now.Before(until) {
+	if !hmac.Equal([]byte(session), []byte(New(token, who, until))) || !now.Before(until) {
 		return Person{}, false
 	}
 	return who, true

@@ -1,4 +1,4 @@
-package console
+package session
 
 import (
 	"crypto/tls"
@@ -13,8 +13,8 @@ import (
 )
 
 func TestSessionsHoldForATokenAndATime(t *testing.T) {
-	ann, until := Person{Name: "Änn, O'Neil"}, someTime.Add(sessionLength)
-	session := newSession("correct horse", ann, until)
+	ann, until := Person{Name: "Änn, O'Neil"}, someTime.Add(Length)
+	session := New("correct horse", ann, until)
 	parts := strings.Split(session, ".")
 	end, name, mac := parts[0], parts[1], parts[2]
 	for name, tt := range map[string]struct {
@@ -47,7 +47,7 @@ func TestSessionsHoldForATokenAndATime(t *testing.T) {
 			t.Errorf("%s: %v, %+v", name, got, who)
 		}
 	}
-	if strings.Contains(session, "correct") || session == newSession("wrong", ann, until) || session == newSession("correct horse", ann, until.Add(time.Second)) {
+	if strings.Contains(session, "correct") || session == New("wrong", ann, until) || session == New("correct horse", ann, until.Add(time.Second)) {
 		t.Errorf("the session is %s", session)
 	}
 }
@@ -83,7 +83,7 @@ func TestCookieIsForTheBrowserAlone(t *testing.T) {
 		a.ExternalURL = tt.external
 		r := httptest.NewRequest(http.MethodPost, "/login", nil)
 		tt.change(r)
-		c, err := a.login(r, " correct horse\n", Person{}, someTime)
+		c, err := a.Login(r, " correct horse\n", Person{}, someTime)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestCookieIsForTheBrowserAlone(t *testing.T) {
 func TestSessionOverHTTPSHasThePrefixOfItsHost(t *testing.T) {
 	token := "correct horse"
 	a := tokenIs(&token)
-	session := newSession(token, Person{Name: "ann"}, someTime.Add(time.Hour))
+	session := New(token, Person{Name: "ann"}, someTime.Add(time.Hour))
 	for _, tt := range []struct {
 		name             string
 		encrypted, valid bool
@@ -114,7 +114,7 @@ func TestSessionOverHTTPSHasThePrefixOfItsHost(t *testing.T) {
 			r.TLS = &tls.ConnectionState{}
 		}
 		r.AddCookie(&http.Cookie{Name: tt.name, Value: session})
-		if _, err := a.admit(r, someTime); (err == nil) != tt.valid {
+		if _, err := a.Admit(r, someTime); (err == nil) != tt.valid {
 			t.Errorf("%s, encrypted %v: %v", tt.name, tt.encrypted, err)
 		}
 	}
@@ -127,32 +127,32 @@ func TestAccess(t *testing.T) {
 	admit := func(a Access, cookies ...string) error {
 		r := httptest.NewRequest(http.MethodPost, "/retrain/rr_1", nil)
 		for _, c := range cookies {
-			r.AddCookie(&http.Cookie{Name: sessionCookie, Value: c})
+			r.AddCookie(&http.Cookie{Name: CookieName, Value: c})
 		}
-		who, err := a.admit(r, someTime)
+		who, err := a.Admit(r, someTime)
 		if len(cookies) > 0 && err == nil && who != ann {
 			t.Errorf("%q is of %+v", cookies, who)
 		}
 		return err
 	}
-	session := newSession(token, ann, someTime.Add(time.Hour))
+	session := New(token, ann, someTime.Add(time.Hour))
 	if err := errors.Join(admit(with, session), admit(with, "planted", session)); err != nil {
 		t.Errorf("a session gives %v", err)
 	}
-	for _, cookies := range [][]string{nil, {"planted"}, {newSession(token, ann, someTime)}} {
-		if err := admit(with, cookies...); !errors.Is(err, errLoginNeeded) {
+	for _, cookies := range [][]string{nil, {"planted"}, {New(token, ann, someTime)}} {
+		if err := admit(with, cookies...); !errors.Is(err, ErrLoginNeeded) {
 			t.Errorf("%q gives %v", cookies, err)
 		}
 	}
 	token = "battery staple"
-	if err := admit(with, session); !errors.Is(err, errLoginNeeded) {
+	if err := admit(with, session); !errors.Is(err, ErrLoginNeeded) {
 		t.Errorf("a session of the token before gives %v", err)
 	}
 	token = ""
-	if err := admit(with, session); err == nil || errors.Is(err, errLoginNeeded) {
+	if err := admit(with, session); err == nil || errors.Is(err, ErrLoginNeeded) {
 		t.Errorf("a token that cannot be read gives %v", err)
 	}
-	if err := admit(without, session); !errors.Is(err, errNotLocal) {
+	if err := admit(without, session); !errors.Is(err, ErrNotLocal) {
 		t.Errorf("from elsewhere without a token: %v", err)
 	}
 	local = true
@@ -161,8 +161,11 @@ func TestAccess(t *testing.T) {
 	}
 	for _, given := range []string{"", "correct", "correct horse staple", session} {
 		token = "correct horse"
-		if c, err := with.login(httptest.NewRequest(http.MethodPost, "/login", nil), given, ann, someTime); !errors.Is(err, errWrongToken) || c != nil {
+		if c, err := with.Login(httptest.NewRequest(http.MethodPost, "/login", nil), given, ann, someTime); !errors.Is(err, ErrWrongToken) || c != nil {
 			t.Errorf("%q gives %v %v", given, c, err)
 		}
 	}
 }
+
+// someTime is when the tests are.
+var someTime = time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC)

@@ -1,4 +1,4 @@
-package console
+package session
 
 import (
 	"errors"
@@ -27,19 +27,17 @@ type Access struct {
 
 // Reasons for which a form is not carried out, for errors.Is. People see their texts.
 var (
-	errLoginNeeded = errors.New("log in first")
-	errNotLocal    = errors.New("decisions need a token: set http.token_file in the configuration. Without a token, only browsers on the " +
+	ErrLoginNeeded = errors.New("log in first")
+	ErrNotLocal    = errors.New("decisions need a token: set http.token_file in the configuration. Without a token, only browsers on the " +
 		"same machine can decide, at a loopback address")
-	errCrossSite = errors.New("the form was sent from another site")
-	errRole      = errors.New("your role does not permit this")
 )
 
-// admit returns who sends a request, or why it may not change state: errLoginNeeded, errNotLocal, or an error of reading
+// Admit returns who sends a request, or why it may not change state: ErrLoginNeeded, ErrNotLocal, or an error of reading
 // the token.
-func (a Access) admit(r *http.Request, now time.Time) (Person, error) {
+func (a Access) Admit(r *http.Request, now time.Time) (Person, error) {
 	if a.Tokens == nil {
 		if !a.Local(r) {
-			return Person{}, errNotLocal
+			return Person{}, ErrNotLocal
 		}
 		return Person{Role: access.Admin}, nil
 	}
@@ -57,7 +55,7 @@ func (a Access) admit(r *http.Request, now time.Time) (Person, error) {
 	if err != nil {
 		return Person{}, err
 	}
-	return Person{}, errLoginNeeded
+	return Person{}, ErrLoginNeeded
 }
 
 // Holder returns who sends a request with a valid session, and whether it has one.
@@ -65,20 +63,20 @@ func (a Access) Holder(r *http.Request, now time.Time) (Person, bool) {
 	if a.Tokens == nil {
 		return Person{}, false
 	}
-	who, err := a.admit(r, now)
+	who, err := a.Admit(r, now)
 	return who, err == nil
 }
 
-// login returns the session cookie of a person if given is a token of somebody who may read, and errWrongToken otherwise.
-func (a Access) login(r *http.Request, given string, who Person, now time.Time) (*http.Cookie, error) {
+// Login returns the session cookie of a person if given is a token of somebody who may read, and ErrWrongToken otherwise.
+func (a Access) Login(r *http.Request, given string, who Person, now time.Time) (*http.Cookie, error) {
 	if a.Allowed != nil && !a.Allowed(r) {
-		return nil, errTooManyGuesses
+		return nil, ErrTooManyGuesses
 	}
 	tokens, err := a.Tokens()
-	session := newSession(strings.TrimSpace(given), who, now.Add(sessionLength))
+	session := New(strings.TrimSpace(given), who, now.Add(Length))
 	for _, token := range tokens {
 		if _, valid := holder(session, token.Text, now); valid && token.Role.Permits(access.Read) {
-			return a.cookie(r, session, int(sessionLength.Seconds())), nil
+			return a.Cookie(r, session, int(Length.Seconds())), nil
 		}
 	}
 	if err != nil {
@@ -87,16 +85,17 @@ func (a Access) login(r *http.Request, given string, who Person, now time.Time) 
 	if a.Failed != nil {
 		a.Failed(r)
 	}
-	return nil, errWrongToken
+	return nil, ErrWrongToken
 }
 
+// Errors of Login, for errors.Is. People see their texts.
 var (
-	errWrongToken     = errors.New("wrong token")
-	errTooManyGuesses = errors.New("too many wrong tokens from your address: try again later")
+	ErrWrongToken     = errors.New("wrong token")
+	ErrTooManyGuesses = errors.New("too many wrong tokens from your address: try again later")
 )
 
-// cookie returns a cookie that scripts cannot read and that requests from other sites do not carry.
-func (a Access) cookie(r *http.Request, session string, seconds int) *http.Cookie {
+// Cookie returns a cookie that scripts cannot read and that requests from other sites do not carry.
+func (a Access) Cookie(r *http.Request, session string, seconds int) *http.Cookie {
 	return &http.Cookie{
 		Name: a.cookieNames(r)[0], Value: session, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.encrypted(r),
 	}
@@ -106,9 +105,9 @@ func (a Access) cookie(r *http.Request, session string, seconds int) *http.Cooki
 // own Host, only forms show that the browser uses https.
 func (a Access) cookieNames(r *http.Request) []string {
 	if a.encrypted(r) {
-		return []string{sessionCookieOfHost}
+		return []string{cookieOfHost}
 	}
-	return []string{sessionCookie, sessionCookieOfHost}
+	return []string{CookieName, cookieOfHost}
 }
 
 // encrypted reports whether the browser uses https, to the service or to a proxy. A proxy that sets its own Host
@@ -121,9 +120,9 @@ func (a Access) encrypted(r *http.Request) bool {
 	return err == nil && at.Scheme == "https" && (at.Host == r.Host || r.Header.Get("Origin") == "https://"+at.Host)
 }
 
-// sameSite refuses requests from pages of other sites: such a page cannot read the answer, but would have changed
+// SameSite refuses requests from pages of other sites: such a page cannot read the answer, but would have changed
 // state.
-func (a Access) sameSite() *http.CrossOriginProtection {
+func (a Access) SameSite() *http.CrossOriginProtection {
 	p := http.NewCrossOriginProtection()
 	if at, err := url.Parse(a.ExternalURL); err == nil && at.Host != "" {
 		// A proxy may set its own Host.
