@@ -39,7 +39,7 @@ func TestE2EDashboardsOfTheDemo(t *testing.T) {
 	d := startDemo(t)
 	begin := time.Now()
 	prometheus := startPrometheus(t, d.address)
-	d.await(t, "Running at")
+	d.retrains(t)
 	t.Run("NothingIsEmpty", func(t *testing.T) { nothingIsEmpty(t, prometheus, begin) })
 	t.Run("Drawn", func(t *testing.T) { drawnAsExpected(t, prometheus, begin) })
 	for _, n := range []int{8, 40} {
@@ -275,5 +275,23 @@ func (d *demo) await(t *testing.T, prefix string) string {
 		case <-late:
 			t.Fatalf("the demo did not come to %q:\n%s", prefix, strings.Join(before, "\n"))
 		}
+	}
+}
+
+// retrains waits for the drift, and approves the retraining that it leads to.
+func (d *demo) retrains(t *testing.T) {
+	t.Helper()
+	line := d.await(t, "The retrain request ")
+	id := strings.Fields(line)[3]
+	resp, err := http.Post("http://"+d.address+"/api/v1/retrain-requests/"+id+"/approve", "application/json", strings.NewReader(`{"by": "ann", "why": "the customers have changed"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		t.Fatalf("the approval of %s is answered with %s: %s", id, resp.Status, body)
+	}
+	if line := d.await(t, "The webhook receiver got "); !strings.Contains(line, id) {
+		t.Fatalf("%s is approved, but %q", id, line)
 	}
 }

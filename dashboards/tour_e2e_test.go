@@ -49,7 +49,7 @@ func TestTourOfDashboards(t *testing.T) {
 	d := startDemo(t)
 	begin := time.Now()
 	demo := startPrometheus(t, d.address)
-	d.await(t, "Running at")
+	d.retrains(t)
 	time.Sleep(15 * time.Second) // for the drift to be seen beside what was before
 	policy := firstScreenOf(t, demo, "Policy", choice{"checkout-ranker", "return"}, begin, time.Now())
 

@@ -31,6 +31,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
@@ -50,11 +51,12 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		Use:   "demo [--keep]",
 		Short: "Run a demo of the whole service on this machine",
 		Long: "Starts a small Kafka broker, simulated agents, a webhook receiver and the service. Then changes the environment,\n" +
-			"shows the alarm and the signed webhook, and exits after about 15 seconds. Needs no other software.",
+			"shows the alarm and the signed webhook, and exits after about 15 seconds. With --keep, the retraining waits for\n" +
+			"your approval in the console, and the demo runs until it is interrupted. Needs no other software.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), c, brokers, keep) },
 	}
-	cmd.Flags().BoolVar(&keep, "keep", false, "keep running after the drift is found, until interrupted")
+	cmd.Flags().BoolVar(&keep, "keep", false, "require an approval of the retraining, and run until interrupted")
 	cmd.Flags().StringSliceVar(&brokers, "brokers", nil,
 		"addresses of a Kafka with an empty topic agent-telemetry, which the demo writes to; by default it starts "+brokerName)
 	return cmd
@@ -65,6 +67,7 @@ type demo struct {
 	console  *terminal.Console
 	progress *terminal.Progress
 	dir      string
+	keep     bool // run until interrupted, with a retraining that a person approves
 	config   config.Config
 	receiver *receiver
 	agents   *simulation
@@ -79,7 +82,7 @@ func runDemo(ctx context.Context, c *terminal.Console, brokers []string, keep bo
 		return fmt.Errorf("demo: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	d := &demo{console: c, progress: terminal.NewProgress(c), dir: dir}
+	d := &demo{console: c, progress: terminal.NewProgress(c), dir: dir, keep: keep}
 
 	if len(brokers) == 0 {
 		own, startErr := startBroker()
@@ -100,11 +103,11 @@ func runDemo(ctx context.Context, c *terminal.Console, brokers []string, keep bo
 	if d.app, err = app.New(ctx, &d.config, func() error { return errors.New("the demo has no configuration file") }, log); err != nil {
 		return err
 	}
-	return d.together(ctx, keep)
+	return d.together(ctx)
 }
 
 // together runs service and agents during the narration.
-func (d *demo) together(ctx context.Context, keep bool) error {
+func (d *demo) together(ctx context.Context) error {
 	running, stop := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	errs := make([]error, 2)
@@ -118,7 +121,7 @@ func (d *demo) together(ctx context.Context, keep bool) error {
 	d.agents = newSimulation(d.config.Ingest.Kafka.Brokers, d.config.Ingest.Kafka.Topic)
 	start(0, running, d.app.Run)
 	start(1, running, d.agents.run)
-	err := d.story(running, keep)
+	err := d.story(running)
 	stop(nil)
 	wg.Wait()
 	return errors.Join(err, errors.Join(errs...))
@@ -144,7 +147,7 @@ func (d *demo) configure(brokers []string) error {
 	}}
 	d.config.Retrain.Recipes = filepath.Join(d.dir, "recipes")
 	d.config.Retrain.Triggers = []retrain.Trigger{{
-		On: retrain.OnIncident, Recipe: "ranker", Target: "trainer", Cooldown: model.Duration(time.Hour),
+		On: retrain.OnIncident, Recipe: "ranker", Target: "trainer", Cooldown: model.Duration(time.Hour), Approval: d.keep,
 	}}
 	d.config.HTTP.Listen = "127.0.0.1:0"
 	return d.writeRecipe()
@@ -176,7 +179,7 @@ func (d *demo) writeRecipe() error {
 }
 
 // story waits for each event in turn and narrates it.
-func (d *demo) story(ctx context.Context, keep bool) error {
+func (d *demo) story(ctx context.Context) error {
 	d.say("A Kafka broker listens on %s; %d simulated agents act on policy checkout-ranker.",
 		d.config.Ingest.Kafka.Brokers[0], simulatedAgents)
 	if err := d.wait(ctx, "starting", func() (float64, bool) { return 0, d.app.Ready() == nil }); err != nil {
@@ -204,11 +207,11 @@ func (d *demo) story(ctx context.Context, keep bool) error {
 	d.say("%d episodes without drift, no alarm. Now the environment drifts: customers stop liking offer_b (env_version 41 -> 42).", demoHealthy)
 	before := d.agents.ended.Load()
 	d.agents.drifted.Store(true)
-	return d.discovery(ctx, keep, page, before)
+	return d.discovery(ctx, page, before)
 }
 
-// discovery narrates the alarm and the webhook.
-func (d *demo) discovery(ctx context.Context, keep bool, page string, before int64) error {
+// discovery narrates the alarm and what it leads to.
+func (d *demo) discovery(ctx context.Context, page string, before int64) error {
 	var incidents []alerts.Incident
 	if err := d.wait(ctx, "drifting, waiting for the alarm", func() (float64, bool) {
 		incidents = d.app.Incidents()
@@ -222,23 +225,62 @@ func (d *demo) discovery(ctx context.Context, keep bool, page string, before int
 			return err
 		}
 	}
+	if d.keep {
+		return d.approval(ctx, page, incidents[0].ID)
+	}
 	if err := d.wait(ctx, "waiting for the webhook", func() (float64, bool) { return 0, d.receiver.got() != nil }); err != nil {
 		return err
 	}
+	if err := d.delivery(); err != nil {
+		return err
+	}
+	d.say("To approve a retraining in the console, run the demo with --keep.")
+	return nil
+}
+
+// approval asks for an approval of the retraining, and narrates its delivery, until ctx ends.
+func (d *demo) approval(ctx context.Context, page, incident string) error {
+	var waiting []ledger.Request
+	var failed error
+	if err := d.wait(ctx, "waiting for the retrain request", func() (float64, bool) {
+		waiting, failed = d.app.Server.Requests.Unfinished(ctx, 1)
+		return 0, len(waiting) > 0 || failed != nil
+	}); err != nil {
+		return err
+	}
+	if failed != nil {
+		return fmt.Errorf("demo: %w", failed)
+	}
+	d.say("The retrain request %s for incident %s waits for your approval: %s/incidents/%[2]s", waiting[0].ID, incident, page)
+	d.say("Running at %s/. Press Ctrl-C to stop.", page)
+	pulse := time.NewTicker(demoPulse)
+	defer pulse.Stop()
+	for told := false; ; {
+		if !told && d.receiver.got() != nil {
+			if err := d.delivery(); err != nil {
+				return err
+			}
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+				return cause
+			}
+			return nil
+		case <-pulse.C:
+		}
+	}
+}
+
+// delivery narrates what the webhook receiver got.
+func (d *demo) delivery() error {
 	order := d.receiver.got()
 	if order.err != nil {
 		return fmt.Errorf("demo: the receiver refused the webhook: %w", order.err)
 	}
 	d.say("The webhook receiver got retrain request %s for incident %s. The signature is valid.", order.id, order.incident)
 	d.say("The recipe expects of the new version: %s.", order.expected)
-	if !keep {
-		return nil
-	}
-	d.say("Running at %s/. Press Ctrl-C to stop.", page)
-	<-ctx.Done()
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-		return cause
-	}
 	return nil
 }
 

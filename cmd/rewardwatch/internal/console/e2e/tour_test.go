@@ -54,6 +54,9 @@ func TestE2ETour(t *testing.T) {
 		{"report", visitor, report, ".incident", 1150},
 	} {
 		t.Run(at.file, func(t *testing.T) {
+			if at.file == "request" {
+				d.approve(t, b)
+			}
 			p := b.open(t, at.how)
 			p.record(t)
 			if status := p.visit(t, at.address); status != http.StatusOK {
@@ -95,10 +98,42 @@ func keep(t *testing.T, name string, picture []byte) {
 // demo is `rewardwatch demo --keep`, whose drift has been found.
 type demo struct {
 	binary, address   string
-	incident, request string // their ids
+	incident, request string      // their ids
+	said              chan string // the rest of its story
 }
 
-// startDemo waits until the demo has ordered a retraining. It ends with the test.
+// approve approves the retraining that waits, from the first page of the console in two clicks, and waits until the demo
+// has received it.
+func (d *demo) approve(t *testing.T, b *browser) {
+	t.Helper()
+	p := b.open(t, laptop)
+	p.visit(t, "http://"+d.address)
+	p.follow(t, `[...document.querySelectorAll("main .attention a")].find(a => a.innerText.trim() === "checkout-ranker")`)
+	if at := p.address(t); !strings.HasSuffix(at, "/incidents/"+d.incident) {
+		t.Fatalf("the first click leads to %s", at)
+	}
+	if text := p.shown(t); !strings.Contains(text, "awaiting approval") {
+		t.Errorf("the page does not say that the retraining waits for an approval:\n%s", text)
+	}
+	p.fill(t, "Your name", "Ann Other")
+	p.fill(t, "Reason or comment", "the customers have changed")
+	if status := p.follow(t, named("Approve")); status != http.StatusOK {
+		t.Fatalf("the approval is answered with %d:\n%s", status, p.shown(t))
+	}
+	for late := time.After(time.Minute); ; {
+		select {
+		case line := <-d.said:
+			if strings.HasPrefix(line, "The webhook receiver got retrain request "+d.request) {
+				p.clean(t)
+				return
+			}
+		case <-late:
+			t.Fatal("the demo does not receive the retraining that was approved")
+		}
+	}
+}
+
+// startDemo waits until a retraining of the demo waits for an approval. It ends with the test.
 func startDemo(t *testing.T) *demo {
 	t.Helper()
 	d := &demo{binary: filepath.Join(t.TempDir(), "rewardwatch")}
@@ -111,6 +146,7 @@ func startDemo(t *testing.T) *demo {
 	must(t, err)
 	must(t, cmd.Start())
 	said := make(chan string, 1000)
+	d.said = said
 	go func() {
 		defer close(said)
 		for lines := bufio.NewScanner(story); lines.Scan(); {
