@@ -403,6 +403,7 @@ func (g *group) watch(s *stream.Stream, at finding.UnitRef) {
 	s.Alert.Improvement = g.improvement(s)
 	s.Alarm(at.Ordinal)
 	if !g.Incident {
+		g.History.Keep(s.Alert.Onset.Ordinal)
 		g.beginOffPolicy(s.Alert.Onset.Ordinal)
 		g.tryWeekend(s.Alert, at)
 	}

@@ -198,6 +198,12 @@ func TestAlarmTellsOnsetEffectAndVersions(t *testing.T) {
 	if f.Onset.Ordinal < 695 || f.Onset.Ordinal > 702 {
 		t.Errorf("onset at unit %d, want about 700", f.Onset.Ordinal)
 	}
+	first := slices.IndexFunc(found, func(f finding.Finding) bool { return f.To == finding.Drift })
+	for what, p := range map[string]*Policy{"the bank": p, "the bank that is restored": restored(t, p)} {
+		if kept := p.groups[0].History.Kept(); kept != found[first].Onset.Ordinal {
+			t.Errorf("the history of %s keeps unit %d apart, the first onset is unit %d", what, kept, found[first].Onset.Ordinal)
+		}
+	}
 	if math.Abs(f.Effect.MeanShift+1) > .3 || math.Abs(f.Effect.BaselineMean+2) > .1 {
 		t.Errorf("effect %+v, want a shift of -1 from -2", f.Effect)
 	}

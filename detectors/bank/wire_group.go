@@ -151,6 +151,7 @@ type groupWire struct {
 	History     *history.History         `cbor:"34,keyasint,omitzero"` // nil for a version that warms up
 	Strata      *strata.Wire             `cbor:"35,keyasint,omitzero"`
 	Changes     []history.ChangeWire     `cbor:"36,keyasint,omitzero"` // of versions, in the history
+	Onset       int64                    `cbor:"37,keyasint,omitzero"` // ordinal that the history keeps apart
 }
 
 func (x *group) wire() groupWire {
@@ -169,6 +170,7 @@ func (x *group) wire() groupWire {
 		Laws: x.Laws.Wire(), History: x.History.Unless(x.Number == 0),
 		Strata:  saved.Pointer(x.Strata, (*strata.Strata).Wire),
 		Changes: saved.Each(x.History.Unless(x.Number == 0).Changes(), history.Change.Wire),
+		Onset:   x.History.Unless(x.Number == 0).Kept(),
 	}
 }
 
@@ -192,7 +194,7 @@ func (w *groupWire) live() group {
 // history returns the past of the group, with the versions of its last unit.
 func (w *groupWire) history() *history.History {
 	h, seen := cmp.Or(w.History, &history.History{}), w.Versions.Live()
-	return h.Restored(saved.Each(w.Changes, history.ChangeWire.Live), seen.Newest(), w.Seen > 0)
+	return h.Restored(saved.Each(w.Changes, history.ChangeWire.Live), w.Onset, seen.Newest(), w.Seen > 0)
 }
 
 // battery returns the part of the group whose form is battery.Wire.

@@ -29,9 +29,9 @@ func (h *History) Version(ordinal, ts int64, v ingest.Versions) {
 	}
 }
 
-// Restored takes the changes that were saved, and the newest versions if there are any units.
-func (h *History) Restored(changes []Change, newest ingest.Versions, any bool) *History {
-	h.changes, h.version, h.versioned = changes, newest, any
+// Restored takes the changes and the kept ordinal that were saved, and the newest versions if there are any units.
+func (h *History) Restored(changes []Change, onset int64, newest ingest.Versions, any bool) *History {
+	h.changes, h.onset, h.version, h.versioned = changes, onset, newest, any
 	return h
 }
 

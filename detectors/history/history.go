@@ -50,6 +50,7 @@ type History struct {
 	spans   []Span
 	signals []Signal // sorted by name
 	next    int      // where the next signal of a unit probably is
+	onset   int64    // ordinal of the unit whose span stays apart, 0 for none
 
 	changes   []Change
 	version   ingest.Versions // the newest
@@ -91,6 +92,24 @@ func (h *History) full(s *Span, ts int64) bool {
 	return s.From == 0 || ts-s.From >= shortest
 }
 
+// Keep keeps the span of a unit apart from the others, so that what was before and after the onset of a drift is never
+// averaged. It holds until it is called again.
+func (h *History) Keep(ordinal int64) { h.onset = ordinal }
+
+// Kept returns the ordinal that Keep took last, 0 for none.
+func (h *History) Kept() int64 {
+	if h == nil {
+		return 0
+	}
+	return h.onset
+}
+
+// apart reports whether a span is not merged with others.
+func (h *History) apart(i int) bool {
+	s := &h.spans[i]
+	return h.onset > 0 && s.First <= h.onset && h.onset < s.First+s.Units
+}
+
 // forget drops the spans that ended too long ago.
 func (h *History) forget(ts int64) {
 	old := 0
@@ -129,7 +148,7 @@ func (h *History) smallest() int {
 	best, least, from := 0, math.Inf(1), first
 	for i := range last - 1 { // the newest may still grow
 		to, next := h.at(i + 1)
-		if size := float64(to-from) / (float64(now-to) + slack); size < least {
+		if size := float64(to-from) / (float64(now-to) + slack); size < least && !h.apart(i) && !h.apart(i+1) {
 			best, least = i, size
 		}
 		from = next

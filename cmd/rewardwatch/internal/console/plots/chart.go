@@ -101,7 +101,8 @@ func (c *courseJSON) at(units, ts int64) float64 {
 	return float64(units)
 }
 
-// addOnsets marks where the signals began to drift. Signals that did so at the same unit share a mark.
+// addOnsets marks where the signals began to drift: at the first point if that was earlier. Signals that did so at the
+// same unit share a mark.
 func (c *courseJSON) addOnsets(all []alerts.Alarm) {
 	signals := map[finding.UnitRef][]string{}
 	for _, a := range all {
@@ -110,7 +111,11 @@ func (c *courseJSON) addOnsets(all []alerts.Alarm) {
 		}
 	}
 	for onset, names := range signals { // ordinals count from 0
-		c.Marks = append(c.Marks, markJSON{X: c.at(onset.Ordinal+1, onset.TS), Kind: "onset", Text: "onset of " + strings.Join(names, ", ")})
+		x, text := c.at(onset.Ordinal+1, onset.TS), "onset of "+strings.Join(names, ", ")
+		if x < c.X[0] {
+			x, text = c.X[0], text+", earlier"
+		}
+		c.Marks = append(c.Marks, markJSON{X: x, Kind: "onset", Text: text})
 	}
 	slices.SortFunc(c.Marks, func(a, b markJSON) int { return cmp.Or(cmp.Compare(a.X, b.X), strings.Compare(a.Text, b.Text)) })
 }

@@ -78,9 +78,14 @@ func (p *Past) course(signal string, baseline *Level, incident *alerts.Incident)
 	for i, b := range rolling {
 		if s := p.Record.Spans[i]; buckets[i].N > 0 {
 			out.Clock, out.newest = out.Clock || s.To != 0, b.N
-			out.X = append(out.X, out.at(s.First+s.Units, s.To))
-			mean = append(mean, figure(float64(b.Mean)))
-			out.Band.Low, out.Band.High = append(out.Band.Low, figure(float64(b.Mean-b.SD))), append(out.Band.High, figure(float64(b.Mean+b.SD)))
+			ends := []float64{out.at(s.First+s.Units, s.To)}
+			if from := out.at(s.First+1, s.From); len(out.X) == 0 && from < ends[0] {
+				ends = []float64{from, ends[0]} // an old span is long, and an onset can be shortly behind it
+			}
+			for _, x := range ends {
+				out.X, mean = append(out.X, x), append(mean, figure(float64(b.Mean)))
+				out.Band.Low, out.Band.High = append(out.Band.Low, figure(float64(b.Mean-b.SD))), append(out.Band.High, figure(float64(b.Mean+b.SD)))
+			}
 		}
 	}
 	if len(mean) == 0 {

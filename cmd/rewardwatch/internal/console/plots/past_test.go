@@ -80,3 +80,52 @@ func TestDrawing(t *testing.T) {
 		t.Error("a signal without values is drawn")
 	}
 }
+
+// However long ago a drift began, its chart has the onset, and before it the signal as it was.
+func TestOnsetStaysInTheChart(t *testing.T) {
+	const every, healthy = 20 * time.Millisecond, 700
+	start := someTime.Add(-2 * time.Hour).UnixNano()
+	h := &history.History{}
+	onset := finding.UnitRef{Ordinal: healthy, TS: start + healthy*int64(every)}
+	incident := &alerts.Incident{Alarms: []alerts.Alarm{{Signal: "return", Onset: onset}}}
+	n := int64(0)
+	for _, after := range []time.Duration{time.Second, time.Minute, 6 * time.Minute, 8 * time.Minute, time.Hour} {
+		for ; n < healthy+int64(after/every); n++ {
+			h.Begin(n, start+n*int64(every))
+			x := 10.
+			if n >= healthy {
+				x = 7
+			}
+			h.Add("return", x)
+			if n == healthy+20 { // it is found
+				h.Keep(onset.Ordinal)
+			}
+		}
+		p := Past{Record: h.Record(), Unit: finding.Episodes(), Changes: []Change{{Moment{healthy + 1, onset.TS}, ingest.Versions{Env: "41"}, ingest.Versions{Env: "42"}}}}
+		c := p.course("return", &Level{10, .5}, incident)
+		if len(c.Marks) != 2 || c.Marks[0].X < c.X[0] || c.Marks[0].Text != "onset of return" || c.Marks[1].Text != "environment 42" {
+			t.Errorf("after %s: marks %+v, from %f on", after, c.Marks, c.X[0])
+		}
+		if first := *c.Lines[0].Y[0]; c.X[0] > float64(start)/1e9+.1 || first != 10 {
+			t.Errorf("after %s: the signal was %g at the beginning, %f", after, first, c.X[0])
+		}
+		before := 0
+		for i, y := range c.Lines[0].Y {
+			if c.X[i] < c.Marks[0].X && *y == 10 {
+				before = i
+			}
+		}
+		if gap := c.Marks[0].X - c.X[before]; gap > 6 {
+			t.Errorf("after %s: nothing is known of the last %.0f s before the onset", after, gap)
+		}
+	}
+}
+
+// An onset from before the first point is marked there.
+func TestOnsetBeforeTheChart(t *testing.T) {
+	p := Past{Record: somePast(true), Unit: finding.Episodes()}
+	incident := &alerts.Incident{Alarms: []alerts.Alarm{{Signal: "return", Onset: finding.UnitRef{TS: someTime.Add(-9 * 24 * time.Hour).UnixNano()}}}}
+	if c := p.course("return", nil, incident); len(c.Marks) != 1 || c.Marks[0].X != c.X[0] || c.Marks[0].Text != "onset of return, earlier" {
+		t.Errorf("marks %+v", c.Marks)
+	}
+}
