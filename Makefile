@@ -147,7 +147,7 @@ test-faults: packages
 # The Python package and generated pipelines with the libraries that learn, which take 6 GB of .cache/.
 test-python-agents: $(AGENTS_VENV) | packages
 	deploy/local/kafka/kafka.sh fetch
-	go test -tags e2e,agents -count=1 -timeout 1h -run '^TestPythonAgents$$' -v ./cmd/rewardwatch/e2e
+	go test -tags e2e,agents -count=1 -timeout 1h -run '^TestPythonAgents' -v ./cmd/rewardwatch/e2e
 	go test -tags agents -count=1 -timeout 1h -run '^TestGeneratedTraining' -v ./retrain/pipeline
 
 soak: packages

@@ -26,7 +26,6 @@ func TestPythonAgents(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	})
-	const examples = "ingest/emitters/python/examples/"
 	s := setting{broker: startBroker(t, ""), binary: build(t)}
 	t.Setenv("REWARDWATCH_BROKERS", s.broker.address)
 	t.Run("CleanRL", func(t *testing.T) { s.example(t, "cleanrl-cartpole", 400, examples+"cleanrl.py", "--updates=4") })
@@ -35,6 +34,26 @@ func TestPythonAgents(t *testing.T) {
 		s.example(t, "cartpole", 1024, "docs/examples/cartpole/agent.py", "--training=1024", "--steps=1024", "--steps-after=0")
 		s.heavierPole(t)
 	})
+}
+
+// TestPythonAgentsGuarded runs the example with Stable-Baselines3 and a guard.
+func TestPythonAgentsGuarded(t *testing.T) {
+	python, err := filepath.Abs(cmp.Or(os.Getenv("REWARDWATCH_AGENTS_PYTHON"), filepath.Join(root, ".cache/venv-agents/bin/python")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("REWARDWATCH_E2E_PYTHON", python)
+	s := guardedService(t, build(t))
+	a := s.guarded(t, "guarded_sb3.py")
+	a.trips(t)
+	s.obeyed(t, "taxi")
+	s.releases(t, "taxi", "stops")
+	if did := a.says(t, false); did["steps"] == 0 || did["learned"] > 0 || did["stops"] > 1 {
+		t.Errorf("while it was held, it did %v", did)
+	}
+	if did := a.says(t, true); did["learned"] == 0 { // it still explores more than its limit allows
+		t.Errorf("before its guard tripped again, it did %v", did)
+	}
 }
 
 // example runs a script with an agent: the service reads at least so many events of its policy, and refuses none.

@@ -1,0 +1,208 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
+	"github.com/rewardwatch/rewardwatch/detectors/metrics"
+)
+
+const examples = "ingest/emitters/python/examples/"
+
+// guardedConfig is a service without Kafka with the guards of the examples.
+const guardedConfig = `
+ingest: {log: {directory: %[1]q}, dead_letters: {directory: %[2]q}}
+checkpoint: {directory: %[3]q, every: 1s}
+policies:
+  - {match: offers, guards: {limits: [{name: refunds, actions: [refund_all], share: 0.05}]}}
+  - {match: lake, guards: {limits: [{name: exploration, outcome: explored, share: 0.1}]}}
+  - {match: taxi, guards: {limits: [{name: stops, actions: ["4", "5"], share: 0.25}]}}
+http: {listen: %[4]q}
+`
+
+// TestE2EGuardedAgents runs the examples of agents with a guard. It trips, the agents obey until a person releases it, and
+// then explore again.
+func TestE2EGuardedAgents(t *testing.T) {
+	s := guardedService(t, build(t))
+	t.Run("bandit", func(t *testing.T) {
+		a := s.guarded(t, "guarded_bandit.py")
+		a.trips(t)
+		s.obeyed(t, "offers")
+		s.releases(t, "offers", "refunds")
+		if did := a.says(t, false); did["steps"] == 0 || did["refunds"] > 1 { // one may be released in its midst
+			t.Errorf("while it was held, it did %v", did)
+		}
+		if did := a.says(t, true); did["refunds"] == 0 { // nothing was repaired
+			t.Errorf("before its guard tripped again, it did %v", did)
+		}
+	})
+	t.Run("Q-learner", func(t *testing.T) {
+		a := s.guarded(t, "guarded_qlearning.py")
+		a.trips(t)
+		s.judges(t, "lake", 150) // episodes until it explores little
+		s.obeyed(t, "lake")
+		s.releases(t, "lake", "exploration")
+		if did := a.says(t, false); did["steps"] == 0 || did["explored"]+did["learned"] > 0 {
+			t.Errorf("while it was held, it did %v", did)
+		}
+		s.judges(t, "lake", 300)
+		select {
+		case more := <-a.lines:
+			t.Errorf("it keeps the limit now, and its guard says %+v", more)
+		default:
+		}
+	})
+}
+
+// guardedService starts a service with the guards of the examples.
+func guardedService(t *testing.T, binary string) *service {
+	t.Helper()
+	dir := t.TempDir()
+	s := &service{
+		binary: binary, config: filepath.Join(dir, "rewardwatch.yml"),
+		address: "127.0.0.1:" + deploytest.FreePorts(t, 1)[0], log: createLog(t, "rewardwatch.log"),
+	}
+	text := fmt.Sprintf(guardedConfig, filepath.Join(dir, "telemetry"), filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints"), s.address)
+	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.kill(t)
+		logTail(t, s.log.Name())
+	})
+	s.start(t)
+	return s
+}
+
+// tallied is a line of an example: whether it is held now, and what it did before.
+type tallied struct {
+	Held   bool
+	State  string
+	Before map[string]int
+}
+
+// guarded is an example that runs until the test ends.
+type guarded struct{ lines <-chan tallied }
+
+// guarded runs an example against the service.
+func (s *service) guarded(t *testing.T, script string) guarded {
+	t.Helper()
+	cmd := pythonCommand(t, examples, script)
+	cmd.Env = append(cmd.Env, "REWARDWATCH_URL=http://"+s.address)
+	log := createLog(t, script+".log")
+	cmd.Stderr = log
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, ended := make(chan tallied, 1000), make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(lines)
+		for in := bufio.NewScanner(stdout); in.Scan(); {
+			var line tallied
+			if err := json.Unmarshal(in.Bytes(), &line); err != nil {
+				t.Errorf("%s says %q: %v", script, in.Text(), err)
+			}
+			lines <- line
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGINT)
+		<-ended
+		_ = cmd.Wait() // of an interrupt
+		logTail(t, log.Name())
+	})
+	return guarded{lines}
+}
+
+// next returns what the example says next.
+func (g guarded) next(t *testing.T) tallied {
+	t.Helper()
+	select {
+	case line, running := <-g.lines:
+		if !running {
+			t.Fatal("it has ended")
+		}
+		return line
+	case <-time.After(patience):
+		t.Fatal("it says nothing more")
+	}
+	return tallied{}
+}
+
+// says returns what the example did before it was held, or before it no longer was.
+func (g guarded) says(t *testing.T, held bool) map[string]int {
+	t.Helper()
+	line := g.next(t)
+	if line.Held != held {
+		t.Fatalf("it says %+v, want held: %t", line, held)
+	}
+	return line.Before
+}
+
+// trips waits until the guard of the example trips. Before it has read the first state, the example is held as well.
+func (g guarded) trips(t *testing.T) {
+	t.Helper()
+	if g.next(t).Held {
+		g.says(t, false)
+	}
+	if did := g.says(t, true); did["steps"] == 0 {
+		t.Errorf("before its guard tripped, it did %v", did)
+	}
+}
+
+// releases releases a guard as a person does.
+func (s *service) releases(t *testing.T, policy, guard string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), s.binary, "guard", "release", policy, guard, "--why", "a test", "--server", "http://"+s.address)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("release: %v\n%s", err, out)
+	}
+}
+
+// judges waits until so many episodes of a policy were judged.
+func (s *service) judges(t *testing.T, policy string, episodes float64) {
+	t.Helper()
+	eventually(t, fmt.Sprint(episodes, " episodes of ", policy), func() error {
+		n, err := s.largest(metrics.MetricUnits, map[string]string{"policy": policy})
+		if err == nil && n < episodes {
+			err = fmt.Errorf("%g are judged", n)
+		}
+		return err
+	})
+}
+
+// obeyed waits until the service has counted 100 steps since the guard of a policy tripped: in hardly any, those that were
+// under way, was its limit broken.
+func (s *service) obeyed(t *testing.T, policy string) {
+	t.Helper()
+	var g wire.Guards
+	eventually(t, policy+" is held", func() error {
+		body, err := get("http://" + s.address + "/api/v1/guards/" + policy)
+		if err == nil {
+			err = json.Unmarshal(body, &g)
+		}
+		if err == nil && (g.State != "hold" || g.Guards[0].Values < 100) {
+			err = fmt.Errorf("the state is %s, after %g steps", g.State, g.Guards[0].Values)
+		}
+		return err
+	})
+	if broken := g.Guards[0].Values * float64(g.Guards[0].Mean); broken > 50 {
+		t.Errorf("%g of %g steps after the trip broke the limit", broken, g.Guards[0].Values)
+	}
+}
