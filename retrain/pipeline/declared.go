@@ -117,8 +117,17 @@ func (p *dependencies) declared(file, text string) {
 	}
 }
 
+// The limits of what is taken of declarations.
+const (
+	maxStated = 1000
+	maxSpec   = 1000 // bytes
+)
+
 // add adds a package, unless it is a tool.
 func (p *dependencies) add(file, spec, marker string) {
+	if len(spec) > maxSpec || len(p.stated) >= maxStated {
+		return
+	}
 	spec, own, _ := strings.Cut(spec, ";")
 	own, _, _ = strings.Cut(own, " #")
 	m := packageSpec.FindStringSubmatch(strings.TrimSpace(spec))

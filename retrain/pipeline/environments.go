@@ -19,12 +19,12 @@ var (
 
 // mentioned adds the strings that could be ids of environments, with what is said before them.
 func (p *Proposal) mentioned(file string, re *regexp.Regexp, text []byte, weight int) {
-	for _, m := range re.FindAllSubmatchIndex(text, -1) {
+	for _, m := range re.FindAllSubmatchIndex(text, maxMatches) {
 		id, before := string(text[m[2]:m[3]]), text[max(0, m[2]-300):m[2]]
 		if partOfName.Match(text[max(0, m[0]-40):m[0]]) {
 			continue
 		}
-		p.Environments = appendFinding(p.Environments, Finding{Value: id, File: file, clear: weight})
+		p.found(&p.Environments, Finding{Value: id, File: file, clear: weight})
 		if wellKnown.MatchString(id) || saysEnvironment.Match(before) {
 			p.ids[id] = true
 		}
@@ -33,9 +33,12 @@ func (p *Proposal) mentioned(file string, re *regexp.Regexp, text []byte, weight
 
 // used adds the ids that a file uses as such.
 func (p *Proposal) used(file string, re *regexp.Regexp, text []byte, clear int) {
-	p.Environments = appendNew(p.Environments, file, re, text, clear)
-	for _, m := range re.FindAllSubmatch(text, -1) {
-		p.ids[string(m[1])] = true
+	for _, m := range re.FindAllSubmatchIndex(text, maxMatches) {
+		id := string(text[m[2]:m[3]])
+		p.ids[id] = true
+		if !partOfName.Match(text[max(0, m[0]-40):m[0]]) {
+			p.found(&p.Environments, Finding{Value: id, File: file, clear: clear})
+		}
 	}
 }
 
@@ -43,9 +46,9 @@ func (p *Proposal) used(file string, re *regexp.Regexp, text []byte, clear int) 
 func (p *Proposal) register(file string, text []byte) {
 	if path.Base(file) == "__init__.py" {
 		p.roots[path.Dir(file)] = true
-		p.reexports[path.Dir(file)] = strings.Join(imports.FindAllString(string(text), 100), "\n")
+		p.reexports[path.Dir(file)] = words(strings.Join(imports.FindAllString(string(text), 100), "\n"))
 	}
-	for _, m := range registered.FindAllSubmatch(text, -1) {
+	for _, m := range registered.FindAllSubmatch(text, maxMatches) {
 		if _, known := p.modules[string(m[1])]; !known || !aside(file) {
 			p.modules[string(m[1])] = file
 		}
@@ -66,16 +69,12 @@ func (p *Proposal) registering(file string) string {
 	}
 	outermost := module
 	for i, at := range chain[1:] {
-		if !importsName(p.reexports[at], path.Base(chain[i])) && !importsName(p.reexports[at], path.Base(module)) {
+		if !p.reexports[at][path.Base(chain[i])] && !p.reexports[at][path.Base(module)] {
 			break
 		}
 		outermost = at
 	}
 	return strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(outermost, path.Dir(top)), "/"), "/", ".")
-}
-
-func importsName(imports, name string) bool {
-	return regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).MatchString(imports)
 }
 
 // identify leaves out the strings that only look like ids, and names the packages that register the rest.

@@ -12,15 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
-)
-
-// The limits of what Propose reads, so that a large repository takes no longer than a small one.
-const (
-	maxSourceFiles = 2000
-	maxSourceSize  = 1 << 20
-	maxLockSize    = 8 << 20
 )
 
 var (
@@ -31,6 +25,7 @@ var (
 	yamlKey            = regexp.MustCompile(`(?m)^["']?((?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?:`)
 	registered         = regexp.MustCompile(`\bregister\(\s*(?:id\s*=\s*)?["']([^"'\n:]+-v[0-9]+)["']`)
 	classOfSB3         = regexp.MustCompile(`(?m)^\s*from stable_baselines3(?:\.\w+)? import \(?([\w, \n]+)`)
+	calledClass        = regexp.MustCompile(`\b([A-Z0-9]+)\(`)
 	calledSB3          = regexp.MustCompile(`\b(?:stable_baselines3|sb3)\.([A-Z0-9]+)\b`)
 	configOfRLlib      = regexp.MustCompile(`\b(APPO|DQN|IMPALA|PPO|SAC)(?:Config)?\s*\(|["'](APPO|DQN|IMPALA|PPO|SAC)["']`)
 	yamlRun            = regexp.MustCompile(`(?m)^\s*run:\s*["']?(APPO|DQN|IMPALA|PPO|SAC)["']?\s*$`)
@@ -74,56 +69,35 @@ type Proposal struct {
 	Training   programs.Command `json:"training"`   // no words without a program
 	Evaluation programs.Command `json:"evaluation"` // the same
 
-	named     string            // as its packaging says
-	rllib     []Finding         // algorithms
-	chosen    []Finding         // what is the default of an argument, or set, for an algorithm
-	defaults  map[string]string // environment that is the default of an argument, by file
-	modules   map[string]string // files that register an environment, by its id
-	ids       map[string]bool   // what is used as the id of an environment
-	reexports map[string]string // what packages import, by their directory
-	roots     map[string]bool   // directories that are packages
+	Unread []string `json:"unread,omitempty"` // files that were not read, and why, for a person
+
+	named     string                        // as its packaging says
+	rllib     []Finding                     // algorithms
+	chosen    []Finding                     // what is the default of an argument, or set, for an algorithm
+	defaults  map[string]string             // environment that is the default of an argument, by file
+	modules   map[string]string             // files that register an environment, by its id
+	ids       map[string]bool               // what is used as the id of an environment
+	reexports map[string]map[string]bool    // names that packages import, by their directory
+	roots     map[string]bool               // directories that are packages
+	known     map[*[]Finding]map[string]int // where a value is among findings
 	finder    *programs.Finder
 }
 
 // Propose reads a repository. Only its facts are taken: names of environments, algorithms and packages.
 func Propose(name string, repository fs.FS) (*Proposal, error) {
-	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), dependencies: dependencies{imported: map[string]int{}, locked: map[string]string{}, limits: map[string]string{}}, defaults: map[string]string{}, modules: map[string]string{}, ids: map[string]bool{}, reexports: map[string]string{}, roots: map[string]bool{}, finder: programs.New(repository)}
-	files := 0
-	err := fs.WalkDir(repository, ".", func(file string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil && file == ".":
-			return err
-		case err != nil: // a directory that cannot be read is none of the project's
-			return fs.SkipDir
-		case d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"node_modules", "venv", "env", "site-packages", "build", "dist", "pipeline"}, d.Name()) && !isPackage(repository, file)):
-			return fs.SkipDir
-		case !d.Type().IsRegular() || path.Ext(file) != ".py" && !isYAMLName(file) && !isDependencies(file) && file != "README.md":
-			return nil
-		}
-		if files++; files > maxSourceFiles {
-			return fs.SkipAll
-		}
-		info, err := d.Info()
-		if err != nil || info.Size() > maxSourceSize && !isDependencies(file) || info.Size() > maxLockSize {
-			return nil
-		}
-		if text, err := fs.ReadFile(repository, file); err == nil {
-			p.take(file, bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))
-		}
-		return nil
-	})
+	return propose(name, repository, usualLimits)
+}
+
+func propose(name string, repository fs.FS, l limits) (*Proposal, error) {
+	r := &reading{limits: l, began: time.Now()}
+	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), dependencies: dependencies{imported: map[string]int{}, locked: map[string]string{}, limits: map[string]string{}, merged: map[string]int{}}, defaults: map[string]string{}, modules: map[string]string{}, ids: map[string]bool{}, reexports: map[string]map[string]bool{}, roots: map[string]bool{}, known: map[*[]Finding]map[string]int{}, finder: programs.New(repository, r.late)}
+	err := r.walk(repository, p.take)
 	p.choose()
+	p.Unread = r.unread()
+	if p.finder.Stopped() {
+		p.Unread = append(p.Unread, fmt.Sprintf("the commands of some programs, because %v were over", r.time))
+	}
 	return p, err
-}
-
-// isPackage reports whether a directory is a package of Python, whatever its name.
-func isPackage(repository fs.FS, dir string) bool {
-	_, err := fs.Stat(repository, path.Join(dir, "__init__.py"))
-	return err == nil
-}
-
-func isYAMLName(file string) bool {
-	return strings.HasSuffix(file, ".yml") || strings.HasSuffix(file, ".yaml")
 }
 
 // aside reports whether a file is beside the point: what it names is a proposal only if nothing else is.
@@ -222,21 +196,18 @@ func projectOf(name string) string {
 
 // take takes what a file says.
 func (p *Proposal) take(file string, text []byte) {
+	var program []byte // without what only explains
 	if path.Ext(file) == ".py" {
-		p.finder.Take(file, text, code(text))
-	} else {
-		p.finder.Take(file, text, nil)
+		program = readable(code(text))
 	}
+	p.finder.Take(file, text, program)
 	if isDependencies(file) {
 		p.declared(file, string(text))
 	}
 	base := path.Base(file)
 	if base == "README.md" {
-		p.used(file, readmeCommand, text, main+use)
+		p.used(file, readmeCommand, readable(text), main+use)
 		return
-	}
-	if m := describedAs.FindSubmatch(text); m != nil && (file == "pyproject.toml" || file == "setup.py") && unprintable(string(m[1])) == "" {
-		p.Description = string(m[1])
 	}
 	p.name(file, text)
 	weight := main
@@ -246,9 +217,9 @@ func (p *Proposal) take(file string, text []byte) {
 	switch {
 	case base == "setup.py":
 	case path.Ext(file) == ".py":
-		p.source(file, text, weight)
+		p.source(file, program, weight)
 	case isYAMLName(file):
-		p.settings(file, text, weight)
+		p.settings(file, readable(text), weight)
 	}
 }
 
@@ -266,6 +237,9 @@ func (p *Proposal) name(file string, text []byte) {
 	case "setup.py":
 		m = setupNamedAs.FindSubmatch(text)
 	}
+	if d := describedAs.FindSubmatch(text); d != nil && slices.Contains([]string{"pyproject.toml", "setup.py"}, file) && unprintable(string(d[1])) == "" {
+		p.Description = string(d[1])
+	}
 	if m != nil && p.named == "" {
 		p.named = string(m[1])
 		p.Project = projectOf(p.named)
@@ -273,8 +247,7 @@ func (p *Proposal) name(file string, text []byte) {
 }
 
 // source takes what a program says.
-func (p *Proposal) source(file string, whole []byte, weight int) {
-	text := code(whole)
+func (p *Proposal) source(file string, text []byte, weight int) {
 	if weight > 0 {
 		p.imports(text)
 	}
@@ -282,8 +255,8 @@ func (p *Proposal) source(file string, whole []byte, weight int) {
 	p.mentioned(file, namedEnvironment, text, weight)
 	p.used(file, madeEnvironment, text, weight+use)
 	p.used(file, defaultEnvironment, text, weight+preferred)
-	for _, m := range classOfGym.FindAllSubmatch(text, -1) {
-		p.Classes = appendFinding(p.Classes, Finding{Value: string(m[1]), File: file, clear: weight})
+	for _, m := range classOfGym.FindAllSubmatch(text, maxMatches) {
+		p.found(&p.Classes, Finding{Value: string(m[1]), File: file, clear: weight})
 	}
 	if !otherName.MatchString(file) {
 		p.steps(file, text, weight)
@@ -300,28 +273,32 @@ func (p *Proposal) source(file string, whole []byte, weight int) {
 func (p *Proposal) algorithms(file string, text []byte, weight int) {
 	sb3 := func(name string, clear int) {
 		if slices.Contains(algorithms[StableBaselines3], name) {
-			p.Algorithms = appendFinding(p.Algorithms, Finding{Value: name, File: file, clear: clear})
+			p.found(&p.Algorithms, Finding{Value: name, File: file, clear: clear})
 		}
 	}
-	for _, m := range classOfSB3.FindAllSubmatch(text, -1) {
+	called := map[string]bool{}
+	for _, m := range calledClass.FindAllSubmatch(text, maxMatches) {
+		called[string(m[1])] = true
+	}
+	for _, m := range classOfSB3.FindAllSubmatch(text, maxMatches) {
 		for _, name := range strings.FieldsFunc(string(m[1]), func(r rune) bool { return strings.ContainsRune(", \n", r) }) {
 			clear := weight
-			if regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\(`).Match(text) {
+			if called[name] {
 				clear += use
 			}
 			sb3(name, clear)
 		}
 	}
-	for _, m := range calledSB3.FindAllSubmatch(text, -1) {
+	for _, m := range calledSB3.FindAllSubmatch(text, maxMatches) {
 		sb3(string(m[1]), weight+use)
 	}
 	if bytes.Contains(text, []byte("ray.rllib")) || bytes.Contains(text, []byte("ray import rllib")) {
-		for _, m := range configOfRLlib.FindAllSubmatch(text, -1) {
-			p.rllib = appendFinding(p.rllib, Finding{Value: cmp.Or(string(m[1]), string(m[2])), File: file, clear: weight + use})
+		for _, m := range configOfRLlib.FindAllSubmatch(text, maxMatches) {
+			p.found(&p.rllib, Finding{Value: cmp.Or(string(m[1]), string(m[2])), File: file, clear: weight + use})
 		}
 	}
-	for _, m := range defaultAlgorithm.FindAllSubmatch(text, -1) {
-		p.chosen = appendFinding(p.chosen, Finding{Value: strings.ToUpper(string(m[1])), File: file, clear: weight + preferred})
+	for _, m := range defaultAlgorithm.FindAllSubmatch(text, maxMatches) {
+		p.found(&p.chosen, Finding{Value: strings.ToUpper(string(m[1])), File: file, clear: weight + preferred})
 	}
 }
 
@@ -330,10 +307,10 @@ const minSteps = 1000
 
 // steps takes the numbers that could be the steps of a training.
 func (p *Proposal) steps(file string, text []byte, weight int) {
-	for _, m := range stepsArgument.FindAllSubmatch(text, -1) {
+	for _, m := range stepsArgument.FindAllSubmatch(text, maxMatches) {
 		x, err := strconv.ParseFloat(strings.ReplaceAll(string(m[1]), "_", ""), 64)
 		if err == nil && x >= minSteps && x <= 1e12 {
-			p.Steps = appendFinding(p.Steps, Finding{Value: strconv.FormatInt(int64(x), 10), File: file, clear: weight})
+			p.found(&p.Steps, Finding{Value: strconv.FormatInt(int64(x), 10), File: file, clear: weight})
 		}
 	}
 }
@@ -342,35 +319,36 @@ func (p *Proposal) steps(file string, text []byte, weight int) {
 func (p *Proposal) settings(file string, text []byte, weight int) {
 	p.used(file, yamlEnvironment, text, weight+use)
 	p.mentioned(file, yamlKey, text, weight)
-	for _, m := range yamlRun.FindAllSubmatch(text, -1) {
-		p.rllib = appendFinding(p.rllib, Finding{Value: string(m[1]), File: file, clear: weight + use})
+	for _, m := range yamlRun.FindAllSubmatch(text, maxMatches) {
+		p.found(&p.rllib, Finding{Value: string(m[1]), File: file, clear: weight + use})
 	}
 	if settingsName.MatchString(file) {
 		p.steps(file, text, weight)
 	}
 }
 
-func appendNew(to []Finding, file string, re *regexp.Regexp, text []byte, clear int) []Finding {
-	for _, m := range re.FindAllSubmatchIndex(text, -1) {
-		if !partOfName.Match(text[max(0, m[0]-40):m[0]]) {
-			to = appendFinding(to, Finding{Value: string(text[m[2]:m[3]]), File: file, clear: clear})
-		}
-	}
-	return to
-}
+// maxFindings bounds the findings of one kind.
+const maxFindings = 10_000
 
-// appendFinding adds a finding, or counts it if it is there already. Its file is the one that says it most clearly.
-func appendFinding(to []Finding, f Finding) []Finding {
-	i := slices.IndexFunc(to, func(g Finding) bool { return g.Value == f.Value })
-	if i < 0 {
-		f.times = 1
-		return append(to, f)
+// found adds a finding, or counts it if it is there already. Its file is the one that says it most clearly.
+func (p *Proposal) found(to *[]Finding, f Finding) {
+	known := p.known[to]
+	if known == nil {
+		known = map[string]int{}
+		p.known[to] = known
 	}
-	if f.clear > to[i].clear {
-		to[i].clear, to[i].File = f.clear, f.File
+	i, ok := known[f.Value]
+	switch {
+	case !ok && len(*to) < maxFindings:
+		known[f.Value], f.times = len(*to), 1
+		*to = append(*to, f)
+	case !ok:
+	default:
+		if f.clear > (*to)[i].clear {
+			(*to)[i].clear, (*to)[i].File = f.clear, f.File
+		}
+		(*to)[i].times++
 	}
-	to[i].times++
-	return to
 }
 
 // proposed is a file of a proposal. What was not found is left to the person, with a comment that says so.
@@ -380,6 +358,9 @@ project: {{.Project}}
 description: {{yaml .Description}}
 {{- end}}
 # owner: who is responsible
+{{- range .Unread}}
+# Not read: {{comment .}}
+{{- end}}
 targets: [make]
 {{- if .Base}}
 base: {{.Base}} # {{comment .BaseWhy}}

@@ -16,6 +16,7 @@ type dependencies struct {
 	Packages []Declared `json:"packages"`
 
 	stated     []Declared        // what declarations say, before markers are evaluated
+	merged     map[string]int    // where a package is among the packages, by its normalized name
 	python     string            // version of Python in the image
 	pythons    []pythonWanted    // of versions of Python
 	classified []string          // versions of Python that classifiers name
@@ -246,9 +247,10 @@ func (p *dependencies) merge(d Declared) {
 	case onlyMac.MatchString(name):
 		d.Left = "only for macOS, and the image is Linux"
 	}
-	i := slices.IndexFunc(p.Packages, func(x Declared) bool { return packageName(x.Name) == name })
+	i, known := p.merged[name]
 	switch {
-	case i < 0:
+	case !known:
+		p.merged[name] = len(p.Packages)
 		p.Packages = append(p.Packages, d)
 	case p.Packages[i].File == d.File && !strings.Contains(p.Packages[i].Name, "[") && strings.Contains(d.Name, "["): // a second line for its extras
 		p.Packages[i].Name, p.Packages[i].Wanted = d.Name, cmp.Or(d.Wanted, p.Packages[i].Wanted)
@@ -329,11 +331,13 @@ func (d Declared) wants() string {
 	return d.File + " wants " + cmp.Or(d.Wanted, "any version")
 }
 
+const maxExtras = 20
+
 // extras takes what the extras of packages want exactly of others that leave their version open.
 func (p *dependencies) extras(packages []pins.Package) {
 	for i, d := range p.Packages {
 		_, list, _ := strings.Cut(strings.TrimSuffix(d.Name, "]"), "[")
-		for extra := range strings.SplitSeq(list, ",") {
+		for _, extra := range strings.SplitN(list, ",", maxExtras) {
 			for _, n := range pins.OfExtra(packages[i].Name, extra, pins.Exact(packages[i].Wanted)) {
 				j := slices.IndexFunc(packages, func(x pins.Package) bool { return x.Name == n.Name })
 				if j >= 0 && pins.Exact(p.known(p.Packages[j]).Wanted) == "" && pins.Allowed(p.Packages[j].Wanted, pins.Exact(n.Wanted)) {

@@ -2,25 +2,92 @@ package pipeline
 
 import (
 	"bytes"
-	"regexp"
+	"strings"
 )
 
-// token is a part of a Python program in which a quote or a number sign has a meaning: a comment, or a string.
-var token = regexp.MustCompile(`(?s)#[^\n]*|"""(?:\\.|[^\\])*?"""|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'`)
-
-// code returns a Python program without comments and docstrings, whose examples are not what the program does.
+// code returns a Python program without comments and docstrings, whose examples are not what the program does. It reads
+// each byte once: a string that never ends is the rest of its line, or of the program for one in three quotes.
 func code(text []byte) []byte {
-	var out []byte
-	end := 0
-	for _, m := range token.FindAllIndex(text, -1) {
-		out = append(out, text[end:m[0]]...)
-		end = m[1]
-		t := text[m[0]:m[1]]
-		line := out[bytes.LastIndexByte(out, '\n')+1:]
-		documents := (bytes.HasPrefix(t, []byte(`"""`)) || bytes.HasPrefix(t, []byte("'''"))) && len(bytes.Trim(line, " \trRuU")) == 0
-		if t[0] != '#' && !documents {
-			out = append(out, t...)
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); {
+		switch c := text[i]; c {
+		case '#':
+			i += lineEnd(text[i:])
+		case '"', '\'':
+			end := i + stringEnd(text[i:])
+			if !isThree(text[i:]) || !documents(out) {
+				out = append(out, text[i:end]...)
+			}
+			i = end
+		default:
+			out = append(out, c)
+			i++
 		}
 	}
-	return append(out, text[end:]...)
+	return out
+}
+
+// documents reports whether a string in three quotes that follows code is a docstring: the first of its line.
+func documents(code []byte) bool {
+	return len(bytes.Trim(code[bytes.LastIndexByte(code, '\n')+1:], " \trRuU")) == 0
+}
+
+func isThree(text []byte) bool {
+	return len(text) > 2 && text[1] == text[0] && text[2] == text[0]
+}
+
+func lineEnd(text []byte) int {
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		return i
+	}
+	return len(text)
+}
+
+// stringEnd returns the length of the string that a text begins with.
+func stringEnd(text []byte) int {
+	quotes := 1
+	if isThree(text) {
+		quotes = 3
+	}
+	for i := quotes; i < len(text); i++ {
+		switch {
+		case text[i] == '\\':
+			i++
+		case text[i] == '\n' && quotes == 1:
+			return i
+		case text[i] == text[0] && (quotes == 1 || isThree(text[i:])):
+			return i + quotes
+		}
+	}
+	return len(text)
+}
+
+// The limits of what is read of one file, so that what a hostile one costs grows no faster than its size.
+const (
+	maxLine    = 1000 // bytes of a line of code or settings; a longer one is data
+	maxMatches = 1000 // of one pattern
+)
+
+// readable returns a text without the lines that are too long to be code.
+func readable(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for line := range bytes.Lines(text) {
+		if len(line) <= maxLine {
+			out = append(out, line...)
+		} else {
+			out = append(out, '\n')
+		}
+	}
+	return out
+}
+
+// words returns the names in a text.
+func words(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.FieldsFunc(text, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		out[w] = true
+	}
+	return out
 }

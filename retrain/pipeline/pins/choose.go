@@ -23,7 +23,7 @@ var coupled = []string{"gym", "gymnasium", "jax", "keras", "numpy", "pandas", "p
 // Choose returns versions of the packages that leave it open and are known, for a version of Python such as 3.11. They
 // are of one set, of the time that suits the versions that the packages name, unless a specification forbids that.
 func Choose(python string, packages []Package) map[string]Choice {
-	known := sets(python)
+	known := slices.Clone(sets(python))
 	slices.SortStableFunc(known, func(a, b set) int { return strings.Compare(b.month, a.month) })
 	best := slices.Clone(known)
 	slices.SortStableFunc(best, func(a, b set) int { return misfits(a, known, packages) - misfits(b, known, packages) })

@@ -3,6 +3,7 @@ package pins
 import (
 	_ "embed"
 	"strings"
+	"sync"
 )
 
 // sets.tsv is what testdata/tables.py makes of PyPI, without pre-releases and odd old versions, which were taken out by
@@ -27,29 +28,34 @@ type set struct {
 
 // sets returns the sets for a version of Python, the newest first.
 func sets(python string) []set {
-	if !strings.Contains(setsTable, "\t"+python+" ") { // better than the lowest versions
-		python = Default
+	all := allSets()
+	if len(all[python]) == 0 { // better than the lowest versions
+		return all[Default]
 	}
+	return all[python]
+}
+
+var allSets = sync.OnceValue(func() map[string][]set {
 	lines := strings.Split(strings.TrimSpace(setsTable), "\n")
-	heads := strings.Split(lines[0], "\t")
-	var out []set
-	columns := map[int]int{}
-	for column, head := range heads {
-		if version, month, found := strings.Cut(head, " "); found && version == python {
-			columns[column] = len(out)
-			out = append(out, set{python: version, month: month, of: map[string]string{}})
-		}
+	var columns []set
+	for _, head := range strings.Split(lines[0], "\t")[1:] {
+		version, month, _ := strings.Cut(head, " ")
+		columns = append(columns, set{python: version, month: month, of: map[string]string{}})
 	}
 	for _, line := range lines[1:] {
 		cells := strings.Split(line, "\t")
-		for column, cell := range cells {
-			if i, ok := columns[column]; ok && cell != "" {
-				out[i].of[cells[0]] = cell
+		for i, cell := range cells[1:] {
+			if cell != "" {
+				columns[i].of[cells[0]] = cell
 			}
 		}
 	}
+	out := map[string][]set{}
+	for _, c := range columns {
+		out[c.python] = append(out[c.python], c)
+	}
 	return out
-}
+})
 
 // Known reports whether a set for a version of Python has a package.
 func Known(python, name string) bool {
@@ -65,28 +71,49 @@ func Known(python, name string) bool {
 type window struct{ low, high string }
 
 // windows returns those of a package by version of Python. A package that is in no line installs with any.
-func windows(name string) map[string]window {
-	out := map[string]window{}
+func windows(name string) map[string]window { return allWindows()[name] }
+
+var allWindows = sync.OnceValue(func() map[string]map[string]window {
+	out := map[string]map[string]window{}
 	for line := range strings.Lines(rangesTable) {
 		cells := strings.Fields(line)
-		if len(cells) == 4 && cells[0] == name {
-			out[cells[1]] = window{cells[2], cells[3]}
+		if len(cells) != 4 {
+			continue
+		}
+		if out[cells[0]] == nil {
+			out[cells[0]] = map[string]window{}
+		}
+		out[cells[0]][cells[1]] = window{cells[2], cells[3]}
+	}
+	return out
+})
+
+// needs returns what a version of a package needs of others, as far as the newest versions of these do not suit it.
+func needs(name, version string) []Package {
+	var out []Package
+	for _, n := range allNeeds()[name] {
+		if version != "" && Allowed(n.of, version) {
+			out = append(out, n.Package)
 		}
 	}
 	return out
 }
 
-// needs returns what a version of a package needs of others, as far as the newest versions of these do not suit it.
-func needs(name, version string) []Package {
-	var out []Package
+// need is what versions of a package need of another.
+type need struct {
+	of string // which versions
+	Package
+}
+
+var allNeeds = sync.OnceValue(func() map[string][]need {
+	out := map[string][]need{}
 	for line := range strings.Lines(needsTable) {
-		cells := strings.Split(strings.TrimSpace(line), "\t")
-		if cells[0] == name && version != "" && Allowed(cells[1], version) {
-			out = append(out, Package{Name: cells[2], Wanted: cells[3]})
+		if cells := strings.Split(strings.TrimSpace(line), "\t"); len(cells) == 4 {
+			out[cells[0]] = append(out[cells[0]], need{cells[1], Package{Name: cells[2], Wanted: cells[3]}})
 		}
 	}
 	return out
-}
+})
 
 // OfExtra returns what a version of a package with an extra needs of others.
 func OfExtra(name, extra, version string) []Package {

@@ -14,6 +14,8 @@ const (
 	maxPages    = 200
 	maxPageSize = 256 << 10
 	maxAdvice   = 2000
+	maxEntries  = 50_000 // files and directories that are looked at for pages
+	maxWord     = 64     // words of a command line
 )
 
 // advice is a command line that a repository tells people to run.
@@ -44,10 +46,13 @@ func (f *Finder) advise() {
 		}
 		console = regexp.MustCompile(`(?m)(?:^|[` + "`" + `$>]|\brun)[ \t]*(` + strings.Join(names, "|") + `)((?:[ \t][^` + "`" + `\n]*)?)(?:$|` + "`" + `)`)
 	}
-	pages := 0
+	pages, entries := 0, 0
 	_ = fs.WalkDir(f.repository, ".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return fs.SkipDir
+		}
+		if entries++; entries > maxEntries || f.isLate() {
+			return fs.SkipAll
 		}
 		depth := strings.Count(file, "/")
 		if d.IsDir() {
@@ -101,20 +106,64 @@ func (f *Finder) adviceIn(file, text string, weight int, console *regexp.Regexp)
 	text = continued.ReplaceAllString(text, " ")
 	for _, m := range pythonLine.FindAllStringSubmatch(text, 200) {
 		target := strings.Join(strings.Fields(m[2]), " ")
-		f.advised(advice{file: file, target: strings.TrimPrefix(target, "./"), args: arguments(m[3]), words: split(m[3]), weight: weight})
+		f.said.add(advice{file: file, target: strings.TrimPrefix(target, "./"), args: arguments(m[3]), words: split(m[3]), weight: weight})
 	}
 	if console == nil {
 		return
 	}
 	for _, m := range console.FindAllStringSubmatch(text, 200) {
-		f.advised(advice{file: file, target: m[1], args: arguments(m[2]), words: split(m[2]), weight: weight})
+		f.said.add(advice{file: file, target: m[1], args: arguments(m[2]), words: split(m[2]), weight: weight})
 	}
 }
 
-func (f *Finder) advised(a advice) {
-	if len(f.said) < maxAdvice {
-		f.said = append(f.said, a)
+// said is the advice of a repository.
+type said struct {
+	all []advice
+	by  map[string][]int // by the last name of what it runs
+}
+
+func (s *said) add(a advice) {
+	if len(s.all) < maxAdvice && len(a.words) < maxWord {
+		key := lastName(a.target)
+		s.by[key] = append(s.by[key], len(s.all))
+		s.all = append(s.all, a)
 	}
+}
+
+// lastName returns the last name of what a command runs: a file, a module, or a console script.
+func lastName(target string) string {
+	if module, ok := strings.CutPrefix(target, "-m "); ok {
+		return last(module)
+	}
+	return path.Base(target)
+}
+
+// about returns the advice that may be about a file.
+func (s *said) about(file string) []advice {
+	return s.named(path.Base(file), last(moduleOf(file)))
+}
+
+// aboutProgram returns the advice that may be about a program.
+func (s *said) aboutProgram(p *program) []advice {
+	from, console := strings.CutPrefix(p.from, "console script ")
+	keys := []string{path.Base(p.file), last(moduleOf(p.file)), path.Base(from), last(moduleOf(from))}
+	if console && len(p.start) == 2 {
+		keys = append(keys, last(p.start[1]))
+	}
+	return s.named(keys...)
+}
+
+func (s *said) named(keys ...string) []advice {
+	var found []int
+	for _, key := range keys {
+		found = append(found, s.by[key]...)
+	}
+	slices.Sort(found)
+	var out []advice
+	for _, i := range slices.Compact(found) {
+		out = append(out, s.all[i])
+	}
+	return out
 }
 
 // arguments splits the rest of a command line as a shell does, and leaves out what is not for the program. It returns nil

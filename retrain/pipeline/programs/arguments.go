@@ -97,7 +97,7 @@ func (p *program) isBoolean(name string) bool {
 func (f *Finder) output(p *program) *option {
 	best, at := -1, len(firstOf)
 	for i, x := range p.flags {
-		if x.boolean || !savesTo.MatchString(x.key()) || strings.HasPrefix(x.key(), "model_path") && !saving.MatchString(p.text+f.text[p.file]) {
+		if x.boolean || !savesTo.MatchString(x.key()) || strings.HasPrefix(x.key(), "model_path") && !f.code.of(p.text).saves && !f.code.of(f.text[p.file]).saves {
 			continue
 		}
 		j := slices.IndexFunc(firstOf, func(word string) bool { return strings.HasPrefix(x.key(), word) })

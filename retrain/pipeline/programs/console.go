@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -19,7 +20,6 @@ var (
 	makesSubparser = regexp.MustCompile(`(?:\b(\w+)\s*=\s*)?\b([\w.]+)\.(add_subparsers|add_parser)(\()`)
 	dispatches     = regexp.MustCompile(`["']([a-z][\w-]*)["']\s*:\s*([\w.]+)\s*[,}\n]`)
 	firesAt        = regexp.MustCompile(`\b(?:fire\.)?Fire(\()`)
-	classMethods   = regexp.MustCompile(`(?m)^(?:[ \t]{2,4})def[ \t]+([a-z]\w*)\(self`)
 	suffixOfClick  = regexp.MustCompile(`_(command|cmd|group|grp)$`)
 	nameAlone      = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
 )
@@ -99,8 +99,8 @@ func (f *sources) commands(file string) []command {
 	var out []command
 	for _, x := range files {
 		out = append(out, g.decorated(x)...)
-		out = append(out, g.parsers(x)...)
-		out = append(out, g.fired(x)...)
+		out = append(out, f.parsers(x)...)
+		out = append(out, f.fired(x)...)
 	}
 	if len(out) == 0 {
 		out = g.dispatched(file)
@@ -108,29 +108,62 @@ func (f *sources) commands(file string) []command {
 	if len(out) == 1 && len(out[0].path) == 1 && strings.Contains(f.text[file], "Typer(") && !strings.Contains(f.text[file], ".callback(") {
 		out[0].path = nil // typer has no sub-commands then
 	}
-	return out[:min(len(out), 200)]
+	return out[:min(len(out), maxCommands)]
 }
 
 // around returns a file and those of the repository that it imports, and that register commands with it.
 func (f *sources) around(file string) []string {
 	out := []string{file}
-	for i := 0; i < len(out) && len(out) < 40; i++ {
-		var next []string
-		for _, to := range f.imports(out[i]) {
-			if !slices.Contains(out, to.file) && !slices.Contains(next, to.file) && speaksOfCommands(f.text[to.file]) {
-				next = append(next, to.file)
+	for i := 0; i < len(out) && len(out) < maxAround; i++ {
+		for _, next := range f.speaking(out[i]) {
+			if len(out) < maxAround && !slices.Contains(out, next) {
+				out = append(out, next)
 			}
 		}
-		slices.Sort(next)
-		out = append(out, next...)
 	}
 	top, _, _ := strings.Cut(strings.TrimPrefix(file, "src/"), "/")
-	for _, x := range f.order {
-		if len(out) < 80 && strings.HasPrefix(strings.TrimPrefix(x, "src/"), top+"/") && registersItself.MatchString(f.text[x]) && !slices.Contains(out, x) {
+	for _, x := range f.registering() {
+		if len(out) < 2*maxAround && strings.HasPrefix(strings.TrimPrefix(x, "src/"), top+"/") && !slices.Contains(out, x) {
 			out = append(out, x)
 		}
 	}
 	return out
+}
+
+// speaking returns the files that a file imports and that speak of commands.
+func (f *sources) speaking(file string) []string {
+	if known, ok := f.speakingOf[file]; ok {
+		return known
+	}
+	seen := map[string]bool{}
+	for _, to := range f.imports(file) {
+		if _, known := seen[to.file]; !known {
+			seen[to.file] = speaksOfCommands(f.text[to.file])
+		}
+	}
+	var out []string
+	for to, speaks := range seen {
+		if speaks {
+			out = append(out, to)
+		}
+	}
+	slices.Sort(out)
+	out = out[:min(len(out), maxAround)]
+	f.speakingOf[file] = out
+	return out
+}
+
+// registering returns the files that register commands with a group by its name.
+func (f *sources) registering() []string {
+	if f.registers == nil {
+		f.registers = []string{}
+		for _, x := range f.order {
+			if registersItself.MatchString(f.text[x]) {
+				f.registers = append(f.registers, x)
+			}
+		}
+	}
+	return f.registers
 }
 
 var registersItself = regexp.MustCompile(`@(?:\w+\.)*\w*command\([^)]*\bgroup\s*=`)
@@ -184,77 +217,58 @@ func ofFunction(name string, click bool) string {
 
 // nameObjects takes the words that the objects of a file have for themselves.
 func (g *grammar) nameObjects(file string) {
-	text := g.text[file]
-	for _, m := range commandAt.FindAllStringSubmatchIndex(text, -1) {
-		if d := defined.FindStringSubmatch(text[m[1]:]); d != nil {
-			g.own[file+":"+d[1]] = ofFunction(d[1], !strings.Contains(text, "yper"))
-			if m[6] < m[7] {
-				g.own[file+":"+d[1]] = cmp.Or(literal(given(call(text, m[6]), "name", 0)), g.own[file+":"+d[1]])
-			}
-		}
+	s := g.scan(file)
+	for _, d := range s.decorators {
+		word := literal(given(d.arguments, "name", 0))
+		g.own[file+":"+d.function] = cmp.Or(word, ofFunction(d.function, !strings.Contains(g.text[file], "yper")))
 	}
-	for _, m := range typerNamed.FindAllStringSubmatchIndex(text, -1) {
-		g.own[file+":"+text[m[2]:m[3]]] = literal(given(call(text, m[4]), "name", -1))
+	for variable, word := range s.typers {
+		g.own[file+":"+variable] = word
 	}
 }
 
 // structure takes how the objects of a file stand below each other.
 func (g *grammar) structure(file string) {
-	text := g.text[file]
-	for _, m := range commandAt.FindAllStringSubmatchIndex(text, -1) {
-		owner, kind := strings.TrimSuffix(text[m[2]:m[3]], "."), text[m[4]:m[5]]
-		if d := defined.FindStringSubmatch(text[m[1]:]); d != nil && strings.HasSuffix(kind, "group") && owner != "" && owner != "click" {
-			g.above[file+":"+d[1]] = edge{g.place(file, owner), g.own[file+":"+d[1]]}
+	s := g.scan(file)
+	for _, d := range s.decorators {
+		if strings.HasSuffix(d.kind, "group") && d.owner != "" && d.owner != "click" {
+			g.above[file+":"+d.function] = edge{g.place(file, d.owner), g.own[file+":"+d.function]}
 		}
 	}
-	for _, m := range addsObject.FindAllStringSubmatchIndex(text, -1) {
-		a := call(text, m[6])
-		object := given(a, "", 0)
+	for _, x := range s.adds {
+		object := given(x.arguments, "", 0)
 		if !nameAlone.MatchString(object) {
 			continue
 		}
 		key := g.place(file, object)
 		_, plain, _ := strings.Cut(key, ":")
 		position := 1
-		if text[m[4]:m[5]] == "add_typer" {
+		if x.kind == "add_typer" {
 			position = -1
 		}
-		word := cmp.Or(literal(given(a, "name", position)), g.own[key], ofFunction(plain, true))
-		g.above[key] = edge{g.place(file, text[m[2]:m[3]]), word}
+		word := cmp.Or(literal(given(x.arguments, "name", position)), g.own[key], ofFunction(plain, true))
+		g.above[key] = edge{g.place(file, x.owner), word}
 	}
 }
 
 // decorated returns the commands of click and typer, and of decorators made with them.
 func (g *grammar) decorated(file string) []command {
-	text := g.text[file]
 	var out []command
-	for _, m := range commandAt.FindAllStringSubmatchIndex(text, -1) {
-		owner, kind := strings.TrimSuffix(text[m[2]:m[3]], "."), text[m[4]:m[5]]
-		d := defined.FindStringSubmatchIndex(text[m[1]:])
-		if d == nil || !strings.Contains(kind, "command") {
+	for _, d := range g.scan(file).decorators {
+		if !strings.Contains(d.kind, "command") {
 			continue
 		}
-		function := text[m[1]+d[2] : m[1]+d[3]]
-		var a []argument
-		if m[6] < m[7] {
-			a = call(text, m[6])
-		}
-		word := g.own[file+":"+function]
-		typer := owner != "click" && strings.Contains(text, "yper")
-		c := command{file: file, text: g.body(file, function)}
-		c.flags = flagsIn(text[m[0] : m[1]+d[0]])
-		if typer {
-			c.flags = parameterFlags(text, function, false)
-		}
-		switch e, added := g.above[file+":"+function]; {
+		word := g.own[file+":"+d.function]
+		c := command{file: file, text: g.body(file, d.function), flags: d.flags}
+		switch e, added := g.above[file+":"+d.function]; {
 		case added:
 			c.path = append(g.path(e.parent), e.word)
-		case literal(given(a, "group", -1)) != "":
-			c.path = []string{literal(given(a, "group", -1)), word}
-		case owner == "click" || owner == "":
+		case literal(given(d.arguments, "group", -1)) != "":
+			c.path = []string{literal(given(d.arguments, "group", -1)), word}
+		case d.owner == "click" || d.owner == "":
 			c.path = nil // it is a program of its own
 		default:
-			c.path = append(g.path(g.place(file, owner)), word)
+			c.path = append(g.path(g.place(file, d.owner)), word)
 		}
 		out = append(out, c)
 	}
@@ -262,83 +276,110 @@ func (g *grammar) decorated(file string) []command {
 }
 
 // parsers returns the commands of argparse.
-func (g *grammar) parsers(file string) []command {
-	text := g.text[file]
+func (f *sources) parsers(file string) []command {
+	if known, ok := f.parsersOf[file]; ok {
+		return known
+	}
 	paths := map[string][]string{} // by the variable that has the parser, or its sub-parsers
 	var out []command
-	for _, m := range makesSubparser.FindAllStringSubmatchIndex(text, -1) {
-		variable, owner := "", text[m[4]:m[5]]
-		if m[2] >= 0 {
-			variable = text[m[2]:m[3]]
-		}
-		if text[m[6]:m[7]] == "add_subparsers" {
-			paths[variable] = paths[owner]
+	for _, x := range f.scan(file).subparsers {
+		if x.kind == "add_subparsers" {
+			paths[x.variable] = paths[x.owner]
 			continue
 		}
-		word := literal(given(call(text, m[8]), "name", 0))
-		if word == "" {
+		word := literal(given(x.arguments, "name", 0))
+		if word == "" || len(paths[x.owner]) >= maxWords {
 			continue
 		}
-		p := append(slices.Clone(paths[owner]), word)
-		if variable != "" {
-			paths[variable] = p
+		p := append(slices.Clone(paths[x.owner]), word)
+		if x.variable != "" {
+			paths[x.variable] = p
 		}
-		out = append(out, command{path: p, file: file, flags: g.ofParser(file, variable, m[1])})
+		out = append(out, command{path: p, file: file, flags: f.ofParser(file, x.variable, x.at)})
 	}
+	f.parsersOf[file] = out
 	return out
 }
 
+// maxWords bounds the words of a sub-command.
+const maxWords = 6
+
 // ofParser returns the flags of the parser that a variable has from a place on, and those that functions add to it.
-func (g *grammar) ofParser(file, variable string, at int) []option {
+func (f *sources) ofParser(file, variable string, at int) []option {
 	if variable == "" {
 		return nil
 	}
-	text := g.text[file][at:]
-	name := regexp.QuoteMeta(variable)
-	if end := regexp.MustCompile(`(?m)^[ \t]*(?:` + name + `\s*=[^=]|def[ \t])`).FindStringIndex(text); end != nil {
-		text = text[:end[0]]
-	}
+	s := f.scan(file)
+	end := s.until(variable, at)
 	var out []option
-	for _, m := range regexp.MustCompile(`\b`+name+`\.add_argument\(`).FindAllStringIndex(text, -1) {
-		out = append(out, argparseFlag(call(text, m[1]-1)))
+	for i := sort.Search(len(s.arguments), func(i int) bool { return s.arguments[i].at >= at }); i < len(s.arguments) && s.arguments[i].at < end; i++ {
+		if s.arguments[i].owner == variable {
+			out = append(out, s.arguments[i].option)
+		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)^[ \t]*(\w+)\(`+name+`\b`).FindAllStringSubmatch(text, 20) {
-		of, function := g.resolve(file, m[1])
-		out = append(out, flagsIn(g.body(of, function))...)
+	all := s.passed[variable]
+	for i := sort.Search(len(all), func(i int) bool { return all[i].at >= at }); i < len(all) && all[i].at < end && len(out) < maxFlags; i++ {
+		of, function := f.resolve(file, all[i].function)
+		if from, to, ok := f.part(of, function); ok {
+			out = append(out, f.scan(of).within(from, to)...)
+		}
 	}
-	return out
+	return out[:min(len(out), maxFlags)]
 }
 
 // fired returns the commands of fire.
-func (g *grammar) fired(file string) []command {
-	text := g.text[file]
-	var out []command
+func (f *sources) fired(file string) []command {
+	text := f.text[file]
 	if !strings.Contains(text, "fire") {
 		return nil
 	}
-	for _, m := range firesAt.FindAllStringSubmatchIndex(text, -1) {
-		a := call(text, m[2])
-		object := given(a, "", 0)
+	if known, ok := f.firedOf[file]; ok {
+		return known
+	}
+	var out []command
+	for _, m := range firesAt.FindAllStringSubmatchIndex(text, maxFires) {
+		object := given(call(text, m[2]), "", 0)
 		switch {
 		case object == "":
-			for _, d := range topFunction.FindAllStringSubmatch(text, -1) {
-				out = append(out, command{path: []string{d[1]}, file: file, text: g.body(file, d[1]), flags: parameterFlags(text, d[1], true)})
+			for _, d := range f.scan(file).tops {
+				if len(out) < maxCommands {
+					out = append(out, f.ofFire(file, d.name, d.name))
+				}
 			}
 		case strings.HasPrefix(object, "{"):
-			for _, d := range dispatches.FindAllStringSubmatch(object, -1) {
-				of, name := g.resolve(file, d[2])
-				out = append(out, command{path: []string{d[1]}, file: of, text: g.body(of, name), flags: parameterFlags(g.text[of], name, true)})
+			for _, d := range dispatches.FindAllStringSubmatch(object, maxCommands) {
+				of, name := f.resolve(file, d[2])
+				out = append(out, f.ofFire(of, name, d[1]))
 			}
 		default:
-			of, name := g.resolve(file, object)
-			body := g.body(of, name)
-			if !strings.Contains(body, "class "+name) {
-				out = append(out, command{file: of, text: body, flags: parameterFlags(g.text[of], name, true)})
-				continue
-			}
-			for _, d := range classMethods.FindAllStringSubmatch(body, -1) {
-				out = append(out, command{path: []string{d[1]}, file: of, text: body, flags: parameterFlags(body, d[1], true)})
-			}
+			out = append(out, f.firedObject(f.resolve(file, object))...)
+		}
+	}
+	f.firedOf[file] = out
+	return out
+}
+
+// maxFires bounds the calls of fire of a file: a program has one.
+const maxFires = 5
+
+// ofFire is the command that fire makes of a function, without words for one that has none.
+func (f *sources) ofFire(file, function string, words ...string) command {
+	return command{path: words, file: file, text: f.body(file, function), flags: f.scan(file).parameters(f.text[file], function, true)}
+}
+
+// firedObject returns the commands that fire makes of a function, or of the methods of a class.
+func (f *sources) firedObject(file, name string) []command {
+	c := f.ofFire(file, name)
+	if !strings.Contains(c.text, "class "+name) {
+		return []command{c}
+	}
+	from, to, _ := f.part(file, name)
+	defines := f.scan(file)
+	var out []command
+	for i := sort.Search(len(defines.functions), func(i int) bool { return defines.functions[i].start >= from }); i < len(defines.functions) && defines.functions[i].start < to && len(out) < maxCommands; i++ {
+		d := defines.functions[i]
+		if d.isMethod(f.text[file]) {
+			out = append(out, command{path: []string{d.name}, file: file, text: c.text, flags: defines.parametersOf(i, f.text[file], true)})
 		}
 	}
 	return out
@@ -346,25 +387,25 @@ func (g *grammar) fired(file string) []command {
 
 // dispatched returns the commands that a program tells apart by itself: by its first argument, or by an argument with
 // choices.
-func (g *grammar) dispatched(file string) []command {
-	text := g.text[file]
+func (f *sources) dispatched(file string) []command {
+	text := f.text[file]
 	var out []command
 	if strings.Contains(text, "sys.argv[1]") || strings.Contains(text, "argv[0]") {
-		for _, d := range dispatches.FindAllStringSubmatch(text, -1) {
-			of, name := g.resolve(file, d[2])
-			if body := g.body(of, name); body != "" {
-				out = append(out, command{path: []string{d[1]}, file: of, text: body, flags: g.flags(of)})
+		for _, d := range dispatches.FindAllStringSubmatch(text, maxCommands) {
+			of, name := f.resolve(file, d[2])
+			if body := f.body(of, name); body != "" {
+				out = append(out, command{path: []string{d[1]}, file: of, text: body, flags: f.flags(of)})
 			}
 		}
 	}
-	all := flagsIn(text)
+	all := f.scan(file).within(0, len(text))
 	for i, x := range all {
-		if !modeName.MatchString(x.key()) {
+		if !modeName.MatchString(x.key()) || len(out) >= maxCommands {
 			continue
 		}
-		for _, choice := range x.choices {
-			c := command{path: x.words(choice), file: file, text: text, flags: slices.Delete(slices.Clone(all), i, i+1)}
-			out = append(out, c)
+		rest := slices.Delete(slices.Clone(all), i, i+1)
+		for _, choice := range x.choices[:min(len(x.choices), maxCommands)] {
+			out = append(out, command{path: x.words(choice), file: file, text: text, flags: rest})
 		}
 	}
 	return out

@@ -43,11 +43,13 @@ var (
 	dataclassField = regexp.MustCompile(`(?m)^[ \t]+(\w+)[ \t]*:[ \t]*([\w.\[\], |"']+?)(?:[ \t]*=[ \t]*([^\n]+))?$`)
 	parsesClass    = regexp.MustCompile(`\btyro\.cli\(|\bsimple_parsing\b|\bHfArgumentParser\(|\bdraccus\b|\bpyrallis\b|\bjsonargparse\b`)
 	parsingName    = regexp.MustCompile(`(?i)pars|arg|opt|cfg|config|cli`)
-	definesFunc    = regexp.MustCompile(`(?m)^[ \t]*def[ \t]+(\w+)(\()`)
 )
 
 // flags returns the arguments of a program that is a whole file: those that it defines, or a parser that it imports.
 func (f *sources) flags(file string) []option {
+	if known, ok := f.flagsOf[file]; ok {
+		return known
+	}
 	var out []option
 	seen := map[string]bool{}
 	next := []string{file}
@@ -58,7 +60,7 @@ func (f *sources) flags(file string) []option {
 				continue
 			}
 			seen[g] = true
-			out = append(out, flagsIn(f.text[g])...)
+			out = append(out, f.scan(g).within(0, len(f.text[g]))...)
 			for as, from := range f.imports(g) {
 				if parsingName.MatchString(as) {
 					further = append(further, from.file)
@@ -68,32 +70,9 @@ func (f *sources) flags(file string) []option {
 		slices.Sort(further)
 		next = further
 	}
+	out = slices.Clip(out[:min(len(out), maxFlags)])
+	f.flagsOf[file] = out
 	return out
-}
-
-// flagsIn returns the arguments that a text defines.
-func flagsIn(text string) []option {
-	var out []option
-	for _, m := range addsArgument.FindAllStringIndex(text, -1) {
-		out = append(out, argparseFlag(call(text, m[1]-1)))
-	}
-	for _, m := range clickOption.FindAllStringSubmatchIndex(text, -1) {
-		out = append(out, clickFlag(text[m[2]:m[3]], call(text, m[1]-1)))
-	}
-	for _, m := range abslFlag.FindAllStringSubmatchIndex(text, -1) {
-		a := call(text, m[1]-1)
-		g := option{name: "--" + literal(given(a, "name", 0)), value: literal(given(a, "default", 1)), boolean: strings.HasPrefix(text[m[2]:m[3]], "bool"), joined: true}
-		for _, r := range abslRequired.FindAllStringSubmatch(text, -1) {
-			g.required = g.required || strings.Contains(r[1], `"`+g.name[2:]+`"`) || strings.Contains(r[1], `'`+g.name[2:]+`'`)
-		}
-		out = append(out, g)
-	}
-	if parsesClass.MatchString(text) {
-		for _, m := range dataclassArgs.FindAllStringSubmatch(text, -1) {
-			out = append(out, fieldFlags(m[2])...)
-		}
-	}
-	return slices.DeleteFunc(out, func(g option) bool { return strings.Trim(g.name, "-") == "" })
 }
 
 // argparseFlag is the flag of a call of add_argument.
@@ -152,7 +131,7 @@ func clickFlag(kind string, a []argument) option {
 // fieldFlags are the flags of the fields of a class.
 func fieldFlags(body string) []option {
 	var out []option
-	for _, m := range dataclassField.FindAllStringSubmatch(body, -1) {
+	for _, m := range dataclassField.FindAllStringSubmatch(body, maxFlags) {
 		value := m[3]
 		if i := strings.Index(value, "field("); i >= 0 {
 			value = given(call(value, i+len("field")), "default", 0)
@@ -160,23 +139,6 @@ func fieldFlags(body string) []option {
 		out = append(out, option{name: "--" + strings.ReplaceAll(m[1], "_", "-"), required: m[3] == "", value: literal(value), boolean: m[2] == "bool"})
 	}
 	return out
-}
-
-// parameterFlags are the flags of a function that typer or fire makes a command of.
-func parameterFlags(text, name string, fire bool) []option {
-	for _, m := range definesFunc.FindAllStringSubmatchIndex(text, -1) {
-		if text[m[2]:m[3]] != name {
-			continue
-		}
-		var out []option
-		for _, part := range parts(text[m[4]:min(len(text), m[4]+4*maxCall)]) {
-			if g, ok := parameterFlag(strings.TrimSpace(part), fire); ok {
-				out = append(out, g)
-			}
-		}
-		return out
-	}
-	return nil
 }
 
 var (

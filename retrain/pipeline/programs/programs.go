@@ -26,24 +26,39 @@ type Finder struct {
 	sources
 	repository fs.FS
 	scripts    map[string]string // console scripts, as MODULE:FUNCTION
-	said       []advice
+	said       said
 	yaml       []string        // files
 	speaks     map[string]bool // of training, also in comments
+
+	late    func() bool // whether to stop reading
+	stopped bool
+
+	code  known
+	exist map[string]bool // which files do
 
 	trained, evaluated []program // ranked
 }
 
-// New returns a finder of the programs of a repository, which must take its files.
-func New(repository fs.FS) *Finder {
+// New returns a finder of the programs of a repository, which must take its files. It looks for no more of them once
+// late returns true.
+func New(repository fs.FS, late func() bool) *Finder {
 	return &Finder{
-		sources:    sources{text: map[string]string{}, importing: map[string]map[string]imported{}},
-		repository: repository, scripts: map[string]string{}, speaks: map[string]bool{},
+		sources: newSources(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{},
+		code: known{}, exist: map[string]bool{},
 	}
 }
 
+// Stopped reports whether the finder did not look for all programs, as it was late.
+func (f *Finder) Stopped() bool { return f.stopped }
+
 func (f *Finder) exists(file string) bool {
-	info, err := fs.Stat(f.repository, file)
-	return err == nil && info.Mode().IsRegular()
+	known, ok := f.exist[file]
+	if !ok {
+		info, err := fs.Stat(f.repository, file)
+		known = err == nil && info.Mode().IsRegular()
+		f.exist[file] = known
+	}
+	return known
 }
 
 // Take takes a file. Code is that of a Python file without comments.
@@ -123,6 +138,9 @@ func (f *Finder) candidates() []program {
 	}
 	slices.Sort(names)
 	for _, name := range names {
+		if f.isLate() {
+			break
+		}
 		start, file, function := f.started(f.scripts[name])
 		if start == nil {
 			continue
@@ -137,8 +155,11 @@ func (f *Finder) candidates() []program {
 		}
 	}
 	for _, file := range f.order {
+		if f.isLate() {
+			break
+		}
 		text := f.text[file]
-		named := slices.ContainsFunc(f.said, func(a advice) bool { return f.names(a, file) })
+		named := slices.ContainsFunc(f.said.about(file), func(a advice) bool { return f.names(a, file) })
 		alone := named && anyCall.MatchString(text) || topCall.MatchString(text) && (runName.MatchString(path.Base(file)) && !f.has(path.Join(path.Dir(file), "__init__.py")))
 		if notOwn.MatchString(file) || !printable(file) || !guarded.MatchString(text) && !alone {
 			continue
@@ -149,6 +170,11 @@ func (f *Finder) candidates() []program {
 		}
 	}
 	return out
+}
+
+func (f *Finder) isLate() bool {
+	f.stopped = f.stopped || f.late()
+	return f.stopped
 }
 
 // expand returns a program, or its sub-commands if it has any.
@@ -206,6 +232,25 @@ var (
 	versionOfID = regexp.MustCompile(`-v[0-9]+$`)
 )
 
+// facts are what code does, as far as its text shows.
+type facts struct{ trains, learns, evaluates, loads, saves, windows, rl bool }
+
+// known are the facts of code that was read.
+type known map[string]*facts
+
+// of returns what code does.
+func (k known) of(code string) *facts {
+	found := k[code]
+	if found == nil {
+		found = &facts{
+			trains: trains.MatchString(code), learns: strings.Contains(code, ".learn("), evaluates: evaluates.MatchString(code), loads: loads.MatchString(code),
+			saves: saving.MatchString(code), windows: forWindows.MatchString(code), rl: importsRL.MatchString(code),
+		}
+		k[code] = found
+	}
+	return found
+}
+
 // weighed is a pattern of names and what it counts.
 type weighed struct {
 	name   *regexp.Regexp
@@ -240,10 +285,10 @@ func (f *Finder) common(p *program, env string) int {
 	if len(p.path) > 0 || strings.HasPrefix(p.from, "console script") {
 		score += 15
 	}
-	if forWindows.MatchString(p.text) || forWindows.MatchString(f.text[p.file]) {
+	if f.code.of(p.text).windows || f.code.of(f.text[p.file]).windows {
 		score -= 60
 	}
-	if importsRL.MatchString(f.text[p.file]) {
+	if f.code.of(f.text[p.file]).rl {
 		score += 8
 	}
 	if mentions(p.file+" "+strings.Join(p.path, " "), env) {
@@ -256,7 +301,7 @@ func (f *Finder) common(p *program, env string) int {
 func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []string, string) {
 	most := advice{}
 	named := 0
-	for _, a := range f.said {
+	for _, a := range f.said.aboutProgram(p) {
 		rest, ok := f.speaksOf(a, p)
 		if !ok {
 			continue
@@ -312,10 +357,10 @@ func (f *Finder) training(all []program, env string) []program {
 	for _, p := range all {
 		name := p.name()
 		p.score = weigh(name, trainingWords) + f.common(&p, env)
-		if trains.MatchString(p.text) {
+		if f.code.of(p.text).trains {
 			p.score += 15
 		}
-		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !strings.Contains(p.text, ".learn(") {
+		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.of(p.text).learns {
 			p.score -= 40
 		}
 		named, args, _ := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, evaluating) })
@@ -335,7 +380,7 @@ func (f *Finder) training(all []program, env string) []program {
 // distributions leave them out.
 func (f *Finder) absent(env string) []program {
 	var out []program
-	for _, a := range f.said {
+	for _, a := range f.said.all {
 		if a.weight < 25 || !strings.HasSuffix(a.target, ".py") || f.has(a.target) || a.args == nil || !f.available(a.args) {
 			continue
 		}
@@ -375,10 +420,10 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 	for _, p := range all {
 		name := p.name()
 		p.score = weigh(name, evaluationWords) + f.common(&p, env)
-		if evaluates.MatchString(p.text) {
+		if f.code.of(p.text).evaluates {
 			p.score += 10
 		}
-		if loads.MatchString(p.text) {
+		if f.code.of(p.text).loads {
 			p.score += 10
 		}
 		if training != nil {
@@ -414,26 +459,27 @@ func goesWith(p, training *program) int {
 
 // byItself returns the evaluation that the training's own program has by an argument.
 func (f *Finder) byItself(training *program) (program, bool) {
-	for _, a := range f.said {
+	for _, a := range f.said.aboutProgram(training) {
 		if rest, ok := f.speaksOf(a, training); ok && rest != nil && slices.ContainsFunc(rest, evaluating) && f.available(rest) {
 			p := *training
 			p.args, p.score = rest, 60
 			return p, true
 		}
 	}
+	meant := cmp.Or(modeIn(training.text), modeIn(f.text[training.file]))
 	for _, x := range training.flags {
 		p := *training
 		p.args = slices.DeleteFunc(slices.Clone(training.args), func(a string) bool { return a == "--train" })
 		p.score = 45
 		mode := ""
-		if modeFlag.MatchString(x.key()) {
-			mode = modeOf(x, f.text[p.file]+p.text)
+		if modeFlag.MatchString(x.key()) && len(x.choices) == 0 && !x.boolean { // choices are sub-commands already
+			mode = meant
 		}
 		switch {
 		case mode != "":
 			p.args = setFlag(p.args, x, mode)
 			return p, true
-		case x.boolean && evaluating(x.name) && (x.key() != "test" || loads.MatchString(f.text[p.file]+p.text)): // else it may be a smoke test
+		case x.boolean && evaluating(x.name) && (x.key() != "test" || f.code.of(f.text[p.file]).loads || f.code.of(p.text).loads): // else it may be a smoke test
 			p.args = append(p.args, x.name)
 			return p, true
 		}
@@ -446,10 +492,9 @@ var (
 	modeMeant = regexp.MustCompile(`\b(?:run_)?(?:mode|phase|stage|action)\s*==\s*["'](test|testing|eval|evaluate|evaluation|play|enjoy|infer|inference)["']`)
 )
 
-// modeOf returns the value of an argument that makes a program evaluate, "" for none. Choices are sub-commands
-// already.
-func modeOf(x option, text string) string {
-	if m := modeMeant.FindStringSubmatch(text); m != nil && len(x.choices) == 0 && !x.boolean {
+// modeIn returns the value of an argument that makes a program evaluate, "" for none.
+func modeIn(text string) string {
+	if m := modeMeant.FindStringSubmatch(text); m != nil {
 		return m[1]
 	}
 	return ""

@@ -19,7 +19,7 @@ func found(files map[string]string) *Finder {
 	for file, text := range files {
 		repository[file] = &fstest.MapFile{Data: []byte(text)}
 	}
-	f := New(repository)
+	f := New(repository, func() bool { return false })
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		f.Take(file, []byte(files[file]), []byte(files[file]))
 	}

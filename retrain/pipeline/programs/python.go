@@ -3,7 +3,6 @@ package programs
 import (
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,13 +15,13 @@ const (
 )
 
 var (
-	importLine   = regexp.MustCompile(`(?m)^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n;]+)|import[ \t]+([\w., ]+))`)
+	importLine   = regexp.MustCompile(`(?m)^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+([^\n;]+)|import[ \t]+([\w., ]+))`)
 	topFunction  = regexp.MustCompile(`(?m)^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)`)
 	relativeFrom = regexp.MustCompile(`(?m)^[ \t]*from[ \t]+\.`)
 	plainImport  = regexp.MustCompile(`(?m)^(?:from|import)[ \t]+(\w+)`)
 	stringAlone  = regexp.MustCompile(`^[rRuUbB]?(?:"([^"\\]*)"|'([^'\\]*)')$`)
 	numberAlone  = regexp.MustCompile(`^-?[0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$`)
-	keywordAlone = regexp.MustCompile(`(?s)^\s*(\w+)\s*=([^=].*)$`)
+	keywordAlone = regexp.MustCompile(`^\s*(\w+)\s*=[^=]`)
 )
 
 // argument is one of a call, or a parameter of a function: its keyword, "" for one by position, and its expression.
@@ -33,10 +32,11 @@ func call(text string, at int) []argument {
 	var out []argument
 	for _, part := range parts(text[at:min(len(text), at+maxCall)]) {
 		part = strings.TrimSpace(part)
-		switch m := keywordAlone.FindStringSubmatch(part); {
+		switch m := keywordAlone.FindStringSubmatchIndex(part); {
 		case part == "":
 		case m != nil:
-			out = append(out, argument{m[1], strings.TrimSpace(m[2])})
+			_, value, _ := strings.Cut(part, "=")
+			out = append(out, argument{part[m[2]:m[3]], strings.TrimSpace(value)})
 		default:
 			out = append(out, argument{"", part})
 		}
@@ -108,6 +108,20 @@ type sources struct {
 	order     []string          // of the files
 	kept      int               // bytes of all
 	importing map[string]map[string]imported
+
+	scanned    map[string]*scan
+	flagsOf    map[string][]option
+	parsersOf  map[string][]command
+	firedOf    map[string][]command
+	speakingOf map[string][]string
+	registers  []string
+}
+
+func newSources() sources {
+	return sources{
+		text: map[string]string{}, importing: map[string]map[string]imported{}, scanned: map[string]*scan{}, flagsOf: map[string][]option{},
+		parsersOf: map[string][]command{}, firedOf: map[string][]command{}, speakingOf: map[string][]string{},
+	}
 }
 
 // roots are the directories that the image imports from.
@@ -148,7 +162,12 @@ func (f *sources) imports(file string) map[string]imported {
 		return known
 	}
 	out := map[string]imported{}
-	for _, m := range importLine.FindAllStringSubmatch(f.text[file], -1) {
+	text := f.text[file]
+	for _, at := range importLine.FindAllStringSubmatchIndex(text, maxMatches) {
+		m := []string{"", part(text, at, 1), part(text, at, 2), part(text, at, 3)}
+		if strings.HasPrefix(m[2], "(") { // it may go on in the next lines
+			m[2], _, _ = strings.Cut(text[at[4]:min(len(text), at[4]+maxCall)], ")")
+		}
 		for item := range strings.SplitSeq(strings.Trim(m[2]+m[3], "() \n"), ",") {
 			words := strings.Fields(item)
 			if len(words) == 0 {
@@ -171,6 +190,14 @@ func (f *sources) imports(file string) map[string]imported {
 	}
 	f.importing[file] = out
 	return out
+}
+
+// part returns a group of a match, "" if it is not part of it.
+func part(text string, at []int, group int) string {
+	if at[2*group] < 0 {
+		return ""
+	}
+	return text[at[2*group]:at[2*group+1]]
 }
 
 // absolute returns the module that an import of a file names.
@@ -206,30 +233,27 @@ func (f *sources) resolve(file, name string) (string, string) {
 	return file, name
 }
 
+// part returns where a function or class of a file is, with what decorates it.
+func (f *sources) part(file, name string) (from, to int, ok bool) {
+	s := f.scan(file)
+	i, ok := s.top[name]
+	if !ok {
+		return 0, 0, false
+	}
+	return s.tops[i].bodyFrom, s.tops[i].next, true
+}
+
 // body returns a function or class with what decorates it, "" if the file has none of that name.
 func (f *sources) body(file, name string) string {
-	text := f.text[file]
-	all := topFunction.FindAllStringSubmatchIndex(text, -1)
-	i := slices.IndexFunc(all, func(m []int) bool { return text[m[2]:m[3]] == name })
-	if i < 0 {
-		return ""
-	}
-	end := len(text)
-	if i+1 < len(all) {
-		end = all[i+1][0]
-	}
-	start := all[i][0]
-	if before := strings.LastIndex(text[:start], "\n\n"); before >= 0 && strings.HasPrefix(strings.TrimLeft(text[before:start], "\n"), "@") {
-		start = before
-	}
-	return text[start:end]
+	from, to, _ := f.part(file, name)
+	return f.text[file][from:to]
 }
 
 // words returns the arguments of Python that run a file: as a module if it is one of a package or imports like one.
 func (f *sources) words(file string) []string {
 	name, text := moduleOf(file), f.text[file]
 	inPackage := f.has(path.Join(path.Dir(file), "__init__.py"))
-	for _, m := range plainImport.FindAllStringSubmatch(text, -1) {
+	for _, m := range plainImport.FindAllStringSubmatch(text, maxMatches) {
 		if f.has(path.Join(path.Dir(file), m[1]+".py")) && f.module(m[1]) == "" { // it is found beside the file alone
 			inPackage = false
 		}

@@ -82,6 +82,11 @@ func propose(c *terminal.Console, dir, file string) error {
 		return err
 	}
 	return c.Print(p, func(w io.Writer) error {
+		for _, x := range p.Unread {
+			if _, err := fmt.Fprintf(w, "Not read: %s.\n", terminal.Printable(x)); err != nil {
+				return err
+			}
+		}
 		_, err := fmt.Fprintf(w, "Found %s. Wrote %s.\n", strings.Join(p.Found(), ", "), terminal.Printable(file))
 		return err
 	})
