@@ -42,30 +42,50 @@ func (i *Incident) onlyMixed(lead *Alarm) *Alarm {
 	return lead
 }
 
+// MixedBy returns what divides the strata whose mix explains the foremost alarm, such as labels.segment; "" if none does.
+func (i *Incident) MixedBy() string {
+	if i.Cause != CauseEnvironment || len(i.Alarms) == 0 {
+		return ""
+	}
+	if a := i.Headline(); a.Mix != nil && a.Mix.Explained() {
+		return a.Mix.By
+	}
+	return ""
+}
+
 // causeWords returns the cause, with what divides the strata if their mix explains an alarm.
 func (i *Incident) causeWords() string {
-	if a := i.Headline(); i.Cause == CauseEnvironment && a.Mix != nil && a.Mix.Explained() {
-		return fmt.Sprintf("%s, the mix of %s", i.Cause, a.Mix.By)
+	if by := i.MixedBy(); by != "" {
+		return fmt.Sprintf("%s, the mix of %s", i.Cause, by)
 	}
 	return string(i.Cause)
 }
 
-// withMix returns the evidence of an incident with what the mix says of one of its alarms, unless it says so already: of
-// the first one, as people look at them, among those that have certainly changed within the strata, else among all.
-func (i *Incident) withMix(evidence []string) []string {
-	var of *Alarm
+// Mixed returns the alarm whose mix of strata the evidence of the incident states: the first one, as people look at
+// them, among those that have certainly changed within the strata, else among all. It returns nil if the mix contributes
+// to none.
+func (i *Incident) Mixed() (of *Alarm) {
 	for k := range i.Alarms {
 		a := &i.Alarms[k]
-		if words := mixWords(a.Signal, a.Mix); len(words) == 0 {
+		if a.Mix == nil || !a.Mix.Contributes() {
 			continue
-		} else if slices.Contains(evidence, words[0]) {
-			return evidence
 		}
 		if of == nil || a.Mix.Beyond() && !of.Mix.Beyond() ||
 			a.Mix.Beyond() == of.Mix.Beyond() && signals.Rank(a.Signal) < signals.Rank(of.Signal) {
 			of = a
 		}
 	}
+	return of
+}
+
+// withMix returns the evidence of an incident with what the mix says of one of its alarms, unless it says so already.
+func (i *Incident) withMix(evidence []string) []string {
+	for k := range i.Alarms {
+		if words := mixWords(i.Alarms[k].Signal, i.Alarms[k].Mix); len(words) > 0 && slices.Contains(evidence, words[0]) {
+			return evidence
+		}
+	}
+	of := i.Mixed()
 	if of == nil {
 		return evidence
 	}
@@ -73,35 +93,41 @@ func (i *Incident) withMix(evidence []string) []string {
 }
 
 // mixWords says how much of the change of a signal comes from the mix of strata, if any certainly does. s may be nil.
-func mixWords(signal string, s *mix.Split) []string {
+func mixWords(signal string, s *mix.Split) []string { return MixWords(signal, s, "baseline SD") }
+
+// MixWords is what evidence says of the mix, with the name of the standard deviations: nothing, or one text.
+func MixWords(signal string, s *mix.Split, sd string) []string {
 	if s == nil || !s.Contributes() {
 		return nil
 	}
-	subject, share := finding.QuantityOf(signal, s.Quantity), shareWords(s)
+	moved, share := movedBy(finding.QuantityOf(signal, s.Quantity), s)+" "+sd, ShareWords(s)
 	if s.Explained() {
 		return []string{fmt.Sprintf("%s because %s; within each value of %s it did not clearly change (%s)",
-			movedBy(subject, s), share, s.By, inSD(s.Within, s.WithinError, s.SD))}
+			moved, share, s.By, InSD(s.Within, s.WithinError, s.SD))}
 	}
 	return []string{fmt.Sprintf("%s: by %s because %s, and by %s within the values of %s",
-		movedBy(subject, s), inSD(s.Mix, s.MixError, s.SD), share, inSD(s.Within, s.WithinError, s.SD), s.By)}
+		moved, InSD(s.Mix, s.MixError, s.SD), share, InSD(s.Within, s.WithinError, s.SD), s.By)}
 }
 
-// movedBy says by how much a quantity rose or fell.
+// movedBy says by how many standard deviations a quantity rose or fell.
 func movedBy(subject string, s *mix.Split) string {
 	verb := "rose"
 	if s.Change < 0 {
 		verb = "fell"
 	}
-	return fmt.Sprintf("%s %s by %.2g baseline SD", subject, verb, math.Abs(s.Change)/s.SD)
+	return fmt.Sprintf("%s %s by %.2g", subject, verb, math.Abs(s.Change)/s.SD)
 }
 
-// inSD writes a part of a change and its standard error in standard deviations of the baseline.
-func inSD(part, standardError, sd float64) string {
+// InSD writes a part of a change and its standard error, if it is not 0, in standard deviations of the baseline.
+func InSD(part, standardError, sd float64) string {
+	if standardError == 0 {
+		return fmt.Sprintf("%+.2f", part/sd)
+	}
 	return fmt.Sprintf("%+.2f ± %.2f", part/sd, standardError/sd)
 }
 
-// shareWords says how the share of the stratum that contributes most has changed.
-func shareWords(s *mix.Split) string {
+// ShareWords says how the share of the stratum that contributes most has changed.
+func ShareWords(s *mix.Split) string {
 	verb := "rose"
 	if s.After < s.Before {
 		verb = "fell"

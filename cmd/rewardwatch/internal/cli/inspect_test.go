@@ -462,3 +462,30 @@ func TestRareOutcomesInReports(t *testing.T) {
 		})
 	}
 }
+
+// A return that changes because other visitors come is said to, and is not proposed to be learned.
+func TestInspectNamesTheMixOfWhoComes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 0))
+	var lines []string
+	for i := range 1200 {
+		segment, reward := "new", 1.5
+		if share := .85 - .6*float64(i/600); rng.Float64() < share {
+			segment, reward = "regular", 0
+		}
+		lines = append(lines, fmt.Sprintf(`{"policy":"shop","env":"prod","agent_id":"a","episode_id":"%d","step":0,"labels":{"segment":%q},"reward":%.3f,"terminated":true}`,
+			i, segment, reward+rng.NormFloat64()))
+	}
+	file := telemetryFile(t, lines...)
+	code, out := verb(t, "inspect", file)
+	want := regexp.MustCompile(`from the first half to the second, mean return rose by 0\.\d+ SD because the share of labels\.segment=\w+ (rose|fell) ` +
+		`from \d+ % to \d+ %; within each value of labels\.segment it did not clearly change .*set causes\.split_by: \[labels\.segment\]`)
+	if code != exitFine || !want.MatchString(strings.Join(strings.Fields(out), " ")) || strings.Contains(out, "learning:") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+	_, out = verb(t, "inspect", "--output", "json", file)
+	for _, s := range parseInspection(t, out).Policies[0].Groups[0].Signals {
+		if of := map[string]bool{"return": true}[s.Signal]; (s.Mix != nil) != of && s.Signal != "reward" {
+			t.Errorf("the mix of %s: %+v", s.Signal, s.Mix)
+		}
+	}
+}

@@ -49,6 +49,7 @@ type incidentPage struct {
 	Return   []returnPart
 	Change   string // of the mean return
 	Earned   *earnedPart
+	Mix      *words.Mix
 	Shifts   []shiftPart
 
 	Promise string // how rare false alarms are
@@ -175,7 +176,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 			d.Promise = words.Promise(first.Promise)
 		}
 	}
-	d.Causes = causeParts(i)
+	d.Causes, d.Mix = causeParts(i), words.MixOf(i)
 	for _, decision := range i.Decisions {
 		d.Decisions = append(d.Decisions, decision.String())
 	}
@@ -237,7 +238,7 @@ func lead(i *alerts.Incident) string {
 	if i.Cause == alerts.CauseUnknown || i.Cause == "" {
 		s.WriteString("The cause is unknown.")
 	} else {
-		fmt.Fprintf(&s, "The most likely cause is the %s.", words.Plain(i.Cause))
+		fmt.Fprintf(&s, "The most likely cause is the %s.", words.Cause(i))
 	}
 	if question := i.Question(); question != "" {
 		s.WriteString(" " + question)

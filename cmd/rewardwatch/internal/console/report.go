@@ -112,7 +112,7 @@ type reportStream struct {
 func (r *Report) incident(i alerts.Incident) reportIncident {
 	alarms, left := firingFirst(&i, maxReportAlarms)
 	out := reportIncident{
-		ID: i.ID, Title: i.Group.String(), Severity: string(i.Severity), State: "open", Cause: words.Plain(i.Cause),
+		ID: i.ID, Title: i.Group.String(), Severity: string(i.Severity), State: "open", Cause: words.Cause(&i),
 		Since: i.Opened.Moment(i.UnitName()), Facts: r.Causes(i), Left: left,
 	}
 	if i.Closed {

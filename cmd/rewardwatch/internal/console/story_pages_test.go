@@ -10,6 +10,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/mix"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
@@ -86,6 +87,41 @@ func TestIncidentTellsThePolicyFromTheWorld(t *testing.T) {
 	}
 	wants(t, "no estimate", get(c, "/incidents/none"), 200,
 		"Not enough support to estimate what a policy with the baseline&#39;s action frequencies would have earned: the effective sample size is 12 of at least 50.")
+}
+
+func TestIncidentNamesTheMixOfWhoComes(t *testing.T) {
+	explained, both, none := someIncident(), someIncident(), someIncident()
+	explained.ID, both.ID, none.ID = "explained", "both", "none"
+	split := mix.Split{
+		Quantity: "return", By: "labels.segment", Units: 300, SD: 2, Change: -1.2, Mix: -1, MixError: .1, Within: -.2, WithinError: .15, P: .4,
+		Stratum: "new", Before: .1, After: .49,
+	}
+	explained.Cause, explained.Alarms[0].Mix = alerts.CauseEnvironment, &split
+	within := split
+	within.Change, within.Within, within.P = -3, -2, 1e-9
+	both.Alarms[0].Mix = &within
+	noise := split
+	noise.Mix, noise.MixError = .1, .1
+	none.Alarms[0].Mix = &noise
+	c := consoleOf(&madeUp{incidents: []alerts.Incident{explained, both, none}}, nil)
+	w := get(c, "/incidents/explained")
+	for _, want := range []string{
+		"The most likely cause is the environment, the mix of labels.segment.", "Mix of <bdi>labels.segment</bdi>", "The mix explains the change: nothing has clearly changed within the values.",
+		"Change of <bdi>mean return</bdi></dt><dd><b>-0.60 SD</b>", "<b>-0.50 ± 0.05 SD</b>: <bdi>the share of labels.segment=new rose from 10 % to 49 %</bdi>", "<b>-0.10 ± 0.07 SD</b>",
+	} {
+		wants(t, "a mix that explains the change", w, 200, strings.ReplaceAll(want, "+", "&#43;"))
+	}
+	w = get(c, "/incidents/both")
+	wants(t, "a mix beside another change", w, 200, "The mix does not explain the change: something has changed within the values too.")
+	if strings.Contains(w.Body.String(), ", the mix of labels.segment.") {
+		t.Error("a mix that does not explain the change is named as its cause")
+	}
+	if body := get(c, "/incidents/none").Body.String(); strings.Contains(body, "Mix of") {
+		t.Error("a mix that contributes nothing is shown")
+	}
+	if report := reportText(t, Report{Incidents: []alerts.Incident{explained}}); !strings.Contains(report, "environment, the mix of labels.segment") {
+		t.Error("the report does not name the mix")
+	}
 }
 
 func TestIncidentPageIsBounded(t *testing.T) {

@@ -86,7 +86,7 @@ func (i *inspector) Process(_ context.Context, batch []ingest.Event) error {
 			continue
 		}
 		p.see(e, i)
-		p.of(i.cfg, e.Pos.Partition.Number()).Fold(e, believed, i.hand)
+		p.of(i.cfg, e).Fold(e, believed, i.hand)
 	}
 	return nil
 }
@@ -149,6 +149,7 @@ type inspectedPolicy struct {
 
 	registry  *prometheus.Registry // of the metrics of the first stage
 	metrics   *engine.IntakeMetrics
+	settings  *engine.Settings // of the first stage
 	intake    *engine.Intake
 	partition int32
 
@@ -164,10 +165,13 @@ type inspectedLabel struct {
 	values map[string]struct{} // at most InspectedValues
 }
 
-// of returns the first stage of a partition. Partitions arrive one after the other.
-func (p *inspectedPolicy) of(cfg *config.Config, partition int32) *engine.Intake {
-	if p.intake == nil || p.partition != partition {
-		p.intake, p.partition = engine.NewIntake(cfg.Settings(), p.metrics), partition
+// of returns the first stage of the partition of an event. Partitions arrive one after the other.
+func (p *inspectedPolicy) of(cfg *config.Config, e *ingest.Event) *engine.Intake {
+	if partition := e.Pos.Partition.Number(); p.intake == nil || p.partition != partition {
+		if p.settings == nil {
+			p.settings = settingsFor(cfg, e)
+		}
+		p.intake, p.partition = engine.NewIntake(p.settings, p.metrics), partition
 	}
 	return p.intake
 }
@@ -239,6 +243,10 @@ func (p *inspectedPolicy) judge(u *ingest.Unit) {
 		return
 	}
 	g.unit(u)
+	g.splits.add(u)
+	if len(p.cfg.Causes.SplitBy) == 0 {
+		u.Labels = nil // the service would not have them
+	}
 	for _, f := range p.bank.Observe(u, time.Unix(0, u.EndTS)) {
 		if f.Kind == finding.StreamChanged && f.To == finding.TelemetryFault {
 			g.fault(f.Signal, f.Reason, f.At)
@@ -266,6 +274,7 @@ type inspectedGroup struct {
 	units, finished int64 // finished counts units that are not blocks
 	ends            [ingest.Ends]int64
 	lengths         lengthSample
+	splits          splits
 	faults          []inspectedFault
 }
 

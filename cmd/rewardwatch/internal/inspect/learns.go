@@ -19,6 +19,7 @@ type learned struct {
 	progress.Gain
 	versions int // changes of policy_version
 	given    watch.Learning
+	mixed    bool // the return rises because of who comes
 }
 
 // learnedIn returns what the past of a group shows.
@@ -42,7 +43,7 @@ func learningSetting(p PolicyInspection) setting {
 	if l.given.Learns() {
 		return setting{"learning", string(l.given), asInspected}
 	}
-	if !(l.Low > 0) || l.Change < leastGain*l.SD {
+	if l.mixed || !(l.Low > 0) || l.Change < leastGain*l.SD {
 		return setting{}
 	}
 	why := fmt.Sprintf("the return rises by %s over %s %s (99 %% interval %s to %s)", words.Short(l.Change), words.Grouped(l.Units, ","),

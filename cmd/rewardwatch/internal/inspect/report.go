@@ -165,6 +165,9 @@ type SignalJSON struct {
 	Factor     *wire.Number   `json:"dependence_factor"`
 	Unjudged   *string        `json:"unjudged"` // why no detector is armed on it
 	Reach      []wire.Reach   `json:"reach"`
+	// Mix is how the change from the first half of the units to the second is divided; null if no mix of labels or of
+	// observations certainly contributes.
+	Mix *wire.Mix `json:"mix"`
 
 	reach string // for people
 }
@@ -253,9 +256,10 @@ func (p *inspectedPolicy) report() PolicyInspection {
 		if at >= 0 {
 			judged = summary.Groups[at]
 		}
-		out.Groups = append(out.Groups, g.report(judged, p.cfg.Baseline.Units))
+		out.Groups = append(out.Groups, g.report(judged, p.cfg.Baseline.Units, p.cfg.Causes.SplitBy))
 		if past, _ := p.bank.History(g.key); judged.Units >= most { // an inspection evicts no group
 			most, out.learned = judged.Units, learnedIn(&past)
+			out.learned.mixed = out.Groups[len(out.Groups)-1].isMixed("return")
 		}
 	}
 	out.learned.given = p.cfg.Learning
@@ -295,7 +299,7 @@ func addCount(counts map[string]int64, name string, n float64) {
 	}
 }
 
-func (g *inspectedGroup) report(judged finding.GroupSummary, wanted int) GroupInspection {
+func (g *inspectedGroup) report(judged finding.GroupSummary, wanted int, splitBy []string) GroupInspection {
 	out := GroupInspection{
 		Group: g.key.Map(), Events: g.events, Units: g.units, Ends: map[string]int64{}, Clock: g.clock.report(g),
 		Agents:   AgentsJSON{Count: len(g.agents), AtLeast: len(g.agents) == InspectedAgents},
@@ -326,6 +330,7 @@ func (g *inspectedGroup) report(judged finding.GroupSummary, wanted int) GroupIn
 		out.NoEnd = new(wire.UnfinishedOf(judged))
 	}
 	out.Notes = append(g.notes(out), g.rareNotes(&judged)...)
+	out.Notes = append(out.Notes, g.splitSignals(&out, splitBy)...)
 	return out
 }
 

@@ -18,6 +18,7 @@ type AlarmContext struct {
 	Causes        []alerts.RankedCause   `json:"causes"`
 	ReturnChange  *finding.Decomposition `json:"return_change"`
 	OffPolicy     *finding.OffPolicy     `json:"off_policy"`
+	Mix           *Mix                   `json:"mix"` // null if nothing divides units
 	Promise       finding.Promise        `json:"promise"`
 	Shifts        []finding.Shift        `json:"shifts"`
 	Histogram     *finding.Histogram     `json:"histogram"` // of the effect's quantity
@@ -27,7 +28,7 @@ type AlarmContext struct {
 func EvidenceOf(a alerts.Alarm) AlarmContext {
 	return AlarmContext{
 		OnsetInterval: a.OnsetInterval(), Causes: List(a.Causes), ReturnChange: a.Return, OffPolicy: a.OffPolicy, Promise: a.Promise,
-		Shifts: List(a.Shifts), Histogram: a.Histogram,
+		Mix: MixOf(a.Mix), Shifts: List(a.Shifts), Histogram: a.Histogram,
 	}
 }
 
@@ -264,7 +265,7 @@ func (a *Alarm) Alarm() alerts.Alarm {
 // addTo adds the evidence to an alarm.
 func (e *AlarmContext) addTo(a *alerts.Alarm) {
 	a.Causes, a.Return, a.Promise, a.Shifts, a.Histogram = e.Causes, e.ReturnChange, e.Promise, e.Shifts, e.Histogram
-	a.OffPolicy = e.OffPolicy
+	a.OffPolicy, a.Mix = e.OffPolicy, e.Mix.split()
 	if i := e.OnsetInterval; i != nil {
 		a.OnsetFrom, a.OnsetTo = endOf(i.FirstUnit, i.FirstTS), endOf(i.LastUnit, i.LastTS)
 	}

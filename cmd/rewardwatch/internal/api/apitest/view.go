@@ -14,6 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
+	"github.com/rewardwatch/rewardwatch/detectors/mix"
 	"github.com/rewardwatch/rewardwatch/detectors/progress"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -250,6 +251,10 @@ func SomeAlarm() alerts.Alarm {
 			Reference: finding.ReferenceTarget, Shown: finding.ShownWorld, Units: 320, Effective: 270.5, MeanWeight: 1.02,
 			Value: 8.25, Low: 7.75, High: 8.75, SelfNormalized: 8.125, Actual: 8.5, Baseline: 10.5,
 			World: finding.PartOfChange{Mean: -2.25, Low: -3, High: -1.5}, Policy: finding.PartOfChange{Mean: -.25, Low: -.75, High: .25},
+		},
+		Mix: &mix.Split{
+			Quantity: "mean", By: "labels.segment", Units: 320, SD: 2, Change: -1.25, Mix: -1, MixError: .125, Within: -.25, WithinError: .1875, P: .5,
+			Stratum: "new", Before: .125, After: .5,
 		},
 		Promise: finding.Promise{N: 20000, ARL0: 41000, Low: 21000, High: 90000, Confidence: finding.ConfidenceKept},
 		Shifts: []finding.Shift{{

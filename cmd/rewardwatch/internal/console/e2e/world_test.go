@@ -25,6 +25,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
+	"github.com/rewardwatch/rewardwatch/detectors/mix"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -237,7 +238,11 @@ func incident(n names, id string) alerts.Incident {
 		Shifts: []finding.Shift{{
 			Signal: n.signal, Quantity: n.signal, BaselineMean: .3, CurrentMean: .1, StandardShift: -1, Z: -6, StandardError: .1, Units: 66,
 		}},
-		Return:  &finding.Decomposition{Change: -50, PerStep: -40, Length: -5, ActionMix: -4, Rest: -1},
+		Return: &finding.Decomposition{Change: -50, PerStep: -40, Length: -5, ActionMix: -4, Rest: -1},
+		Mix: &mix.Split{
+			Quantity: "return", By: "labels.segment", Units: 66, SD: 20, Change: -50, Mix: -48, MixError: 4, Within: -2, WithinError: 5, P: .4,
+			Stratum: n.env, Before: .1, After: .49,
+		},
 		Promise: finding.Promise{N: 20_000, ARL0: 23_000, Low: 19_000, High: 30_000, Confidence: finding.ConfidenceKept}, Baseline: someBaseline,
 		Before: n.versions(), After: after, Offsets: []ingest.Range{{First: 24_680, Last: 26_000}},
 		Cause: alerts.CauseEnvironment, Evidence: causes[0].Evidence, Causes: causes, EvidenceAt: unit(1300),

@@ -1,0 +1,43 @@
+package words
+
+import (
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// Cause names the cause of an incident, with what divides the units if their mix explains the change.
+func Cause(i *alerts.Incident) string {
+	if by := i.MixedBy(); by != "" {
+		return Plain(i.Cause) + ", the mix of " + by
+	}
+	return Plain(i.Cause)
+}
+
+// Mix is how the change of a signal is divided into the mix of kinds of units and what happened within them, as text.
+type Mix struct {
+	By, Quantity, Change string
+	Mix, Share, Within   string
+	Conclusion           string
+}
+
+// MixOf returns the split that the evidence of an incident states; nil if the mix contributes to no alarm.
+func MixOf(i *alerts.Incident) *Mix {
+	a := i.Mixed()
+	if a == nil {
+		return nil
+	}
+	s := a.Mix
+	m := &Mix{
+		By: s.By, Quantity: finding.QuantityOf(a.Signal, s.Quantity), Change: alerts.InSD(s.Change, 0, s.SD), Mix: alerts.InSD(s.Mix, s.MixError, s.SD),
+		Share: alerts.ShareWords(s), Within: alerts.InSD(s.Within, s.WithinError, s.SD),
+	}
+	switch {
+	case s.Explained():
+		m.Conclusion = "The mix explains the change: nothing has clearly changed within the values."
+	case s.Beyond():
+		m.Conclusion = "The mix does not explain the change: something has changed within the values too."
+	default:
+		m.Conclusion = "The mix contributes, but does not clearly explain the change."
+	}
+	return m
+}
