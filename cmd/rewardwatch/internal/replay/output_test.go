@@ -24,7 +24,7 @@ func withoutClock() alerts.Alarm {
 	a.Detectors, a.Offsets, a.Evidence = nil, nil, nil
 	a.Effect = finding.Effect{Quantity: "return", BaselineMean: 500, CurrentMean: math.Inf(-1), MeanShift: math.NaN(), SpreadRatio: math.NaN()}
 	a.Provisional, a.Baseline.Provisional, a.Cause = true, true, alerts.CauseUnknown
-	a.Causes, a.OnsetFrom, a.OnsetTo, a.Return, a.OffPolicy = nil, finding.UnitRef{}, finding.UnitRef{}, nil, nil
+	a.Causes, a.OnsetFrom, a.OnsetTo, a.Return, a.OffPolicy, a.Mix = nil, finding.UnitRef{}, finding.UnitRef{}, nil, nil, nil
 	a.Promise, a.Shifts, a.Histogram = finding.Promise{}, nil, nil
 	return a
 }
@@ -50,7 +50,9 @@ func TestAlarmLine(t *testing.T) {
 			`"first_ts":null,"last_ts":null,"first_index":45020,"last_index":45260,"offsets":[{"partition":0,"first":45020,"last":45290}]},` +
 			`"causes":[{"cause":"environment","weight":0.988,"evidence":["env_version went from 41 to 42 at the onset"]},` +
 			`{"cause":"policy","weight":0.012,"evidence":[]}],"return_change":{"change":-2.5,"reward_per_step":-2.25,` +
-			`"episode_length":-0.5,"action_mix":0.125,"rest":0.125},` + offPolicyLine + `,"promise":{"units":20000,"arl0":41000,"low":21000,` +
+			`"episode_length":-0.5,"action_mix":0.125,"rest":0.125},` + offPolicyLine + `,` +
+			`"mix":{"shown":"mix","quantity":"mean","split_by":"labels.segment","value":"new","share_before":0.125,"share_after":0.5,"units":320,` +
+			`"baseline_sd":2,"change":-1.25,"mix":-1,"mix_standard_error":0.125,"within":-0.25,"within_standard_error":0.1875,"within_p":0.5},"promise":{"units":20000,"arl0":41000,"low":21000,` +
 			`"high":90000,"confidence":"kept","allowance":null,"overlap":null,"weakest":"","caveats":[]},"shifts":[{"signal":"outcome.conversion","quantity":"mean","baseline_mean":0.2,` +
 			`"current_mean":0.1,"standardized_shift":-1,"z":-5.5,"spread_z":0.25,"units":32,"drifted":true}],` +
 			`"histogram":{"low":2,"high":14,"baseline":[2,3,5,8,12,20,30,45,60,65,65,60,45,30,20,12,8,5,3,2],` +
@@ -63,7 +65,7 @@ func TestAlarmLine(t *testing.T) {
 			`"spread_ratio":null,"wasserstein":0,"moved_at_least":0},"baseline":{"id":"beef","units":500,"config":""},` +
 			`"offsets":null,"before":{"policy_version":"v1","env_version":"41","reward_version":"r7"},` +
 			`"after":{"policy_version":"v1","env_version":"42","reward_version":"r7"},"evidence":[],"improvement":false,` +
-			`"onset_interval":null,"causes":[],"return_change":null,"off_policy":null,"promise":null,"shifts":[],"histogram":null}`},
+			`"onset_interval":null,"causes":[],"return_change":null,"off_policy":null,"mix":null,"promise":null,"shifts":[],"histogram":null}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
