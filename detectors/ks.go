@@ -78,13 +78,35 @@ func (r *Ranks) SlidingKS(window int) (*SlidingKS, error) {
 	if window > math.MaxUint8 {
 		k.over = make([]uint8, len(k.counts))
 	}
+	k.summarize()
+	return k, nil
+}
+
+// Resume returns the statistic with the given values in its window, oldest first, as if they had been added one by one.
+// NaN is ignored.
+func (r *Ranks) Resume(window int, values []float64) (*SlidingKS, error) {
+	k, err := r.SlidingKS(window)
+	if err != nil || len(values) == 0 {
+		return k, err
+	}
+	for _, x := range values {
+		if !math.IsNaN(x) {
+			k.shift(r.Slot(x))
+		}
+	}
+	k.summarize()
+	return k, nil
+}
+
+// summarize computes all nodes.
+func (k *SlidingKS) summarize() {
+	blocks := len(k.nodes) / 2
 	for b := range blocks {
 		k.nodes[blocks+b] = k.block(b)
 	}
 	for i := blocks - 1; i >= 1; i-- {
 		k.nodes[i] = k.nodes[2*i].then(k.nodes[2*i+1])
 	}
-	return k, nil
 }
 
 func checkKS(m, window int) error {
@@ -106,22 +128,28 @@ func (k *SlidingKS) Add(x float64) {
 
 // AddSlot slides the window over one more value, of which the slot in the baseline is given.
 func (k *SlidingKS) AddSlot(slot int) {
-	oldest := k.where.put(k.next, slot)
-	k.next++
-	filled := k.next == k.where.size()
-	if filled {
-		k.next = 0
+	if other, changed := k.shift(slot); changed {
+		k.refresh(slot, other)
+	}
+}
+
+// shift slides the window over one more value, without the nodes. If the counts have changed, other is the second slot
+// with another count, or the same one.
+func (k *SlidingKS) shift(slot int) (other int, changed bool) {
+	oldest, full := k.where.put(k.next, slot), k.full
+	if k.next++; k.next == k.where.size() {
+		k.next, k.full = 0, true
 	}
 	switch {
-	case !k.full:
+	case !full:
 		k.count(slot, 1)
-		k.refresh(slot, slot)
+		return slot, true
 	case oldest != slot:
 		k.count(slot, 1)
 		k.count(oldest, -1)
-		k.refresh(slot, oldest)
+		return oldest, true
 	}
-	k.full = k.full || filled
+	return slot, false
 }
 
 // Statistic returns D, between 0 and 1, and whether the window is full. Before that D is NaN: with a shorter window,

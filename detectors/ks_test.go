@@ -3,6 +3,7 @@ package detectors
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -115,6 +116,10 @@ func TestSlidingKSRestoresFromItsWindow(t *testing.T) {
 		}
 		for _, x := range k.Window() {
 			restored.Add(x)
+		}
+		resumed, err := order(baseline).Resume(25, k.Window())
+		if err != nil || !reflect.DeepEqual(resumed, restored) {
+			t.Fatalf("%d values: resumed %+v, %v, one by one %+v", added, resumed, err, restored)
 		}
 		for i := range 60 {
 			d, full := k.Statistic()

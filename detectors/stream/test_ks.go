@@ -43,14 +43,11 @@ func beginSlidingKS(q *Quantity, of *basis) Test {
 
 // follow rebuilds the window from the values that it held.
 func (t *ShapeTest) follow(baseline *detectors.Ranks, values []float64) bool {
-	ks, err := baseline.SlidingKS(t.Window)
+	ks, err := baseline.Resume(t.Window, values[max(0, len(values)-t.Window):])
 	if err != nil {
 		return false
 	}
 	t.ranks, t.KS = baseline, ks
-	for _, x := range values[max(0, len(values)-t.Window):] {
-		ks.Add(x)
-	}
 	return true
 }
 

@@ -1,0 +1,487 @@
+package saved
+
+import (
+	"encoding"
+	"encoding/binary"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// A plan reads the CBOR of one Go type into memory of that type, which is zero. It reads what Encode writes, and
+// returns false for anything else: for unknown fields, repeated keys, and all that is damaged or unusual. The general
+// decoder then reads the part again, and has the last word. So a plan may be incomplete, but where it returns true, its
+// result is that of the general decoder.
+//
+// A plan knows the offsets of the fields, and calls no reflection for each value. That is why parts are read several
+// times as fast: a large fleet restarts with some hundred thousand of them.
+type plan struct {
+	read func(in *input, into unsafe.Pointer) bool
+}
+
+// Planned reads a part by the plan of its type. If it returns true, wire is what General returns.
+func Planned[Wire any](body []byte) (wire *Wire, whole bool) {
+	in := input{data: body}
+	wire = new(Wire)
+	whole = planOf(reflect.TypeFor[Wire]()).read(&in, unsafe.Pointer(wire)) && len(in.data) == 0
+	return wire, whole
+}
+
+// input is the rest of a part.
+type input struct {
+	data  []byte
+	depth int
+}
+
+// deepest is how deep lists and maps may be nested. The general decoder allows 32 levels.
+const deepest = 30
+
+// enter begins a list or a map. At its end depth is reduced.
+func (in *input) enter() bool {
+	in.depth++
+	return in.depth <= deepest
+}
+
+// head takes the next head: the kind of item, the first byte, and its number.
+func (in *input) head() (kind, first byte, n uint64, ok bool) {
+	if len(in.data) == 0 {
+		return 0, 0, 0, false
+	}
+	first = in.data[0]
+	size := 0
+	switch low := first &^ itemKind; {
+	case low < 24:
+		in.data = in.data[1:]
+		return first & itemKind, first, uint64(low), true
+	case low < 28:
+		size = 1 << (low - 24)
+	}
+	if size == 0 || len(in.data) <= size {
+		return 0, 0, 0, false
+	}
+	switch number := in.data[1:]; size {
+	case 1:
+		n = uint64(number[0])
+	case 2:
+		n = uint64(binary.BigEndian.Uint16(number))
+	case 4:
+		n = uint64(binary.BigEndian.Uint32(number))
+	default:
+		n = binary.BigEndian.Uint64(number)
+	}
+	in.data = in.data[1+size:]
+	return first & itemKind, first, n, true
+}
+
+// null takes a null, if that is next. It leaves what is read as it is, which is zero.
+func (in *input) null() bool {
+	if len(in.data) == 0 || in.data[0] != itemNull {
+		return false
+	}
+	in.data = in.data[1:]
+	return true
+}
+
+// counted takes the head of a kind of item that is at least as long as its number.
+func (in *input) counted(kind byte) (n int, ok bool) {
+	got, _, number, ok := in.head()
+	if !ok || got != kind || number > uint64(len(in.data)) {
+		return 0, false
+	}
+	return int(number), true
+}
+
+// bytes takes the content of a string of the given kind.
+func (in *input) bytes(kind byte) (content []byte, ok bool) {
+	n, ok := in.counted(kind)
+	if ok {
+		content, in.data = in.data[:n], in.data[n:]
+	}
+	return content, ok
+}
+
+// The first bytes and kinds of items that plans read, beside those of named.go.
+const (
+	itemNegative = 0x20
+	itemBytes    = 0x40
+	itemText     = 0x60
+	itemMap      = 0xa0
+	itemFalse    = 0xf4
+	itemTrue     = 0xf5
+	itemFloat32  = 0xfa
+	itemFloat64  = 0xfb
+)
+
+// plans are all plans by their reflect.Type. Making them takes the lock: a plan may need that of a type that contains it.
+var (
+	plans     sync.Map
+	makePlans sync.Mutex
+)
+
+func planOf(t reflect.Type) *plan {
+	if p, has := plans.Load(t); has {
+		return p.(*plan)
+	}
+	makePlans.Lock()
+	defer makePlans.Unlock()
+	made := map[reflect.Type]*plan{}
+	p := makePlan(t, made)
+	for of, p := range made {
+		plans.LoadOrStore(of, p)
+	}
+	return p
+}
+
+// refused is the plan of what the general decoder has to read.
+func refused(*input, unsafe.Pointer) bool { return false }
+
+var (
+	binaryUnmarshaler = reflect.TypeFor[encoding.BinaryUnmarshaler]()
+	cborUnmarshaler   = reflect.TypeFor[cbor.Unmarshaler]()
+	timeType          = reflect.TypeFor[time.Time]()
+)
+
+// makePlan returns the plan of a type, and adds it and those of its parts to made.
+func makePlan(t reflect.Type, made map[reflect.Type]*plan) *plan {
+	if p, has := made[t]; has {
+		return p
+	}
+	p := &plan{refused}
+	made[t] = p // before its parts: they may contain the type
+	switch {
+	case t == timeType:
+		p.read = readTime
+	case reflect.PointerTo(t).Implements(cborUnmarshaler):
+	case reflect.PointerTo(t).Implements(binaryUnmarshaler):
+		p.read = readBinary(t)
+	default:
+		p.read = planOfKind(t, made)
+	}
+	return p
+}
+
+func planOfKind(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.Pointer) bool {
+	switch t.Kind() {
+	case reflect.Bool:
+		return readBool
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return readInt(t.Size())
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return readUint(t.Size())
+	case reflect.Float32:
+		return readFloat32
+	case reflect.Float64:
+		return readFloat64
+	case reflect.String:
+		return readString
+	case reflect.Pointer:
+		return readPointer(t.Elem(), made)
+	case reflect.Slice:
+		return readSlice(t, made)
+	case reflect.Array:
+		return readArray(t, made)
+	case reflect.Map:
+		return readMap(t, made)
+	case reflect.Struct:
+		return readStruct(t, made)
+	}
+	return refused
+}
+
+func readTime(in *input, into unsafe.Pointer) bool {
+	if in.null() {
+		return true
+	}
+	text, ok := in.bytes(itemText)
+	if !ok {
+		return false
+	}
+	t, err := time.Parse(time.RFC3339, string(text))
+	*(*time.Time)(into) = t
+	return err == nil
+}
+
+func readBinary(t reflect.Type) func(*input, unsafe.Pointer) bool {
+	return func(in *input, into unsafe.Pointer) bool {
+		if in.null() {
+			return true
+		}
+		content, ok := in.bytes(itemBytes)
+		if !ok {
+			return false
+		}
+		u, is := reflect.NewAt(t, into).Interface().(encoding.BinaryUnmarshaler)
+		return is && u.UnmarshalBinary(content) == nil
+	}
+}
+
+func readBool(in *input, into unsafe.Pointer) bool {
+	if in.null() {
+		return true
+	}
+	_, first, _, ok := in.head()
+	*(*bool)(into) = first == itemTrue
+	return ok && (first == itemTrue || first == itemFalse)
+}
+
+func readInt(size uintptr) func(*input, unsafe.Pointer) bool {
+	return func(in *input, into unsafe.Pointer) bool {
+		if in.null() {
+			return true
+		}
+		kind, _, n, ok := in.head()
+		if !ok || kind > itemNegative || n > math.MaxInt64 {
+			return false
+		}
+		x := int64(n)
+		if kind == itemNegative {
+			x = ^x
+		}
+		switch size {
+		case 1:
+			*(*int8)(into) = int8(x)
+			return x == int64(int8(x))
+		case 2:
+			*(*int16)(into) = int16(x)
+			return x == int64(int16(x))
+		case 4:
+			*(*int32)(into) = int32(x)
+			return x == int64(int32(x))
+		}
+		*(*int64)(into) = x
+		return true
+	}
+}
+
+func readUint(size uintptr) func(*input, unsafe.Pointer) bool {
+	return func(in *input, into unsafe.Pointer) bool {
+		if in.null() {
+			return true
+		}
+		kind, _, n, ok := in.head()
+		if !ok || kind != itemNumber {
+			return false
+		}
+		switch size {
+		case 1:
+			*(*uint8)(into) = uint8(n)
+			return n <= math.MaxUint8
+		case 2:
+			*(*uint16)(into) = uint16(n)
+			return n <= math.MaxUint16
+		case 4:
+			*(*uint32)(into) = uint32(n)
+			return n <= math.MaxUint32
+		}
+		*(*uint64)(into) = n
+		return true
+	}
+}
+
+func readFloat64(in *input, into unsafe.Pointer) bool {
+	if in.null() {
+		return true
+	}
+	_, first, n, ok := in.head()
+	*(*float64)(into) = math.Float64frombits(n)
+	return ok && first == itemFloat64
+}
+
+// readFloat32 leaves NaN to the general decoder, which converts it to 64 bits and back.
+func readFloat32(in *input, into unsafe.Pointer) bool {
+	if in.null() {
+		return true
+	}
+	_, first, n, ok := in.head()
+	x := math.Float32frombits(uint32(n))
+	*(*float32)(into) = x
+	return ok && first == itemFloat32 && x == x //nolint:gocritic // not NaN
+}
+
+func readString(in *input, into unsafe.Pointer) bool {
+	if in.null() {
+		return true
+	}
+	text, ok := in.bytes(itemText)
+	*(*string)(into) = string(text)
+	return ok
+}
+
+func readPointer(to reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.Pointer) bool {
+	if to.Kind() == reflect.Pointer {
+		return refused
+	}
+	of := makePlan(to, made)
+	return func(in *input, into unsafe.Pointer) bool {
+		if in.null() {
+			return true
+		}
+		target := reflect.New(to).UnsafePointer()
+		*(*unsafe.Pointer)(into) = target
+		return of.read(in, target)
+	}
+}
+
+func readSlice(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.Pointer) bool {
+	if t.Elem().Kind() == reflect.Uint8 {
+		return readBytes
+	}
+	of, size := makePlan(t.Elem(), made), t.Elem().Size()
+	return func(in *input, into unsafe.Pointer) bool {
+		if in.null() {
+			return true
+		}
+		n, ok := in.counted(itemList)
+		if !ok {
+			return false
+		}
+		slice := reflect.MakeSlice(t, n, n)
+		reflect.NewAt(t, into).Elem().Set(slice)
+		return of.readEach(in, slice.UnsafePointer(), n, size)
+	}
+}
+
+func readBytes(in *input, into unsafe.Pointer) bool {
+	if in.null() {
+		return true
+	}
+	content, ok := in.bytes(itemBytes)
+	if !ok {
+		return false
+	}
+	clone := make([]byte, len(content))
+	copy(clone, content)
+	*(*[]byte)(into) = clone
+	return true
+}
+
+func readArray(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.Pointer) bool {
+	if t.Elem().Kind() == reflect.Uint8 {
+		return func(in *input, into unsafe.Pointer) bool {
+			if in.null() {
+				return true
+			}
+			content, ok := in.bytes(itemBytes)
+			copy(unsafe.Slice((*byte)(into), t.Len()), content)
+			return ok && len(content) == t.Len()
+		}
+	}
+	of, size := makePlan(t.Elem(), made), t.Elem().Size()
+	return func(in *input, into unsafe.Pointer) bool {
+		if in.null() {
+			return true
+		}
+		n, ok := in.counted(itemList)
+		if !ok || n != t.Len() {
+			return false
+		}
+		return of.readEach(in, into, n, size)
+	}
+}
+
+// readEach reads the n items of a list, each of the given size in memory.
+func (p *plan) readEach(in *input, first unsafe.Pointer, n int, size uintptr) bool {
+	if !in.enter() {
+		return false
+	}
+	for i := range n {
+		if !p.read(in, unsafe.Add(first, uintptr(i)*size)) {
+			return false
+		}
+	}
+	in.depth--
+	return true
+}
+
+func readMap(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.Pointer) bool {
+	keys, values := makePlan(t.Key(), made), makePlan(t.Elem(), made)
+	return func(in *input, into unsafe.Pointer) bool {
+		if in.null() {
+			return true
+		}
+		n, ok := in.counted(itemMap)
+		if !ok || !in.enter() {
+			return false
+		}
+		m := reflect.MakeMapWithSize(t, n)
+		reflect.NewAt(t, into).Elem().Set(m)
+		key, value := reflect.New(t.Key()), reflect.New(t.Elem())
+		for range n {
+			key.Elem().SetZero()
+			value.Elem().SetZero()
+			if !keys.read(in, key.UnsafePointer()) || !values.read(in, value.UnsafePointer()) {
+				return false
+			}
+			m.SetMapIndex(key.Elem(), value.Elem())
+		}
+		in.depth--
+		return m.Len() == n // no key is repeated
+	}
+}
+
+// plannedField is a field of a struct.
+type plannedField struct {
+	of *plan
+	at uintptr
+}
+
+// mostFields bounds the numbers of the fields of a struct that has a plan.
+const mostFields = 128
+
+func readStruct(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.Pointer) bool {
+	fields, ok := numberedFields(t, made)
+	if !ok {
+		return refused
+	}
+	return func(in *input, into unsafe.Pointer) bool {
+		if in.null() {
+			return true
+		}
+		n, ok := in.counted(itemMap)
+		if !ok || !in.enter() {
+			return false
+		}
+		var seen [mostFields / 64]uint64
+		for range n {
+			kind, _, number, ok := in.head()
+			if !ok || kind != itemNumber || number >= uint64(len(fields)) || fields[number].of == nil {
+				return false
+			}
+			if seen[number/64]&(1<<(number%64)) != 0 {
+				return false
+			}
+			seen[number/64] |= 1 << (number % 64)
+			if f := &fields[number]; !f.of.read(in, unsafe.Add(into, f.at)) {
+				return false
+			}
+		}
+		in.depth--
+		return true
+	}
+}
+
+// numberedFields returns the fields of a struct by their numbers. It returns false unless all that are saved have one.
+func numberedFields(t reflect.Type, made map[reflect.Type]*plan) (fields []plannedField, ok bool) {
+	for field := range t.Fields() {
+		name, options, _ := strings.Cut(field.Tag.Get("cbor"), ",")
+		if name == "-" && options == "" || !field.IsExported() && !field.Anonymous {
+			continue
+		}
+		number, err := strconv.Atoi(name)
+		keyed := strings.Contains(","+options+",", ",keyasint,")
+		if err != nil || !keyed || field.Anonymous || number < 0 || number >= mostFields {
+			return nil, false
+		}
+		for len(fields) <= number {
+			fields = append(fields, plannedField{})
+		}
+		fields[number] = plannedField{makePlan(field.Type, made), field.Offset}
+	}
+	return fields, true
+}
