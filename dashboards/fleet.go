@@ -167,7 +167,7 @@ func causePhrases() []dashboard.ValueMapping {
 func deliveryNames() []dashboard.ValueMapping {
 	options := map[string]dashboard.ValueMappingResult{}
 	for state, shown := range map[alerts.DeliveryState][2]string{
-		alerts.ByRules: {"by Prometheus", faint}, alerts.Undelivered: {"not delivered", red},
+		alerts.ByRules: {"not by Rewardwatch", faint}, alerts.Undelivered: {"not delivered", red},
 		alerts.Delivered: {"delivered", green}, alerts.Silenced: {"muted", yellow},
 	} {
 		options[strconv.Itoa(int(state))] = dashboard.ValueMappingResult{

@@ -148,6 +148,7 @@ func (c *Console) act(w http.ResponseWriter, r *http.Request) {
 		c.showIncident(w, r, status, &incidents[at], form)
 		return
 	}
+	remember(w, r, form.formPart)
 	seeOther(w, segment(incidents[at].ID)+"#act")
 }
 

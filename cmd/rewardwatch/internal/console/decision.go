@@ -71,7 +71,7 @@ func (f formPart) with(s ledger.State, entries int) formPart {
 
 // by adds who fills in the form, or why that person may not: the error of may.
 func (f formPart) by(r *http.Request, who session.Person, err error) formPart {
-	f.By, f.Known = cmp.Or(f.By, who.Name), who.Known
+	f.By = cmp.Or(f.By, who.Name, remembered(r))
 	f = f.as(who)
 	switch {
 	case errors.Is(err, errRole):
@@ -88,7 +88,7 @@ func (f formPart) by(r *http.Request, who session.Person, err error) formPart {
 
 // as makes a form that of a person, if the token says who that is.
 func (f formPart) as(who session.Person) formPart {
-	if who.Known {
+	if f.Known = who.Known; f.Known {
 		f.By = who.Name
 	}
 	return f
@@ -134,6 +134,7 @@ func (c *Console) decide(w http.ResponseWriter, r *http.Request) {
 		c.showRequest(w, r, status, f)
 		return
 	}
+	remember(w, r, f)
 	seeOther(w, url.PathEscape(r.PathValue("id")))
 }
 

@@ -35,22 +35,24 @@ func (c *Console) donePart(i *alerts.Incident, d *incidentPage) donePart {
 	return out
 }
 
-// namePerson replaces "a person" as the one who asked for a request by the name in the ledger, if that answers in time.
-func (c *Console) namePerson(ctx context.Context, line *requestLine, q ledger.Request) {
-	if q.OriginKind != ledger.OriginPerson {
-		return
-	}
+// tellPeople adds what people did with a request, if the ledger answers in time.
+func (c *Console) tellPeople(ctx context.Context, line *requestLine, q ledger.Request) {
 	history, err := c.desk.History(ctx, q.ID)
 	if err != nil {
 		c.log.Error().Err(err).Msg("cannot read the ledger")
 		return
 	}
-	line.nameFrom(history)
+	line.peopleFrom(q, history)
 }
 
-// nameFrom takes the name of the person who asked from the first entry of a history.
-func (l *requestLine) nameFrom(history []ledger.StateChange) {
-	if len(history) > 0 && history[0].By != "" {
+// peopleFrom takes the name of the person who asked, and the decisions of people, from a history. The decision that
+// ended the request says how it stands.
+func (l *requestLine) peopleFrom(q ledger.Request, history []ledger.StateChange) {
+	if q.OriginKind == ledger.OriginPerson && len(history) > 0 && history[0].By != "" {
 		l.Asked = history[0].By
+	}
+	l.Decided = words.RequestDecisions(history)
+	if n := len(l.Decided); n > 0 && (l.state == ledger.StateRejected || l.state == ledger.StateWithdrawn) {
+		l.Stands = l.Decided[n-1]
 	}
 }

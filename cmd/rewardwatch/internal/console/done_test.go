@@ -2,9 +2,13 @@ package console
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -21,7 +25,7 @@ func TestWhatWasDoneStandsBelowTheHeadline(t *testing.T) {
 		change   func(*alerts.Incident)
 		want     string
 	}{
-		"rules":         {alerts.Delivery{}, nil, "Left to the alerting rules of Prometheus: alerts.alertmanager is not set."},
+		"rules":         {alerts.Delivery{}, nil, "Rewardwatch alerted no one, since alerts.alertmanager is not set. The alerting rules of Prometheus may have."},
 		"not delivered": {alerts.Delivery{State: alerts.Undelivered}, nil, "Not delivered: Alertmanager has not accepted it yet. No one was alerted."},
 		"delivered":     {alerts.Delivery{State: alerts.Delivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, which notifies people."},
 		"news to come":  {alerts.Delivery{State: alerts.Undelivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, but not the latest change."},
@@ -82,5 +86,81 @@ func TestButtonsSayWhatTheyDo(t *testing.T) {
 				t.Errorf("%s: %s can be rejected", page, state)
 			}
 		}
+	}
+}
+
+// What people did with a request is told with who and when, on the page of its incident and on its own.
+func TestDecisionsOnRequestsNameThePerson(t *testing.T) {
+	r := newRig(t)
+	for _, step := range []struct {
+		to             ledger.State
+		by, why, wants string
+	}{
+		{ledger.StateOpen, "ann", "new prices", "Approved by ann at 2026-11-20 10:00:05 UTC: new prices"},
+		{ledger.StateDelivered, ledger.ByService, "", "Approved by ann"},
+		{ledger.StateOpen, "bob", "lost", "Delivery repeated by bob at 2026-11-20 10:00:05 UTC: lost"},
+		{ledger.StateDelivered, ledger.ByService, "", "Delivery repeated by bob"},
+		{ledger.StateRejected, "sam", "trying", "Following stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run"},
+	} {
+		r.desk.move("rr_waits", step.to, step.by, step.why)
+		wants(t, "the incident", r.send(http.MethodGet, somePage, nil), 200, string(times(step.wants)))
+		wants(t, "its list of decisions", r.send(http.MethodGet, somePage, nil), 200, "<li>Retrain request: "+string(times(step.wants)))
+	}
+	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "automatically, because of an incident</bdi>. <bdi>"+string(times("Following stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run")))
+	r = newRig(t)
+	q := &r.desk.requests[r.desk.find("rr_waits")]
+	r.desk.move("rr_waits", ledger.StateRejected, "sam", "not now")
+	q.Reason = "not now"
+	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, string(times("Rejected by sam at 2026-11-20 10:00:05 UTC: not now")))
+	wants(t, "the list", r.send(http.MethodGet, "/retrain", nil), 200, "Rejected: not now")
+}
+
+// The next form of a browser has the name that a person last gave, unless a token tells it.
+func TestFormsRememberTheName(t *testing.T) {
+	v := &madeUp{incidents: []alerts.Incident{someIncident()}}
+	mux := http.NewServeMux()
+	New(v, &madeUpOrders{view: v}, someDesk(), someAccess(), func() time.Time { return someTime }, zerolog.Nop()).Register(mux)
+	send := func(method, path string, form url.Values, cookies ...*http.Cookie) *httptest.ResponseRecorder {
+		q := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
+		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for _, c := range cookies {
+			q.AddCookie(c)
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, q)
+		return w
+	}
+	given := order("mute 1h")
+	given.Set("by", "Ann Öther; \"x\"")
+	w := send(http.MethodPost, somePage, given)
+	cookies := w.Result().Cookies()
+	if w.Code != http.StatusSeeOther || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
+		t.Fatalf("a mute gives %d with %v", w.Code, cookies)
+	}
+	for _, path := range []string{somePage, "/retrain/rr_waits"} {
+		wants(t, path, send(http.MethodGet, path, nil, cookies...), 200, `name="by" value="Ann Öther; &#34;x&#34;"`)
+		wants(t, path, send(http.MethodGet, path, nil, &http.Cookie{Name: nameCookie, Value: "%zz"}), 200, `name="by" value=""`)
+		wants(t, path, send(http.MethodGet, path, nil, &http.Cookie{Name: nameCookie, Value: strings.Repeat("x", 300)}), 200, `name="by" value=""`)
+	}
+	refused := order("mute 1h")
+	refused.Set("why", "")
+	if c := send(http.MethodPost, somePage, refused).Result().Cookies(); len(c) != 0 {
+		t.Errorf("a refused form is remembered: %v", c)
+	}
+}
+
+// The figures of a signal with an alarm are shown once, since other alarms are measured at other times.
+func TestOtherSignalsAreOthers(t *testing.T) {
+	i := someIncident()
+	d := storyOf(&i)
+	for _, a := range d.Alarms {
+		for _, s := range d.Shifts {
+			if s.Signal == a.Signal && quantityText(s.Signal, s.Quantity) == a.Quantity {
+				t.Errorf("%s is shown twice: now %s and %s", a.Quantity, a.Now, s.Now)
+			}
+		}
+	}
+	if len(d.Shifts) == 0 || len(d.Alarms) == 0 {
+		t.Errorf("%d alarms, %d other signals", len(d.Alarms), len(d.Shifts))
 	}
 }

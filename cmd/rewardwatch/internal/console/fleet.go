@@ -56,6 +56,7 @@ type stateCount struct {
 type attention struct {
 	Link, Policy, Group, Severity, What, Cause string
 	State, Class                               string // of an incident
+	Version                                    string // how that of the cause changed
 	Since                                      moment
 }
 
@@ -194,7 +195,7 @@ func loudness(severity string) int {
 func incidentLine(i *alerts.Incident, now time.Time) attention {
 	line := lineOf(i)
 	a := attention{
-		Link: incidentLink(i.ID), Policy: line.Policy, Group: labelsOf(i.Group), Severity: line.Severity, Cause: line.Cause,
+		Link: incidentLink(i.ID), Policy: line.Policy, Group: labelsOf(i.Group), Severity: line.Severity, Cause: line.Cause, Version: versionOfCause(i),
 		State: line.State, Class: line.Class, Since: momentOf(line.since, now),
 	}
 	if len(i.Alarms) > 0 {

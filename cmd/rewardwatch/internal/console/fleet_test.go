@@ -288,3 +288,19 @@ func TestAgo(t *testing.T) {
 		}
 	}
 }
+
+// A row has the time since when as well as how long ago that was, and the attention how the version changed.
+func TestFleetHasTimesAndVersions(t *testing.T) {
+	v := madeUpFleet(1, someTime)
+	i := &v.incidents[0]
+	i.Cause = alerts.CauseEnvironment
+	i.Alarms[0].Before.Env, i.Alarms[len(i.Alarms)-1].After.Env = "41", "42"
+	began := string(times(words.Stamp(time.Unix(0, i.Alarms[0].Onset.TS))))
+	w := get(consoleOf(v, nil), "/")
+	wants(t, "the row", w, http.StatusOK, `since </span>`+began+` <span class="ago">(20 min ago)</span>`)
+	wants(t, "the attention", w, http.StatusOK, `<b><bdi>environment</bdi></b> (<bdi>env_version 41 → 42</bdi>)`)
+	i.Alarms[len(i.Alarms)-1].After.Env = "41"
+	if w := get(consoleOf(v, nil), "/"); strings.Contains(w.Body.String(), "env_version") {
+		t.Error("a version that stays is named")
+	}
+}

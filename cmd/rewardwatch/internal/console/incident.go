@@ -171,7 +171,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 		d.Versions = versionParts(first.Before, i.Alarms[len(i.Alarms)-1].After)
 		d.Return, d.Change = returnParts(newest.Return)
 		d.Earned = earnedPartOf(i.OffPolicy(), i.UnitName())
-		d.Shifts = shiftParts(newest.Shifts)
+		d.Shifts = shiftParts(newest.Shifts, d.Alarms)
 		if first.Promise.N > 0 {
 			d.Promise = words.Promise(first.Promise)
 		}
@@ -238,12 +238,42 @@ func lead(i *alerts.Incident) string {
 	if i.Cause == alerts.CauseUnknown || i.Cause == "" {
 		s.WriteString("The cause is unknown.")
 	} else {
-		fmt.Fprintf(&s, "The most likely cause is the %s.", words.Cause(i))
+		fmt.Fprintf(&s, "The most likely cause is the %s%s.", words.Cause(i), parenthesized(versionOfCause(i)))
 	}
 	if question := i.Question(); question != "" {
 		s.WriteString(" " + question)
 	}
 	return s.String()
+}
+
+// versionOfCause returns how the version of the likely cause changed at the onset, "" if it did not, or if the mix of
+// units explains the change.
+func versionOfCause(i *alerts.Incident) string {
+	if len(i.Alarms) == 0 || i.MixedBy() != "" {
+		return ""
+	}
+	before, after := i.Earliest().Before, i.Alarms[len(i.Alarms)-1].After
+	name, from, to := "", "", ""
+	switch i.Cause {
+	case alerts.CauseEnvironment:
+		name, from, to = "env_version", before.Env, after.Env
+	case alerts.CausePolicy:
+		name, from, to = "policy_version", before.Policy, after.Policy
+	case alerts.CauseRewardFunction:
+		name, from, to = "reward_version", before.Reward, after.Reward
+	}
+	if from == "" || to == "" || from == to {
+		return ""
+	}
+	return fmt.Sprintf("%s %s → %s", name, from, to)
+}
+
+// parenthesized returns a text to append, "" for none.
+func parenthesized(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
 }
 
 // verb returns what a number of signals of an incident have done.
@@ -468,9 +498,14 @@ func returnParts(d *finding.Decomposition) (parts []returnPart, change string) {
 
 func signed(x float64) string { return fmt.Sprintf("%+.4g", x) }
 
-func shiftParts(shifts []finding.Shift) []shiftPart {
+// shiftParts returns the shifts but for those of the alarms, which are shown with their own figures.
+func shiftParts(shifts []finding.Shift, shown []alarmPart) []shiftPart {
 	var out []shiftPart
 	for _, s := range shifts {
+		same := func(a alarmPart) bool { return a.Signal == s.Signal && a.Quantity == quantityText(s.Signal, s.Quantity) }
+		if slices.ContainsFunc(shown, same) {
+			continue
+		}
 		row := shiftPart{
 			Signal: s.Signal, Quantity: finding.QuantityWords(s.Quantity), Was: spread(s.BaselineMean, 0), Now: spread(s.CurrentMean, 0), Drifted: s.Drifted,
 		}
@@ -506,8 +541,11 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 	}
 	for _, q := range words.OfIncident(requests, i.ID) {
 		line := requestLineOf(q)
-		c.namePerson(ctx, &line, q)
+		c.tellPeople(ctx, &line, q)
 		d.Ordered = append(d.Ordered, line)
+		for _, decided := range line.Decided {
+			d.Decisions = append(d.Decisions, words.Capital(line.Kind)+" request: "+decided)
+		}
 	}
 	for _, j := range slices.Backward(judged) { // oldest first
 		d.Judged = append(d.Judged, judgedPart{At: words.Stamp(j.At), Reason: words.ReasonText(j.Reason), Detail: j.Detail})

@@ -40,7 +40,8 @@ type requestLine struct {
 	Stands                       string // what it waits for, or why it ended
 	Recipe, Asked                string
 	Opened                       string
-	Waits                        bool // for a person
+	Waits                        bool     // for a person
+	Decided                      []string // by people, oldest first; only where the history was read
 
 	state ledger.State
 }
@@ -123,6 +124,9 @@ func requestLineOf(q ledger.Request) requestLine {
 		ID: q.ID, Path: url.PathEscape(q.ID), Policy: q.Policy, PolicyPath: segment(q.Policy), Kind: string(q.Kind),
 		State: words.Plain(q.State), Class: requestClass(q.State), Stands: words.Capital(q.Reason), Recipe: q.Recipe, Asked: words.AskedBy(q),
 		Opened: words.Stamp(q.OpenedAt), Waits: q.State == ledger.StateAwaitingApproval, state: q.State,
+	}
+	if out.Stands != "" && (q.State == ledger.StateRejected || q.State == ledger.StateWithdrawn) {
+		out.Stands = words.Capital(out.State) + ": " + q.Reason // often the words of a person
 	}
 	if q.State == ledger.StateOpen && q.Attempts > 1 {
 		out.Class = "drift"

@@ -121,8 +121,9 @@ func (c *Console) requestData(ctx context.Context, id string, before bool) (requ
 		return requestPage{}, err
 	}
 	d := c.requestPageOf(q)
-	if q.OriginKind == ledger.OriginPerson {
-		d.Line.nameFrom(history)
+	d.Line.peopleFrom(q, history)
+	if len(d.Line.Decided) > 0 && (q.State == ledger.StateRejected || q.State == ledger.StateWithdrawn) {
+		d.Outcome.Why = d.Line.Stands
 	}
 	if d.Diff, err = c.diffOf(ctx, q, before); err != nil {
 		return requestPage{}, err

@@ -23,7 +23,7 @@ func TestIncidentTellsTheWholeStory(t *testing.T) {
 	body := r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil).Body.String()
 	at := 0
 	for _, want := range []string{
-		string(times("return has drifted from the baseline since 2026-11-20 08:00:05 UTC. Mean return now 401.7, was 482.1 (-1.29 baseline SD)")), "The most likely cause is the environment.",
+		string(times("return has drifted from the baseline since 2026-11-20 08:00:05 UTC. Mean return now 401.7, was 482.1 (-1.29 baseline SD)")), "The most likely cause is the environment (env_version 41 → 42).",
 		"What drifted", "<bdi>mean return</bdi> was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 SD", "shifted by at least 0.31", "outcome.conversion",
 		"Since when", string(times("episode 1203 (2026-11-20 08:00:05 UTC, agent a-17)")), "with 90 % confidence between episodes 1196", "episode 1234", "record 46923 of partition 0",
 		"Resolved</dt><dd>episode 1330", "Versions before and after", "<bdi>v1</bdi> <span class=\"none\">unchanged", "<b><bdi>41</bdi> → <bdi>42</bdi></b>",

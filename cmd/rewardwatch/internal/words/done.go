@@ -32,7 +32,7 @@ func Alerted(i *alerts.Incident, d alerts.Delivery) (text, class string) {
 	case d.State == alerts.Undelivered:
 		return "Accepted by Alertmanager at " + Stamp(d.Since) + ", but not the latest change.", "drift"
 	}
-	return "Left to the alerting rules of Prometheus: alerts.alertmanager is not set.", "warming-up"
+	return "Rewardwatch alerted no one, since alerts.alertmanager is not set. The alerting rules of Prometheus may have.", "warming-up"
 }
 
 // EffectOf says what the decisions on a request in a state do where their names do not, "" elsewhere.
@@ -128,9 +128,9 @@ func Capital(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// Now compares the last point of a chart with mean and standard deviation of the baseline, NaN if they are unknown.
-func Now(mean float64, units string, baseline, sd float64) string {
-	text := fmt.Sprintf("Now %s: rolling mean of the last %s. ", Short(mean), units)
+// Latest compares the last point of a chart with mean and standard deviation of the baseline, NaN if they are unknown.
+func Latest(mean float64, units string, baseline, sd float64) string {
+	text := fmt.Sprintf("Mean of the last %s: %s. ", units, Short(mean))
 	if sum := baseline + sd; math.IsNaN(sum) || math.IsInf(sum, 0) {
 		return text + "The baseline of this signal is unknown."
 	}

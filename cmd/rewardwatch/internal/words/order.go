@@ -80,6 +80,40 @@ func WaitsFor(q ledger.Request) string {
 	return what + ", until " + Time(q.DueAt)
 }
 
+// RequestDecisions describes what people decided on a request, by its history, oldest first.
+func RequestDecisions(history []ledger.StateChange) []string {
+	var out []string
+	for i := 1; i < len(history); i++ {
+		if text := requestDecision(history[:i], history[i]); text != "" {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// requestDecision describes a change of state after others, "" if no person decided it.
+func requestDecision(before []ledger.StateChange, h ledger.StateChange) string {
+	what, more, last := "", "", before[len(before)-1].State
+	sent := slices.ContainsFunc(before, func(h ledger.StateChange) bool { return h.State == ledger.StateDelivered })
+	switch {
+	case h.By == "" || h.By == ledger.ByService:
+		return ""
+	case h.State == ledger.StateRejected && sent:
+		what, more = "Following stopped", ". The job may still run"
+	case h.State == ledger.StateRejected:
+		what = "Rejected"
+	case h.State == ledger.StateWithdrawn:
+		what = "Withdrawn"
+	case last == ledger.StateAwaitingApproval && (h.State == ledger.StateOpen || h.State == ledger.StateQueued):
+		what = "Approved"
+	case h.State == ledger.StateOpen && (last == ledger.StateDelivered || last == ledger.StateDeadLetter):
+		what = "Delivery repeated"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("%s by %s at %s: %s", what, h.By, Stamp(h.At), h.Reason) + more
+}
+
 // Took returns how long an attempt lasted, "" until it ends.
 func Took(d ledger.Delivery) string {
 	if d.FinishedAt.IsZero() {

@@ -39,7 +39,7 @@ func ChangesOf(record *history.Record, seen []Change) []Change {
 type SignalChart struct {
 	Signal string
 	Data   string // JSON of courseJSON, for the script
-	Now    string // the last point against the baseline, with the numbers of units
+	Latest string // the last point against the baseline, with the numbers of units
 	Text   string // describes the chart for people who cannot see it
 	Row    string // the rolling mean as a row of characters
 }
@@ -64,7 +64,7 @@ func (p *Past) Chart(signal string, baseline *Level, incident *alerts.Incident) 
 		known = *baseline
 	}
 	return &SignalChart{
-		Signal: signal, Data: string(data), Now: words.Now(means[len(means)-1], p.Unit.Count(int64(out.newest)), known.Mean, known.SD),
+		Signal: signal, Data: string(data), Latest: words.Latest(means[len(means)-1], p.Unit.Count(int64(out.newest)), known.Mean, known.SD),
 		Row: words.Sparkline(means), Text: chartText(signal, p.Unit, means, baseline),
 	}
 }

@@ -1,0 +1,39 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+)
+
+// nameCookie holds the name that a person last gave in a form of this browser, if no token tells it. It permits nothing.
+const nameCookie = "rewardwatch_name"
+
+// maxRemembered is how long a browser keeps the name, in seconds.
+const maxRemembered = 365 * 24 * 60 * 60
+
+// remember lets the browser fill in the name in the next form.
+func remember(w http.ResponseWriter, r *http.Request, f formPart) {
+	if f.Known {
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: nameCookie, Value: url.QueryEscape(f.By), Path: "/", MaxAge: maxRemembered,
+		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// remembered returns the name that the browser keeps, "" if there is none or if no form would take it.
+func remembered(r *http.Request) string {
+	kept, err := r.Cookie(nameCookie)
+	if err != nil {
+		return ""
+	}
+	name, err := url.QueryUnescape(kept.Value)
+	if err != nil || words.CheckText("name", name, words.MaxBy) != nil {
+		return ""
+	}
+	return strings.TrimSpace(name)
+}
