@@ -30,7 +30,7 @@ type advice struct {
 var (
 	pythonLine = regexp.MustCompile(`(?:^|[\s` + "`" + `$>(&;"'])(?:python3?(?:\.[0-9]+)?|torchrun|accelerate[ \t]+launch)[ \t]+((?:-[uOWB][ \t]+|--[a-z_]+(?:=[^\s]+)?[ \t]+)*)(-m[ \t]+[\w.]+|[\w./-]+\.py)\b([^` + "`" + `\n]*)`)
 	continued  = regexp.MustCompile("[ \t]*[\\\\`][ \t]*\r?\n[ \t]*")
-	stoodFor   = regexp.MustCompile(`[<>{}\[\]$*…]|\.\.\.|path/to|PATH|YOUR|your[-_]|^[A-Z][A-Z0-9_]{2,}$|_(?:name|id)$`)
+	stoodFor   = regexp.MustCompile(`[<>{}\[\]$*…]|\.\.\.|path/to|PATH|YOUR|your[-_]|^[A-Z][A-Z0-9_]{2,}$|_(?:name|id)$|(?i:\byour|(?:^|[=/])(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})/|/(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})(?:\.\w+)?$)`)
 	secret     = regexp.MustCompile(`(?i)^--?[\w-]*(?:api[-_]?key|token|passw|secret)`)
 	ofProse    = regexp.MustCompile(`^(?:for|and|the|to|of|is|will|you|or|which|that|this)[.,:]?$`)
 	pageName   = regexp.MustCompile(`(?i)^(readme[^/]*|contributing\.md|makefile|justfile|taskfile\.ya?ml|.*\.(md|rst|sh))$`)
@@ -81,6 +81,9 @@ func (f *Finder) advise() {
 // notRead are directories that are none of the project's.
 var notRead = []string{"node_modules", "venv", "env", "site-packages", "build", "dist", "pipeline"}
 
+// ofReadme is how much the README at the root counts.
+const ofReadme = 50
+
 // weightOf returns how much a page counts as the place that says how to train, 0 if it is none.
 func weightOf(file string) int {
 	dir, base := path.Split(file)
@@ -90,7 +93,7 @@ func weightOf(file string) int {
 	case !pageName.MatchString(base) || strings.Contains(strings.ToLower(base), "changelog"):
 		return 0
 	case dir == "" && strings.HasPrefix(strings.ToLower(base), "readme"):
-		return 50
+		return ofReadme
 	case dir == "":
 		return 25
 	case strings.HasPrefix(strings.ToLower(base), "readme"):

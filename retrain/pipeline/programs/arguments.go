@@ -126,7 +126,7 @@ func written(text string) string {
 // evaluationCommand returns the command that evaluates the model at a place.
 func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []string) Command {
 	args := p.base()
-	at := input(p)
+	at := f.input(p)
 	place := workDir + "model"
 	if at != nil {
 		place = f.newest(p, at)
@@ -171,11 +171,24 @@ func (f *Finder) newest(p *program, at *option) string {
 
 var modelExtension = regexp.MustCompile(`["'(\w}](\.(?:pth?|zip|ckpt|h5|safetensors|msgpack))["')]`)
 
-// input returns the flag of an evaluation for the model.
-func input(p *program) *option {
+// whichModel is the default of an argument that says which model of a directory is meant.
+var whichModel = regexp.MustCompile(`^(last|latest|newest|best|final|-?[0-9]+)$`)
+
+// input returns the flag of an evaluation for the model: one that a page passes, or else the clearest.
+func (f *Finder) input(p *program) *option {
+	for _, a := range f.said.aboutProgram(p) {
+		if !f.names(a, p.file) {
+			continue
+		}
+		for i, x := range p.flags {
+			if !x.boolean && !x.position && readsFrom.MatchString(x.key()) && !whichModel.MatchString(x.value) && slices.Contains(a.words, x.name) {
+				return &p.flags[i]
+			}
+		}
+	}
 	best, at := -1, len(readsFirst)
 	for i, x := range p.flags {
-		if x.boolean || !readsFrom.MatchString(x.key()) || len(x.choices) > 0 {
+		if x.boolean || !readsFrom.MatchString(x.key()) || len(x.choices) > 0 || whichModel.MatchString(x.value) {
 			continue
 		}
 		j := slices.IndexFunc(readsFirst, func(word string) bool { return strings.HasPrefix(x.key(), word) })
@@ -341,7 +354,7 @@ func (f *Finder) proposed(p *program, args []string, inWork bool) Command {
 			name, value = "", a
 		}
 		plain := strings.TrimPrefix(value, projectDir)
-		if !f.exists(path.Clean(plain)) {
+		if !f.exists(path.Clean(plain)) && !leftOut(plain) {
 			continue
 		}
 		if inWork {
@@ -371,6 +384,11 @@ func (f *Finder) proposed(p *program, args []string, inWork bool) Command {
 		line.WriteString(" " + inShell(w))
 	}
 	return Command{[]string{"sh", "-c", line.String()}, from}
+}
+
+// leftOut reports whether an argument names a file of settings, which a source distribution may leave out.
+func leftOut(value string) bool {
+	return strings.Contains(value, "/") && !strings.HasPrefix(value, "/") && !strings.Contains(value, "..") && plainWord.MatchString(value) && isSettings(value)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)

@@ -398,6 +398,14 @@ func (f *sources) dispatched(file string) []command {
 			}
 		}
 	}
+	if len(out) == 0 {
+		for _, m := range comparesWord.FindAllStringSubmatch(text, maxCommands) {
+			out = append(out, command{path: []string{cmp.Or(m[1], m[2])}, file: file, text: text, flags: f.flags(file)})
+		}
+		if len(out) == 1 && out[0].path[0] == "train" { // any other word evaluates
+			out = append(out, command{path: []string{"test"}, file: file, text: text, flags: out[0].flags})
+		}
+	}
 	all := f.scan(file).within(0, len(text))
 	for i, x := range all {
 		if !modeName.MatchString(x.key()) || len(out) >= maxCommands {
@@ -410,5 +418,8 @@ func (f *sources) dispatched(file string) []command {
 	}
 	return out
 }
+
+// comparesWord is a comparison of the first argument with the word of a command.
+var comparesWord = regexp.MustCompile(`\bargv\[1\]\)?\s*==\s*(?:"([a-z][\w-]*)"|'([a-z][\w-]*)')`)
 
 var modeName = regexp.MustCompile(`^(mode|command|cmd|action|phase|stage|run_mode|func|function)$`)

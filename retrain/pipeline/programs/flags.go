@@ -111,7 +111,7 @@ func clickFlag(kind string, a []argument) option {
 	g := argparseFlag(a)
 	if kind == "argument" {
 		g.position = true
-		g.required = given(a, "required", -1) != "False" && given(a, "default", -1) == ""
+		g.required = given(a, "required", -1) != "False" && given(a, "default", -1) == "" && given(a, "nargs", -1) != "-1"
 		return g
 	}
 	g.position = false

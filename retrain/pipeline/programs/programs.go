@@ -15,7 +15,7 @@ const Placeholder = "CHANGE-ME"
 
 // The names of files that are shared with the rest of a proposal.
 var (
-	guarded  = regexp.MustCompile(`(?m)^if __name__ == ["']__main__["']`)
+	guarded  = regexp.MustCompile(`(?m)^if[ \t(]*(?:__name__[ \t]*==[ \t]*["']__main__["']|["']__main__["'][ \t]*==[ \t]*__name__)`)
 	ofParts  = regexp.MustCompile(`(^|/)(env|environment|wrapper|util|plot)s?(/|$)`)
 	settings = regexp.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
 	name     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -115,6 +115,18 @@ func (p program) name() string {
 	return strings.ToLower(strings.Trim(last, "-"))
 }
 
+// names are what the program is called by: each word of a sub-command has a meaning.
+func (p program) names() []string {
+	if len(p.path) < 2 || strings.HasPrefix(p.path[0], "-") {
+		return []string{p.name()}
+	}
+	out := make([]string, len(p.path))
+	for i, word := range p.path {
+		out[i] = strings.ToLower(word)
+	}
+	return out
+}
+
 var (
 	anyCall = regexp.MustCompile(`(?m)^[a-z_]\w*(?:\.\w+)*\(`)
 	topCall = regexp.MustCompile(`(?m)^(?:\w[\w., ]*=\s*)?[\w.]*(?:learn|train|fit|run|main|evaluate|evaluate_policy|test|play)\(`)
@@ -204,7 +216,7 @@ var (
 		{regexp.MustCompile(`\b(run|main)_|ppo|sac|dqn|td3|a2c|impala|ddpg|reinforce`), 20},
 		{regexp.MustCompile(`smoke|selftest|self_test|^test|conftest|unittest`), -120},
 		{regexp.MustCompile(`pre-?_?train|offline`), -50},
-		{regexp.MustCompile(`eval|enjoy|play|push|record|plot|render|bench|visuali|\bvis|video|export|convert|collect|download|check|verify|analy|generate|inspect|debug|profil|draw|show|report|split|load|validate|print|clean|deploy|serve|rollout|list|info`), -70},
+		{regexp.MustCompile(`eval|enjoy|play|push|record|plot|render|bench|visuali|\bvis|video|export|convert|collect|download|check|verify|analy|generate|inspect|debug|profil|draw|show|viz|dashboard|webapp|\bgui\b|\bui\b|tutorial|report|split|load|validate|print|clean|deploy|serve|rollout|list|info`), -70},
 		{regexp.MustCompile(`vae|autoencoder|encoder|classifier|reward_?-?model|dynamics|tokenizer|softmax|world_?-?model|critic|detector|segment`), -45},
 		{regexp.MustCompile(`sweep|tune|tuning|optuna|hyperparam|hpo|grid|parallel|distributed|multi|ray|worker|slurm|cluster|ablation|resume|finetune|fine-tune|-config$|_config$`), -25},
 		{regexp.MustCompile(`bc|dagger|gail|airl|imitat|behavio|adversarial|preference|dataset`), -20},
@@ -233,7 +245,7 @@ var (
 )
 
 // facts are what code does, as far as its text shows.
-type facts struct{ trains, learns, evaluates, loads, saves, windows, rl bool }
+type facts struct{ trains, learns, evaluates, loads, saves, shows, windows, rl bool }
 
 // known are the facts of code that was read.
 type known map[string]*facts
@@ -244,7 +256,7 @@ func (k known) of(code string) *facts {
 	if found == nil {
 		found = &facts{
 			trains: trains.MatchString(code), learns: strings.Contains(code, ".learn("), evaluates: evaluates.MatchString(code), loads: loads.MatchString(code),
-			saves: saving.MatchString(code), windows: forWindows.MatchString(code), rl: importsRL.MatchString(code),
+			saves: saving.MatchString(code), shows: shows.MatchString(code), windows: forWindows.MatchString(code), rl: importsRL.MatchString(code),
 		}
 		k[code] = found
 	}
@@ -257,18 +269,52 @@ type weighed struct {
 	weight int
 }
 
-func weigh(name string, words []weighed) int {
-	score, best := 0, 0
-	for _, w := range words {
-		if w.name.MatchString(name) {
-			if w.weight > 0 {
+// weigh returns what the names of a program count: the best of them, and the worst.
+func weigh(names []string, words []weighed) int {
+	best, worst := 0, 0
+	for _, name := range names {
+		bad := 0
+		for _, w := range words {
+			if w.name.MatchString(name) {
 				best = max(best, w.weight)
-			} else {
-				score += w.weight
+				bad += min(0, w.weight)
 			}
 		}
+		worst = min(worst, bad)
 	}
-	return score + best
+	return best + worst
+}
+
+var (
+	shows   = regexp.MustCompile(`\.render\(|\.imshow\(|plt\.(?:plot|show|figure|savefig)\(|\.play_\w+\(|\.play\(`)
+	steps   = regexp.MustCompile(`\benv\w*\.(?:step|reset|render)\(|\.action_space\.sample\(`)
+	ofGym   = regexp.MustCompile(`(?m)^class \w+\((?:[\w., ]*\b)?(?:gym|gymnasium|pettingzoo)?\.?(?:\w*Env|Environment)\)`)
+	noWords = regexp.MustCompile(`(?i)train|learn|optimi[sz]e|\bfit\(|backward|run|main\(|launch|start`)
+)
+
+// demonstrates reports whether a program only shows what is there: it loads a model or makes an environment, and
+// renders or plots what happens then, and nothing of it speaks of training.
+func (f *Finder) demonstrates(p *program) bool {
+	whole, block := f.code.of(p.text), f.mainBlock(p)
+	if f.testsItself(p) {
+		return true
+	}
+	return whole.shows && (whole.loads || steps.MatchString(block)) && !whole.trains && !whole.learns
+}
+
+// testsItself reports whether a file defines an environment, and its main block only tries it out.
+func (f *Finder) testsItself(p *program) bool {
+	block := f.mainBlock(p)
+	return len(p.path) == 0 && block != "" && ofGym.MatchString(f.text[p.file]) && !noWords.MatchString(block)
+}
+
+// mainBlock returns what a file does when it is run as a program, "" if that is not known.
+func (f *Finder) mainBlock(p *program) string {
+	text := f.text[p.file]
+	if at := guarded.FindStringIndex(text); at != nil {
+		return text[at[1]:]
+	}
+	return ""
 }
 
 // common is what counts for a program whatever it is for.
@@ -299,7 +345,7 @@ func (f *Finder) common(p *program, env string) int {
 
 // suggestion returns how much pages count for a program, and the arguments that they name, by what is right for them.
 func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []string, string) {
-	most := advice{}
+	most, other := advice{}, advice{}
 	named := 0
 	for _, a := range f.said.aboutProgram(p) {
 		rest, ok := f.speaksOf(a, p)
@@ -307,10 +353,20 @@ func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []
 			continue
 		}
 		named = max(named, a.weight)
-		if rest != nil && right(rest) && f.available(rest) && a.weight > most.weight {
-			most = a
-			most.args = rest
+		if rest == nil || !right(rest) {
+			continue
 		}
+		to := &most
+		if !f.available(rest) {
+			to = &other
+		}
+		if a.weight > to.weight {
+			*to = a
+			to.args = rest
+		}
+	}
+	if most.weight == 0 && other.weight >= ofReadme { // a source distribution leaves out its files
+		most = other
 	}
 	return named, most.args, most.file
 }
@@ -341,11 +397,16 @@ func (f *Finder) available(args []string) bool {
 		if !ok {
 			value = a
 		}
-		if e := extension(value); slices.Contains([]string{".yaml", ".yml", ".json", ".toml", ".cfg"}, e) && !f.exists(path.Clean(value)) {
+		if isSettings(value) && !f.exists(path.Clean(value)) {
 			return false
 		}
 	}
 	return true
+}
+
+// isSettings reports whether a path is that of a file of settings.
+func isSettings(file string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json", ".toml", ".cfg"}, extension(file))
 }
 
 // minScore is what a program must count to be proposed.
@@ -355,10 +416,12 @@ const minScore = 5
 func (f *Finder) training(all []program, env string) []program {
 	var out []program
 	for _, p := range all {
-		name := p.name()
-		p.score = weigh(name, trainingWords) + f.common(&p, env)
+		p.score = weigh(p.names(), trainingWords) + f.common(&p, env)
 		if f.code.of(p.text).trains {
 			p.score += 15
+		}
+		if f.demonstrates(&p) {
+			p.score -= 70
 		}
 		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.of(p.text).learns {
 			p.score -= 40
@@ -386,7 +449,7 @@ func (f *Finder) absent(env string) []program {
 		}
 		p := program{file: a.target, start: []string{a.target}, args: a.args, from: a.file}
 		trained := slices.ContainsFunc(a.args, func(x string) bool { return x == "--train" || x == "train" || x == "--mode=train" })
-		p.score = weigh(p.name(), trainingWords) + 60*boolean(trained) + 25*boolean(mentions(strings.Join(a.args, " "), env)) + 20*boolean(slices.ContainsFunc(a.args, f.exists))
+		p.score = weigh(p.names(), trainingWords) + 60*boolean(trained) + 25*boolean(mentions(strings.Join(a.args, " "), env)) + 20*boolean(slices.ContainsFunc(a.args, f.exists))
 		if p.score > 60 && !slices.ContainsFunc(a.args, evaluating) {
 			out = append(out, p)
 		}
@@ -418,8 +481,10 @@ func ranked(out []program) []program {
 func (f *Finder) evaluation(all []program, training *program, env string) []program {
 	var out []program
 	for _, p := range all {
-		name := p.name()
-		p.score = weigh(name, evaluationWords) + f.common(&p, env)
+		p.score = weigh(p.names(), evaluationWords) + f.common(&p, env)
+		if f.testsItself(&p) {
+			p.score -= 70
+		}
 		if f.code.of(p.text).evaluates {
 			p.score += 10
 		}

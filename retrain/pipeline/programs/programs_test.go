@@ -173,3 +173,57 @@ func TestDefaultsAreNoShell(t *testing.T) {
 		}
 	}
 }
+
+// Programs that show an environment or a model are no training, and a guard may be written in several ways.
+func TestDemonstrationsAreNoTraining(t *testing.T) {
+	const shows = "import gym\nimport matplotlib.pyplot as plt\nclass Grid(gym.Env):\n    def update(self): pass\nif __name__ == '__main__':\n    env = Grid()\n    env.reset()\n    env.step(1)\n    env.render()\n    plt.show()\n"
+	for _, guard := range []string{"if __name__ ==\"__main__\":\n", "if __name__=='__main__':\n", "if (__name__ == '__main__'):\n", "if '__main__' == __name__:\n"} {
+		f := found(map[string]string{
+			"grid_env.py": shows, "grid_env_2.py": shows,
+			"a3c.py":     "import tensorflow as tf\n# train\n" + guard + "    optimizer.minimize(x)\n    model.save('a.h5')\n",
+			"show_it.py": "model = load_model('a.h5')\nmodel.predict(x)\nplt.plot(x)\n# training\n" + guard + "    show()\n",
+		})
+		training, _ := f.Rank("")
+		if len(training) != 1 || training[0].File != "a3c.py" {
+			t.Errorf("%s: %v", guard, training)
+		}
+	}
+}
+
+// Each word of a sub-command says what it does, and a program may compare its first argument itself.
+func TestWordsOfSubCommands(t *testing.T) {
+	for source, want := range map[string]string{
+		"import click # training\n@click.group()\ndef cli(): pass\n@cli.command()\ndef viz(): pass\n@cli.group()\ndef run(): pass\n@run.command()\n@click.argument('args', nargs=-1)\ndef one(args): pass\n@cli.group()\ndef evaluate(): pass\n@evaluate.command()\n@click.argument('args', nargs=-1)\ndef one(args): pass\n": "run one, evaluate one",
+		"import sys, torch\nif str(sys.argv[1]) == 'train':\n    loss.backward()\n": "train, test",
+	} {
+		f := found(map[string]string{"lib/__init__.py": "", "lib/cli.py": source + "\nif __name__ == '__main__':\n    cli()\n"})
+		f.Rank("")
+		training, evaluation := f.Commands(Known{Project: "p"})
+		words := strings.Split(want, ", ")
+		if got := strings.Join(training.Words, " "); !strings.HasSuffix(got, "lib.cli "+words[0]) {
+			t.Errorf("training %s, want %s", got, words[0])
+		}
+		if got := strings.Join(evaluation.Words, " "); !strings.HasSuffix(got, "lib.cli "+words[1]) {
+			t.Errorf("evaluation %s, want %s", got, words[1])
+		}
+	}
+}
+
+// What stands for a name is no value, but says which argument has the model; a file that pages name may be left out of
+// a source distribution.
+func TestArgumentsOfPages(t *testing.T) {
+	const guard = "\nif __name__ == '__main__':\n    main()\n"
+	f := found(map[string]string{
+		"README.md":       "    python -m lib.train experiments/a/reach.json\n    python -m lib.play --path output/folder/\n",
+		"lib/__init__.py": "", "lib/train.py": "model.learn()" + guard,
+		"lib/play.py": "p.add_argument('--agent')\np.add_argument('--path')\np.add_argument('--checkpoint', default='last')\nmodel.load(x)" + guard,
+	})
+	f.Rank("")
+	training, evaluation := f.Commands(Known{Project: "p"})
+	if got := strings.Join(training.Words, " "); got != `sh -c cd "$WORK" && exec python -m lib.train "$OLDPWD/experiments/a/reach.json"` {
+		t.Error(got)
+	}
+	if got := strings.Join(evaluation.Words, " "); got != `sh -c exec python -m lib.play --path "$WORK/model"` {
+		t.Error(got)
+	}
+}
