@@ -235,7 +235,7 @@ func split(line string) []string {
 
 // names reports whether a piece of advice names a file, which the page may name from its own directory, or by its name
 // alone.
-func (f *Finder) names(a advice, file string) bool {
+func (f *sources) names(a advice, file string) bool {
 	target, isModule := strings.CutPrefix(a.target, "-m ")
 	switch {
 	case isModule:

@@ -294,22 +294,21 @@ var (
 
 // demonstrates reports whether a program only shows what is there: it loads a model or makes an environment, and
 // renders or plots what happens then, and nothing of it speaks of training.
-func (f *Finder) demonstrates(p *program) bool {
-	whole, block := f.code.of(p.text), f.mainBlock(p)
+func (f *sources) demonstrates(p *program, whole *facts) bool {
 	if f.testsItself(p) {
 		return true
 	}
-	return whole.shows && (whole.loads || steps.MatchString(block)) && !whole.trains && !whole.learns
+	return whole.shows && (whole.loads || steps.MatchString(f.mainBlock(p))) && !whole.trains && !whole.learns
 }
 
 // testsItself reports whether a file defines an environment, and its main block only tries it out.
-func (f *Finder) testsItself(p *program) bool {
+func (f *sources) testsItself(p *program) bool {
 	block := f.mainBlock(p)
 	return len(p.path) == 0 && block != "" && ofGym.MatchString(f.text[p.file]) && !noWords.MatchString(block)
 }
 
 // mainBlock returns what a file does when it is run as a program, "" if that is not known.
-func (f *Finder) mainBlock(p *program) string {
+func (f *sources) mainBlock(p *program) string {
 	text := f.text[p.file]
 	if at := guarded.FindStringIndex(text); at != nil {
 		return text[at[1]:]
@@ -420,7 +419,7 @@ func (f *Finder) training(all []program, env string) []program {
 		if f.code.of(p.text).trains {
 			p.score += 15
 		}
-		if f.demonstrates(&p) {
+		if f.demonstrates(&p, f.code.of(p.text)) {
 			p.score -= 70
 		}
 		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.of(p.text).learns {
