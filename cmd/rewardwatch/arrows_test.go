@@ -134,10 +134,11 @@ func inside() map[string][]string {
 
 		"access":    nil,
 		"session":   {"access"},
+		"signin":    {"access", "session", "words"},
 		"audit":     nil,
 		"webconfig": nil,
-		"api":       {"access", "audit", "cluster", "console", "console/plots", "engine", "session", "webconfig", "wire", "words"},
-		"config":    {"announce", "api", "cluster", "engine", "webconfig"},
+		"api":       {"access", "audit", "cluster", "console", "console/plots", "engine", "session", "signin", "webconfig", "wire", "words"},
+		"config":    {"announce", "api", "cluster", "engine", "signin", "webconfig"},
 		"app":       {"announce", "api", "cluster", "config", "console", "console/plots", "engine"},
 		"sample":    {"engine", "terminal"},
 		"inspect":   {"config", "engine", "sample", "terminal", "wire", "words"},

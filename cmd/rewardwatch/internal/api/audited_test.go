@@ -18,8 +18,10 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
@@ -138,6 +140,11 @@ func attempts(s *Server) map[string]attempt {
 	const order, form = `{"by":"alice","why":"new prices"}`, "by=alice&why=new+prices&decision="
 	incident := s.view.Incidents()[0].ID
 	at := "/api/v1/retrain-requests/rr_failed"
+	opened := func() string { // the id of a session
+		cookie := s.sessions.Open(httptest.NewRequest(http.MethodGet, "/", nil), session.Person{Name: "bea", Known: true, Role: access.Viewer}, time.Hour)
+		list := s.sessions.List(all, cookie)
+		return list[slices.IndexFunc(list, func(s session.Session) bool { return s.Own })].ID
+	}
 	return map[string]attempt{
 		"/-/reload":                               {"/-/reload", "", "token", ""},
 		"/api/v1/telemetry":                       {"/api/v1/telemetry", "", "token", ""},
@@ -154,6 +161,8 @@ func attempts(s *Server) map[string]attempt {
 		"/api/v1/retrain-requests/{id}/withdraw":  {at + "/withdraw", order, "token", "alice"},
 		"/api/v1/retrain-requests/{id}/resend":    {at + "/resend", order, "token", "alice"},
 		"/api/v1/retrain-requests/{id}/status":    {at + "/status", `{"state":"failed","log":"password: hunter2"}`, "status token", ""},
+		"/api/v1/sessions/{id}/end":               {"/api/v1/sessions/" + opened() + "/end", "", "token", ""},
+		"/login/sessions/{id}":                    {"/login/sessions/" + opened(), "", "session", "ann"},
 		"/login":                                  {"/login", "name=alice&token=" + strings.ReplaceAll(apitest.SomeToken, " ", "+"), "login", "alice"},
 		"/logout":                                 {"/logout", "", "session", "ann"},
 		"/incidents/{id}":                         {"/incidents/" + incident, form + "comment", "session", "ann"},
@@ -163,7 +172,7 @@ func attempts(s *Server) map[string]attempt {
 }
 
 // send sends an attempt with what permits it, or without.
-func (a attempt) send(t *testing.T, h http.Handler, session *http.Cookie, permitted bool) int {
+func (a attempt) send(t *testing.T, h http.Handler, cookie *http.Cookie, permitted bool) int {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, a.path, strings.NewReader(a.body))
 	if !strings.HasPrefix(a.path, "/api/") {
@@ -180,7 +189,7 @@ func (a attempt) send(t *testing.T, h http.Handler, session *http.Cookie, permit
 	case a.as == "status token":
 		r.Header.Set("Authorization", "Bearer "+strings.Repeat("j", 32))
 	case a.as == "session":
-		r.AddCookie(session)
+		r.AddCookie(cookie)
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -191,15 +200,15 @@ func TestEachChangeAndEachFailureHasAnEntry(t *testing.T) {
 	s, entries := auditedServer(t)
 	all := attempts(s)
 	h := s.Handler()
-	session := loggedIn(t, h)
-	entries()
 	for _, route := range changingRoutes(t) {
+		cookie := loggedIn(t, h) // some routes end it
+		entries()
 		a, known := all[route]
 		if !known {
 			t.Fatalf("add how %s succeeds to the test", route)
 		}
 		later(s)
-		code := a.send(t, h, session, true)
+		code := a.send(t, h, cookie, true)
 		got := entries()
 		if route == "/api/v1/telemetry" { // events are counted, and their refusals too
 			if len(got) != 0 {
@@ -208,7 +217,7 @@ func TestEachChangeAndEachFailureHasAnEntry(t *testing.T) {
 		} else if len(got) != 1 || code >= 400 || got[0].Result != "done" || got[0].Status != code || got[0].As != a.as || got[0].Who != a.who || got[0].What != "POST "+route {
 			t.Errorf("%s: %d, %+v", route, code, got)
 		}
-		code = a.send(t, h, session, false)
+		code = a.send(t, h, cookie, false)
 		got = entries()
 		refused := code == http.StatusUnauthorized || code == http.StatusForbidden
 		if route == "/retrain/{id}/decide" || route == "/logout" || route == "/login" {

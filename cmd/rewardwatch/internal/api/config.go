@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/signin"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
@@ -23,6 +24,8 @@ type Config struct {
 	AuditLog           string  `yaml:"audit_log"`            // file to which every change by a person or program is appended, and every failed attempt
 	RequireToken       bool    `yaml:"require_token"`        // require a token or a login to read, except `/-/healthy` and `/-/ready`
 	Tokens             []Token `yaml:"tokens"`               // tokens of single people and programs, each with a role
+
+	OIDC signin.Config `yaml:"oidc"` // provider at which people log in to the console
 }
 
 // Token is the token of one person or program.
@@ -70,8 +73,9 @@ func (c Config) Check(report func(path, msg string)) {
 		report("telemetry_token_file", "must be a different file than token_file and status_token_file, or an agent could do more than send telemetry")
 	}
 	c.checkTokens(report)
-	if c.RequireToken && !c.holders().Anyone(access.Read) {
-		report("require_token", "needs token_file or tokens: no one could read anything")
+	c.OIDC.Check(c.ExternalURL, func(path, msg string) { report("oidc."+path, msg) })
+	if c.RequireToken && !c.holders().Anyone(access.Read) && !c.OIDC.Enabled() {
+		report("require_token", "needs token_file, tokens or oidc: no one could read anything")
 	}
 }
 

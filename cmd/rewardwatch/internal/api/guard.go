@@ -78,7 +78,7 @@ const ofPeople = access.Act | access.Decide | access.Administer
 // errRole, errNotLocal if no token is needed for them, or an access.ErrFile.
 func (s *Server) admit(r *http.Request, any access.Right) (access.Holder, error) {
 	switch {
-	case s.holders.Anyone(any), any&ofPeople != 0 && s.holders.Anyone(ofPeople):
+	case s.holders.Anyone(any), any&ofPeople != 0 && (s.holders.Anyone(ofPeople) || s.provider != nil):
 		return s.holder(r, any)
 	case !isLocal(r):
 		return access.Holder{}, errNotLocal
@@ -169,8 +169,12 @@ func hasNone(r *http.Request, headers ...string) bool {
 // access returns who may change state in the console.
 func (s *Server) access() session.Access {
 	a := session.Access{Local: fromHere, ExternalURL: s.cfg.ExternalURL, Allowed: s.Guesses.allowed, Failed: func(r *http.Request) { s.Guesses.failedBy(r, "token") }}
-	if s.cfg.RequireToken || s.holders.Anyone(ofPeople) {
+	a.Store = s.sessions
+	if s.cfg.RequireToken || s.holders.Anyone(ofPeople) || s.provider != nil {
 		a.Tokens = s.holders.Tokens
+	}
+	if s.provider != nil {
+		a.Provider, a.OnlyProvider = s.cfg.OIDC.Title, !s.holders.Anyone(access.Read)
 	}
 	return a
 }

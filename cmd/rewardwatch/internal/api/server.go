@@ -26,6 +26,7 @@ import (
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/signin"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
@@ -105,10 +106,12 @@ type Server struct {
 	reloads  sync.Mutex // one reload at a time
 	Now      func() time.Time
 	log      zerolog.Logger
-	web      *webconfig.File // nil if none is configured
-	audit    *audit.Log      // nil if none is configured
-	Shared   bool            // other instances judge other policies
-	Requests RequestDesk     // nil if no retraining is configured
+	web      *webconfig.File  // nil if none is configured
+	audit    *audit.Log       // nil if none is configured
+	provider *signin.Provider // nil if none is configured
+	sessions *session.Store
+	Shared   bool        // other instances judge other policies
+	Requests RequestDesk // nil if no retraining is configured
 
 	Telemetry TelemetryReceiver // nil if no topic can take telemetry
 
@@ -150,6 +153,12 @@ func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func
 			return nil, err
 		}
 	}
+	s.sessions = session.NewStore(func() time.Time { return s.Now() })
+	if cfg.OIDC.Enabled() {
+		if s.provider, err = signin.New(cfg.OIDC, cfg.ExternalURL, func() time.Time { return s.Now() }); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.AuditLog != "" {
 		if s.audit, err = audit.Open(cfg.AuditLog); err != nil {
 			return nil, err
@@ -185,7 +194,7 @@ func (s *Server) Start() error {
 	if err := s.serve("http", s.cfg.Listen, current, time.Minute); err != nil {
 		return err
 	}
-	if !s.holders.Anyone(access.Administer) {
+	if !s.holders.Anyone(access.Administer) && s.provider == nil {
 		s.log.Warn().Msg("http.token_file is not set: any program on this machine can change state over HTTP; other machines cannot")
 	}
 	if s.cfg.AdminListen == "" {
@@ -344,17 +353,21 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/retrain-requests/{id}/history", s.requestHistory)
 	mux.HandleFunc("GET /api/v1/"+recipe.SchemaFile, s.retrainSchema)
 	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
+	const sessions = "GET /api/v1/sessions"
+	rights[sessions] = access.Administer
+	mux.HandleFunc(sessions, s.guarded(s.listSessions, access.Administer))
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
 	people := s.access()
 	console := pages.New(s.view, consoleOrders{s}, s.Requests, people, func() time.Time { return s.Now() }, s.log)
 	console.Register(mux)
+	s.registerSignIn(mux, people, console)
 	route := func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern }
 	admitted := s.admitted(s.matched(mux, console), func(r *http.Request) access.Right {
 		pattern := route(r)
 		if any, listed := rights[pattern]; listed {
 			return any
 		}
-		if pattern == "GET /-/healthy" || pattern == "GET /-/ready" || console.Open(pattern) {
+		if pattern == "GET /-/healthy" || pattern == "GET /-/ready" || pattern == signin.BeginRoute || pattern == signin.FinishRoute || console.Open(pattern) {
 			return open
 		}
 		return access.Read
@@ -371,6 +384,7 @@ func (s *Server) changes(mux *http.ServeMux) map[string]access.Right {
 		needs   access.Right
 	}{
 		{"/-/reload", s.postReload, access.Administer},
+		{"/api/v1/sessions/{id}/end", s.endSession, access.Administer},
 		{"/api/v1/telemetry", s.postTelemetry, access.Send},
 		{"/api/v1/baselines/{id}/promote", s.promoteBaseline, access.Decide},
 		{"/api/v1/baselines/reset", s.resetBaseline, access.Decide},

@@ -12,6 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/signin"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
 	"github.com/rewardwatch/rewardwatch/retrain"
@@ -63,7 +64,7 @@ func Default() Config {
 		Alerts:     AlertsConfig{Alertmanager: alerts.DefaultAlertmanagerConfig()},
 		Retrain:    retrain.DefaultConfig(),
 		Limits:     judging.Limits,
-		HTTP:       api.Config{Listen: "127.0.0.1:9464"},
+		HTTP:       api.Config{Listen: "127.0.0.1:9464", OIDC: signin.Default()},
 	}
 }
 

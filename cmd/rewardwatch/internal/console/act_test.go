@@ -184,7 +184,7 @@ func TestPagesToReturnTo(t *testing.T) {
 		"login": false, "logout": false, "api/v1/streams": false, "//evil.example": false, "https://evil.example": false, "/incidents": false,
 		"incidents/../logout": false, "incidents/..": false, `\\evil.example`: false, "incidents:x": false, "retrain//evil.example": false, "static/x": false,
 	} {
-		if got := pageOf(path); (got == path) != want || !want && got != "" {
+		if got := PageOf(path); (got == path) != want || !want && got != "" {
 			t.Errorf("%q gives %q", path, got)
 		}
 	}

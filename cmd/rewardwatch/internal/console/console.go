@@ -133,6 +133,8 @@ func (c *Console) Register(mux *http.ServeMux) {
 		"POST /incidents/{id}": c.act,
 		"POST /login":          c.logIn,
 		"POST /logout":         c.logOut,
+
+		"POST /login/sessions/{id}": c.endSession,
 	} {
 		mux.Handle(pattern, secured(protection.Handler(form)))
 	}

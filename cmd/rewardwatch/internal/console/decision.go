@@ -220,6 +220,7 @@ func (c *Console) refusal(err error) (status int, text string) {
 		{errNoTime, http.StatusBadRequest},
 		{session.ErrLoginNeeded, http.StatusUnauthorized},
 		{session.ErrNotLocal, http.StatusForbidden},
+		{session.ErrUnknown, http.StatusNotFound},
 		{errRole, http.StatusForbidden},
 		{ledger.ErrUnknownRequest, http.StatusNotFound},
 		{retrain.ErrTargetDisabled, http.StatusConflict},

@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,24 +15,77 @@ import (
 
 // loginPage asks for the token.
 type loginPage struct {
-	Needed  bool   // a token is configured
-	In      bool   // whether it was shown already
-	Name    string // of the person who is logged in, or as entered
-	Next    string // the page to return to, "" for the fleet
-	Problem string
+	Needed   bool   // people must log in to decide
+	Token    bool   // with a token
+	Provider string // or at the provider of this name
+	Link     string // which this leads to
+	In       bool   // whether they are logged in
+	Name     string // of the person who is logged in, or as entered
+	Next     string // the page to return to, "" for the fleet
+	Problem  string
+	Sessions []sessionLine // that the person may end
+}
+
+// sessionLine is an open session.
+type sessionLine struct {
+	ID, Name, Role, By, From, Opened, Used string
+	Own                                    bool
 }
 
 // login shows the page that asks for the token.
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
-	c.showLogin(w, r, http.StatusOK, loginPage{Next: pageOf(r.URL.Query().Get("next"))})
+	c.showLogin(w, r, http.StatusOK, loginPage{Next: PageOf(r.URL.Query().Get("next"))})
 }
 
 func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, d loginPage) {
-	d.Needed = c.access.Tokens != nil
+	d.Needed, d.Token, d.Provider = c.access.Tokens != nil, !c.access.OnlyProvider, c.access.Provider
+	if d.Provider != "" {
+		d.Link = strings.TrimSuffix(c.access.ExternalURL, "/") + "/login/oidc?next=" + url.QueryEscape(d.Next)
+	}
 	if who, err := c.may(r, access.Read); d.Needed && err == nil {
 		d.In, d.Name = true, who.Name
+		d.Sessions = c.sessions(r, who)
 	}
 	c.show(w, r, status, "login.html", d)
+}
+
+// sessions returns the open sessions that a person may end.
+func (c *Console) sessions(r *http.Request, who session.Person) []sessionLine {
+	if c.access.Store == nil {
+		return nil
+	}
+	var out []sessionLine
+	for _, s := range c.access.Store.List(session.Sees(who), c.access.Cookies(r)...) {
+		from, _, err := net.SplitHostPort(s.From)
+		if err != nil {
+			from = s.From
+		}
+		out = append(out, sessionLine{
+			ID: s.ID, Name: s.Name, Role: s.Role, By: s.By, From: from, Opened: words.Stamp(s.Opened), Used: words.Stamp(s.Used), Own: s.Own,
+		})
+	}
+	return out
+}
+
+// endSession ends a session of the person, or of anyone for an admin.
+func (c *Console) endSession(w http.ResponseWriter, r *http.Request) {
+	who, err := c.may(r, access.Read)
+	if err == nil && c.access.Store != nil {
+		_, err = c.access.Store.End(r.PathValue("id"), session.Sees(who))
+	}
+	if err != nil {
+		status, text := c.refusal(err)
+		c.showLogin(w, r, status, loginPage{Problem: text})
+		return
+	}
+	seeOther(w, "../../login")
+}
+
+// LoginProblem shows the login page with what went wrong.
+func (c *Console) LoginProblem(w http.ResponseWriter, r *http.Request, status int, why string) {
+	secured(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.showLogin(w, r, status, loginPage{Problem: sentence(errors.New(why))})
+	})).ServeHTTP(w, r)
 }
 
 // logIn opens a session if the form has the token, and returns to the page that the person came from.
@@ -40,7 +94,7 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 		c.showLogin(w, r, http.StatusBadRequest, loginPage{Problem: sentence(err)})
 		return
 	}
-	d := loginPage{Next: pageOf(r.PostForm.Get("next")), Name: strings.TrimSpace(r.PostForm.Get("name"))}
+	d := loginPage{Next: PageOf(r.PostForm.Get("next")), Name: strings.TrimSpace(r.PostForm.Get("name"))}
 	if c.access.Tokens == nil {
 		c.showLogin(w, r, http.StatusOK, d)
 		return
@@ -73,9 +127,9 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 	seeOther(w, d.Next)
 }
 
-// pageOf returns the path of a page of the console, relative to the root, with its query, and "" for anything else. A
+// PageOf returns the path of a page of the console, relative to the root, with its query, and "" for anything else. A
 // link to the login page must not lead to another site.
-func pageOf(path string) string {
+func PageOf(path string) string {
 	at, err := url.Parse(path)
 	if err != nil || at.Scheme != "" || at.Host != "" || at.Opaque != "" || at.Fragment != "" || strings.ContainsAny(path, "\\") {
 		return ""
@@ -98,11 +152,12 @@ func here(r *http.Request) string {
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery
 	}
-	return pageOf(path)
+	return PageOf(path)
 }
 
 // logOut ends the session of this browser.
 func (c *Console) logOut(w http.ResponseWriter, r *http.Request) {
+	c.access.End(r, c.now())
 	http.SetCookie(w, c.access.Cookie(r, "", -1))
 	seeOther(w, "login")
 }

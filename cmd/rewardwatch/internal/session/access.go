@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -23,6 +24,12 @@ type Access struct {
 	Failed  func(*http.Request)
 	// ExternalURL is the address at which people reach the service, "" if it is not configured.
 	ExternalURL string
+	// Store has the sessions that can be listed and ended. Without one, sessions end by themselves.
+	Store *Store
+	// Provider is what the login page calls the provider at which people can log in, "" if there is none, and OnlyProvider that
+	// no token of a person is configured.
+	Provider     string
+	OnlyProvider bool
 }
 
 // Reasons for which a form is not carried out, for errors.Is. People see their texts.
@@ -41,14 +48,21 @@ func (a Access) Admit(r *http.Request, now time.Time) (Person, error) {
 		}
 		return Person{Role: access.Admin}, nil
 	}
+	cookies := a.Cookies(r)
+	if a.Store != nil {
+		for _, c := range cookies {
+			if who, open := a.Store.of(c); open {
+				return who, nil
+			}
+		}
+	}
 	tokens, err := a.Tokens()
-	// A page of a sibling host can set a second cookie of the name without the prefix, but not a valid one.
-	for _, name := range a.cookieNames(r) {
-		for _, c := range r.CookiesNamed(name) {
-			for _, token := range tokens {
-				if who, valid := holder(c.Value, token.Text, now); valid {
-					return who.with(token.Holder), nil
-				}
+	for _, c := range cookies {
+		for _, token := range tokens {
+			who, until, valid := holder(c, token.Text, now)
+			who = who.with(token.Holder)
+			if valid && (a.Store == nil || a.Store.admits(r, c, who, until)) {
+				return who, nil
 			}
 		}
 	}
@@ -56,6 +70,36 @@ func (a Access) Admit(r *http.Request, now time.Time) (Person, error) {
 		return Person{}, err
 	}
 	return Person{}, ErrLoginNeeded
+}
+
+// Cookies returns what a request has in place of a session. A page of a sibling host can set a second cookie of the name without
+// the prefix, but not a valid one.
+func (a Access) Cookies(r *http.Request) []string {
+	var out []string
+	for _, name := range a.cookieNames(r) {
+		for _, c := range r.CookiesNamed(name) {
+			out = append(out, c.Value)
+		}
+	}
+	return out
+}
+
+// End ends the sessions of a request.
+func (a Access) End(r *http.Request, now time.Time) {
+	if a.Store == nil {
+		return
+	}
+	_, _ = a.Admit(r, now) // makes a session known that was not used since the start
+	for _, c := range a.Cookies(r) {
+		a.Store.end(c)
+	}
+}
+
+// Sees returns whether a person may see and end a session: an admin all, and others those of their own name if it is verified.
+func Sees(who Person) func(Session) bool {
+	return func(s Session) bool {
+		return who.Role.Permits(access.Administer) || who.Known && s.who.Known && s.By == cmp.Or(who.By, ByToken) && s.Name == who.Name
+	}
 }
 
 // Holder returns who sends a request with a valid session, and whether it has one.
@@ -75,7 +119,10 @@ func (a Access) Login(r *http.Request, given string, who Person, now time.Time) 
 	tokens, err := a.Tokens()
 	session := New(strings.TrimSpace(given), who, now.Add(Length))
 	for _, token := range tokens {
-		if _, valid := holder(session, token.Text, now); valid && token.Role.Permits(access.Read) {
+		if _, until, valid := holder(session, token.Text, now); valid && token.Role.Permits(access.Read) {
+			if a.Store != nil {
+				a.Store.admits(r, session, who.with(token.Holder), until) // so that it is listed at once
+			}
 			return a.Cookie(r, session, int(Length.Seconds())), nil
 		}
 	}
@@ -96,9 +143,26 @@ var (
 
 // Cookie returns a cookie that scripts cannot read and that requests from other sites do not carry.
 func (a Access) Cookie(r *http.Request, session string, seconds int) *http.Cookie {
-	return &http.Cookie{
-		Name: a.cookieNames(r)[0], Value: session, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.encrypted(r),
+	return cookieOf(a.encrypted(r), session, seconds)
+}
+
+// CookieOutside returns the same cookie for a browser at the external address, even if a proxy hides that it uses https.
+func (a Access) CookieOutside(session string, seconds int) *http.Cookie {
+	return cookieOf(a.EncryptedOutside(), session, seconds)
+}
+
+// EncryptedOutside reports whether the external address is one of https.
+func (a Access) EncryptedOutside() bool {
+	at, err := url.Parse(a.ExternalURL)
+	return err == nil && at.Scheme == "https"
+}
+
+func cookieOf(encrypted bool, session string, seconds int) *http.Cookie {
+	name := CookieName
+	if encrypted {
+		name = cookieOfHost
 	}
+	return &http.Cookie{Name: name, Value: session, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: encrypted}
 }
 
 // cookieNames returns the names under which a session may come, first the one under which it is set. Where a proxy sets its

@@ -1,8 +1,10 @@
-// Package session says who uses the console: somebody who has shown a token, or a program of this machine.
+// Package session says who uses the console: somebody who has shown a token or whom a provider knows, or a program of this
+// machine.
 package session
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"strconv"
@@ -25,7 +27,8 @@ const Length = 12 * time.Hour
 // Person is who uses the console.
 type Person struct {
 	Name  string // that of the token, or as the person has entered it; "" if it is unknown
-	Known bool   // whether the name is that of the token
+	Known bool   // whether the name is that of the token, or from the provider
+	By    string // ByProvider if the provider says who it is
 	Role  access.Role
 }
 
@@ -38,30 +41,36 @@ func (p Person) with(h access.Holder) Person {
 	return p
 }
 
-// New returns proof, valid until a time, that its owner has shown the token: that time, the name that the owner
-// has entered, and the HMAC-SHA256, with dots between. The service does not store it, so a session outlives a restart and
-// is valid for every instance with the same token. Only a change of the token ends it early.
+// New returns proof, valid until a time, that its owner has shown the token: that time, the name that the owner has entered,
+// random characters that tell it from others, and the HMAC-SHA256, with dots between. The service does not need to store it, so
+// a session outlives a restart and is valid for every instance with the same token. A change of the token ends it early, and a
+// Store may.
 func New(token string, who Person, until time.Time) string {
-	signed := strconv.FormatInt(until.Unix(), 36) + "." + base64.RawURLEncoding.EncodeToString([]byte(who.Name))
+	return signed(token, who, until, rand.Text()[:10])
+}
+
+func signed(token string, who Person, until time.Time, salt string) string {
+	signed := strconv.FormatInt(until.Unix(), 36) + "." + base64.RawURLEncoding.EncodeToString([]byte(who.Name)) + "." + salt
 	key := sha256.Sum256([]byte(token))
 	mac := hmac.New(sha256.New, key[:])
 	_, _ = mac.Write([]byte("console session\x00" + signed)) // a hash never fails
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// holder returns whose session it is, and whether it was made with this token and is still valid. It compares in constant
-// time.
-func holder(session, token string, now time.Time) (who Person, valid bool) {
+// holder returns whose session it is, until when, and whether it was made with this token and is still valid. It compares in
+// constant time.
+func holder(session, token string, now time.Time) (who Person, until time.Time, valid bool) {
 	end, rest, _ := strings.Cut(session, ".")
-	encoded, _, _ := strings.Cut(rest, ".")
+	encoded, rest, _ := strings.Cut(rest, ".")
+	salt, _, _ := strings.Cut(rest, ".")
 	seconds, err := strconv.ParseInt(end, 36, 64)
 	name, nameErr := base64.RawURLEncoding.DecodeString(encoded)
 	if err != nil || nameErr != nil {
-		return Person{}, false
+		return Person{}, until, false
 	}
-	who, until := Person{Name: string(name)}, time.Unix(seconds, 0)
-	if !hmac.Equal([]byte(session), []byte(New(token, who, until))) || !now.Before(until) {
-		return Person{}, false
+	who, until = Person{Name: string(name)}, time.Unix(seconds, 0)
+	if !hmac.Equal([]byte(session), []byte(signed(token, who, until, salt))) || !now.Before(until) {
+		return Person{}, until, false
 	}
-	return who, true
+	return who, until, true
 }

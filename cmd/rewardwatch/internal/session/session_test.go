@@ -16,7 +16,7 @@ func TestSessionsHoldForATokenAndATime(t *testing.T) {
 	ann, until := Person{Name: "Änn, O'Neil"}, someTime.Add(Length)
 	session := New("correct horse", ann, until)
 	parts := strings.Split(session, ".")
-	end, name, mac := parts[0], parts[1], parts[2]
+	end, name, salt, mac := parts[0], parts[1], parts[2], parts[2]+"."+parts[3]
 	for name, tt := range map[string]struct {
 		session, token string
 		at             time.Time
@@ -34,6 +34,8 @@ func TestSessionsHoldForATokenAndATime(t *testing.T) {
 		"no name":            {end + ".." + mac, "correct horse", someTime, false},
 		"another name":       {end + "." + name + "AA." + mac, "correct horse", someTime, false},
 		"of no names":        {end + "." + mac, "correct horse", someTime, false}, // as builds before made them
+		"another salt":       {end + "." + name + "." + salt[1:] + mac[len(salt):], "correct horse", someTime, false},
+		"no salt":            {end + "." + name + mac[len(salt):], "correct horse", someTime, false},
 		"no end":             {"." + name + "." + mac, "correct horse", someTime, false},
 		"a later end":        {"z" + end + "." + name + "." + mac, "correct horse", someTime, false},
 		"written otherwise":  {strings.ToUpper(end) + "." + name + "." + mac, "correct horse", someTime, false},
@@ -42,12 +44,12 @@ func TestSessionsHoldForATokenAndATime(t *testing.T) {
 		"the token":          {"correct horse", "correct horse", someTime, false},
 		"end beyond numbers": {strings.Repeat("z", 40) + "." + name + "." + mac, "correct horse", someTime, false},
 	} {
-		who, got := holder(tt.session, tt.token, tt.at)
-		if got != tt.want || got != (who == ann) {
+		who, end, got := holder(tt.session, tt.token, tt.at)
+		if got != tt.want || got != (who == ann) || got != end.Equal(until) && got {
 			t.Errorf("%s: %v, %+v", name, got, who)
 		}
 	}
-	if strings.Contains(session, "correct") || session == New("wrong", ann, until) || session == New("correct horse", ann, until.Add(time.Second)) {
+	if strings.Contains(session, "correct") || session == New("correct horse", ann, until) {
 		t.Errorf("the session is %s", session)
 	}
 }

@@ -1,0 +1,65 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/signin"
+)
+
+// registerSignIn registers the way to the provider and back, if one is configured.
+func (s *Server) registerSignIn(mux *http.ServeMux, people session.Access, console *pages.Console) {
+	if s.provider == nil {
+		return
+	}
+	h := signin.Handlers{Provider: s.provider, Access: people, PageOf: pages.PageOf, Problem: console.LoginProblem, Ended: s.signedIn}
+	mux.HandleFunc(signin.BeginRoute, h.Begin)
+	mux.HandleFunc(signin.FinishRoute, func(w http.ResponseWriter, r *http.Request) {
+		if s.audit != nil {
+			if err := s.audit.Writable(); err != nil {
+				s.log.Error().Err(err).Msg("a sign-in is refused, because it cannot be recorded")
+				console.LoginProblem(w, r, http.StatusServiceUnavailable, "the audit log cannot be written")
+				return
+			}
+		}
+		h.Finish(w, r)
+	})
+}
+
+// signedIn records how a sign-in has ended.
+func (s *Server) signedIn(r *http.Request, who session.Person, status int, why error) {
+	if why != nil {
+		s.log.Warn().Err(why).Str("who", who.Name).Str("from", r.RemoteAddr).Msg("a sign-in failed")
+	}
+	if s.audit == nil {
+		return
+	}
+	e := audit.Entry{
+		Time: s.Now().UTC(), Who: who.Name, As: "login", From: r.RemoteAddr, What: signin.FinishRoute, Object: map[string]string{},
+		Result: "done", Status: status,
+	}
+	if why != nil {
+		e.As, e.Result, e.Error = nothing, "refused", why.Error()
+	}
+	if err := s.audit.Append(e, why != nil); err != nil {
+		s.log.Error().Err(err).Str("what", e.What).Msg("a sign-in is not recorded")
+	}
+}
+
+func (s *Server) listSessions(w http.ResponseWriter, _ *http.Request) {
+	s.answer(w, http.StatusOK, map[string]any{"sessions": s.sessions.List(all)})
+}
+
+func (s *Server) endSession(w http.ResponseWriter, r *http.Request) {
+	ended, err := s.sessions.End(r.PathValue("id"), all)
+	if err != nil {
+		s.refuse(w, http.StatusNotFound, err.Error())
+		return
+	}
+	s.answer(w, http.StatusOK, ended)
+}
+
+// all is every session, for admins.
+func all(session.Session) bool { return true }

@@ -1,0 +1,205 @@
+package session
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Ways to log in.
+const (
+	ByToken    = "token"
+	ByProvider = "oidc"
+)
+
+// Bounds of a store. Beyond that of a person, their oldest session ends. A full store admits no further token sessions, as one
+// that had ended could be among them.
+const (
+	maxSessions   = 20_000
+	maxOfOne      = 20
+	sinceLastUsed = time.Minute // how exact the last use is
+)
+
+// Session is a login of one person in one browser.
+type Session struct {
+	ID     string    `json:"id"` // public: it is not what the cookie contains
+	Name   string    `json:"name"`
+	Role   string    `json:"role"`
+	By     string    `json:"by"`   // "token" or "oidc"
+	From   string    `json:"from"` // the address of the browser, or of the proxy before it
+	Opened time.Time `json:"opened"`
+	Used   time.Time `json:"used"`
+	Until  time.Time `json:"until"`
+	Own    bool      `json:"own"` // of the request that lists it
+
+	who   Person
+	ended bool // a token session, whose cookie is proof by itself
+}
+
+// Store has the sessions of one instance: those that a provider has opened, and those of tokens that were used since the
+// start. Its methods are safe for concurrent use.
+type Store struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	sessions map[[sha256.Size]byte]*Session // by the hash of their cookie
+}
+
+// NewStore returns a store without sessions.
+func NewStore(now func() time.Time) *Store {
+	return &Store{now: now, sessions: map[[sha256.Size]byte]*Session{}}
+}
+
+// ErrUnknown is the error if there is no such session, or not for this person.
+var ErrUnknown = errors.New("unknown session")
+
+// Open opens the session of a person whom a provider knows, and returns the value of its cookie, which is random.
+func (s *Store) Open(r *http.Request, who Person, length time.Duration) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cookie, now := rand.Text()+rand.Text(), s.now()
+	who.By = ByProvider
+	s.makeRoom(now, who)
+	s.add(r, cookie, who, now, now.Add(length))
+	return cookie
+}
+
+func (s *Store) add(r *http.Request, cookie string, who Person, now, until time.Time) {
+	s.sessions[sha256.Sum256([]byte(cookie))] = &Session{
+		ID: rand.Text()[:16], Name: who.Name, Role: string(who.Role), By: cmp.Or(who.By, ByToken), From: r.RemoteAddr, Opened: now, Used: now, Until: until, who: who,
+	}
+}
+
+// makeRoom forgets what is over, and ends the oldest sessions of a person who has too many.
+func (s *Store) makeRoom(now time.Time, who Person) {
+	var own []*Session
+	for key, open := range s.sessions {
+		if !now.Before(open.Until) {
+			delete(s.sessions, key)
+		} else if open.By == ByProvider && open.who.Name == who.Name {
+			own = append(own, open)
+		}
+	}
+	slices.SortFunc(own, func(a, b *Session) int { return cmp.Or(a.Used.Compare(b.Used), cmp.Compare(a.ID, b.ID)) })
+	for len(own) >= maxOfOne {
+		s.drop(own[0])
+		own = own[1:]
+	}
+	for len(s.sessions) >= maxSessions && s.dropOldest() {
+	}
+}
+
+// dropOldest ends the session of a provider that was not used for longest, and reports whether there was one.
+func (s *Store) dropOldest() bool {
+	var oldest *Session
+	for _, open := range s.sessions {
+		if open.By == ByProvider && (oldest == nil || open.Used.Before(oldest.Used)) {
+			oldest = open
+		}
+	}
+	if oldest != nil {
+		s.drop(oldest)
+	}
+	return oldest != nil
+}
+
+func (s *Store) drop(open *Session) {
+	for key, other := range s.sessions {
+		if other == open {
+			delete(s.sessions, key)
+		}
+	}
+}
+
+// of returns whose session of a provider a cookie is.
+func (s *Store) of(cookie string) (Person, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open, now := s.sessions[sha256.Sum256([]byte(cookie))], s.now()
+	if open == nil || open.By != ByProvider || !now.Before(open.Until) {
+		return Person{}, false
+	}
+	open.use(now)
+	return open.who, true
+}
+
+// admits reports whether a token session has not been ended. It remembers the session, so that it can be.
+func (s *Store) admits(r *http.Request, cookie string, who Person, until time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if open := s.sessions[sha256.Sum256([]byte(cookie))]; open != nil {
+		open.use(now)
+		return !open.ended
+	}
+	if len(s.sessions) >= maxSessions {
+		s.makeRoom(now, Person{})
+	}
+	if len(s.sessions) >= maxSessions {
+		return false
+	}
+	s.add(r, cookie, who, now, until)
+	return true
+}
+
+func (s *Session) use(now time.Time) {
+	if now.Sub(s.Used) >= sinceLastUsed {
+		s.Used = now
+	}
+}
+
+// end ends the session of a cookie.
+func (s *Store) end(cookie string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if open := s.sessions[sha256.Sum256([]byte(cookie))]; open != nil {
+		s.endIt(open)
+	}
+}
+
+func (s *Store) endIt(open *Session) {
+	if open.By == ByProvider {
+		s.drop(open)
+		return
+	}
+	open.ended = true
+}
+
+// End ends a session if it is open and may reports that the caller may end it. It returns the session, or ErrUnknown.
+func (s *Store) End(id string, may func(Session) bool) (Session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	for _, open := range s.sessions {
+		if open.ID == id && !open.ended && now.Before(open.Until) && may(*open) {
+			s.endIt(open)
+			return *open, nil
+		}
+	}
+	return Session{}, ErrUnknown
+}
+
+// List returns the open sessions that a caller may see, the one used last first. Those of cookies are its own.
+func (s *Store) List(may func(Session) bool, cookies ...string) []Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := map[*Session]bool{}
+	for _, cookie := range cookies {
+		own[s.sessions[sha256.Sum256([]byte(cookie))]] = true
+	}
+	now, out := s.now(), []Session{}
+	for _, open := range s.sessions {
+		shown := *open
+		shown.Own = own[open]
+		if !open.ended && now.Before(open.Until) && may(shown) {
+			out = append(out, shown)
+		}
+	}
+	slices.SortFunc(out, func(a, b Session) int { return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(a.ID, b.ID)) })
+	return out
+}

@@ -1,0 +1,66 @@
+package signin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+)
+
+// claims is what a provider says of a person.
+type claims map[string]any
+
+// at returns the claim of a path, nil if there is none. A name that contains the dots comes first, as such names are URLs.
+func (c claims) at(path string) any {
+	if value, has := c[path]; has {
+		return value
+	}
+	var in any = map[string]any(c)
+	for name := range strings.SplitSeq(path, ".") {
+		object, is := in.(map[string]any)
+		if !is {
+			return nil
+		}
+		in = object[name]
+	}
+	return in
+}
+
+// texts returns the texts of a claim, which is a text or a list.
+func (c claims) texts(path string) []string {
+	switch value := c.at(path).(type) {
+	case string:
+		return []string{value}
+	case []any:
+		var out []string
+		for _, v := range value {
+			if text, is := v.(string); is {
+				out = append(out, text)
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// person returns who somebody is to the service, or ErrNoRole or ErrRefused.
+func (p *Provider) person(c claims) (session.Person, error) {
+	name, _ := c.at(p.cfg.NameClaim).(string)
+	if err := words.CheckText(p.cfg.NameClaim, name, words.MaxBy); err != nil {
+		return session.Person{}, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	who := session.Person{Name: name, Known: true}
+	values := c.texts(p.cfg.RolesClaim)
+	for _, m := range p.cfg.Roles {
+		if slices.Contains(values, m.Value) && slices.Index(of, m.Role) > slices.Index(of, who.Role) {
+			who.Role = m.Role
+		}
+	}
+	if !who.Role.Permits(access.Read) {
+		return who, ErrNoRole
+	}
+	return who, nil
+}

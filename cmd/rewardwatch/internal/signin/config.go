@@ -1,0 +1,99 @@
+package signin
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
+)
+
+// Config is the OpenID Connect provider at which people log in to the console, by the authorization code flow with PKCE. Register
+// the service there as a client with the redirect address `EXTERNAL_URL/login/oidc/callback`. The secret is read for each login, and
+// the service starts while the provider is down. Claims come from the ID token, or from the userinfo endpoint if it lacks them. The
+// role is that of the time of the login. Each instance has its own sessions, which end when it stops.
+type Config struct {
+	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as https://keycloak.example/realms/ops; https, or http at a loopback address
+	Title            string         `yaml:"title"`              // what the login page calls the provider
+	ClientID         string         `yaml:"client_id"`          // of this service at the provider
+	ClientSecretFile string         `yaml:"client_secret_file"` // file with the secret of the client; none for a public client
+	CAFile           string         `yaml:"ca_file"`            // PEM file of the authorities; by default those of the system
+	Scopes           []string       `yaml:"scopes"`             // requested in addition to `openid`
+	NameClaim        string         `yaml:"name_claim"`         // claim with the name that is recorded with decisions and in the audit log; choose one that people cannot change
+	RolesClaim       string         `yaml:"roles_claim"`        // claim with the groups or roles of a person; dots lead into objects, as in `realm_access.roles`
+	Roles            []Mapping      `yaml:"roles"`              // roles of those who have a value; the one that permits most counts, and no one else can log in
+	Session          model.Duration `yaml:"session"`            // how long a login lasts, at most 7d
+}
+
+// Mapping is the role of everyone who has a value in the claim of roles.
+type Mapping struct {
+	Value string      `yaml:"value"` // value in the claim of roles, such as the name of a group
+	Role  access.Role `yaml:"role"`  // `viewer`, `operator`, `approver` or `admin`
+}
+
+// Default returns the defaults of a provider, of which none is configured.
+func Default() Config {
+	return Config{
+		Title: "single sign-on", Scopes: []string{"profile", "email"}, NameClaim: "preferred_username", RolesClaim: "groups",
+		Session: model.Duration(12 * time.Hour),
+	}
+}
+
+// Enabled reports whether a provider is configured.
+func (c Config) Enabled() bool { return c.Issuer != "" }
+
+// of lists the roles of people, the one that permits least first.
+var of = []access.Role{access.Viewer, access.Operator, access.Approver, access.Admin}
+
+// Check reports every value that is out of its range, with its path. external is the address of the service.
+func (c Config) Check(external string, report func(path, msg string)) {
+	if !c.Enabled() {
+		if c.ClientID != "" || c.ClientSecretFile != "" || len(c.Roles) > 0 {
+			report("issuer", "is required")
+		}
+		return
+	}
+	if msg := badIssuer(c.Issuer); msg != "" {
+		report("issuer", msg)
+	}
+	if msg := badIssuer(external); msg != "" {
+		report("issuer", "needs http.external_url, to which the provider leads people back: "+msg)
+	}
+	for key, value := range map[string]string{"client_id": c.ClientID, "name_claim": c.NameClaim, "roles_claim": c.RolesClaim, "title": c.Title} {
+		if strings.TrimSpace(value) == "" {
+			report(key, "is required")
+		}
+	}
+	if d := time.Duration(c.Session); d < time.Minute || d > 7*24*time.Hour {
+		report("session", "must be between 1m and 7d")
+	}
+	if len(c.Roles) == 0 {
+		report("roles", "is required: no one could log in")
+	}
+	for i, m := range c.Roles {
+		if m.Value == "" {
+			report(fmt.Sprintf("roles[%d].value", i), "is required")
+		}
+		if !slices.Contains(of, m.Role) {
+			report(fmt.Sprintf("roles[%d].role", i), "must be viewer, operator, approver or admin")
+		}
+	}
+}
+
+// badIssuer returns what is wrong with an address over which codes and tokens go, or "".
+func badIssuer(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "must be a URL such as https://keycloak.example/realms/ops"
+	}
+	at, err := netip.ParseAddr(u.Hostname())
+	if loopback := u.Hostname() == "localhost" || err == nil && at.IsLoopback(); u.Scheme != "https" && (u.Scheme != "http" || !loopback) {
+		return "must use https, except at a loopback address"
+	}
+	return ""
+}

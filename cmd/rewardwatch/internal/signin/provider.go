@@ -1,0 +1,249 @@
+// Package signin logs people in at an OpenID Connect provider, with the authorization code flow and PKCE.
+package signin
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Why a sign-in failed, for errors.Is.
+var (
+	// ErrUnavailable is that the provider does not answer, or not as it should.
+	ErrUnavailable = errors.New("the sign-in provider cannot be reached")
+	// ErrRefused is that the provider does not confirm who it is: it may be a guess.
+	ErrRefused = errors.New("the sign-in was not confirmed by the provider")
+	// ErrStale is that the answer belongs to no sign-in that this browser has begun.
+	ErrStale = errors.New("this sign-in was not begun in this browser, or has expired")
+	// ErrNoRole is that the provider knows the person, but none of the configured roles is theirs.
+	ErrNoRole = errors.New("your account has none of the roles that may log in here")
+)
+
+// Bounds of the provider's answers.
+const (
+	patience  = 10 * time.Second
+	maxAnswer = 1 << 20
+	maxAge    = time.Hour // of what is known of the provider: keys that are new are fetched at once
+	maxSkew   = 30 * time.Second
+	maxParam  = 8 << 10 // of a code or a state
+	callback  = "login/oidc/callback"
+)
+
+// Provider is the provider of a configuration. It asks the provider for nothing before the first sign-in, so that the service
+// starts without it. Its methods are safe for concurrent use.
+type Provider struct {
+	cfg      Config
+	redirect string // the address to which the provider leads people back
+	now      func() time.Time
+	seal     sealer
+	client   *http.Client
+
+	mu      sync.Mutex
+	found   *oidc.Provider
+	foundAt time.Time
+}
+
+// New returns the provider of a configuration. external is the public address of the service. It fails if a file of the
+// configuration cannot be used.
+func New(cfg Config, external string, now func() time.Time) (*Provider, error) {
+	p := &Provider{cfg: cfg, redirect: strings.TrimSuffix(external, "/") + "/" + callback, now: now, seal: newSealer()}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if cfg.CAFile != "" {
+		pem, err := os.ReadFile(cfg.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("http.oidc.ca_file: %w", err)
+		}
+		t.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("http.oidc.ca_file: %s holds no certificate", cfg.CAFile)
+		}
+	}
+	p.client = &http.Client{Transport: bounded{t}, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // a secret goes to the address of the provider alone
+	}}
+	_, err := p.secret()
+	return p, err
+}
+
+// bounded limits the length of answers.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
+	}
+	return answer, err
+}
+
+// secret reads the secret of the client, so that it can be replaced without a restart.
+func (p *Provider) secret() (string, error) {
+	if p.cfg.ClientSecretFile == "" {
+		return "", nil
+	}
+	text, err := ingest.ReadSecretFile(p.cfg.ClientSecretFile)
+	if err != nil {
+		return "", fmt.Errorf("http.oidc.client_secret_file: %w", err)
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return "", fmt.Errorf("http.oidc.client_secret_file: %s is empty", p.cfg.ClientSecretFile)
+	}
+	return text, nil
+}
+
+// discover returns what the provider says of itself.
+func (p *Provider) discover() (*oidc.Provider, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found != nil && p.now().Sub(p.foundAt) < maxAge {
+		return p.found, nil
+	}
+	// The provider keeps the context for as long as it lives, to fetch keys with; the client has a timeout.
+	found, err := oidc.NewProvider(oidc.ClientContext(context.Background(), p.client), p.cfg.Issuer)
+	switch {
+	case err == nil:
+		p.found, p.foundAt = found, p.now()
+	case p.found == nil:
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return p.found, nil
+}
+
+func (p *Provider) oauth(found *oidc.Provider) (*oauth2.Config, error) {
+	secret, err := p.secret()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return &oauth2.Config{
+		ClientID: p.cfg.ClientID, ClientSecret: secret, Endpoint: found.Endpoint(), RedirectURL: p.redirect,
+		Scopes: append([]string{oidc.ScopeOpenID}, p.cfg.Scopes...),
+	}, nil
+}
+
+// Begin returns the address at which a person logs in, and what their browser must keep until they come back to a page. It
+// fails with ErrUnavailable.
+func (p *Provider) Begin(page string) (address, kept string, err error) {
+	found, err := p.discover()
+	if err != nil {
+		return "", "", err
+	}
+	client, err := p.oauth(found)
+	if err != nil {
+		return "", "", err
+	}
+	begun := newAttempt(page, p.now())
+	return client.AuthCodeURL(begun.State, oidc.Nonce(begun.Nonce), oauth2.S256ChallengeOption(begun.Verifier)), p.seal.seal(begun), nil
+}
+
+// Finish returns who has logged in, and the page to which they return. answer is what the browser brings from the provider,
+// and kept what Begin has returned to it. It fails with one of the errors of this package.
+func (p *Provider) Finish(ctx context.Context, answer url.Values, kept string) (who session.Person, page string, err error) {
+	begun, err := p.seal.open(kept, p.now())
+	if err != nil || !begun.matches(answer.Get("state")) {
+		return session.Person{}, "", ErrStale
+	}
+	if iss := answer.Get("iss"); iss != "" && iss != p.cfg.Issuer {
+		return session.Person{}, "", fmt.Errorf("%w: the answer is from another one", ErrRefused)
+	}
+	code := answer.Get("code")
+	if why := answer.Get("error"); why != "" || code == "" || len(code) > maxParam {
+		return session.Person{}, "", fmt.Errorf("%w: %q", ErrRefused, why)
+	}
+	if !p.seal.use(begun, p.now()) {
+		return session.Person{}, "", ErrStale
+	}
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), 2*patience)
+	defer cancel()
+	claims, err := p.exchange(ctx, code, begun)
+	if err != nil {
+		return session.Person{}, "", err
+	}
+	who, err = p.person(claims)
+	return who, begun.Page, err
+}
+
+// exchange returns the claims of the person for whom the provider has issued a code.
+func (p *Provider) exchange(ctx context.Context, code string, begun attempt) (claims, error) {
+	found, err := p.discover()
+	if err != nil {
+		return nil, err
+	}
+	client, err := p.oauth(found)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := client.Exchange(ctx, code, oauth2.VerifierOption(begun.Verifier))
+	if err != nil {
+		if said, answered := errors.AsType[*oauth2.RetrieveError](err); answered && said.Response.StatusCode < http.StatusInternalServerError {
+			return nil, fmt.Errorf("%w: %q", ErrRefused, said.ErrorCode)
+		}
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	raw, _ := tokens.Extra("id_token").(string)
+	verified, err := found.Verifier(&oidc.Config{ClientID: p.cfg.ClientID, Now: func() time.Time { return p.now().Add(-maxSkew) }}).Verify(ctx, raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	out := claims{}
+	if err := verified.Claims(&out); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if err := p.check(verified, out, begun); err != nil {
+		return nil, err
+	}
+	return out, p.complete(ctx, found, tokens, out)
+}
+
+// check returns why a token that the provider has signed is not for this sign-in.
+func (p *Provider) check(verified *oidc.IDToken, out claims, begun attempt) error {
+	azp, named := out["azp"].(string)
+	switch {
+	case !same(verified.Nonce, begun.Nonce):
+		return fmt.Errorf("%w: its token is of another sign-in", ErrRefused)
+	case verified.Subject == "":
+		return fmt.Errorf("%w: its token has no subject", ErrRefused)
+	case named && azp != p.cfg.ClientID, !named && len(verified.Audience) > 1:
+		return fmt.Errorf("%w: its token is for another client", ErrRefused)
+	}
+	return nil
+}
+
+// complete adds the claims that the provider only tells when asked.
+func (p *Provider) complete(ctx context.Context, found *oidc.Provider, tokens *oauth2.Token, out claims) error {
+	if found.UserInfoEndpoint() == "" || out.at(p.cfg.RolesClaim) != nil && out.at(p.cfg.NameClaim) != nil {
+		return nil
+	}
+	info, err := found.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	more := claims{}
+	if err := info.Claims(&more); err != nil || info.Subject != out["sub"] {
+		return fmt.Errorf("%w: it tells of somebody else", ErrRefused)
+	}
+	for name, value := range more {
+		if _, known := out[name]; !known {
+			out[name] = value
+		}
+	}
+	return nil
+}
+
+// Close ends idle connections.
+func (p *Provider) Close() { p.client.CloseIdleConnections() }
