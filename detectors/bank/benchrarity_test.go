@@ -13,6 +13,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
+	"github.com/rewardwatch/rewardwatch/detectors/rarity"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -30,10 +31,12 @@ func (s *shop) poolOf(p *Policy, n int) *battery.Sample {
 func TestBenchRarePromise(t *testing.T) {
 	for _, n := range []float64{benchN, 10 * benchN} {
 		for i, steps := range []int{1, 20} {
-			t.Run(fmt.Sprintf("%.0f of %d", n, steps), func(*testing.T) {
+			t.Run(fmt.Sprintf("%.0f of %d", n, steps), func(t *testing.T) {
 				promiseHead(fmt.Sprintf("Rare outcomes, N = %.0f, units of %d", n, steps), "clicks")
-				for k, rate := range []float64{.005, .01, .038, .049} {
-					promiseRow(fmt.Sprintf("%.1f %%", 100*rate), 500, rarePromise(uint64(3600+10*i+k), rate, steps, n))
+				for k, rate := range []float64{.005, .01, .038, .049, .055, .08, .15, .3} {
+					t.Run(fmt.Sprintf("%g", 100*rate), func(*testing.T) {
+						promiseRow(fmt.Sprintf("%.1f %%", 100*rate), 500, rarePromise(uint64(3600+10*i+k), rate, steps, n))
+					})
 				}
 			})
 		}
@@ -101,8 +104,8 @@ func TestBenchRareKnown(t *testing.T) {
 			for i, of := range []struct {
 				rate float64
 				m    int
-			}{{.038, 500}, {.02, 500}, {.01, 1000}, {.003, 4000}} {
-				rareKnown(t, uint64(3800+10*i), of.rate, of.m, n)
+			}{{.038, 500}, {.02, 500}, {.01, 1000}, {.003, 4000}, {.055, 500}, {.08, 500}, {.12, 500}, {.15, 500}, {.3, 500}} {
+				t.Run(fmt.Sprintf("%g", 100*of.rate), func(t *testing.T) { rareKnown(t, uint64(3800+10*i), of.rate, of.m, n) })
 			}
 		})
 	}
@@ -166,7 +169,7 @@ func TestBenchRareBound(*testing.T) {
 		for _, n := range []float64{825_000, 275_000} {
 			found, all := 0.0, 0.0
 			power := map[int]float64{} // by how many steps of 2 % a rate lies below p, or above it
-			for x := 5; float64(x) < .05*m; x++ {
+			for x := rarity.LeastRare; float64(x) <= rarity.MostShare*m; x++ {
 				low := mathext.InvRegIncBeta(float64(x), float64(m-x+1), .1)
 				least := 1.0
 				for step := int(math.Ceil(math.Log(low/p) / math.Log(1.02))); step <= 20; step++ {

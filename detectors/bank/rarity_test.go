@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -96,13 +97,12 @@ func (s *shop) again() *shop {
 	return &next
 }
 
-// rarely returns a shop and its bank of a baseline in which clicks are rare, and how many were drawn for it: at 3.8 %
-// one in twenty baselines of 500 units has more than 5 %, and is judged by its counts.
+// rarely returns a shop and its bank of a baseline with at least five clicks.
 func rarely(seed uint64, stream *uint64, rate float64, steps, m int, n float64) (*shop, *Policy) {
 	for {
 		s := newShop(seed, *stream, rate, steps)
 		*stream++
-		if p := s.frozen(m, n); clicks(p).Frequency() == nil || steps > 1 {
+		if p := s.frozen(m, n); rarityOf(clicks(p)) != nil {
 			return s, p
 		}
 	}
@@ -173,6 +173,85 @@ func TestSimRareOutcomesRightBehindTheirBaseline(t *testing.T) {
 				t.Logf("set %d, run %d: known after %d more units; a rate of %v found after %d", set, run, before, c.rate, found)
 			}
 		}
+	}
+}
+
+// Baselines that show 5 % or more, by luck at 3.8 % or because that is the rate: nothing, and half, are found in as many
+// decisions as would have 38 and 190 clicks, at 3.8 % 1,000 and 5,000. For larger rates, the bound is three standard errors
+// below .99 (TestRarityKnowsItsRate).
+func TestSimRareOutcomesWhateverTheirBaselineShows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	const runs = 6
+	rates := []float64{.038, .055, .08, .12, .15}
+	halved := 0
+	for i, rate := range rates {
+		nothing, half := 0, 0
+		for run, stream := 0, uint64(0); run < runs; stream++ {
+			s := newShop(450+uint64(i), stream, rate, 1)
+			p := s.frozen(500, 20_000)
+			if detectors.NearlyConstant(clicks(p).Ranks) {
+				continue
+			}
+			if rarityOf(clicks(p)) == nil {
+				t.Fatalf("rate %v, baseline %d: its fall is left to its frequency", rate, stream)
+			}
+			if before, alarm := s.untilKnown(p); alarm {
+				t.Logf("rate %v: drawn again, as there is a false alarm after %d units", rate, before)
+				continue
+			}
+			run++
+			for _, c := range []struct {
+				rate, clicks float64
+				found        *int
+			}{{0, 38, &nothing}, {rate / 2, 190, &half}} {
+				changed, q := s.again(), restored(t, p)
+				changed.rate = c.rate
+				if _, alarm := changed.until(q, int(c.clicks/rate)); alarm {
+					*c.found++
+				}
+			}
+		}
+		t.Logf("rate %v: nothing %d, half %d of %d", rate, nothing, half, runs)
+		if nothing < runs {
+			t.Errorf("rate %v: nothing is found in %d of %d runs", rate, nothing, runs)
+		}
+		if rate == .038 && half < runs {
+			t.Errorf("rate %v: half is found in %d of %d runs", rate, half, runs)
+		}
+		halved += half
+	}
+	all := float64(runs * len(rates))
+	if least := .99 - 3*math.Sqrt(.99*.01/all); float64(halved)/all < least {
+		t.Errorf("half is found in %d of %.0f runs, want at least %.2f of them", halved, all, least)
+	}
+}
+
+// A rise is judged by the frequency test too, so that a large one is found soon.
+func TestSimOutcomesThatBecomeFrequent(t *testing.T) {
+	for name, c := range map[string]struct {
+		rate, to float64
+		most     int
+	}{
+		"three times as frequent": {.1, .3, 300},
+		"half of the decisions":   {.1, .5, 100},
+		"nearly always":           {.1, .95, 30},
+		"rarely another value":    {.9, .98, 1500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for run := range uint64(6) {
+				s := newShop(460, run, c.rate, 1)
+				p := s.frozen(500, 20_000)
+				if rarityOf(clicks(p)) == nil || clicks(p).Frequency().Armed() == 0 {
+					t.Fatal("its rise and its fall are not both judged")
+				}
+				s.rate = c.to
+				if i, alarm := s.until(p, c.most); !alarm {
+					t.Errorf("run %d: not found after %d units", run, i)
+				}
+			}
+		})
 	}
 }
 

@@ -7,7 +7,7 @@ const (
 	DetectorWilcoxon   = "wilcoxon"   // rank CUSUMs for skewed and heavy-tailed distributions
 	DetectorFrequency  = "frequency"  // CUSUMs of how often an action, or an outcome of 0 or 1, occurs
 	DetectorNovelty    = "novelty"    // values not seen in a nearly constant baseline
-	DetectorRarity     = "rarity"     // CUSUMs of how often a nearly constant quantity differs from its commonest value
+	DetectorRarity     = "rarity"     // CUSUMs of how often a quantity differs from its commonest value
 	DetectorPrediction = "prediction" // CUSUMs of how much better the last units predict the actions than the baseline does
 	DetectorGuaranteed = "guaranteed" // e-detector of a given mean
 	DetectorGuard      = "guard"      // a limit that people set

@@ -9,7 +9,7 @@ import (
 
 const rareValues = " rare values"
 
-// RareNote says how many rare values a nearly constant quantity has of those from which their rate is known, and in about
+// RareNote says how many rare values a quantity has of those from which their rate is known, and in about
 // how many units it will be.
 func RareNote(quantity string, rare, known, left int, unit UnitName) string {
 	return fmt.Sprintf("%s: has %d of about %d%s; half their rate is found reliably once it has them, in about %s",

@@ -87,7 +87,7 @@ func TestBenchRareLevels(*testing.T) {
 		"%d courses each\n\n| rate | share of the budget | to nothing | to half | to double |\n| --- | --- | --- | --- | --- |\n",
 		baselines, courses)
 	for _, units := range []float64{20_000, 825_000} {
-		for i, rate := range []float64{.012, .02, .03, .038, .047} {
+		for i, rate := range []float64{.012, .02, .03, .038, .047, .08, .15, .3} {
 			rng := rand.New(rand.NewPCG(65, uint64(i)))
 			known, kept := map[Test][3]float64{}, [3]float64{}
 			for b := 0; b < baselines; {
@@ -97,8 +97,8 @@ func TestBenchRareLevels(*testing.T) {
 						rare++
 					}
 				}
-				if rare < LeastRare || rare >= 25 {
-					continue // more are judged by their counts
+				if rare < LeastRare || float64(rare) > MostShare*500 {
+					continue // a fall from more is judged by their counts
 				}
 				b++
 				for k, ratio := range heldOver(rng, rare, rate, units, courses, known) {

@@ -1,4 +1,4 @@
-// Package rarity judges how often a nearly constant quantity differs from its commonest value.
+// Package rarity judges how often a quantity differs from its commonest value.
 package rarity
 
 import (
@@ -37,13 +37,22 @@ func riskOf(doublings int) float64 {
 // rate from the limit would take longer than to detect any change of interest.
 const leastApart = .7
 
+// MostShare is the largest share of the rarer of two values in a baseline whose fall is judged by a Test rather than by a
+// frequency test. Half of a rate p lies sqrt(p/(1-p))/2 standard deviations below it. The smallest shift that a frequency
+// test is made for is .4. With the allowance for a baseline of 500 units, it finds half of p = 1/3 on average when 130 rare
+// values would be expected. At .3 it takes 180, and below .24 its sum does not rise at all.
+const MostShare = 1. / 3
+
+// mostRate is the largest rate that a rise is tested for.
+const mostRate = .99
+
 // LeastRare is the least number of rare values in a baseline: fewer do not show whether they cluster.
 const LeastRare = 5
 
 // maxHeight bounds the search for a threshold, in lattice steps.
 const maxHeight = 1 << 16
 
-// Test tests whether the values of a nearly constant quantity that are not its mode have become rarer or commoner:
+// Test tests whether the values of a quantity that are not its mode have become rarer or commoner:
 // whether their rate has fallen to zero, has halved or has doubled. Each alternative is a Bernoulli CUSUM on a lattice
 // (Reynolds & Stoumbos 1999), so that its false-alarm rate at a given rate is exact.
 //
@@ -79,8 +88,8 @@ type Walk struct {
 	StartedAt   int64 // ordinal of the unit at which it last left 0
 }
 
-// New prepares the test on a nearly constant sample with a dependence factor; nil if the sample holds too few
-// rare values, or if they depend on each other too much.
+// New prepares the test on a sample with a dependence factor; nil if the sample holds too few rare values, or if they
+// depend on each other too much.
 func New(r *detectors.Ranks, factor float64) *Test {
 	mode, n := r.Mode()
 	rare := r.Len() - n
@@ -146,7 +155,7 @@ func (t *Test) Judges(param float64) bool { return float64(t.Side)*param >= 0 }
 func (w *Walk) tune(p, seen float64) {
 	changed := seen * (1 + w.Param)
 	if w.Param > 0 {
-		changed = max(changed, p/leastApart)
+		changed = min(max(changed, p/leastApart), mostRate)
 	} else {
 		changed = min(changed, p*leastApart)
 	}

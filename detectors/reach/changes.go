@@ -18,6 +18,9 @@ func Of(q *stream.Quantity, baseline []stream.Reading) []finding.Reach {
 	walks := func(changed func(size float64) []weighted) func(size float64) finder {
 		return func(size float64) finder { return walksAfter(q, changed(size)) }
 	}
+	if t, has := stream.TestOf[*stream.RarityTest](q); has {
+		return ofRare(t.Test)
+	}
 	switch {
 	case q.Rank() != nil && q.Rank().Armed() > 0:
 		spread := evenly(baseline)
@@ -29,9 +32,6 @@ func Of(q *stream.Quantity, baseline []stream.Reading) []finding.Reach {
 		return up
 	case q.Mix == nil && q.Frequency() != nil && q.Frequency().Armed() > 0:
 		return ofRate(smallest(1, walks(thinned(baseline))))
-	}
-	if t, has := stream.TestOf[*stream.RarityTest](q); has {
-		return ofRare(t.Test)
 	}
 	return nil
 }

@@ -135,6 +135,7 @@ func (q *Quantity) freeze(signal string, cfg *watch.Config, e Ends) {
 	q.begin(&basis{
 		cfg: cfg, signal: signal, ends: e, values: values, constant: detectors.NearlyConstant(q.Ranks), counts: q.counts(),
 	})
+	q.leaveFallsToRarity()
 	q.judgeOnly(cfg.Sides(signal, q.Name))
 	q.tolerate(cfg.Tolerated(signal))
 }

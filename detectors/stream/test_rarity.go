@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// RarityTest judges how often a nearly constant quantity differs from its commonest value.
+// RarityTest judges how often a quantity differs from its commonest value.
 type RarityTest struct {
 	*rarity.Test
 	first *rarity.Test // in a copy made by Again: the original at that time
@@ -19,7 +19,7 @@ type RarityTest struct {
 // beginRarity returns nil if rare values are too few. Actions have no such test: the judged ones are the commonest of
 // the baseline itself, so the limits of the test do not hold for them.
 func beginRarity(q *Quantity, of *basis) Test {
-	if !of.constant || q.Mix != nil || isShare(q.Name) {
+	if !of.constant && !q.isRare(of) || q.Mix != nil || isShare(q.Name) {
 		return nil
 	}
 	mode, _ := q.Ranks.Mode()
@@ -34,6 +34,23 @@ func beginRarity(q *Quantity, of *basis) Test {
 		return &RarityTest{t, nil}
 	}
 	return nil
+}
+
+// isRare reports whether the quantity is an outcome, a reward or a return of two values, and the rarer one is so rare that
+// a fall of its rate needs a test of its own. The test knows no season and tolerates no shift.
+func (q *Quantity) isRare(of *basis) bool {
+	outcome := signals.IsOutcome(of.signal) || of.signal == "reward" || of.signal == "return"
+	_, usual := q.Ranks.Mode()
+	return outcome && of.main(q) && q.Ranks.Distinct() == 2 && float64(q.Ranks.Len()-usual) <= rarity.MostShare*float64(q.Ranks.Len()) &&
+		q.Season == nil && of.cfg.Tolerated(of.signal) == 0
+}
+
+// leaveFallsToRarity drops the branches of a frequency for a fall if a rarity test judges the fall. The others judge how
+// much more frequent the rarer value has become.
+func (q *Quantity) leaveFallsToRarity() {
+	if _, has := TestOf[*RarityTest](q); has && q.Frequency() != nil {
+		q.Frequency().Keep(shiftsTo(q.sideOfRare()))
+	}
 }
 
 // Observe implements Test.
