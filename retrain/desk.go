@@ -39,8 +39,9 @@ type Desk struct {
 	log            zerolog.Logger
 	awaited        awaited
 
-	levels      recipe.Levels // nil without baselines
-	externalURL string        // the base URL of the service for people, "" if unknown
+	levels      recipe.Levels            // nil without baselines
+	learns      func(policy string) bool // whether a policy learns all the time; nil if that is unknown
+	externalURL string                   // the base URL of the service for people, "" if unknown
 }
 
 // Open opens the ledger and reads every target's secret once, so that an unreadable one fails now instead of at the
@@ -398,6 +399,9 @@ func (d *Desk) Delta(q ledger.Request) (parent string, differences []recipe.Diff
 // ResolveBy sets the source of baseline levels. It must be called before the first request.
 func (d *Desk) ResolveBy(levels recipe.Levels) { d.levels = levels }
 
+// LearnsBy sets what says whether a policy learns all the time. It must be called before the first request.
+func (d *Desk) LearnsBy(learns func(policy string) bool) { d.learns = learns }
+
 // levelOf returns a lookup of the baseline for a spec.
 func (d *Desk) levelOf(w requestSpec) func(signal string) (finding.Distribution, error) {
 	return func(signal string) (finding.Distribution, error) {
@@ -417,6 +421,9 @@ func (d *Desk) order(w requestSpec, now time.Time) (ledger.Entry, error) {
 	if how == nil {
 		return ledger.Entry{}, fmt.Errorf("unknown recipe %q", w.recipe)
 	}
+	if how.Kind != recipe.Retrain && (d.learns == nil || !d.learns(w.policy)) {
+		return ledger.Entry{}, fmt.Errorf("recipe %q orders %s, which needs a policy with learning: continuous", w.recipe, how.Kind)
+	}
 	id := recipe.RequestID(w.origin, w.trigger)
 	body, err := how.Order(recipe.Occasion{ID: id, Policy: w.policy, Incident: w.incident, Alarms: w.alarms, Level: d.levelOf(w), At: now})
 	if err != nil {
@@ -427,7 +434,7 @@ func (d *Desk) order(w requestSpec, now time.Time) (ledger.Entry, error) {
 		state = ledger.StateAwaitingApproval
 	}
 	return ledger.Entry{
-		Id: id, State: state, Origin: w.origin, Kind: ledger.KindRetrain, OriginKind: w.kind, Policy: w.policy, TriggerKey: w.trigger, Recipe: how.Name,
+		Id: id, State: state, Origin: w.origin, Kind: ledger.Kind(how.Kind), OriginKind: w.kind, Policy: w.policy, TriggerKey: w.trigger, Recipe: how.Name,
 		Target: w.target, By: w.by, Why: w.why, Body: body, Opened: now, Due: now.Add(requestLifetime),
 	}, d.schema.Check(body)
 }

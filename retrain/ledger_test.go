@@ -25,6 +25,8 @@ func testLedger(t *testing.T, on storage) {
 		{"AcceptedIncidentWithdraws", testAcceptedIncidentWithdraws},
 		{"OpenTwiceOnOneRegistry", testOpenTwiceOnOneRegistry},
 		{"UnsettledCauseWaits", testUnsettledCauseWaits},
+		{"OrdersOfALearner", testOrdersOfALearner},
+		{"OrdersNeedALearner", testOrdersNeedALearner},
 		{"ReceiverFaultIsRetriedUnderTheSameID", testReceiverFaultIsRetriedUnderTheSameID},
 		{"AnswerIsKeptInPart", testAnswerIsKeptInPart},
 		{"GoneDisablesTheTarget", testGoneDisablesTheTarget},

@@ -70,7 +70,7 @@ func (d *Desk) Report(ctx context.Context, id string, r Report) (ledger.Request,
 			m.From = append(m.From, ledger.StateRunning)
 		case JobSucceeded:
 			m.From = append(m.From, ledger.StateRunning)
-			if q.Kind == ledger.KindRollback { // nothing more is expected of it
+			if q.Kind == ledger.KindRollback && q.Recipe == "" { // nothing more is expected of it
 				m.To, m.Version, m.Why = ledger.StateMet, r.Version, "version "+r.Version+" is live again"
 				return m, nil
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
@@ -16,8 +17,8 @@ type Kind string
 
 // The kinds of requests.
 const (
-	KindRetrain  Kind = "retrain"
-	KindRollback Kind = "rollback" // to the version before
+	KindRetrain  = Kind(recipe.Retrain)
+	KindRollback = Kind(recipe.RollBack) // to the version before a retraining, or as a recipe orders
 )
 
 // OriginKind is what asked for a request.
@@ -31,7 +32,7 @@ const (
 	OriginOutcome  OriginKind = "outcome" // of a retraining that made things worse
 )
 
-// Request is an order to retrain, or to roll back.
+// Request is an order to retrain, to roll back, or of another kind of recipe.
 type Request struct {
 	ID          string          `json:"id"`
 	Kind        Kind            `json:"kind"`

@@ -203,11 +203,11 @@ func (tx *Tx) Verified(ctx context.Context, id string) (version, by string, err 
 	return version, by, nil
 }
 
-// MadeSince returns the last retraining of a policy that was ordered after a request and has made a version, "" if none
+// MadeSince returns the last request of a policy that was opened after another one and has put a version in place, "" if none
 // has.
 func (tx *Tx) MadeSince(ctx context.Context, policy, request string) (id, version string, err error) {
 	err = tx.QueryRowContext(ctx, `
-		SELECT id, new_version FROM requests WHERE policy = $1 AND kind = 'retrain' AND new_version <> ''
+		SELECT id, new_version FROM requests WHERE policy = $1 AND (kind = 'retrain' OR kind = 'rollback' AND recipe <> '') AND new_version <> ''
 			AND opened_at > (SELECT opened_at FROM requests WHERE id = $2)
 		ORDER BY opened_at DESC, id LIMIT 1`, policy, request).Scan(&id, &version)
 	if err := found(err); err != nil {

@@ -21,6 +21,7 @@ type Verification struct {
 	Policy   string
 	Group    map[string]string // whose units decide; empty for the units of all groups
 	Version  string            // policy_version whose telemetry decides, "" if the job has not reported yet
+	Reported bool              // whether only its job says which version that is: it need not be a new one
 	Ordered  []string          // policy_versions named in the order, the last live one last
 	Expected recipe.Expected
 	Since    time.Time // when it entered its current state
@@ -68,8 +69,8 @@ func (l *Ledger) ExpectedOf(ctx context.Context, request string) (recipe.Expecte
 // expecting returns the retrainings that were delivered, are running or are being verified, by policy.
 func expecting(ctx context.Context, q rowsQueryer) (map[string]Verification, error) {
 	found, err := list(ctx, q, "awaited requests", scanVerification, `
-		SELECT id, policy, state, new_version, due_at, body, (SELECT max(at) FROM history WHERE request = requests.id) FROM requests
-		WHERE closed_at IS NULL AND kind = 'retrain' AND state IN ('delivered', 'running', 'verifying')`)
+		SELECT id, kind, policy, state, new_version, due_at, body, (SELECT max(at) FROM history WHERE request = requests.id) FROM requests
+		WHERE closed_at IS NULL AND recipe <> '' AND state IN ('delivered', 'running', 'verifying')`)
 	if err != nil {
 		return nil, err
 	}
@@ -86,13 +87,15 @@ func scanVerification(rows *sql.Rows) (Verification, error) {
 	var v Verification
 	var due, since int64
 	var body []byte
-	if err := rows.Scan(&v.Request, &v.Policy, &v.state, &v.Version, &due, &body, &since); err != nil {
+	var kind Kind
+	if err := rows.Scan(&v.Request, &kind, &v.Policy, &v.state, &v.Version, &due, &body, &since); err != nil {
 		return Verification{}, err
 	}
 	terms, err := termsOf(v.Request, body)
 	if err != nil {
 		return Verification{}, err
 	}
+	v.Reported = kind != KindRetrain
 	v.Group, v.Ordered, v.Expected, v.Since = terms.Group, terms.Before(), terms.Contract.Expected, utc(since)
 	if v.state == StateVerifying {
 		v.Due = utc(due).Add(-VerdictMargin)

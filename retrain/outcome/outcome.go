@@ -162,7 +162,7 @@ func (f *Follower) Witness(u *ingest.Unit) {
 		return
 	}
 	first, open := f.note(version, f.timeOf(u)), f.Open
-	if open != nil && open.Version == "" && open.Counts(u.Group) && !first.Before(open.Since) && !slices.Contains(open.Ordered, version) {
+	if open != nil && open.Version == "" && !open.Reported && open.Counts(u.Group) && !first.Before(open.Since) && !slices.Contains(open.Ordered, version) {
 		// It was not reported, but no other version can be the new one.
 		open.judges(version, f.now.Add(time.Duration(open.Expected.Within*float64(time.Second)))) // until the ledger says when
 		open.News = true

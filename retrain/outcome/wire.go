@@ -38,6 +38,7 @@ type retrainingWire struct {
 	Before   *expectation.Wire `cbor:"10,keyasint,omitzero"`
 	Previous string            `cbor:"11,keyasint,omitzero"`
 	News     bool              `cbor:"12,keyasint,omitzero"`
+	Reported bool              `cbor:"13,keyasint,omitzero"`
 }
 
 type expectedWire struct {
@@ -83,7 +84,7 @@ func (a *Retraining) wire() *retrainingWire {
 			Text: e.Text, Statistic: e.Statistic, Signal: e.Signal, Comparison: e.Comparison, Value: e.Value, Over: e.Over, Unit: e.Unit,
 			Within: e.Within, Relative: relativeWire(e.Relative),
 		},
-		Since: a.Since, Due: a.Due, Check: a.Check.Wire(), Before: a.Before.Wire(), Previous: a.Previous, News: a.News,
+		Since: a.Since, Due: a.Due, Check: a.Check.Wire(), Before: a.Before.Wire(), Previous: a.Previous, News: a.News, Reported: a.Reported,
 	}
 }
 
@@ -99,7 +100,7 @@ func (w *retrainingWire) live() *Retraining {
 				Text: e.Text, Statistic: e.Statistic, Signal: e.Signal, Comparison: e.Comparison, Value: e.Value, Over: e.Over, Unit: e.Unit,
 				Within: e.Within, Relative: recipe.Relative(e.Relative),
 			},
-			Since: w.Since, Due: w.Due,
+			Since: w.Since, Due: w.Due, Reported: w.Reported,
 		},
 		Check: w.Check.Live(), Before: w.Before.Live(), Previous: w.Previous, News: w.News,
 	}

@@ -14,8 +14,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// EventRequested is the type of the webhook that orders a retraining.
-const EventRequested = "retrain.requested"
+// The types of webhooks. They differ so that a receiver that only knows retrainings does not train on another order.
+const (
+	EventRequested = "retrain.requested" // orders a retraining
+	EventOrdered   = "retrain.ordered"   // orders something else, which the field order names
+)
 
 // envelope is the body of a webhook as Standard Webhooks 1.0.0 recommends it.
 type envelope struct {
@@ -43,6 +46,7 @@ type order struct {
 	Offsets  *offsets                  `json:"offsets"`
 
 	// From the recipe, with its templates filled.
+	Order        Kind              `json:"order,omitempty"` // absent for Retrain
 	Recipe       string            `json:"recipe"`
 	Contract     Contract          `json:"contract"`
 	ContractFrom map[string]string `json:"contract_from"` // file:line of each part
@@ -112,6 +116,9 @@ func (o *order) instruct(r *Recipe, onset moment) error {
 		return fmt.Errorf("fill recipe %s: %w", r.Name, err)
 	}
 	o.Recipe, o.Contract, o.Config = r.Name, contract, config
+	if r.Kind != Retrain {
+		o.Order = r.Kind
+	}
 	o.ContractFrom, o.ConfigFrom = origins(r.Contract), origins(config)
 	return nil
 }
@@ -136,7 +143,7 @@ type Occasion struct {
 	At         time.Time
 }
 
-// Order returns the body of the webhook that orders a retraining by the recipe.
+// Order returns the body of the webhook that orders what the recipe says.
 func (r *Recipe) Order(of Occasion) ([]byte, error) {
 	o, onset := bareOrder(of.ID, of.Policy), moment{}
 	if of.Incident != nil {
@@ -154,7 +161,11 @@ func (r *Recipe) Order(of Occasion) ([]byte, error) {
 
 // newBody returns the webhook body of an order.
 func newBody(o order, at time.Time) ([]byte, error) {
-	body, err := json.Marshal(envelope{Type: EventRequested, Timestamp: at.UTC(), Data: o})
+	event := EventRequested
+	if o.Order != "" {
+		event = EventOrdered
+	}
+	body, err := json.Marshal(envelope{Type: event, Timestamp: at.UTC(), Data: o})
 	if err != nil {
 		return nil, fmt.Errorf("write webhook body: %w", err)
 	}

@@ -3,6 +3,7 @@
 package recipe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,6 +21,7 @@ import (
 type Recipe struct {
 	Name     string
 	parent   *Recipe        // nil without one
+	Kind     Kind           // what it orders
 	Contract yamlfile.Value // a mapping with some or all of contractKeys
 	config   yamlfile.Value // a mapping
 
@@ -33,6 +35,7 @@ type Recipes map[string]*Recipe
 type recipeFile struct {
 	Name     string         `yaml:"name"`
 	Parent   string         `yaml:"parent"`
+	Order    Kind           `yaml:"order"`
 	Contract contractFile   `yaml:"contract"`
 	Config   yamlfile.Value `yaml:"config"`
 
@@ -131,6 +134,9 @@ func (l *recipeLoader) take(file string, text []byte) {
 		l.files[f.Name] = f
 		l.names = append(l.names, f.Name)
 	}
+	if msg := f.Order.fault(); msg != "" {
+		f.reader.Report("order", msg)
+	}
 	l.problems = append(l.problems, f.reader.Problems()...)
 	l.checkContract(f.Contract)
 	l.checkConfig(f)
@@ -207,7 +213,7 @@ func (l *recipeLoader) resolve(name string, descendants []string) *Recipe {
 		return nil
 	}
 	empty := yamlfile.Value{Kind: yamlfile.Mapping}
-	r := &Recipe{Name: name, Contract: empty, config: empty, references: l.references}
+	r := &Recipe{Name: name, Kind: cmp.Or(f.Order, Retrain), Contract: empty, config: empty, references: l.references}
 	if f.Parent != "" {
 		parent := l.parent(f, append(descendants, name))
 		if parent == nil {
@@ -215,6 +221,7 @@ func (l *recipeLoader) resolve(name string, descendants []string) *Recipe {
 			return nil
 		}
 		r.parent, r.Contract, r.config = parent, parent.Contract, parent.config
+		r.Kind = cmp.Or(f.Order, parent.Kind)
 	}
 	r.Contract = amend(r.Contract, f.Contract.delta())
 	r.config = l.merge("config", r.config, f.Config)

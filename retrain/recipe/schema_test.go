@@ -94,3 +94,35 @@ func TestSchemaHoldsTheContract(t *testing.T) {
 		t.Errorf("no JSON: %v", err)
 	}
 }
+
+// Each kind has its type of webhook, and its name where it is not a retraining.
+func TestSchemaHoldsTheKind(t *testing.T) {
+	published, err := NewValidator()
+	check(t, err)
+	ranker := testRecipes(t)["ranker"]
+	inc := retraintest.Incident("i1", "ranker")
+	for _, kind := range Kinds() {
+		r := *ranker
+		r.Kind = kind
+		body, err := r.Order(Occasion{ID: "rr_1", Policy: "ranker", Incident: &inc, Alarms: inc.Alarms, At: time.Unix(0, 0)})
+		check(t, err)
+		check(t, published.Check(body))
+		want, other := EventOrdered, EventRequested
+		if kind == Retrain {
+			want, other = other, want
+		}
+		if got := EventOf(body); got != want {
+			t.Errorf("%s: %s, want %s", kind, got, want)
+		}
+		changed := strings.Replace(string(body), want, other, 1)
+		if err := published.Check([]byte(changed)); !errors.Is(err, ErrOffSchema) {
+			t.Errorf("%s as %s: %v", kind, other, err)
+		}
+		if kind != Retrain {
+			changed = strings.Replace(string(body), `"order":"`+string(kind), `"order":"retrain`, 1)
+			if err := published.Check([]byte(changed)); !errors.Is(err, ErrOffSchema) {
+				t.Errorf("retrain as another order: %v", err)
+			}
+		}
+	}
+}

@@ -147,6 +147,7 @@ func (a *App) open(ctx context.Context) error {
 	a.Pipeline.Source = engine.Source{Topics: ingest.TopicNames(topics), SentOn: a.cfg.Ingest.Kafka.RepartitionTopic != "", Shared: a.cfg.Cluster.Enabled()}
 	if a.retrain != nil {
 		a.retrain.ResolveBy(a.Pipeline.BaselineLevel)
+		a.retrain.LearnsBy(a.learns)
 	}
 	stores, out, notes, err := a.openState(at.Kafka, ingest.TopicNames(topics))
 	if err != nil {

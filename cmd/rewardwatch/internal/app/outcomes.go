@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
@@ -31,10 +33,10 @@ func (a *App) Concluded(ctx context.Context, request string, v outcome.Verdict) 
 	if a.retrain == nil {
 		return outcome.NothingFollows, nil
 	}
-	_, err := a.retrain.Conclude(ctx, request, v)
+	q, err := a.retrain.Conclude(ctx, request, v)
 	awaited, err := stillAwaited(err)
 	switch {
-	case !awaited:
+	case !awaited, q.Kind != ledger.KindRetrain: // another order makes nothing that could be promoted or rolled back
 		return outcome.NothingFollows, err
 	case v.State == ledger.StateMet && a.cfg.Retrain.OnMet == retrain.OnMetPromote:
 		return outcome.Promotes, nil
@@ -68,4 +70,14 @@ func stillAwaited(err error) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// learns reports whether a policy learns all the time.
+func (a *App) learns(policy string) bool {
+	for i := range a.cfg.Policies {
+		if of := &a.cfg.Policies[i]; signals.Match(of.Match, policy) {
+			return of.Learning == watch.LearningContinuous
+		}
+	}
+	return false
 }

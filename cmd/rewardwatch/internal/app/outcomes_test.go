@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,5 +80,53 @@ func TestOutcomeInTheLedger(t *testing.T) {
 	}
 	if all, err := a.retrain.Requests(ctx, 10); err != nil || len(all) != 2 {
 		t.Errorf("%d requests, %v; want the retraining and one rollback", len(all), err)
+	}
+}
+
+// An order to freeze needs a policy that learns all the time. Nothing follows from its outcome: it has made no version.
+func TestOrdersOfALearnerHaveNoConsequences(t *testing.T) {
+	dir := t.TempDir()
+	for file, text := range map[string]string{
+		"secret":              "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+		"recipes/freeze.yaml": "order: freeze\ncontract: {objective: o, hypothesis: h, owner: w, expected: mean return > 1 over 200 episodes within 1h}\n",
+	} {
+		file = filepath.Join(dir, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, state := range []ledger.State{ledger.StateMet, ledger.StateMissed} {
+		cfg, err := config.LoadForService(testkit.WriteConfig(t, fmt.Sprintf("retrain: {ledger: {sqlite: %[1]s/%[2]s.db}, recipes: %[1]s/recipes, rollback: t, "+
+			"targets: [{name: t, webhook: \"http://127.0.0.1:1\", secret_file: %[1]s/secret}]}\n"+
+			"policies: [{match: frozen}, {match: \"*\", learning: continuous}]", dir, state)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &App{cfg: cfg, log: zerolog.Nop()}
+		if a.retrain, err = retrain.Open(t.Context(), cfg.Retrain, cfg.Recipes, zerolog.Nop(), prometheus.NewRegistry()); err != nil {
+			t.Fatal(err)
+		}
+		a.retrain.LearnsBy(a.learns)
+		ask := retrain.Ask{Policy: "frozen", Recipe: "freeze", Target: "t", By: "ann", Why: "it unlearns"}
+		if _, err := a.retrain.Ask(t.Context(), ask); !errors.Is(err, retrain.ErrBadAsk) {
+			t.Errorf("a frozen policy: %v", err)
+		}
+		ask.Policy = "learner"
+		q, err := a.retrain.Ask(t.Context(), ask)
+		if err == nil {
+			_, err = a.retrain.Report(t.Context(), q.ID, retrain.Report{State: retrain.JobSucceeded, Version: "v1"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if follows, err := a.Concluded(t.Context(), q.ID, outcome.Verdict{State: state, Evidence: "seen"}); follows != outcome.NothingFollows || err != nil {
+			t.Errorf("%s: %d follows, %v", state, follows, err)
+		}
+		if q, err = a.retrain.Request(t.Context(), q.ID); q.State != state || err != nil {
+			t.Errorf("%s, %v, want %s", q.State, err, state)
+		}
+		if err := a.retrain.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

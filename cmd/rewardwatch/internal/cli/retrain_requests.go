@@ -298,7 +298,7 @@ func (q *shownRequest) text(w io.Writer) error {
 		add("link", q.Links.Decide)
 	}
 	add("policy", words.Group(q.Policy, order.Group).String())
-	add("action", fmt.Sprintf("%s with recipe %s, target %s", q.Kind, terminal.Dash(q.Recipe), q.Target))
+	add("action", fmt.Sprintf("%s with recipe %s, target %s", words.Plain(q.Kind), terminal.Dash(q.Recipe), q.Target))
 	add("requested by", originText(q.Request))
 	add("parent", q.Parent)
 	add("new version", q.NewVersion)

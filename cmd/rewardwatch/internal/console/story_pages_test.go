@@ -343,6 +343,11 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 	if strings.Contains(back.Body.String(), `value="approve"`) {
 		t.Error("what was delivered can be approved")
 	}
+	kind := r.desk.requests[0].Kind
+	r.desk.requests[0].Kind = ledger.Kind(recipe.LowerExploration)
+	wants(t, "another order", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, `<h1>Lower exploration: <a`)
+	wants(t, "it", r.send(http.MethodGet, "/retrain", nil), 200, `<span class="badge">Lower exploration</span>`)
+	r.desk.requests[0].Kind = kind
 	wants(t, "an unknown one", r.send(http.MethodGet, "/retrain/rr_none", nil), 404, "Request not found.")
 	r.desk.requests[0].Order = []byte(`{"id": "rr_waits"}`)
 	wants(t, "one of an old build", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "No config.")

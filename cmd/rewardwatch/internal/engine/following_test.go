@@ -214,6 +214,28 @@ func TestJobCorrectsTheVersion(t *testing.T) {
 	}
 }
 
+// An agent that learns all the time makes new versions by itself: only the job of another order than a retraining says
+// which version is meant. It may have been there before; its episodes count from then on.
+func TestOnlyTheJobSaysWhichVersionAnotherOrderMeans(t *testing.T) {
+	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
+	j.waits.Reported = true
+	d := j.worker()
+	units := closingUnits(120, 200)
+	d.run(t, units[:900]) // 100 of them of v2
+	if len(j.told) != 0 || d.outcome.Open.Check != nil {
+		t.Fatalf("told %q before the job has reported", j.told)
+	}
+	j.waits.Version, j.waits.Due = "v2", closingStart.Add(24*time.Hour)
+	d.run(t, units[900:906]) // two of them of v2
+	if n := d.outcome.Open.Check.Units(); n != 2 {
+		t.Errorf("%d episodes count, want 2", n)
+	}
+	d.run(t, units[906:])
+	if want := []string{"rr_1 met"}; !slices.Equal(j.told, want) {
+		t.Errorf("told %q, want %q", j.told, want)
+	}
+}
+
 func TestVersionThatWasThereBeforeIsNotNew(t *testing.T) {
 	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
 	j.waits.Since = closingStart.Add(time.Hour)

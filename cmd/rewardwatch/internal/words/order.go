@@ -32,6 +32,14 @@ type Contract struct {
 	Expected   recipe.Expected `json:"expected"`
 }
 
+// Ordered returns the name of what requests of a kind order, as the beginning of a sentence.
+func Ordered(kind string) string {
+	if kind == string(recipe.Retrain) {
+		return "Retraining"
+	}
+	return Capital(Plain(kind))
+}
+
 // ReadOrder parses the order of a request. A field that the order does not have stays empty.
 func ReadOrder(q ledger.Request) (Order, error) {
 	var out Order
