@@ -28,7 +28,7 @@ func (d Declared) requirement() string { return d.Name + "==" + d.Pin }
 var (
 	packageSpec      = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[A-Za-z0-9._, -]+\])?\s*\(?((?:[<>~!=^]=?=?|==)?\s*[0-9*][^;#)]*|[<>~!=^][^;#)]*)?\)?\s*(?:[;#].*)?$`)
 	eggName          = regexp.MustCompile(`#egg=([A-Za-z0-9._-]+(?:\[[A-Za-z0-9._,-]+\])?)`)
-	condaLine        = regexp.MustCompile(`^\s*-\s+(?:[\w-]+::)?([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)\s*([<>=~!]=?[^#=\s]+)?(=[\w.]+)?\s*(?:#.*)?$`)
+	condaLine        = regexp.MustCompile(`^\s*-\s+(?:[\w-]+::)?([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)\s*([<>=~!]=?[^#=\s,]+(?:,\s*[<>=~!]=?[^#=\s,]+)*)?(=[\w.]+)?\s*(?:#.*)?$`)
 	tomlKey          = regexp.MustCompile(`^"?([A-Za-z0-9][A-Za-z0-9._-]*)"?\s*=\s*(?:"([^"]*)"|\{(.*)\})`)
 	tomlVersion      = regexp.MustCompile(`version\s*=\s*"([^"]*)"`)
 	tomlOptional     = regexp.MustCompile(`\boptional\s*=\s*true`)
@@ -41,7 +41,7 @@ var (
 	needsPython      = regexp.MustCompile(`(?m)^\s*(?:requires-python|python_version|python_full_version)\s*=\s*["']([^"'\n]*)["']`)
 	setupPython      = regexp.MustCompile(`\bpython_requires\s*=\s*["']?([^"'\n]*)`)
 	classified       = regexp.MustCompile(`Programming Language :: Python :: (3\.[0-9]+)\b`)
-	condaOnly        = regexp.MustCompile(`^(_.*|lib.*|ld_impl.*|mkl.*|cuda.*|cudnn|pytorch-cuda|pytorch-mutex|openssl|ca-certificates|certifi|blas|sqlite|zlib|zstd|xz|tk|ncurses|readline|intel-openmp|ffmpeg|jpeg|freetype|bzip2|ninja|gmp|nettle|openh264|lame|gnutls|swig|cmake|gcc.*|gxx.*|conda.*|tzdata|lz4-c|openjpeg|icu|qt.*|expat|fontconfig)$`)
+	condaOnly        = regexp.MustCompile(`^(_.*|lib.*|ld_impl.*|mkl.*|cuda.*|cudnn|pytorch-cuda|pytorch-mutex|openssl|ca-certificates|certifi|blas|sqlite|zlib|zstd|xz|tk|ncurses|readline|intel-openmp|ffmpeg|jpeg|freetype|bzip2|ninja|gmp|nettle|openh264|lame|gnutls|swig|cmake|gcc.*|gxx.*|conda.*|tzdata|nodefaults|mamba|micromamba|lz4-c|openjpeg|icu|qt.*|expat|fontconfig)$`)
 	tomlDependencies = regexp.MustCompile(`^(tool\.poetry(\.group\.[\w-]+)?\.dependencies|packages)$`)
 	tomlExtras       = regexp.MustCompile(`extras\s*=\s*\[([^\]]*)\]`)
 	quotedItem       = regexp.MustCompile(`"([^"\n]+)"|'([^'\n]+)'`)
@@ -52,7 +52,7 @@ var (
 )
 
 // tools are packages that no training needs.
-var tools = regexp.MustCompile(`^(python|pip|wheel|pytest.*|black|ruff|isort|mypy|flake8.*|pylint|sphinx.*|mkdocs.*|pre-commit|jupyter.*|ipykernel|ipython|ipywidgets|notebook|coverage|tox|twine|build|nb-black|hatchling|poetry.*)$`)
+var tools = regexp.MustCompile(`^(python|pip|wheel|mock|dataclasses|typing|enum34|argparse|pathlib|pytest.*|black|ruff|isort|mypy|flake8.*|pylint|sphinx.*|mkdocs.*|pre-commit|jupyter.*|ipykernel|ipython|ipywidgets|notebook|coverage|tox|twine|build|nb-black|hatchling|poetry.*)$`)
 
 // testedVersions are those that the generated scripts were tested with, with Python 3.11 of the default image.
 var testedVersions = map[string]string{
@@ -84,6 +84,9 @@ func (p *dependencies) declared(file, text string) {
 			p.wantPython(file, m[1])
 		}
 		p.limit(section(text, "tool.uv"))
+		for _, item := range quotedItem.FindAllStringSubmatch(section(text, "project.optional-dependencies"), maxStated) {
+			p.setAside(cmp.Or(item[1], item[2]))
+		}
 	case "Pipfile":
 		p.toml(file, text)
 		for _, m := range needsPython.FindAllStringSubmatch(section(text, "requires"), -1) {
@@ -197,7 +200,7 @@ func (p *dependencies) toml(file, text string) {
 			continue
 		}
 		m := tomlKey.FindStringSubmatch(line)
-		if !tomlDependencies.MatchString(table) || notForTraining.MatchString(table) || m == nil || tomlOptional.MatchString(m[3]) {
+		if !tomlDependencies.MatchString(table) || m == nil {
 			continue
 		}
 		name, version := m[1], m[2]
@@ -210,7 +213,24 @@ func (p *dependencies) toml(file, text string) {
 		if e := tomlExtras.FindStringSubmatch(m[3]); e != nil {
 			name += "[" + strings.NewReplacer(`"`, "", `'`, "", " ", "").Replace(e[1]) + "]"
 		}
+		if notForTraining.MatchString(table) || tomlOptional.MatchString(m[3]) {
+			p.setAside(name + strings.TrimPrefix(version, "*"))
+			continue
+		}
 		p.add(file, name+strings.TrimPrefix(version, "*"), markerOf(m[3]))
+	}
+}
+
+// setAside notes a package that a file wants for something else than training, in case the training needs it all the
+// same.
+func (p *dependencies) setAside(spec string) {
+	spec, _, _ = strings.Cut(spec, ";")
+	m := packageSpec.FindStringSubmatch(strings.TrimSpace(spec))
+	if m == nil || len(p.aside) >= maxStated {
+		return
+	}
+	if name := normalised(m[1]); p.aside[name] == "" {
+		p.aside[name] = strings.TrimSpace(m[3])
 	}
 }
 

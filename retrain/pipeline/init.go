@@ -90,7 +90,7 @@ func Propose(name string, repository fs.FS) (*Proposal, error) {
 
 func propose(name string, repository fs.FS, l limits) (*Proposal, error) {
 	r := &reading{limits: l, began: time.Now()}
-	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), dependencies: dependencies{imported: map[string]int{}, locked: map[string]string{}, limits: map[string]string{}, merged: map[string]int{}}, defaults: map[string]string{}, modules: map[string]string{}, ids: map[string]bool{}, reexports: map[string]map[string]bool{}, roots: map[string]bool{}, known: map[*[]Finding]map[string]int{}, finder: programs.New(repository, r.late)}
+	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), dependencies: dependencies{imported: map[string]int{}, locked: map[string]string{}, limits: map[string]string{}, merged: map[string]int{}, aside: map[string]string{}}, defaults: map[string]string{}, modules: map[string]string{}, ids: map[string]bool{}, reexports: map[string]map[string]bool{}, roots: map[string]bool{}, known: map[*[]Finding]map[string]int{}, finder: programs.New(repository, r.late)}
 	err := r.walk(repository, p.take)
 	p.choose()
 	p.Unread = r.unread()
@@ -134,8 +134,23 @@ func (p *Proposal) choose() {
 	default:
 		p.Library = Custom
 	}
-	p.packages(p.Library, p.isOwn)
+	p.packages(p.Library, p.atOnce(), p.isOwn)
 	p.commands()
+}
+
+// atOnce returns what the programs of the pipeline import at once: those of the repository, or the generated ones, which
+// import its environment.
+func (p *Proposal) atOnce() []programs.Import {
+	if p.Library == Custom {
+		return p.finder.Imports()
+	}
+	if len(p.Environments) > 0 {
+		_, id, ok := strings.Cut(p.Environments[0].Value, ":")
+		if ok {
+			return p.finder.ImportsOf(p.modules[id])
+		}
+	}
+	return nil
 }
 
 // prefer makes clearest what is the default of an argument: the algorithm anywhere, the rest in the first program.
@@ -250,6 +265,7 @@ func (p *Proposal) name(file string, text []byte) {
 func (p *Proposal) source(file string, text []byte, weight int) {
 	if weight > 0 {
 		p.imports(text)
+		p.interfaces(file, text)
 	}
 	p.register(file, text)
 	p.mentioned(file, namedEnvironment, text, weight)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
 
 // dependencies are what a repository says of Python and of the packages that it needs.
@@ -23,6 +24,9 @@ type dependencies struct {
 	imported   map[string]int    // files that import a module
 	locked     map[string]string // versions in locks by normalized name
 	limits     map[string]string // what constraints say by normalized name
+	aside      map[string]string // what packages of other purposes want, by normalized name
+	keras2     string            // file that calls what Keras 3 does not have
+	tf1        string            // file that calls what TensorFlow 2 does not have
 }
 
 // pythonWanted is what a file says of the version of Python.
@@ -133,7 +137,7 @@ func (p *dependencies) imports(text []byte) {
 
 // packages keeps what the files at the root of the repository declare, else what the packaging wrote, else all, and adds what the
 // generated scripts of a library need, and what the programs import that is no module of the repository's own.
-func (p *dependencies) packages(library string, own func(module string) bool) {
+func (p *dependencies) packages(library string, atOnce []programs.Import, own func(module string) bool) {
 	least := ofPart
 	for _, d := range p.stated {
 		least = min(least, d.rank())
@@ -157,6 +161,8 @@ func (p *dependencies) packages(library string, own func(module string) bool) {
 		p.framework()
 	}
 	p.importedPackages(own)
+	p.undeclared(atOnce, own)
+	p.outdated()
 	for _, d := range p.Packages {
 		if v := p.known(d); packageName(d.Name) == "tensorflow" && pins.Exact(v.Wanted) != "" && pins.Allowed("<2.9", pins.Exact(v.Wanted)) {
 			p.need("protobuf", "such a tensorflow fails with a newer one")
@@ -196,6 +202,14 @@ func (p *dependencies) choosePython() {
 		}
 	}
 	python, because := pins.Python(wanted, packages, p.classified)
+	if p.tf1 != "" {
+		old, of := pins.Python(wanted, p.beforeTF2(packages), p.classified)
+		if old == "3.7" { // the last with TensorFlow 1
+			python, because = old, of
+		} else {
+			delete(p.limits, "tensorflow")
+		}
+	}
 	p.python = python
 	if python == pins.Default {
 		return
@@ -206,11 +220,32 @@ func (p *dependencies) choosePython() {
 			p.BaseWhy = d.File + " wants " + because + d.Wanted
 		}
 	}
+	if p.tf1 != "" && p.limits["tensorflow"] == tf1 {
+		p.BaseWhy = p.tf1 + " was written for TensorFlow 1"
+	}
 	for _, w := range p.pythons {
 		if !pins.Suits(w.wanted, pins.Default) {
 			p.BaseWhy = w.file + " wants Python " + w.wanted
 		}
 	}
+}
+
+// tf1 is the last TensorFlow before 2.
+const tf1 = "==1.15.5"
+
+// beforeTF2 limits TensorFlow to versions before 2, where declarations allow it, and adds it if they do not name it.
+func (p *dependencies) beforeTF2(packages []pins.Package) []pins.Package {
+	i := slices.IndexFunc(packages, func(x pins.Package) bool { return strings.HasPrefix(x.Name, "tensorflow") })
+	switch {
+	case i < 0 && p.imported["tensorflow"] > 0:
+		p.limits["tensorflow"] = tf1
+		return append(slices.Clone(packages), pins.Package{Name: "tensorflow", Wanted: tf1})
+	case i >= 0 && packages[i].Name == "tensorflow" && pins.Exact(packages[i].Wanted) == "" && pins.Allowed(packages[i].Wanted, tf1[2:]):
+		p.limits["tensorflow"] = tf1
+		packages = slices.Clone(packages)
+		packages[i].Wanted = tf1
+	}
+	return packages
 }
 
 // elsewhere reports whether a package exists only for another system.
@@ -310,14 +345,14 @@ func (p *dependencies) pin(library string) {
 		case v != "" && v == p.locked[name]:
 			d.Pin, d.Why = v, "the lock"
 		case v != "" && v == pins.Exact(p.limits[name]):
-			d.Pin, d.Why = v, "a constraint"
+			d.Pin, d.Why = v, cmp.Or(why, "a constraint")
 		case v != "":
 			d.Pin, d.Why = v, cmp.Or(why, d.wants())
 		case c.Version != "":
 			d.Pin, d.Why = c.Version, cmp.Or(why, d.wants())
 		default:
-			if low := pins.Lowest(wanted); low != "" {
-				d.Pin, d.Why = low, "the lowest version that "+d.File+" allows"
+			if low := pins.LowestWithFiles(p.python, packages[i]); low != "" {
+				d.Pin, d.Why = low, cmp.Or(why, "the lowest version that "+d.File+" allows")
 			}
 		}
 		if !requirement.MatchString(d.requirement()) {

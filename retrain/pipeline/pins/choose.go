@@ -18,7 +18,7 @@ type Choice struct {
 
 // coupled are packages that others are built for: which version of them a project names says from which time the rest
 // should be.
-var coupled = []string{"gym", "gymnasium", "jax", "keras", "numpy", "pandas", "pettingzoo", "protobuf", "ray", "scipy", "stable-baselines3", "tensorflow", "torch"}
+var coupled = []string{"ale-py", "gym", "gymnasium", "jax", "keras", "numpy", "pandas", "pettingzoo", "protobuf", "ray", "scipy", "stable-baselines3", "tensorflow", "torch"}
 
 // Choose returns versions of the packages that leave it open and are known, for a version of Python such as 3.11. They
 // are of one set, of the time that suits the versions that the packages name, unless a specification forbids that.
@@ -30,7 +30,13 @@ func Choose(python string, packages []Package) map[string]Choice {
 	best = append(best[:min(1, len(best))], known...)
 	chosen := choose(best, packages)
 	for range 3 { // what is chosen for a need may have needs of its own
-		chosen = choose(best, tightened(packages, chosen))
+		wanted := tightened(packages, chosen)
+		chosen = choose(best, wanted)
+		for i, p := range wanted { // others need exactly one
+			if v := Exact(p.Wanted); v != "" && Exact(packages[i].Wanted) == "" {
+				chosen[p.Name] = Choice{Version: v}
+			}
+		}
 	}
 	return chosen
 }
@@ -85,7 +91,7 @@ func misfits(s set, known []set, packages []Package) int {
 		switch {
 		case v == "":
 		case exact != "" && slices.Contains(coupled, p.Name):
-			n += boolean(era(p.Name, exact, known) != s.month)
+			n += boolean(era(p.Name, exact, known) != s.month && Compare(v, exact) != 0)
 		case exact == "":
 			n += boolean(!Allowed(p.Wanted, v))
 		}
@@ -236,4 +242,14 @@ func hasFiles(p Package, python string) bool {
 		return false
 	}
 	return Allowed(p.Wanted, w.high) || Allowed(p.Wanted, w.low)
+}
+
+// LowestWithFiles returns the lowest version that a specification allows, or the lowest one after it that is known to
+// have files for a version of Python; "" if the specification names none.
+func LowestWithFiles(python string, p Package) string {
+	low := Lowest(p.Wanted)
+	if w, ok := windows(p.Name)[python]; ok && low != "" && Compare(low, w.low) < 0 && Allowed(p.Wanted, w.low) {
+		return w.low
+	}
+	return low
 }

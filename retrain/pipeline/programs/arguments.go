@@ -292,7 +292,7 @@ func (f *Finder) value(p *program, x option, k Known, model string, evaluation b
 		}
 		return model
 	case configFlag.MatchString(key):
-		if c := f.configuration(p); c != "" {
+		if c := configuration(f.yaml, p); c != "" {
 			return projectDir + c
 		}
 	case savesTo.MatchString(key):
@@ -309,10 +309,10 @@ func (f *Finder) value(p *program, x option, k Known, model string, evaluation b
 	return Placeholder
 }
 
-// configuration returns the YAML file that goes best with a program.
-func (f *Finder) configuration(p *program) string {
+// configuration returns which of the YAML files goes best with a program.
+func configuration(yaml []string, p *program) string {
 	best, most := "", 0
-	for _, c := range f.yaml {
+	for _, c := range yaml {
 		score := 0
 		dir, base := path.Dir(c), strings.ToLower(path.Base(c))
 		switch {

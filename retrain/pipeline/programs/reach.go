@@ -1,0 +1,96 @@
+package programs
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Import is a module of no file of the repository, and the file that imports it as soon as it is imported itself.
+type Import struct{ Module, File string }
+
+// maxReached bounds the files that are followed from programs.
+const maxReached = 500
+
+var (
+	atOnce     = regexp.MustCompile(`(?m)^(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([\w., \t]+))`)
+	modulesOfC = regexp.MustCompile(`\bfrom ([\w.]+) import`)
+)
+
+// Imports returns the modules that the best programs import at once on any way through the repository: without one of
+// them they cannot start.
+func (f *Finder) Imports() []Import {
+	var next []string
+	for _, best := range [][]program{f.trained, f.evaluated} {
+		if len(best) == 0 {
+			continue
+		}
+		p := best[0]
+		next = append(next, p.file)
+		for i := 1; i < len(p.start); i++ {
+			module := p.start[i]
+			if m := modulesOfC.FindStringSubmatch(module); m != nil {
+				module = m[1]
+			}
+			next = append(next, f.module(module))
+		}
+	}
+	return f.ImportsOf(next...)
+}
+
+// ImportsOf returns the modules that files import at once on any way through the repository.
+func (f *sources) ImportsOf(next ...string) []Import {
+	r := reach{sources: f, seen: map[string]bool{}, modules: map[string]bool{}, tops: map[string]bool{}}
+	for _, file := range f.order {
+		if top, _, ok := strings.Cut(strings.TrimPrefix(file, "src/"), "/"); ok {
+			r.tops[top] = true
+		}
+	}
+	for len(next) > 0 && len(r.seen) < maxReached {
+		file := next[0]
+		next = append(next[1:], r.follow(file)...)
+	}
+	return r.out
+}
+
+// reach is what files import, and those that they lead to.
+type reach struct {
+	*sources
+	seen    map[string]bool // files
+	modules map[string]bool
+	tops    map[string]bool // directories at the root
+	out     []Import
+}
+
+// follow takes what a file imports, and returns the files that it leads to.
+func (r *reach) follow(file string) []string {
+	if r.seen[file] || !r.has(file) {
+		return nil
+	}
+	r.seen[file] = true
+	var next []string
+	for dir := path.Dir(file); dir != "." && dir != "src"; dir = path.Dir(dir) {
+		next = append(next, dir+"/__init__.py")
+	}
+	for _, to := range r.imports(file) {
+		next = append(next, to.file)
+	}
+	slices.Sort(next) // not in the order of a map
+	for _, m := range atOnce.FindAllStringSubmatch(r.text[file], maxMatches) {
+		for item := range strings.SplitSeq(m[1]+m[2], ",") {
+			module, _, _ := strings.Cut(strings.TrimSpace(item), " ")
+			top, _, _ := strings.Cut(module, ".")
+			beside := path.Join(path.Dir(file), top)
+			switch {
+			case r.has(beside + ".py"):
+				next = append(next, beside+".py")
+			case top == "" || r.modules[top] || r.tops[top] || r.module(top) != "" || r.has(beside+"/__init__.py"):
+			default:
+				r.modules[top] = true
+				r.out = append(r.out, Import{top, file})
+			}
+		}
+	}
+	return next
+}
