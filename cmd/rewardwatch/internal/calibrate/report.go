@@ -81,7 +81,7 @@ type CalibratedStreamJSON struct {
 	Missing *string      `json:"missing"` // why none is armed
 	Reach   []wire.Reach `json:"reach"`
 
-	reach string // for people
+	reach, curve string // for people
 }
 
 // DroppedBranchJSON is a branch that is not armed, and how many units would arm it.
@@ -165,7 +165,7 @@ func (p *calibratedPolicy) describe(g *calibratedGroup, judged finding.GroupSumm
 	for _, s := range judged.Streams {
 		line.Streams = append(line.Streams, CalibratedStreamJSON{
 			Signal: s.Signal, Armed: wire.List(s.Armed), Factor: orNone(s.Factor), Missing: wire.OrNull(s.Missing),
-			Reach: wire.ReachOf(s.Reach), reach: words.Reach(&s, judged.UnitName()),
+			Reach: wire.ReachOf(s.Reach), reach: words.Reach(&s, judged.UnitName()), curve: words.ReachLine(s.Reach, judged.UnitName()),
 		})
 		for _, note := range s.Notes {
 			if finding.IsRareNote(note) {

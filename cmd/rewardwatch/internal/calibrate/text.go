@@ -36,6 +36,9 @@ func calibrationText(out io.Writer, line Calibration) error {
 		if s.reach != "" {
 			rows = append(rows, []string{"  finds", s.Signal + ": " + s.reach})
 		}
+		if s.curve != "" {
+			rows = append(rows, []string{"", s.Signal + ": " + s.curve})
+		}
 	}
 	rows = append(rows, []string{"  verdict", line.verdict()})
 	for _, note := range line.Notes {

@@ -78,7 +78,8 @@ type streamCard struct {
 	Signal, State, Class     string
 	Score                    score
 	Missing, Armed, Next     string
-	Finds                    string // the smallest changes that are found
+	Finds                    string       // the smallest changes that are found
+	Curve                    *plots.Curve // of them
 	Shift, Baseline, Current string
 	Notes                    []string
 	Progress                 string         // of a return that is learned
@@ -285,7 +286,7 @@ func worstFirst(streams []finding.StreamSummary) []finding.StreamSummary {
 func cardOf(s *finding.StreamSummary, unit finding.UnitName) streamCard {
 	card := streamCard{
 		Signal: s.Signal, State: words.Plain(s.State.String()), Class: stateClass(s.State), Missing: words.Missing(*s), Armed: strings.Join(s.Armed, ", "),
-		Next: nextArmed(s, unit), Finds: words.Reach(s, unit), Notes: s.Notes, Progress: words.Progress(s.Progress, unit),
+		Next: nextArmed(s, unit), Finds: words.Reach(s, unit), Curve: plots.CurveOf(s, unit), Notes: s.Notes, Progress: words.Progress(s.Progress, unit),
 	}
 	if x, any := words.Score(s); any {
 		card.Score = scoreBar(x)

@@ -169,7 +169,7 @@ type SignalJSON struct {
 	// observations certainly contributes.
 	Mix *wire.Mix `json:"mix"`
 
-	reach string // for people
+	reach, curve string // for people
 }
 
 type categoryJSON struct {
@@ -385,6 +385,7 @@ func (g *inspectedGroup) signalReport(s *inspectedSignal, judged *finding.GroupS
 		}
 		out.Unjudged = wire.OrNull(stream.Missing)
 		out.Reach, out.reach = wire.ReachOf(stream.Reach), words.Reach(stream, judged.UnitName())
+		out.curve = words.ReachLine(stream.Reach, judged.UnitName())
 	}
 	return out
 }

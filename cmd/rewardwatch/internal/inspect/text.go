@@ -131,6 +131,9 @@ func (w *inspectionWriter) group(g GroupInspection) {
 		if s.reach != "" {
 			rows = append(rows, []string{"  finds", s.Signal + ": " + s.reach})
 		}
+		if s.curve != "" {
+			rows = append(rows, []string{"", s.Signal + ": " + s.curve})
+		}
 	}
 	for _, f := range g.Faults {
 		rows = append(rows, []string{"  fault", fmt.Sprintf("%s of %s: %s, first at %s %d, %s", f.Fault, f.Signal, times(f.Times), g.unitName().One(), f.Unit, w.place(f.First))})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
@@ -41,4 +42,39 @@ func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
 		return fmt.Sprintf("none within %s", unit.Count(int64(s.Reach[len(s.Reach)-1].Units)))
 	}
 	return what + strings.Join(parts, ", ")
+}
+
+// ReachSize describes the size of a change.
+func ReachSize(r finding.Reach) string {
+	if r.OfRate {
+		return fmt.Sprintf("%.0f %%", 100*r.Size)
+	}
+	return fmt.Sprintf("%.2g SD", r.Size)
+}
+
+// ReachCurve returns the sizes of a stream's reach that are found with the baseline alone, by ascending units.
+func ReachCurve(reach []finding.Reach) (out []finding.Reach) {
+	for _, r := range reach {
+		if !math.IsNaN(r.Size) && r.Known == 0 {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// ReachLine draws the reach of a stream as a row of characters with its ends, such as
+// "█▅▃▂▁▁ 1.6 SD within 20 episodes, to 0.32 SD within 1,000"; "" if fewer than two sizes are known.
+func ReachLine(reach []finding.Reach, unit finding.UnitName) string {
+	shown := ReachCurve(reach)
+	if len(shown) < 2 {
+		return ""
+	}
+	sizes := []float64{0} // the bottom of the scale
+	for _, r := range shown {
+		sizes = append(sizes, r.Size)
+	}
+	_, first := utf8.DecodeRuneInString(Sparkline(sizes))
+	last := len(shown) - 1
+	return fmt.Sprintf("%s %s within %s, to %s within %s", Sparkline(sizes)[first:], ReachSize(shown[0]), unit.Count(int64(shown[0].Units)),
+		ReachSize(shown[last]), Grouped(int64(shown[last].Units), ","))
 }

@@ -32,3 +32,14 @@ func TestReachIsTold(t *testing.T) {
 		}
 	}
 }
+
+func TestReachIsDrawnInALine(t *testing.T) {
+	unit := finding.UnitName{Noun: "episode"}
+	reach := []finding.Reach{{Units: 20, Size: 1.6}, {Units: 50, Size: .8}, {Units: 1000, Size: .2}}
+	if got, want := ReachLine(reach, unit), "█▄▁ 1.6 SD within 20 episodes, to 0.2 SD within 1,000"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := ReachLine(reach[:1], unit); got != "" {
+		t.Errorf("a single size: %q", got)
+	}
+}

@@ -190,6 +190,9 @@ func stream(signal string, state finding.State) finding.StreamSummary {
 		Current:   distribution(200, 479, 21, [10]float64{.11, .1, .09, .1, .1, .1, .1, .1, .1, .1}),
 		Detectors: []finding.DetectorSummary{{Detector: finding.DetectorLocation, Score: .2, Statistic: 2.4, Threshold: 12, Branch: "mean location +0.8"}},
 		Dropped:   []finding.DroppedBranch{{Branch: "mean location +0.2", Units: 900}},
+		Reach: []finding.Reach{
+			{Units: 20, Size: 1.56}, {Units: 50, Size: .96}, {Units: 100, Size: .68}, {Units: 200, Size: .49}, {Units: 500, Size: .37}, {Units: 1000, Size: .32}, {Units: 2000, Size: .3},
+		},
 	}
 	switch state {
 	case finding.WarmingUp:
