@@ -502,7 +502,9 @@ func signed(x float64) string { return fmt.Sprintf("%+.4g", x) }
 func shiftParts(shifts []finding.Shift, shown []alarmPart) []shiftPart {
 	var out []shiftPart
 	for _, s := range shifts {
-		same := func(a alarmPart) bool { return a.Signal == s.Signal && a.Quantity == quantityText(s.Signal, s.Quantity) }
+		same := func(a alarmPart) bool {
+			return a.Signal == s.Signal && a.Quantity == quantityText(s.Signal, s.Quantity)
+		}
 		if slices.ContainsFunc(shown, same) {
 			continue
 		}
