@@ -140,7 +140,7 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	onset := by + s.of(alerts.MetricIncidentOnset) + ")"
 	key := s.groups("incident")
 	delivery := "max by (" + key + ") (" + s.of(alerts.MetricIncidentAlert) + ") * on (" + key + ") group_right () (1 + 0 * " + onset + ")"
-	return rows("Open incidents", "Which groups drift, since when by the estimate, the most likely cause as known now, and whether Alertmanager has accepted the alert. Follow the id of the incident to the console, to mute it or to decide on a retraining.", columns,
+	return rows("Open incidents", "Which groups drift, since when by the estimate, the most likely cause as known now, and whether Alertmanager has accepted the alert. An alert that is not sent is left to the alerting rules of Prometheus. Follow the id of the incident to the console, to mute it or to decide on a retraining.", columns,
 		[]order{{"Value #B", false}, {"Value #A", true}},
 		query{expr: "1000 * " + onset}, query{expr: ranks}, query{expr: "1000 * " + onset}, query{expr: delivery}).
 		NoValue("No open incident").Span(full)
@@ -167,7 +167,7 @@ func causePhrases() []dashboard.ValueMapping {
 func deliveryNames() []dashboard.ValueMapping {
 	options := map[string]dashboard.ValueMappingResult{}
 	for state, shown := range map[alerts.DeliveryState][2]string{
-		alerts.ByRules: {"not by Rewardwatch", faint}, alerts.Undelivered: {"not delivered", red},
+		alerts.ByRules: {"not sent", faint}, alerts.Undelivered: {"not delivered", red},
 		alerts.Delivered: {"delivered", green}, alerts.Silenced: {"muted", yellow},
 	} {
 		options[strconv.Itoa(int(state))] = dashboard.ValueMappingResult{

@@ -104,6 +104,7 @@ func TestDecisionsOnRequestsNameThePerson(t *testing.T) {
 	} {
 		r.desk.move("rr_waits", step.to, step.by, step.why)
 		wants(t, "the incident", r.send(http.MethodGet, somePage, nil), 200, string(times(step.wants)))
+		wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "<bdi>"+string(times(step.wants)))
 		wants(t, "its list of decisions", r.send(http.MethodGet, somePage, nil), 200, "<li>Retrain request: "+string(times(step.wants)))
 	}
 	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "automatically, because of an incident</bdi>. <bdi>"+string(times("Following stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run")))

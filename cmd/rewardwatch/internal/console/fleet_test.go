@@ -299,6 +299,7 @@ func TestFleetHasTimesAndVersions(t *testing.T) {
 	w := get(consoleOf(v, nil), "/")
 	wants(t, "the row", w, http.StatusOK, `since </span>`+began+` <span class="ago">(20 min ago)</span>`)
 	wants(t, "the attention", w, http.StatusOK, `<b><bdi>environment</bdi></b> (<bdi>env_version 41 → 42</bdi>)`)
+	wants(t, "the policy", get(consoleOf(v, nil), "/policies/policy-0000"), http.StatusOK, `<b><bdi>environment</bdi></b> (<bdi>env_version 41 → 42</bdi>)`)
 	i.Alarms[len(i.Alarms)-1].After.Env = "41"
 	if w := get(consoleOf(v, nil), "/"); strings.Contains(w.Body.String(), "env_version") {
 		t.Error("a version that stays is named")
