@@ -131,6 +131,7 @@ test-simulations: $(GOTESTSUM)
 
 test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(NFPM) $(HELM) $(KUSTOMIZE) $(OPERATOR) $(AXE) $(GRAFANA_DATA) | packages
 	deploy/local/kafka/kafka.sh fetch
+	deploy/local/keycloak/keycloak.sh fetch
 	$(GO_TEST) -tags e2e -count=1 -p 3 -run '^TestE2E' ./...
 
 # For while working: no race detector, and no test that takes long. What is left mostly waits, so much of it runs at once.
@@ -292,7 +293,7 @@ packages:
 	deploy/local/packages.sh
 
 clean:
-	for server in kafka/kafka prometheus alertmanager postgresql; do deploy/local/$$server.sh stop; done
+	for server in kafka/kafka keycloak/keycloak prometheus alertmanager postgresql; do deploy/local/$$server.sh stop; done
 	rm -rf bin $(CACHE)
 
 $(GOLANGCI):

@@ -55,9 +55,9 @@ wait_port_free() {
   done
 }
 
-# wait_ready NAME DIR READY: polls for up to two minutes, and fails at once if the process has ended.
+# wait_ready NAME DIR READY: polls for READY_WITHIN seconds (120), and fails at once if the process has ended.
 wait_ready() {
-  local name=$1 dir=$2 ready=$3 deadline=$((SECONDS + 120))
+  local name=$1 dir=$2 ready=$3 deadline=$((SECONDS + ${READY_WITHIN:-120}))
   until "$ready"; do
     if ! kill -0 "$(cat "$dir/$name.pid")" 2>/dev/null || ((SECONDS > deadline)); then
       echo "$name did not become ready; the end of $dir/$name.log:" >&2
