@@ -3,6 +3,7 @@
 package deploy
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,12 @@ policies: [{match: "shop-*"}, {match: "*", group_by: [env]}]
 	local    = "# without Kafka\nhttp: {listen: '[::]:9464'}\ningest: {log: {directory: /data/log}}\nlimits: {open_decisions: 2000000}\n"
 )
 
+// scrapeToken has Prometheus show a token, which authed requires.
+const (
+	scrapeToken = "serviceMonitor.authorization.credentials.name=rewardwatch-scrape,serviceMonitor.authorization.credentials.key=token"
+	authed      = "http: {listen: ':9464', require_token: true, token_file: /etc/rewardwatch/secrets/token/token}\n"
+)
+
 const everything = "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboards.enabled=true"
 
 // helmCases are combinations of values. Set lists arguments after the configuration; RECIPES stands for those of
@@ -60,6 +67,7 @@ var helmCases = map[string]struct {
 	"no budget":     {config: clustered, set: []string{"--set", "replicas=2,podDisruptionBudget.enabled=false"}, want: "Deployment"},
 	"TLS":           {config: served, set: []string{"--set", "http.tls=true,secrets={web},serviceMonitor.enabled=true,serviceMonitor.tlsConfig.serverName=a"}, want: "ServiceMonitor StatefulSet"},
 	"authenticated": {config: served, set: []string{"--set", "http.tls=true,http.authenticated=true,secrets={web},serviceMonitor.enabled=true,serviceMonitor.basicAuth.username.name=a,serviceMonitor.basicAuth.username.key=b"}, want: "ServiceMonitor StatefulSet"},
+	"token":         {config: authed, set: []string{"--set", "secrets={token},serviceMonitor.enabled=true," + scrapeToken}, want: "ServiceMonitor StatefulSet"},
 	"network": {
 		set:  []string{"--set-json", `networkPolicy={"from":[{"namespaceSelector":{"matchLabels":{"a":"b"}}}],"egress":[{"to":[{"ipBlock":{"cidr":"10.0.0.0/8"}}],"ports":[{"port":9092}]}]}`},
 		want: "StatefulSet",
@@ -124,6 +132,9 @@ func chartRenders(t *testing.T, valid *validator, binary, chart string) {
 					t.Errorf("%s is not the dashboard of this build", dashboard)
 				}
 			}
+			if c.config == authed {
+				scrapesWithToken(t, one(t, all, "ServiceMonitor"))
+			}
 			if slices.Contains(kinds, "PrometheusRule") {
 				sameRules(t, one(t, all, "PrometheusRule"), c.config)
 			}
@@ -151,6 +162,9 @@ func chartRefuses(t *testing.T, binary, chart string) {
 		"secret in values":     {set: "secretEnv.PASSWORD=hunter2", want: "at '/secretEnv/PASSWORD': got string, want object"},
 		"secret as object":     {set: "secrets[0].password=hunter2", want: "at '/secrets/0': got object, want string"},
 		"password of scrapes":  {set: "serviceMonitor.basicAuth.password=hunter2", want: "at '/serviceMonitor/basicAuth/password': got string, want object"},
+		"token of scrapes":     {set: "serviceMonitor.authorization.credentials=hunter2", want: "at '/serviceMonitor/authorization/credentials': got string, want object"},
+		"scrapes refused":      {config: authed, set: "serviceMonitor.enabled=true", want: "http.require_token refuses Prometheus; set serviceMonitor.authorization.credentials"},
+		"two ways of scrapes":  {set: "serviceMonitor.enabled=true,serviceMonitor.basicAuth.username.name=a,serviceMonitor.basicAuth.username.key=b," + scrapeToken, want: "exclude each other"},
 		"digest":               {set: "image.digest=latest", want: "at '/image/digest': 'latest' does not match"},
 		"size":                 {set: "persistence.size=big", want: "at '/persistence/size': 'big' does not match"},
 		"time to stop":         {set: "terminationGracePeriodSeconds=5", want: "minimum: got 5, want 25"},
@@ -237,5 +251,17 @@ func sameRules(t *testing.T, o object, config string) {
 	if want := objects(t, string(files[rules.RulesFile]))[0]; !reflect.DeepEqual(o.at("spec"), map[string]any(want)) {
 		text, _ := yaml.Marshal(o.at("spec")) // was read from YAML
 		t.Errorf("the rules are not those of this build:\n%.3000s", text)
+	}
+}
+
+// scrapesWithToken checks that Prometheus shows the token of the secret.
+func scrapesWithToken(t *testing.T, monitor object) {
+	t.Helper()
+	text, err := json.Marshal(monitor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `"authorization":{"credentials":{"key":"token","name":"rewardwatch-scrape"}}`; !strings.Contains(string(text), want) {
+		t.Errorf("the monitor has no %s:\n%s", want, text)
 	}
 }

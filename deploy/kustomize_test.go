@@ -30,10 +30,8 @@ func kustomizeBuilds(t *testing.T, valid *validator, binary string) {
 				file := filepath.Join(dir, "kustomize", overlay, "kustomization.yaml")
 				if monitored { // as its comment says
 					want = slices.Sorted(slices.Values(append(want, strings.Fields(monitoring)...)))
-					text := strings.Replace(read(t, file), "# components:", "components:", 1)
-					if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-						t.Fatal(err)
-					}
+					uncomment(t, file, "components:")
+					uncomment(t, filepath.Join(dir, "kustomize", "monitoring", "servicemonitor.yaml"), "authorization:")
 				}
 				all := objects(t, run(t, "", tool(t, "kustomize"), "build", filepath.Dir(file)))
 				consistent(t, valid, all)
@@ -50,8 +48,21 @@ func kustomizeBuilds(t *testing.T, valid *validator, binary string) {
 				}
 				if monitored {
 					sameRules(t, one(t, all, "PrometheusRule"), "")
+					scrapesWithToken(t, one(t, all, "ServiceMonitor"))
 				}
 			})
 		}
+	}
+}
+
+// uncomment makes a line of a file count.
+func uncomment(t *testing.T, file, line string) {
+	t.Helper()
+	text := read(t, file)
+	if !strings.Contains(text, "# "+line) {
+		t.Fatalf("%s has no comment with %s", file, line)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(text, "# "+line, line, 1)), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

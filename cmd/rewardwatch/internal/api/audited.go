@@ -40,7 +40,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 			return
 		}
 		e := audit.Entry{Time: s.Now().UTC(), From: r.RemoteAddr, What: pattern, Object: variables(pattern, r.URL)}
-		e.As, e.Who = s.identity(r, people)
+		e.As, e.Who = s.identity(r, people, pattern)
 		asked, said := &beginning{limit: maxReport}, &witness{ResponseWriter: w, status: http.StatusOK, body: beginning{limit: maxAudited}}
 		follow := pattern != telemetryRoute && e.As != nothing // no work for those who may do nothing
 		if follow {
@@ -148,9 +148,8 @@ func changedOf(e *audit.Entry) {
 const nothing = "nothing"
 
 // identity returns what permits a request, and the name of the person if it is known.
-func (s *Server) identity(r *http.Request, people session.Access) (as, who string) {
-	user, _, basic := r.BasicAuth()
-	if basic {
+func (s *Server) identity(r *http.Request, people session.Access, pattern string) (as, who string) {
+	if user, _, basic := r.BasicAuth(); basic && s.web != nil && s.web.Rules().AskForPassword() {
 		who = user
 	}
 	if forms := !strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/-/"); !forms { // which take no token
@@ -159,7 +158,7 @@ func (s *Server) identity(r *http.Request, people session.Access) (as, who strin
 		}
 	}
 	switch person, in := people.Holder(r, s.Now()); {
-	case strings.HasSuffix(r.URL.Path, "/decide"):
+	case pattern == "POST /retrain/{id}/decide":
 		return "link", who
 	case in && person.Name != "":
 		return "session", person.Name

@@ -14,16 +14,17 @@ import (
 
 // Config configures the server of metrics, API and console.
 type Config struct {
-	Listen             string  `yaml:"listen"`               // host:port; port 0 picks a free one
-	TokenFile          string  `yaml:"token_file"`           // bearer token for requests that change state; without one, only programs on the same machine can change state
-	StatusTokenFile    string  `yaml:"status_token_file"`    // bearer token that only permits jobs to report progress
-	TelemetryTokenFile string  `yaml:"telemetry_token_file"` // bearer token that only permits agents to send telemetry
-	ExternalURL        string  `yaml:"external_url"`         // public URL of the service, such as https://rewardwatch.example; required for links in alerts and for approvals
-	AdminListen        string  `yaml:"admin_listen"`         // host:port of the profiler (pprof)
-	WebConfigFile      string  `yaml:"web_config_file"`      // web configuration file of Prometheus' exporter-toolkit: TLS, client certificates and passwords
-	AuditLog           string  `yaml:"audit_log"`            // file to which every change by a person or program is appended, and every failed attempt
-	RequireToken       bool    `yaml:"require_token"`        // require a token or a login to read, except `/-/healthy` and `/-/ready`
-	Tokens             []Token `yaml:"tokens"`               // tokens of single people and programs, each with a role
+	Listen             string   `yaml:"listen"`               // host:port; port 0 picks a free one
+	TokenFile          string   `yaml:"token_file"`           // bearer token for requests that change state; without one, only programs on the same machine can change state
+	StatusTokenFile    string   `yaml:"status_token_file"`    // bearer token that only permits jobs to report progress
+	TelemetryTokenFile string   `yaml:"telemetry_token_file"` // bearer token that only permits agents to send telemetry
+	ExternalURL        string   `yaml:"external_url"`         // public URL of the service, such as https://rewardwatch.example; required for links in alerts and for approvals
+	AdminListen        string   `yaml:"admin_listen"`         // host:port of the profiler (pprof)
+	WebConfigFile      string   `yaml:"web_config_file"`      // web configuration file of Prometheus' exporter-toolkit: TLS, client certificates and passwords
+	AuditLog           string   `yaml:"audit_log"`            // file to which every change by a person or program is appended, and every failed attempt
+	RequireToken       bool     `yaml:"require_token"`        // require a token or a login to read, except `/-/healthy` and `/-/ready`
+	Tokens             []Token  `yaml:"tokens"`               // tokens of single people and programs, each with a role
+	TrustedProxies     []string `yaml:"trusted_proxies"`      // networks of proxies, such as `10.0.0.0/8`: of their requests, the client in `X-Forwarded-For` is throttled and recorded
 
 	OIDC signin.Config `yaml:"oidc"` // provider at which people log in to the console
 }
@@ -71,6 +72,11 @@ func (c Config) Check(report func(path, msg string)) {
 	}
 	if f := c.TelemetryTokenFile; f != "" && (f == c.TokenFile || f == c.StatusTokenFile) {
 		report("telemetry_token_file", "must be a different file than token_file and status_token_file, or an agent could do more than send telemetry")
+	}
+	for i, text := range c.TrustedProxies {
+		if _, valid := networkOf(text); !valid {
+			report(fmt.Sprintf("trusted_proxies[%d]", i), "must be a network such as 10.0.0.0/8, or an address")
+		}
 	}
 	c.checkTokens(report)
 	c.OIDC.Check(c.ExternalURL, func(path, msg string) { report("oidc."+path, msg) })

@@ -36,13 +36,22 @@ type refusedRequest struct {
 }
 
 func (s *Server) retrainRequest(w http.ResponseWriter, r *http.Request) {
+	_, shown := bearer(r)
+	if shown && !s.Guesses.allowed(r) {
+		s.refuseGuesses(w)
+		return
+	}
+	_, unknown := s.admit(r, access.Decide)
+	if shown && errors.Is(unknown, access.ErrUnknown) {
+		s.Guesses.failedBy(r, "token")
+	}
 	request, err := s.view.RetrainRequest(r.Context(), r.PathValue("id"))
 	if err != nil {
 		s.refuseRead(w, err)
 		return
 	}
 	out := wire.RetrainRequest{Request: request}
-	if _, err := s.admit(r, access.Decide); err == nil && s.Requests != nil {
+	if unknown == nil && s.Requests != nil {
 		link, err := s.Requests.Link(r.Context(), request)
 		if err != nil {
 			s.refuseRead(w, err)

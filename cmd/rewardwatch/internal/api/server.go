@@ -201,7 +201,7 @@ func (s *Server) Start() error {
 		return nil
 	}
 	// A profile is written for as long as its caller asks.
-	if err := s.serve("admin", s.cfg.AdminListen, secured(s.named(s.admitted(adminHandler(), needs(access.Administer)))), 10*time.Minute); err != nil {
+	if err := s.serve("admin", s.cfg.AdminListen, s.forwarded(secured(s.named(s.admitted(adminHandler(), needs(access.Administer))))), 10*time.Minute); err != nil {
 		return errors.Join(err, s.Stop(context.Background()))
 	}
 	return nil
@@ -316,7 +316,7 @@ func (s *Server) starting() http.Handler {
 		s.refuse(w, http.StatusServiceUnavailable, "the service is starting: "+*s.missing.Load())
 	})
 	pages.New(s.view, consoleOrders{s}, nil, session.Access{}, s.Now, s.log).Waiting(mux, func() string { return *s.missing.Load() })
-	return secured(s.named(s.admitted(mux, func(r *http.Request) access.Right {
+	return s.forwarded(secured(s.named(s.admitted(mux, func(r *http.Request) access.Right {
 		switch {
 		case r.URL.Path == "/-/healthy" || r.URL.Path == "/-/ready" || r.URL.Path == "/login" || strings.HasPrefix(r.URL.Path, "/static/"):
 			return open
@@ -324,7 +324,7 @@ func (s *Server) starting() http.Handler {
 			return access.Read | access.Send | access.Report
 		}
 		return access.Read
-	})))
+	}))))
 }
 
 // Handler returns the handler of all paths but those of the profiler.
@@ -372,7 +372,7 @@ func (s *Server) Handler() http.Handler {
 		}
 		return access.Read
 	})
-	return secured(s.named(s.audited(admitted, people, route)))
+	return s.forwarded(secured(s.named(s.audited(admitted, people, route))))
 }
 
 // changes registers the routes that change state, and returns which rights they need.

@@ -1,0 +1,77 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// forwarded gives requests of trusted proxies the address of their client, so that neither throttling nor the audit log takes all
+// clients of a proxy for one. Each proxy appends the address that it sees to X-Forwarded-For; what is left of the first one that
+// is not trusted may be made up.
+func (s *Server) forwarded(next http.Handler) http.Handler {
+	proxies := networksOf(s.cfg.TrustedProxies)
+	if len(proxies) == 0 {
+		return next
+	}
+	trusted := func(at netip.Addr) bool {
+		return slices.ContainsFunc(proxies, func(n netip.Prefix) bool { return n.Contains(at.Unmap()) })
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !trusted(from.Addr()) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		client := from.Addr()
+		for _, hop := range slices.Backward(strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")) {
+			at, valid := hopOf(hop)
+			if !valid {
+				break
+			}
+			if client = at; !trusted(at) {
+				break
+			}
+		}
+		if client != from.Addr() {
+			r = r.WithContext(r.Context()) // a copy, whose address is its own
+			r.RemoteAddr = net.JoinHostPort(client.String(), "0")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hopOf returns the address of one proxy or client, which some write with a port.
+func hopOf(text string) (netip.Addr, bool) {
+	text = strings.TrimSpace(text)
+	if at, err := netip.ParseAddrPort(text); err == nil {
+		return at.Addr().Unmap(), true
+	}
+	at, err := netip.ParseAddr(strings.Trim(text, "[]"))
+	return at.Unmap(), err == nil
+}
+
+// networksOf returns the networks and addresses of a list that is valid.
+func networksOf(texts []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range texts {
+		if n, valid := networkOf(text); valid {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// networkOf returns a network, or that of a single address.
+func networkOf(text string) (netip.Prefix, bool) {
+	if n, err := netip.ParsePrefix(text); err == nil {
+		return n.Masked(), true
+	}
+	at, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(at.Unmap(), at.Unmap().BitLen()), true
+}
