@@ -8,8 +8,9 @@ packages that are published as source only were added.
 
 A set is for a version of Python, and of what was published before a month. Each group is resolved with the versions of
 those before it, and halved if it cannot be. Nothing is built: packages that are published as source only have their
-versions here. ranges.tsv is what `pip index versions NAME --only-binary=:all: --python-version X` printed, and
-newest.tsv is an extract of a list of packages of PyPI.
+versions here. ranges.tsv is what `pip index versions NAME --only-binary=:all: --python-version X` printed, where X
+must have a patch (3.7 is 3.7.0, for which pandas 1.3 is not), and newest.tsv is an extract of a list of packages of
+PyPI. TestSetsAreThoseOfTheScript compares what does not need PyPI.
 """
 
 import re
