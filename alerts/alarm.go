@@ -57,7 +57,7 @@ type Alarm struct {
 	Score       float64 // highest seen while firing; 1 = threshold
 	At          finding.UnitRef
 	Onset       finding.UnitRef
-	OnsetFrom   finding.UnitRef // the 90 % interval of the onset
+	OnsetFrom   finding.UnitRef // the 90% interval of the onset
 	OnsetTo     finding.UnitRef
 	// OnsetOffsets are those of the units of that interval, one range per partition.
 	OnsetOffsets []ingest.Range

@@ -249,7 +249,7 @@ func (all *movements) missing() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the telemetry has no %s to compare with", strings.Join(names, " or "))
+	return fmt.Sprintf("the telemetry contains no %s to compare with", strings.Join(names, " or "))
 }
 
 // withTelemetry puts the telemetry first.
@@ -386,10 +386,10 @@ func (s *StreamFault) falsifies() bool {
 
 func (s *StreamFault) words(unit finding.UnitName) string {
 	if s.Ended {
-		return fmt.Sprintf("%s was in a telemetry fault (%s) from %s to %s",
+		return fmt.Sprintf("%s had a telemetry fault (%s) from %s to %s",
 			s.Signal, s.Rule, s.Since.Numbered(unit), s.Until.Numbered(unit))
 	}
-	return fmt.Sprintf("%s is in a telemetry fault (%s) since %s", s.Signal, s.Rule, s.Since.Numbered(unit))
+	return fmt.Sprintf("%s has had a telemetry fault (%s) since %s", s.Signal, s.Rule, s.Since.Numbered(unit))
 }
 
 // versionsOf returns the versions of a cause before and after the onset.
@@ -417,9 +417,9 @@ func versionChange(cause Cause, before, after ingest.Versions) string {
 func whyUnknown(f finding.Finding) string {
 	if len(f.Changed) == 0 {
 		if f.After == (ingest.Versions{}) {
-			return "the telemetry has no version fields, and no telemetry fault affected values since the onset"
+			return "the telemetry contains no version fields, and no telemetry fault has affected values since the onset"
 		}
-		return "no version changed at the onset, and no telemetry fault affected values since then"
+		return "no version changed at the onset, and no telemetry fault has affected values since then"
 	}
 	var changes []string
 	for _, c := range f.Changed {

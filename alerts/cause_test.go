@@ -58,11 +58,11 @@ func TestCauseOfAnAlarm(t *testing.T) {
 		},
 		"no version": {
 			finding: drift("return", 100), cause: CauseUnknown,
-			evidence: "no version changed at the onset, and no telemetry fault affected values since then",
+			evidence: "no version changed at the onset, and no telemetry fault has affected values since then",
 		},
 		"telemetry without versions": {
 			finding: unversioned, cause: CauseUnknown,
-			evidence: "the telemetry has no version fields, and no telemetry fault affected values since the onset",
+			evidence: "the telemetry contains no version fields, and no telemetry fault has affected values since the onset",
 		},
 		"a fault that holds beats a version": {
 			before: []finding.Finding{faulty("reward", fault.NonFinite, 60)}, finding: driftAfter("return", 100, "policy"),

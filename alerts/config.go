@@ -15,7 +15,7 @@ const maxTimeout = model.Duration(time.Minute)
 // AlertmanagerConfig configures the Alertmanagers that receive incidents and telemetry faults.
 type AlertmanagerConfig struct {
 	URLs    []string       `yaml:"urls"`    // every Alertmanager of the cluster, without /api/v2; none: nothing is pushed
-	Timeout model.Duration `yaml:"timeout"` // time limit of one push
+	Timeout model.Duration `yaml:"timeout"` // time limit for one push
 }
 
 // DefaultAlertmanagerConfig returns a configuration that pushes nothing.

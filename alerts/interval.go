@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Interval is the range that contains an onset with 90 % confidence, both ends included.
+// Interval is the range that contains an onset with 90% confidence, both ends included.
 type Interval struct {
 	FirstUnit int64      `json:"first_unit"` // ordinals within the group, from 0
 	LastUnit  int64      `json:"last_unit"`
@@ -21,7 +21,7 @@ type Interval struct {
 	Offsets    []ingest.Range `json:"offsets"` // of all its units, one range per partition
 }
 
-// OnsetInterval returns the 90 % interval of the onset, or nil if none was estimated.
+// OnsetInterval returns the 90% interval of the onset, or nil if none was estimated.
 func (a *Alarm) OnsetInterval() *Interval {
 	from, to := a.OnsetFrom, a.OnsetTo
 	if from == (finding.UnitRef{}) && to == (finding.UnitRef{}) {

@@ -196,7 +196,7 @@ func lawsWords(v *factor.Verdict, unit finding.UnitName) []string {
 		}
 	}
 	if s := v.Factors[factor.Policy].Support; s < .5 {
-		out = append(out, fmt.Sprintf("only %.0f %% of the steps are in situations seen in the baseline", 100*s))
+		out = append(out, fmt.Sprintf("only %.0f%% of the steps are in situations seen in the baseline", 100*s))
 	}
 	if v.Episodes < settledJudged {
 		out[0] = fmt.Sprintf("from %d %s so far: %s", v.Episodes, unit.Many(), out[0])
@@ -207,9 +207,9 @@ func lawsWords(v *factor.Verdict, unit finding.UnitName) []string {
 func brokenWords(b factor.Broken) string {
 	switch b {
 	case factor.Noisy:
-		return "observations scatter from step to step, as from a noisy sensor"
+		return "observations scatter from step to step, as with a noisy sensor"
 	case factor.Delayed:
-		return "observations respond to the action before the last one, so they arrive late"
+		return "observations respond to the previous action instead of the last one, so they arrive late"
 	default:
 		return "an observation that used to change is constant"
 	}
@@ -234,7 +234,7 @@ func exampleWords(e *factor.Example) string {
 	switch e.Factor {
 	case factor.Start:
 		if e.Otherwise {
-			return "episodes start with a different spread of observation." + e.Name
+			return "episodes start with a different spread in observation." + e.Name
 		}
 		return fmt.Sprintf("episodes start with observation.%s at %s on average, %s before", e.Name, short(now), short(then))
 	case factor.Policy:
@@ -280,7 +280,7 @@ func dotted(name string) string {
 }
 
 // percent writes a share with two digits.
-func percent(x float64) string { return strconv.FormatFloat(100*x, 'g', 2, 64) + " %" }
+func percent(x float64) string { return strconv.FormatFloat(100*x, 'g', 2, 64) + "%" }
 
 // short writes a number with three digits.
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }

@@ -46,7 +46,7 @@ func TestWordsOfLaws(t *testing.T) {
 		want []string
 	}{
 		"a policy of categories": {judged(100, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: 1.26}, chose), []string{
-			"in the same situations the policy chose right 31 % of the time, 12 % before (by 1.3 standard deviations)",
+			"in the same situations the policy chose right 31% of the time, 12% before (by 1.3 standard deviations)",
 			"the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"a policy of numbers, so far": {judged(49, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: -2}, set), []string{
@@ -58,7 +58,7 @@ func TestWordsOfLaws(t *testing.T) {
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a world that ends sooner": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, ends), []string{
-			"after the same actions in the same situations the episode ends 20 % of the time, 1 % before (by 3.0 standard deviations)",
+			"after the same actions in the same situations the episode ends 20% of the time, 1% before (by 3.0 standard deviations)",
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a world whose errors average out": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, elsewhere), []string{
@@ -78,7 +78,7 @@ func TestWordsOfLaws(t *testing.T) {
 			"the policy acts as before in the same situations", "the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"starts of another spread": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}, spread), []string{
-			"episodes start with a different spread of observation.x (by 2.0 standard deviations)",
+			"episodes start with a different spread in observation.x (by 2.0 standard deviations)",
 			"the policy acts as before in the same situations", "the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"other starts": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}), []string{
@@ -90,16 +90,16 @@ func TestWordsOfLaws(t *testing.T) {
 			"the policy acts as before in the same situations", "the environment responds as before",
 		}},
 		"new ground": {far, []string{
-			"in the same situations the policy chose right 31 % of the time, 12 % before (by 4.0 standard deviations)",
-			"only 20 % of the steps are in situations seen in the baseline",
+			"in the same situations the policy chose right 31% of the time, 12% before (by 4.0 standard deviations)",
+			"only 20% of the steps are in situations seen in the baseline",
 		}},
 		"a noisy sensor": {broken(factor.Noisy), []string{
-			"observations scatter from step to step, as from a noisy sensor",
+			"observations scatter from step to step, as with a noisy sensor",
 			"the law of the dynamics changed (by 3.0 standard deviations)",
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a late sensor": {broken(factor.Delayed), []string{
-			"observations respond to the action before the last one, so they arrive late",
+			"observations respond to the previous action instead of the last one, so they arrive late",
 			"the law of the dynamics changed (by 3.0 standard deviations)",
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},

@@ -24,7 +24,7 @@ type learnerChange[L learner] struct {
 var lakeChanges = []learnerChange[*lake]{
 	{"rewards halved", CauseRewardFunction, func(l *lake) { l.scale = .5 }},
 	{"the cost of a step changes its sign", CauseRewardFunction, func(l *lake) { l.way = -l.way }},
-	{"steps slip, 50 % instead of 10 %", CauseEnvironment, func(l *lake) { l.slips = .5 }},
+	{"steps slip, 50% instead of 10%", CauseEnvironment, func(l *lake) { l.slips = .5 }},
 	{"left and right swapped", CauseEnvironment, func(l *lake) { l.mirrored = true }},
 	{"learner broken", CausePolicy, func(l *lake) { l.ruin() }},
 }

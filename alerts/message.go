@@ -82,7 +82,7 @@ func (l Links) approvalAlert(i *Incident, request, link string) alert {
 	a := alert{
 		labels: labels, generator: page, resolved: link == "", identity: request + " " + i.firingSince(),
 		annotations: annotations(map[string]string{
-			"summary":     i.Group.String() + ": a retraining waits for approval",
+			"summary":     i.Group.String() + ": a retraining is waiting for approval",
 			"description": "Approve or reject the retraining for: " + i.summary(),
 			"cause":       string(i.Cause),
 			"runbook_url": Runbook(AlertRetrainAwaitsApproval), "dashboard_url": l.dashboard(RetrainingDashboard, i.Group.Policy),

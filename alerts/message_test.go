@@ -40,7 +40,7 @@ reward: step SD now 1, was 0; over 16 episodes; since episode 90 (2027-01-15T08:
 			`score 1.235 (threshold 1) by spread, location; on a provisional baseline
 episode_length: resolved at episode 130 (2027-01-15T08:02:10Z, agent a-1, id e-130)`,
 		"signals": "return, reward",
-		"since": "episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); with 90 % confidence between episodes 85 " +
+		"since": "episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); with 90% confidence between episodes 85 " +
 			"(2027-01-15T08:01:25Z) and 93 (2027-01-15T08:01:33Z)",
 		"cause":    "reward_function",
 		"evidence": "reward_version changed from r7 to r8 at the onset",
@@ -76,11 +76,11 @@ func TestFaultAlert(t *testing.T) {
 		"return late_steps, reward duplicates": {
 			"return (late_steps), reward (duplicates)",
 			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). " +
-				"Steps that arrive after the end of their episode are missing from it. Episodes are judged for drift without them.",
+				"Steps that arrive after the end of their episode are ignored. Episodes are judged without them.",
 		},
 		"return clock_skew, reward duplicates": {
 			"return (clock_skew), reward (duplicates)",
-			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). No values are wrong, so drift detection continues.",
+			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). The values themselves are correct, so drift detection continues.",
 		},
 	} {
 		f := Fault{Group: prod, Since: unit(10, 0), Streams: map[string]string{}}
@@ -128,7 +128,7 @@ func TestLabelsStayWhileAnnotationsChange(t *testing.T) {
 		}
 		summaries[a.annotations["summary"]] = true
 	}
-	if len(summaries) != 3 || !summaries[`checkout{env="prod"}: all signals are back to their baseline (cause: unknown)`] {
+	if len(summaries) != 3 || !summaries[`checkout{env="prod"}: all signals have returned to their baseline (cause: unknown)`] {
 		t.Errorf("got %v", summaries)
 	}
 }

@@ -160,15 +160,15 @@ func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group
 	for k, n := range firing {
 		put(f, float64(n), k.group, ingest.Label{Name: "severity", Value: string(k.severity)})
 	}
-	f = &exported{MetricAlarmsMuted, "Firing alarms of muted incidents.", prometheus.GaugeValue}
+	f = &exported{MetricAlarmsMuted, "Firing alarms that are muted.", prometheus.GaugeValue}
 	for k, n := range muted {
 		put(f, float64(n), k.group, ingest.Label{Name: "severity", Value: string(k.severity)})
 	}
-	f = &exported{MetricIncidentsOpened, "Incidents opened.", prometheus.CounterValue}
+	f = &exported{MetricIncidentsOpened, "Number of incidents opened.", prometheus.CounterValue}
 	for group, n := range opened {
 		put(f, float64(n), group)
 	}
-	f = &exported{MetricIncidentsClosed, "Incidents closed.", prometheus.CounterValue}
+	f = &exported{MetricIncidentsClosed, "Number of incidents closed, by cause.", prometheus.CounterValue}
 	for k, n := range closed {
 		put(f, float64(n), k.group, ingest.Label{Name: "cause", Value: string(k.cause)})
 	}
@@ -177,7 +177,7 @@ func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group
 		put(f, float64(i.onset), group, ingest.Label{Name: "incident", Value: i.id},
 			ingest.Label{Name: "severity", Value: string(i.severity)}, ingest.Label{Name: "cause", Value: string(i.cause)})
 	}
-	f = &exported{MetricIncidentAlert, "How far the alert of an open incident has come: 0 left to the rules of Prometheus, 1 undelivered, 2 delivered, 3 muted.", prometheus.GaugeValue}
+	f = &exported{MetricIncidentAlert, "State of the alert for an open incident: 0 left to Prometheus rules, 1 not accepted by any Alertmanager, 2 accepted, 3 muted.", prometheus.GaugeValue}
 	for group, i := range open {
 		put(f, float64(m.stateOf(i)), group, ingest.Label{Name: "incident", Value: i.id})
 	}

@@ -139,7 +139,7 @@ func ShareWords(s *mix.Split) string {
 	return fmt.Sprintf("the share of %s %s from %s to %s", value, verb, wholePercent(s.Before), wholePercent(s.After))
 }
 
-func wholePercent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+func wholePercent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
 // tellMix puts the words of the mix before the evidence of the environment if it explains the change, else before that of
 // the first cause.

@@ -32,11 +32,11 @@ func TestMixInWords(t *testing.T) {
 		told  string // in the summary
 	}{
 		"it explains the change": {
-			segments(-.1, .5), "mean reward fell by 0.85 baseline SD because the share of labels.segment=new rose from 12 % to 47 %; " +
+			segments(-.1, .5), "mean reward fell by 0.85 baseline SD because the share of labels.segment=new rose from 12% to 47%; " +
 				"within each value of labels.segment it did not clearly change (-0.05 ± 0.08)", CauseEnvironment, "(cause: environment, the mix of labels.segment)",
 		},
 		"both parts": {
-			segments(-.8, 1e-6), "mean reward fell by 1.2 baseline SD: by -0.80 ± 0.10 because the share of labels.segment=new rose from 12 % to 47 %, " +
+			segments(-.8, 1e-6), "mean reward fell by 1.2 baseline SD: by -0.80 ± 0.10 because the share of labels.segment=new rose from 12% to 47%, " +
 				"and by -0.40 ± 0.08 within the values of labels.segment", CauseUnknown, "(cause: unknown)",
 		},
 		"none": {nil, "mean reward fell by 0.8 baseline SD (z = -9.0, 200 units)", CauseUnknown, "(cause: unknown)"},

@@ -33,7 +33,7 @@ type noteFile struct {
 func OpenNotes(path string) (*Notes, error) {
 	f, err := openNoteFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("open the log of notifications: %w", err)
+		return nil, fmt.Errorf("open the notification log: %w", err)
 	}
 	n := NewNotes(func(string) int32 { return 0 })
 	n.notebooks[0], n.close = f, f.close
@@ -101,7 +101,7 @@ func (f *noteFile) add(told ...note) error {
 		err = f.rewrite(time.Now())
 	}
 	if err != nil {
-		return fmt.Errorf("add to the log of notifications: %w", err)
+		return fmt.Errorf("write to the notification log: %w", err)
 	}
 	return nil
 }

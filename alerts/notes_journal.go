@@ -86,7 +86,7 @@ func (j *noteJournal) add(told ...note) error {
 			j.mu.Lock()
 			j.owed[key] = true
 			j.mu.Unlock()
-			return fmt.Errorf("add to the log of notifications: %w", err)
+			return fmt.Errorf("write to the notification log: %w", err)
 		}
 	}
 }

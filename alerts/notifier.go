@@ -349,7 +349,7 @@ func (n *Notifier) serve(ctx context.Context, s *sender) {
 		sleep(ctx, wait, wake)
 	}
 	if err := n.pushDue(push, s); err != nil {
-		n.log.Error().Err(err).Str("alertmanager", s.url).Msg("stopping with alerts not accepted by alertmanager")
+		n.log.Error().Err(err).Str("alertmanager", s.url).Msg("stopping although alertmanager has not accepted all alerts")
 	}
 }
 

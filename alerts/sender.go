@@ -70,7 +70,7 @@ type notifierMetrics struct {
 
 func newNotifierMetrics(reg prometheus.Registerer, unconfirmed func() float64) notifierMetrics {
 	pushes := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: MetricNotifications, Help: "Pushes to Alertmanager, by whether it accepted them.",
+		Name: MetricNotifications, Help: "Pushes to Alertmanager, by result.",
 	}, []string{"result"})
 	pending := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: MetricNotifyPending, Help: "Alerts whose current state no Alertmanager has accepted.",

@@ -29,7 +29,7 @@ func (i *Incident) summary() string {
 	}
 	if g := i.Guard(); g != nil {
 		if i.Closed {
-			return fmt.Sprintf("%s: guard %s: released, as the limit is kept again", i.Group.Policy, g.Name)
+			return fmt.Sprintf("%s: guard %s: released, because the limit is kept again", i.Group.Policy, g.Name)
 		}
 		return fmt.Sprintf("%s: guard %s: %s since %s (cause: %s)", i.Group.Policy, g.Name, g.State, i.Opened.Moment(i.UnitName()), i.Cause)
 	}
@@ -37,7 +37,7 @@ func (i *Incident) summary() string {
 		return fmt.Sprintf("%s: accepted as the new normal by %s; collecting a new baseline", i.Group, d.By)
 	}
 	if len(firing) == 0 {
-		return fmt.Sprintf("%s: all signals are back to their baseline (cause: %s)", i.Group, i.causeWords())
+		return fmt.Sprintf("%s: all signals have returned to their baseline (cause: %s)", i.Group, i.causeWords())
 	}
 	return fmt.Sprintf("%s: %s %s since %s (cause: %s)", i.Group, listed(firing, ", "), i.verb(len(firing)),
 		i.Earliest().Onset.Moment(i.UnitName()), i.causeWords())
@@ -120,7 +120,7 @@ func (i *Incident) Question() string {
 		return ""
 	}
 	return "The change began while the baseline was collected, and persists. If it is the new normal, accept it (rewardwatch incident accept " +
-		i.ID + ") to collect a new baseline. If not, fix or retrain the policy. The baseline is completed afterwards."
+		i.ID + ") to collect a new baseline. If not, fix or retrain the policy; the baseline will be completed afterwards."
 }
 
 func (a *Alarm) describe() string {
@@ -187,7 +187,7 @@ func (i *Incident) UnitName() finding.UnitName {
 func (a *Alarm) since() string {
 	s := a.Onset.Words(a.UnitName())
 	if i := a.OnsetInterval(); i != nil {
-		s += "; with 90 % confidence " + i.Words(a.UnitName())
+		s += "; with 90% confidence " + i.Words(a.UnitName())
 	}
 	return s
 }
@@ -227,15 +227,15 @@ func (f *Fault) describe() string {
 	s := fmt.Sprintf("Since %s. ", f.Since)
 	for _, rule := range f.Streams {
 		if fault.Suspends(rule) {
-			return s + "Signals with wrong values are not judged for drift until 20 episodes (or blocks of steps) arrive without the fault."
+			return s + "Signals with wrong values are not judged until 20 episodes (or blocks of steps) have arrived without the fault."
 		}
 	}
 	for _, rule := range f.Streams {
 		if rule == fault.Late {
-			return s + "Steps that arrive after the end of their episode are missing from it. Episodes are judged for drift without them."
+			return s + "Steps that arrive after the end of their episode are ignored. Episodes are judged without them."
 		}
 	}
-	return s + "No values are wrong, so drift detection continues."
+	return s + "The values themselves are correct, so drift detection continues."
 }
 
 // listed joins texts and counts those beyond maxListed.

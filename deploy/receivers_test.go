@@ -178,9 +178,9 @@ func TestE2ERequestReachesAChannelThatWasToldBefore(t *testing.T) {
 			n.Update([]alerts.Change{{Incident: &i}})
 			next("[CRITICAL] " + group + ": return drifts from the baseline since episode or block 0 (cause: policy) -> " + page)
 			n.AskApproval(&i, "rr_1", link)
-			next("[INFO] " + group + ": a retraining waits for approval -> " + link)
+			next("[INFO] " + group + ": a retraining is waiting for approval -> " + link)
 			n.AskApproval(&i, "rr_1", "")
-			next("[RESOLVED] " + group + ": a retraining waits for approval -> " + page)
+			next("[RESOLVED] " + group + ": a retraining is waiting for approval -> " + page)
 			stop()
 			if err := <-done; err != nil {
 				t.Error(err)

@@ -39,7 +39,7 @@ type Bootstrapped struct {
 	Allowance float64 // C
 	Confirmed bool    // whether some allowance in its range keeps the budget for nine baselines in ten
 	// ARL0 is the mean number of units between false alarms of all branches together with that allowance: the median
-	// over baselines. Low and High are its 10 % and 90 % points.
+	// over baselines. Low and High are its 10% and 90% points.
 	ARL0, Low, High float64
 	Weakest         Weakest // the branch with the largest part of the false alarms
 }

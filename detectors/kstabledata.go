@@ -2,7 +2,7 @@
 
 package detectors
 
-// ksTable holds the thresholds of KSThreshold: the 99 % point over 5000 simulated baselines a row. Read only.
+// ksTable holds the thresholds of KSThreshold: the 99% point over 5000 simulated baselines a row. Read only.
 var ksTable = ksThresholds{
 	windows: []int{50, 100, 200, 400},
 	sizes:   []int{100, 250, 500, 1000, 2000, 4000},

@@ -21,7 +21,7 @@ const (
 // Onset is an estimate of where values in time order began to deviate from a baseline, by index.
 type Onset struct {
 	At       int // the likeliest first changed value
-	From, To int // the 90 % interval around it, both included
+	From, To int // the 90% interval around it, both included
 }
 
 // FindOnset estimates the onset of a change that is still in effect at the last of the values, which must hold at least

@@ -144,10 +144,10 @@ func TestSimOnsetIntervalHoldsTheChange(t *testing.T) {
 					delays += float64(delay) / runs
 				}
 			}
-			t.Logf("interval of %.1f values holds the change in %.1f %% of %d alarms; estimate off by %.1f, last zero by %.1f; delay %.1f",
+			t.Logf("interval of %.1f values holds the change in %.1f%% of %d alarms; estimate off by %.1f, last zero by %.1f; delay %.1f",
 				width, 100*held/runs, runs, off, walkOff, delays)
 			if least := .9 - 3*math.Sqrt(.9*.1/runs); held/runs < least {
-				t.Errorf("the 90 %% interval holds the change in %.1f %% of alarms", 100*held/runs)
+				t.Errorf("the 90%% interval holds the change in %.1f%% of alarms", 100*held/runs)
 			}
 			if off > c.largest {
 				t.Errorf("the estimate is off by %.1f values, want at most %.1f", off, c.largest)

@@ -80,7 +80,13 @@ type Versions struct {
 // Event is one telemetry record: a step of one agent, or the summary of an episode. Strings and slices are valid only
 // until Process returns, except those documented as interned.
 //
-// It is large because it has a field for each one of telemetry.
+// It is large because it has a field for each one of telemetry. A new one also goes to memberValue in
+// ingest/telemetry/decoder.go and to predictedvalues.go next to it. A number of a step is a signal by a kind in
+// ingest/assemble/signals.go: fold it in tally.go, and accept its name in IsSignal (detectors/signals/glob.go). Anything
+// else needs a field of tally with its wire form, of Unit and WireUnit, and of unitWire, Joined and addTo in
+// detectors/blocks; Readings in detectors/stream/quantity.go reads it. A decision with it is not plain for isPlain
+// (assemble/single.go) and isPlainDecision (unitsequence.go), or Decision (decision.go) has it too. List it in
+// cmd/rewardwatch/internal/inspect/gather.go, ingest/mapping/fields.go and the Python emitter's checks.py.
 type Event struct {
 	Pos Position
 	// TS is the record's own time in Unix nanoseconds, 0 if it has none.

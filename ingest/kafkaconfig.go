@@ -10,11 +10,11 @@ import (
 // KafkaConfig configures where the telemetry is and how to connect to it. Records of aborted transactions are skipped,
 // and those of open ones wait. The topic must not be compacted.
 type KafkaConfig struct {
-	Brokers    []string   `yaml:"brokers"`     // host:port of some brokers of the cluster
+	Brokers    []string   `yaml:"brokers"`     // bootstrap brokers, as host:port
 	Topic      string     `yaml:"topic"`       // topic of the telemetry
-	Group      string     `yaml:"group"`       // consumer group, the same for all instances of a cluster
-	ClientID   string     `yaml:"client_id"`   // name in logs and quotas of the brokers
-	MaxMessage ByteSize   `yaml:"max_message"` // size above which messages are refused
+	Group      string     `yaml:"group"`       // consumer group; must be the same for all instances of a cluster
+	ClientID   string     `yaml:"client_id"`   // client name, used in broker logs and quotas
+	MaxMessage ByteSize   `yaml:"max_message"` // maximum size of a message; larger ones are refused
 	ReadyLag   int64      `yaml:"ready_lag"`   // maximum lag of a partition, in records, for the service to be ready
 	TLS        TLSConfig  `yaml:"tls"`
 	SASL       SASLConfig `yaml:"sasl"`
@@ -23,11 +23,11 @@ type KafkaConfig struct {
 // TLSConfig configures the encryption of connections.
 type TLSConfig struct {
 	Enabled            bool   `yaml:"enabled"`              // encrypt connections
-	CAFile             string `yaml:"ca_file"`              // PEM file of the authorities; by default those of the system
+	CAFile             string `yaml:"ca_file"`              // PEM file with certificate authorities; default: the system's
 	CertFile           string `yaml:"cert_file"`            // client certificate
 	KeyFile            string `yaml:"key_file"`             // client key
-	ServerName         string `yaml:"server_name"`          // name in the brokers' certificates; by default their host
-	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"` // do not verify the broker
+	ServerName         string `yaml:"server_name"`          // name expected in the brokers' certificates; default: their host
+	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"` // skip verification of the brokers' certificates
 }
 
 // ErrNoTopic means that the cluster has no topic of that name.

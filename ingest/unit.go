@@ -323,7 +323,7 @@ func (u *Unit) Bytes() int64 {
 	return int64(n + u.Steps.Bytes())
 }
 
-// Range is a range of offsets of one partition, both ends included.
+// Range is a range of offsets in one partition, including both ends.
 type Range struct {
 	Topic     string    `json:"topic,omitempty" yaml:"topic"` // topic, if there are several
 	Partition Partition `json:"partition" yaml:"partition"`   // partition; 0 in files

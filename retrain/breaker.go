@@ -9,9 +9,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// BreakerConfig configures when triggers stop requesting retrainings that do not help.
+// BreakerConfig stops triggers from requesting retrainings that do not help.
 type BreakerConfig struct {
-	After int            `yaml:"after"` // retrainings of a policy in a row that end missed or failed; 0 for no breaker
+	After int            `yaml:"after"` // number of consecutive missed or failed retrainings of a policy that opens the breaker; 0 for no breaker
 	Pause model.Duration `yaml:"pause"` // pause after the last unsuccessful retraining
 }
 

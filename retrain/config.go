@@ -17,13 +17,13 @@ const (
 // Config configures how retrainings are ordered.
 type Config struct {
 	Ledger   ledger.Config   `yaml:"ledger"`
-	Recipes  string          `yaml:"recipes"`        // directory of the recipes (*.yaml, *.yml)
+	Recipes  string          `yaml:"recipes"`        // directory with the recipes (*.yaml, *.yml)
 	Runs     string          `yaml:"runs_directory"` // directory of the runs of commands; created if missing
 	Targets  []target.Target `yaml:"targets"`
 	Triggers []Trigger       `yaml:"triggers"`
 	Breaker  BreakerConfig   `yaml:"breaker"`
-	OnMet    string          `yaml:"on_met"`   // baseline after a retraining that is met: promote collects a new one, keep does not
-	Rollback string          `yaml:"rollback"` // target of rollbacks, if a new version is worse than the one before
+	OnMet    string          `yaml:"on_met"`   // what happens to the baseline after a retraining that is met: promote collects a new one, keep keeps it
+	Rollback string          `yaml:"rollback"` // target that receives a rollback if a new version is worse than the previous one
 }
 
 // The values of Config.OnMet.

@@ -23,19 +23,19 @@ const defaultCooldown = model.Duration(24 * time.Hour)
 
 // Trigger is a rule that requests retrainings. The first one that matches an incident applies. Empty lists match all.
 type Trigger struct {
-	On       string   `yaml:"on"`       // incident or schedule
-	Policies []string `yaml:"policies"` // of incident: globs; of schedule: names
+	On       string   `yaml:"on"`       // what fires the trigger: incident or schedule
+	Policies []string `yaml:"policies"` // with on: incident, globs for policies; with on: schedule, their names
 
-	Signals      []string        `yaml:"signals"`      // of incident: names or globs of alarming signals
-	Causes       []alerts.Cause  `yaml:"causes"`       // of incident: environment, policy or unknown
-	OffPolicy    []finding.Shown `yaml:"off_policy"`   // of incident: required result of the off-policy estimate: policy, world or both
-	Severity     alerts.Severity `yaml:"severity"`     // of incident: critical, or warning for both
-	Improvements bool            `yaml:"improvements"` // of incident: match improvements too
+	Signals      []string        `yaml:"signals"`      // with on: incident, names or globs of alarming signals
+	Causes       []alerts.Cause  `yaml:"causes"`       // with on: incident, environment, policy or unknown
+	OffPolicy    []finding.Shown `yaml:"off_policy"`   // with on: incident, the required result of the off-policy estimate: policy, world or both
+	Severity     alerts.Severity `yaml:"severity"`     // with on: incident, critical, or warning for both severities
+	Improvements bool            `yaml:"improvements"` // with on: incident, also match improvements
 
-	Lasting  model.Duration `yaml:"lasting"`  // of incident: minimum time open, by the clock of its telemetry
-	Cooldown model.Duration `yaml:"cooldown"` // of incident: minimum time between two requests for one policy
+	Lasting  model.Duration `yaml:"lasting"`  // with on: incident, how long the incident must have been open, by the clock of its telemetry
+	Cooldown model.Duration `yaml:"cooldown"` // with on: incident, minimum time between two requests for one policy
 
-	Cron string `yaml:"cron"` // of schedule: minute, hour, day of the month, month, day of the week, in UTC or after a prefix such as CRON_TZ=Europe/Berlin
+	Cron string `yaml:"cron"` // with on: schedule, minute, hour, day of the month, month and day of the week, in UTC or in the time zone of a prefix such as CRON_TZ=Europe/Berlin
 
 	Recipe   string `yaml:"recipe"`   // name of the recipe
 	Target   string `yaml:"target"`   // name of the target

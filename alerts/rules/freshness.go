@@ -45,7 +45,7 @@ func freshnessRecords(delay string) []record {
 func freshnessBudgetBurn(delay string, severity alerts.Severity) rule {
 	const (
 		summary = "Rewardwatch judges telemetry too late"
-		more    = " of the episodes (or blocks) are judged more than a minute after their last event. The objective allows 1%, so alarms are late."
+		more    = " of the episodes (or blocks) are being judged more than a minute after their last event. The objective allows 1%. Alarms are late."
 	)
 	var burns []string
 	for _, b := range burnRates()[severity] {

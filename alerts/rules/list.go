@@ -85,10 +85,10 @@ func (g ruleGroups) count(selector string, state finding.State) string {
 func (g ruleGroups) drift(severity alerts.Severity) rule {
 	selector := fmt.Sprintf("severity=%q", severity)
 	alarms := func(values string) inputSeries { return g.series(alerts.MetricAlarms, selector, values) }
-	const more = " Run `rewardwatch incident list` to list incidents, and `rewardwatch incident show` for onset, size and cause."
+	const more = " Run `rewardwatch incident list` to list incidents, and `rewardwatch incident show` to see the onset, size and cause."
 	moved, why := " drifts from its baseline", ""
 	if severity == alerts.Info {
-		moved, why = " changed from its baseline", " The baseline is provisional, or the signals improved."
+		moved, why = " changed from its baseline", " The baseline is provisional, or the signals have improved."
 	}
 	return rule{
 		alert: alerts.AlertRewardDrift, severity: severity, dashboard: alerts.PolicyDashboard,
@@ -192,8 +192,8 @@ func (g ruleGroups) fires(summary, description string) expectedAlert {
 
 func telemetryAbsent() rule {
 	const (
-		summary     = "Rewardwatch reads no telemetry"
-		description = "Agents do not send telemetry, Kafka cannot be read, or Rewardwatch is not scraped. Drift is not detected."
+		summary     = "Rewardwatch is not reading any telemetry"
+		description = "Either agents are not sending telemetry, Kafka cannot be read, or Rewardwatch is not being scraped. Drift is not being detected."
 	)
 	return rule{
 		alert: "TelemetryAbsent", severity: alerts.Warning, wait: "10m",
@@ -220,19 +220,19 @@ func telemetryLost() rule {
 			ingest.MetricOffsetGap),
 		summary: summary,
 		description: `Kafka deleted {{ $value | printf "%.0f" }} records of partition {{ $labels.partition }} of {{ $labels.topic }} before ` +
-			"they were read, in the last 15 minutes: the retention is too short for the lag, or the topic is compacted.",
+			"they were read, in the last 15 minutes. Either the retention is too short for the lag, or the topic is compacted.",
 		tests: []ruleTest{
 			{
 				name: "a gap", at: "20m",
 				series: []inputSeries{ofJob(ingest.MetricOffsetGap, telemetry("3"), "0+0x14 40+0x10")},
 				fires: []expectedAlert{fires(summary, "Kafka deleted 40 records of partition 3 of agents before they were read, in the "+
-					"last 15 minutes: the retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
+					"last 15 minutes. Either the retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
 			},
 			{
 				name: "a gap at the start", at: "10m",
 				series: []inputSeries{ofInstance(ingest.MetricOffsetGap, telemetry("3"), "_x5 40+0x10")},
 				fires: []expectedAlert{fires(summary, "Kafka deleted 40 records of partition 3 of agents before they were read, in the "+
-					"last 15 minutes: the retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
+					"last 15 minutes. Either the retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
 			},
 			{
 				name: "an old gap", at: "40m",
@@ -243,7 +243,7 @@ func telemetryLost() rule {
 }
 
 func consumerLagHigh() rule {
-	const summary = "Rewardwatch lags behind the telemetry"
+	const summary = "Rewardwatch is lagging behind the telemetry"
 	return rule{
 		alert: "ConsumerLagHigh", severity: alerts.Warning, wait: "10m",
 		expr: fmt.Sprintf("max by (job, topic, partition) (%s) > 300 or (max by (job, topic, partition) (%s) > 100000 unless "+
@@ -280,13 +280,13 @@ func consumerLagHigh() rule {
 }
 
 func deadLettersRising() rule {
-	const summary = "Rewardwatch refuses telemetry"
+	const summary = "Rewardwatch is refusing telemetry"
 	return rule{
 		alert: "DeadLettersRising", severity: alerts.Warning, wait: "10m",
 		expr: fmt.Sprintf("sum by (job, reason) (rate(%s[10m])) > on (job) group_left () (0.01 * sum by (job) (rate(%s[10m])))",
 			ingest.MetricDeadLetters, ingest.MetricEvents),
 		summary:     summary,
-		description: "{{ $value | humanize }} records per second are refused, more than 1% of all: {{ $labels.reason }}.",
+		description: "{{ $value | humanize }} records per second are being refused, which is more than 1% of all records. Reason: {{ $labels.reason }}.",
 		tests: []ruleTest{
 			{
 				name: "one in ten", at: "30m",
@@ -294,7 +294,7 @@ func deadLettersRising() rule {
 					events("accepted", "0+540x40"), events("refused", "0+60x40"),
 					ofJob(ingest.MetricDeadLetters, `reason="not_json"`, "0+60x40"),
 				},
-				fires: []expectedAlert{fires(summary, "1 records per second are refused, more than 1% of all: not_json.",
+				fires: []expectedAlert{fires(summary, "1 records per second are being refused, which is more than 1% of all records. Reason: not_json.",
 					"job", "rewardwatch", "reason", "not_json")},
 			},
 			{
@@ -311,7 +311,7 @@ func deadLettersRising() rule {
 func deadLettersLost() rule {
 	const (
 		summary     = "refused telemetry could not be stored"
-		description = "The dead letters are full or cannot be written. New refused records are lost."
+		description = "Dead letters cannot be stored, because their queue is full or the disk or topic cannot be written. Records that are refused now are lost."
 	)
 	return rule{
 		alert: "DeadLettersLost", severity: alerts.Warning,
@@ -328,7 +328,7 @@ func deadLettersLost() rule {
 }
 
 func checkpointStale() rule {
-	const summary = "Rewardwatch does not save its state"
+	const summary = "Rewardwatch is not saving its state"
 	return rule{
 		alert: "CheckpointStale", severity: alerts.Warning, wait: "5m",
 		expr:    fmt.Sprintf("max by (job, instance) (%s) > 120", ingest.MetricCheckpointAge),
@@ -375,8 +375,8 @@ func checkpointDamaged() rule {
 
 func cardinalityLimit() rule {
 	const (
-		summary     = "Rewardwatch omits metrics"
-		description = "limits.series is reached. Healthy streams are judged, but missing from the metrics."
+		summary     = "Rewardwatch is omitting metrics"
+		description = "limits.series has been reached. Healthy streams are still judged, but they are missing from the metrics."
 	)
 	return rule{
 		alert: "CardinalityLimit", severity: alerts.Warning,
@@ -414,7 +414,7 @@ func notifierFailing() rule {
 
 func alertmanagerUnreachable() rule {
 	const (
-		summary     = "an Alertmanager refuses alerts"
+		summary     = "an Alertmanager is refusing alerts"
 		description = "Pushes to an Alertmanager have failed for 15 minutes. See the log for the reason."
 	)
 	return rule{
@@ -440,13 +440,13 @@ func alertmanagerUnreachable() rule {
 func webhookDeadLetter(metric string) rule {
 	const (
 		summary     = "retrain requests did not reach their target"
-		description = "Deliveries to trainer were given up within the last hour, so these retrainings do not happen. See `/api/v1/retrain-requests`."
+		description = "Deliveries to trainer were given up within the last hour, so these retrainings will not happen. See `/api/v1/retrain-requests`."
 	)
 	return rule{
 		alert: "WebhookDeadLetter", severity: alerts.Warning, dashboard: alerts.RetrainingDashboard,
 		expr:        fmt.Sprintf("max by (job, target) (increase(%s[1h])) > 0", metric),
 		summary:     summary,
-		description: "Deliveries to {{ $labels.target }} were given up within the last hour, so these retrainings do not happen. See `/api/v1/retrain-requests`.",
+		description: "Deliveries to {{ $labels.target }} were given up within the last hour, so these retrainings will not happen. See `/api/v1/retrain-requests`.",
 		tests: []ruleTest{
 			{
 				name: "given up", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x20 1+0x200")},

@@ -16,7 +16,7 @@ func ofState(metric, state, values string) inputSeries {
 func ledgerSuspended(suspended string) rule {
 	const (
 		summary     = "the ledger of retrain requests is unavailable"
-		description = "Retrainings cannot be requested, approved or delivered until the ledger works again. Drift detection and paging continue. See `/-/ready` of the " +
+		description = "Retrainings cannot be requested, approved or delivered until the ledger is available again. Drift detection and paging continue. See the response of `/-/ready` on the " +
 			"instance for the reason."
 	)
 	return rule{
@@ -39,8 +39,8 @@ func ledgerSuspended(suspended string) rule {
 func retrainNoImprovement(requests, suspended string) rule {
 	const (
 		summary     = "a retraining of checkout did not help"
-		description = "The new version does not meet the contract, or its job failed. See `rewardwatch retrain list --policy checkout` " +
-			"for the request and the reason."
+		description = "The new version does not meet its contract, or the job failed. See `rewardwatch retrain list --policy checkout` " +
+			"to find the request and the reason."
 	)
 	first := fmt.Sprintf(`0 * max by (job, policy, state) (%s{state=~"missed|failed"})`, requests)
 	if suspended != "" {
@@ -63,8 +63,8 @@ func retrainNoImprovement(requests, suspended string) rule {
 		alert: "RetrainNoImprovement", severity: alerts.Warning, dashboard: alerts.PolicyDashboard,
 		expr:    fmt.Sprintf(`max by (job, policy, state) (%[1]s{state=~"missed|failed"}) > (max by (job, policy, state) (%[1]s{state=~"missed|failed"} offset 1h) or %[2]s)`, requests, first),
 		summary: "a retraining of {{ $labels.policy }} did not help",
-		description: "The new version does not meet the contract, or its job failed. See `rewardwatch retrain list --policy {{ $labels.policy }}` " +
-			"for the request and the reason.",
+		description: "The new version does not meet its contract, or the job failed. See `rewardwatch retrain list --policy {{ $labels.policy }}` " +
+			"to find the request and the reason.",
 		tests: tests,
 	}
 }
@@ -72,13 +72,13 @@ func retrainNoImprovement(requests, suspended string) rule {
 // retrainAwaitsApproval alerts on requests that wait for a decision: they expire without one.
 func retrainAwaitsApproval(requests string) rule {
 	const (
-		summary     = "a retraining of checkout waits for approval"
+		summary     = "a retraining of checkout is waiting for approval"
 		description = "The request expires one day after it was opened. See `rewardwatch retrain list --state awaiting_approval`."
 	)
 	return rule{
 		alert: alerts.AlertRetrainAwaitsApproval, severity: alerts.Info, wait: "4h", dashboard: alerts.RetrainingDashboard,
 		expr:        fmt.Sprintf(`max by (job, policy) (%s{state="awaiting_approval"}) > 0`, requests),
-		summary:     "a retraining of {{ $labels.policy }} waits for approval",
+		summary:     "a retraining of {{ $labels.policy }} is waiting for approval",
 		description: description,
 		tests: []ruleTest{
 			{

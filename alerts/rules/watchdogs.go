@@ -47,14 +47,14 @@ func partitionsUnassigned() rule {
 func partitionStalled() rule {
 	const (
 		summary     = "a partition is stalled"
-		description = "Connections were cut 3 times within 30 minutes because a partition of the topic agents stopped advancing while it had unread records. See the log for details."
+		description = "Connections were cut 3 times within 30 minutes because a partition of topic agents stopped advancing while it had unread records. See the log for details."
 	)
 	stalled := func(topic string) string { return fmt.Sprintf("topic=%q,reason=\"stalled\"", topic) }
 	return rule{
 		alert: "PartitionStalled", severity: alerts.Warning,
 		expr:        fmt.Sprintf("sum by (job, instance, topic) (increase(%s{reason=\"stalled\"}[30m])) > 1", ingest.MetricReconnects),
 		summary:     summary,
-		description: `Connections were cut {{ $value | printf "%.0f" }} times within 30 minutes because a partition of the topic {{ $labels.topic }} stopped advancing while it had unread records. See the log for details.`,
+		description: `Connections were cut {{ $value | printf "%.0f" }} times within 30 minutes because a partition of topic {{ $labels.topic }} stopped advancing while it had unread records. See the log for details.`,
 		tests: []ruleTest{
 			{
 				name: "again and again", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 3+0x30")},
@@ -71,7 +71,7 @@ func partitionStalled() rule {
 func lagNotFalling() rule {
 	const (
 		summary     = "Rewardwatch is falling behind"
-		description = "Partition 0 of agents is 30k records behind, at least as many as 30 minutes ago. Events arrive faster than they are judged."
+		description = "Partition 0 of agents is 30k records behind, no fewer than 30 minutes ago. Events are arriving faster than they are judged."
 	)
 	return rule{
 		alert: "LagNotFalling", severity: alerts.Warning, wait: "15m",
@@ -79,8 +79,8 @@ func lagNotFalling() rule {
 			"max by (job, topic, partition) (%s offset 30m)",
 			ingest.MetricLagRecords, ingest.MetricLagRecords, ingest.MetricLagRecords),
 		summary: summary,
-		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} records behind, at least as many as 30 minutes ago. " +
-			"Events arrive faster than they are judged.",
+		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} records behind, no fewer than 30 minutes ago. " +
+			"Events are arriving faster than they are judged.",
 		tests: []ruleTest{
 			{
 				name: "it grows", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "0+500x60")},
@@ -95,7 +95,7 @@ func lagNotFalling() rule {
 func retentionOvertaking() rule {
 	const (
 		summary     = "retention is about to delete unread records"
-		description = "At the current rate, retention reaches the unread records of partition 0 of agents within an hour."
+		description = "At the current rate, retention will delete unread records in partition 0 of topic agents within an hour."
 	)
 	lag := func(values string) inputSeries { return ofJob(ingest.MetricLagRecords, telemetry("0"), values) }
 	room := func(values string) inputSeries { return ofJob(ingest.MetricHeadroom, telemetry("0"), values) }
@@ -104,7 +104,7 @@ func retentionOvertaking() rule {
 		expr: fmt.Sprintf("min by (job, topic, partition) (predict_linear(%s[15m], 3600)) < 0 and max by (job, topic, partition) (%s) > 10000",
 			ingest.MetricHeadroom, ingest.MetricLagRecords),
 		summary:     summary,
-		description: "At the current rate, retention reaches the unread records of partition {{ $labels.partition }} of {{ $labels.topic }} within an hour.",
+		description: "At the current rate, retention will delete unread records in partition {{ $labels.partition }} of topic {{ $labels.topic }} within an hour.",
 		tests: []ruleTest{
 			{
 				name: "half an hour away", at: "30m", series: []inputSeries{lag("50000+0x60"), room("60000-1000x60")},
@@ -159,8 +159,8 @@ func guardsUndelivered(undelivered string) rule {
 
 func clockJumped() rule {
 	const (
-		summary     = "the clock of a machine changed"
-		description = "Cooldowns, mutes and the order of episodes (or blocks) of several partitions depend on the clock, and can be early or late by the size of the change."
+		summary     = "the clock of a machine has changed"
+		description = "Cooldowns, mutes and the order of episodes (or blocks) of several partitions depend on the clock, and may be off by as much as the clock changed."
 	)
 	return rule{
 		alert: "ClockJumped", severity: alerts.Warning,
@@ -179,7 +179,7 @@ func clockJumped() rule {
 func memoryLimitPassed(memory, limit string) rule {
 	const (
 		summary     = "Rewardwatch exceeds its memory limit"
-		description = "It uses 1.25 times limits.memory although it evicts groups, so reads are slowed down. Too many groups have open incidents or " +
+		description = "It uses 1.25 times limits.memory despite evicting groups, so it reads more slowly. Too many groups have open incidents or " +
 			"faults, or are active at the same time, or the limit is too low. See Memory in docs/sizing.md."
 	)
 	return rule{
@@ -203,8 +203,8 @@ func memoryLimitPassed(memory, limit string) rule {
 
 func policiesNotWatched(streamLimitHits, eventsIgnored string) rule {
 	const (
-		summary     = "Rewardwatch does not judge new policies or groups"
-		description = "limits.streams is reached, one policy uses all free streams, or a partition has 20,000 groups. New policies and groups are not judged. " +
+		summary     = "Rewardwatch is not judging new policies or groups"
+		description = "limits.streams has been reached, one policy uses all free streams, or a partition has 20,000 groups. New policies and groups are not judged. " +
 			"Use `rewardwatch forget` to remove a policy that is no longer needed."
 	)
 	groupLimit := eventsIgnored + `{reason="group_limit"}`
@@ -238,8 +238,8 @@ const apartShare = .5
 
 func feedbackApart(lost string) rule {
 	const (
-		summary     = "Feedback is in other partitions than its decisions"
-		description = "{{ $value | humanizePercentage }} of the feedback without a decision is in a different partition than its decision and cannot be joined. Write decisions and " +
+		summary     = "Feedback and its decisions are in different partitions"
+		description = "{{ $value | humanizePercentage }} of the feedback without a decision is in a different partition from its decision and cannot be joined. Write decisions and " +
 			"feedback with the same key and the same partitioner, to topics with the same number of partitions."
 	)
 	of := func(decision, values string) inputSeries {
@@ -265,7 +265,7 @@ func feedbackApart(lost string) rule {
 func tokensThrottled(tokensRefused string) rule {
 	const (
 		summary     = "Clients of Rewardwatch repeatedly send wrong tokens"
-		description = "An address has sent ten wrong tokens, and its requests are refused with 429. A client has an old token, or someone is guessing it."
+		description = "An address has sent ten wrong tokens, so its requests are refused with 429. Either a client has an old token, or someone is trying to guess one."
 	)
 	throttled := func(values string) inputSeries { return ofInstance(tokensRefused, `reason="throttled"`, values) }
 	return rule{

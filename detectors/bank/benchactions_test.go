@@ -54,7 +54,7 @@ func incidentsRow(actions, steps, law string, runs, incidents int, worst string)
 
 func TestBenchActionsReplaced(*testing.T) {
 	fmt.Printf("\n### Many actions, N = %d, m = %d: units until a replaced policy is found\n\n"+
-		"| actions | steps of an episode | change | runs | median | 90 %% | not within 2000 |\n| --- | --- | --- | --- | --- | --- | --- |\n",
+		"| actions | steps of an episode | change | runs | median | 90%% | not within 2000 |\n| --- | --- | --- | --- | --- | --- | --- |\n",
 		actionsN, actionsBaseline)
 	const longest = 2000
 	for _, steps := range []int{1, 20} {
@@ -91,7 +91,7 @@ func TestBenchActionsReplaced(*testing.T) {
 // other as much as the action mix does.
 func TestBenchActionsAtBest(*testing.T) {
 	fmt.Printf("\n### Many actions, N = %d, m = %d: units at best until a policy that goes on with one half is found\n\n"+
-		"| actions | runs | knows the half | knows the law before, median | 90 %% | knows the baseline, median | 90 %% | false alarms in 2000 |\n"+
+		"| actions | runs | knows the half | knows the law before, median | 90%% | knows the baseline, median | 90%% | false alarms in 2000 |\n"+
 		"| --- | --- | --- | --- | --- | --- | --- | --- |\n", actionsN, actionsBaseline)
 	runs := 2 * *baselinesFlag
 	for _, actions := range []int{18, 30, 80, 1000} {

@@ -34,7 +34,7 @@ func TestBenchDecisions(t *testing.T) {
 func TestBenchDecisionDelays(t *testing.T) {
 	fmt.Printf("\n### Decisions, one by one and in blocks, m = 500, one false alarm in 30 days, %d runs\n\n"+
 		"| decisions a second | a unit | %s |\n%s|\n", *baselinesFlag,
-		"reward +1 sd | clicks 20 % -> 5 % | sales 3.8 % -> 1.9 % | actions .5 .3 .2 -> .2 .3 .5 | alarms before the change",
+		"reward +1 sd | clicks 20% -> 5% | sales 3.8% -> 1.9% | actions .5 .3 .2 -> .2 .3 .5 | alarms before the change",
 		"| --- | --- | --- | --- | --- | --- | --- ")
 	for _, rate := range []float64{1, 10, 20, 100, 1000} {
 		delaysRow(t, rate, false)

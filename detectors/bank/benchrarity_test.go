@@ -64,7 +64,7 @@ func TestBenchRareDelay(t *testing.T) {
 }
 
 func rareDelays(n float64) {
-	fmt.Printf("\n### Rare outcomes that change, one decision a unit, rate 3.8 %%, m = 500, %d baselines\n\n"+
+	fmt.Printf("\n### Rare outcomes that change, one decision a unit, rate 3.8%%, m = 500, %d baselines\n\n"+
 		"| rate becomes | N | units before the change | found within 1,000 | within 5,000 | within 20,000 | median | false alarms before |\n"+
 		"| --- | --- | --- | --- | --- | --- | --- | --- |\n", *baselinesFlag)
 	const most = 20_000
@@ -86,7 +86,7 @@ func rareDelays(n float64) {
 				}
 				took = append(took, float64(units))
 			}
-			fmt.Printf("| %g %% | %.0f | %d | %s | %s | %s | %.0f | %d |\n", 100*rate, n, before, within(took, 1000),
+			fmt.Printf("| %g%% | %.0f | %d | %s | %s | %s | %.0f | %d |\n", 100*rate, n, before, within(took, 1000),
 				within(took, 5000), within(took, most), detectors.Quantiles(took, .5)[0], discarded)
 		}
 	}
@@ -140,7 +140,7 @@ func rareKnown(t *testing.T, seed uint64, rate float64, m int, n float64) {
 			*after.found = append(*after.found, found)
 		}
 	}
-	fmt.Printf("| %.1f %% | %d | %.0f | %d | %.1f | %s | %s |\n", 100*rate, m, detectors.Quantiles(decisions, .5)[0], alarms,
+	fmt.Printf("| %.1f%% | %d | %.0f | %d | %.1f | %s | %s |\n", 100*rate, m, detectors.Quantiles(decisions, .5)[0], alarms,
 		float64(units)/n, within(toNothing, math.MaxFloat64), within(toHalf, math.MaxFloat64))
 }
 
@@ -162,7 +162,7 @@ func within(all []float64, most float64) string {
 // knows p and the unit of the change, and whose false alarms come as often as the budget lets those of one walk.
 func TestBenchRareBound(*testing.T) {
 	const p, m, within = .038, 500, 5000
-	fmt.Print("\n### Half of a rare rate, 3.8 %, m = 500: the most that any test could find within 5,000 decisions\n\n" +
+	fmt.Print("\n### Half of a rare rate, 3.8%, m = 500: the most that any test could find within 5,000 decisions\n\n" +
 		"| decisions before the change | one false alarm in 825,000 | in 275,000 |\n| --- | --- | --- |\n")
 	for _, before := range []int{500, 1500, 3500, 7500, 15_500} {
 		fmt.Printf("| %d |", before)

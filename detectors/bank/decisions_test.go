@@ -467,7 +467,7 @@ type decisionProcess struct {
 }
 
 func decisionProcesses(rate float64) []decisionProcess {
-	out := []decisionProcess{{"clicks, 3.8 %, as reward", nil, .038, rate}}
+	out := []decisionProcess{{"clicks, 3.8%, as reward", nil, .038, rate}}
 	for _, l := range laws() {
 		out = append(out, decisionProcess{l.name, l.reward, .2, rate})
 	}

@@ -29,7 +29,7 @@ func measured(p *Policy, units []*ingest.Unit, seconds float64) measure.Measurem
 	return measure.Measure(p.Armed(p.groups[0].Key), measure.Measuring{Units: units, HeldOut: true, Seed: 1, Seconds: seconds})
 }
 
-// The true mean time between alarms lies in its 90 % interval, for at least three of five laws: fewer come once in a
+// The true mean time between alarms lies in its 90% interval, for at least three of five laws: fewer come once in a
 // hundred times.
 func TestSimMeasuredIntervalHoldsTheTruth(t *testing.T) {
 	within := 0

@@ -19,7 +19,7 @@ func (g *group) describe(s *stream.Stream, top stream.Branch, names []string, at
 	return a
 }
 
-// onset estimates the first changed unit behind a branch that has reached its threshold, and its 90 % interval. If a
+// onset estimates the first changed unit behind a branch that has reached its threshold, and its 90% interval. If a
 // unit lies too far back to be recorded one by one, the unit at which the walk left 0 represents it.
 func (g *group) onset(top stream.Branch) (at, from, to finding.UnitRef) {
 	values, ordinals := top.Quantity.JudgedSince(0)

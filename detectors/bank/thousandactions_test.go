@@ -63,7 +63,7 @@ func TestSimChangesAmongThousandsOfActionsAreFound(t *testing.T) {
 				p[i] *= float64(rng.Uint64() % 2 * 2)
 			}
 		}), "", [2]float64{120, 60}},
-		{"a rare one rises to 2 %", changed(func(p []float64, _ *rand.Rand) { p[len(p)*3/5] = .02 }), "", [2]float64{200, 100}},
+		{"a rare one rises to 2%", changed(func(p []float64, _ *rand.Rand) { p[len(p)*3/5] = .02 }), "", [2]float64{200, 100}},
 	} {
 		for i, c := range catalogs {
 			var delays []float64
@@ -78,7 +78,7 @@ func TestSimChangesAmongThousandsOfActionsAreFound(t *testing.T) {
 				}
 			}
 			q := detectors.Quantiles(delays, .5, .9)
-			t.Logf("%s, %s: found after %.0f episodes, 90 %% %.0f, by %v", c.name, change.name, q[0], q[1], by)
+			t.Logf("%s, %s: found after %.0f episodes, 90%% %.0f, by %v", c.name, change.name, q[0], q[1], by)
 			if q[0] > change.within[i] || change.named != "" && by[change.named] < runs-1 {
 				t.Errorf("%s, %s: found after %v by %v", c.name, change.name, delays, by)
 			}

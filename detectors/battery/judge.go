@@ -144,7 +144,7 @@ func (j *Judge) Delays(before, after *Sample, rng *rand.Rand, runs, longest, mos
 	return d
 }
 
-// Interval returns the mean time between alarms and its 90 % interval if the times are exponential (Garwood 1936).
+// Interval returns the mean time between alarms and its 90% interval if the times are exponential (Garwood 1936).
 func (c Count) Interval() (arl0, low, high float64) {
 	high = math.Inf(1)
 	if c.Alarms > 0 {

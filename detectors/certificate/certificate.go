@@ -36,7 +36,7 @@ const (
 )
 
 // Bound is the certificate of a stream: a lower bound, at every time, for how far the distribution function of a stream has moved from that of
-// a frozen baseline. It has 95 % confidence over the baseline and over all times of observation together:
+// a frozen baseline. It has 95% confidence over the baseline and over all times of observation together:
 //
 //	d = max over starts s, points c of |F_s(c) - F_0(c)| - A sqrt((log(1+log(t/t0)) + C_s)/t) - sqrt(log(2/.01)/(2m))
 //

@@ -31,7 +31,7 @@ func TestTimeUniformConstant(t *testing.T) {
 			t.Errorf("C = %.3f has an error of %v, want at most %v", c, e, alpha)
 		}
 		if e := bandError(bandFactor, .985*c); e < alpha {
-			t.Errorf("C = %.3f is more than 1.5 %% too large for an error of %v", c, alpha)
+			t.Errorf("C = %.3f is more than 1.5%% too large for an error of %v", c, alpha)
 		}
 	}
 }
@@ -170,9 +170,9 @@ func TestSimCertificateIsRarelyWrong(t *testing.T) {
 					wrong++
 				}
 			}
-			t.Logf("shift of %v sd, m = %d: moved by %.3f, largest certificate %.3f, too large in %.1f %% of runs of 3,000", shift, m, moved, largest, 100*wrong/runs)
+			t.Logf("shift of %v sd, m = %d: moved by %.3f, largest certificate %.3f, too large in %.1f%% of runs of 3,000", shift, m, moved, largest, 100*wrong/runs)
 			if wrong/runs > allowed {
-				t.Errorf("shift of %v sd, m = %d: too large in %.1f %% of runs", shift, m, 100*wrong/runs)
+				t.Errorf("shift of %v sd, m = %d: too large in %.1f%% of runs", shift, m, 100*wrong/runs)
 			}
 		}
 	}

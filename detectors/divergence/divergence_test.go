@@ -46,7 +46,7 @@ func TestDivergencesOfKnownCounts(t *testing.T) {
 	}
 }
 
-// 50 against 50 in ten bins exceed .68 by chance one time in twenty; three bins have the 95 % point of chi^2(2), 5.991.
+// 50 against 50 in ten bins exceed .68 by chance one time in twenty; three bins have the 95% point of chi^2(2), 5.991.
 func TestChanceLevels(t *testing.T) {
 	ten := []int64{5, 5, 5, 5, 5, 5, 5, 5, 5, 5}
 	three, many := []int64{10, 10, 20}, []int64{30, 30, 60}
@@ -66,7 +66,7 @@ func TestChanceLevels(t *testing.T) {
 	}
 }
 
-// Samples of one law have the mean of the chance level and exceed its 95 % point about one time in twenty.
+// Samples of one law have the mean of the chance level and exceed its 95% point about one time in twenty.
 func TestSimChanceLevelsAgreeWithSampling(t *testing.T) {
 	const draws = 5000
 	shares := []float64{.3, .2, .2, .15, .1, .05}
@@ -89,9 +89,9 @@ func TestSimChanceLevelsAgreeWithSampling(t *testing.T) {
 			t.Errorf("%s: mean %v +- %v by chance, want %v", name, mean, standardError, level.Expected)
 		}
 		if rate := float64(above) / draws; math.Abs(rate-.05) > 4*math.Sqrt(.05*.95/draws)+.003 {
-			t.Errorf("%s: %v of draws exceed the 95 %% point", name, rate)
+			t.Errorf("%s: %v of draws exceed the 95%% point", name, rate)
 		}
-		t.Logf("%s: mean %.5g, expected %.5g, above the 95 %% point %.4f", name, mean, level.Expected, float64(above)/draws)
+		t.Logf("%s: mean %.5g, expected %.5g, above the 95%% point %.4f", name, mean, level.Expected, float64(above)/draws)
 	}
 }
 

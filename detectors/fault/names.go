@@ -40,7 +40,7 @@ func Suspends(rule string) bool {
 func Words(rule, units string) string {
 	switch rule {
 	case NonFinite:
-		return "more than 1 % of the values of the last 20 " + units + " are NaN or infinite"
+		return "more than 1% of the values of the last 20 " + units + " are NaN or infinite"
 	case Constant:
 		return "the same value over more " + units + ", or over more steps of one, than the baseline explains by chance"
 	case Clipped:
@@ -52,13 +52,13 @@ func Words(rule, units string) string {
 	case ActionKind:
 		return "actions are strings and the baseline has numbers, or the reverse"
 	case Abandoned:
-		return "more than 5 % of the episodes timed out without an end"
+		return "more than 5% of the episodes timed out without an end"
 	case Duplicates:
-		return "more than 5 % of the events are duplicates"
+		return "more than 5% of the events are duplicates"
 	case Late:
-		return "more than 5 % of the steps arrived after the end of their episode, or too late"
+		return "more than 5% of the steps arrived after the end of their episode, or too late"
 	case ClockSkew:
-		return "the timestamps of more than 5 % of the " + units + " go backward, or jump ahead and back"
+		return "the timestamps of more than 5% of the " + units + " go backward, or jump ahead and back"
 	case Silent:
 		return "no " + units + " arrived for 10 times the largest gap of the baseline"
 	case EpisodesBegan:

@@ -89,7 +89,7 @@ type Effect struct {
 	Q90Shift    float64
 	SpreadRatio float64 // CurrentSD/BaselineSD
 	Wasserstein float64 // 1-Wasserstein distance between the two samples
-	// AtLeast is the certificate. With 95 % confidence, at every unit, the distribution function of the signal's main
+	// AtLeast is the certificate. With 95% confidence, at every unit, the distribution function of the signal's main
 	// quantity (its return, its length, its mean) has moved by at least this much somewhere since the baseline was
 	// frozen or the last incident closed. It is 0 if nothing is certain, and for categorical actions.
 	AtLeast float64
@@ -149,7 +149,7 @@ func (e *Effect) UnmarshalJSON(text []byte) error {
 type Promise struct {
 	N float64 // units between false alarms according to the budget
 	// ARL0 is the mean number of units between false alarms that the bootstrap expects of the thresholds: the median
-	// over the sampling error of the baseline. Low and High are its 10 % and 90 % points. They are 0 if they were not
+	// over the sampling error of the baseline. Low and High are its 10% and 90% points. They are 0 if they were not
 	// measured.
 	ARL0, Low, High float64
 	Allowance       float64  // C, the allowance for the baseline's own error
@@ -291,7 +291,7 @@ type Finding struct {
 	Detectors []string // those with a score of at least .5 when reported, highest first
 	Score     float64  // largest over the stream's detectors; 1 = threshold
 	Onset     UnitRef  // estimate of the first changed unit
-	OnsetFrom UnitRef  // the 90 % interval of the onset
+	OnsetFrom UnitRef  // the 90% interval of the onset
 	OnsetTo   UnitRef
 	// OnsetOffsets are the offsets of the units from OnsetFrom to OnsetTo, one range per partition.
 	OnsetOffsets []ingest.Range

@@ -20,7 +20,7 @@ type Histogram struct {
 	Current  []int   `json:"current"`
 }
 
-// NewHistogram spans from the lower 1 % point of the two samples to the upper one, so that single extreme units do not
+// NewHistogram spans from the lower 1% point of the two samples to the upper one, so that single extreme units do not
 // squeeze all others into one bin. It returns nil if either sample has no finite value.
 func NewHistogram(baseline, current []float64) *Histogram {
 	baseline, current = finite(baseline), finite(current)

@@ -116,7 +116,7 @@ type DetectorSummary struct {
 type GaugeSummary struct {
 	Drifts int64 // found so far
 	// ARL0 is its mean number of units between false alarms, measured on values drawn independently from the baseline.
-	// Dependence makes false alarms more frequent. MoreThan marks a lower limit with 95 % confidence, used if there was
+	// Dependence makes false alarms more frequent. MoreThan marks a lower limit with 95% confidence, used if there was
 	// no alarm.
 	ARL0     float64
 	MoreThan bool

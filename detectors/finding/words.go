@@ -94,9 +94,9 @@ func Figure(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 func QuantityWords(quantity string) string {
 	switch quantity {
 	case signals.LowDecile:
-		return "10 % quantile"
+		return "10% quantile"
 	case signals.HighDecile:
-		return "90 % quantile"
+		return "90% quantile"
 	case signals.LikeActions:
 		return "difference for the same actions"
 	case signals.StepSD:

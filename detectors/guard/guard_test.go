@@ -415,8 +415,8 @@ func TestATripNamesWhatBrokeTheLimit(t *testing.T) {
 			u := decision(i >= healthy && (i-healthy)%10 == 0) // none before, and then 10 %
 			g.observe(u, finding.UnitRef{Ordinal: int64(i)})
 		}
-		if share := g.trip.C / g.trip.N; share < .05 || share > .2 || !strings.Contains(g.trip.Why, "limit 1 %") {
-			t.Errorf("after %d steps within the limit: share %v, %q, want about 10 %%", healthy, share, g.trip.Why)
+		if share := g.trip.C / g.trip.N; share < .05 || share > .2 || !strings.Contains(g.trip.Why, "limit 1%") {
+			t.Errorf("after %d steps within the limit: share %v, %q, want about 10%%", healthy, share, g.trip.Why)
 		}
 		if o := g.trip.Onset.Ordinal; o < int64(healthy)-1 || o > int64(healthy) {
 			t.Errorf("onset %d, want %d", o, healthy)

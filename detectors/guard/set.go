@@ -222,7 +222,7 @@ func tripWords(l *watch.GuardLimit, t *Trip) string {
 	return fmt.Sprintf("%s were %s of %.0f %s: limit %s", many(l), percent(t.C/t.N), t.N, unitOf(l), percent(l.Share))
 }
 
-func percent(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) }
+func percent(x float64) string { return fmt.Sprintf("%.3g%%", 100*x) }
 
 func unitOf(l *watch.GuardLimit) string {
 	if l.ReturnBelow != "" {

@@ -8,8 +8,8 @@
 // follows:
 //
 //   - the probability is computed exactly for each baseline (see exceedance): all baselines are ranked without noise, so
-//     that the 99 % point does not mix the baselines with the randomness of their streams;
-//   - the clump's size comes from streams against the baselines around the 99 % point, each with its own, in which first
+//     that the 99% point does not mix the baselines with the randomness of their streams;
+//   - the clump's size comes from streams against the baselines around the 99% point, each with its own, in which first
 //     passages over a ladder of thresholds are counted (see passages). It depends on the threshold and hardly on the
 //     baseline; a power of the threshold is fitted to it (see fitClump).
 //

@@ -18,7 +18,7 @@ type plan struct {
 	seed      uint64
 }
 
-// check refuses fewer baselines than a 99 % point needs, and a plan without streams.
+// check refuses fewer baselines than a 99% point needs, and a plan without streams.
 func (p plan) check() error {
 	if p.baselines < 199 || p.length < 1 {
 		return fmt.Errorf("%d baselines and streams of %d units: at least 199 and 1 are needed", p.baselines, p.length)
@@ -26,7 +26,7 @@ func (p plan) check() error {
 	return nil
 }
 
-// unlucky returns the rank of the 99 % point, from the worst baseline: another baseline is as bad with a probability
+// unlucky returns the rank of the 99% point, from the worst baseline: another baseline is as bad with a probability
 // below 1 %.
 func (p plan) unlucky() int {
 	return (p.baselines + 1) / 100
@@ -83,7 +83,7 @@ func (p plan) worst(m, window int, l ladder) [][]float64 {
 	return worst
 }
 
-// watchWorst runs a stream against each baseline down to twice the rank of the 99 % point.
+// watchWorst runs a stream against each baseline down to twice the rank of the 99% point.
 func (p plan) watchWorst(worst [][]float64, m, window int, l ladder) []*passages {
 	streams := make([]*passages, 2*p.unlucky())
 	parallel(len(streams), func(i int) {
@@ -95,7 +95,7 @@ func (p plan) watchWorst(worst [][]float64, m, window int, l ladder) []*passages
 // rung holds the results for one threshold.
 type rung struct {
 	d        float64
-	tail     float64 // -log of the probability that a window reaches d, at the 99 % point over baselines
+	tail     float64 // -log of the probability that a window reaches d, at the 99% point over baselines
 	passages float64 // in all streams
 	clump    float64 // log of the units at or beyond d per passage
 }
@@ -153,7 +153,7 @@ func fitClump(rungs []rung) (line, error) {
 	return line{mean: x / n, at: y / n, slope: (xy - x*y/n) / (xx - x*x/n)}, nil
 }
 
-// arl0 returns the log ARL0 at the 99 % point.
+// arl0 returns the log ARL0 at the 99% point.
 func (r rung) arl0(clump line) float64 {
 	if r.passages >= plenty {
 		return r.tail + r.clump

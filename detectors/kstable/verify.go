@@ -27,7 +27,7 @@ func verifyAll(opts options, out io.Writer) error {
 // verified is the result for one threshold.
 type verified struct {
 	short    int     // baselines with less than the promised ARL0, among the worst: all others have more
-	arl0     float64 // units per passage of the baselines around the 99 % point, half its rank to either side
+	arl0     float64 // units per passage of the baselines around the 99% point, half its rank to either side
 	passages int     // passages behind arl0: its standard error is arl0 divided by their square root
 }
 

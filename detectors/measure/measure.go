@@ -35,7 +35,7 @@ type Measurement struct {
 type FalseAlarms struct {
 	At        float64 // the N of the thresholds during the measurement: lower than the group's if that is too large to be measured
 	ARL0      float64 // mean number of units between alarms; without an alarm, a lower limit
-	Low, High float64 // its 90 % interval, which includes the sampling error of the units drawn from; High is infinite without an alarm
+	Low, High float64 // its 90% interval, which includes the sampling error of the units drawn from; High is infinite without an alarm
 	Units     int     // judged
 	Alarms    int     // among them
 	Dependent bool    // whether units were drawn in a row, because they depend on each other
@@ -178,7 +178,7 @@ func (m *measuring) falseAlarms(n float64) FalseAlarms {
 	return out
 }
 
-// interval returns the mean time between alarms and its 90 % interval from the alarms of the units themselves and of
+// interval returns the mean time between alarms and its 90% interval from the alarms of the units themselves and of
 // samples drawn from them. Held-out units are themselves a sample of the telemetry of interest. The drawn samples
 // differ from them as they differ from that telemetry, in the logarithm (the basic bootstrap interval, Davison &
 // Hinkley 1997, 5.2, widened to hold the estimate). The baseline's own units are no test of a baseline: there the drawn

@@ -89,7 +89,7 @@ func Of(past []Point) Progress {
 // Gain is the change of the return over the whole past.
 type Gain struct {
 	Units             int64   // 0 if there are too few
-	Change, Low, High float64 // by a straight line, with a 99 % interval
+	Change, Low, High float64 // by a straight line, with a 99% interval
 	SD                float64 // of the return in stretches
 }
 

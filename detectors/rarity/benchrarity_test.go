@@ -107,7 +107,7 @@ func TestBenchRareLevels(*testing.T) {
 					}
 				}
 			}
-			fmt.Printf("| %.1f %% | one in %.0f |", 100*rate, units)
+			fmt.Printf("| %.1f%% | one in %.0f |", 100*rate, units)
 			for _, share := range kept {
 				fmt.Printf(" %.2f ± %.2f |", share, math.Sqrt(share*(1-share)/baselines))
 			}

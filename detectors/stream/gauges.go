@@ -89,7 +89,7 @@ func (q *Quantity) SummarizeGauges() []finding.DetectorSummary {
 	}
 }
 
-// summarize returns the summary of one gauge. If n values raised no alarm, ARL0 is above n/3 with 95 % confidence: e^-3
+// summarize returns the summary of one gauge. If n values raised no alarm, ARL0 is above n/3 with 95% confidence: e^-3
 // is the probability of none in three times the mean.
 func (g *gauges) summarize(which int) *finding.GaugeSummary {
 	arl0 := g.ARL0[which]

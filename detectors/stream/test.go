@@ -8,6 +8,10 @@ import (
 
 // Test judges the values of one quantity. A quantity has one of each kind that suits its baseline. Observe allocates
 // nothing.
+//
+// A new one is an adapter as in test_novelty.go, and a line of TestKinds. A CUSUM with Walks also needs a Family
+// (branch.go) and a place in BaselineSample (allowance.go). Its wire form goes to wire_detectors.go, quantityWire (wire.go)
+// and wire_test.go.
 type Test interface {
 	// Observe folds in unit number ordinal. While held, a branch that has reached its threshold stays there.
 	Observe(v value, ordinal int64, held bool)

@@ -21,7 +21,7 @@ import (
 // Config holds how the policies that match one entry of the configuration are watched.
 type Config struct {
 	GroupBy      []string       `yaml:"group_by"` // labels that divide a policy into groups: env, or labels.<name>
-	Signals      []string       `yaml:"signals"`  // globs for the names of the signals to judge
+	Signals      []string       `yaml:"signals"`  // globs for the names of signals to judge
 	Baseline     BaselineConfig `yaml:"baseline"`
 	FalseAlarms  Budget         `yaml:"false_alarms"`
 	KS           KSConfig       `yaml:"ks"`
@@ -36,23 +36,23 @@ type Config struct {
 
 // BaselineConfig configures the source of the baseline.
 type BaselineConfig struct {
-	From    string         `yaml:"from"`                    // warmup: the first episodes that arrive; file: recorded telemetry; pinned: ranges of offsets of the topic
+	From    string         `yaml:"from"`                    // warmup: the first episodes that arrive; file: recorded telemetry; pinned: offset ranges in the topic
 	Units   int            `yaml:"units"`                   // episodes of an accepted baseline; a warmup collects up to six times as many to cover two days, or two weeks of differing days
 	File    string         `yaml:"file"`                    // recorded telemetry, with from: file
 	Offsets []ingest.Range `yaml:"offsets"`                 // the ranges, if from is pinned; the topic must hold them when the service starts without a baseline
 	Blocks  bool           `yaml:"blocks" json:",omitzero"` // judge frequent one-step episodes in blocks: less CPU, but a baseline takes up to 64 times as many
 }
 
-// Budget configures the average number of false alarms of a policy.
+// Budget configures the average number of false alarms that a policy may raise.
 type Budget struct {
-	Budget float64 `yaml:"budget"` // average number of false alarms in the period per
+	Budget float64 `yaml:"budget"` // average number of false alarms in the period set by per
 	Per    Per     `yaml:"per"`    // a duration, or a count such as "20000 episodes", "1000000 steps" or "500000 observations"
 	Shares Shares  `yaml:"shares"`
 }
 
 // CausesConfig configures how causes are found.
 type CausesConfig struct {
-	Memory  ingest.ByteSize `yaml:"memory"`   // per group, for the laws of its steps; eight times as much while a baseline is collected; 0 to find causes from signals only
+	Memory  ingest.ByteSize `yaml:"memory"`   // memory per group for the laws of its steps, and eight times as much while a baseline is collected; 0 to find causes from signals only
 	SplitBy []string        `yaml:"split_by"` // labels.<name> or env that say who comes: evidence names a change that comes from their mix
 }
 
@@ -91,7 +91,7 @@ const LeastPromised = 100
 type Shares struct {
 	Primary float64 `yaml:"primary"` // return, reward, length, actions and outcomes
 	Other   float64 `yaml:"other"`   // all other signals
-	KS      float64 `yaml:"ks"`      // sliding Kolmogorov-Smirnov tests of all signals
+	KS      float64 `yaml:"ks"`      // sliding Kolmogorov-Smirnov tests on all signals
 }
 
 // MaxWindow is the largest ks.window.

@@ -7,11 +7,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// GivenMean is the known mean of a signal, instead of one from a baseline. The number of false alarms is then guaranteed for
-// any distribution and dependence.
+// GivenMean is the known mean of a signal, used instead of a mean from a baseline. The number of false alarms is then
+// guaranteed for any distribution and dependence.
 type GivenMean struct {
 	Signal string  `yaml:"signal"` // signal with a mean between 0 and 1 in each episode, such as an outcome
-	Mean   float64 `yaml:"mean"`   // mean of an episode, given those before it; between 0 and 1
+	Mean   float64 `yaml:"mean"`   // expected value in an episode, given all earlier episodes; between 0 and 1
 	Side   string  `yaml:"side"`   // side that raises an alarm: below or above; both by default
 }
 

@@ -14,31 +14,31 @@ import (
 
 // Guards configures limits on what a policy does. Its agents read whether the limits are kept.
 type Guards struct {
-	MaxAge    model.Duration `yaml:"max_age"`    // how long agents may use the last state that they have read
-	OnSilence string         `yaml:"on_silence"` // what agents do when it is older: keep, hold or fallback
+	MaxAge    model.Duration `yaml:"max_age"`    // how long agents may use the last state they read
+	OnSilence string         `yaml:"on_silence"` // what agents do when that state is older: keep, hold or fallback
 	Limits    []GuardLimit   `yaml:"limits"`
 }
 
 // GuardLimit sets one limit. Exactly one of actions, range, outcome, return_below, largest_share and entropy says what
 // it counts.
 type GuardLimit struct {
-	Name string `yaml:"name"` // letters, digits, _ and -
+	Name string `yaml:"name"` // name of the limit, in letters, digits, _ and -
 
 	Actions      []string    `yaml:"actions"`       // count steps with one of these actions
 	Range        ActionRange `yaml:"range"`         // count steps with a numeric action outside this range
 	Outcome      string      `yaml:"outcome"`       // sum this outcome, from 0 to 1, over the steps, such as a cost, or whether the step explored
 	ReturnBelow  Bound       `yaml:"return_below"`  // count episodes with a smaller return
 	LargestShare bool        `yaml:"largest_share"` // count steps with the action that is the most frequent one so far
-	Entropy      float64     `yaml:"entropy"`       // least entropy of the actions in nats
+	Entropy      float64     `yaml:"entropy"`       // minimum entropy of the actions, in nats
 
-	Share float64 `yaml:"share"` // largest share of what is counted, from 0 to below 1; with 0, a single one trips the guard
+	Share float64 `yaml:"share"` // maximum share of what is counted, from 0 to below 1; with 0, a single occurrence trips the guard
 	Alpha float64 `yaml:"alpha"` // largest chance, over the whole life of a policy that keeps the limit, that the guard trips
 
 	Then         string `yaml:"then"`          // state of a guard that trips: warn, hold or fallback
 	ReleaseAfter int64  `yaml:"release_after"` // episodes within the limit after which the guard is released; 0: only a person releases it
 }
 
-// ActionRange is a range of a numeric action, with its ends.
+// ActionRange is the allowed range of a numeric action, including both ends.
 type ActionRange struct {
 	Signal string  `yaml:"signal"` // action, or action.<i> for a component of an array; action by default
 	Min    float64 `yaml:"min"`    // smallest allowed value

@@ -1,5 +1,11 @@
 // Package consumer reads the partitions that its consumer group assigns, each from its checkpoint and in offset order,
-// into the states of its Handler. Partitions of one number, of several topics, feed one state.
+// into the states of its Handler. Partitions of one number, of several topics, feed one state: they are assigned together,
+// and share one checkpoint, with a position per topic.
+//
+// Topics are merged by Kafka's time while reading the past; at the live end, records are taken as they arrive. So the
+// order between topics can change after a restart. What a bank uses to recognize a unit, its place in a lane and its
+// record, must depend on that lane alone. Feedback from another topic only adds to the unit of its decision: it neither
+// moves the clock of that lane nor ends a decision. Anything else that joins topics must follow the same rule.
 package consumer
 
 import (

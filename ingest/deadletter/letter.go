@@ -37,11 +37,11 @@ type Keeper interface {
 	Close() error
 }
 
-// Config configures where refused records go: to files, or to a Kafka topic.
+// Config configures where refused records are stored: in files or in a Kafka topic.
 type Config struct {
 	Directory string          `yaml:"directory"` // directory of the files
-	MaxSize   ingest.ByteSize `yaml:"max_size"`  // size of all files together; the oldest is removed first
-	Topic     string          `yaml:"topic"`     // Kafka topic, instead of files
+	MaxSize   ingest.ByteSize `yaml:"max_size"`  // maximum total size of the files; the oldest are removed first
+	Topic     string          `yaml:"topic"`     // Kafka topic to use instead of files
 }
 
 // DefaultConfig keeps up to 1 GiB in files under data in the working directory.

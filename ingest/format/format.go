@@ -1,4 +1,9 @@
 // Package format says in which format the messages of a topic are, and returns what decodes them.
+//
+// For a new format, in a package next to ingest/telemetry, implement Converter (converted.go), which rewrites a message
+// as lines of JSON, or for speed ingest.Format and ingest.Decoder. Fetch what it needs in Prepare (ingest.Preparer), so
+// that an outage stops the partition and refuses nothing. Write a fuzz target, list the package in arrows_test.go, and
+// open it in this file. decoderOf in ingest/recording/files.go recognizes formats of files.
 package format
 
 import (
@@ -28,7 +33,7 @@ func names() []string { return []string{JSON, Protobuf, Avro, CloudEvents, OTLP}
 // Topic configures a topic of telemetry.
 type Topic struct {
 	Topic   string         `yaml:"topic"`   // name of the topic
-	Format  string         `yaml:"format"`  // json (the default), protobuf, avro, cloudevents or otlp
+	Format  string         `yaml:"format"`  // message format: json (the default), protobuf, avro, cloudevents or otlp
 	Schema  Schema         `yaml:"schema"`  // schema of its messages, for the formats avro and protobuf
 	Mapping mapping.Config `yaml:"mapping"` // what the fields of telemetry v1 are in its records, where they have another shape
 }

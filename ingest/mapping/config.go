@@ -3,11 +3,11 @@ package mapping
 
 import "encoding/json"
 
-// Config configures how records of another shape map to telemetry version 1. A path names a value: user.id,
-// items[0].price, or ["odd.name"].value. With each, paths begin at the element, or with $ at the record.
+// Config maps records of another shape to telemetry version 1. A path names a value: user.id, items[0].price, or
+// ["odd.name"].value. With each, paths begin at the element, or with $ at the record.
 type Config struct {
 	Take   []Condition      `yaml:"take"`   // conditions that a record must meet, all of them; others are left out and counted
-	Each   string           `yaml:"each"`   // path of an array of events; $ is the record itself
+	Each   string           `yaml:"each"`   // path to an array of events; $ is the record itself
 	Fields map[string]Field `yaml:"fields"` // the fields of telemetry v1, such as ts, outcomes or outcomes.conversion
 }
 

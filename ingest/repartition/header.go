@@ -1,5 +1,3 @@
-// Package repartition sends telemetry on to a topic of the service, each event to the partition of its join key. So a
-// decision and its feedback meet in one partition, however the topics that they come from are keyed and partitioned.
 package repartition
 
 import (

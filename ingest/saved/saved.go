@@ -3,7 +3,8 @@
 // A part is a byte with the version of its format, followed by a wire form: a struct separate from the type that it
 // saves, whose fields have numbers instead of names. A new field gets a number that was never used. It reads as zero
 // from an older part, and an older build skips it. The version increases only when that would be wrong; parts of the
-// previous version are then migrated.
+// previous version are then migrated: raise the version of the part's Format, make Before a Migration, and replace the
+// parts under testdata/snapshots.
 package saved
 
 import (

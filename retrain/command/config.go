@@ -20,10 +20,10 @@ const (
 
 // Config is a training program that runs on the machine of the service.
 type Config struct {
-	Run         []string          `yaml:"run"`         // absolute path of the program, and its arguments; no shell reads them
+	Run         []string          `yaml:"run"`         // absolute path to the program, and its arguments; not interpreted by a shell
 	Directory   string            `yaml:"directory"`   // working directory, as an absolute path
-	Environment map[string]string `yaml:"environment"` // additional environment variables; for secrets, use names of files
-	TimeLimit   model.Duration    `yaml:"time_limit"`  // time after which the program is stopped and fails
+	Environment map[string]string `yaml:"environment"` // additional environment variables; for secrets, pass file names
+	TimeLimit   model.Duration    `yaml:"time_limit"`  // time after which the program is stopped and counts as failed
 }
 
 // Given reports whether the configuration names a command.

@@ -63,7 +63,7 @@ func t3Quantile(p float64) float64 {
 
 func laws() []law {
 	ninety, fifty := bernoulli(.9), bernoulli(.5)
-	ninety.name, fifty.name = "0/1, 90 % ones", "0/1, 50 % ones"
+	ninety.name, fifty.name = "0/1, 90% ones", "0/1, 50% ones"
 	return []law{
 		{name: "normal", factor: 1, sd: 1, draws: independent((*rand.Rand).NormFloat64), quantile: normalQuantile},
 		{

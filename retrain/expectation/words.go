@@ -21,7 +21,7 @@ func (c *Check) Evidence(signal, unit string) string {
 		return fmt.Sprintf("%s; at least %d %s are needed for a result", text, leastUnits, unit)
 	}
 	low, high := c.Interval()
-	return fmt.Sprintf("%s, 95 %% confidence sequence %s to %s", text, number(low), number(high))
+	return fmt.Sprintf("%s, 95%% confidence sequence %s to %s", text, number(low), number(high))
 }
 
 func (c *Check) shareEvidence(p float64, signal, n string) string {
@@ -30,7 +30,7 @@ func (c *Check) shareEvidence(p float64, signal, n string) string {
 		side = "at or below"
 	}
 	low, high := c.shareInterval(p)
-	return fmt.Sprintf("%[3]s %% of the values of %[1]s over %[2]s are %[4]s %[5]s, 95 %% confidence sequence %[6]s %% to %[7]s %%; at the %[8]s, %[9]s %% are",
+	return fmt.Sprintf("%[3]s%% of the values of %[1]s over %[2]s are %[4]s %[5]s, 95%% confidence sequence %[6]s%% to %[7]s%%; at the %[8]s, %[9]s%% are",
 		signal, n, percent(float64(c.Below)/float64(c.Values.N)), side, number(c.Condition.Value), percent(low), percent(high),
 		c.Condition.Statistic, percent(p))
 }

@@ -80,7 +80,7 @@ func render(w *Work) string {
 		r.directory(element("templates", i), os.DirFS(d))
 	}
 	slices.SortFunc(w.Artefacts, byPath)
-	return fmt.Sprintf("%d artefacts", len(w.Artefacts))
+	return fmt.Sprintf("%d generated files", len(w.Artefacts))
 }
 
 // renderer fills templates with the values of a file.

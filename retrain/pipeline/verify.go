@@ -66,7 +66,7 @@ func verify(w *Work) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d artefacts checked by %d rules, %d corrected", len(w.Artefacts), len(rules(w)), corrected)
+	return fmt.Sprintf("%d generated files checked by %d rules, %d corrected", len(w.Artefacts), len(rules(w)), corrected)
 }
 
 // correct corrects an artefact once, and reports whether anything changed.

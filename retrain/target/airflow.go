@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Airflow is a DAG of Airflow. It requires user and password_file, or token_file.
+// Airflow is an Airflow DAG. It requires user and password_file, or token_file.
 type Airflow struct {
 	DAG          string `yaml:"dag"`           // id of the DAG
 	URL          string `yaml:"url"`           // base URL of the web server, without /api

@@ -2,7 +2,7 @@ package target
 
 import "context"
 
-// ArgoEvents is an event source of Argo Events of the type webhook.
+// ArgoEvents is an Argo Events event source of type webhook.
 type ArgoEvents struct {
 	URL       string `yaml:"url"`        // endpoint of the event source
 	TokenFile string `yaml:"token_file"` // token of its authSecret

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/command"
 )
 
-// Command is a program that retrains on the machine of the service.
+// Command is a program that runs the training on the same machine as the service.
 type Command struct {
 	command.Config `yaml:",inline"`
 }

@@ -23,8 +23,8 @@ const (
 // GitHub is a repository with workflows on repository_dispatch.
 type GitHub struct {
 	Repository string `yaml:"repository"` // owner/name
-	EventType  string `yaml:"event_type"` // event type of at most 100 characters; retrain.requested by default
-	TokenFile  string `yaml:"token_file"` // token with write access to the contents
+	EventType  string `yaml:"event_type"` // event type, at most 100 characters; default: retrain.requested
+	TokenFile  string `yaml:"token_file"` // file with a token that has write access to the repository's contents
 	URL        string `yaml:"url"`        // https://api.github.com by default, https://HOST/api/v3 for an Enterprise Server
 }
 

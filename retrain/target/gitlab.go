@@ -11,7 +11,7 @@ import (
 // in the environment of a job: with a longer one, GitLab would refuse the pipeline, or its jobs would fail to start.
 const gitlabVariable = 120 << 10
 
-// GitLab is a pipeline of a project on GitLab.
+// GitLab is a pipeline in a GitLab project.
 type GitLab struct {
 	Project   string `yaml:"project"`    // number or path, such as ml/trainer
 	Ref       string `yaml:"ref"`        // branch or tag

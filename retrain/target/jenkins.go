@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Jenkins is a Jenkins server with the plugin Generic Webhook Trigger.
+// Jenkins is a Jenkins server with the Generic Webhook Trigger plugin.
 type Jenkins struct {
 	URL       string `yaml:"url"`        // URL, with /generic-webhook-trigger/invoke
 	TokenFile string `yaml:"token_file"` // token of the jobs

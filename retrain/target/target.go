@@ -1,4 +1,8 @@
 // Package target delivers requests to the configured services, each in its own protocol.
+//
+// For a new target, write its section, checks and adapter as in airflow.go. Add it to Target and kinds, a double of the
+// receiver to services_test.go, and its mistakes to testdata/targets.bad.yml of cmd/rewardwatch/internal/config, whose
+// tests have the flag -update.
 package target
 
 import (
@@ -28,9 +32,9 @@ const (
 type Target struct {
 	Name            string         `yaml:"name"`             // name for triggers
 	Webhook         string         `yaml:"webhook"`          // URL of a receiver of Standard Webhooks
-	SecretFile      string         `yaml:"secret_file"`      // whsec_ secrets of the webhook, one per line, the newest first
+	SecretFile      string         `yaml:"secret_file"`      // file with the whsec_ secrets of the webhook, one per line, newest first
 	Timeout         model.Duration `yaml:"timeout"`          // time limit of one attempt
-	CompletesWithin model.Duration `yaml:"completes_within"` // time after which a request without reports ends
+	CompletesWithin model.Duration `yaml:"completes_within"` // time after which a request ends if its job sends no reports
 	AllowPrivate    bool           `yaml:"allow_private"`    // permit private, loopback and link-local addresses
 
 	GitHub      GitHub      `yaml:"github"`

@@ -98,7 +98,7 @@ func TestLatency(t *testing.T) {
 	if without > *latencyPolicies/10 {
 		t.Errorf("no retraining of %d policies was ordered", without)
 	}
-	fmt.Fprintf(os.Stderr, "%d drifts while %.0f events/s are read, and %d of policies that still collected their baselines:\n\n| from | to | median | 90 %% | 99 %% |\n| --- | --- | --- | --- | --- |\n", len(whole), rate, without)
+	fmt.Fprintf(os.Stderr, "%d drifts while %.0f events/s are read, and %d of policies that still collected their baselines:\n\n| from | to | median | 90%% | 99%% |\n| --- | --- | --- | --- | --- |\n", len(whole), rate, without)
 	for _, part := range []struct {
 		from, to string
 		took     []time.Duration

@@ -1,5 +1,9 @@
 // Package names holds the names of the metrics that the service itself exports, for rules and dashboards that query
 // them. Other packages name their own metrics.
+//
+// For a new metric, name it in the metricnames.go of ingest, here, or in the package that exports it, and register it
+// where it is counted. Metrics of groups and signals are series in detectors/metrics/collector.go. Panels and alerts
+// import the name; the tests of dashboards and alerts/rules write deploy with -update.
 package names
 
 // Metrics of judging.

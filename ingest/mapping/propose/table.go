@@ -214,7 +214,7 @@ func (k kind) String() string {
 
 // facts describes a place in a few words.
 func (t *table) facts(p *place) string {
-	out := fmt.Sprintf("%s in %d %% of %d", p.kind(), 100*p.n/max(1, t.records), t.records)
+	out := fmt.Sprintf("%s in %d%% of %d", p.kind(), 100*p.n/max(1, t.records), t.records)
 	switch p.kind() {
 	case isNumber:
 		out += fmt.Sprintf(", %s to %s", short(p.min), short(p.max))

@@ -361,7 +361,7 @@ func (f *finder) join(decisions, feedback []any) bool {
 type overlap struct{ shared, of int }
 
 func (o overlap) why() string {
-	return fmt.Sprintf("%d of %d records of feedback share it with a decision", o.shared, o.of)
+	return fmt.Sprintf("%d of %d feedback records share it with a decision", o.shared, o.of)
 }
 
 // leastShared is how many records of feedback must share an id with a decision.

@@ -10,17 +10,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// Config configures where the state of the guards of all policies is sent, for agents that do not read it over HTTP.
+// Config configures where guard states of all policies are sent, for agents that do not read them over HTTP.
 type Config struct {
 	Targets []Target `yaml:"targets"`
 }
 
-// Target is a receiver of the state of guards: a webhook, or a Kafka topic, which is created with compaction if it does
-// not exist.
+// Target is a receiver of guard states: a webhook, or a Kafka topic, which is created with compaction if it does not
+// exist.
 type Target struct {
 	Name         string         `yaml:"name"`          // name for logs and metrics
 	Webhook      string         `yaml:"webhook"`       // URL of a receiver of Standard Webhooks
-	SecretFile   string         `yaml:"secret_file"`   // whsec_ secrets of the webhook, one per line, the newest first
+	SecretFile   string         `yaml:"secret_file"`   // file with the whsec_ secrets of the webhook, one per line, newest first
 	Timeout      model.Duration `yaml:"timeout"`       // time limit of one attempt
 	AllowPrivate bool           `yaml:"allow_private"` // permit private, loopback and link-local addresses
 	Kafka        target.Kafka   `yaml:"kafka"`
@@ -52,7 +52,7 @@ func (c Config) Check(report func(path, msg string)) {
 			report(at+".name", fmt.Sprintf("duplicate target name %q", t.Name))
 		}
 		if t.Address() == "" {
-			report(at, "must have one of webhook and kafka")
+			report(at, "must have exactly one of webhook and kafka")
 			continue
 		}
 		t.asTarget().Check(at, report)

@@ -35,7 +35,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 			return
 		}
 		if err := s.audit.Writable(); err != nil && pattern != telemetryRoute {
-			s.log.Error().Err(err).Msg("a change is refused, because it cannot be recorded")
+			s.log.Error().Err(err).Msg("refused a change, because it cannot be recorded in the audit log")
 			s.refuse(w, http.StatusServiceUnavailable, "the audit log cannot be written")
 			return
 		}
@@ -65,7 +65,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 			e.As = nothing
 		}
 		if err := s.audit.Append(e, unknown); err != nil {
-			s.log.Error().Err(err).Str("what", e.What).Msg("a change is not recorded")
+			s.log.Error().Err(err).Str("what", e.What).Msg("a change was not recorded in the audit log")
 		}
 	})
 }

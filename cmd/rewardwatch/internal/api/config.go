@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
-// Config configures the server of metrics, API and console.
+// Config configures the HTTP server for metrics, the API and the console.
 type Config struct {
 	Listen             string   `yaml:"listen"`               // host:port; port 0 picks a free one
 	TokenFile          string   `yaml:"token_file"`           // bearer token for requests that change state; without one, only programs on the same machine can change state
@@ -68,10 +68,10 @@ func (c Config) Check(report func(path, msg string)) {
 		}
 	}
 	if c.StatusTokenFile != "" && c.StatusTokenFile == c.TokenFile {
-		report("status_token_file", "must be a different file than token_file, or a job would have full access")
+		report("status_token_file", "must not be the same file as token_file, or a job would have full access")
 	}
 	if f := c.TelemetryTokenFile; f != "" && (f == c.TokenFile || f == c.StatusTokenFile) {
-		report("telemetry_token_file", "must be a different file than token_file and status_token_file, or an agent could do more than send telemetry")
+		report("telemetry_token_file", "must not be the same file as token_file or status_token_file, or an agent could do more than send telemetry")
 	}
 	for i, text := range c.TrustedProxies {
 		if _, valid := networkOf(text); !valid {
@@ -81,7 +81,7 @@ func (c Config) Check(report func(path, msg string)) {
 	c.checkTokens(report)
 	c.OIDC.Check(c.ExternalURL, func(path, msg string) { report("oidc."+path, msg) })
 	if c.RequireToken && !c.holders().Anyone(access.Read) && !c.OIDC.Enabled() {
-		report("require_token", "needs token_file, tokens or oidc: no one could read anything")
+		report("require_token", "requires token_file, tokens or oidc; otherwise, no one could read anything")
 	}
 }
 
@@ -116,7 +116,7 @@ func BadExternalURL(text string) string {
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
 		return "must consist of https:// or http://, a host and an optional path"
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return "must not have a user, query or fragment: links are made from it"
+		return "must not have a user, query or fragment, because links are built from it"
 	}
 	return ""
 }

@@ -104,7 +104,7 @@ func (s *Server) promoteBaseline(w http.ResponseWriter, r *http.Request) {
 func (s *Server) resetBaseline(w http.ResponseWriter, r *http.Request) {
 	body, err := readOrder(w, r)
 	if body.Policy == nil || *body.Policy == "" || body.Group == nil {
-		err = errors.Join(err, errors.New("policy and group are required: they name the baseline to reset"))
+		err = errors.Join(err, errors.New("policy and group are required to select the baseline to reset"))
 	}
 	if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for")); err != nil {
 		s.refuseBody(w, err)
@@ -226,7 +226,7 @@ func (s *Server) orderRefusal(err error) (status int, text string) {
 			}
 		}
 	}
-	s.log.Error().Err(err).Msg("cannot execute a command")
+	s.log.Error().Err(err).Msg("cannot carry out a request")
 	for _, reason := range []error{engine.ErrNotSaved, engine.ErrBusy, cluster.ErrUnitsAway, ledger.ErrSuspended} {
 		if errors.Is(err, reason) {
 			return http.StatusServiceUnavailable, reason.Error()

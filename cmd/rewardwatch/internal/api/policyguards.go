@@ -72,7 +72,7 @@ func (s *Server) guardHistory(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) refuseGuards(w http.ResponseWriter) {
-	s.refuse(w, http.StatusNotFound, "policy not found: no entry of the configuration matches it"+s.elsewhere(http.StatusNotFound))
+	s.refuse(w, http.StatusNotFound, "policy not found: no entry in the configuration matches it"+s.elsewhere(http.StatusNotFound))
 }
 
 // answerGuards answers with guards, or with 304 if the client knows their state.

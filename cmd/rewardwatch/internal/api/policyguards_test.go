@@ -20,7 +20,7 @@ func someGuards(state guard.State, seq uint64) *guard.Summary {
 		Policy: "ranker", Seq: seq, State: state, MaxAge: time.Minute, OnSilence: "hold",
 		Guards: []guard.Verdict{
 			{Name: "calm", Limit: "no step with action x", Alpha: .01, Evidence: 1},
-			{Name: "unsafe", Limit: "steps with action y at most 1 % of steps", State: state, Tripped: state > guard.Warn, Why: "y", Values: 40, Mean: .1, Evidence: 200, Alpha: .01},
+			{Name: "unsafe", Limit: "steps with action y at most 1% of steps", State: state, Tripped: state > guard.Warn, Why: "y", Values: 40, Mean: .1, Evidence: 200, Alpha: .01},
 		},
 	}
 }

@@ -180,7 +180,7 @@ func changeRefusal(err error) (status int, reason string) {
 		}
 	}
 	if errors.Is(err, ledger.ErrSuspended) {
-		return http.StatusServiceUnavailable, suspensionOf(err) + "; try again when it is back"
+		return http.StatusServiceUnavailable, suspensionOf(err) + "; try again when it is available"
 	}
 	return http.StatusServiceUnavailable, "the request failed: see the service log for details"
 }

@@ -357,7 +357,7 @@ func TestStartSaysThatThereIsNoToken(t *testing.T) {
 		if err := s.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if says := strings.Contains(log.String(), "http.token_file is not set: any program on this machine can change state over HTTP; other machines cannot"); says != (file == "") {
+		if says := strings.Contains(log.String(), "http.token_file is not set: any program on this machine can change state over HTTP, but other machines cannot"); says != (file == "") {
 			t.Errorf("with the token file %q the log is %s", file, log.String())
 		}
 	}
@@ -475,7 +475,7 @@ func TestDecidePage(t *testing.T) {
 		t.Errorf("request %+v with last change %+v", q, change)
 	}
 	for _, decision := range []string{"approve", "reject"} {
-		if w := r.submit(at, form(decision)); w.Code != 410 || !strings.Contains(w.Body.String(), "was already used: the request is open.") {
+		if w := r.submit(at, form(decision)); w.Code != 410 || !strings.Contains(w.Body.String(), "has already been used: the request is open.") {
 			t.Errorf("%s by a link that was used gives %d %s", decision, w.Code, w.Body)
 		}
 	}

@@ -195,7 +195,7 @@ func (s *Server) Start() error {
 		return err
 	}
 	if !s.holders.Anyone(access.Administer) && s.provider == nil {
-		s.log.Warn().Msg("http.token_file is not set: any program on this machine can change state over HTTP; other machines cannot")
+		s.log.Warn().Msg("http.token_file is not set: any program on this machine can change state over HTTP, but other machines cannot")
 	}
 	if s.cfg.AdminListen == "" {
 		return nil

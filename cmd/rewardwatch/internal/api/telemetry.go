@@ -28,7 +28,7 @@ const (
 // postTelemetry takes a batch of telemetry.
 func (s *Server) postTelemetry(w http.ResponseWriter, r *http.Request) {
 	if s.Telemetry == nil {
-		s.refuse(w, http.StatusNotFound, "telemetry is not received over HTTP, because no telemetry topic is in JSON")
+		s.refuse(w, http.StatusNotFound, "telemetry is not accepted over HTTP, because no telemetry topic uses JSON")
 		return
 	}
 	id := r.Header.Get("Idempotency-Key")
@@ -64,7 +64,7 @@ func (s *Server) refuseTelemetry(w http.ResponseWriter, err error) {
 	case errors.Is(err, receive.ErrBadBatch):
 		s.refuse(w, http.StatusBadRequest, err.Error())
 	default:
-		s.log.Error().Err(err).Msg("telemetry received over HTTP could not be written")
+		s.log.Error().Err(err).Msg("telemetry received over HTTP cannot be written")
 		w.Header().Set("Retry-After", "5")
 		s.refuse(w, http.StatusServiceUnavailable, receive.ErrUnavailable.Error()+"; send the batch again with the same Idempotency-Key")
 	}

@@ -52,12 +52,12 @@ func (a *App) Worsened(ctx context.Context, s outcome.Setback) error {
 		return nil
 	}
 	if s.To == "" {
-		a.log.Warn().Str("request", s.Request).Str("reason", "the previous version is unknown").Msg("a retraining made the policy worse, but there is no rollback")
+		a.log.Warn().Str("request", s.Request).Str("reason", "the previous version is unknown").Msg("a retraining made the policy worse, but no rollback was requested")
 		return nil
 	}
 	err := a.retrain.RollBack(ctx, s)
 	if errors.Is(err, ledger.ErrUnknownRequest) { // the request belongs to another ledger
-		a.log.Warn().Err(err).Msg("a retraining made the policy worse, but there is no rollback")
+		a.log.Warn().Err(err).Msg("a retraining made the policy worse, but no rollback was requested")
 		return nil
 	}
 	return err

@@ -39,7 +39,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	var o calibrateOptions
 	cmd := &cobra.Command{
 		Use:   "calibrate [flags] FILE...",
-		Short: "Measure false alarms and detection delay on your own telemetry",
+		Short: "Measure false alarms and detection delays on your own telemetry",
 		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input). Freezes the\n" +
 			"baseline of each policy and group as configured. Then measures how often false alarms occur and how fast changes\n" +
 			"are detected, on episodes (or blocks of steps) drawn from the telemetry.\n" +
@@ -440,12 +440,12 @@ func (p *calibratedPolicy) missing(g *calibratedGroup, judged finding.GroupSumma
 	case p.cfg.Baseline.From == watch.FromWarmup && g.units < want:
 		return fmt.Sprintf("%d of %d %s for a baseline, %d missing", g.units, want, judged.UnitName().Many(), want-g.units)
 	case len(judged.Streams) == 0:
-		return "none of its signals is watched"
+		return "none of the signals is watched"
 	}
 	for _, s := range judged.Streams {
 		if s.Missing != "" {
 			return s.Missing
 		}
 	}
-	return fmt.Sprintf("incidents and faults leave fewer than %s for a baseline", judged.UnitName().Count(want))
+	return fmt.Sprintf("incidents and faults leave fewer than %s, too few for a baseline", judged.UnitName().Count(want))
 }

@@ -62,7 +62,7 @@ type calibratedBudgetJSON struct {
 }
 
 // calibratedPromiseJSON is the bootstrap estimate for the thresholds. Expected is the median over baselines that
-// could have been drawn, Low and High their 10 % and 90 % points; null if it was not measured.
+// could have been drawn, Low and High their 10% and 90% points; null if it was not measured.
 type calibratedPromiseJSON struct {
 	Expected   *wire.Number `json:"expected"`
 	Low        *wire.Number `json:"low"`
@@ -99,7 +99,7 @@ type measuredFalseAlarmJSON struct {
 	Dependent bool         `json:"in_a_row"`   // drawn as consecutive units, since they depend on one another
 	At        wire.Number  `json:"at"`
 	Mean      wire.Number  `json:"mean"`
-	Low       wire.Number  `json:"low"`  // the 90 % interval
+	Low       wire.Number  `json:"low"`  // the 90% interval
 	High      *wire.Number `json:"high"` // null if there were too few alarms; then mean is a lower limit
 	Units     int          `json:"units"`
 	Alarms    int          `json:"alarms"`
@@ -216,7 +216,7 @@ func (line *Calibration) measured(g *calibratedGroup, with measure.Measuring, m 
 	case slices.Contains(judged.Promise.Caveats, bank.CaveatBlocks):
 		line.lacks(bank.CaveatBlocks)
 	default:
-		line.lacks("no allowance for the baseline's own error meets the budget for nine in ten baselines")
+		line.lacks("no allowance for the baseline's own error keeps the budget for nine in ten baselines")
 	}
 	line.falseAlarms(g, with, m)
 	for _, d := range m.Delays {
@@ -299,7 +299,7 @@ func (line *Calibration) falseAlarms(g *calibratedGroup, with measure.Measuring,
 	if with.HeldOut {
 		line.Measured.Source = "held_out"
 	} else {
-		line.note("only %s outside the baseline were healthy, fewer than in the baseline: false alarms were measured on those of the baseline",
+		line.note("only %s outside the baseline were healthy, fewer than in the baseline: false alarms were measured on the baseline itself",
 			line.unit.Count(int64(len(g.heldOut))))
 	}
 	if f.At < m.N {

@@ -79,7 +79,7 @@ func (p calibratedPromiseJSON) text(unit finding.UnitName) string {
 	}
 	s := fmt.Sprintf("1 per %s %s", words.Whole(*p.Expected), unit.Many())
 	if *p.Low < *p.High {
-		s += fmt.Sprintf(" (%s to %s for 80 %% of baselines)", words.Whole(*p.Low), words.Whole(*p.High))
+		s += fmt.Sprintf(" (%s to %s for 80%% of baselines)", words.Whole(*p.Low), words.Whole(*p.High))
 	}
 	s += fmt.Sprintf("; confidence %s; allowance %s", p.Confidence, words.Short(float64(p.Allowance)))
 	if p.Overlap != nil {
@@ -99,7 +99,7 @@ func (m measuredFalseAlarmJSON) text(unit finding.UnitName) string {
 	}
 	s := fmt.Sprintf("less often than 1 per %s %s", words.Whole(m.Low), unit.Many())
 	if m.High != nil {
-		s = fmt.Sprintf("1 per %s %s (90 %% interval %s to %s)", words.Whole(m.Mean), unit.Many(), words.Whole(m.Low), words.Whole(*m.High))
+		s = fmt.Sprintf("1 per %s %s (90%% interval %s to %s)", words.Whole(m.Mean), unit.Many(), words.Whole(m.Low), words.Whole(*m.High))
 	}
 	return fmt.Sprintf("%s at a budget of 1 per %s; %s in %s, drawn %s from %d %s",
 		s, words.Whole(m.At), terminal.Plural(m.Alarms, "alarm"), unit.Count(int64(m.Units)), drawn, m.From, of)

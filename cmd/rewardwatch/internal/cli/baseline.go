@@ -1,4 +1,8 @@
 // Package cli implements the verbs of the command line, one per file.
+//
+// For a new verb, write a file with a function that returns a cobra.Command, and add it to verbs in root.go. Print with
+// Print of terminal.Console, as text and as JSON. To query a service, use client.Client; the response is a type of
+// package wire, the route is in package api and its web/openapi.json.
 package cli
 
 import (
@@ -24,7 +28,7 @@ func newBaselineCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
 	cmd := showsHelp(&cobra.Command{
 		Use:   "baseline",
-		Short: "Create baselines, and show, promote or reset those of a running service",
+		Short: "Create baselines, or show, promote and reset those of a running service",
 	})
 	service.Flags(cmd)
 	cmd.AddCommand(
@@ -34,7 +38,7 @@ func newBaselineCommand(c *terminal.Console) *cobra.Command {
 			RunE: func(cmd *cobra.Command, _ []string) error { return listBaselines(cmd.Context(), c, service) },
 		},
 		&cobra.Command{
-			Use: "show BASELINE", Short: "Show a baseline, its distributions, and those before it", Args: cobra.ExactArgs(1),
+			Use: "show BASELINE", Short: "Show a baseline, its distributions, and earlier baselines of the group", Args: cobra.ExactArgs(1),
 			ValidArgsFunction: completeIDs(service, aBaseline, 1),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				id, err := fullID(cmd.Context(), service, aBaseline, args[0])
@@ -58,8 +62,8 @@ func newPromoteCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 	var why wire.Reason
 	cmd := &cobra.Command{
 		Use:   "promote BASELINE --why TEXT",
-		Short: "Accept a provisional baseline as it is",
-		Long:  "Ends the warm-up of the group. From now on, its alarms count as alarms of an accepted baseline.",
+		Short: "Accept a provisional baseline at its current size",
+		Long:  "Ends the warm-up of the group. From then on, alarms count as those of an accepted baseline.",
 		Args:  cobra.ExactArgs(1),
 
 		ValidArgsFunction: completeIDs(service, aBaseline, 1),

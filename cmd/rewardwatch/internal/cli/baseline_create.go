@@ -40,7 +40,7 @@ func newBaselineCreateCommand(c *terminal.Console) *cobra.Command {
 		Short: "Create a baseline file from recorded telemetry",
 		Long: "Writes the records of the first finished episodes of every group as NDJSON, up to baseline.units of its policy.\n" +
 			"The output is compressed if the file name ends in .gz. To use the file, set baseline.from: file and baseline.file.\n" +
-			"Reports what is missing if a baseline is too small.",
+			"If a baseline is too small, reports what is missing.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error { return createBaseline(cmd.Context(), c, o, files) },
 	}
@@ -85,7 +85,7 @@ func createBaseline(ctx context.Context, c *terminal.Console, o createOptions, f
 		return err
 	}
 	if len(read.Topics) > 0 {
-		return errors.New("a baseline file has the records of one topic: choose it with --topic")
+		return errors.New("a baseline file contains the records of one topic: choose the topic with --topic")
 	}
 	read.Policy = o.policy
 	cut := newCutting(cfg)

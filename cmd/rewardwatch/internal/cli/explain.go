@@ -35,9 +35,9 @@ func newExplainCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain ALARM",
 		Short: "Explain an alarm",
-		Long: "Shows what drifted, by how much, since when, why and in which records. Also shows small plots, the decisions of people\n" +
-			"and the retrain requests. ALARM is the id of an alarm or an incident, or a unique prefix of one. The alarm is read from a\n" +
-			"running service, or with --from, from the output of replay --output json.",
+		Long: "Shows what drifted, by how much, since when, why, and in which records. Also shows small plots, the decisions made,\n" +
+			"and the retrain requests. ALARM is the id of an alarm or incident, or a unique prefix of one. The alarm is read from a\n" +
+			"running service or, with --from, from the output of replay --output json.",
 		ValidArgsFunction: completeIDs(service, anIncident, 1),
 		Example: "  rewardwatch explain 6dcbf0b8\n" +
 			"  rewardwatch replay --output json --scores scores.ndjson events.ndjson >alarms.ndjson\n" +
@@ -55,7 +55,7 @@ func newExplainCommand(c *terminal.Console) *cobra.Command {
 
 func runExplain(ctx context.Context, c *terminal.Console, service *client.Client, o explainOptions, id string) error {
 	if o.scores != "" && o.from == "" {
-		return errors.New("--scores needs --from with the output of the same replay")
+		return errors.New("--scores requires --from with the output of the same replay")
 	}
 	told, past, err := o.known(ctx, c, service)
 	if err != nil {

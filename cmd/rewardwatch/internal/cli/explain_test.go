@@ -165,7 +165,7 @@ func TestSimExplainOfAReplay(t *testing.T) {
 		"telemetry":           {[]string{"--from", drifting(1, 4).file(t)}, "telemetry.ndjson:1: not the output of replay --output json"},
 		"no JSON":             {[]string{"--from", "explain_test.go"}, "explain_test.go:1: not the output of replay --output json"},
 		"no file":             {[]string{"--from", "nowhere"}, "no such file"},
-		"scores of a service": {[]string{"--scores", scores}, "--scores needs --from with the output of the same replay"},
+		"scores of a service": {[]string{"--scores", scores}, "--scores requires --from with the output of the same replay"},
 		"no scores":           {[]string{"--from", alarms, "--scores", alarms}, "alarms.ndjson:1: not the output of replay --scores"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func binText(h *finding.Histogram, i, bins int) string {
 	return edge(i) + " to " + edge(i+1)
 }
 
-func shareText(share float64) string { return fmt.Sprintf("%5.1f %%", 100*share) }
+func shareText(share float64) string { return fmt.Sprintf("%5.1f%%", 100*share) }
 
 // bar draws a share of plotCells, to an eighth of a character. A share above 0 is always visible.
 func bar(share float64) string {

@@ -27,10 +27,10 @@ func newGateCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
 	cmd := &cobra.Command{
 		Use:   "gate POLICY VERSION",
-		Short: "Check whether a new version of a policy performs as well as production",
+		Short: "Check whether a new policy version performs as well as production",
 		Long: "Compares a policy_version with production. The version must either serve alongside production or send telemetry labeled shadow.\n" +
-			"Exits with 0 if it is better or the same, 1 if it is worse, 3 if there is not enough data yet, and 2 on an error.\n" +
-			"You can run it at any time, as often as you like.",
+			"Exits with 0 if the version is better or the same, 1 if it is worse, 2 on an error, and 3 if there is not enough data.\n" +
+			"You can run this command as often as you like.",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: completePolicies(service),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -36,7 +36,7 @@ func newGuardCommand(c *terminal.Console) *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "history POLICY", Short: "Show when the guards of a policy tripped, and who released them", Args: cobra.ExactArgs(1),
+			Use: "history POLICY", Short: "Show when the guards of a policy tripped and who released them", Args: cobra.ExactArgs(1),
 			ValidArgsFunction: completePolicies(service),
 			RunE:              func(cmd *cobra.Command, args []string) error { return guardHistory(cmd.Context(), c, service, args[0]) },
 		},
@@ -49,8 +49,8 @@ func newReleaseCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 	cmd := &cobra.Command{
 		Use:   "release POLICY GUARD --why TEXT",
 		Short: "Release a guard that has tripped",
-		Long: "Closes the incident of the guard. Agents stop obeying it, and it counts from zero: from now on, it trips with a chance of\n" +
-			"at most alpha if the limit is kept.",
+		Long: "Closes the incident of the guard. Agents resume normal operation, and the guard starts counting from zero. As long as the\n" +
+			"limit is kept, it trips again with a probability of at most alpha.",
 		Args: cobra.ExactArgs(2), ValidArgsFunction: completePolicies(service),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := why.Check(); err != nil {

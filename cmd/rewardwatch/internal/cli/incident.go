@@ -28,7 +28,7 @@ func newIncidentCommand(c *terminal.Console) *cobra.Command {
 	service.Flags(cmd)
 	cmd.AddCommand(
 		&cobra.Command{
-			Use: "list", Short: "List the open and the recently closed incidents", Args: cobra.NoArgs,
+			Use: "list", Short: "List open and recently closed incidents", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return listIncidents(cmd.Context(), c, service) },
 		},
 		&cobra.Command{
@@ -52,7 +52,7 @@ func newAcceptCommand(c *terminal.Console, service *client.Client) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   "accept INCIDENT --why TEXT",
 		Short: "Accept the drift as the new normal",
-		Long: "Closes the incident and starts to collect a new baseline for its group. The group is not judged until the new baseline\n" +
+		Long: "Closes the incident and starts collecting a new baseline for its group. The group is not judged until the new baseline\n" +
 			"is frozen. Any baseline can be unrepresentative by chance, so accept only changes that will last.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeIDs(service, anIncident, 1),

@@ -114,8 +114,8 @@ func TestVerbsOfPeopleSayWhatIsWrong(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no reason":          {append([]string{"incident", "accept", "i1", "--by", "alice"}, flags...), "--why must give the reason, as a sentence for others to read"},
-		"nobody":             {append([]string{"incident", "accept", "i1", "--by", "", "--why", "x"}, flags...), "--by must be your name"},
+		"no reason":          {append([]string{"incident", "accept", "i1", "--by", "alice"}, flags...), "--why must be set to the reason, as a sentence for others to read"},
+		"nobody":             {append([]string{"incident", "accept", "i1", "--by", "", "--why", "x"}, flags...), "--by must be set to your name"},
 		"no time":            {append([]string{"incident", "mute", "i1"}, append(flags, decide...)...), "with either --for or --until"},
 		"bad time":           {append([]string{"incident", "mute", "i1", "--until", "soon"}, append(flags, decide...)...), `--until "soon" is not a time`},
 		"bad duration":       {append([]string{"incident", "mute", "i1", "--for", "soon"}, append(flags, decide...)...), "for must be a duration"},

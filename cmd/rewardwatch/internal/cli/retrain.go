@@ -30,16 +30,16 @@ func newRetrainCommand(c *terminal.Console) *cobra.Command {
 	cmd.AddCommand(
 		newRequestListCommand(c, service), newRequestShowCommand(c, service), newRetrainDiffCommand(c, service),
 		newRetrainAskCommand(c, service), newLedgerCommand(c, service),
-		newRequestDecisionCommand(c, service, "approve", "Approve a request that waits for approval",
-			"The request is delivered at once. Delivery is given up after 24 hours."),
+		newRequestDecisionCommand(c, service, "approve", "Approve a request that is waiting for approval",
+			"Delivers the request at once. If it cannot be delivered within 24 hours, it is given up."),
 		newRequestDecisionCommand(c, service, "reject", "End a request that is not finished",
-			"A receiver that already has the request is not notified. Stop its job yourself; its later reports are refused.\n"+
-				"The incident triggers no other request. The next incident of the policy can, once the cooldown of the trigger is over."),
+			"A target that already has the request is not notified. Stop its job yourself; its later reports are refused.\n"+
+				"The incident does not trigger another request. The policy's next incident can, once the trigger's cooldown is over."),
 		newRequestDecisionCommand(c, service, "withdraw", "End a request that has not been delivered",
-			"The incident triggers no other request. A request that was delivered can only be rejected."),
+			"The incident does not trigger another request. A request that has been delivered can only be rejected."),
 		newRequestDecisionCommand(c, service, "resend", "Deliver a request again",
-			"Use this if delivery was given up, or if the receiver has lost the request. The id and the body stay the same: a receiver\n"+
-				"that knows the request must not act on it twice."),
+			"Use this if delivery was given up, or if the target has lost the request. The id and the body stay the same: a target\n"+
+				"that already has the request must not act on it twice."),
 		newJobStatusCommand(c, service), newRetrainExportCommand(c, service))
 	return cmd
 }
@@ -49,9 +49,9 @@ func newRetrainDiffCommand(c *terminal.Console, service *client.Client) *cobra.C
 	cmd := &cobra.Command{
 		Use:   "diff A B [--config FILE]",
 		Short: "Show how the contracts and configs of two recipes or requests differ",
-		Long: "A and B are recipes in the configuration, or request ids (rr_...) from the running service. They are compared after\n" +
-			"inheritance, value by value, each with its file and line. The templates of a recipe are not expanded.\n" +
-			"Exits with 0 whether they differ or not, and with 2 on an error.",
+		Long: "A and B are recipes in the configuration, or request ids (rr_...) of the running service. They are compared after\n" +
+			"resolving inheritance. Each differing value is shown with its file and line. Templates are not expanded.\n" +
+			"Exits with 0 whether or not they differ, and with 2 on an error.",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: completeIDs(service, aRequest, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -16,9 +16,9 @@ func newRetrainAskCommand(c *terminal.Console, service *client.Client) *cobra.Co
 	cmd := &cobra.Command{
 		Use:   "request POLICY --recipe RECIPE --target TARGET --why TEXT [--incident INCIDENT]",
 		Short: "Request a retraining",
-		Long: "You can request a retraining during the cooldown of a trigger, while the breaker of the policy is open, and when the cause\n" +
-			"is the reward function or the telemetry. With --incident, the request includes the evidence of that incident; without it,\n" +
-			"the request has no alarms. A policy can have one unfinished request at a time.",
+		Long: "You can request a retraining even during a trigger's cooldown, while the policy's breaker is open, or if the cause is the\n" +
+			"reward function or the telemetry. With --incident, the request includes the evidence of that incident; without it, the\n" +
+			"request contains no alarms. A policy can have only one unfinished request at a time.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePolicies(service),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,8 +44,8 @@ func newRetrainAskCommand(c *terminal.Console, service *client.Client) *cobra.Co
 	}
 	cmd.Flags().StringVar(&body.Recipe, "recipe", "", "recipe to use (required)")
 	cmd.Flags().StringVar(&body.Target, "target", "", "target to deliver the request to (required)")
-	cmd.Flags().StringVar(&body.Incident, "incident", "", "id of an incident of the policy")
-	cmd.Flags().StringVar(&body.ID, "id", "", "id for scripts that may run twice: the same id creates one request")
+	cmd.Flags().StringVar(&body.Incident, "incident", "", "id of the incident to retrain for")
+	cmd.Flags().StringVar(&body.ID, "id", "", "request id, so that a script that runs twice creates only one request")
 	client.ReasonFlags(cmd, &body.Reason)
 	completeFlag(cmd, "incident", completeIDs(service, anIncident, 1))
 	completeFlag(cmd, "recipe", completeUsed(service, func(q *ledger.Request) string { return q.Recipe }))
@@ -57,7 +57,7 @@ func newLedgerCommand(c *terminal.Console, service *client.Client) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   "ledger [--policy POLICY] [--since TIME] ...",
 		Short: "Print the ledger as NDJSON: each request with its history, deliveries and decisions",
-		Long:  "Prints one JSON object per line, the newest request first. The flags filter requests as in retrain list.",
+		Long:  "Prints one JSON object per line, newest request first. The flags filter requests as in retrain list.",
 		Args:  cobra.NoArgs,
 	}
 	chosen := searchFlags(cmd, service)

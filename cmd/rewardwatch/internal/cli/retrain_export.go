@@ -46,9 +46,9 @@ func newRetrainExportCommand(c *terminal.Console, service *client.Client) *cobra
 		Use:   "export REQUEST --config FILE",
 		Short: "Export the episodes named by a retrain request as training data",
 		Long: "Reads the drifted and baseline offset ranges named in the request, and later offsets with --until.\n" +
-			"Keeps only the records of its policy and group. Writes one row per step, by episode and in step order. An episode that\n" +
-			"the offsets cut off is marked as incomplete. Does not join a consumer group and does not commit offsets.\n" +
-			"If the topic no longer has all of the offsets, reports the missing ones and writes nothing.",
+			"Exports only records of the request's policy and group. Writes one row per step, by episode and in step order. An episode\n" +
+			"that the offsets cut off is marked as incomplete. Does not join a consumer group or commit offsets.\n" +
+			"If the topic no longer contains all of these offsets, reports the missing ones and writes nothing.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeIDs(service, aRequest, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,9 +59,9 @@ func newRetrainExportCommand(c *terminal.Console, service *client.Client) *cobra
 			return runExport(cmd.Context(), c, service, o, id)
 		},
 	}
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration file with the ingest section of the telemetry (required)")
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file with the ingest section for the telemetry (required)")
 	cmd.Flags().Var(&o.data, "data", "data to write: drifted, baseline or both")
-	cmd.Flags().Var(&o.until, "until", "end of the drifted data, after the offsets of the request: now, or a time such as 2026-11-20T10:00:00Z")
+	cmd.Flags().Var(&o.until, "until", "extends the drifted data beyond the request's offsets, up to now or a time such as 2026-11-20T10:00:00Z")
 	cmd.Flags().Var(&o.format, "format", "output format: ndjson or parquet")
 	cmd.Flags().StringVar(&o.out, "out", "", "file to write, created only when complete (default: standard output)")
 	completeFlag(cmd, "data", completeWords(o.data.of))
@@ -188,15 +188,15 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 	switch {
 	case len(parts) > 0:
 	case request.Kind == ledger.KindRollback:
-		return fmt.Errorf("request %s is a rollback and has no data: export the request of the retraining instead", id)
+		return fmt.Errorf("request %s is a rollback and has no data: export the retraining request instead", id)
 	case order.Incident == nil:
-		return fmt.Errorf("request %s was opened by a %s and not for an incident, so it names no offsets. "+
+		return fmt.Errorf("request %s was opened by a %s, not for an incident, so it contains no offsets. "+
 			"To export data, request the retraining with --incident", id, request.OriginKind)
 	default:
-		return fmt.Errorf("request %s names no offsets of the %s data", id, strings.Join(missing, " or the "))
+		return fmt.Errorf("request %s contains no offsets for the %s data", id, strings.Join(missing, " or the "))
 	}
 	for _, name := range missing {
-		_, _ = fmt.Fprintf(c.Err, "The request names no offsets of the %s data, so the output has none.\n", name)
+		_, _ = fmt.Fprintf(c.Err, "The request contains no offsets for the %s data, so the output has none.\n", name)
 	}
 	at, topics, err := cfg.Ingest.OpenJudged()
 	if err != nil {
@@ -229,11 +229,11 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 func (o *exportOptions) check(c *terminal.Console) error {
 	switch {
 	case o.config == "":
-		return errors.New("--config is required: pass the configuration file with the ingest section of the telemetry")
+		return errors.New("--config is required: pass the configuration file with the ingest section for the telemetry")
 	case o.until.given && o.data.value == dataBaseline:
 		return errors.New("--until applies to the drifted data and cannot be combined with --data baseline")
 	case o.format.value == formatParquet && o.out == "" && terminal.IsTerminal(c.Out):
-		return errors.New("--out must name a file: Parquet cannot be printed on a terminal")
+		return errors.New("--out must name a file: Parquet cannot be printed to a terminal")
 	}
 	return nil
 }

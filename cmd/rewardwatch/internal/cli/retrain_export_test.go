@@ -139,7 +139,7 @@ func TestRetrainExportSaysWhatIsWrong(t *testing.T) {
 		flags []string
 		says  string
 	}{
-		"no configuration": {[]string{"rr_1"}, noConfig, "--config is required: pass the configuration file with the ingest section of the telemetry"},
+		"no configuration": {[]string{"rr_1"}, noConfig, "--config is required: pass the configuration file with the ingest section for the telemetry"},
 		"no request":       {nil, flags, "0 arguments given; usage: rewardwatch "},
 		"unknown request":  {[]string{"rr_unknown"}, flags, "request rr_unknown: the service refused the request (404 Not Found): request not found"},
 		"unknown data":     {[]string{"rr_1", "--data", "all"}, flags, `invalid argument "all" for "--data" flag: must be drifted, baseline or both`},

@@ -58,7 +58,7 @@ func newRequestListCommand(c *terminal.Console, service *client.Client) *cobra.C
 	}
 	chosen := searchFlags(cmd, service)
 	limit := cmd.Flags().Int("limit", wire.MaxListed, "maximum number of requests, up to 1000")
-	after := cmd.Flags().String("after", "", "only requests older than the one with this id")
+	after := cmd.Flags().String("after", "", "show only requests older than the one with this id")
 	completeFlag(cmd, "after", completeIDs(service, aRequest, 1))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		query, err := chosen(cmd.Context())
@@ -81,15 +81,15 @@ func newRequestListCommand(c *terminal.Console, service *client.Client) *cobra.C
 func searchFlags(cmd *cobra.Command, service *client.Client) func(context.Context) (url.Values, error) {
 	values := map[string]*string{}
 	for _, flag := range []struct{ name, usage string }{
-		{"text", "words to find in objective, hypothesis, expected, owner or evidence, or in the names and reasons of decisions"},
-		{"policy", "only requests of this policy"},
-		{"cause", "only requests of incidents with this cause, such as environment"},
-		{"state", "only requests in this state, such as awaiting_approval"},
-		{"recipe", "only requests of this recipe"},
-		{"parent", "only the next request of the same policy after this one"},
-		{"parameter", "only requests with this value in the config, such as optimizer.lr=0.001"},
-		{"since", "only requests opened at or after this time, such as 2026-11-20T10:00:00Z"},
-		{"until", "only requests opened before this time"},
+		{"text", "show only requests with these words in the contract, the evidence, or the names and reasons of decisions"},
+		{"policy", "show only requests for this policy"},
+		{"cause", "show only requests for incidents with this cause, such as environment"},
+		{"state", "show only requests in this state, such as awaiting_approval"},
+		{"recipe", "show only requests with this recipe"},
+		{"parent", "show only the request that followed this one for the same policy"},
+		{"parameter", "show only requests with this config value, such as optimizer.lr=0.001"},
+		{"since", "show only requests opened at or after this time, such as 2026-11-20T10:00:00Z"},
+		{"until", "show only requests opened before this time"},
 	} {
 		values[flag.name] = cmd.Flags().String(flag.name, "", flag.usage)
 	}
@@ -123,8 +123,8 @@ func newRequestShowCommand(c *terminal.Console, service *client.Client) *cobra.C
 	return &cobra.Command{
 		Use:   "show REQUEST",
 		Short: "Show a request with its reason, status and history",
-		Long: "With --token-file, also shows a link to approve or reject a request that awaits approval. You can send it to someone\n" +
-			"who has no token. The link works once.",
+		Long: "With --token-file, also shows a link to approve or reject a request that is waiting for approval. You can send the link to\n" +
+			"someone who has no token. It works once.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeIDs(service, aRequest, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -162,9 +162,9 @@ func newJobStatusCommand(c *terminal.Console, service *client.Client) *cobra.Com
 	var logFile string
 	cmd := &cobra.Command{
 		Use:   "status REQUEST (started | succeeded --version V | failed [--error TEXT]) [--log-file FILE]",
-		Short: "Report the status of the job of a request",
-		Long: "For use by training jobs. A job that succeeded reports the policy_version that it produced. The telemetry of that version\n" +
-			"is then compared with the contract of the request. The token can be that of the service's http.status_token_file.",
+		Short: "Report the status of a request's job",
+		Long: "For use by training jobs. A job that succeeded reports the policy_version it produced. The telemetry of that version is\n" +
+			"then compared with the contract of the request. The token can be the one in the service's http.status_token_file.",
 		Args: cobra.ExactArgs(2),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, given string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) == 1 {
@@ -184,8 +184,8 @@ func newJobStatusCommand(c *terminal.Console, service *client.Client) *cobra.Com
 		},
 	}
 	cmd.Flags().StringVar(&body.Version, "version", "", "policy_version that the job produced")
-	cmd.Flags().StringVar(&body.Error, "error", "", "reason of the failure")
-	cmd.Flags().StringVar(&logFile, "log-file", "", "output of the job; its end is stored with the request")
+	cmd.Flags().StringVar(&body.Error, "error", "", "reason for the failure")
+	cmd.Flags().StringVar(&logFile, "log-file", "", "file with the job's output; the end of it is stored with the request")
 	cmd.Flags().StringVar(&body.By, "by", "", "who reports the status (default "+wire.ByJob+")")
 	return cmd
 }
@@ -363,7 +363,7 @@ func (s *requestStory) logText(w io.Writer) error {
 		return nil
 	}
 	var b strings.Builder
-	b.WriteString("\nLOG of the job, its end\n")
+	b.WriteString("\nEND OF THE JOB'S LOG\n")
 	for line := range strings.Lines(s.Request.Log) {
 		b.WriteString("  " + terminal.Printable(strings.TrimRight(line, "\r\n")) + "\n")
 	}

@@ -83,8 +83,8 @@ func TestVerbsOfRequestsSayWhatIsWrong(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no reason":     {append([]string{"approve", "rr_1", "--by", "alice"}, flags...), "--why must give the reason, as a sentence for others to read"},
-		"nobody":        {append([]string{"reject", "rr_1", "--by", "", "--why", "x"}, flags...), "--by must be your name"},
+		"no reason":     {append([]string{"approve", "rr_1", "--by", "alice"}, flags...), "--why must be set to the reason, as a sentence for others to read"},
+		"nobody":        {append([]string{"reject", "rr_1", "--by", "", "--why", "x"}, flags...), "--by must be set to your name"},
 		"wrong state":   {append([]string{"approve", "rr_failed", "--by", "alice", "--why", "x"}, flags...), "(409 Conflict): request rr_failed is failed and cannot become open"},
 		"no log":        {append([]string{"status", "rr_1", "failed", "--log-file", "/does/not/exist"}, flags...), "--log-file: "},
 		"no such state": {append([]string{"list", "--state", "waiting"}, flags...), `unknown --state "waiting": must be one of queued, awaiting_approval, open, `},

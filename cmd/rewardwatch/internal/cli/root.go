@@ -64,7 +64,7 @@ func newRootCommand(c *terminal.Console) *cobra.Command {
 	build := app.ReadBuildInfo()
 	root := showsHelp(&cobra.Command{
 		Use:           "rewardwatch",
-		Short:         "Watch deployed reinforcement-learning agents for drift",
+		Short:         "Monitor deployed reinforcement-learning agents for drift",
 		Version:       build.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -49,7 +49,7 @@ func runService(ctx context.Context, c *terminal.Console, file string) error {
 		refused = errors.Is(err, app.ErrNotStarted)
 		switch {
 		case errors.Is(err, app.ErrNotStarted) && before != nil:
-			c.Report(fmt.Errorf("the new configuration cannot be used, continuing with the previous one: %w", err))
+			c.Report(fmt.Errorf("the new configuration is invalid; continuing with the previous one: %w", err))
 			cfg, before = before, nil
 		case err != nil || next == nil:
 			return err
@@ -70,7 +70,7 @@ func serve(ctx context.Context, c *terminal.Console, file string, cfg *config.Co
 		read, err := config.LoadForService(file)
 		if err != nil {
 			a.Reloaded.Set(0)
-			return fmt.Errorf("the configuration is not reloaded: %w", err)
+			return fmt.Errorf("the configuration was not reloaded: %w", err)
 		}
 		select {
 		case reloaded <- read:

@@ -25,8 +25,8 @@ func newSecretCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secret [--kind token|webhook] FILE",
 		Short: "Create a file with a random token or webhook secret",
-		Long: "Writes a new random secret to FILE, which must not exist, with mode 0600. A token is for http.token_file and the other\n" +
-			"*_token_file keys. A webhook secret is for the secret_file of a retrain target; the receiver needs the same secret.",
+		Long: "Writes a new random secret to FILE, which must not exist yet, with mode 0600. Use a token for http.token_file and the other\n" +
+			"*_token_file keys. Use a webhook secret for the secret_file of a retrain target; the receiver needs the same secret.",
 		Example: "  rewardwatch secret /etc/rewardwatch/token",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -88,7 +88,7 @@ func TestSimReplayTellsOfEpisodesWithoutAnEnd(t *testing.T) {
 			}
 			proposed := filepath.Join(t.TempDir(), "rewardwatch.yml")
 			_, text = verb(t, append([]string{"inspect", "--propose", proposed, path}, c.args...)...)
-			if !strings.Contains(text, "\nWARNING: policy shop: without feedback in the configuration, group env=prod: 26") || strings.Contains(text, "100 % without") {
+			if !strings.Contains(text, "\nWARNING: policy shop: without feedback in the configuration, group env=prod: 26") || strings.Contains(text, "100% without") {
 				t.Errorf("inspect\n%s", text)
 			}
 			code, out = verb(t, "replay", "--output", "json", "--config", proposed, path)

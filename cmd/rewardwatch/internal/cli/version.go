@@ -12,7 +12,7 @@ import (
 func newVersionCommand(c *terminal.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version and the build",
+		Short: "Print the version and build information",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := app.ReadBuildInfo()

@@ -39,12 +39,12 @@ type Client struct {
 
 // Flags adds the flags that locate the service.
 func (c *Client) Flags(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringVar(&c.server, "server", "http://127.0.0.1:9464", "address of the service")
-	cmd.PersistentFlags().StringVar(&c.tokenFile, "token-file", "", "file with the bearer token of the service (http.token_file); needed for changes and links")
-	cmd.PersistentFlags().StringVar(&c.user, "user", "", "user of the web configuration file of the service (http.web_config_file)")
+	cmd.PersistentFlags().StringVar(&c.server, "server", "http://127.0.0.1:9464", "URL of the service")
+	cmd.PersistentFlags().StringVar(&c.tokenFile, "token-file", "", "file with a bearer token for the service (such as http.token_file); required for changes and links")
+	cmd.PersistentFlags().StringVar(&c.user, "user", "", "user name from the service's web configuration file (http.web_config_file)")
 	cmd.PersistentFlags().StringVar(&c.password, "password-file", "", "file with the password of --user")
-	cmd.PersistentFlags().StringVar(&c.ca, "ca-file", "", "file with the certificate authority of the service, if the system does not trust it")
-	cmd.PersistentFlags().StringVar(&c.cert, "cert-file", "", "file with the certificate of this client, if the service requires one")
+	cmd.PersistentFlags().StringVar(&c.ca, "ca-file", "", "file with the service's certificate authority, if the system does not trust it")
+	cmd.PersistentFlags().StringVar(&c.cert, "cert-file", "", "file with the client certificate, if the service requires one")
 	cmd.PersistentFlags().StringVar(&c.key, "key-file", "", "file with the key of --cert-file")
 }
 
@@ -155,7 +155,7 @@ func (c *Client) transport() (http.RoundTripper, error) {
 		}
 		t.TLSClientConfig.RootCAs = x509.NewCertPool()
 		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("--ca-file: %s has no certificate in PEM", c.ca)
+			return nil, fmt.Errorf("--ca-file: %s contains no PEM certificate", c.ca)
 		}
 	}
 	if c.cert == "" && c.key == "" {
@@ -172,7 +172,7 @@ func (c *Client) transport() (http.RoundTripper, error) {
 // hint returns what may help against an error of a connection.
 func hint(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "; name the file of its certificate authority with --ca-file"
+		return "; pass the file with its certificate authority in --ca-file"
 	}
 	return ""
 }
@@ -188,7 +188,7 @@ func (c *Client) identify(r *http.Request) error {
 		}
 		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(text))
 	case c.user != "" && c.password == "":
-		return errors.New("--user: --password-file is missing")
+		return errors.New("--user requires --password-file")
 	case c.user != "":
 		text, err := ingest.ReadSecretFile(c.password)
 		if err != nil {
@@ -212,8 +212,8 @@ func serviceRefusal(status string, answer []byte) error {
 
 // ReasonFlags adds the flags that name who decides, and why.
 func ReasonFlags(cmd *cobra.Command, r *wire.Reason) {
-	cmd.Flags().StringVar(&r.By, "by", userName(), "name of the person who decides")
-	cmd.Flags().StringVar(&r.Why, "why", "", "reason, as a sentence for others to read (required)")
+	cmd.Flags().StringVar(&r.By, "by", userName(), "name of the person who makes the decision")
+	cmd.Flags().StringVar(&r.Why, "why", "", "reason for the decision, as a sentence for others to read (required)")
 }
 
 // userName returns the login name of the user who runs this process, or "" if the system does not know it.

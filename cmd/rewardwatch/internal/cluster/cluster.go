@@ -145,7 +145,7 @@ func (c *Cluster) prepare(ctx context.Context) (partitions int, err error) {
 			return partitions, err
 		}
 		if n%30 == 0 && ctx.Err() == nil {
-			c.Log.Warn().Err(err).Strs("brokers", c.Kafka.Brokers).Msg("waiting for the topics of the cluster")
+			c.Log.Warn().Err(err).Strs("brokers", c.Kafka.Brokers).Msg("waiting for the cluster topics")
 		}
 		select {
 		case <-ctx.Done():
@@ -213,7 +213,7 @@ func (c *Cluster) checkCheckpoints(ctx context.Context) error {
 }
 
 func (c *Cluster) checkpointsLost(how string) error {
-	return fmt.Errorf("%w: %s, but the group %s has judged units that would be counted twice without its checkpoints; restore the topic, or %s",
+	return fmt.Errorf("%w: %s, but the group %s has already judged units, which would be counted twice without its checkpoints; restore the topic, or %s",
 		ErrCheckpointsLost, how, c.judges(), checkpoint.FromNothing)
 }
 
@@ -241,7 +241,7 @@ func (c *Cluster) checkUnits(ctx context.Context) error {
 	if err == nil && kept >= 0 && kept < unitsKeptFew.Milliseconds() {
 		c.Log.Warn().Dur("kept", time.Duration(kept)*time.Millisecond).
 			Str("mend", c.unitsCommand(fmt.Sprint("retention.ms=", unitsKept.Milliseconds()))).
-			Msg("the retention of the units topic is short: units that are not read in time are lost")
+			Msg("the units topic has a short retention: units that are not read before they expire are lost")
 	}
 	return err
 }

@@ -1,10 +1,10 @@
 package cluster
 
-// Config configures the topics over which several instances share the work, on the brokers of ingest.kafka. Missing
+// Config configures the topics through which several instances share the work, on the brokers in ingest.kafka. Missing
 // topics are created. Without them, a single instance runs.
 type Config struct {
-	UnitsTopic       string `yaml:"units_topic"`       // topic of episodes and blocks to judge
-	CheckpointsTopic string `yaml:"checkpoints_topic"` // compacted topic of the state, instead of checkpoint.directory
+	UnitsTopic       string `yaml:"units_topic"`       // topic for episodes and blocks that are to be judged
+	CheckpointsTopic string `yaml:"checkpoints_topic"` // compacted topic for the state, used instead of checkpoint.directory
 }
 
 // Enabled reports whether there may be other instances.

@@ -57,7 +57,7 @@ func (f *markFollower) run(ctx context.Context, partition int, log zerolog.Logge
 			continue
 		}
 		if err := f.readOn(ctx, partition); err != nil && ctx.Err() == nil {
-			log.Warn().Err(err).Msg("reading the progress of the telemetry failed, trying again")
+			log.Warn().Err(err).Msg("reading the progress of the telemetry failed, retrying")
 		}
 	}
 }

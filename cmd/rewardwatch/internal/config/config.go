@@ -1,4 +1,8 @@
 // Package config reads the configuration file.
+//
+// For a new key, add the field, its comment, default and check to the config struct of its package; a new section also
+// to Config, Default and Check in this file. Add a pair of *.good.yml and *.bad.yml to testdata, and run the tests with
+// -update.
 package config
 
 import (
@@ -45,7 +49,7 @@ type IngestConfig struct {
 
 // AlertsConfig configures notifications.
 type AlertsConfig struct {
-	GrafanaURL    string                    `yaml:"grafana_url"`    // URL of the Grafana with the dashboards, such as https://grafana.example, for links in alerts
+	GrafanaURL    string                    `yaml:"grafana_url"`    // URL of the Grafana instance with the dashboards, such as https://grafana.example, for links in alerts
 	ApprovalLinks bool                      `yaml:"approval_links"` // add the signed link of a retraining that waits for approval to the alert of its incident: anyone who can read the alert can then decide
 	Alertmanager  alerts.AlertmanagerConfig `yaml:"alertmanager"`
 }
@@ -198,7 +202,7 @@ func (c *Config) checkPinned(report func(path, msg string)) {
 			at := fmt.Sprintf("policies[%d].baseline.offsets[%d]", i, n)
 			switch {
 			case of.Topic == "" && len(judged.Topics) > 1:
-				report(at, "must name one of the topics of ingest.kafka.topics")
+				report(at, "must name one of the topics in ingest.kafka.topics")
 			case of.Topic != "" && c.Ingest.Kafka.RepartitionTopic != "" && of.Topic != judged.Topic:
 				report(yamlfile.Join(at, "topic"), "must be ingest.kafka.repartition_topic, because all telemetry passes through it")
 			case of.Topic != "" && !judged.Reads(of.Topic):
@@ -224,7 +228,7 @@ func (c *Config) checkCluster(report func(path, msg string)) {
 	} {
 		switch {
 		case t.topic == "":
-			report(t.key, "must also be set: a cluster needs both topics, a single instance needs neither")
+			report(t.key, "must also be set: a cluster requires both topics, a single instance neither")
 		case !ingest.ValidTopic(t.topic):
 			report(t.key, "must be 1 to 249 letters, digits, dots, underscores and hyphens")
 		case taken[t.topic] != "":

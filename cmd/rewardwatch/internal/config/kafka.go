@@ -14,9 +14,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// KafkaConfig configures the topics of telemetry, which must not be compacted. Set topic for a single topic of telemetry
-// version 1, topics for several or for other formats. You can append topics later, but not reorder them. Records of
-// aborted transactions are skipped.
+// KafkaConfig configures the topics that contain telemetry. They must not be compacted. For a single topic with
+// telemetry version 1, set topic; for several topics or other formats, set topics. You can append topics later, but not
+// reorder them. Records of aborted transactions are skipped.
 type KafkaConfig struct {
 	ingest.KafkaConfig `yaml:",inline"`
 	Topics             []format.Topic `yaml:"topics"` // topics of the telemetry, instead of topic

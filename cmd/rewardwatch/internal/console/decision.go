@@ -81,7 +81,7 @@ func (f formPart) by(r *http.Request, who session.Person, err error) formPart {
 	case errors.Is(err, session.ErrNotLocal):
 		f.Closed = sentence(err)
 	case err != nil:
-		f.Closed = "The token cannot be checked now."
+		f.Closed = "The token cannot be checked right now."
 	}
 	return f
 }
@@ -111,7 +111,7 @@ var (
 	errCrossSite  = errors.New("the form was sent from another site")
 	errRole       = errors.New("your role does not permit this")
 	errBadForm    = errors.New("the form cannot be read")
-	errNoDecision = errors.New("a decision needs an action, a name and a reason")
+	errNoDecision = errors.New("a decision requires an action, a name and a reason")
 )
 
 // decide carries out the decision in the form of a request.
@@ -234,7 +234,7 @@ func (c *Console) refusal(err error) (status int, text string) {
 		}
 	}
 	if said, ok := errors.AsType[*ledger.SuspendedError](err); ok {
-		return http.StatusServiceUnavailable, sentence(said) + " Check the result when it is back."
+		return http.StatusServiceUnavailable, sentence(said) + " Check the result once it is available."
 	}
 	c.log.Error().Err(err).Msg("cannot carry out a decision")
 	if errors.Is(err, context.DeadlineExceeded) {

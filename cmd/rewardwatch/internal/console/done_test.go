@@ -25,7 +25,7 @@ func TestWhatWasDoneStandsBelowTheHeadline(t *testing.T) {
 		change   func(*alerts.Incident)
 		want     string
 	}{
-		"rules":         {alerts.Delivery{}, nil, "Rewardwatch alerted no one, since alerts.alertmanager is not set. The alerting rules of Prometheus may have."},
+		"rules":         {alerts.Delivery{}, nil, "Rewardwatch alerted no one, because alerts.alertmanager is not set. Prometheus may have, with its alerting rules."},
 		"not delivered": {alerts.Delivery{State: alerts.Undelivered}, nil, "Not delivered: Alertmanager has not accepted it yet. No one was alerted."},
 		"delivered":     {alerts.Delivery{State: alerts.Delivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, which notifies people."},
 		"news to come":  {alerts.Delivery{State: alerts.Undelivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, but not the latest change."},
@@ -50,7 +50,7 @@ func TestWhatWasDoneStandsBelowTheHeadline(t *testing.T) {
 
 func TestWhoAskedForARetraining(t *testing.T) {
 	for kind, want := range map[ledger.OriginKind]string{
-		ledger.OriginIncident: "requested by <bdi>a trigger, automatically, because of an incident</bdi>",
+		ledger.OriginIncident: "requested by <bdi>a trigger, because of an incident</bdi>",
 		ledger.OriginSchedule: "requested by <bdi>a schedule, automatically</bdi>",
 		ledger.OriginPerson:   "requested by <bdi>carol</bdi>",
 	} {

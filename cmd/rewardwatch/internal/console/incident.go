@@ -466,7 +466,7 @@ func causeParts(i *alerts.Incident) []causePart {
 			continue
 		}
 		out = append(out, causePart{
-			Name: words.Plain(c.Cause), Percent: fmt.Sprintf("%.0f %%", 100*c.Weight), Width: round(100 * c.Weight), Named: c.Cause == i.Cause,
+			Name: words.Plain(c.Cause), Percent: fmt.Sprintf("%.0f%%", 100*c.Weight), Width: round(100 * c.Weight), Named: c.Cause == i.Cause,
 			Evidence: c.Evidence,
 		})
 	}
@@ -539,7 +539,7 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 		return
 	}
 	if more {
-		d.Ledger = fmt.Sprintf("Only the newest %d requests of the policy were searched.", maxPolicyRequests)
+		d.Ledger = fmt.Sprintf("Only the policy's newest %d requests were searched.", maxPolicyRequests)
 	}
 	for _, q := range words.OfIncident(requests, i.ID) {
 		line := requestLineOf(q)

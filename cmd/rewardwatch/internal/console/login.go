@@ -119,7 +119,7 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	case err != nil:
 		c.log.Error().Err(err).Msg("cannot check a token")
-		d.Problem = "The token cannot be checked now."
+		d.Problem = "The token cannot be checked right now."
 		c.showLogin(w, r, http.StatusInternalServerError, d)
 		return
 	}

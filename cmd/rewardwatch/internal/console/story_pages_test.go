@@ -25,15 +25,15 @@ func TestIncidentTellsTheWholeStory(t *testing.T) {
 	for _, want := range []string{
 		string(times("return has drifted from the baseline since 2026-11-20 08:00:05 UTC. Mean return now 401.7, was 482.1 (-1.29 baseline SD)")), "The most likely cause is the environment (env_version 41 → 42).",
 		"What drifted", "<bdi>mean return</bdi> was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 SD", "shifted by at least 0.31", "outcome.conversion",
-		"Since when", string(times("episode 1203 (2026-11-20 08:00:05 UTC, agent a-17)")), "with 90 % confidence between episodes 1196", "episode 1234", "record 46923 of partition 0",
+		"Since when", string(times("episode 1203 (2026-11-20 08:00:05 UTC, agent a-17)")), "with 90% confidence between episodes 1196", "episode 1234", "record 46923 of partition 0",
 		"Resolved</dt><dd>episode 1330", "Versions before and after", "<bdi>v1</bdi> <span class=\"none\">unchanged", "<b><bdi>41</bdi> → <bdi>42</bdi></b>",
-		"Why", `class="named"`, "<b>environment</b>", "87 %", "env_version went from 41 to 42", "<b>policy</b>", "policy_version stayed v1", "reward function",
+		"Why", `class="named"`, "<b>environment</b>", "87%", "env_version went from 41 to 42", "<b>policy</b>", "policy_version stayed v1", "reward function",
 		"The mean return changed by <b>-80.4</b>", "reward per step", "-71.2", "observation.basket",
 		"Which detectors agree", "location, wilcoxon", "1.83", "9c41beef02a7d310, 500 episodes", "Budget met: about 1 false alarm per 41,000 episodes (limit 20,000).",
 		"Location in the data", "45714 to 52903 of partition 0", "45448 to 45973", "0 to 19000", "rewardwatch explain 5f0c2e9a11d04b7c",
 		"Decisions and comments", "muted by ann", "the catalogue team is on it",
 		"Retrain requests", `href="./../retrain/rr_missed"`, "missed", "not &gt; 480", "Rollback", `href="./../retrain/rr_waits"`, "Waiting for approval",
-		"the cause was not settled and could still need a person", "a retraining was requested",
+		"the cause was not certain and could still need a person", "a retraining was requested",
 	} {
 		i := strings.Index(strings.ReplaceAll(body[at:], "&#43;", "+"), want)
 		if i < 0 {

@@ -247,7 +247,7 @@ func someDesk() *madeUpDesk {
 	waits.Parent = "rr_missed"
 	missed := request("rr_missed", ledger.StateMissed, 48*time.Hour)
 	missed.Origin, missed.Order, missed.NewVersion, missed.Attempts = "0123", someOrder("0.0003"), "v2", 2
-	missed.Reason = "the mean of return was 455.2 (95 % of 448.0 to 462.4) over 200 episodes, not > 480"
+	missed.Reason = "the mean of return was 455.2 (95% of 448.0 to 462.4) over 200 episodes, not > 480"
 	missed.Log = "epoch 1 loss 0.713\nepoch 2 loss 0.544\n<script>alert(1)</script>\nsaved v2\n"
 	back := ledger.Request{
 		ID: "rr_back", Kind: ledger.KindRollback, OriginKind: ledger.OriginOutcome, Origin: "rollback/rr_missed", Parent: "rr_missed", Policy: "checkout-ranker",

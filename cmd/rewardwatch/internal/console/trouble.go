@@ -23,7 +23,7 @@ func (c *Console) missing(w http.ResponseWriter, r *http.Request, text string) {
 // Unmatched answers a request that no page is registered for, with the status that the mux has for it.
 func (c *Console) Unmatched(w http.ResponseWriter, r *http.Request, status int) {
 	w.Header().Set("Content-Security-Policy", securityPolicy)
-	p := troublePage{Title: "Page not found", Text: "No page of the console has this address."}
+	p := troublePage{Title: "Page not found", Text: "The console has no page at this address."}
 	if status == http.StatusMethodNotAllowed {
 		p = troublePage{Title: "Method not allowed", Text: "This address does not accept " + r.Method + " requests."}
 	}
@@ -37,7 +37,7 @@ func (c *Console) Waiting(mux *http.ServeMux, what func() string) {
 		w.Header().Set("Retry-After", strconv.Itoa(startingAgain))
 		w.Header().Set("Refresh", strconv.Itoa(startingAgain))
 		c.show(w, r, http.StatusServiceUnavailable, "trouble.html", troublePage{
-			Title: "Starting", Text: "The service is starting: " + what() + ". This page reloads until it is ready.", Starting: true,
+			Title: "Starting", Text: "The service is starting: " + what() + ". This page reloads until the service is ready.", Starting: true,
 		})
 	})))
 }

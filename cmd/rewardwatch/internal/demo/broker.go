@@ -29,7 +29,7 @@ func startBroker() (*broker, error) {
 		self, err = filepath.EvalSymlinks(self)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find the broker of the demo: %w", err)
+		return nil, fmt.Errorf("find the demo broker: %w", err)
 	}
 	return startBrokerIn(filepath.Dir(self))
 }
@@ -39,11 +39,11 @@ func startBrokerIn(directory string) (*broker, error) {
 	binary := filepath.Join(directory, brokerName)
 	switch _, err := os.Stat(binary); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("start the broker of the demo: %s is missing from %s: install it there "+
+		return nil, fmt.Errorf("start the demo broker: %s is missing from %s: install it there "+
 			"(GOBIN=%[2]s go install github.com/rewardwatch/rewardwatch/cmd/%[1]s@latest), or name a Kafka with --brokers",
 			brokerName, directory)
 	case err != nil:
-		return nil, fmt.Errorf("start the broker of the demo: %w", err)
+		return nil, fmt.Errorf("start the demo broker: %w", err)
 	}
 	return startProcess(exec.Command(binary))
 }
@@ -52,19 +52,19 @@ func startProcess(process *exec.Cmd) (*broker, error) {
 	process.Stderr = os.Stderr
 	input, err := process.StdinPipe()
 	if err != nil {
-		return nil, fmt.Errorf("start the broker of the demo: %w", err)
+		return nil, fmt.Errorf("start the demo broker: %w", err)
 	}
 	output, err := process.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("start the broker of the demo: %w", err)
+		return nil, fmt.Errorf("start the demo broker: %w", err)
 	}
 	if err := process.Start(); err != nil {
-		return nil, fmt.Errorf("start the broker of the demo: %w", err)
+		return nil, fmt.Errorf("start the demo broker: %w", err)
 	}
 	b := &broker{process: process, input: input}
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("read the address of the demo's broker: %w", err), b.stop())
+		return nil, errors.Join(fmt.Errorf("read the address of the demo broker: %w", err), b.stop())
 	}
 	b.addresses = strings.Split(strings.TrimSpace(line), ",")
 	return b, nil

@@ -33,14 +33,14 @@ func newCalibrationQueue(
 	queue func() (waiting, running int), fleet func() finding.Progress, log zerolog.Logger, reg prometheus.Registerer,
 ) *calibrationQueue {
 	q := &calibrationQueue{queue: queue, fleet: fleet, log: log}
-	reg.MustRegister(groupsByBaseline{prometheus.NewDesc(names.MetricGroups, "Groups, by the kind of their baseline.", []string{"baseline"}, nil), fleet})
+	reg.MustRegister(groupsByBaseline{prometheus.NewDesc(names.MetricGroups, "Groups, by kind of baseline.", []string{"baseline"}, nil), fleet})
 	for state, count := range map[string]func() int{
 		"waiting": func() int { n, _ := queue(); return n },
 		"running": func() int { _, n := queue(); return n },
 	} {
 		reg.MustRegister(prometheus.NewGaugeFunc(
 			prometheus.GaugeOpts{
-				Name: names.MetricCalibrations, Help: "Baselines that wait for calibration or are being calibrated.",
+				Name: names.MetricCalibrations, Help: "Baselines waiting for calibration or being calibrated, by state.",
 				ConstLabels: prometheus.Labels{"state": state},
 			},
 			func() float64 { return float64(count()) }))

@@ -46,11 +46,11 @@ func TestCalibrationQueueIsShown(t *testing.T) {
 	}
 	waiting = 7
 	want := `
-# HELP rewardwatch_calibrations Baselines that wait for calibration or are being calibrated.
+# HELP rewardwatch_calibrations Baselines waiting for calibration or being calibrated, by state.
 # TYPE rewardwatch_calibrations gauge
 rewardwatch_calibrations{state="running"} 2
 rewardwatch_calibrations{state="waiting"} 7
-# HELP rewardwatch_groups Groups, by the kind of their baseline.
+# HELP rewardwatch_groups Groups, by kind of baseline.
 # TYPE rewardwatch_groups gauge
 rewardwatch_groups{baseline="accepted"} 40
 rewardwatch_groups{baseline="none"} 400

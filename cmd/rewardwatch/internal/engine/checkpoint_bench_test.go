@@ -149,7 +149,7 @@ func BenchmarkReturn(b *testing.B) {
 
 // BenchmarkSave saves the fleet after a share of its groups has seen a unit.
 func BenchmarkSave(b *testing.B) {
-	for name, every := range map[string]int{"no group": 0, "1 % of the groups": 100, "all groups": 1} {
+	for name, every := range map[string]int{"no group": 0, "1% of the groups": 100, "all groups": 1} {
 		b.Run(name, func(b *testing.B) {
 			store := benchStore(b)
 			workers := benchPipeline(b, store).All()

@@ -231,7 +231,7 @@ func (d *Delivery) route(ctx context.Context, policy string) (*Route, error) {
 		case !errors.Is(err, errPinned) || d.Workers.Marks.Ending():
 			return nil, err
 		}
-		d.Log.Warn().Err(err).Str("policy", policy).Msg("the baseline of a policy cannot be read, trying again")
+		d.Log.Warn().Err(err).Str("policy", policy).Msg("the baseline of a policy cannot be read, retrying")
 		if _, err := d.Pause(ctx, baselinePause); err != nil {
 			return nil, err
 		}

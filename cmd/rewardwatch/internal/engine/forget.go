@@ -54,7 +54,7 @@ func (r *RunningWorker) expire(_ context.Context, now time.Time) error {
 		return nil
 	}
 	r.workers.Pipeline.Metrics.expired.Add(float64(len(unused)))
-	r.workers.Pipeline.Log.Info().Str("policy", r.Name).Int("groups", len(unused)).Msg("forgot groups without recent units to make room for others")
+	r.workers.Pipeline.Log.Info().Str("policy", r.Name).Int("groups", len(unused)).Msg("forgot inactive groups to make room for others")
 	r.Policy.Forget(unused)
 	r.Publish()
 	if len(r.Policy.Summary().Groups) > 0 || r.guards.Tripped() { // agents would be free again, and no one has released them

@@ -3,11 +3,11 @@ package engine
 // NothingJudged says why telemetry that the first stage has read contains nothing to judge.
 func NothingJudged(in *Intake) string {
 	if !in.Watches() {
-		return "no policy of the telemetry is watched"
+		return "none of the policies in the telemetry is watched"
 	}
 	return NoUnits
 }
 
 // NoUnits explains why the watched telemetry has produced no units.
 const NoUnits = "no episode has ended. Blocks of steps replace episodes after 10,000 events of a policy; a block needs 20 " +
-	"steps of an agent, or 20,000 more events where agents take fewer"
+	"steps of one agent, or 20,000 more events if agents take fewer steps"

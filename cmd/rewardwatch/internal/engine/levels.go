@@ -15,13 +15,13 @@ func (p *Pipeline) BaselineLevel(policy string, group *ingest.Group, signal stri
 			return levelIn(s, group, signal)
 		}
 	}
-	return finding.Distribution{}, fmt.Errorf("policy %q has no baseline here: none of its telemetry has been judged", policy)
+	return finding.Distribution{}, fmt.Errorf("policy %q has no baseline on this instance: none of its telemetry has been judged here", policy)
 }
 
 // levelIn looks up a signal in the baseline of a group. If group is nil, it uses the only group.
 func levelIn(s *finding.Summary, group *ingest.Group, signal string) (finding.Distribution, error) {
 	if group == nil && len(s.Groups) > 1 {
-		return finding.Distribution{}, fmt.Errorf("policy %q has %d groups with separate baselines: request the retraining for an incident of one group",
+		return finding.Distribution{}, fmt.Errorf("policy %q has %d groups with separate baselines: request the retraining for an incident of one of them",
 			s.Policy, len(s.Groups))
 	}
 	for i := range s.Groups {

@@ -84,7 +84,7 @@ func newCeiling(limit ingest.ByteSize, reg prometheus.Registerer) *ceiling {
 	c := &ceiling{
 		limit: int64(limit), saves: make(chan struct{}, mostSaves), residents: capacity.NewResidents(0),
 		evictions: prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricGroupEvictions, Help: "Groups evicted from memory."}),
-		returns:   prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricGroupReturns, Help: "Groups that came back into memory."}),
+		returns:   prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricGroupReturns, Help: "Groups loaded into memory again."}),
 	}
 	c.held.Store(unheld)
 	for _, name := range []string{
@@ -99,7 +99,7 @@ func newCeiling(limit ingest.ByteSize, reg prometheus.Registerer) *ceiling {
 	reg.MustRegister(c.evictions, c.returns,
 		gauge(names.MetricMemory, "Memory in use: live heap after the last garbage collection, allocations since then, and memory outside the heap.",
 			func() float64 { return float64(c.inUse()) }),
-		gauge(names.MetricMemoryLimit, "Memory limit, limits.memory.", func() float64 { return float64(c.limit) }),
+		gauge(names.MetricMemoryLimit, "Memory limit set in limits.memory.", func() float64 { return float64(c.limit) }),
 		gauge(names.MetricGroupsEvicted, "Groups whose state is only in the checkpoint.", func() float64 { return float64(c.residents.Evicted()) }))
 	return c
 }
@@ -311,7 +311,7 @@ func (r *RunningWorker) load(parts []string) (ingest.Parts, error) {
 		if !mayPass(err) || time.Since(begun) > loadPatience {
 			return nil, err
 		}
-		r.workers.Pipeline.Log.Warn().Err(err).Str("policy", r.Name).Msg("reading the state of an evicted group failed, trying again")
+		r.workers.Pipeline.Log.Warn().Err(err).Str("policy", r.Name).Msg("reading the state of an evicted group failed, retrying")
 		select {
 		case <-time.After(WorkerPulse):
 		case <-r.workers.Ctx.Done():

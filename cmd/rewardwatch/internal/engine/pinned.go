@@ -42,13 +42,13 @@ func FileRanges(cfg recording.FilesConfig, files []string) RangeReader {
 		case slices.Contains(files, "-"):
 			return errors.New("pinned records cannot come from standard input, because they are read twice")
 		case len(cfg.Topics) > 1:
-			return errors.New("pinned records are not supported for files of several topics: use a baseline file instead")
+			return errors.New("pinned records are not supported for files from several topics: use a baseline file instead")
 		case of.Partition != 0:
 			return fmt.Errorf("files have no partition %d, only 0", of.Partition)
 		}
 		counts, err := recording.ReadFiles(ctx, recording.FilesConfig{Policy: cfg.Policy, Format: cfg.Format, Topics: cfg.Topics}, files, within{p, of})
 		if n := counts.Read + counts.LeftOut; err == nil && n <= of.Last {
-			err = fmt.Errorf("the input has only %d records, but records %d to %d are pinned", n, of.First, of.Last)
+			err = fmt.Errorf("the input contains only %d records, but records %d to %d are pinned", n, of.First, of.Last)
 		}
 		return err
 	}

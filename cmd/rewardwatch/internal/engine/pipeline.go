@@ -106,14 +106,14 @@ func (m *pipelineMetrics) judged(end int64, now time.Time) {
 
 func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 	m := pipelineMetrics{
-		Late:  prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricLateUnits, Help: "Episodes or blocks judged out of order, after one that ended later."}),
-		Saved: prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricBankSaves, Help: "Bank snapshots written."}),
+		Late:  prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricLateUnits, Help: "Episodes or blocks judged out of order, after an episode or block that ended later."}),
+		Saved: prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricBankSaves, Help: "Number of times the state of policies was saved."}),
 		expired: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: names.MetricGroupsForgotten, Help: "Groups without recent episodes or blocks that were forgotten because limits.streams was reached.",
 		}),
 		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: names.MetricUnitsDropped, Help: "Episodes or blocks that were not judged."}, []string{"reason"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: names.MetricUnitsWaiting, Help: "Episodes or blocks waiting to be judged."}, []string{"reason"}),
-		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "Time of the last save of a bank, in Unix time."}),
+		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "When the state of a policy was last saved, in Unix time."}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: names.MetricUnitDelay, Help: "Time from the last event of an episode or block until it was judged.",
 			Buckets: []float64{1, 5, 15, alerts.FreshWithin, 300, 1800, 7200},
@@ -145,10 +145,10 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 	p.Memory.opaque = p.intake.decisions.Bytes
 	p.Ctx, p.stop = context.WithCancelCause(ctx)
 	reg.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: names.MetricPolicies, Help: "Policies watched."},
+		prometheus.GaugeOpts{Name: names.MetricPolicies, Help: "Number of monitored policies."},
 		func() float64 { return float64(len(p.All())) }))
 	reg.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: names.MetricUnitLogBytes, Help: "Disk size of the episodes or blocks that may not yet be in two saves of their policies."},
+		prometheus.GaugeOpts{Name: names.MetricUnitLogBytes, Help: "Disk space used for episodes or blocks that may not be in two saves yet."},
 		func() float64 { return float64(p.kept.logged()) }))
 	for reason, refused := range refusals(p.limit) {
 		reg.MustRegister(prometheus.NewCounterFunc(
@@ -245,7 +245,7 @@ func (p *Pipeline) checkFleet(policy string) {
 	fleet := p.Cfg.Fleet
 	if n := len(p.All()); fleet.Budget > 0 && n > fleet.Policies {
 		p.Log.Warn().Str("policy", policy).Int("policies", n).Int("shared_among", fleet.Policies).
-			Msg("there are more policies than fleet.policies: raise it, or the false alarm budget of the fleet is exceeded")
+			Msg("there are more policies than fleet.policies, so the false alarm budget of the fleet will be exceeded: raise fleet.policies")
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // CheckpointConfig configures how state is kept across restarts.
 type CheckpointConfig struct {
 	Directory string         `yaml:"directory"` // directory of the state; created if missing; not used in a cluster
-	Every     model.Duration `yaml:"every"`     // time between checkpoints, and the maximum to read again after a crash; policies are saved less often if saves take long
+	Every     model.Duration `yaml:"every"`     // time between checkpoints, which is also the most that is read again after a crash; policies are saved less often if saves take long
 }
 
 // PolicyConfig configures how policies are watched. The first entry that matches applies. A policy that no entry matches is
@@ -33,19 +33,19 @@ type PolicyConfig struct {
 // FleetConfig configures a budget of false alarms for all policies together. Each policy keeps to the stricter of its own
 // budget and an even share of this one.
 type FleetConfig struct {
-	Budget   float64   `yaml:"budget"`   // average number of false alarms in the period per; 0 for no budget
-	Per      watch.Per `yaml:"per"`      // as in policies[].false_alarms
-	Policies int       `yaml:"policies"` // number of policies that share the budget; more than that exceed it, which is logged
+	Budget   float64   `yaml:"budget"`   // average number of false alarms in the period set by per; 0 for no budget
+	Per      watch.Per `yaml:"per"`      // period of the budget, written as in policies[].false_alarms
+	Policies int       `yaml:"policies"` // number of policies that share the budget; with more policies, the budget is exceeded and a warning is logged
 }
 
-// LimitsConfig configures the bounds of what is held in memory. Reaching one is counted, and never fatal.
+// LimitsConfig configures limits on what is held in memory. Reaching a limit is counted and never fatal.
 type LimitsConfig struct {
-	Streams       int `yaml:"streams"`        // streams that are judged; one policy gets at most as many as are free
-	OpenEpisodes  int `yaml:"open_episodes"`  // unfinished episodes per partition; beyond it the oldest is dropped
-	OpenDecisions int `yaml:"open_decisions"` // decisions per partition that wait for feedback; beyond it the first to become final is dropped
-	Series        int `yaml:"series"`         // exported series; healthy streams and guards are omitted first
+	Streams       int `yaml:"streams"`        // maximum number of judged streams; one policy can take at most half of the limit
+	OpenEpisodes  int `yaml:"open_episodes"`  // maximum number of unfinished episodes per partition; beyond it, the oldest is dropped
+	OpenDecisions int `yaml:"open_decisions"` // maximum number of decisions per partition that are waiting for feedback; beyond it, the one that ends first is dropped
+	Series        int `yaml:"series"`         // maximum number of exported series; healthy streams and guards are omitted first
 
-	// resident memory of the process; the least recently used groups are evicted to the checkpoint
+	// maximum resident memory of the process; beyond it, the least recently used groups are evicted to the checkpoint
 	Memory ingest.ByteSize `yaml:"memory"`
 }
 

@@ -277,7 +277,7 @@ type droppedState struct {
 // save makes all units durable, and returns which batches of the log a checkpoint needs.
 func (l *unitLog) save() (logState, error) {
 	if err := errors.Join(l.pack(), l.write()); err != nil {
-		return logState{}, fmt.Errorf("write units that are not in two saves: %w", err)
+		return logState{}, fmt.Errorf("write units that are not in two saves yet: %w", err)
 	}
 	var s logState
 	for _, b := range l.batches {
@@ -330,7 +330,7 @@ func (l *unitLog) resume(s logState, hand func(*ingest.Unit) error, reached func
 func (l *unitLog) resumeBatch(offset int64, value []byte, hand func(*ingest.Unit) error, reached func(order.Moment) error) error {
 	read, err := saved.DecodeUnitBatch(value)
 	if err != nil {
-		return fmt.Errorf("offset %d of the log of units: %w", offset, err)
+		return fmt.Errorf("offset %d of the unit log: %w", offset, err)
 	}
 	l.resuming = &batch{offset: offset, bytes: int64(len(value))}
 	for _, u := range read.Units {

@@ -82,7 +82,7 @@ func (d *Workers) restoreWorker(name string) error {
 	policy := name[len(BankPrefix):]
 	cfg, watched := d.Pipeline.Cfg.Policy(policy)
 	if !watched {
-		d.Pipeline.Log.Warn().Str("policy", policy).Msg("a saved policy is no longer watched; its state is kept but not used")
+		d.Pipeline.Log.Warn().Str("policy", policy).Msg("a saved policy is no longer watched; its state is kept, but not used")
 		return nil
 	}
 	parts, err := d.Store.Load(name)
@@ -195,7 +195,7 @@ func (d *Workers) stop() error {
 }
 
 // ErrGivenUp is why a worker that does not stop in time is abandoned.
-var ErrGivenUp = errors.New("unsaved state is dropped, because another instance may own its policies now")
+var ErrGivenUp = errors.New("dropped unsaved state, because another instance may own these policies now")
 
 // Leave stops the workers and removes them, as others will judge their policies. Workers that do not stop in time,
 // for example because they wait for a ledger that cannot be reached, drop what they have judged since their last

@@ -119,7 +119,7 @@ func (f *FeedbackJSON) text() (lines []string) {
 	for _, part := range []struct {
 		n    int64
 		what string
-	}{{f.Late, "late"}, {f.Without, "without a decision"}, {f.Unkeyed, "without the key"}, {f.Elsewhere, "in a different partition than their decision, where the service cannot join them"}} {
+	}{{f.Late, "late"}, {f.Without, "without a decision"}, {f.Unkeyed, "without the key"}, {f.Elsewhere, "in a different partition from their decision, where the service cannot join them"}} {
 		if part.n > 0 {
 			line += fmt.Sprintf(", %s %s", share(part.n, f.Records), part.what)
 		}
@@ -131,14 +131,14 @@ func (f *FeedbackJSON) text() (lines []string) {
 	if f.Delay == nil {
 		return append(lines, "delay: unknown, because decisions or feedback have no time")
 	}
-	return append(lines, fmt.Sprintf("delay: median %s, 90 %% within %s, 99 %% within %s", seconds(f.Delay.Q50), seconds(f.Delay.Q90), seconds(f.Delay.Q99)))
+	return append(lines, fmt.Sprintf("delay: median %s, 90%% within %s, 99%% within %s", seconds(f.Delay.Q50), seconds(f.Delay.Q90), seconds(f.Delay.Q99)))
 }
 
 // why is the reason for the proposal.
 func (f *FeedbackJSON) why() string {
-	out := fmt.Sprintf("%s of %d records of feedback share it with a decision", share(f.Matched, f.Records), f.Records)
+	out := fmt.Sprintf("%s of %d feedback records share it with a decision", share(f.Matched, f.Records), f.Records)
 	if f.Delay != nil {
-		out += fmt.Sprintf("; half arrive within %s, 90 %% within %s, 99 %% within %s", seconds(f.Delay.Q50), seconds(f.Delay.Q90), seconds(f.Delay.Q99))
+		out += fmt.Sprintf("; half arrive within %s, 90%% within %s, 99%% within %s", seconds(f.Delay.Q50), seconds(f.Delay.Q90), seconds(f.Delay.Q99))
 	}
 	return out
 }
@@ -165,6 +165,6 @@ func (p *PolicyInspection) warn(unjoined []*wire.Unfinished) {
 		}
 	}
 	if f := p.Feedback; f != nil && float64(f.Elsewhere) > mostlyElsewhere*float64(f.Records) {
-		warn("%s of the feedback is in a different partition than its decision and cannot be joined: key both by %s", share(f.Elsewhere, f.Records), f.Key)
+		warn("%s of the feedback is in a different partition from its decision and cannot be joined: use %s as the message key of both", share(f.Elsewhere, f.Records), f.Key)
 	}
 }

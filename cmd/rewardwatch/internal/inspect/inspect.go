@@ -40,7 +40,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		Short: "Summarize telemetry and propose a configuration for it",
 		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input), or Kafka topics with\n" +
 			"the given names. Topics are read without a consumer group, and nothing is written to Kafka.\n" +
-			"Prints a summary by policy and group, the problems found, and a matching configuration.\n" +
+			"Prints a summary for each policy and group, the problems found, and a matching configuration.\n" +
 			"For records that are not telemetry v1, also proposes a format and a mapping, and shows records before and after it.\n" +
 			"For feedback in separate records, files or topics, also proposes how to join it.\n" +
 			"Exits with 2 if there is no valid event.",
@@ -229,7 +229,7 @@ func checkKafka(cfg *config.Config, arg string, topic bool) error {
 		}
 	})
 	if letters := cfg.Ingest.DeadLetters.Topic; topic && letters == arg {
-		err = errors.Join(err, fmt.Errorf("%q is the topic of the dead letters", arg))
+		err = errors.Join(err, fmt.Errorf("%q is the dead letter topic", arg))
 	}
 	return err
 }

@@ -36,7 +36,7 @@ type policySettings struct {
 }
 
 // proposalHead is the header of every proposal.
-const proposalHead = `# Proposed by rewardwatch inspect: the settings for a first run, with reasons. All other keys have their defaults.
+const proposalHead = `# Proposed by rewardwatch inspect: the settings for a first run, with reasons. All other keys have default values.
 # Check it with "rewardwatch validate FILE", start it with "rewardwatch run --config FILE".
 # To use a setting whose line begins with "#" and no space, remove the "#".
 `
@@ -64,7 +64,7 @@ func propose(r inspection, cfg *config.Config, file string) string {
 	b.WriteString("checkpoint:\n")
 	writeSettings(&b, "  ", section(&cfg.Checkpoint, &defaults.Checkpoint, map[string]string{
 		"directory": "state is stored here; relative to the working directory of the service",
-		"every":     "maximum time to read again after a crash",
+		"every":     "maximum time that is read again after a crash",
 	}))
 	writePolicies(&b, r)
 	b.WriteString("#alerts: {alertmanager: {urls: [\"http://127.0.0.1:9093\"]}} # push incidents to Alertmanager; otherwise only console and metrics show them\n")
@@ -91,7 +91,7 @@ func writePolicies(b *strings.Builder, r inspection) {
 	for _, e := range entries {
 		match := setting{"- match", quoteYAML(escapeGlob(e.policy)), "found in the telemetry"}
 		if alike {
-			match.Why = fmt.Sprintf("the same for all %d policies found", len(r.Policies))
+			match.Why = fmt.Sprintf("the same settings for all %d policies found", len(r.Policies))
 		}
 		writeSettings(b, "  ", []setting{match})
 		writeSettings(b, "    ", e.keys)
@@ -125,7 +125,7 @@ func directionExample(p PolicyInspection) string {
 	if len(ways) == 0 {
 		return ""
 	}
-	return "#direction: {" + strings.Join(ways, ", ") + "} # up, down or none: an improvement does not page; return and reward are up"
+	return "#direction: {" + strings.Join(ways, ", ") + "} # up, down or none: improvements do not page; return and reward are up by default"
 }
 
 // policyEntries returns an entry for each policy that needs one, with everything that a first run should review. If
@@ -156,8 +156,8 @@ func completed(p PolicyInspection, differ []setting) []setting {
 		rate = fmt.Sprintf("; %s %s a day in the median group", words.Short(perDay), p.unitName().Many())
 	}
 	all := []setting{
-		{"group_by", quoteList(cfg.GroupBy), fmt.Sprintf("labels whose values have separate baselines: %s found", terminal.Plural(len(units), "group"))},
-		{"signals", quoteList(cfg.Signals), fmt.Sprintf("globs; all signals, %d over all groups", countSignals(p, cfg.Signals))},
+		{"group_by", quoteList(cfg.GroupBy), fmt.Sprintf("labels that separate baselines: %s found", terminal.Plural(len(units), "group"))},
+		{"signals", quoteList(cfg.Signals), fmt.Sprintf("globs for signals; these are all signals, %d over all groups", countSignals(p, cfg.Signals))},
 		{"baseline", fmt.Sprintf("{from: warmup, units: %d}", cfg.Baseline.Units), fmt.Sprintf("the first %s are the baseline; %d in the median group", p.unitName().Many(), median(units))},
 		{"false_alarms", fmt.Sprintf("{budget: %s, per: %s}", strconv.FormatFloat(cfg.FalseAlarms.Budget, 'f', -1, 64), quoteYAML(cfg.FalseAlarms.Per.String())), "tolerated false alarms, on average" + rate},
 	}
@@ -296,7 +296,7 @@ func signalsSetting(p PolicyInspection) setting {
 	why := fmt.Sprintf("%d signals in all groups, and about %d can be judged: observations are excluded", all, manySignals)
 	if countSignals(p, kept) > manySignals {
 		kept = kept[:len(kept)-1]
-		why += ", and the components of the reward"
+		why += ", and so are the components of the reward"
 	}
 	if n := countSignals(p, kept); n == all || n == 0 {
 		return setting{}
@@ -359,7 +359,7 @@ func baselineSetting(p PolicyInspection) setting {
 	if name, share := rarestOutcome(p); share > 0 {
 		needed := math.Ceil(rareInBaseline / share)
 		if needed > float64(max(size, defaultSize)) && needed <= mostForRare && (!clock || needed <= rate*patientDays) {
-			return setting{"baseline", fmt.Sprintf("{units: %.0f}", rounded(needed)), fmt.Sprintf("%s is rare, %s of %s: a smaller baseline shows too little of its rate",
+			return setting{"baseline", fmt.Sprintf("{units: %.0f}", rounded(needed)), fmt.Sprintf("%s is rare, %s of %s: a smaller baseline would not determine its rate well enough",
 				name, terminal.Percent(wire.Number(share)), p.unitName().Many())}
 		}
 	}

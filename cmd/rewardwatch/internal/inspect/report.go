@@ -450,12 +450,12 @@ func (g *inspectedGroup) notes(r GroupInspection) []string {
 	case g.clock.without == g.events:
 		note("no timestamps: a budget of false alarms cannot be set in days")
 	case !r.Clock.Usable:
-		note("timestamps are not usable: more than 1 %% of the events have no time or a wrong one")
+		note("timestamps are not usable: more than 1%% of the events have no time or a wrong one")
 	case !r.Clock.Weekly:
-		note("does not cover the weekly cycle: has %s, needs two weeks", terminal.Plural(r.Clock.Days, "day"))
+		note("does not cover the weekly cycle: it has %s and needs two weeks", terminal.Plural(r.Clock.Days, "day"))
 	}
 	if g.categorySteps > 0 && g.valueSteps > 0 {
-		note("actions have two types: %d are categories and %d are numbers", g.categorySteps, g.valueSteps)
+		note("actions have mixed types: %d are categories and %d are numbers", g.categorySteps, g.valueSteps)
 	}
 	if len(g.categories) == inspectedCategories {
 		note("at least %d categories of actions: all but the most common are combined", inspectedCategories)

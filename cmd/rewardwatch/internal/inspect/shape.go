@@ -70,13 +70,13 @@ func (s *study) namedApart() error {
 	files := map[string]string{} // by topic
 	for _, f := range s.shapes {
 		if other, taken := files[f.topic.Topic]; taken {
-			return fmt.Errorf("%s and %s contain different types of records, but are both named after the topic %s: rename each file to TOPIC.ndjson after its topic",
+			return fmt.Errorf("%s and %s contain different types of records, but both are named after the topic %s: rename each file to TOPIC.ndjson",
 				other, f.files[0], f.topic.Topic)
 		}
 		files[f.topic.Topic] = f.files[0]
 		for _, other := range f.files[1:] {
 			if len(s.shapes) > 1 && topicOf(other) != f.topic.Topic {
-				return fmt.Errorf("%s and %s contain the same type of records, and other files another type: rename them to TOPIC.1.ndjson and TOPIC.2.ndjson after their topic",
+				return fmt.Errorf("%s and %s contain the same type of records, while other files contain another type: rename them to TOPIC.1.ndjson and TOPIC.2.ndjson",
 					f.files[0], other)
 			}
 		}

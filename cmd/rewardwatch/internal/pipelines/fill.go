@@ -19,9 +19,9 @@ func newFillCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fill -o DIRECTORY FILE",
 		Short: "Ask a language model to propose what the templates leave open",
-		Long: "Asks the endpoint of model.url for a paragraph of the model card, a function that extracts features, and a comment on reward\n" +
-			"shaping, unless you wrote them. Checks each answer, writes those that pass to " + fill.File + ", and prints what\n" +
-			"accept would change. An answer that is there already is not asked for again. Exits with 2 if a place could not be filled.",
+		Long: "Asks the endpoint in model.url for a paragraph of the model card, a function that extracts features, and a comment on reward\n" +
+			"shaping, unless you have written them. Checks each proposal, writes those that pass to " + fill.File + ", and prints what\n" +
+			"accept would change. Existing proposals are not requested again. Exits with 2 if a proposal could not be obtained.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,8 +42,8 @@ func newAcceptCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept -o DIRECTORY FILE [NAME...]",
 		Short: "Write what fill proposed into the generated files",
-		Long: "Puts the proposals of fill between the keep marks of the generated files, where generate leaves them as they are, and prints\n" +
-			"what changed. Without names, all proposals are accepted. Nothing is called. Exits with 2 if a proposal could not be accepted.",
+		Long: "Writes the proposals of fill between the keep marks of the generated files, where generate does not change them, and prints\n" +
+			"what changed. Without names, accepts all proposals. Does not call the model. Exits with 2 if a proposal cannot be accepted.",
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -96,7 +96,7 @@ func printFilled(c *terminal.Console, outcomes []fill.Outcome, changes []pipelin
 				if len(r.Faults) == 0 {
 					continue
 				}
-				if _, err := fmt.Fprintf(w, "%s: answer %d: %s\n", o.Hole, i+1, terminal.Printable(strings.Join(r.Faults, "; "))); err != nil {
+				if _, err := fmt.Fprintf(w, "%s: response %d: %s\n", o.Hole, i+1, terminal.Printable(strings.Join(r.Faults, "; "))); err != nil {
 					return err
 				}
 			}

@@ -37,7 +37,7 @@ func TestFillShowsWhatAcceptWrites(t *testing.T) {
 	}
 	for _, want := range []string{
 		"description     pipeline/MODEL_CARD.md  proposed  0", "features        pipeline/world.py       failed    2",
-		"features: answer 1: it must be Starlark, a subset of Python: line 1: ", "+++ b/pipeline/MODEL_CARD.md", "+" + text, "+    # " + text,
+		"features: response 1: it must be Starlark, a subset of Python: line 1: ", "+++ b/pipeline/MODEL_CARD.md", "+" + text, "+    # " + text,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -44,7 +44,7 @@ func monitor(w *pipeline.Work, dir string) string {
 		for _, p := range bad.Problems {
 			w.Problems = append(w.Problems, c.placed(&w.Artefacts[i], p))
 		}
-		return "the configuration has mistakes"
+		return "the configuration contains errors"
 	}
 	if err == nil {
 		err = addWatching(w, cfg)
@@ -52,7 +52,7 @@ func monitor(w *pipeline.Work, dir string) string {
 	if err != nil {
 		w.Problems = append(w.Problems, yamlfile.Problem{Place: yamlfile.Place{File: configFile, Line: 1, Column: 1}, Message: err.Error()})
 	}
-	return fmt.Sprintf("%d artefacts", len(w.Artefacts))
+	return fmt.Sprintf("%d generated files", len(w.Artefacts))
 }
 
 // addWatching adds the rules and dashboards of a configuration.

@@ -22,8 +22,8 @@ func NewCommand(c *terminal.Console, release string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pipeline",
 		Short: "Generate a retraining pipeline from one short file",
-		Long: "Generates the files of a retraining pipeline from a short description of a reinforcement-learning project: workflows,\n" +
-			"container, scripts, the evaluation, the gate, and the configuration of Rewardwatch. See docs/pipelines.md.",
+		Long: "Generates the files of a retraining pipeline from a short description of a reinforcement-learning project: workflows, a\n" +
+			"container, scripts, the evaluation, the gate, and a Rewardwatch configuration. See docs/pipelines.md.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -36,7 +36,7 @@ func NewCommand(c *terminal.Console, release string) *cobra.Command {
 
 // directoryFlag adds the flag for the root of the repository.
 func directoryFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVarP(dir, "directory", "o", "", "root of the repository that the files are for")
+	cmd.Flags().StringVarP(dir, "directory", "o", "", "root of the repository")
 	_ = cmd.MarkFlagRequired("directory") // fails only for a flag that does not exist
 	_ = cmd.MarkFlagDirname("directory")
 }
@@ -46,8 +46,8 @@ func newInitCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [--file FILE] DIRECTORY",
 		Short: "Propose a pipeline file from what a repository contains",
-		Long: "Looks for environments, algorithms, packages and programs in the files of a repository, without running them, and prints a\n" +
-			"pipeline file, or writes it to a new file. CHANGE-ME marks what you must fill in.",
+		Long: "Searches the files of a repository for environments, algorithms, packages and programs, without running them. Prints a\n" +
+			"pipeline file, or writes it to a new file. Replace each CHANGE-ME in it.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeDirectory,
 		RunE:              func(_ *cobra.Command, args []string) error { return propose(c, args[0], file) },
@@ -101,7 +101,7 @@ func newValidateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 	return &cobra.Command{
 		Use:   "validate FILE",
 		Short: "Check a pipeline file and everything that it would generate",
-		Long:  "Runs all filters without writing anything, and prints what each did. Errors are printed as file:line:column: message, and the exit code is 2.",
+		Long:  "Runs all checks without writing anything, and prints the result of each. Prints errors as file:line:column: message and exits with 2 if there are any.",
 		Args:  cobra.ExactArgs(1),
 
 		ValidArgsFunction: completeFile,
@@ -145,8 +145,8 @@ func newGenerateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 	cmd := &cobra.Command{
 		Use:   "generate -o DIRECTORY FILE",
 		Short: "Generate the pipeline files",
-		Long: "Writes the files of a pipeline into a repository. Parts between keep and end marks stay as they are there. Files that are\n" +
-			"not generated any more are removed. Nothing is written if the file has a mistake, or if a file exists that was not generated.",
+		Long: "Writes the files of a pipeline into a repository. Keeps the text between keep and end marks. Removes files that are no\n" +
+			"longer generated. Writes nothing if the pipeline file contains an error, or if it would overwrite a file it did not generate.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeFile,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -108,10 +108,10 @@ func newExplainCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 	var line int
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "explain FILE [ARTEFACT]",
+		Use:   "explain FILE [GENERATED]",
 		Short: "Show which input line produced each generated line",
-		Long: "Prints the lines of a generated file with the values that are in them, and where the file sets these. A value without\n" +
-			"a place is a default. With --line, prints all generated lines that a line of the file has made.",
+		Long: "Prints the lines of a generated file with the values that they contain, and where the pipeline file sets these values. A\n" +
+			"value without a place is a default. With --line, prints all generated lines that a line of the pipeline file produced.",
 		Example: "  rewardwatch pipeline explain pipeline.yaml pipeline/train.py\n  rewardwatch pipeline explain pipeline.yaml --line 12",
 		Args:    cobra.RangeArgs(1, 2),
 
@@ -128,7 +128,7 @@ func newExplainCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 			return printTable(c, lines, explainedRows(lines))
 		},
 	}
-	cmd.Flags().IntVar(&line, "line", 0, "line of the file, instead of an artefact")
+	cmd.Flags().IntVar(&line, "line", 0, "line of the pipeline file, instead of a generated file")
 	_ = cmd.RegisterFlagCompletionFunc("line", cobra.NoFileCompletions) // fails only for a flag that does not exist
 	cmd.Flags().BoolVar(&all, "all", false, "also show lines that come only from the template")
 	return cmd

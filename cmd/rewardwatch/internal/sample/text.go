@@ -20,7 +20,7 @@ func (r *Report) Text(out io.Writer) error {
 	}
 	w.Table(rows)
 	for _, m := range r.Missing {
-		fmt.Fprintf(w, "  %s has no value in any record: no data at %s\n", terminal.Printable(m.Field), terminal.Printable(m.Source))
+		fmt.Fprintf(w, "  %s has no value in any record: there is no data at %s\n", terminal.Printable(m.Field), terminal.Printable(m.Source))
 	}
 	r.RecordsText(w)
 	_, err := io.WriteString(out, w.String())

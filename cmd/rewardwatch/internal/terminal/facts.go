@@ -36,7 +36,7 @@ func what(a alerts.Alarm) (facts []words.Fact) {
 	}
 	facts = append(facts, words.Fact{"since", words.Place(a.Onset, unit, a.Onset.First)})
 	if i := a.OnsetInterval(); i != nil {
-		facts = append(facts, words.Fact{"", "with 90 % confidence " + i.Words(unit)})
+		facts = append(facts, words.Fact{"", "with 90% confidence " + i.Words(unit)})
 	}
 	return append(facts, words.Fact{"detected", words.Place(a.At, unit, a.At.Pos)}, words.Fact{"score", scoreText(a)})
 }
@@ -149,8 +149,8 @@ func effectText(e finding.Effect) string {
 		}
 	}
 	add("median shift", e.MedianShift)
-	add("10 % quantile shift", e.Q10Shift)
-	add("90 % quantile shift", e.Q90Shift)
+	add("10% quantile shift", e.Q10Shift)
+	add("90% quantile shift", e.Q90Shift)
 	add("spread ratio", e.SpreadRatio)
 	add("Wasserstein distance", e.Wasserstein)
 	if e.AtLeast > 0 {

@@ -81,10 +81,10 @@ func TestProgressLine(t *testing.T) {
 	p.Reading("Reading", 6000, 5000, 0)
 	want := []string{
 		"Replaying 0 events",
-		"Replaying [##......................] 10 %  250,000 events, 250,000/s",
-		"Replaying [######..................] 25 %  2,500,000 events, 250,000/s  30 seconds left",
+		"Replaying [##......................] 10%  250,000 events, 250,000/s",
+		"Replaying [######..................] 25%  2,500,000 events, 250,000/s  30 seconds left",
 		"",
-		"Replaying [########################] 100 %  2,500,000 events, 250,000/s",
+		"Replaying [########################] 100%  2,500,000 events, 250,000/s",
 		"Reading 5 events",
 		"Reading 6,000 events, 2,000/s",
 	}

@@ -53,7 +53,7 @@ func Dash(s string) string {
 func Printable(s string) string { return words.Printable(s) }
 
 // Percent formats a share as a percentage.
-func Percent(share wire.Number) string { return words.Short(100*float64(share)) + " %" }
+func Percent(share wire.Number) string { return words.Short(100*float64(share)) + "%" }
 
 // Figure formats a number, "-" if there is none.
 func Figure(x *wire.Number) string {

@@ -25,7 +25,7 @@ import (
 var ErrBad = errors.New("web configuration file")
 
 // errOpens is why a file is not taken over while the server runs: one that is being written is empty for a moment.
-var errOpens = errors.New("it has no users or no TLS any more: reload the service if that is meant")
+var errOpens = errors.New("users or TLS were removed from the file: reload the service if that is intended")
 
 // streamsOfOne is how many requests one HTTP/2 connection may have open, as a client may have several connections.
 const streamsOfOne = 16

@@ -133,14 +133,14 @@ func (a *Gate) add(g GroupGate) {
 
 // unseen says why nothing is known of a version.
 func unseen(p *finding.Summary, version string) string {
-	why := "production has no accepted baseline yet to compare versions with"
+	why := "production has no accepted baseline yet with which to compare versions"
 	for i := range p.Groups {
 		switch g := &p.Groups[i]; {
 		case g.Baseline.ID == "" || g.Baseline.Provisional:
 		case g.Production == version:
 			return fmt.Sprintf("policy_version %s is the baseline that other versions are compared with", version)
 		default:
-			why = fmt.Sprintf("no %s of policy_version %s since the baseline was accepted, or newer versions have replaced it",
+			why = fmt.Sprintf("no %s of policy_version %s have arrived since the baseline was accepted, or newer versions have replaced it",
 				g.UnitName().One(), version)
 		}
 	}

@@ -92,10 +92,10 @@ type Reason struct {
 // Check returns an error if a field is missing.
 func (r *Reason) Check() error {
 	if strings.TrimSpace(r.By) == "" {
-		return errors.New("--by must be your name")
+		return errors.New("--by must be set to your name")
 	}
 	if strings.TrimSpace(r.Why) == "" {
-		return errors.New("--why must give the reason, as a sentence for others to read")
+		return errors.New("--why must be set to the reason, as a sentence for others to read")
 	}
 	return nil
 }

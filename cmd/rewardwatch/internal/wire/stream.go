@@ -40,7 +40,7 @@ type Stream struct {
 type Progress struct {
 	State  progress.State `json:"state"`
 	Units  int64          `json:"units"`
-	Change Number         `json:"change"` // over these units, with a 99 % interval
+	Change Number         `json:"change"` // over these units, with a 99% interval
 	Low    Number         `json:"low"`
 	High   Number         `json:"high"`
 	Level  Number         `json:"level"`

@@ -34,11 +34,11 @@ func (u Unfinished) Serious() bool {
 
 // Note describes how many they are.
 func (u Unfinished) Note() string {
-	return fmt.Sprintf("%d episodes (%s) have no end and are not judged: %s around the first 200 episodes that ended, %s around the last 200",
+	return fmt.Sprintf("%d episodes (%s) do not end and are not judged: %s around the first 200 episodes that ended, and %s around the last 200",
 		u.Episodes, roughly(u.Share), roughly(u.Usual), roughly(u.Current))
 }
 
 // roughly formats a share to one decimal of a percent.
 func roughly(share Number) string {
-	return words.Short(float64(int64(1000*float64(share)+.5))/10) + " %"
+	return words.Short(float64(int64(1000*float64(share)+.5))/10) + "%"
 }

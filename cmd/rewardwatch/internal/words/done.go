@@ -32,7 +32,7 @@ func Alerted(i *alerts.Incident, d alerts.Delivery) (text, class string) {
 	case d.State == alerts.Undelivered:
 		return "Accepted by Alertmanager at " + Stamp(d.Since) + ", but not the latest change.", "drift"
 	}
-	return "Rewardwatch alerted no one, since alerts.alertmanager is not set. The alerting rules of Prometheus may have.", "warming-up"
+	return "Rewardwatch alerted no one, because alerts.alertmanager is not set. Prometheus may have, with its alerting rules.", "warming-up"
 }
 
 // EffectOf says what the decisions on a request in a state do where their names do not, "" elsewhere.
@@ -40,7 +40,7 @@ func EffectOf(s ledger.State) string {
 	const end = "“Stop following it” closes the request as rejected and does not stop the job."
 	switch s {
 	case ledger.StateAwaitingApproval:
-		return "Approve sends the request to the target. Reject and withdraw close the request: rejected means no, withdrawn no longer needed."
+		return "Approve sends the request to the target. Reject and withdraw close it: reject if it should not happen, withdraw if it is no longer needed."
 	case ledger.StateDelivered:
 		return "The target has the request. Use “Deliver again” if the target lost it. " + end
 	case ledger.StateDeadLetter:
@@ -61,11 +61,11 @@ func ReasonText(r ledger.Reason) string {
 		ledger.IncidentMuted:    "the incident was muted",
 		ledger.NoTrigger:        "no trigger matches the incident",
 		ledger.NotLasted:        "the incident was shorter than the trigger requires",
-		ledger.Provisional:      "its alarms are on a provisional baseline",
+		ledger.Provisional:      "its alarms are based on a provisional baseline",
 		ledger.Improvement:      "the signals improved, and no trigger matches improvements",
 		ledger.CauseNeedsPerson: "the cause needs a person: a retraining would learn the fault",
-		ledger.CauseUnsettled:   "the cause was not settled and could still need a person",
-		ledger.GuardTripped:     "a person decides what follows a guard that has tripped",
+		ledger.CauseUnsettled:   "the cause was not certain and could still need a person",
+		ledger.GuardTripped:     "a person must decide what to do about a tripped guard",
 		ledger.Cooldown:         "the trigger was in its cooldown",
 		ledger.OpenRequest:      "the policy had an unfinished request",
 		ledger.BreakerOpen:      "the last retrainings of the policy did not help",
@@ -108,13 +108,13 @@ func Listed(names []string) string {
 func AskedBy(q ledger.Request) string {
 	switch q.OriginKind {
 	case ledger.OriginIncident:
-		return "a trigger, automatically, because of an incident"
+		return "a trigger, because of an incident"
 	case ledger.OriginSchedule:
-		return "a schedule, automatically"
+		return "a schedule"
 	case ledger.OriginPerson:
 		return "a person"
 	case ledger.OriginOutcome:
-		return "the outcome of another request, automatically"
+		return "the outcome of another request"
 	}
 	return Plain(q.OriginKind)
 }

@@ -68,7 +68,7 @@ func WaitsFor(q ledger.Request) string {
 	what := ""
 	switch q.State {
 	case ledger.StateQueued:
-		what = "the end of the other request of the policy"
+		what = "the policy's other request to end"
 	case ledger.StateAwaitingApproval:
 		what = "approval"
 	case ledger.StateOpen:
@@ -77,11 +77,11 @@ func WaitsFor(q ledger.Request) string {
 			what += fmt.Sprintf(" (failed attempts: %d)", failed)
 		}
 	case ledger.StateDelivered:
-		what = "a status report of the job"
+		what = "a status report from the job"
 	case ledger.StateRunning:
 		what = "the end of the job"
 	case ledger.StateVerifying:
-		what = "telemetry of version " + q.NewVersion
+		what = "telemetry from version " + q.NewVersion
 	default:
 		return ""
 	}

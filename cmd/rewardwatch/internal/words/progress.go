@@ -12,7 +12,7 @@ func Progress(p *progress.Progress, unit finding.UnitName) string {
 	if p == nil {
 		return ""
 	}
-	of := fmt.Sprintf("change of %s (99 %% interval %s to %s) over the last %s %s", Short(p.Change), Short(p.Low), Short(p.High),
+	of := fmt.Sprintf("change of %s (99%% interval %s to %s) over the last %s %s", Short(p.Change), Short(p.Low), Short(p.High),
 		Grouped(p.Units, ","), unit.Many())
 	if p.State == progress.Collapsed {
 		of = fmt.Sprintf("mean of %s, best %s; %s", Short(p.Level), Short(p.Best), of)

@@ -60,7 +60,7 @@ func binEdges(h *finding.Histogram) (edges []edge) {
 func levels(largest float64) []edge {
 	var out []edge
 	for _, part := range []float64{0, .5, 1} {
-		out = append(out, edge{Y: int(histogramHeight * (1 - part)), Text: fmt.Sprintf("%.3g %%", 100*largest*part)})
+		out = append(out, edge{Y: int(histogramHeight * (1 - part)), Text: fmt.Sprintf("%.3g%%", 100*largest*part)})
 	}
 	return out
 }
