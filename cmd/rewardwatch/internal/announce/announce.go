@@ -72,7 +72,7 @@ type Announcer struct {
 func New(cfg Config, guards func() []*guard.Summary, bell *Bell, log zerolog.Logger, reg prometheus.Registerer) (*Announcer, error) {
 	a := &Announcer{
 		guards: guards, bell: bell, log: log, attempts: prometheus.NewCounterVec(
-			prometheus.CounterOpts{Name: names.MetricGuardDeliveries, Help: "Attempts to send the state of guards, by result."}, []string{"target", "result"}),
+			prometheus.CounterOpts{Name: names.MetricGuardDeliveries, Help: "Attempts to send guard states to targets, by result."}, []string{"target", "result"}),
 	}
 	var targets []target.Target
 	for _, t := range cfg.Targets {
@@ -173,7 +173,7 @@ func (r *receiver) run(ctx context.Context) {
 func (r *receiver) makeTopic(ctx context.Context) {
 	topic, err := kafkalog.Open(r.Kafka.Config(), r.Kafka.Topic, r.log)
 	if err != nil {
-		r.log.Error().Err(err).Str("target", r.Name).Msg("cannot look at the topic of guards")
+		r.log.Error().Err(err).Str("target", r.Name).Msg("cannot inspect the topic for guard states")
 		return
 	}
 	defer func() { _ = topic.Close() }()
@@ -188,10 +188,10 @@ func (r *receiver) makeTopic(ctx context.Context) {
 	}
 	switch {
 	case err != nil:
-		r.log.Warn().Err(err).Str("target", r.Name).Msg("cannot create or read the topic of guards: create it with cleanup.policy=compact")
+		r.log.Warn().Err(err).Str("target", r.Name).Msg("cannot create or read the topic for guard states: create it with cleanup.policy=compact")
 	case !strings.Contains(policy, "compact"):
 		r.log.Warn().Str("target", r.Name).Str("topic", r.Kafka.Topic).Str("cleanup_policy", policy).
-			Msg("the topic of guards is not compacted: agents that start later may not find the state of each policy")
+			Msg("the topic for guard states is not compacted: agents that start later may not find the state of their policy")
 	}
 }
 
@@ -276,7 +276,7 @@ func (r *receiver) ended(d *done) {
 		log = r.log.Error()
 	}
 	log.Str("target", r.Name).Str("policy", d.policy).Str("result", string(d.attempt.Result)).Int("status", d.attempt.Status).
-		Str("error", d.attempt.Err).Bool("disabled", r.gone).Msg("the state of guards was not delivered")
+		Str("error", d.attempt.Err).Bool("disabled", r.gone).Msg("a guard state was not delivered")
 }
 
 // messageID identifies a document: the same state at another time is another one.

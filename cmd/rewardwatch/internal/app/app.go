@@ -93,7 +93,7 @@ type closer struct {
 // ctx is the context of Run: once it ends, New stops waiting for a ledger that cannot be reached.
 func New(ctx context.Context, cfg *config.Config, reload func() error, log zerolog.Logger) (*App, error) {
 	a := &App{cfg: cfg, log: log, scores: plots.NewScores(), Registry: prometheus.NewRegistry(), Reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: names.MetricReloaded, Help: "Whether the last reload of the configuration succeeded.",
+		Name: names.MetricReloaded, Help: "1 if the last reload of the configuration succeeded, 0 otherwise.",
 	})}
 	a.Reloaded.Set(1)
 	if err := a.listen(reload); err != nil {
@@ -184,7 +184,7 @@ func (a *App) open(ctx context.Context) error {
 	return nil
 }
 
-// openLog opens the local log of the telemetry, nil if it is in Kafka.
+// openLog opens the local telemetry log, nil if it is in Kafka.
 func (a *App) openLog() (*locallog.Log, error) {
 	if !a.cfg.Ingest.IsLocal() {
 		return nil, nil
@@ -193,7 +193,7 @@ func (a *App) openLog() (*locallog.Log, error) {
 	o.Log, o.Registerer = a.log, a.Registry
 	local, err := locallog.Open(o)
 	if err == nil {
-		a.closeLater("log of the telemetry", local.Close)
+		a.closeLater("telemetry log", local.Close)
 	}
 	return local, err
 }
@@ -275,7 +275,7 @@ func (a *App) openState(kafka ingest.KafkaConfig, topics []string) (ingest.Store
 		if a.cluster, err = cluster.Open(a.cfg.Cluster, kafka, topics, a.Pipeline, func(policy string, at time.Time) { a.feeds.Forget(policy, at) }, a.log, a.Registry); err != nil {
 			return nil, nil, nil, err
 		}
-		a.closeLater("connections of the cluster", a.cluster.Close)
+		a.closeLater("cluster connections", a.cluster.Close)
 		return a.cluster.Stores, a.cluster.Writer, alerts.NewNotes(a.cluster.Partition), nil
 	}
 	directory, err := checkpoint.NewDirectory(a.cfg.Checkpoint.Directory)
@@ -289,7 +289,7 @@ func (a *App) openState(kafka ingest.KafkaConfig, topics []string) (ingest.Store
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	a.closeLater("log of notifications", notes.Close)
+	a.closeLater("notification log", notes.Close)
 	a.unitLog = func(topic string, partition int32) string {
 		return directory.Beside(consumer.PartitionCheckpoint(topic, partition))
 	}
@@ -690,7 +690,7 @@ func heldUp(waiting time.Duration) error {
 	if waiting < ledgerPatience {
 		return nil
 	}
-	return fmt.Errorf("a policy has waited for the ledger of retrain requests for %s", waiting.Round(time.Second))
+	return fmt.Errorf("a policy has been waiting %s for the ledger of retrain requests", waiting.Round(time.Second))
 }
 
 // openDeadLetters opens the topic for refused records if one is configured, and the directory otherwise.
@@ -713,7 +713,7 @@ func buildInfoMetric() prometheus.Collector {
 // consoleMetric tells the dashboards where the console is, so that those that are shipped ready-made can link to it.
 func consoleMetric(url string) prometheus.Collector {
 	g := prometheus.NewGaugeVec(
-		prometheus.GaugeOpts{Name: names.MetricConsole, Help: "Where people reach the console, always 1."}, []string{"url"})
+		prometheus.GaugeOpts{Name: names.MetricConsole, Help: "URL of the console. Always 1."}, []string{"url"})
 	g.WithLabelValues(strings.TrimRight(url, "/")).Set(1)
 	return g
 }

@@ -68,7 +68,7 @@ func TestIncidentsOwedToTheLedger(t *testing.T) {
 // A policy that waits for the ledger is not judged, and the readiness says so.
 func TestNotReadyWhileTheLedgerHoldsUpJudging(t *testing.T) {
 	for waiting, want := range map[time.Duration]string{
-		0: "", ledgerPatience - 1: "", ledgerPatience: "waited for the ledger of retrain requests for 15s", 2 * time.Minute: "for 2m0s",
+		0: "", ledgerPatience - 1: "", ledgerPatience: "has been waiting 15s for the ledger of retrain requests", 2 * time.Minute: "waiting 2m0s",
 	} {
 		err := heldUp(waiting)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -18,7 +18,7 @@ func TestPolicyThatIsNotWatchedIsNotRetrained(t *testing.T) {
 		t.Errorf("%+v, %v", q, err)
 	}
 	_, err := requests.Ask(t.Context(), retrain.Ask{Policy: "chekout-ranker"})
-	if !errors.Is(err, retrain.ErrBadAsk) || !strings.Contains(err.Error(), "no entry of policies matches") {
+	if !errors.Is(err, retrain.ErrBadAsk) || !strings.Contains(err.Error(), "no entry in policies matches") {
 		t.Errorf("a misspelt policy: %v", err)
 	}
 }

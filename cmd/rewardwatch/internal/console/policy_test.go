@@ -66,10 +66,10 @@ func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
 	if first.Signal != "return" || first.Shift != "-1.20 SD" || first.Next != "3 of 12 tests not armed: the baseline is too small. The next, return spread +0.5, needs about 900 episodes" {
 		t.Errorf("%+v", first)
 	}
-	if p := first.Picture; len(p.Bins) != 10 || len(p.Edges) != 9 || fmt.Sprint(p.Edges[0], p.Edges[7]) != "{36.0 106 118 7.5} {288.0 119 131 11.88}" || p.Shares != "share of episodes" || p.Bins[0].CurrentPercent != "20.8 %" || p.Bins[9].Title != "from 12.5" || p.Bins[4].Title != "9.375 to 10" {
+	if p := first.Picture; len(p.Bins) != 10 || len(p.Edges) != 9 || fmt.Sprint(p.Edges[0], p.Edges[7]) != "{36.0 106 118 7.5} {288.0 119 131 11.88}" || p.Shares != "share of episodes" || p.Bins[0].CurrentPercent != "20.8%" || p.Bins[9].Title != "from 12.5" || p.Bins[4].Title != "9.375 to 10" {
 		t.Errorf("%+v", first.Picture)
 	}
-	if a := g.Actions[0]; a.Action != "offer_b" || a.Baseline != "90.0 %" || a.Current != "75.0 %" || a.Change != "-15.0" || a.CurrentBar != "75.0" {
+	if a := g.Actions[0]; a.Action != "offer_b" || a.Baseline != "90.0%" || a.Current != "75.0%" || a.Change != "-15.0" || a.CurrentBar != "75.0" {
 		t.Errorf("%+v", g.Actions)
 	}
 	if w := policyOf(t, v, "policy-0002", "").Group; w.WarmUp != "312 of 500 episodes" || w.Chart != nil || w.Streams[0].Missing != "312 of 500 episodes" || w.Streams[0].Picture != nil {

@@ -186,7 +186,7 @@ func (d *demo) story(ctx context.Context) error {
 		return err
 	}
 	page := d.app.Server.URL()
-	d.say("Open %s/ while it runs (metrics: %s/metrics).", page, page)
+	d.say("Open %s/ while the demo is running (metrics: %s/metrics).", page, page)
 
 	if err := d.wait(ctx, "collecting the baseline", d.learning); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (d *demo) story(ctx context.Context) error {
 	if n := len(d.app.Incidents()); n > 0 {
 		return fmt.Errorf("demo: %d alarms before the drift", n)
 	}
-	d.say("%d episodes without drift, no alarm. Now the environment drifts: customers stop liking offer_b (env_version 41 -> 42).", demoHealthy)
+	d.say("%d episodes without drift, and no alarm. Now the environment drifts: customers stop liking offer_b (env_version 41 -> 42).", demoHealthy)
 	before := d.agents.ended.Load()
 	d.agents.drifted.Store(true)
 	return d.discovery(ctx, page, before)
@@ -279,8 +279,8 @@ func (d *demo) delivery() error {
 	if order.err != nil {
 		return fmt.Errorf("demo: the receiver refused the webhook: %w", order.err)
 	}
-	d.say("The webhook receiver got retrain request %s for incident %s. The signature is valid.", order.id, order.incident)
-	d.say("The recipe expects of the new version: %s.", order.expected)
+	d.say("The webhook receiver received retrain request %s for incident %s. The signature is valid.", order.id, order.incident)
+	d.say("What the recipe expects of the new version: %s.", order.expected)
 	return nil
 }
 

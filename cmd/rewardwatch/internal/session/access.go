@@ -35,7 +35,7 @@ type Access struct {
 // Reasons for which a form is not carried out, for errors.Is. People see their texts.
 var (
 	ErrLoginNeeded = errors.New("log in first")
-	ErrNotLocal    = errors.New("decisions need a token: set http.token_file in the configuration. Without a token, only browsers on the " +
+	ErrNotLocal    = errors.New("decisions require a token: set http.token_file in the configuration. Without a token, only browsers on the " +
 		"same machine can decide, at a loopback address")
 )
 

@@ -16,7 +16,7 @@ func Pixels(x float64) string {
 }
 
 // Percent formats a share.
-func Percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+func Percent(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
 
 // Finite reports whether all numbers are finite.
 func Finite(x ...float64) bool {

@@ -76,7 +76,7 @@ func PictureOf(s *finding.StreamSummary, unit finding.UnitName) *Picture {
 		}
 		p.Text += Percent(c[i])
 	}
-	p.Top, p.Level, p.LevelY = fmt.Sprintf("%.0f %%", 100*highest), "10 %", Pixels(binsTop+binsHeight*(1-.1/highest))
+	p.Top, p.Level, p.LevelY = fmt.Sprintf("%.0f%%", 100*highest), "10%", Pixels(binsTop+binsHeight*(1-.1/highest))
 	for i, decile := range s.Deciles {
 		row := i % 2 // neighbors are in different rows, so that numbers of ten characters do not touch
 		p.Edges = append(p.Edges, edge{X: Pixels(float64((i + 1) * binWidth)), Tick: 106 + edgeRow*row, Y: 118 + edgeRow*row, Text: words.Short(decile)})

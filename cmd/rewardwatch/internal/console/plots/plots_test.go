@@ -48,7 +48,7 @@ func TestPlotHistogram(t *testing.T) {
 		Current:       "0.0,150.0 0.0,0.0 240.0,0.0 240.0,150.0 480.0,150.0 480.0,150.0",
 		BaselineUnits: 4, CurrentUnits: 1, X: "return", Y: "share of episodes",
 		Edges:  []edge{{X: "0.0", Text: "-10"}, {X: "240.0", Text: "0"}, {X: "480.0", Text: "10"}},
-		Levels: []edge{{Y: 150, Text: "0 %"}, {Y: 75, Text: "50 %"}, {Y: 0, Text: "100 %"}},
+		Levels: []edge{{Y: 150, Text: "0%"}, {Y: 75, Text: "50%"}, {Y: 0, Text: "100%"}},
 	}
 	if !reflect.DeepEqual(*p, want) {
 		t.Errorf("got %+v", *p)
