@@ -429,7 +429,7 @@ func TestInspectRefusesFilesOfTwoKindsWithOneName(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	code := execute(t.Context(), &terminal.Console{In: strings.NewReader(""), Out: &out, Err: &errs}, append([]string{"inspect"}, files...))
-	if code == 0 || !strings.Contains(errs.String(), "are both named after the topic day1") {
+	if code == 0 || !strings.Contains(errs.String(), "both are named after the topic day1") {
 		t.Errorf("exit code %d: %s%s", code, out.String(), errs.String())
 	}
 }

@@ -65,7 +65,7 @@ func TestValidateReadsASample(t *testing.T) {
 
 	typo := writeFile(t, "typo.yml", fmt.Sprintf(shopConfig, "request.idd"))
 	stdout, _, code = commandLine(t, "validate", "--sample", records, typo)
-	if code != exitError || !strings.Contains(stdout, "episode_id has no value in any record: no data at request.idd\n") {
+	if code != exitError || !strings.Contains(stdout, "episode_id has no value in any record: there is no data at request.idd\n") {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	stdout, _, code = commandLine(t, "--output", "json", "validate", "--sample", records, typo)

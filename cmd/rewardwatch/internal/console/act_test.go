@@ -141,7 +141,7 @@ func TestActionsThatAreRefused(t *testing.T) {
 	wants(t, "without a login", r.send(http.MethodPost, somePage, order("accept")), 401, "<dd>the new prices are known</dd>")
 	wants(t, "an unknown incident", r.send(http.MethodPost, "/incidents/none", order("accept")), 404, "Incident not found. Incidents that closed long ago are no longer stored.")
 	r.console.access = session.Access{Local: func(*http.Request) bool { return false }}
-	wants(t, "from elsewhere", r.send(http.MethodPost, somePage, order("accept")), 403, "Decisions need a token")
+	wants(t, "from elsewhere", r.send(http.MethodPost, somePage, order("accept")), 403, "Decisions require a token")
 	if len(r.orders.asked) != 0 {
 		t.Errorf("orders %+v", r.orders.asked)
 	}

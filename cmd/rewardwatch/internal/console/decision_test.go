@@ -209,7 +209,7 @@ func TestWithoutATokenOnlyThisMachineDecides(t *testing.T) {
 	r.console.access = session.Access{Local: func(*http.Request) bool { return local }}
 	wants(t, "the page from elsewhere", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "set http.token_file in the configuration")
 	form := decision("approve", 1)
-	wants(t, "a form from elsewhere", r.send(http.MethodPost, "/retrain/rr_waits", form), 403, "Decisions need a token")
+	wants(t, "a form from elsewhere", r.send(http.MethodPost, "/retrain/rr_waits", form), 403, "Decisions require a token")
 	wants(t, "the login", r.send(http.MethodGet, "/login", nil), 200, "No token is configured")
 	wants(t, "a login", r.send(http.MethodPost, "/login", url.Values{"token": {""}}), 200, "No token is configured")
 	if r.desk.decided != 0 || r.cookie != nil {

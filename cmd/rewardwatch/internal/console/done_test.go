@@ -51,7 +51,7 @@ func TestWhatWasDoneStandsBelowTheHeadline(t *testing.T) {
 func TestWhoAskedForARetraining(t *testing.T) {
 	for kind, want := range map[ledger.OriginKind]string{
 		ledger.OriginIncident: "requested by <bdi>a trigger, because of an incident</bdi>",
-		ledger.OriginSchedule: "requested by <bdi>a schedule, automatically</bdi>",
+		ledger.OriginSchedule: "requested by <bdi>a schedule</bdi>",
 		ledger.OriginPerson:   "requested by <bdi>carol</bdi>",
 	} {
 		r := newRig(t)
@@ -66,7 +66,7 @@ func TestWhoAskedForARetraining(t *testing.T) {
 // A button of a request that has gone out says what it does.
 func TestButtonsSayWhatTheyDo(t *testing.T) {
 	for state, want := range map[ledger.State][2]string{
-		ledger.StateAwaitingApproval: {">Approve</button>", "rejected means no, withdrawn no longer needed."},
+		ledger.StateAwaitingApproval: {">Approve</button>", "reject if it should not happen, withdraw if it is no longer needed."},
 		ledger.StateDelivered:        {">Deliver again</button>", "if the target lost it."},
 		ledger.StateRunning:          {">Stop following it</button>", "does not stop the job."},
 		ledger.StateDeadLetter:       {">Deliver again</button>", "The target did not accept the request."},

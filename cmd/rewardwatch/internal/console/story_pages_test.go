@@ -171,7 +171,7 @@ func TestIncidentOfAPolicyWithManyRequests(t *testing.T) {
 	wants(t, "with none of its own", r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil), 200, "No retraining was requested.")
 	r.desk.requests = append(r.desk.requests, ordered...)
 	w := r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil)
-	wants(t, "with older ones", w, 200, "Only the newest 1000 requests of the policy were searched.")
+	wants(t, "with older ones", w, 200, "Only the policy&#39;s newest 1000 requests were searched.")
 	if strings.Contains(w.Body.String(), "No retraining was requested.") {
 		t.Error("it is said that none was ordered")
 	}
