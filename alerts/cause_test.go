@@ -66,11 +66,11 @@ func TestCauseOfAnAlarm(t *testing.T) {
 		},
 		"a fault that holds beats a version": {
 			before: []finding.Finding{faulty("reward", fault.NonFinite, 60)}, finding: driftAfter("return", 100, "policy"),
-			cause: CauseTelemetry, evidence: "reward is in a telemetry fault (non_finite) since episode 60",
+			cause: CauseTelemetry, evidence: "reward has had a telemetry fault (non_finite) since episode 60",
 		},
 		"a fault that ended at the onset": {
 			before: late, finding: driftAfter("return", 100, "policy"),
-			cause: CauseTelemetry, evidence: "reward was in a telemetry fault (non_finite) from episode 60 to episode 92",
+			cause: CauseTelemetry, evidence: "reward had a telemetry fault (non_finite) from episode 60 to episode 92",
 		},
 		"a fault that ended before the onset": {
 			before: ended, finding: driftAfter("return", 100, "policy"),
@@ -134,14 +134,14 @@ func TestCauseOfAnIncident(t *testing.T) {
 		},
 		"a fault after the alarm": {
 			findings: []finding.Finding{driftAfter("return", 100, "policy"), faulty("reward", fault.Constant, 130)},
-			cause:    CauseTelemetry, evidence: []string{"reward is in a telemetry fault (constant) since episode 130"},
+			cause:    CauseTelemetry, evidence: []string{"reward has had a telemetry fault (constant) since episode 130"},
 		},
 		"a fault after the alarm that has ended": {
 			findings: []finding.Finding{
 				driftAfter("return", 100, "policy"), faulty("reward", fault.Constant, 130),
 				goes("reward", finding.TelemetryFault, finding.OK, 160),
 			},
-			cause: CauseTelemetry, evidence: []string{"reward is in a telemetry fault (constant) since episode 130"},
+			cause: CauseTelemetry, evidence: []string{"reward has had a telemetry fault (constant) since episode 130"},
 		},
 		"a fault after the alarm has resolved": {
 			findings: []finding.Finding{
@@ -242,19 +242,19 @@ func TestCauseFromWhatMoved(t *testing.T) {
 		},
 		"rewards and lengths, nothing else told": {
 			units: 50, moved: map[string]float64{"reward": 1, "episode_length": 1}, cause: CauseUnknown,
-			evidence: "the telemetry has no actions or observations or outcomes to compare with",
+			evidence: "the telemetry contains no actions or observations or outcomes to compare with",
 		},
 		"rewards, of which nobody knows what they are for": {
 			units: 100, moved: map[string]float64{"reward": 1, "reward for like actions": 1, "action": 0, "episode_length": 0},
-			cause: CauseUnknown, evidence: "the telemetry has no observations or outcomes to compare with",
+			cause: CauseUnknown, evidence: "the telemetry contains no observations or outcomes to compare with",
 		},
 		"actions, of which nobody knows what they are for": {
 			units: 100, moved: map[string]float64{"reward": 1, "reward for like actions": 0, "action": 1, "episode_length": 0},
-			cause: CausePolicy, evidence: "the telemetry has no observations or outcomes to compare with",
+			cause: CausePolicy, evidence: "the telemetry contains no observations or outcomes to compare with",
 		},
 		"rewards, nothing else told": {
 			units: 200, moved: map[string]float64{"reward": 1, "episode_length": 0}, cause: CauseUnknown,
-			evidence: "the telemetry has no actions or observations or outcomes to compare with",
+			evidence: "the telemetry contains no actions or observations or outcomes to compare with",
 		},
 		"rewards, nothing else told but a version": {
 			units: 200, moved: map[string]float64{"reward": 1, "episode_length": 0}, changed: []string{"reward_function"},

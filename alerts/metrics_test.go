@@ -35,7 +35,7 @@ rewardwatch_incident_alert_state{incident="9d0f687e8d548697",label_a_b="x",label
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="8913315e1179a501",policy="checkout",severity="critical"} 1.800000092e+09
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1.800000092e+09
-# HELP rewardwatch_incidents_closed_total Incidents closed.
+# HELP rewardwatch_incidents_closed_total Number of incidents closed, by cause.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="observations",env="prod",policy="checkout"} 0
@@ -49,7 +49,7 @@ rewardwatch_incidents_closed_total{cause="policy",label_a_b="x",label_a_b_="y",p
 rewardwatch_incidents_closed_total{cause="reward_function",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="unknown",label_a_b="x",label_a_b_="y",policy="ranker"} 0
-# HELP rewardwatch_incidents_opened_total Incidents opened.
+# HELP rewardwatch_incidents_opened_total Number of incidents opened.
 # TYPE rewardwatch_incidents_opened_total counter
 rewardwatch_incidents_opened_total{env="prod",policy="checkout"} 1
 rewardwatch_incidents_opened_total{label_a_b="x",label_a_b_="y",policy="ranker"} 1
@@ -72,7 +72,7 @@ rewardwatch_incident_alert_state{incident="9d0f687e8d548697",label_a_b="x",label
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="policy",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1.800000092e+09
-# HELP rewardwatch_incidents_closed_total Incidents closed.
+# HELP rewardwatch_incidents_closed_total Number of incidents closed, by cause.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="observations",env="prod",policy="checkout"} 0
@@ -86,7 +86,7 @@ rewardwatch_incidents_closed_total{cause="policy",label_a_b="x",label_a_b_="y",p
 rewardwatch_incidents_closed_total{cause="reward_function",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="unknown",label_a_b="x",label_a_b_="y",policy="ranker"} 0
-# HELP rewardwatch_incidents_opened_total Incidents opened.
+# HELP rewardwatch_incidents_opened_total Number of incidents opened.
 # TYPE rewardwatch_incidents_opened_total counter
 rewardwatch_incidents_opened_total{env="prod",policy="checkout"} 2
 rewardwatch_incidents_opened_total{label_a_b="x",label_a_b_="y",policy="ranker"} 1
@@ -110,7 +110,7 @@ rewardwatch_incident_alert_state{env="prod",incident="13c6a0c6eac70d26",policy="
 # HELP rewardwatch_incident_onset_timestamp_seconds Time of the onset of an open incident, in Unix time.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
-# HELP rewardwatch_incidents_closed_total Incidents closed.
+# HELP rewardwatch_incidents_closed_total Number of incidents closed, by cause.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="observations",env="prod",policy="checkout"} 0
@@ -145,7 +145,7 @@ func TestMetricsShowWatchedGroupsBeforeTheirFirstIncident(t *testing.T) {
 # HELP rewardwatch_alarms Firing alarms that are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{policy="ranker",severity="critical"} 0
-# HELP rewardwatch_incidents_opened_total Incidents opened.
+# HELP rewardwatch_incidents_opened_total Number of incidents opened.
 # TYPE rewardwatch_incidents_opened_total counter
 rewardwatch_incidents_opened_total{policy="ranker"} 0
 `)

@@ -56,7 +56,10 @@ var sentencesOfFormat5 = strings.NewReplacer(
 	"episode lengths did not move (largest |z| of 1 quantity 0.5 over 50 units)",
 	"mean observation.x rose by 1 baseline SD (z = 7.2, 50 episodes)",
 	"observations moved (mean of observation.x: +1 baseline sd, z 7.2 over 50 units)",
-	"no telemetry fault affected values", "no telemetry fault falsified values",
+	"no telemetry fault has affected values", "no telemetry fault falsified values",
+	" has had a telemetry fault (", " is in a telemetry fault (",
+	" had a telemetry fault (", " was in a telemetry fault (",
+	"the telemetry contains no ", "the telemetry has no ",
 	"since episode", "since unit",
 )
 

@@ -63,9 +63,9 @@ func TestServicesOverTLS(t *testing.T) {
 		{[]string{"--server", demanding.URL, "--ca-file", a.File}, "", "certificate required"},
 		{[]string{"--server", open.URL}, "", "--ca-file"},
 		{[]string{"--server", plain}, "", "begin --server with https://"},
-		{[]string{"--server", open.URL, "--ca-file", secret}, "", "has no certificate in PEM"},
+		{[]string{"--server", open.URL, "--ca-file", secret}, "", "contains no PEM certificate"},
 		{[]string{"--server", open.URL, "--ca-file", a.File, "--cert-file", cert}, "", "--key-file"},
-		{[]string{"--server", open.URL, "--ca-file", a.File, "--user", "ann"}, "", "--password-file is missing"},
+		{[]string{"--server", open.URL, "--ca-file", a.File, "--user", "ann"}, "", "--user requires --password-file"},
 	} {
 		got, err := said(t, tt.flags...)
 		if (err == nil) != (tt.why == "") || err != nil && !strings.Contains(err.Error(), tt.why) || got != tt.said {

@@ -306,7 +306,7 @@ func TestUnitsThatCannotBeRead(t *testing.T) {
 	var state bytes.Buffer
 	r.must(d.Snapshot(&state))
 	d.partitions = 3
-	if err := d.Restore(&state); err == nil || !strings.Contains(err.Error(), "has 3 partitions and had 2") {
+	if err := d.Restore(&state); err == nil || !strings.Contains(err.Error(), "now has 3 partitions instead of 2") {
 		t.Errorf("a checkpoint of fewer partitions gives %v", err)
 	}
 	r.readers.Begin(3)

@@ -107,7 +107,7 @@ func TestDecisionsOnRequestsNameThePerson(t *testing.T) {
 		wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "<bdi>"+string(times(step.wants)))
 		wants(t, "its list of decisions", r.send(http.MethodGet, somePage, nil), 200, "<li>Retrain request: "+string(times(step.wants)))
 	}
-	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "automatically, because of an incident</bdi>. <bdi>"+string(times("Following stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run")))
+	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "a trigger, because of an incident</bdi>. <bdi>"+string(times("Following stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run")))
 	r = newRig(t)
 	q := &r.desk.requests[r.desk.find("rr_waits")]
 	r.desk.move("rr_waits", ledger.StateRejected, "sam", "not now")

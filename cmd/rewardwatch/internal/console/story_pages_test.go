@@ -107,7 +107,7 @@ func TestIncidentNamesTheMixOfWhoComes(t *testing.T) {
 	w := get(c, "/incidents/explained")
 	for _, want := range []string{
 		"The most likely cause is the environment, the mix of labels.segment.", "Mix of <bdi>labels.segment</bdi>", "The mix explains the change: nothing has clearly changed within the values.",
-		"Change of <bdi>mean return</bdi></dt><dd><b>-0.60 SD</b>", "<b>-0.50 ± 0.05 SD</b>: <bdi>the share of labels.segment=new rose from 10 % to 49 %</bdi>", "<b>-0.10 ± 0.07 SD</b>",
+		"Change of <bdi>mean return</bdi></dt><dd><b>-0.60 SD</b>", "<b>-0.50 ± 0.05 SD</b>: <bdi>the share of labels.segment=new rose from 10% to 49%</bdi>", "<b>-0.10 ± 0.07 SD</b>",
 	} {
 		wants(t, "a mix that explains the change", w, 200, strings.ReplaceAll(want, "+", "&#43;"))
 	}

@@ -28,7 +28,7 @@ func TestLevelIn(t *testing.T) {
 	}{
 		"its group":      {s, &us, "return", 2, ""},
 		"the only one":   {one, nil, "return", 1, ""},
-		"which of three": {s, nil, "return", 0, `policy "ranker" has 3 groups with separate baselines: request the retraining for an incident of one group`},
+		"which of three": {s, nil, "return", 0, `policy "ranker" has 3 groups with separate baselines: request the retraining for an incident of one of them`},
 		"warming up":     {s, &cn, "return", 0, cn.String() + " has no accepted baseline yet"},
 		"no values":      {s, &eu, "outcome.ctr", 0, "the baseline of " + eu.String() + " has no outcome.ctr"},
 		"no such signal": {s, &eu, "outcome.x", 0, "the baseline of " + eu.String() + " has no outcome.x"},
