@@ -35,7 +35,7 @@ func TestBenchRarePromise(t *testing.T) {
 				promiseHead(fmt.Sprintf("Rare outcomes, N = %.0f, units of %d", n, steps), "clicks")
 				for k, rate := range []float64{.005, .01, .038, .049, .055, .08, .15, .3} {
 					t.Run(fmt.Sprintf("%g", 100*rate), func(*testing.T) {
-						promiseRow(fmt.Sprintf("%.1f %%", 100*rate), 500, rarePromise(uint64(3600+10*i+k), rate, steps, n))
+						promiseRow(fmt.Sprintf("%.1f%%", 100*rate), 500, rarePromise(uint64(3600+10*i+k), rate, steps, n))
 					})
 				}
 			})

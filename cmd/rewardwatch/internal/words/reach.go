@@ -47,7 +47,7 @@ func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
 // ReachSize describes the size of a change.
 func ReachSize(r finding.Reach) string {
 	if r.OfRate {
-		return fmt.Sprintf("%.0f %%", 100*r.Size)
+		return fmt.Sprintf("%.0f%%", 100*r.Size)
 	}
 	return fmt.Sprintf("%.2g SD", r.Size)
 }
