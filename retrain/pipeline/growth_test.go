@@ -80,7 +80,7 @@ func repeated(line string, length int) string {
 func cost(t *testing.T, repository fstest.MapFS) time.Duration {
 	t.Helper()
 	least := time.Duration(1<<63 - 1)
-	for range 3 {
+	for range 5 {
 		began := cpu(t)
 		p, err := Propose("x", repository)
 		if err != nil {

@@ -126,14 +126,22 @@ var upTo = map[string]string{"3.7": "2023-01", "3.8": "2024-06", "3.9": "2025-06
 // Newest returns the newest known version of a package that no set has, by its normalized name, if a specification and a
 // version of Python allow it, and "" else. Nothing is known of how it fits to others.
 func Newest(python string, p Package) string {
-	_, rest, found := strings.Cut("\n"+newestTable, "\n"+p.Name+"\t")
+	version, month, found := strings.Cut(allNewest()[p.Name], "\t")
 	if !found {
 		return ""
 	}
-	line, _, _ := strings.Cut(rest, "\n")
-	version, month, _ := strings.Cut(line, "\t")
 	if last, ok := upTo[python]; !Allowed(p.Wanted, version) || ok && month > last {
 		return ""
 	}
 	return version
 }
+
+// allNewest has a version and its month, by package.
+var allNewest = sync.OnceValue(func() map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(newestTable) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		out[name] = rest
+	}
+	return out
+})
