@@ -59,9 +59,12 @@ func (a Access) Admit(r *http.Request, now time.Time) (Person, error) {
 	tokens, err := a.Tokens()
 	for _, c := range cookies {
 		for _, token := range tokens {
+			if !token.Role.Permits(access.Read) {
+				continue // Login makes none with it, but its holder could
+			}
 			who, until, valid := holder(c, token.Text, now)
 			who = who.with(token.Holder)
-			if valid && (a.Store == nil || a.Store.admits(r, c, who, until)) {
+			if valid && (a.Store == nil || a.Store.admits(r, c, token.File, who, until)) {
 				return who, nil
 			}
 		}
@@ -120,8 +123,8 @@ func (a Access) Login(r *http.Request, given string, who Person, now time.Time) 
 	session := New(strings.TrimSpace(given), who, now.Add(Length))
 	for _, token := range tokens {
 		if _, until, valid := holder(session, token.Text, now); valid && token.Role.Permits(access.Read) {
-			if a.Store != nil {
-				a.Store.admits(r, session, who.with(token.Holder), until) // so that it is listed at once
+			if a.Store != nil && !a.Store.admits(r, session, token.File, who.with(token.Holder), until) { // so that it is listed at once
+				return nil, ErrTooManySessions
 			}
 			return a.Cookie(r, session, int(Length.Seconds())), nil
 		}
@@ -139,6 +142,8 @@ func (a Access) Login(r *http.Request, given string, who Person, now time.Time) 
 var (
 	ErrWrongToken     = errors.New("wrong token")
 	ErrTooManyGuesses = errors.New("too many wrong tokens from your address: try again later")
+	// ErrTooManySessions is only in the log.
+	ErrTooManySessions = errors.New("too many sessions of this token are open")
 )
 
 // Cookie returns a cookie that scripts cannot read and that requests from other sites do not carry.

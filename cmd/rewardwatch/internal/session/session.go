@@ -57,6 +57,9 @@ func signed(token string, who Person, until time.Time, salt string) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
+// maxAhead is how far ahead a session may end: its owner can make one, and the clocks of instances differ.
+const maxAhead = Length + time.Hour
+
 // holder returns whose session it is, until when, and whether it was made with this token and is still valid. It compares in
 // constant time.
 func holder(session, token string, now time.Time) (who Person, until time.Time, valid bool) {
@@ -69,7 +72,7 @@ func holder(session, token string, now time.Time) (who Person, until time.Time, 
 		return Person{}, until, false
 	}
 	who, until = Person{Name: string(name)}, time.Unix(seconds, 0)
-	if !hmac.Equal([]byte(session), []byte(signed(token, who, until, salt))) || !now.Before(until) {
+	if !hmac.Equal([]byte(session), []byte(signed(token, who, until, salt))) || !now.Before(until) || until.After(now.Add(maxAhead)) {
 		return Person{}, until, false
 	}
 	return who, until, true

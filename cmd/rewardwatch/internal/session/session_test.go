@@ -42,6 +42,7 @@ func TestSessionsHoldForATokenAndATime(t *testing.T) {
 		"a sign":             {"+" + session, "correct horse", someTime, false},
 		"more":               {session + "A", "correct horse", someTime, false},
 		"the token":          {"correct horse", "correct horse", someTime, false},
+		"far ahead":          {New("correct horse", ann, until.Add(365*24*time.Hour)), "correct horse", someTime, false},
 		"end beyond numbers": {strings.Repeat("z", 40) + "." + name + "." + mac, "correct horse", someTime, false},
 	} {
 		who, end, got := holder(tt.session, tt.token, tt.at)
@@ -166,6 +167,38 @@ func TestAccess(t *testing.T) {
 		if c, err := with.Login(httptest.NewRequest(http.MethodPost, "/login", nil), given, ann, someTime); !errors.Is(err, ErrWrongToken) || c != nil {
 			t.Errorf("%q gives %v %v", given, c, err)
 		}
+	}
+}
+
+// The holder of any token can make sessions of it. Those of programs admit to nothing and take no room of the store.
+func TestProgramsHaveNoSessions(t *testing.T) {
+	for _, role := range access.Roles() {
+		store, _, r := storeRig()
+		a := Access{Store: store, Tokens: func() ([]access.Token, error) {
+			return []access.Token{{Holder: access.Holder{Role: role}, Text: "correct horse"}}, nil
+		}}
+		r.AddCookie(&http.Cookie{Name: CookieName, Value: New("correct horse", Person{}, someTime.Add(Length))})
+		_, err := a.Admit(r, someTime)
+		program := role == access.Agents || role == access.Jobs
+		if errors.Is(err, ErrLoginNeeded) != program || (len(store.List(everyone)) == 0) != program {
+			t.Errorf("%s: %v, %d sessions", role, err, len(store.List(everyone)))
+		}
+	}
+}
+
+// A login is refused if its session would not be admitted.
+func TestTooManyLogins(t *testing.T) {
+	token := "correct horse"
+	store, _, r := storeRig()
+	a := tokenIs(&token)
+	a.Store = store
+	for i := range maxOfToken {
+		if _, err := a.Login(r, token, Person{}, someTime); err != nil {
+			t.Fatalf("login %d: %v", i, err)
+		}
+	}
+	if _, err := a.Login(r, token, Person{}, someTime); !errors.Is(err, ErrTooManySessions) {
+		t.Errorf("one more: %v", err)
 	}
 }
 

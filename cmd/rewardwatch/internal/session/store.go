@@ -17,11 +17,12 @@ const (
 	ByProvider = "oidc"
 )
 
-// Bounds of a store. Beyond that of a person, their oldest session ends. A full store admits no further token sessions, as one
-// that had ended could be among them.
+// Bounds of a store. Beyond that of a person, their oldest session ends. A full store admits no further token sessions, and one
+// with too many of a token none of that token, as one that had ended could be among them.
 const (
 	maxSessions   = 20_000
 	maxOfOne      = 20
+	maxOfToken    = 2_000       // so that who has one token does not keep out the others
 	sinceLastUsed = time.Minute // how exact the last use is
 )
 
@@ -38,7 +39,8 @@ type Session struct {
 	Own    bool      `json:"own"` // of the request that lists it
 
 	who   Person
-	ended bool // a token session, whose cookie is proof by itself
+	token string // the file of its token, "" for one of a provider
+	ended bool   // a token session, whose cookie is proof by itself
 }
 
 // Store has the sessions of one instance: those that a provider has opened, and those of tokens that were used since the
@@ -65,13 +67,13 @@ func (s *Store) Open(r *http.Request, who Person, length time.Duration) string {
 	cookie, now := rand.Text()+rand.Text(), s.now()
 	who.By = ByProvider
 	s.makeRoom(now, who)
-	s.add(r, cookie, who, now, now.Add(length))
+	s.add(r, cookie, "", who, now, now.Add(length))
 	return cookie
 }
 
-func (s *Store) add(r *http.Request, cookie string, who Person, now, until time.Time) {
+func (s *Store) add(r *http.Request, cookie, token string, who Person, now, until time.Time) {
 	s.sessions[sha256.Sum256([]byte(cookie))] = &Session{
-		ID: rand.Text()[:16], Name: who.Name, Role: string(who.Role), By: cmp.Or(who.By, ByToken), From: r.RemoteAddr, Opened: now, Used: now, Until: until, who: who,
+		ID: rand.Text()[:16], Name: who.Name, Role: string(who.Role), By: cmp.Or(who.By, ByToken), From: r.RemoteAddr, Opened: now, Used: now, Until: until, who: who, token: token,
 	}
 }
 
@@ -128,8 +130,8 @@ func (s *Store) of(cookie string) (Person, bool) {
 	return open.who, true
 }
 
-// admits reports whether a token session has not been ended. It remembers the session, so that it can be.
-func (s *Store) admits(r *http.Request, cookie string, who Person, until time.Time) bool {
+// admits reports whether a session of the token in a file has not been ended. It remembers the session, so that it can be.
+func (s *Store) admits(r *http.Request, cookie, token string, who Person, until time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -137,14 +139,28 @@ func (s *Store) admits(r *http.Request, cookie string, who Person, until time.Ti
 		open.use(now)
 		return !open.ended
 	}
+	if s.ofToken(token, now) >= maxOfToken {
+		return false
+	}
 	if len(s.sessions) >= maxSessions {
 		s.makeRoom(now, Person{})
 	}
 	if len(s.sessions) >= maxSessions {
 		return false
 	}
-	s.add(r, cookie, who, now, until)
+	s.add(r, cookie, token, who, now, until)
 	return true
+}
+
+// ofToken returns how many sessions of a token are not over, with those that were ended.
+func (s *Store) ofToken(token string, now time.Time) int {
+	n := 0
+	for _, open := range s.sessions {
+		if open.By == ByToken && open.token == token && now.Before(open.Until) {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *Session) use(now time.Time) {

@@ -46,17 +46,39 @@ func TestFullStore(t *testing.T) {
 	s, now, r := storeRig()
 	who, until := Person{Name: "ann"}, now.Add(time.Hour)
 	for i := range maxSessions {
-		if !s.admits(r, strconv.Itoa(i), who, until) {
+		if !s.admits(r, strconv.Itoa(i), "token "+strconv.Itoa(i/maxOfToken), who, until) {
 			t.Fatalf("session %d is refused", i)
 		}
 	}
 	s.end("7")
-	if s.admits(r, "one more", who, until) || s.admits(r, "7", who, until) || !s.admits(r, "8", who, until) {
+	if s.admits(r, "one more", "another", who, until) || s.admits(r, "7", "token 0", who, until) || !s.admits(r, "8", "token 0", who, until) {
 		t.Error("a full store forgets that a session was ended")
 	}
 	*now = until
-	if !s.admits(r, "one more", who, until.Add(time.Hour)) || len(s.sessions) != 1 {
+	if !s.admits(r, "one more", "another", who, until.Add(time.Hour)) || len(s.sessions) != 1 {
 		t.Errorf("%d sessions are kept that are over", len(s.sessions))
+	}
+}
+
+// Who has one token does not keep out the others, and an ended session stays ended.
+func TestSessionsOfOneTokenAreBounded(t *testing.T) {
+	s, now, r := storeRig()
+	who, until := Person{Name: "ann"}, now.Add(time.Hour)
+	for i := range maxOfToken {
+		if !s.admits(r, strconv.Itoa(i), "viewer", who, until) {
+			t.Fatalf("session %d is refused", i)
+		}
+	}
+	s.end("7")
+	if s.admits(r, "one more", "viewer", who, until) || s.admits(r, "7", "viewer", who, until) || !s.admits(r, "8", "viewer", who, until) {
+		t.Error("one more is admitted, or one that was ended, or one is not that was admitted before")
+	}
+	if !s.admits(r, "of an admin", "admin", who, until) {
+		t.Error("another token is kept out")
+	}
+	*now = until
+	if !s.admits(r, "the next day", "viewer", who, until.Add(time.Hour)) {
+		t.Error("sessions that are over count")
 	}
 }
 
