@@ -636,7 +636,7 @@ func TestBaselinesAreNamed(t *testing.T) {
 	found := 0
 	for file, d := range build(t, DefaultOptions()) {
 		for i, p := range d.Panels {
-			if p.Type != "timeseries" || !strings.Contains(p.Description, "Dashed: mean of its baseline") {
+			if p.Type != "timeseries" || !strings.Contains(p.Description, "of each group. Dashed: mean in the baseline") {
 				continue
 			}
 			found++

@@ -25,21 +25,21 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 	fleetHeadline(d, s)
 	fleetStates(d, s)
 	folded(d, "Alarms and causes", "causes.md",
-		firing(s, "Firing alarms. Info: on a provisional baseline. Muted: of incidents that a person has muted, which page no one."),
-		inColors(happened("Incidents closed by cause", "Closed incidents, by the cause that was found.",
+		firing(s, "Firing alarms. Info: based on a provisional baseline. Muted: a person has muted the incident, so the alarms page no one."),
+		inColors(happened("Incidents closed by cause", "Closed incidents, by cause.",
 			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overPoint, "cause"), legend: "{{cause}}"}), causeColors()...),
-		stacked("Telemetry faults by rule", "Signals in a telemetry fault, by the rule that found it.", "short",
+		stacked("Telemetry faults by rule", "Signals with a telemetry fault, by rule.", "short",
 			query{expr: orNone("count by (rule) ("+s.of(metrics.MetricStreamFault)+")", s.of(metrics.MetricStreamState), "rule"), legend: "{{rule}}"}),
-		number("Incidents opened", "Incidents that opened in the time range.", "short", steps(gray),
+		number("Incidents opened", "Number of incidents opened in the selected time range.", "short", steps(gray),
 			query{expr: counted(s.of(alerts.MetricIncidentsOpened), overRange)}).Height(graphHeight).Span(half))
 	folded(d, "False-alarm budgets", "detection.md",
-		inColors(stacked("Budgets by confidence", "Groups with a baseline, by how far their budget can be relied on. Reduced: episodes (or blocks) depend on one another, or the baseline covers less than a day. Provisional: a small first baseline. Unconfirmed: no allowance was found that keeps the budget. None: no detector is armed.", "short",
+		inColors(stacked("Budgets by confidence", "Groups with a baseline, by how reliable their budget is. Reduced: episodes (or blocks) depend on each other, or the baseline covers less than a day. Provisional: the baseline is still small. Unconfirmed: no allowance was found that keeps the budget. None: no detector is armed.", "short",
 			query{expr: "count by (confidence) (" + s.of(metrics.MetricPromise) + ")", legend: "{{confidence}}"}), confidenceColors()...),
-		inColors(stacked("Signals by state", "All signals of the selected groups.", "short",
+		inColors(stacked("Signals by state", "Signals of the selected groups, by state.", "short",
 			streamsIn(s, finding.OK), streamsIn(s, finding.WarmingUp), streamsIn(s, finding.TelemetryFault), streamsIn(s, finding.Drift)),
 			[2]string{"ok", green}, [2]string{"warming up", faint}, [2]string{"telemetry fault", purple}, [2]string{"drift", red}))
 	folded(d, "Throughput and delay", "sizing.md#throughput",
-		inColors(levels("Episodes judged", "Finished episodes, or blocks of steps if there are no episodes, that were added to a baseline or judged against one.", episodes,
+		inColors(levels("Episodes judged", "Finished episodes, or blocks of steps if there are no episodes, that were added to a baseline or compared with one.", episodes,
 			query{expr: "sum(rate(" + s.of(metrics.MetricUnits) + "[$__rate_interval]))", legend: "judged"}), [2]string{"judged", blue}).Span(third),
 		levels("Lag in records", "Unread records by topic. Alarms are delayed accordingly.", "short",
 			query{expr: "sum by (topic) (max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))", legend: "{{topic}}"}).Span(third),
@@ -49,19 +49,19 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 
 // fleetHeadline counts what is wrong now, and shows whether the alerts arrive.
 func fleetHeadline(d *dashboard.DashboardBuilder, s scope) {
-	d.WithPanel(number("Firing incidents", "Groups in which at least one alarm fires. A group has at most one incident.",
+	d.WithPanel(number("Firing incidents", "Groups with at least one firing alarm. A group has at most one incident.",
 		"short", steps(green, step{1, red}),
 		query{expr: "sum(sum by (" + s.groups() + ") (" + s.of(alerts.MetricAlarms) + ") > bool 0)"})).
-		WithPanel(groupsIn(s, "In drift", finding.Drift, "Groups with a signal whose score has reached the threshold and that has not come back.", steps(green, step{1, red}))).
-		WithPanel(groupsIn(s, "Telemetry faults", finding.TelemetryFault, "Groups with a signal that cannot be judged: not finite, newly constant, of another kind, or silent.", steps(green, step{1, purple}))).
-		WithPanel(groupsIn(s, "Warming up", finding.WarmingUp, "Groups whose first baseline is still being collected. Nothing pages for them.", steps(gray))).
+		WithPanel(groupsIn(s, "In drift", finding.Drift, "Groups with at least one signal whose score has reached the threshold and has not recovered.", steps(green, step{1, red}))).
+		WithPanel(groupsIn(s, "Telemetry faults", finding.TelemetryFault, "Groups with at least one signal that cannot be judged, for example because its values are not finite, newly constant or missing.", steps(green, step{1, purple}))).
+		WithPanel(groupsIn(s, "Warming up", finding.WarmingUp, "Groups whose first baseline is still being collected. They cannot page yet.", steps(gray))).
 		WithPanel(unconfirmed(s)).
 		WithPanel(failedPushes(s))
 }
 
 // unconfirmed shows the alerts that page no one because Alertmanager does not have them.
 func unconfirmed(s scope) *stat.PanelBuilder {
-	return number("Undelivered alerts", "Alerts that no Alertmanager has accepted. Until one does, they page no one. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules and nothing is pushed.",
+	return number("Undelivered alerts", "Alerts that no Alertmanager has accepted. Until one accepts them, they page no one. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules, and nothing is pushed.",
 		"short", steps(green, step{1, red}),
 		query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")"}).
 		ColorMode(common.BigValueColorModeBackgroundSolid).NoValue("Not pushed")
@@ -69,7 +69,7 @@ func unconfirmed(s scope) *stat.PanelBuilder {
 
 // failedPushes shows whether pushes to Alertmanager fail now.
 func failedPushes(s scope) *stat.PanelBuilder {
-	return number("Failed pushes", "Pushes that Alertmanager did not accept within the last minutes. While pushes fail, no alert pages anyone.",
+	return number("Failed pushes", "Pushes that Alertmanager did not accept in the last few minutes. While pushes fail, alerts page no one.",
 		"short", steps(green, step{1, red}),
 		query{expr: counted(s.service(alerts.MetricNotifications, `result="failed"`), overPoint)}).
 		ColorMode(common.BigValueColorModeBackgroundSolid).NoValue("Not pushed")
@@ -81,11 +81,11 @@ func fleetStates(d *dashboard.DashboardBuilder, s scope) {
 	scores := "max by (" + s.groups() + ") (" + s.of(metrics.MetricDetectorScore) + ")"
 	highest := "max by (" + s.groups() + ") (max_over_time(" + s.of(metrics.MetricDetectorScore) + "[$__range] @ end()))"
 	d.WithPanel(openIncidents(s, labelColumn("policy", append(atLeast(220), linked(toPolicy(s, ofRow)))...)).Height(7)).
-		WithPanel(states("State of each group", "The gravest state over the signals of the group. Groups that drift now are on top, then those in a telemetry fault.",
+		WithPanel(states("State of each group", "The worst state of any signal in the group. Groups that are drifting are on top, followed by those with a telemetry fault.",
 			s, s.groups(), s.legend()).
 			DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder("Policy").Type(dashboard.DashboardLinkTypeLink).Url(toPolicy(s, ofSeries))}).
 			Height(16)).
-		WithPanel(heat("Highest scores", "The highest score of the 20 groups with the highest scores in the time range. Every detector alarms at a score of 1: red.",
+		WithPanel(heat("Highest scores", "The highest score of each of the 20 groups with the highest scores in the time range. Every detector raises an alarm at a score of 1 (red).",
 			query{expr: scores + " and on (" + s.groups() + ") topk(" + strconv.Itoa(worst) + ", " + highest + ")", legend: s.legend()}).Height(12).Span(10)).
 		WithPanel(againstBudget(s).Height(12).Span(14))
 }
@@ -127,7 +127,7 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 		policy, labelColumns(s.labels...), []column{
 			cause,
 			valueColumnOf(3, "alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, ifAbsent("-"), inWidth(120)),
-			labelColumn("incident", slices.Concat(toConsole("Open in the console, to mute it or to decide on a retraining", "/incidents/", "incident"), atLeast(164))...),
+			labelColumn("incident", slices.Concat(toConsole("Open in the console to mute the incident or decide on a retraining", "/incidents/", "incident"), atLeast(164))...),
 		})
 	by := "max by (" + s.groups("severity", "cause", "incident") + ") ("
 	var ranks string

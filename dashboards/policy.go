@@ -25,7 +25,7 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 		WithPanel(moved(s).Span(18)).
 		WithPanel(requestsNow(s).Span(6)).
 		WithPanel(meanOfSignal(s).Span(10)).
-		WithPanel(states("State of each signal", "Warming up: the baseline is being collected. Drift: the score has reached the threshold. Telemetry fault: the telemetry cannot be judged. Signals that drift now are on top.",
+		WithPanel(states("State of each signal", "Warming up: the baseline is being collected. Drift: the score has reached the threshold. Telemetry fault: the telemetry cannot be judged. Drifting signals are on top.",
 			s, s.groups("signal"), s.legend("signal")).Span(14))
 	policyEpisodes(d, s)
 	policyProgress(d, s)
@@ -41,22 +41,22 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 }
 
 func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
-	d.WithPanel(number("Firing alarms", "Alarms of the policy that fire now.", "short", steps(green, step{1, red}),
+	d.WithPanel(number("Firing alarms", "Firing alarms of the policy.", "short", steps(green, step{1, red}),
 		query{expr: "sum(" + s.of(alerts.MetricAlarms) + ")"})).
-		WithPanel(number("Score (1 = alarm)", "The highest score over all signals. Every detector alarms at 1.", "short", steps(green, step{.8, yellow}, step{1, red}),
+		WithPanel(number("Score (1 = alarm)", "The highest score of all signals. Every detector raises an alarm at 1.", "short", steps(green, step{.8, yellow}, step{1, red}),
 			query{expr: "max(" + s.of(metrics.MetricDetectorScore) + ")"}).Decimals(2)).
-		WithPanel(number("Budget used (of 1)", "Incidents of the last 30 days, as a multiple of the false alarms that the budget allows for the episodes (or blocks) of that time. At 1 the budget is used up.", budgets, budgetLimits(),
+		WithPanel(number("Budget used (of 1)", "Incidents in the last 30 days, as a multiple of the false alarms that the budget allows for the episodes (or blocks) in that time. At 1, the budget is used up.", budgets, budgetLimits(),
 			query{expr: "max(" + budgetUsed(s) + ")"}).Decimals(1)).
 		WithPanel(number("Baseline age", "Time since the oldest baseline was frozen.", "s", steps(gray),
 			query{expr: "max(" + s.of(metrics.MetricBaselineAge) + ")"}).NoValue("None yet")).
-		WithPanel(number("Muted alarms", "Alarms that fire now and page no one, because a person has muted their incident.", "short", steps(gray, step{1, yellow}),
+		WithPanel(number("Muted alarms", "Firing alarms that page no one, because a person has muted the incident.", "short", steps(gray, step{1, yellow}),
 			muted(s))).
 		WithPanel(unconfirmed(s))
 }
 
 // requestsNow counts the retrain requests of the policy, which says what was done about its incidents.
 func requestsNow(s scope) *table.PanelBuilder {
-	return rows("Retrain requests now", "Retrain requests of the policy in the ledger, by state. The row Past incidents and retraining has their history.",
+	return rows("Retrain requests now", "Retrain requests for the policy, by state. See the row Past incidents and retraining for their history.",
 		[]column{labelColumn("state", texts(requestColors(ledger.States()...)...)...), valueColumn("requests", inDecimals(0), inWidth(90))}, []order{{"state", false}},
 		query{expr: "max by (state) (" + s.policies(retrain.MetricRequests) + ") > 0"}).
 		NoValue("No requests")
@@ -77,7 +77,7 @@ func moved(s scope) *table.PanelBuilder {
 		measured(0, "score (1 = alarm)", inWidth(136), inLimits(steps(gray, step{1, red}))),
 		measured(2, "shift (SD)"), measured(3, "mean now"), measured(4, "baseline"),
 	})
-	return rows("What moved", "All signals, those with the highest score first. Score: every detector alarms at 1. Shift: of the mean of the last 200 episodes (or blocks), in standard deviations of the baseline. Mean now: of those last 200. Baseline: the mean before the drift.",
+	return rows("What moved", "All signals, highest score first. Score: the highest score of the detectors; each raises an alarm at 1. Shift: how far the mean of the last 200 episodes (or blocks) is from the baseline, in baseline standard deviations. Mean now: the mean of these 200. Baseline: the mean before the drift.",
 		columns, []order{{"Value #B", true}, {"Value #A", true}, {"signal", false}},
 		query{expr: by + s.of(metrics.MetricDetectorScore) + ")"},
 		query{expr: by + s.of(metrics.MetricStreamState) + ")"},
@@ -87,7 +87,7 @@ func moved(s scope) *table.PanelBuilder {
 }
 
 func meanOfSignal(s scope) *timeseries.PanelBuilder {
-	return againstBaseline("Mean of $signal", "Mean over the last 200 episodes (or blocks) of each group. Dashed: mean of its baseline.", "short", s.legend(), func(sample string) string {
+	return againstBaseline("Mean of $signal", "Mean over the last 200 episodes (or blocks) of each group. Dashed: mean in the baseline.", "short", s.legend(), func(sample string) string {
 		return "max by (" + s.groups() + ") (" + s.ofSignal(metrics.MetricSignalMean, `sample="`+sample+`"`) + ")"
 	})
 }
@@ -118,7 +118,7 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 		columns = append(columns, valueColumnOf(i+1, title, inUnit("short"), inDecimals(3), ifAbsent("-"), inWidth(95)))
 	}
 	folded(d, "Versions and baselines", "baselines.md",
-		rows("Versions side by side", "Each version of policy, environment and reward function in the time range, the newest first: when its first episode (or block) ended, and then, on average, mean and standard deviation of $signal over the last 200 episodes (or blocks), their shift from the baseline, and the highest score. Directly after a change, the last 200 are of both versions.",
+		rows("Versions side by side", "Versions of policy, environment and reward function in the time range, newest first: when the first episode (or block) ended, and the average of these figures while the version was active: mean and standard deviation of $signal over the last 200 episodes (or blocks), shift from the baseline, and highest score. Directly after a change, the last 200 contain both versions.",
 			columns, []order{{"Value #A", true}},
 			query{expr: "1000 * max_over_time((" + byVersion + s.of(metrics.MetricVersionSince) + "))[$__range:$__rate_interval])"},
 			while(ofGroup(metrics.MetricSignalMean, `sample="current"`)),
@@ -126,13 +126,13 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 			while(ofGroup(metrics.MetricEffectSize)),
 			while("max by ("+s.groups()+") ("+s.ofSignal(metrics.MetricDetectorScore)+")")).
 			Span(full),
-		rows("Current versions", "The versions of the last episode (or block) of each group.",
+		rows("Current versions", "The versions in the last episode (or block) of each group.",
 			append(labelColumns(s.labels...), versionColumns()...), nil,
 			query{expr: byVersion + s.of(metrics.MetricVersionInfo) + ")"}),
 		rows("Baselines", "The baseline of each group: its size, in episodes (or blocks), and its id, a hash of its values.",
 			append(labelColumns(s.labels...), valueColumn("size", inDecimals(0), inWidth(90)), labelColumn("baseline", atLeast(180)...)), []order{{"baseline", false}},
 			query{expr: "max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineUnits) + " * on (" + s.groups() + ") group_right () max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineInfo) + "))"}),
-		rows("Telemetry faults", "The signals in a telemetry fault now, with the rule that found it. A fault vetoes retraining; a signal with wrong values is not judged.",
+		rows("Telemetry faults", "Signals with a telemetry fault, and its rule. During a fault, no retraining is triggered, and signals with wrong values are not judged.",
 			append(labelColumns(slices.Concat(s.labels, []string{"signal", "rule"})...), valueColumn("telemetry", mapped(faultNames()))), nil,
 			query{expr: faultOf(s)}).Span(full))
 }
@@ -149,22 +149,22 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 		return query{expr: "sum by (" + s.groups("signal") + ") (" + s.of(metric, matchers...) + ")"}
 	}
 	folded(d, "False-alarm budget", "detection.md#what-is-promised",
-		number("Budget", "The mean number of episodes (or blocks) between false alarms that thresholds are set for, over all signals of the policy.", "short", steps(gray),
+		number("Budget", "The mean number of episodes (or blocks) between false alarms for which the thresholds are set, over all signals of the policy.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricFalseAlarmUnits) + ")"}).Span(quarter),
-		number("Expected", "The mean number of episodes (or blocks) between false alarms that the calibration expects: the median over baselines that could have been drawn.", "short", steps(gray),
+		number("Expected", "The mean number of episodes (or blocks) between false alarms that calibration expects, as the median over baselines that could have been drawn.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `q="0.5"`) + ")"}).Span(quarter),
-		number("Allowance", "The allowance for the baseline being a sample itself, in standard errors. Above 2.25 the budget is not confirmed. A larger baseline needs less.", "short", steps(green, step{2.25, red}),
+		number("Allowance", "The allowance for the sampling error of the baseline, in standard errors. Above 2.25, the budget is not confirmed. Larger baselines need a smaller allowance.", "short", steps(green, step{2.25, red}),
 			query{expr: "max(" + s.of(metrics.MetricAllowance) + ")"}).Decimals(2).Span(quarter),
-		number("Overlap", "The factor by which false alarms are rarer than the sum over the branches, because several branches alarm together.", "short", steps(gray),
+		number("Overlap", "The factor by which false alarms are rarer than the sum over the branches, because several branches raise alarms together.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricOverlap) + ")"}).Decimals(2).Span(quarter),
-		lines("Episodes between false alarms", "What the budget asks for (dashed), and what is expected, in episodes (or blocks): for the unluckiest tenth of the baselines that could have been drawn (0.1), the median one (0.5) and the luckiest tenth (0.9). The budget is kept if the line of 0.1 lies above it.", "short",
+		lines("Episodes between false alarms", "The budget (dashed) and the expected number of episodes (or blocks), for the unluckiest tenth of the baselines that could have been drawn (0.1), the median (0.5) and the luckiest tenth (0.9). The budget is kept if the 0.1 line is above it.", "short",
 			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend() + " quantile {{q}}"},
 			query{expr: "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")", legend: s.legend() + " budget"}).
 			Min(0).AxisSoftMax(1).OverrideByRegexp("/budget/", dashed()).Span(full),
-		rows("Confidence", "How far the budget can be relied on. Reduced: episodes (or blocks) depend on one another, or the baseline covers less than a day. Provisional: a small first baseline. Unconfirmed: no allowance was found that keeps it. None: no detector is armed. The weakest branch has the largest part of the expected false alarms.",
+		rows("Confidence", "How reliable the budget is. Reduced: episodes (or blocks) depend on each other, or the baseline covers less than a day. Provisional: the baseline is still small. Unconfirmed: no allowance was found that keeps the budget. None: no detector is armed. The weakest branch has the largest share of the expected false alarms.",
 			slices.Concat(labelColumns(s.labels...), []column{labelColumn("confidence", slices.Concat(texts(confidenceColors()...), inWidth(120))...), labelColumn("weakest", atLeast(300)...)}), nil,
 			query{expr: "max by (" + s.groups("confidence", "weakest") + ") (" + s.of(metrics.MetricPromise) + ")"}).Span(full),
-		rows("Branches of each signal", "Armed: branches that can page. Dropped: branches for which the baseline is too small. Dependence: the factor by which the episodes (or blocks) of the baseline vary more slowly than independent ones. Above 2 the budget is kept less reliably, above 4 it is not stated.",
+		rows("Branches of each signal", "Armed: branches that can page. Dropped: branches for which the baseline is too small. Dependence: how strongly the baseline's episodes (or blocks) depend on each other. Above 2, the budget is less reliable; above 4, none is stated.",
 			slices.Concat(labelColumns(s.labels...), []column{
 				labelColumn("signal"), valueColumnOf(0, "armed", inDecimals(0), ifAbsent("-")), valueColumnOf(1, "dropped", inDecimals(0), ifAbsent("-")),
 				valueColumnOf(2, "dependence", inDecimals(2), ifAbsent("-"), inLimits(steps(green, step{2, yellow}, step{4, red}))),
@@ -175,17 +175,17 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 
 func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Distribution of $signal", "detection.md#how-it-works",
-		againstBaseline("SD of $signal", "Standard deviation over the last 200 episodes (or blocks) of each group. Dashed: over its baseline.", "short", s.legend(), func(sample string) string {
+		againstBaseline("SD of $signal", "Standard deviation over the last 200 episodes (or blocks) of each group. Dashed: standard deviation in the baseline.", "short", s.legend(), func(sample string) string {
 			return "max by (" + s.groups() + ") (" + s.ofSignal(metrics.MetricSignalStddev, `sample="`+sample+`"`) + ")"
 		}).Min(0).AxisSoftMax(1),
-		lines("Quantiles of $signal", "From the 10th to the 90th percentile of the last 200 episodes (or blocks), and of the baseline (dashed), with the medians. With several groups: the lowest 10th percentile, and the highest median and 90th percentile.", "short",
+		lines("Quantiles of $signal", "10th percentile, median and 90th percentile of the last 200 episodes (or blocks), and of the baseline (dashed). With several groups: the lowest 10th percentile, and the highest median and 90th percentile.", "short",
 			quantiles(s)...).
 			OverrideByRegexp("/baseline/", append(dashed(), colored(faint)...)).
 			OverrideByRegexp("/current/", colored(blue)).
 			OverrideByRegexp("/%/", unlisted()).
 			OverrideByName("baseline 90%", band("baseline 10%", faint)).
 			OverrideByName("current 90%", band("current 10%", blue)),
-		bars("Deciles of $signal", "Share of the episodes (or blocks) between the deciles of the baseline, lowest first. Without drift every bar of the last 200 episodes (or blocks) is about as high as the baseline's.", "bin", s,
+		bars("Deciles of $signal", "Share of the episodes (or blocks) in each decile of the baseline, lowest first. Without drift, every bar for the last 200 episodes (or blocks) is about as high as the baseline's.", "bin", s,
 			"max by ("+s.groups("bin", "sample")+") ("+s.ofSignal(metrics.MetricSignalDecile)+")").Span(full))
 }
 
@@ -205,14 +205,14 @@ func quantiles(s scope) (all []query) {
 // policyEpisodes shows the signals that are direct measures of how the policy does.
 func policyEpisodes(d *dashboard.DashboardBuilder, s scope) {
 	mean := func(title, description, signal string) *timeseries.PanelBuilder {
-		return againstBaseline(title, description+" Mean over the last 200 episodes (or blocks). Dashed: over the baseline.", "short", s.legend("signal"), func(sample string) string {
+		return againstBaseline(title, description+" Mean over the last 200 episodes (or blocks). Dashed: mean in the baseline.", "short", s.legend("signal"), func(sample string) string {
 			return "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricSignalMean, `signal=~"`+signal+`"`, `sample="`+sample+`"`) + ")"
 		}).NoValue("Not in the telemetry")
 	}
 	folded(d, "Returns, rewards, outcomes and lengths", "telemetry.md",
-		mean("Return", "What an episode earns.", "return"),
-		mean("Reward", "What a step earns.", "reward"),
-		mean("Outcomes", "Outcomes of episodes.", "outcome[.].+"),
+		mean("Return", "Total reward of an episode.", "return"),
+		mean("Reward", "Reward of a step.", "reward"),
+		mean("Outcomes", "Outcomes of an episode.", "outcome[.].+"),
 		mean("Episode length", "Steps per episode.", "episode_length"))
 }
 
@@ -223,27 +223,27 @@ func policyReward(d *dashboard.DashboardBuilder, s scope) {
 	negative := perSecond(s.of(metrics.MetricRewardNegative), s.groups())
 	count := perSecond(s.of(metrics.MetricRewardObservations), s.groups())
 	folded(d, "Reward over time", "metrics.md",
-		lines("Mean reward per step", "Positive less negative rewards, divided by their number.", "short",
+		lines("Mean reward per step", "Sum of the rewards, divided by their number.", "short",
 			query{expr: "(" + positive + " - " + negative + ") / (" + count + " > 0)", legend: s.legend()}),
-		lines("Rewards earned and lost", "Sums of the positive and of the negative rewards per second.", "short",
+		lines("Rewards earned and lost", "Sums of positive and negative rewards per second.", "short",
 			query{expr: positive, legend: s.legend() + " positive"},
 			query{expr: "-" + negative, legend: s.legend() + " negative"}).AxisSoftMin(0).AxisSoftMax(1))
 }
 
 func policyActions(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Actions", "detection.md#how-it-works",
-		levels("Action shares", "Share of each action over the last 200 episodes (or blocks). Actions that are rare in the baseline count as other.", "percentunit",
+		levels("Action shares", "Share of each action over the last 200 episodes (or blocks). Actions that are rare in the baseline are shown as other.", "percentunit",
 			query{expr: "max by (" + s.groups("action") + ") (" + s.of(metrics.MetricActionRatio, `sample="current"`) + ")", legend: s.legend("action")}).Max(1),
-		bars("Action shares against the baseline", "Share of each action now, next to its share in the baseline.", "action", s,
+		bars("Action shares compared with the baseline", "Current share of each action, next to its share in the baseline.", "action", s,
 			"max by ("+s.groups("action", "sample")+") ("+s.of(metrics.MetricActionRatio)+")"),
-		paired("Divergence of the actions", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's. Dashed: the level that unchanged actions exceed one time in twenty if steps are independent; more often if they are not. They never page.", "short", s.legend("measure"),
+		paired("Divergence of the actions", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's. Dashed: the level that unchanged actions exceed one time in twenty if steps are independent, and more often if they are not. These measures never page.", "short", s.legend("measure"),
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`)+")",
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionChance, `measure=~"psi|js"`)+")").
 			Min(0).AxisSoftMax(1),
-		againstBaseline("Entropy of the actions", "How varied the actions of the last 200 episodes (or blocks) are, in bits. Dashed: those of the baseline. 0: always the same action.", "short", s.legend(), func(sample string) string {
+		againstBaseline("Entropy of the actions", "How varied the actions of the last 200 episodes (or blocks) are, in bits. 0 means always the same action. Dashed: entropy in the baseline.", "short", s.legend(), func(sample string) string {
 			return "max by (" + s.groups() + ") (" + s.of(metrics.MetricActionEntropy, `sample="`+sample+`"`) + ")"
 		}).Min(0).AxisSoftMax(1),
-		againstOne("Scores of the actions", "The highest score of each group's detectors of the actions. Every detector alarms at 1.",
+		againstOne("Scores of the actions", "The highest score of the action detectors in each group. Every detector raises an alarm at 1.",
 			query{expr: "max by (" + s.groups("detector") + ") (" + s.of(metrics.MetricDetectorScore, `signal=~"action([.].+)?"`) + ")", legend: s.legend("detector")}))
 }
 
@@ -258,30 +258,30 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 	actual := ofGroup(metrics.MetricOffPolicyActual)
 	actual.legend += " earned"
 	folded(d, "Off-policy estimates", "causes.md#the-policy-or-the-world",
-		lines("Value of the accepted policy", "What the policy of the baseline would have earned on today's traffic, with its confidence sequence (dashed), and what was earned. target_prob: the accepted policy itself; action_frequencies: one that takes the actions as often as the baseline did. A gap: there is not enough support for an estimate.", "short",
+		lines("Value of the accepted policy", "What the baseline's policy would have earned on today's traffic, with its confidence sequence (dashed), and what was actually earned. target_prob: the accepted policy itself. action_frequencies: a policy that takes each action as often as the baseline did. Gaps: not enough support for an estimate.", "short",
 			query{expr: value("estimate"), legend: s.legend("reference")},
 			query{expr: value("low"), legend: s.legend("reference") + " low"},
 			query{expr: value("high"), legend: s.legend("reference") + " high"},
 			actual).
 			OverrideByRegexp("/ (low|high)$/", dashed()).NoValue("No support for an estimate"),
-		levels("Effective sample size", "How many episodes (or blocks) of the accepted policy would tell as much as those that were seen.", "short",
+		levels("Effective sample size", "How many episodes (or blocks) of the accepted policy would carry as much information as the observed ones.", "short",
 			ofGroup(metrics.MetricOffPolicyEffective)).Span(quarter).NoValue("No estimate"),
-		levels("Mean weight", "Near 1 while today's policy takes every action of the accepted one, and the logged probabilities are right.", "short",
+		levels("Mean weight", "Close to 1 if today's policy takes every action of the accepted one, and the logged probabilities are correct.", "short",
 			ofGroup(metrics.MetricOffPolicyWeight)).Span(quarter).NoValue("No estimate"))
 }
 
 func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Detectors", "detection.md#how-it-works",
-		againstOne("Scores of $signal", "The score of each detector. Every detector alarms at 1.",
+		againstOne("Scores of $signal", "The score of each detector. Every detector raises an alarm at 1.",
 			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorScore) + ")", legend: s.legend("detector")}),
-		againstOne("Highest score of each signal", "The highest score over the detectors of each signal. Every detector alarms at 1.",
+		againstOne("Highest score of each signal", "The highest score of each signal's detectors. Every detector raises an alarm at 1.",
 			query{expr: "max by (signal) (" + s.of(metrics.MetricDetectorScore) + ")", legend: "{{signal}}"}),
-		paired("Thresholds of $signal", "What each detector has accumulated, in its own unit. Dashed: the value at which it alarms. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
+		paired("Thresholds of $signal", "The statistic that each detector has accumulated, in its own unit. Dashed: the value at which it raises an alarm. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorStatistic)+")",
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)"),
-		lines("Effect size of each signal", "Shift of the mean of the last 200 episodes (or blocks), in standard deviations of the baseline.", deviations,
+		lines("Effect size of each signal", "Shift of the mean of the last 200 episodes (or blocks), in baseline standard deviations.", deviations,
 			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1),
-		happened("Drifts by ADWIN and Page-Hinkley", "Detectors of $signal that are shown for comparison and never page: the drifts that they found, and (dashed) how many are expected by chance, from their mean time between false alarms on draws from the baseline.",
+		happened("Drifts by ADWIN and Page-Hinkley", "Drifts of $signal found by detectors that are shown for comparison and never page. Dashed: the number expected by chance, from their mean time between false alarms on draws from the baseline.",
 			query{expr: counted(s.ofSignal(metrics.MetricComparisonAlarms), overPoint, "detector"), legend: "{{detector}}"},
 			query{expr: gaugeChance(s), legend: "{{detector}} by chance"}).
 			Decimals(2).OverrideByRegexp("/chance/", append(dashed(), asLine()...)))
@@ -297,11 +297,11 @@ func gaugeChance(s scope) string {
 
 func policyIncidents(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Past incidents and retraining", "retraining.md",
-		firing(s, "Firing alarms of the policy. Info: on a provisional baseline. Muted: of an incident that a person has muted."),
-		rows("Causes of closed incidents", "Incidents of the policy that closed in the time range, by the cause that was found.",
+		firing(s, "Firing alarms of the policy. Info: based on a provisional baseline. Muted: a person has muted the incident."),
+		rows("Causes of closed incidents", "Incidents of the policy that closed in the time range, by cause.",
 			[]column{labelColumn("cause"), valueColumn("incidents", inDecimals(0))}, []order{{"Value", true}, {"cause", false}},
 			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overRange, "cause")}),
-		inStateColors(stacked("Retrain requests", "Retrain requests of the policy, by state.", "short",
+		inStateColors(stacked("Retrain requests", "Retrain requests for the policy, by state.", "short",
 			query{expr: "max by (state) (" + s.policies(retrain.MetricRequests) + ") > 0", legend: "{{state}}"})).NoValue("No request"),
 		levels("Cooldown", "Time until an incident of the policy can request another retraining, by target.", "s",
 			query{expr: "max by (target) (" + s.policies(retrain.MetricCooldown) + ")", legend: "{{target}}"}).NoValue("No cooldown"))

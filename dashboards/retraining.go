@@ -17,31 +17,31 @@ import (
 // retraining returns the dashboard of the ledger: what was ordered, whether it arrives, and whether it helped.
 func retraining(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
-	d := frame("Rewardwatch / Retraining", "Retrain requests: what waits, whether deliveries arrive, and what the new versions show.",
+	d := frame("Rewardwatch / Retraining", "Retrain requests: what is waiting, whether deliveries arrive, and how the new versions perform.",
 		retrainingUID, s, everything(policyVariable()))
-	d.WithPanel(number("Awaiting approval", "Requests that a person has to approve before they are delivered.", "short", steps(green, step{1, yellow}),
+	d.WithPanel(number("Awaiting approval", "Requests that a person must approve before they are delivered.", "short", steps(green, step{1, yellow}),
 		query{expr: inStates(s, "awaiting_approval")})).
-		WithPanel(number("In progress", "Requests that wait for delivery, whose job runs, or whose new version is being judged.", "short", steps(gray),
+		WithPanel(number("In progress", "Requests that are waiting for delivery, whose job is running, or whose new version is being judged.", "short", steps(gray),
 			query{expr: inStates(s, "queued|open|delivered|running|verifying")})).
 		WithPanel(number("Retrying", "Requests with at least one failed delivery attempt. Rewardwatch tries again.", "short", steps(green, step{1, red}),
 			query{expr: "sum(max by (target) (" + s.service(retrain.MetricRetrying) + "))"}).
 			ColorMode(common.BigValueColorModeBackgroundSolid)).
 		WithPanel(number("Given up", "Requests that could not be delivered. They can be resent.", "short", steps(green, step{1, red}),
 			query{expr: inStates(s, "dead_letter")})).
-		WithPanel(number("Missed or failed", "Retrainings whose new version does not meet its contract, and jobs that failed or did not end in time.", "short", steps(green, step{1, red}),
+		WithPanel(number("Missed or failed", "Retrainings whose new version did not meet its contract, and jobs that failed or did not end in time.", "short", steps(green, step{1, red}),
 			query{expr: inStates(s, "missed|failed")})).
-		WithPanel(number("Met", "Retrainings whose new version meets its contract.", "short", steps(green),
+		WithPanel(number("Met", "Retrainings whose new version met its contract.", "short", steps(green),
 			query{expr: inStates(s, "met")})).
 		WithPanel(verdicts(s)).
-		WithPanel(inStateColors(stacked("Requests by state", "The requests in the ledger.", "short",
+		WithPanel(inStateColors(stacked("Requests by state", "Retrain requests in the ledger, by state.", "short",
 			query{expr: "sum by (state) (max by (policy, state) (" + s.policies(retrain.MetricRequests) + ")) > 0", legend: "{{state}}"})).NoValue("No request")).
 		WithPanel(webhooks(s))
 	retrainingOutcomes(d, s)
 	folded(d, "Deliveries", "targets.md#the-queue",
-		levels("Webhook delivery time", "The time that nine in ten attempts to deliver take at most, by target.", "s",
+		levels("Webhook delivery time", "90th percentile of the duration of delivery attempts, by target.", "s",
 			query{expr: "histogram_quantile(0.9, sum by (le, target) (rate(" + s.service(retrain.MetricDeliveryDuration+"_bucket") + "[$__rate_interval]))) >= 0", legend: "{{target}}"}).NoValue("No attempt"),
 		targetsInTrouble(s),
-		happened("Ledger retries", "Transactions that were repeated because the ledger could not be reached.",
+		happened("Ledger retries", "Transactions that were retried because the ledger could not be reached.",
 			query{expr: counted(s.service(retrain.MetricLedgerRetries), overPoint, "instance"), legend: "{{instance}}"}))
 	return d
 }
@@ -56,7 +56,7 @@ func verdicts(s scope) *table.PanelBuilder {
 	value := func(i int, title string) column {
 		return valueColumnOf(i, title, inUnit("short"), inDecimals(3), ifAbsent("-"), inWidth(110))
 	}
-	return rows("Expected and observed", "The last retraining of each policy that was delivered: what the new version must show, and what it has shown once the outcome is known. Missed and failed retrainings are on top. The request links to its page in the console, which has the evidence.",
+	return rows("Expected and observed", "The last delivered retraining of each policy: what the new version must achieve, and what it has achieved once the outcome is known. Missed and failed retrainings are on top. Click a request to see its evidence in the console.",
 		[]column{
 			labelColumn("policy", atLeast(220)...),
 			{"state", "verdict", slices.Concat(texts(requestColors(ledger.States()...)...), inWidth(120))},
@@ -99,15 +99,15 @@ func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 	expected := "topk(2, max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + "))"
 	observed := "(" + observations(s) + ") and on (policy, statistic, signal) (" + expected + ")"
 	folded(d, "Outcomes over time", "outcomes.md",
-		lines("Expected against observed", "What the new version of each retraining must show (dashed), from the delivery of the request to its outcome, and the same statistic of the last 200 episodes (or blocks) of the policy. The verdict itself uses those of the new version alone. At most two policies: select others above.", "short",
+		lines("Expected and observed values over time", "What the new version of each retraining must achieve (dashed), from delivery to outcome, and the same statistic for the last 200 episodes (or blocks) of the policy. The verdict uses only episodes of the new version. Shows at most two policies; use the Policy selector above to choose others.", "short",
 			query{expr: observed, legend: s.legend("statistic", "signal")},
 			query{expr: expected, legend: "{{policy}} expected: {{statistic}} {{signal}} {{comparison}}"}).
 			OverrideByRegexp("/expected/", append(dashed(), unlisted()...)).NoValue("No pending outcomes").Span(full),
-		inColors(happened("Retrainings by outcome", "Retrainings that have ended. Met or missed: the new version does or does not meet its contract. Inconclusive: its episodes (or blocks) do not tell. Failed: the job did not deliver.",
+		inColors(happened("Retrainings by outcome", "Retrainings that have ended. Met, missed: the new version met or did not meet its contract. Inconclusive: its episodes (or blocks) did not decide. Failed: the job did not produce a version.",
 			query{expr: "round(sum by (outcome) (max by (policy, outcome) (increase(" + s.policies(retrain.MetricOutcomes) + "[$__rate_interval]))))", legend: "{{outcome}}"}),
 			requestColors(ledger.StateMet, ledger.StateInconclusive, ledger.StateMissed, ledger.StateFailed)...).
 			NoValue("No retraining has ended"),
-		levels("Cooldowns", "Time until an incident of a policy can request a retraining from a target again: the six longest.", "s",
+		levels("Cooldowns", "The six longest times until an incident of a policy can request a retraining from a target again.", "s",
 			query{expr: "topk(6, max by (policy, target) (" + s.policies(retrain.MetricCooldown) + ") > 0)", legend: "{{policy}} {{target}}"}).NoValue("No cooldown"))
 }
 
@@ -124,7 +124,7 @@ func observations(s scope) string {
 }
 
 func webhooks(s scope) *timeseries.PanelBuilder {
-	return happened("Webhook deliveries", "Attempts to deliver a retrain request, by target and result. Red: failed, to be tried again.",
+	return happened("Webhook deliveries", "Attempts to deliver retrain requests, by target and result. Red: failed attempts, which are retried.",
 		query{expr: counted(s.service(retrain.MetricDeliveries), overPoint, "target", "result") + " > 0", legend: "{{target}} {{result}}"}).
 		NoValue("No attempt").
 		OverrideByRegexp("/ /", shadesOf(red)).
@@ -135,7 +135,7 @@ func targetsInTrouble(s scope) *timeseries.PanelBuilder {
 	of := func(metric, legend string) query {
 		return query{expr: "max by (target) (" + s.service(metric) + ") > 0", legend: "{{target}} " + legend}
 	}
-	return levels("Targets in trouble", "Requests given up, by target; targets that answered 410 Gone and receive nothing more (disabled); and targets at which five attempts in a row have failed, so that one request a minute tries them (circuit open).", "short",
+	return levels("Targets in trouble", "Requests given up, by target; targets that returned 410 Gone and receive nothing more (disabled); and targets for which five consecutive attempts failed, so that they receive only one request per minute (circuit open).", "short",
 		of(retrain.MetricDeadLetters, "given up"), of(retrain.MetricTargetDisabled, "disabled"), of(retrain.MetricCircuitOpen, "circuit open")).
 		NoValue("No target is in trouble")
 }

@@ -36,14 +36,14 @@ func service(opts Options) *dashboard.DashboardBuilder {
 
 // serviceHeadline answers whether the service works.
 func serviceHeadline(d *dashboard.DashboardBuilder, s scope) {
-	d.WithPanel(number("Freshness budget", "How fast the budget of late episodes (or blocks) is being spent, over the last hour: 1% may be judged more than a minute after their last event. Above 1, the budget does not last its 30 days.", budgets, steps(green, step{1, yellow}, step{6, red}),
+	d.WithPanel(number("Freshness budget", "How fast the budget for late episodes (or blocks) is being spent, over the last hour: 1% may be judged more than a minute after their last event. Above 1, the budget runs out before the 30 days are over.", budgets, steps(green, step{1, yellow}, step{6, red}),
 		query{expr: burnRate(s, "1h")}).Decimals(1).NoValue("Nothing judged")).
-		WithPanel(number("Lag", "Records that have not been read yet.", "short", steps(green, step{100000, yellow}),
+		WithPanel(number("Lag", "Number of unread records.", "short", steps(green, step{100000, yellow}),
 			query{expr: "sum(max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))"})).
-		WithPanel(number("Refused records", "Share of the records that were refused as telemetry.", "percentunit", steps(green, step{.001, yellow}, step{.01, red}),
+		WithPanel(number("Refused records", "Share of records that were refused.", "percentunit", steps(green, step{.001, yellow}, step{.01, red}),
 			query{expr: "sum(rate(" + s.service(ingest.MetricEvents, `result="refused"`) + "[$__rate_interval])) / (sum(rate(" + s.service(ingest.MetricEvents) + "[$__rate_interval])) > 0)"}).
 			NoValue("Nothing read")).
-		WithPanel(number("Checkpoint age", "Time since the oldest save of a partition.", "s", steps(green, step{300, yellow}, step{900, red}),
+		WithPanel(number("Checkpoint age", "Age of the oldest partition checkpoint.", "s", steps(green, step{300, yellow}, step{900, red}),
 			query{expr: "max(" + s.service(ingest.MetricCheckpointAge) + ")"})).
 		WithPanel(unconfirmed(s)).
 		WithPanel(failedPushes(s))
@@ -63,7 +63,7 @@ func burnRate(s scope, stretch string) string {
 
 // burn shows how fast the freshness budget is spent, against the rates at which FreshnessBudgetBurn pages.
 func burn(s scope) *timeseries.PanelBuilder {
-	return inColors(levels("Burn of the freshness budget", "How fast the budget of late episodes (or blocks) is spent, over one hour and over six: 1% may be judged more than a minute after their last event. Rewardwatch pages above 14.4 over one hour, and above 6 over six (dashed).", budgets,
+	return inColors(levels("Burn of the freshness budget", "How fast the budget for late episodes (or blocks) is being spent, over one hour and over six hours: 1% may be judged more than a minute after their last event. Rewardwatch pages above 14.4 over one hour, and above 6 over six hours (dashed).", budgets,
 		query{expr: burnRate(s, "1h"), legend: "1 hour"}, query{expr: burnRate(s, "6h"), legend: "6 hours"}),
 		[2]string{"1 hour", orange}, [2]string{"6 hours", blue}).
 		Thresholds(steps(green, step{6, blue}, step{14.4, orange})).
@@ -72,30 +72,30 @@ func burn(s scope) *timeseries.PanelBuilder {
 }
 
 func memory(s scope) *timeseries.PanelBuilder {
-	return paired("Memory", "Memory in use by each instance. Dashed: limits.memory.", "bytes", "{{instance}}",
+	return paired("Memory", "Memory used by each instance. Dashed: limits.memory.", "bytes", "{{instance}}",
 		"max by (instance) ("+s.service(names.MetricMemory)+")", "max by (instance) ("+s.service(names.MetricMemoryLimit)+")").
 		Min(0).AxisSoftMax(1)
 }
 
 func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Telemetry", "telemetry.md",
-		inColors(stacked("Dead letters", "Refused records by reason, and those that could not be kept.", events,
+		inColors(stacked("Dead letters", "Refused records, by reason, and refused records that could not be stored.", events,
 			query{expr: perSecond(s.service(ingest.MetricDeadLetters), "reason") + " > 0", legend: "{{reason}}"},
 			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval])) > 0", legend: "not kept"}), [2]string{"not kept", dark}).NoValue("No records refused"),
-		inColors(levels("Records passed over", "Records that are valid and not judged: duplicates, late steps and late summaries, tombstones and control records, values of too many signals, and records that retention removed before they were read.", events,
+		inColors(levels("Records not judged", "Valid records that are not judged: duplicates, late steps and summaries, tombstones and control records, values beyond the maximum number of signals, and records that retention removed before they were read.", events,
 			query{expr: perSecond(s.service(assemble.MetricEventsIgnored), "reason") + " > 0", legend: "{{reason}}"},
 			query{expr: perSecond(s.service(ingest.MetricMessagesSkipped), "reason") + " > 0", legend: "message: {{reason}}"},
 			query{expr: "sum(rate(" + s.service(assemble.MetricSignalsIgnored) + "[$__rate_interval])) > 0", legend: "signal_limit"},
 			query{expr: "sum by (topic) (rate(" + s.service(ingest.MetricOffsetGap) + "[$__rate_interval])) > 0", legend: "removed by retention: {{topic}}"}),
-			[2]string{"signal_limit", orange}).NoValue("No record was passed over"),
+			[2]string{"signal_limit", orange}).NoValue("All records were judged"),
 		stacked("Episode ends", "Episodes by how they ended. Abandoned episodes were dropped unfinished.", episodes,
 			query{expr: perSecond(s.service(assemble.MetricEpisodes), "end") + " > 0", legend: "{{end}}"}).NoValue("No episode ended"),
-		inColors(levels("Open episodes", "Open episodes.", "short",
+		inColors(levels("Open episodes", "Episodes that have not ended yet.", "short",
 			query{expr: "sum(" + s.service(assemble.MetricOpenEpisodes) + ")", legend: "open"}), [2]string{"open", blue}),
-		levels("Partitions", "Partitions that are read, and those that exist, of each topic.", "short",
+		levels("Partitions", "Partitions of each topic that are assigned to an instance, and that exist.", "short",
 			query{expr: "sum by (topic) (" + s.service(ingest.MetricPartitions, `kind="assigned"`) + ")", legend: "{{topic}} assigned"},
 			query{expr: "max by (topic) (" + s.service(ingest.MetricPartitions, `kind="existing"`) + ")", legend: "{{topic}} existing"}),
-		happened("Reconnections", "Connections to the leader of a partition that were reopened, by topic and reason.",
+		happened("Reconnections", "Reopened connections to partition leaders, by topic and reason.",
 			query{expr: counted(s.service(ingest.MetricReconnects), overPoint, "topic", "reason") + " > 0", legend: "{{topic}}: {{reason}}"}).NoValue("No reconnection"))
 }
 
@@ -105,13 +105,13 @@ func serviceFreshness(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Freshness and lag", "runbooks.md#freshnessbudgetburn",
 		levels("Lag in records", "Unread records in the 12 partitions with the most lag.", "short",
 			query{expr: fmt.Sprintf("topk(%d, max by (topic, partition) (%s))", worst, s.service(ingest.MetricLagRecords)), legend: "{{topic}} {{partition}}"}),
-		levels("Lag in seconds", "Age of the last record that was read, of the 12 partitions with the oldest; 0 if everything is read, absent if telemetry has no clock.", "s",
+		levels("Lag in seconds", "Age of the last record read, for the 12 partitions that are furthest behind. 0 if all records have been read; absent if telemetry has no timestamps.", "s",
 			query{expr: fmt.Sprintf("topk(%d, max by (topic, partition) (%s))", worst, s.service(ingest.MetricLagSeconds)), legend: "{{topic}} {{partition}}"}),
-		inColors(lines("Judged in time", "Share of the episodes (or blocks) that were judged within a minute of their last event. The objective is 99% over 30 days (dashed).", "percentunit",
+		inColors(lines("Judged in time", "Share of episodes (or blocks) judged within a minute of their last event. The objective is 99% over 30 days (dashed).", "percentunit",
 			query{expr: "1 - (" + lateShare(s, overPoint) + ")", legend: "in time"}), [2]string{"in time", green}).Max(1).AxisSoftMin(.95).
 			Thresholds(steps(red, step{alerts.FreshObjective, green})).
 			ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).NoValue("Nothing judged"),
-		inColors(levels("Waiting to be judged", "Finished episodes (or blocks) that wait for other partitions, because all are judged in the order in which they ended, or for the calibration of a baseline.", "short",
+		inColors(levels("Waiting to be judged", "Finished episodes (or blocks) that are waiting for other partitions, because all are judged in the order in which they ended, or for the calibration of a baseline.", "short",
 			query{expr: "sum by (reason) (" + s.service(names.MetricUnitsWaiting) + ")", legend: "{{reason}}"}),
 			[2]string{"partitions", blue}, [2]string{"calibration", yellow}))
 }
@@ -121,32 +121,32 @@ func delay(s scope) *timeseries.PanelBuilder {
 	quantile := func(q, legend string) query {
 		return query{expr: "histogram_quantile(" + q + ", sum by (le) (rate(" + s.service(names.MetricUnitDelay+"_bucket") + "[$__rate_interval]))) >= 0", legend: legend}
 	}
-	return inColors(levels("Delay of judgment", "Time from the last event of an episode (or block) until it is judged: the median, and the time that 90% and 99% stay within. Telemetry without a clock does not count.", "s",
+	return inColors(levels("Delay of judgment", "Time from the last event of an episode (or block) until it is judged: median, 90th and 99th percentile. Telemetry without timestamps does not count.", "s",
 		quantile("0.5", "median"), quantile("0.9", "90%"), quantile("0.99", "99%")),
 		[2]string{"median", blue}, [2]string{"90%", yellow}, [2]string{"99%", orange}).NoValue("Nothing judged")
 }
 
 func serviceState(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "State and limits", "operating.md#state",
-		levels("Checkpoint age", "Time since the oldest save of a partition, by topic. After a crash, everything after that save is read again.", "s",
+		levels("Checkpoint age", "Age of the oldest partition checkpoint, by topic. After a crash, everything since that checkpoint is read again.", "s",
 			query{expr: "max by (topic) (" + s.service(ingest.MetricCheckpointAge) + ")", legend: "{{topic}}"}),
 		inColors(levels("Checkpoint size", "Size of the last checkpoint, by kind.", "bytes",
 			query{expr: "sum by (kind) (" + s.service(ingest.MetricCheckpointBytes) + ")", legend: "{{kind}}"}),
 			[2]string{"partition", blue}, [2]string{"bank", purple}),
-		inColors(happened("Failures and limits", "Checkpoints that could not be written, series left out of the metrics because of limits.series, streams refused because of limits.streams, and a configuration that was refused at the last reload.",
+		inColors(happened("Failures and limits", "Checkpoints that could not be written, series omitted because of limits.series, streams refused because of limits.streams, and whether the configuration was refused at the last reload.",
 			query{expr: counted(s.service(ingest.MetricCheckpointFailure), overPoint, "kind") + " > 0", legend: "checkpoint failed: {{kind}}"},
-			query{expr: counted(s.service(metrics.MetricSeriesLimitHits), overPoint) + " > 0", legend: "series left out"},
+			query{expr: counted(s.service(metrics.MetricSeriesLimitHits), overPoint) + " > 0", legend: "series omitted"},
 			query{expr: counted(s.service(names.MetricStreamLimitHits), overPoint) + " > 0", legend: "streams refused"},
 			query{expr: "max(1 - " + s.service(names.MetricReloaded) + ") > 0", legend: "configuration refused"}),
-			[2]string{"series left out", yellow}, [2]string{"streams refused", orange}, [2]string{"configuration refused", red}).NoValue("No failure"),
-		inColors(happened("Late or not judged", "Episodes (or blocks). Late: judged after an episode from another partition that ended later. Not judged: matched by no entry of policies, of a new policy beyond limits.streams, or of a policy_version that another one has replaced.",
+			[2]string{"series omitted", yellow}, [2]string{"streams refused", orange}, [2]string{"configuration refused", red}).NoValue("No failure"),
+		inColors(happened("Late or not judged", "Episodes (or blocks) that were judged late or not at all. Late: judged after an episode from another partition that ended later. Not judged: no entry in policies matches, limits.streams was reached, or another policy_version has replaced this one.",
 			query{expr: counted(s.service(names.MetricLateUnits), overPoint) + " > 0", legend: "late"},
 			query{expr: counted(s.service(names.MetricUnitsDropped), overPoint, "reason") + " > 0", legend: "not judged: {{reason}}"},
 			query{expr: counted(s.service(metrics.MetricUnitsIgnored), overPoint) + " > 0", legend: "not judged: old version"}),
 			[2]string{"late", yellow}, [2]string{"not judged: old version", blue}).NoValue("All were judged in order"),
-		inColors(levels("Groups in the checkpoint only", "Groups whose state is in the checkpoint only.", "short",
+		inColors(levels("Evicted groups", "Groups that were evicted from memory; their state is only in the checkpoint.", "short",
 			query{expr: "sum(" + s.service(names.MetricGroupsEvicted) + ")", legend: "evicted"}), [2]string{"evicted", blue}),
-		inColors(happened("Groups that leave memory", "How often groups leave memory and return to it. If they return with every episode (or block), memory is too small for the groups in use.",
+		inColors(happened("Evictions and returns", "How often groups are evicted from memory and loaded again. If groups return with nearly every episode (or block), limits.memory is too small.",
 			query{expr: counted(s.service(names.MetricGroupEvictions), overPoint), legend: "left"},
 			query{expr: counted(s.service(names.MetricGroupReturns), overPoint), legend: "returned"}),
 			[2]string{"left", blue}, [2]string{"returned", orange}))

@@ -800,7 +800,7 @@ rewardwatch_events_ignored_total{reason="unmatched"} 0
 # HELP rewardwatch_groups_expired_total Groups forgotten by the reader because the maximum number of groups was reached.
 # TYPE rewardwatch_groups_expired_total counter
 rewardwatch_groups_expired_total 0
-# HELP rewardwatch_open_episodes Open episodes.
+# HELP rewardwatch_open_episodes Episodes that have not ended yet.
 # TYPE rewardwatch_open_episodes gauge
 rewardwatch_open_episodes 1
 # HELP rewardwatch_signals_ignored_total Values ignored because the episode or block already has the maximum number of signals.

@@ -47,7 +47,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}),
 		open: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 			Name: MetricOpenEpisodes,
-			Help: "Open episodes.",
+			Help: "Episodes that have not ended yet.",
 		}),
 	}
 	for end := range m.ends {
