@@ -192,8 +192,8 @@ func TestSimTextIsCheap(t *testing.T) {
 	}
 }
 
-// BenchmarkScrapeOfAFleet writes the series that the default limit leaves of 20,000 groups, one of 1,000 of which drifts.
-func BenchmarkScrapeOfAFleet(b *testing.B) {
+// largeFleet returns the summaries of 20,000 groups, one of 1,000 of which drifts.
+func largeFleet() []*finding.Summary {
 	all := fleet(20_000)
 	for i, s := range all {
 		state := finding.OK
@@ -204,6 +204,12 @@ func BenchmarkScrapeOfAFleet(b *testing.B) {
 			s.Groups[0].Streams[j].State = state
 		}
 	}
+	return all
+}
+
+// BenchmarkScrapeOfAFleet writes the series that the default limit leaves of a large fleet.
+func BenchmarkScrapeOfAFleet(b *testing.B) {
+	all := largeFleet()
 	for _, limit := range []int{20_000, 50_000} {
 		b.Run(fmt.Sprint(limit, " series"), func(b *testing.B) {
 			c := collectorOf(all, limit)
