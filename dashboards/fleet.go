@@ -140,7 +140,7 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	onset := by + s.of(alerts.MetricIncidentOnset) + ")"
 	key := s.groups("incident")
 	delivery := "max by (" + key + ") (" + s.of(alerts.MetricIncidentAlert) + ") * on (" + key + ") group_right () (1 + 0 * " + onset + ")"
-	return rows("Open incidents", "Which groups drift, since when by the estimate, the most likely cause as known now, and whether Alertmanager has accepted the alert. An alert that is not sent is left to the alerting rules of Prometheus. Follow the id of the incident to the console, to mute it or to decide on a retraining.", columns,
+	return rows("Open incidents", "The drifting groups, with the estimated onset, the most likely cause, and whether Alertmanager has accepted the alert. Alerts that are not sent are left to the alerting rules of Prometheus. Click the id of an incident to open it in the console, where you can mute it or decide on a retraining.", columns,
 		[]order{{"Value #B", false}, {"Value #A", true}},
 		query{expr: "1000 * " + onset}, query{expr: ranks}, query{expr: "1000 * " + onset}, query{expr: delivery}).
 		NoValue("No open incident").Span(full)
