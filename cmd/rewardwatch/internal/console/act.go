@@ -71,9 +71,12 @@ func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []request
 	if g := i.Guard(); g != nil {
 		d.Guard = g.Name
 	}
-	for _, decision := range slices.Backward(i.Decisions[max(0, len(i.Decisions)-latestShown):]) {
-		d.Latest = append(d.Latest, words.Decision(decision))
+	for _, line := range ordered {
+		if n := len(line.Decided); n > 0 {
+			d.Latest = append(d.Latest, words.Capital(line.Kind)+" request: "+line.Decided[n-1])
+		}
 	}
+	d.Latest = append(d.Latest, latest(i)...)
 	if d.Login == "" && d.Closed == "" && c.desk != nil {
 		if d.Decides {
 			d.Requests = c.decidable(r.Context(), ordered)
@@ -83,6 +86,25 @@ func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []request
 		}
 	}
 	return d
+}
+
+// latest returns the newest decisions and comments, newest first, without mutes that no longer hold: those are told
+// below, with all decisions.
+func latest(i *alerts.Incident) (out []string) {
+	superseded := false
+	for _, d := range slices.Backward(i.Decisions) {
+		if d.Kind == alerts.Muted || d.Kind == alerts.Unmuted {
+			past := superseded || d.Kind == alerts.Muted && !i.IsMuted()
+			superseded = true
+			if past {
+				continue
+			}
+		}
+		if out = append(out, words.Decision(d)); len(out) == latestShown {
+			break
+		}
+	}
+	return out
 }
 
 // decidable returns the requests that people can decide on. If the ledger does not answer in time, there are none: the
@@ -121,8 +143,12 @@ func (c *Console) askPart(policy string, f actForm) *askPart {
 	return &askPart{ID: rand.Text(), Recipes: choices(recipes, f.Recipe), Targets: choices(targets, f.Target)}
 }
 
-// errNoTime is the error of a mute without a valid end. People see its text.
-var errNoTime = errors.New("set the end of the mute to a time in the future, such as 2026-11-20 18:00")
+// The errors of a mute without a valid end. People see their texts, which name no time: an example would soon be past.
+var (
+	errNoTime   = errors.New("set the end of the mute to a time in UTC, as YYYY-MM-DD HH:MM")
+	errNoDate   = errors.New("the end of the mute has no date: write it in UTC, as YYYY-MM-DD HH:MM")
+	errPastTime = errors.New("the end of the mute has passed: set a time in the future, in UTC")
+)
 
 // act carries out what the form of an incident asks for.
 func (c *Console) act(w http.ResponseWriter, r *http.Request) {
@@ -203,17 +229,24 @@ func (c *Console) carryOutOrder(r *http.Request, i *alerts.Incident, order strin
 
 // muteEnd returns the end of a mute: after a preset duration, or at a time in UTC.
 func muteEnd(preset, until string, now time.Time) (time.Time, error) {
-	end, err := time.Parse("2006-01-02 15:04", strings.TrimSpace(until))
+	until = strings.TrimSpace(until)
+	end, err := time.Parse("2006-01-02 15:04", until)
 	if err != nil {
-		end, err = time.Parse(time.RFC3339, strings.TrimSpace(until))
+		end, err = time.Parse(time.RFC3339, until)
 	}
 	if preset != "" {
 		var d model.Duration
 		d, err = model.ParseDuration(preset)
 		end = now.Add(time.Duration(d) + time.Minute).Truncate(time.Minute) // a second click is the same decision
 	}
-	if err != nil || !end.After(now) {
+	_, noTime := time.Parse("15:04", until)
+	switch {
+	case err != nil && preset == "" && noTime == nil:
+		return time.Time{}, errNoDate
+	case err != nil:
 		return time.Time{}, errNoTime
+	case !end.After(now):
+		return time.Time{}, errPastTime
 	}
 	return end.UTC(), nil
 }

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -116,7 +118,9 @@ func TestActionsThatAreRefused(t *testing.T) {
 	}{
 		"nobody":        {"comment", func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must have 1 to 200"},
 		"no reason":     {"mute 1h", func(f url.Values) { f.Del("why") }, nil, 400, `name="by" value="ann"`}, // what was written is not lost
-		"no time":       {"mute ", nil, nil, 400, "Set the end of the mute to a time in the future"},
+		"no time":       {"mute ", nil, nil, 400, "Set the end of the mute to a time in UTC, as YYYY-MM-DD HH:MM."},
+		"no date":       {"mute ", func(f url.Values) { f.Set("until", "23:00") }, nil, 400, "The end of the mute has no date"},
+		"a passed time": {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, "The end of the mute has passed"},
 		"a past time":   {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, `name="until" value="2026-11-20 10:00"`},
 		"a bad preset":  {"mute soon", nil, nil, 400, "Set the end of the mute"},
 		"another verb":  {"delete", nil, nil, 400, "either comment or mute"},
@@ -144,6 +148,32 @@ func TestActionsThatAreRefused(t *testing.T) {
 	wants(t, "from elsewhere", r.send(http.MethodPost, somePage, order("accept")), 403, "Decisions require a token")
 	if len(r.orders.asked) != 0 {
 		t.Errorf("orders %+v", r.orders.asked)
+	}
+}
+
+// Beside the headline are only the mutes that hold; the story has all of them.
+func TestLatestDecisionsOfAnIncident(t *testing.T) {
+	at := func(kind alerts.DecisionKind, minute int, until time.Time) alerts.Decision {
+		return alerts.Decision{Kind: kind, By: "ann", Why: fmt.Sprint("reason ", minute), At: someTime.Add(time.Duration(minute) * time.Minute), Until: until}
+	}
+	end := someTime.Add(time.Hour)
+	muted, comment, again, unmuted := at(alerts.Muted, 1, end), at(alerts.Commented, 2, time.Time{}), at(alerts.Muted, 3, end), at(alerts.Unmuted, 4, time.Time{})
+	for name, tt := range map[string]struct {
+		decisions []alerts.Decision
+		until     time.Time
+		want      []alerts.Decision
+	}{
+		"muted twice": {[]alerts.Decision{muted, comment, again}, end, []alerts.Decision{again, comment}},
+		"unmuted":     {[]alerts.Decision{muted, comment, again, unmuted}, time.Time{}, []alerts.Decision{unmuted, comment}},
+		"mute ended":  {[]alerts.Decision{muted, comment}, time.Time{}, []alerts.Decision{comment}},
+	} {
+		var want []string
+		for _, d := range tt.want {
+			want = append(want, words.Decision(d))
+		}
+		if got := latest(&alerts.Incident{Decisions: tt.decisions, MutedUntil: tt.until}); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
 	}
 }
 

@@ -218,6 +218,8 @@ func (c *Console) refusal(err error) (status int, text string) {
 		{errBadForm, http.StatusBadRequest},
 		{errNoDecision, http.StatusBadRequest},
 		{errNoTime, http.StatusBadRequest},
+		{errNoDate, http.StatusBadRequest},
+		{errPastTime, http.StatusBadRequest},
 		{session.ErrLoginNeeded, http.StatusUnauthorized},
 		{session.ErrNotLocal, http.StatusForbidden},
 		{session.ErrUnknown, http.StatusNotFound},

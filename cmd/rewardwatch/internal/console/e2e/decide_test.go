@@ -209,6 +209,16 @@ func TestE2EEnterDecidesNothing(t *testing.T) {
 			t.Errorf("Enter leads from %s to %s", page, at)
 		}
 	}
+	page := s.address + "/incidents/" + s.open.ID
+	p.visit(t, page)
+	p.fill(t, "Your name", s.drifting.person)
+	p.fill(t, "Reason or comment", s.drifting.why)
+	p.fill(t, "Until (UTC)", "2099-01-01 08:00")
+	p.press(t, kb.Enter)
+	p.settle(t)
+	if at := p.address(t); at != page {
+		t.Errorf("Enter leads from %s to %s", page, at)
+	}
 	s.waits(t)
 	p.clean(t)
 }
