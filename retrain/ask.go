@@ -104,7 +104,7 @@ func (d *Desk) checkAsk(a Ask) error {
 	case a.Incident != nil && a.Incident.Group.Policy != a.Policy:
 		return fmt.Errorf("%w: the incident is of policy %q", ErrBadAsk, a.Incident.Group.Policy)
 	}
-	if msg := d.recipes.Fault(a.Recipe); msg != "" {
+	if msg := cmp.Or(d.recipes.Fault(a.Recipe), d.cfg.mixes(d.recipes, a.Recipe, a.Target)); msg != "" {
 		return fmt.Errorf("%w: %s", ErrBadAsk, msg)
 	}
 	return nil

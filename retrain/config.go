@@ -72,14 +72,31 @@ func (c Config) checkTarget(i int, report func(path, msg string)) {
 	t.Check(at, report)
 }
 
-// CheckRecipes reports every trigger whose recipe is not among these or has an incomplete contract, with its path
-// within the configuration.
+// CheckRecipes reports every trigger whose recipe is not among these or has an incomplete contract, and every one whose
+// target would train on another order, with its path within the configuration.
 func (c Config) CheckRecipes(recipes recipe.Recipes, report func(path, msg string)) {
 	for i, t := range c.Triggers {
 		if msg := recipes.Fault(t.Recipe); t.Recipe != "" && msg != "" {
 			report(fmt.Sprintf("triggers[%d].recipe", i), msg)
+		} else if msg := c.mixes(recipes, t.Recipe, t.Target); msg != "" {
+			report(fmt.Sprintf("triggers[%d].target", i), msg)
 		}
 	}
+}
+
+// mixes returns why a recipe that orders no retraining cannot be sent to a target, "" if it can: a pipeline that trains
+// when it is started would train.
+func (c Config) mixes(recipes recipe.Recipes, name, to string) string {
+	how := recipes[name]
+	if t, _ := c.target(to); how == nil || how.Kind == recipe.Retrain || !t.StartsOne() {
+		return ""
+	}
+	for _, t := range c.Triggers {
+		if other := recipes[t.Recipe]; t.Target == to && other != nil && other.Kind == recipe.Retrain {
+			return fmt.Sprintf("target %q starts one pipeline for all orders, and recipe %q retrains with it; use another target for recipe %q, which orders %s", to, t.Recipe, name, how.Kind)
+		}
+	}
+	return ""
 }
 
 // OnBrokersOf returns a configuration in which Kafka targets without brokers use those of the telemetry. Open requires

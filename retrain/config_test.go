@@ -10,8 +10,10 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/retrain/command"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
 const goodConfig = `
@@ -162,5 +164,47 @@ func TestTriggersNeedAWholeContract(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A pipeline that trains when it is started must not receive an order to freeze.
+func TestOrdersThatWouldTrain(t *testing.T) {
+	recipes, err := recipe.Load("recipe/testdata/recipes", []string{"env"})
+	check(t, err)
+	stop := *recipes["ranker"]
+	stop.Name, stop.Kind = "stop", recipe.Freeze
+	recipes["stop"] = &stop
+	shared := []Trigger{{Recipe: "ranker", Target: "t"}, {Recipe: "stop", Target: "t"}}
+	apart := []Trigger{{Recipe: "ranker", Target: "other"}, {Recipe: "stop", Target: "t"}}
+	for name, tt := range map[string]struct {
+		to       target.Target
+		triggers []Trigger
+		refused  bool
+	}{
+		"airflow":                    {target.Target{Airflow: target.Airflow{DAG: "train"}}, shared, true},
+		"argo events":                {target.Target{ArgoEvents: target.ArgoEvents{URL: "u"}}, shared, true},
+		"command":                    {target.Target{Command: target.Command{Config: command.Config{Run: []string{"train"}}}}, shared, true},
+		"gitlab":                     {target.Target{GitLab: target.GitLab{Project: "p"}}, shared, true},
+		"github with an event type":  {target.Target{GitHub: target.GitHub{Repository: "r", EventType: "train"}}, shared, true},
+		"jenkins":                    {target.Target{Jenkins: target.Jenkins{URL: "u"}}, shared, true},
+		"jenkins for this order":     {target.Target{Jenkins: target.Jenkins{URL: "u"}}, apart, false},
+		"github tells them apart":    {target.Target{GitHub: target.GitHub{Repository: "r"}}, shared, false},
+		"a webhook tells them apart": {target.Target{Webhook: "u"}, shared, false},
+		"a topic tells them apart":   {target.Target{Kafka: target.Kafka{Topic: "u"}}, shared, false},
+	} {
+		tt.to.Name = "t"
+		c := Config{Targets: []target.Target{tt.to, {Name: "other"}}, Triggers: tt.triggers}
+		want := []string(nil)
+		if tt.refused {
+			want = []string{`triggers[1].target: target "t" starts one pipeline for all orders, and recipe "ranker" retrains with it; use another target for recipe "stop", which orders freeze`}
+		}
+		var got []string
+		c.CheckRecipes(recipes, func(path, msg string) { got = append(got, path+": "+msg) })
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if msg := c.mixes(recipes, "stop", "t"); (msg != "") != tt.refused {
+			t.Errorf("%s, if a person asks: %q", name, msg)
+		}
 	}
 }

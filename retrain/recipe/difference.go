@@ -12,9 +12,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Leaf is one value of a contract or of a config after inheritance: a scalar, or an empty list or mapping.
+// Leaf is one value of a contract or of a config after inheritance: a scalar, or an empty list or mapping. The order of a
+// recipe is a leaf too if it is not a retraining.
 type Leaf struct {
-	Path  string // such as contract.owner, config.optimizer.lr or config.seeds[0]
+	Path  string // such as contract.owner, config.optimizer.lr, config.seeds[0] or order
 	Value string // as JSON
 	From  string // file:line; "" if unknown
 }
@@ -23,7 +24,16 @@ type Leaf struct {
 func (r *Recipe) Leaves() []Leaf {
 	return slices.Concat(
 		leavesOf("config", r.config, origins(r.config)),
-		leavesOf("contract", r.Contract, origins(r.Contract)))
+		leavesOf("contract", r.Contract, origins(r.Contract)),
+		leafOf(r.Kind))
+}
+
+// leafOf returns the leaf of an order's kind, none for a retraining.
+func leafOf(k Kind) []Leaf {
+	if k == Retrain || k == "" {
+		return nil
+	}
+	return []Leaf{{Path: "order", Value: strconv.Quote(string(k))}}
 }
 
 // leavesOf returns the leaves of a mapping, with their origins by path within it.
@@ -58,6 +68,7 @@ func LeavesOfOrder(data json.RawMessage) ([]Leaf, error) {
 			Expected                     struct{ Text string }
 		}
 		ContractFrom map[string]string `json:"contract_from"`
+		Order        Kind
 		Config       any
 		ConfigFrom   map[string]string `json:"config_from"`
 	}
@@ -73,7 +84,8 @@ func LeavesOfOrder(data json.RawMessage) ([]Leaf, error) {
 	}
 	return slices.Concat(
 		leavesOf("config", valueOf(o.Config, yamlfile.Place{}), o.ConfigFrom),
-		leavesOf("contract", valueOf(contract, yamlfile.Place{}), o.ContractFrom)), nil
+		leavesOf("contract", valueOf(contract, yamlfile.Place{}), o.ContractFrom),
+		leafOf(o.Order)), nil
 }
 
 // HasParameter reports whether the config of an order has a leaf with that value at a path, such as optimizer.lr.

@@ -104,6 +104,13 @@ func (t Target) kinds() []kind {
 	}
 }
 
+// StartsOne reports whether the target starts the same pipeline or program whatever is ordered. A receiver of webhooks,
+// of events, or of the types of repository_dispatch chooses by the type.
+func (t Target) StartsOne() bool {
+	return t.GitLab.given() || t.Airflow.given() || t.ArgoEvents.given() || t.Jenkins.given() || t.Command.given() ||
+		t.GitHub.given() && t.GitHub.EventType != ""
+}
+
 // Address returns where requests go.
 func (t Target) Address() string {
 	for _, k := range t.kinds() {

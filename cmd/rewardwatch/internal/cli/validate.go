@@ -26,7 +26,7 @@ type validation struct {
 	OK     bool        `json:"ok"`
 	Errors []fileError `json:"errors"`
 
-	Warnings []fileError    `json:"warnings"`         // files that it names and that cannot be read here
+	Warnings []fileError    `json:"warnings"`         // files that cannot be read here, and orders that are refused
 	Sample   *sample.Report `json:"sample,omitempty"` // with --sample, if there is no error
 }
 
@@ -64,11 +64,11 @@ func validate(ctx context.Context, c *terminal.Console, o validateOptions, path 
 	if bad != nil {
 		v.Errors = fileErrors(bad.Problems)
 	} else {
-		missing, err := config.MissingFiles(path)
+		warnings, err := config.Warnings(path)
 		if err != nil {
 			return err
 		}
-		v.Warnings = fileErrors(missing)
+		v.Warnings = fileErrors(warnings)
 	}
 	if v.OK && len(o.samples) > 0 {
 		read, err := cfg.Ingest.Files(o.topic, o.samples)

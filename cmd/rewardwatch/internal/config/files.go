@@ -8,9 +8,65 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
+
+// Warnings returns what may be wrong with a valid configuration file: the files that it names and that cannot be read on
+// this machine, and triggers whose orders are refused.
+func Warnings(path string) ([]yamlfile.Problem, error) {
+	missing, err := MissingFiles(path)
+	if err != nil {
+		return nil, err
+	}
+	_, err = loadConfig(path, func(c *Config, report func(path, msg string)) []yamlfile.Problem {
+		c.checkWithRecipes(func(string, string) {}) // reads the recipes
+		c.refusedOrders(func(path, msg string) { report("retrain."+path, msg) })
+		return nil
+	})
+	if bad, ok := errors.AsType[*yamlfile.Error](err); ok {
+		return append(missing, bad.Problems...), nil
+	}
+	return missing, err
+}
+
+// refusedOrders reports every trigger with an order for policies that learn all the time, and a policy that does not.
+func (c *Config) refusedOrders(report func(path, msg string)) {
+	for i, t := range c.Retrain.Triggers {
+		how := c.Recipes[t.Recipe]
+		if how == nil || how.Kind == recipe.Retrain {
+			continue
+		}
+		globs := t.Policies
+		if len(globs) == 0 {
+			globs = []string{"*"}
+		}
+		for _, glob := range globs {
+			if match, frozen := c.frozen(glob); frozen {
+				report(fmt.Sprintf("triggers[%d].recipe", i), fmt.Sprintf("recipe %q orders %s, which is refused for policies that match %q: it requires learning: continuous", t.Recipe, how.Kind, match))
+				break
+			}
+		}
+	}
+}
+
+// frozen returns the first entry that applies to policies of a glob and does not let them learn all the time.
+func (c *Config) frozen(glob string) (match string, found bool) {
+	for i := range c.Policies {
+		p := &c.Policies[i]
+		whole := signals.Match(p.Match, glob) // no later entry applies
+		if (whole || signals.Match(glob, p.Match)) && p.Learning != watch.LearningContinuous {
+			return p.Match, true
+		}
+		if whole {
+			break
+		}
+	}
+	return "", false
+}
 
 // MissingFiles returns the keys of a valid configuration file that name a file which cannot be read on this machine,
 // such as http.token_file. The service may well run on another one, so these are no errors.
