@@ -34,6 +34,7 @@ func TestE2EServers(t *testing.T) {
 	}
 	run("lake is retrained", s.lakeIsRetrained)
 	run("lake is missed", s.lakeIsMissed)
+	run("learner is held", s.learnerIsHeld)
 	run("killed at random moments", s.killed)
 	run("instances join and leave", s.joinedAndLeft)
 	run("committed transactions are judged", s.readCommitted)

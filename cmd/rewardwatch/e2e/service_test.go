@@ -242,7 +242,10 @@ type incident struct {
 	State       string `json:"state"`
 	Provisional bool   `json:"provisional"`
 	Cause       string `json:"cause"`
-	Alarms      []struct {
+	Group       struct {
+		Guard string `json:"guard"`
+	} `json:"group"`
+	Alarms []struct {
 		ID     string `json:"id"`
 		Signal string `json:"signal"`
 	} `json:"alarms"`
