@@ -103,11 +103,13 @@ type Console struct {
 	now    func() time.Time
 	log    zerolog.Logger
 	layout map[string]*template.Template
+
+	delivery time.Duration // how long the answer to an approval waits for the delivery
 }
 
 // New returns a console. desk is nil if no retraining is configured.
 func New(v View, orders Orders, desk Desk, a session.Access, now func() time.Time, log zerolog.Logger) *Console {
-	return &Console{view: v, orders: orders, desk: desk, access: a, now: now, log: log, layout: layouts()}
+	return &Console{view: v, orders: orders, desk: desk, access: a, now: now, log: log, layout: layouts(), delivery: time.Second}
 }
 
 // Register registers the pages with a mux.

@@ -188,6 +188,9 @@ func (c *Console) settle(ctx context.Context, id string, v retrain.Verb, f formP
 	ctx, cancel := context.WithTimeout(ctx, decisionPatience)
 	defer cancel()
 	_, err := c.desk.DoSeen(ctx, id, f.Seen, v, f.By, f.Why)
+	if err == nil && v.To() == ledger.StateOpen {
+		c.awaitDelivery(ctx, id)
+	}
 	if _, moved := errors.AsType[*ledger.StateError](err); !moved || f.Seen == notSeen {
 		return err
 	}
@@ -200,6 +203,24 @@ func (c *Console) settle(ctx context.Context, id string, v retrain.Verb, f formP
 		return nil
 	}
 	return err
+}
+
+// awaitDelivery waits briefly until a request is no longer open, so that the next page shows how its delivery went:
+// most take milliseconds.
+func (c *Console) awaitDelivery(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, c.delivery)
+	defer cancel()
+	for {
+		history, err := c.desk.History(ctx, id)
+		if err != nil || len(history) == 0 || history[len(history)-1].State != ledger.StateOpen {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // refusal returns the status of a refused decision and the text for the person. What is not for people goes to the

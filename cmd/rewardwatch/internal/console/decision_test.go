@@ -42,6 +42,7 @@ func newRig(t *testing.T) *rig {
 	r.view = &madeUp{incidents: append(closedToo(i), i)}
 	r.orders = &madeUpOrders{view: r.view}
 	r.console = New(r.view, r.orders, r.desk, tokenIs(&r.token), func() time.Time { return r.now }, zerolog.New(&r.log))
+	r.console.delivery = 0 // nothing delivers
 	r.console.Register(r.mux)
 	return r
 }
@@ -411,5 +412,27 @@ func TestFailedDeliveriesAreOnTop(t *testing.T) {
 	q.State = ledger.StateDelivered
 	if page := r.send(http.MethodGet, "/retrain/"+q.ID, nil).Body.String(); strings.Contains(page, "not delivered") {
 		t.Error("a delivered request is not delivered")
+	}
+}
+
+// The page after an approval shows the delivery, which takes milliseconds. One that takes longer is not waited for.
+func TestApprovalWaitsForTheDelivery(t *testing.T) {
+	for name, tt := range map[string]struct{ takes, waits time.Duration }{
+		"fast": {50 * time.Millisecond, 60 * time.Millisecond},
+		"slow": {time.Minute, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.console.delivery = time.Second
+			r.logIn()
+			began := time.Now()
+			r.desk.delivers = began.Add(tt.takes)
+			if w := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1)); w.Code != http.StatusSeeOther {
+				t.Fatalf("%s: approving gives %d\n%s", name, w.Code, w.Body)
+			}
+			if took := time.Since(began); took != tt.waits {
+				t.Errorf("%s: the answer took %s, want %s", name, took, tt.waits)
+			}
+		})
 	}
 }

@@ -31,6 +31,7 @@ type madeUpDesk struct {
 	refuse     error         // of decisions
 	decided    int
 	asks       []retrain.Ask
+	delivers   time.Time // when what is open is delivered; never if zero
 }
 
 // madeUpOrders records what is asked of it, and keeps it with the incidents of a view.
@@ -109,6 +110,9 @@ func (d *madeUpDesk) find(id string) int {
 }
 
 func (d *madeUpDesk) History(_ context.Context, id string) ([]ledger.StateChange, error) {
+	if n := len(d.history[id]); !d.delivers.IsZero() && !time.Now().Before(d.delivers) && n > 0 && d.history[id][n-1].State == ledger.StateOpen {
+		d.move(id, ledger.StateDelivered, "rewardwatch", "")
+	}
 	return d.history[id], nil
 }
 
