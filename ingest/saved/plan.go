@@ -42,6 +42,15 @@ type input struct {
 // deepest is how deep lists and maps may be nested. The general decoder allows 32 levels.
 const deepest = 30
 
+// mostRoom bounds the memory of a list by the length of what may be its encoding. The general decoder first checks that all
+// items of a list are there.
+const mostRoom = 64
+
+// room reports whether n items of a size in memory may be made for the rest of a part.
+func (in *input) room(n int, size uintptr) bool {
+	return uint64(n)*uint64(size) <= mostRoom*uint64(len(in.data))
+}
+
 // enter begins a list or a map. At its end depth is reduced.
 func (in *input) enter() bool {
 	in.depth++
@@ -338,7 +347,7 @@ func readSlice(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.
 			return true
 		}
 		n, ok := in.counted(itemList)
-		if !ok {
+		if !ok || !in.room(n, size) {
 			return false
 		}
 		slice := reflect.MakeSlice(t, n, n)
@@ -400,13 +409,13 @@ func (p *plan) readEach(in *input, first unsafe.Pointer, n int, size uintptr) bo
 }
 
 func readMap(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.Pointer) bool {
-	keys, values := makePlan(t.Key(), made), makePlan(t.Elem(), made)
+	keys, values, room := makePlan(t.Key(), made), makePlan(t.Elem(), made), t.Key().Size()+t.Elem().Size()
 	return func(in *input, into unsafe.Pointer) bool {
 		if in.null() {
 			return true
 		}
 		n, ok := in.counted(itemMap)
-		if !ok || !in.enter() {
+		if !ok || !in.room(n, room) || !in.enter() {
 			return false
 		}
 		m := reflect.MakeMapWithSize(t, n)

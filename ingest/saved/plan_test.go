@@ -3,6 +3,7 @@ package saved
 import (
 	"math"
 	"reflect"
+	"runtime"
 	"testing"
 	"time"
 
@@ -152,4 +153,27 @@ func FuzzPlans(f *testing.F) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})
+}
+
+// A list or a map that says it is longer than it is takes no more memory than what is there.
+func TestPlansMakeRoomForWhatIsThere(t *testing.T) {
+	type large struct {
+		A [128]float64 `cbor:"1,keyasint"`
+	}
+	type wire struct {
+		List []large         `cbor:"1,keyasint"`
+		Map  map[int64]large `cbor:"2,keyasint"`
+	}
+	for name, head := range map[string][]byte{"list": {0xa1, 1, 0x9a, 0, 0xf, 0xff, 0}, "map": {0xa1, 2, 0xba, 0, 0xf, 0xff, 0}} {
+		part := append(head, make([]byte, 1<<20)...)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, whole := Planned[wire](part); whole {
+			t.Errorf("%s: it is read", name)
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 {
+			t.Errorf("%s: %d MiB for a part of 1 MiB", name, took>>20)
+		}
+	}
 }

@@ -39,7 +39,8 @@ const (
 	maxAnswer = 1 << 20
 	maxAge    = time.Hour // of what is known of the provider: keys that are new are fetched at once
 	maxSkew   = 30 * time.Second
-	maxParam  = 8 << 10 // of a code or a state
+	pause     = 5 * time.Second // after a failure, so that sign-ins do not wait for each other's
+	maxParam  = 8 << 10         // of a code or a state
 	callback  = "login/oidc/callback"
 )
 
@@ -55,6 +56,8 @@ type Provider struct {
 	mu      sync.Mutex
 	found   *oidc.Provider
 	foundAt time.Time
+	failed  error // why the provider was not learned of when it was last asked, nil if it was
+	asked   time.Time
 }
 
 // New returns the provider of a configuration. external is the public address of the service. It fails if a file of the
@@ -114,13 +117,22 @@ func (p *Provider) discover() (*oidc.Provider, error) {
 	if p.found != nil && p.now().Sub(p.foundAt) < maxAge {
 		return p.found, nil
 	}
+	if p.failed != nil && p.now().Sub(p.asked) < pause {
+		return p.known()
+	}
 	// The provider keeps the context for as long as it lives, to fetch keys with; the client has a timeout.
 	found, err := oidc.NewProvider(oidc.ClientContext(context.Background(), p.client), p.cfg.Issuer)
-	switch {
-	case err == nil:
-		p.found, p.foundAt = found, p.now()
-	case p.found == nil:
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	p.failed, p.asked = err, p.now()
+	if err == nil {
+		p.found, p.foundAt = found, p.asked
+	}
+	return p.known()
+}
+
+// known returns what was last known of the provider.
+func (p *Provider) known() (*oidc.Provider, error) {
+	if p.found == nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, p.failed)
 	}
 	return p.found, nil
 }

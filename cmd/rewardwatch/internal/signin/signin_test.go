@@ -305,14 +305,14 @@ func TestPublicClientAndNewSecret(t *testing.T) {
 	}
 }
 
-// The service starts while the provider is down, and asks it again at the next sign-in.
+// The service starts while the provider is down, and asks it again a little later.
 func TestProviderComesBack(t *testing.T) {
 	r := newRig(t, nil)
 	r.issuer.Down = true
 	if w := r.send(r.handlers.Begin, "/login/oidc"); w.Code != http.StatusServiceUnavailable || !errors.Is(r.why, ErrUnavailable) {
 		t.Errorf("while it is down: %d %v", w.Code, r.why)
 	}
-	r.issuer.Down = false
+	r.issuer.Down, r.now = false, r.now.Add(pause)
 	if w := r.finish(r.begin("")); w.Code != http.StatusOK {
 		t.Errorf("once it is back: %d %v", w.Code, r.why)
 	}
@@ -346,5 +346,28 @@ func TestCheckOfConfig(t *testing.T) {
 		if strings.Join(got, " ") != tt.want {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// A provider that does not answer is asked once in a while, not by each sign-in in turn.
+func TestSilentProviderHoldsUpFewSignIns(t *testing.T) {
+	asked := 0
+	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	defer silent.Close()
+	r := newRig(t, func(c *Config) { c.Issuer = silent.URL })
+	for range 10 {
+		if w := r.send(r.handlers.Begin, "/login/oidc"); w.Code != http.StatusServiceUnavailable {
+			t.Fatalf("%d", w.Code)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times at once", asked)
+	}
+	r.now = r.now.Add(pause)
+	if r.send(r.handlers.Begin, "/login/oidc"); asked != 2 {
+		t.Errorf("asked %d times, a pause later", asked)
 	}
 }
