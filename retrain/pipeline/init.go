@@ -134,6 +134,7 @@ func (p *Proposal) choose() {
 	default:
 		p.Library = Custom
 	}
+	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return p.named != "" && packageName(d.Name) == normalised(p.named) })
 	p.packages(p.Library, p.atOnce(), p.isOwn)
 	p.commands()
 }
@@ -321,12 +322,19 @@ func (p *Proposal) algorithms(file string, text []byte, weight int) {
 // minSteps is the least number of steps that could be that of a training.
 const minSteps = 1000
 
+// ofTraining is how the steps of a whole training are named.
+var ofTraining = regexp.MustCompile(`(?i)\.learn\(|total|timesteps`)
+
 // steps takes the numbers that could be the steps of a training.
 func (p *Proposal) steps(file string, text []byte, weight int) {
 	for _, m := range stepsArgument.FindAllSubmatch(text, maxMatches) {
 		x, err := strconv.ParseFloat(strings.ReplaceAll(string(m[1]), "_", ""), 64)
 		if err == nil && x >= minSteps && x <= 1e12 {
-			p.found(&p.Steps, Finding{Value: strconv.FormatInt(int64(x), 10), File: file, clear: weight})
+			clear := weight
+			if ofTraining.Match(m[0]) { // n_steps may be those of a rollout or a callback, also in the program itself
+				clear += 2 * main
+			}
+			p.found(&p.Steps, Finding{Value: strconv.FormatInt(int64(x), 10), File: file, clear: clear})
 		}
 	}
 }

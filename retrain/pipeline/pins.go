@@ -143,6 +143,7 @@ func (p *dependencies) packages(library string, atOnce []programs.Import, own fu
 		least = min(least, d.rank())
 	}
 	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return d.rank() > least })
+	p.bound()
 	p.choosePython()
 	for _, d := range p.stated {
 		p.merge(d)
@@ -292,6 +293,23 @@ func (p *dependencies) merge(d Declared) {
 	case pins.Exact(p.Packages[i].Wanted) == "" && pins.Exact(d.Wanted) != "":
 		p.Packages[i] = d // a file that pins says more
 	}
+}
+
+// packaging are the files that bind what may be installed together with the project.
+var packaging = []string{"pyproject.toml", "setup.py", "setup.cfg"}
+
+// bound leaves out the pins that the project's own packaging forbids: it could not be installed with them.
+func (p *dependencies) bound() {
+	bounds := map[string]Declared{}
+	for _, d := range p.stated {
+		if slices.Contains(packaging, d.File) && d.Wanted != "" && d.marker == "" {
+			bounds[packageName(d.Name)] = d
+		}
+	}
+	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool {
+		v, b := pins.Exact(d.Wanted), bounds[packageName(d.Name)]
+		return v != "" && b.Wanted != "" && !slices.Contains(packaging, d.File) && !pins.Allowed(b.Wanted, v)
+	})
 }
 
 // framework adds what the programs of their own import most for networks, if no declaration says it: libraries for several
