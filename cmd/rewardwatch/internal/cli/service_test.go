@@ -382,7 +382,7 @@ func TestReload(t *testing.T) {
 	}{
 		{string(good) + "nonsense: 1\n", "cannot reload", 1},
 		{string(good) + "retrain: {recipes: ../config/testdata/bad_recipes}\n", "cannot reload", 1},
-		{strings.Replace(string(good), "kafka: {", "kafka: {tls: {enabled: true, ca_file: /does/not/exist}, ", 1), "the new configuration cannot be used, continuing with the previous one", 2},
+		{strings.Replace(string(good), "kafka: {", "kafka: {tls: {enabled: true, ca_file: /does/not/exist}, ", 1), "the new configuration is invalid; continuing with the previous one", 2},
 		{string(good), "restarting with the new configuration", 3},
 	} {
 		if err := os.WriteFile(cfgFile, []byte(c.text), 0o600); err != nil {
