@@ -291,7 +291,7 @@ func (d *demo) retrains(t *testing.T) {
 	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
 		t.Fatalf("the approval of %s is answered with %s: %s", id, resp.Status, body)
 	}
-	if line := d.await(t, "The webhook receiver got "); !strings.Contains(line, id) {
+	if line := d.await(t, "The webhook receiver received "); !strings.Contains(line, id) {
 		t.Fatalf("%s is approved, but %q", id, line)
 	}
 }

@@ -123,7 +123,7 @@ func (d *demo) approve(t *testing.T, b *browser) {
 	for late := time.After(time.Minute); ; {
 		select {
 		case line := <-d.said:
-			if strings.HasPrefix(line, "The webhook receiver got retrain request "+d.request) {
+			if strings.HasPrefix(line, "The webhook receiver received retrain request "+d.request) {
 				p.clean(t)
 				return
 			}
