@@ -196,11 +196,16 @@ func states(title, description string, s scope, by, legend string) *statetimelin
 		return query{expr: of("") + " and on (" + by + ") (" + of(" @ end()") + " == " + strconv.Itoa(int(state)) + ")", legend: legend}
 	}
 	others := query{expr: of("") + " unless on (" + by + ") (" + of(" @ end()") + " >= " + strconv.Itoa(int(finding.Drift)) + ")", legend: legend}
+	return timeline(title, description, full, stateNames(), now(finding.Drift), now(finding.TelemetryFault), others)
+}
+
+// timeline returns a panel of values over time that are shown by the names and colors that they are mapped to.
+func timeline(title, description string, span uint32, names []dashboard.ValueMapping, queries ...query) *statetimeline.PanelBuilder {
 	return statetimeline.NewPanelBuilder().
 		Title(title).Description(description).Unit("none").
-		Datasource(datasource()).Targets(targets([]query{now(finding.Drift), now(finding.TelemetryFault), others})).
-		Height(graphHeight).Span(full).
-		Mappings(stateNames()).
+		Datasource(datasource()).Targets(targets(queries)).
+		Height(graphHeight).Span(span).
+		Mappings(names).
 		// Without a step and this mode, Grafana colors by a continuous scale, and has no legend.
 		Thresholds(steps(gray)).ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds)).
 		ShowValue(common.VisibilityModeNever).MergeValues(true).RowHeight(.9).PerPage(statesPerPage).

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
-	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
 
@@ -32,19 +31,10 @@ func policyProgress(d *dashboard.DashboardBuilder, s scope) {
 
 // progressStates returns a panel with the progress of each group over time.
 func progressStates(s scope) *statetimeline.PanelBuilder {
-	return statetimeline.NewPanelBuilder().
-		Title("Progress of the return").
-		Description("Collapsed: the return has lost more than half of what was reached. Plateau: it shows no significant change.").
-		Unit("none").
-		Datasource(datasource()).Targets(targets([]query{{expr: "max by (" + s.groups() + ") (" + s.of(metrics.MetricProgress) + ")", legend: s.legend()}})).
-		Height(graphHeight).Span(half).NoValue(notLearning).
-		Mappings(progressNames()).
-		// Without a step and this mode, Grafana colors by a continuous scale, and has no legend.
-		Thresholds(steps(gray)).ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds)).
-		ShowValue(common.VisibilityModeNever).MergeValues(true).RowHeight(.9).PerPage(statesPerPage).
-		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeSingle).Sort(common.SortOrderNone)).
-		Legend(common.NewVizLegendOptionsBuilder().
-			ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
+	return timeline("Progress of the return",
+		"Collapsed: the return has lost more than half of what was reached. Plateau: it shows no significant change.", half, progressNames(),
+		query{expr: "max by (" + s.groups() + ") (" + s.of(metrics.MetricProgress) + ")", legend: s.legend()}).
+		NoValue(notLearning)
 }
 
 // progressNames maps the values of progress_state to names.

@@ -67,7 +67,7 @@ type loadAgent struct {
 	total         tally // of its episode
 }
 
-// loadEvent is telemetry from version 1.
+// loadEvent is telemetry version 1.
 type loadEvent struct {
 	TS         int64              `json:"ts"` // Unix nanoseconds
 	Policy     string             `json:"policy"`

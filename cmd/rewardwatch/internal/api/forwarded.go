@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// forwarded gives requests of trusted proxies the address of their client, so that neither throttling nor the audit log takes all
-// clients of a proxy for one. Each proxy appends the address that it sees to X-Forwarded-For; what is left of the first one that
+// forwarded gives requests of trusted proxies the address of their client. Otherwise throttling and the audit log could not tell
+// the clients of a proxy apart. Each proxy appends the address that it sees to X-Forwarded-For; what is left of the first one that
 // is not trusted may be made up.
 func (s *Server) forwarded(next http.Handler) http.Handler {
 	proxies := networksOf(s.cfg.TrustedProxies)

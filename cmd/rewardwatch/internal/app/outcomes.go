@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -74,10 +73,6 @@ func stillAwaited(err error) (bool, error) {
 
 // learns reports whether a policy learns all the time.
 func (a *App) learns(policy string) bool {
-	for i := range a.cfg.Policies {
-		if of := &a.cfg.Policies[i]; signals.Match(of.Match, policy) {
-			return of.Learning == watch.LearningContinuous
-		}
-	}
-	return false
+	cfg, watched := a.cfg.Settings().Policy(policy)
+	return watched && cfg.Learning == watch.LearningContinuous
 }

@@ -88,8 +88,8 @@ func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []request
 	return d
 }
 
-// latest returns the newest decisions and comments, newest first, without mutes that no longer hold: those are told
-// below, with all decisions.
+// latest returns the newest decisions and comments, newest first, without mutes that no longer hold: the list of
+// all decisions has those.
 func latest(i *alerts.Incident) (out []string) {
 	superseded := false
 	for _, d := range slices.Backward(i.Decisions) {
@@ -174,7 +174,7 @@ func (c *Console) act(w http.ResponseWriter, r *http.Request) {
 		c.showIncident(w, r, status, &incidents[at], form)
 		return
 	}
-	remember(w, r, form.formPart)
+	c.remember(w, r, form.formPart)
 	seeOther(w, segment(incidents[at].ID)+"#act")
 }
 

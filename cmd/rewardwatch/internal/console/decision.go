@@ -134,7 +134,7 @@ func (c *Console) decide(w http.ResponseWriter, r *http.Request) {
 		c.showRequest(w, r, status, f)
 		return
 	}
-	remember(w, r, f)
+	c.remember(w, r, f)
 	seeOther(w, url.PathEscape(r.PathValue("id")))
 }
 

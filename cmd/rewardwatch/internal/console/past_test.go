@@ -5,38 +5,20 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// somePast is an hour in which the return falls from 10 to 7 after 40 minutes. Without a clock, times are 0.
-func somePast(clock bool) history.Record {
-	h := &history.History{}
-	for i := range int64(240) {
-		ts := someTime.Add(time.Duration(i-240) * 15 * time.Second).UnixNano()
-		if !clock {
-			ts = 0
-		}
-		h.Begin(i, ts)
-		x := 10.
-		if i >= 160 {
-			x = 7
-		}
-		h.Add("return", x+float64(i%2))
-	}
-	return h.Record()
-}
-
 // The pages of a policy and of an incident have the charts, and do without them if the past cannot be had.
 func TestPagesShowThePast(t *testing.T) {
 	v := madeUpFleet(1, someTime)
 	g := v.summaries[0].Groups[0].Group
-	v.past = map[ingest.Group]history.Record{g: somePast(true)}
+	v.past = map[ingest.Group]history.Record{g: testkit.FallingReturn(someTime, true)}
 	for _, path := range []string{"/policies/policy-0000", "/incidents/a1b2"} {
 		wants(t, path, get(consoleOf(v, nil), path), http.StatusOK, "Rolling mean of return")
 	}

@@ -15,13 +15,13 @@ const nameCookie = "rewardwatch_name"
 const maxRemembered = 365 * 24 * 60 * 60
 
 // remember lets the browser fill in the name in the next form.
-func remember(w http.ResponseWriter, r *http.Request, f formPart) {
+func (c *Console) remember(w http.ResponseWriter, r *http.Request, f formPart) {
 	if f.Known {
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
 		Name: nameCookie, Value: url.QueryEscape(f.By), Path: "/", MaxAge: maxRemembered,
-		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+		HttpOnly: true, Secure: c.access.Encrypted(r), SameSite: http.SameSiteStrictMode,
 	})
 }
 

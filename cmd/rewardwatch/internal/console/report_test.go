@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
@@ -64,7 +65,7 @@ func TestReportDrawsThePast(t *testing.T) {
 	}
 	r := Report{
 		Incidents: []alerts.Incident{{ID: "i", Group: group, Alarms: []alerts.Alarm{a}}},
-		Past:      func(ingest.Group) history.Record { return somePast(true) },
+		Past:      func(ingest.Group) history.Record { return testkit.FallingReturn(someTime, true) },
 	}
 	page := reportText(t, r)
 	for _, want := range []string{`class="past-course"`, `<rect class="base" x="0" y="6.8" width="640" height="34.1"/>`, `<line class="onset"`, "<title>onset of return</title>", `text-anchor="middle">time (UTC)</text>`, `text-anchor="middle">mean return</text>`, words.Stamp(someTime.Add(-15 * time.Second))} {

@@ -34,7 +34,7 @@ type simulatedAgent struct {
 	episode, step, length int
 }
 
-// simulatedEvent is telemetry from version 1, as an agent would write it.
+// simulatedEvent is telemetry version 1, as an agent would write it.
 type simulatedEvent struct {
 	TS            string             `json:"ts"`
 	Policy        string             `json:"policy"`

@@ -33,7 +33,7 @@ const observationPrefix = "observation."
 // splits is units of a group by their labels.
 type splits struct {
 	names   []string   // of dimensions, such as labels.segment
-	values  [][]string // that are told apart, by dimension
+	values  [][]string // by dimension, those that are not counted together
 	signals []string
 	rows    []splitRow
 	every   int64 // one unit of so many is kept

@@ -148,7 +148,7 @@ var (
 
 // Cookie returns a cookie that scripts cannot read and that requests from other sites do not carry.
 func (a Access) Cookie(r *http.Request, session string, seconds int) *http.Cookie {
-	return cookieOf(a.encrypted(r), session, seconds)
+	return cookieOf(a.Encrypted(r), session, seconds)
 }
 
 // CookieOutside returns the same cookie for a browser at the external address, even if a proxy hides that it uses https.
@@ -173,15 +173,15 @@ func cookieOf(encrypted bool, session string, seconds int) *http.Cookie {
 // cookieNames returns the names under which a session may come, first the one under which it is set. Where a proxy sets its
 // own Host, only forms show that the browser uses https.
 func (a Access) cookieNames(r *http.Request) []string {
-	if a.encrypted(r) {
+	if a.Encrypted(r) {
 		return []string{cookieOfHost}
 	}
 	return []string{CookieName, cookieOfHost}
 }
 
-// encrypted reports whether the browser uses https, to the service or to a proxy. A proxy that sets its own Host
+// Encrypted reports whether the browser uses https, to the service or to a proxy. A proxy that sets its own Host
 // still forwards the origin of the page with the form.
-func (a Access) encrypted(r *http.Request) bool {
+func (a Access) Encrypted(r *http.Request) bool {
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
 		return true
 	}

@@ -39,8 +39,9 @@ type Session struct {
 	Own    bool      `json:"own"` // of the request that lists it
 
 	who   Person
-	token string // the file of its token, "" for one of a provider
-	ended bool   // a token session, whose cookie is proof by itself
+	key   [sha256.Size]byte // the hash of its cookie
+	token string            // the file of its token, "" for one of a provider
+	ended bool              // a token session, whose cookie is proof by itself
 }
 
 // Store has the sessions of one instance: those that a provider has opened, and those of tokens that were used since the
@@ -72,8 +73,10 @@ func (s *Store) Open(r *http.Request, who Person, length time.Duration) string {
 }
 
 func (s *Store) add(r *http.Request, cookie, token string, who Person, now, until time.Time) {
-	s.sessions[sha256.Sum256([]byte(cookie))] = &Session{
-		ID: rand.Text()[:16], Name: who.Name, Role: string(who.Role), By: cmp.Or(who.By, ByToken), From: r.RemoteAddr, Opened: now, Used: now, Until: until, who: who, token: token,
+	key := sha256.Sum256([]byte(cookie))
+	s.sessions[key] = &Session{
+		ID: rand.Text()[:16], Name: who.Name, Role: string(who.Role), By: cmp.Or(who.By, ByToken), From: r.RemoteAddr, Opened: now, Used: now, Until: until,
+		who: who, key: key, token: token,
 	}
 }
 
@@ -89,7 +92,7 @@ func (s *Store) makeRoom(now time.Time, who Person) {
 	}
 	slices.SortFunc(own, func(a, b *Session) int { return cmp.Or(a.Used.Compare(b.Used), cmp.Compare(a.ID, b.ID)) })
 	for len(own) >= maxOfOne {
-		s.drop(own[0])
+		delete(s.sessions, own[0].key)
 		own = own[1:]
 	}
 	for len(s.sessions) >= maxSessions && s.dropOldest() {
@@ -105,17 +108,9 @@ func (s *Store) dropOldest() bool {
 		}
 	}
 	if oldest != nil {
-		s.drop(oldest)
+		delete(s.sessions, oldest.key)
 	}
 	return oldest != nil
-}
-
-func (s *Store) drop(open *Session) {
-	for key, other := range s.sessions {
-		if other == open {
-			delete(s.sessions, key)
-		}
-	}
 }
 
 // of returns whose session of a provider a cookie is.
@@ -180,7 +175,7 @@ func (s *Store) end(cookie string) {
 
 func (s *Store) endIt(open *Session) {
 	if open.By == ByProvider {
-		s.drop(open)
+		delete(s.sessions, open.key)
 		return
 	}
 	open.ended = true

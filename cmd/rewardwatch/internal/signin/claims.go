@@ -55,7 +55,7 @@ func (p *Provider) person(c claims) (session.Person, error) {
 	who := session.Person{Name: name, Known: true}
 	values := c.texts(p.cfg.RolesClaim)
 	for _, m := range p.cfg.Roles {
-		if slices.Contains(values, m.Value) && slices.Index(of, m.Role) > slices.Index(of, who.Role) {
+		if slices.Contains(values, m.Value) && slices.Index(rising, m.Role) > slices.Index(rising, who.Role) {
 			who.Role = m.Role
 		}
 	}

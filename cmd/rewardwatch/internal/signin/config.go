@@ -47,8 +47,8 @@ func Default() Config {
 // Enabled reports whether a provider is configured.
 func (c Config) Enabled() bool { return c.Issuer != "" }
 
-// of lists the roles of people, the one that permits least first.
-var of = []access.Role{access.Viewer, access.Operator, access.Approver, access.Admin}
+// rising lists the roles of people, the one that permits least first.
+var rising = []access.Role{access.Viewer, access.Operator, access.Approver, access.Admin}
 
 // Check reports every value that is out of its range, with its path. external is the address of the service.
 func (c Config) Check(external string, report func(path, msg string)) {
@@ -79,7 +79,7 @@ func (c Config) Check(external string, report func(path, msg string)) {
 		if m.Value == "" {
 			report(fmt.Sprintf("roles[%d].value", i), "is required")
 		}
-		if !slices.Contains(of, m.Role) {
+		if !slices.Contains(rising, m.Role) {
 			report(fmt.Sprintf("roles[%d].role", i), "must be viewer, operator, approver or admin")
 		}
 	}

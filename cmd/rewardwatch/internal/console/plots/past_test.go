@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -16,27 +17,9 @@ import (
 // someTime is when the made-up past ends.
 var someTime = time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC)
 
-// somePast is an hour in which the return falls from 10 to 7 after 40 minutes. Without a clock, times are 0.
-func somePast(clock bool) history.Record {
-	h := &history.History{}
-	for i := range int64(240) {
-		ts := someTime.Add(time.Duration(i-240) * 15 * time.Second).UnixNano()
-		if !clock {
-			ts = 0
-		}
-		h.Begin(i, ts)
-		x := 10.
-		if i >= 160 {
-			x = 7
-		}
-		h.Add("return", x+float64(i%2))
-	}
-	return h.Record()
-}
-
 func TestSignalsAreDrawnAgainstTheirBaseline(t *testing.T) {
 	for _, clock := range []bool{true, false} {
-		p := Past{Record: somePast(clock), Unit: finding.Episodes(), Changes: []Change{{Moment{161, someTime.UnixNano()}, ingest.Versions{Env: "41"}, ingest.Versions{Env: "42"}}}}
+		p := Past{Record: testkit.FallingReturn(someTime, clock), Unit: finding.Episodes(), Changes: []Change{{Moment{161, someTime.UnixNano()}, ingest.Versions{Env: "41"}, ingest.Versions{Env: "42"}}}}
 		incident := &alerts.Incident{Alarms: []alerts.Alarm{{Signal: "return", Resolved: true, Onset: finding.UnitRef{Ordinal: 160, TS: someTime.UnixNano()}}, {Signal: "reward"}}}
 		chart := p.Chart("return", &Level{10.5, .5}, incident)
 		var c courseJSON
@@ -68,7 +51,7 @@ func TestSignalsAreDrawnAgainstTheirBaseline(t *testing.T) {
 
 // Without a clock, the axis counts units. A signal without values is not drawn.
 func TestDrawing(t *testing.T) {
-	p := Past{Record: somePast(false)}
+	p := Past{Record: testkit.FallingReturn(someTime, false)}
 	course := p.course("return", nil, nil)
 	plot := draw(course)
 	low, high := course.limits() // the return falls from 10.5 ± 0.5 to 7.5 ± 0.5
@@ -123,7 +106,7 @@ func TestOnsetStaysInTheChart(t *testing.T) {
 
 // An onset from before the first point is marked there.
 func TestOnsetBeforeTheChart(t *testing.T) {
-	p := Past{Record: somePast(true), Unit: finding.Episodes()}
+	p := Past{Record: testkit.FallingReturn(someTime, true), Unit: finding.Episodes()}
 	incident := &alerts.Incident{Alarms: []alerts.Alarm{{Signal: "return", Onset: finding.UnitRef{TS: someTime.Add(-9 * 24 * time.Hour).UnixNano()}}}}
 	if c := p.course("return", nil, incident); len(c.Marks) != 1 || c.Marks[0].X != c.X[0] || c.Marks[0].Text != "onset of return, earlier" {
 		t.Errorf("marks %+v", c.Marks)
