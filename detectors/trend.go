@@ -66,7 +66,7 @@ func meanVariance(x []float64) (mean, variance float64) {
 }
 
 // The distribution of the root of the self-normalized CUSUM without a change: beyond the 1% point each factor of ten
-// adds trendDecade. It comes from 300,000 simulated samples of 250 and of 500 values; points of 0.1% and 0.01 % differ
+// adds trendDecade. It comes from 300,000 simulated samples of 250 and of 500 values; points of 0.1% and 0.01% differ
 // by less than 1 % from the line, and those of 2,000 values by 2 %.
 const (
 	trendOnePercent = 8.5

@@ -17,6 +17,7 @@ for arch in "${archs[@]}"; do
   CGO_ENABLED=0 GOOS=linux GOARCH="$arch" go build -trimpath -ldflags='-s -w' \
     -o "$context/linux/$arch/" ./cmd/rewardwatch
 done
+# Paths below $context/root are those in the image. The certificates are from the Debian package ca-certificates.
 install -D -m 644 /etc/ssl/certs/ca-certificates.crt "$context/root/etc/ssl/certs/ca-certificates.crt"
 install -D -m 644 "$(go env GOROOT)/lib/time/zoneinfo.zip" "$context/root/usr/share/zoneinfo.zip"
 install -D -m 644 LICENSE "$context/root/usr/share/doc/rewardwatch/copyright"

@@ -35,10 +35,10 @@ const leastOff = 5
 //     p^n < 1e-6, leastOff units at least and twice the longest such run of the baseline;
 //   - the median factor of its first n units, or of its first few more up to faultUnits, is scaleMeasured or more: the
 //     change was no gradual one;
-//   - the median shape of these lies between the 5% and the 95 % quantile of the baseline's shapes: costs that explode,
+//   - the median shape of these lies between the 5% and the 95% quantile of the baseline's shapes: costs that explode,
 //     as when a policy fails, have another shape;
 //   - one factor explains the whole distribution. Divided by it, the mean, the standard deviation and the outer deciles
-//     of these units, each by itself, lie outside the 5% and the 95 % quantile of the baseline's units, and between the
+//     of these units, each by itself, lie outside the 5% and the 95% quantile of the baseline's units, and between the
 //     quartiles, no more often than chance explains with a probability of scaleChance. So does, undivided, the number of
 //     values per unit, as no change of scale makes episodes shorter;
 //   - divided by it, these do not differ more from one another than the baseline's units;

@@ -23,7 +23,8 @@ import (
 )
 
 // hotPath judges units on a thread of its own, and keeps the longest time that a unit has taken in each window. The time
-// that the thread waited for a core is left out: on a busy machine, neither a scrape nor Go is the reason for it.
+// that the thread waited for a core is left out. Other work of the machine still lengthens units by what it does to caches
+// and clocks, and Go by its own pauses: windows with a scrape say something only beside those without.
 type hotPath struct {
 	policy  *bank.Policy
 	units   []*ingest.Unit // made before, so that their memory is not part of it

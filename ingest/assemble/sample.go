@@ -41,7 +41,7 @@ func (s *sample) valid() bool {
 	return s.Stride >= 1 && s.Stride&(s.Stride-1) == 0 && len(s.Kept) <= sampleSize
 }
 
-// quantiles returns the 10% and the 90 % quantile, 0 for an empty sample.
+// quantiles returns the 10% and the 90% quantile, 0 for an empty sample.
 func (s *sample) quantiles() (q10, q90 float64) {
 	if len(s.Kept) == 0 {
 		return 0, 0
