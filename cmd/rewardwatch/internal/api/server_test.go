@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,7 +119,7 @@ func TestOpenAPIPathsAreServed(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &document); err != nil {
 		t.Fatal(err)
 	}
-	if document.OpenAPI != "3.1.0" || len(document.Paths) != 37 {
+	if document.OpenAPI != "3.1.0" || len(document.Paths) != 39 {
 		t.Errorf("version %q with %d paths", document.OpenAPI, len(document.Paths))
 	}
 	for path, methods := range document.Paths {
@@ -127,6 +129,35 @@ func TestOpenAPIPathsAreServed(t *testing.T) {
 			if unserved || w.Code == http.StatusMethodNotAllowed {
 				t.Errorf("%s %s gives %d", method, path, w.Code)
 			}
+		}
+	}
+}
+
+// Every route of the API that the source registers is in the published document.
+func TestServedPathsAreInOpenAPI(t *testing.T) {
+	var document struct{ Paths map[string]map[string]any }
+	text, err := web.ReadFile("web/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("server.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := slices.Collect(maps.Keys(quietServer(t, Config{}, apitest.SomeView(), nil).changes(http.NewServeMux())))
+	for _, found := range regexp.MustCompile(`"(GET /(?:api/v1|-)/[^"]*[^/"])"`).FindAllStringSubmatch(string(source), -1) {
+		routes = append(routes, found[1])
+	}
+	if len(routes) < 35 {
+		t.Fatalf("only %d routes were found", len(routes))
+	}
+	for _, route := range routes {
+		method, path, _ := strings.Cut(route, " ")
+		if document.Paths[path][strings.ToLower(method)] == nil {
+			t.Errorf("openapi.json lacks %s", route)
 		}
 	}
 }

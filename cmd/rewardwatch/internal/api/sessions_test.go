@@ -189,6 +189,7 @@ func TestSessionsCanBeEnded(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &listed); err != nil || len(listed.Sessions) != 2 {
 		t.Errorf("the list is %s", w.Body)
 	}
+	checkAgainstOpenAPI(t, "/api/v1/sessions", w.Body.Bytes())
 	if strings.Contains(w.Body.String(), bea.cookies[copied.Name].Value) {
 		t.Error("the list has the proof of a session")
 	}
@@ -197,9 +198,11 @@ func TestSessionsCanBeEnded(t *testing.T) {
 			t.Errorf("the list with the token %q: %d", token, w.Code)
 		}
 	}
-	if w := api(http.MethodPost, "/api/v1/sessions/"+id+"/end", tokenOf(access.Admin)); w.Code != http.StatusOK || in(bea) {
+	w = api(http.MethodPost, "/api/v1/sessions/"+id+"/end", tokenOf(access.Admin))
+	if w.Code != http.StatusOK || in(bea) {
 		t.Errorf("a token of an admin ends the session of bea: %d", w.Code)
 	}
+	checkAnswer(t, "post", "/api/v1/sessions/{id}/end", w.Body.Bytes())
 	if w := api(http.MethodPost, "/api/v1/sessions/"+id+"/end", tokenOf(access.Admin)); w.Code != http.StatusNotFound {
 		t.Errorf("again: %d", w.Code)
 	}

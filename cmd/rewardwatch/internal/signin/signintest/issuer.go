@@ -9,6 +9,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"html"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -61,6 +63,8 @@ func New(t *testing.T, claims map[string]any) *Issuer {
 			"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "k1", "n": encoded(key.N.Bytes()), "e": encoded(big.NewInt(int64(key.E)).Bytes()),
 		}}})
 	})
+	mux.HandleFunc("GET /authorize", i.page)
+	mux.HandleFunc("POST /authorize", i.submitted)
 	mux.HandleFunc("POST /token", i.token)
 	mux.HandleFunc("GET /info", func(w http.ResponseWriter, _ *http.Request) { answer(w, i.Info) })
 	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,11 +117,29 @@ func (i *Issuer) Authorize(address string) url.Values {
 			i.t.Fatalf("the sign-in asks without %s: %s", name, address)
 		}
 	}
-	code := rand.Text()
 	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.agree(asked)
+}
+
+// agree returns the answer to a request of a sign-in. The caller holds mu.
+func (i *Issuer) agree(asked url.Values) url.Values {
+	code := rand.Text()
 	i.codes[code] = asked
-	i.mu.Unlock()
 	return url.Values{"code": {code}, "state": {asked.Get("state")}, "iss": {i.URL}}
+}
+
+// page is where a real browser logs in, by one button.
+func (i *Issuer) page(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><title>Provider</title><link rel="icon" href="data:,"><main><h1>Provider</h1>
+<form method="post" action="/authorize?%s"><button>Log in at the provider</button></form></main></html>`, html.EscapeString(r.URL.RawQuery)) // a browser that is gone needs no answer
+}
+
+func (i *Issuer) submitted(w http.ResponseWriter, r *http.Request) {
+	asked := r.URL.Query()
+	w.Header().Set("Location", asked.Get("redirect_uri")+"?"+i.agree(asked).Encode())
+	w.WriteHeader(http.StatusSeeOther)
 }
 
 func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
