@@ -81,6 +81,7 @@ type alarmPart struct {
 	Bar                      *scaleBar
 	Offsets, OnsetOffsets    string
 	Baseline, BaseOffsets    string
+	Explain                  string // the command that explains it
 }
 
 // comparison is two bars on one scale from 0 to 100: mean and one standard deviation to each side.
@@ -149,6 +150,10 @@ func (c *Console) showIncident(w http.ResponseWriter, r *http.Request, status in
 	d := storyOf(i)
 	d.tellOrders(r.Context(), c, i)
 	d.Charts = c.incidentCharts(r.Context(), i)
+	d.Lead = c.commands(r, d.Lead)
+	for k := range d.Alarms {
+		d.Alarms[k].Explain = c.commands(r, "rewardwatch explain "+d.Alarms[k].ID)
+	}
 	d.Done = c.donePart(i, &d)
 	d.Act = c.actPart(r, i, d.Ordered, f)
 	c.show(w, r, status, "incident.html", d)
@@ -216,17 +221,7 @@ func newestEvidence(i *alerts.Incident) *alerts.Alarm {
 // lead summarizes the incident.
 func lead(i *alerts.Incident) string {
 	var s strings.Builder
-	if g := i.Guard(); g != nil {
-		fmt.Fprintf(&s, "Guard %s tripped at %s and asks for %s: %s. ", g.Name, i.Opened.Moment(i.UnitName()), g.State, g.Why)
-	} else if len(i.Alarms) > 0 {
-		names := signalsOf(i)
-		fmt.Fprintf(&s, "%s %s the baseline since %s. ", words.Listed(names), verb(i, len(names)), i.Earliest().Onset.Moment(i.UnitName()))
-		named := i.Headline()
-		e := named.Foremost()
-		if e.Quantity != "" && plots.Finite(e.BaselineMean, e.BaselineSD, e.CurrentMean, e.CurrentSD, e.StandardShift) {
-			s.WriteString(words.Capital(e.WordsOf(named.Signal, i.UnitName())) + ". ")
-		}
-	}
+	s.WriteString(drifted(i))
 	switch d, ended := i.Ended(); {
 	case ended && d.Kind == alerts.Released:
 		fmt.Fprintf(&s, "Released by %s. ", d.By)
@@ -242,6 +237,30 @@ func lead(i *alerts.Incident) string {
 	}
 	if question := i.Question(); question != "" {
 		s.WriteString(" " + question)
+	}
+	return s.String()
+}
+
+// pastSize turns the size of a drift into that of one that is over: its values are those of the time when it was found.
+var pastSize = strings.NewReplacer(" now ", " then ", ", was ", ", before ")
+
+// drifted says what drifted, since when and by how much, in sentences that end with a space.
+func drifted(i *alerts.Incident) string {
+	var s strings.Builder
+	if g := i.Guard(); g != nil {
+		fmt.Fprintf(&s, "Guard %s tripped at %s and asks for %s: %s. ", g.Name, i.Opened.Moment(i.UnitName()), g.State, g.Why)
+	} else if len(i.Alarms) > 0 {
+		names := signalsOf(i)
+		fmt.Fprintf(&s, "%s %s the baseline since %s. ", words.Listed(names), verb(i, len(names)), i.Earliest().Onset.Moment(i.UnitName()))
+		named := i.Headline()
+		e := named.Foremost()
+		if e.Quantity != "" && plots.Finite(e.BaselineMean, e.BaselineSD, e.CurrentMean, e.CurrentSD, e.StandardShift) {
+			size := words.Capital(e.WordsOf(named.Signal, i.UnitName())) + ". "
+			if i.Closed {
+				size = pastSize.Replace(size)
+			}
+			s.WriteString(size)
+		}
 	}
 	return s.String()
 }
@@ -322,9 +341,7 @@ func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
 	if plots.Finite(e.StandardShift) && e.StandardShift != 0 {
 		out.Shift = fmt.Sprintf("%+.2f SD", e.StandardShift)
 	}
-	if plots.Finite(e.AtLeast) && e.AtLeast > 0 {
-		out.AtLeast = words.Short(e.AtLeast)
-	}
+	out.AtLeast = words.Moved(e.AtLeast)
 	if i := a.OnsetInterval(); i != nil {
 		out.Interval, out.OnsetOffsets = i.Words(unit), words.Offsets(i.Offsets)
 	}
@@ -486,6 +503,9 @@ func returnParts(d *finding.Decomposition) (parts []returnPart, change string) {
 		name  string
 		value float64
 	}{{"reward per step", d.PerStep}, {"episode length", d.Length}, {"action mix", d.ActionMix}, {"rest", d.Rest}} {
+		if math.Abs(p.value) < 1e-9*largest {
+			p.value = 0 // what is left of sums that cancel
+		}
 		half := round(48 * math.Abs(p.value) / largest)
 		row := returnPart{Name: p.name, Change: signed(p.value), Bar: bar{X: 50, W: half}, Negative: p.value < 0}
 		if row.Negative {
@@ -496,7 +516,12 @@ func returnParts(d *finding.Decomposition) (parts []returnPart, change string) {
 	return parts, signed(d.Change)
 }
 
-func signed(x float64) string { return fmt.Sprintf("%+.4g", x) }
+func signed(x float64) string {
+	if x == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%+.4g", x)
+}
 
 // shiftParts returns the shifts but for those of the alarms, which are shown with their own figures.
 func shiftParts(shifts []finding.Shift, shown []alarmPart) []shiftPart {

@@ -81,6 +81,7 @@ type streamCard struct {
 	Finds                    string       // the smallest changes that are found
 	Curve                    *plots.Curve // of them
 	Shift, Baseline, Current string
+	Last                     string // how many units Current is of
 	Notes                    []string
 	Progress                 string         // of a return that is learned
 	Picture                  *plots.Picture // nil before there is a baseline
@@ -295,7 +296,7 @@ func cardOf(s *finding.StreamSummary, unit finding.UnitName) streamCard {
 		card.Baseline = distributionText(s.Baseline)
 	}
 	if s.Current.Units > 0 {
-		card.Current = distributionText(s.Current)
+		card.Current, card.Last = distributionText(s.Current), "Last "+unit.Count(int64(s.Current.Units))
 	}
 	if s.Baseline.Units > 0 && s.Current.Units > 0 {
 		card.Shift = fmt.Sprintf("%+.2f SD", s.Effect)
@@ -341,6 +342,6 @@ func (d *groupData) addActions(g *finding.GroupSummary) {
 	d.HiddenActions = max(0, len(shares)-maxActions)
 	m := g.ActionMix
 	if len(m.Divergences) > 0 {
-		d.ActionText = fmt.Sprintf("Entropy %.2f bits in the baseline, %.2f now.", m.BaselineEntropy, m.CurrentEntropy)
+		d.ActionText = fmt.Sprintf("Entropy %.2f bits in the baseline, %.2f in the last %s.", m.BaselineEntropy, m.CurrentEntropy, d.Unit.Many())
 	}
 }

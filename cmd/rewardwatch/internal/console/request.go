@@ -27,6 +27,7 @@ type requestPage struct {
 	Labels []string
 
 	Incident, IncidentPath string // what it is about; the path is "" if the incident is no longer known
+	Drift                  string // what drifted, if the incident is known
 	Origin                 string
 	Parent, ParentPath     string // the request before it
 	Target, Trigger        string
@@ -151,8 +152,9 @@ func (c *Console) requestPageOf(q ledger.Request) requestPage {
 	d.Cause, d.Signals, d.Evidence, d.Contract = words.Plain(order.Cause), strings.Join(order.Signals, ", "), order.Evidence, order.Contract
 	d.Labels = labelList(words.Group(q.Policy, order.Group))
 	d.Incident, d.From, d.To = order.Incident, order.Versions.From, order.Versions.To
-	if slices.ContainsFunc(c.view.Incidents(), func(i alerts.Incident) bool { return i.ID == d.Incident }) {
-		d.IncidentPath = segment(d.Incident)
+	incidents := c.view.Incidents()
+	if at := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == d.Incident }); at >= 0 {
+		d.IncidentPath, d.Drift = segment(d.Incident), strings.TrimSpace(drifted(&incidents[at]))
 	}
 	if q.OriginKind == ledger.OriginSchedule {
 		d.Origin = q.Origin

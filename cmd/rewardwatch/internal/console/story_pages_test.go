@@ -24,7 +24,7 @@ func TestIncidentTellsTheWholeStory(t *testing.T) {
 	at := 0
 	for _, want := range []string{
 		string(times("return has drifted from the baseline since 2026-11-20 08:00:05 UTC. Mean return now 401.7, was 482.1 (-1.29 baseline SD)")), "The most likely cause is the environment (env_version 41 → 42).",
-		"What drifted", "<bdi>mean return</bdi> was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 SD", "shifted by at least 0.31", "outcome.conversion",
+		"What drifted", "<bdi>mean return</bdi> was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 SD", "With 95% confidence, at least 31% of values moved.", "outcome.conversion",
 		"Since when", string(times("episode 1203 (2026-11-20 08:00:05 UTC, agent a-17)")), "with 90% confidence between episodes 1196", "episode 1234", "record 46923 of partition 0",
 		"Resolved</dt><dd>episode 1330", "Versions before and after", "<bdi>v1</bdi> <span class=\"none\">unchanged", "<b><bdi>41</bdi> → <bdi>42</bdi></b>",
 		"Why", `class="named"`, "<b>environment</b>", "87%", "env_version went from 41 to 42", "<b>policy</b>", "policy_version stayed v1", "reward function",
@@ -154,7 +154,7 @@ func TestAlarmsThatFireAreShownFirst(t *testing.T) {
 	page := get(consoleOf(&madeUp{incidents: []alerts.Incident{i}}, nil), "/incidents/flaps").Body.String()
 	report := reportText(t, Report{Incidents: []alerts.Incident{i}})
 	for id, shown := range map[string]bool{"a60": true, "a98": true, "a0": false} {
-		if strings.Contains(page, "explain "+id+"<") != shown || strings.Contains(report, `id="alarm-`+id+`"`) != shown {
+		if strings.Contains(page, "explain "+id+" --server") != shown || strings.Contains(report, `id="alarm-`+id+`"`) != shown {
 			t.Errorf("%s must be shown: %v", id, shown)
 		}
 	}
@@ -199,6 +199,26 @@ func TestWhatScrollsCanBeReachedByKeyboard(t *testing.T) {
 		scroll := strings.Count(page, `<div class="scroll"`)
 		if scroll == 0 || strings.Count(page, `<div class="scroll" tabindex="0" role="region" aria-label`) != scroll {
 			t.Errorf("%s has %d parts that scroll:\n%s", name, scroll, page)
+		}
+	}
+}
+
+// The values of an incident that is over are not those of now.
+func TestClosedIncidentsAreOver(t *testing.T) {
+	page := newRig(t).send(http.MethodGet, "/incidents/c105ed", nil)
+	wants(t, "a closed incident", page, 200, "Mean return then 401.7, before 482.1 (-1.29 baseline SD)")
+	wants(t, "it", page, 200, "then <b>401.7 ± 71.9</b>")
+	if strings.Contains(page.Body.String(), " now 4") || strings.Contains(page.Body.String(), "now <b>") {
+		t.Errorf("it tells values of now:\n%s", page.Body)
+	}
+}
+
+// What is left of sums that cancel is nothing, and not a number with an exponent.
+func TestPartsOfTheReturnThatCancel(t *testing.T) {
+	parts, _ := returnParts(&finding.Decomposition{Change: -2.674, PerStep: -2.76, Length: -.0038, ActionMix: .0898, Rest: -8.882e-16})
+	for i, want := range []string{"-2.76", "-0.0038", "+0.0898", "0"} {
+		if parts[i].Change != want || parts[3].Bar.W != 0 {
+			t.Errorf("%s changed by %s, want %s; the rest is %g wide", parts[i].Name, parts[i].Change, want, parts[3].Bar.W)
 		}
 	}
 }

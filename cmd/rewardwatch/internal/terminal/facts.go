@@ -153,8 +153,8 @@ func effectText(e finding.Effect) string {
 	add("90% quantile shift", e.Q90Shift)
 	add("spread ratio", e.SpreadRatio)
 	add("Wasserstein distance", e.Wasserstein)
-	if e.AtLeast > 0 {
-		add("distribution shifted by at least", e.AtLeast)
+	if moved := words.Moved(e.AtLeast); moved != "" {
+		parts = append(parts, moved)
 	}
 	return strings.Join(parts, ", ")
 }

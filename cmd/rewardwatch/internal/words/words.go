@@ -54,6 +54,16 @@ func Printable(s string) string {
 // Short formats a number to four significant digits.
 func Short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 
+// Moved says which share of the values of a signal has moved, by a certificate (finding.Effect). It returns "" below
+// one percent.
+func Moved(atLeast float64) string {
+	percent := math.Floor(100*atLeast + 1e-9)
+	if !(percent >= 1) {
+		return ""
+	}
+	return fmt.Sprintf("at least %.0f%% of values moved", percent)
+}
+
 // Whole formats a number of units without decimals or exponent, to four significant digits.
 func Whole[N ~float64](x N) string {
 	rounded, err := strconv.ParseFloat(Short(float64(x)), 64)

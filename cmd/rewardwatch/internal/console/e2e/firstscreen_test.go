@@ -156,11 +156,7 @@ func TestE2EChartIsPointedAtAndZoomed(t *testing.T) {
 
 	p.points(t, input.DispatchMouseEventTypeMouseMoved, .3)
 	p.until(t, legendOfChart+" !== "+quoted(latest))
-	p.points(t, input.DispatchMouseEventTypeMouseMoved, .5)
-	p.points(t, input.DispatchMouseEventTypeMousePressed, .5)
-	p.points(t, input.DispatchMouseEventTypeMouseMoved, .6)
-	p.points(t, input.DispatchMouseEventTypeMouseMoved, .7)
-	p.points(t, input.DispatchMouseEventTypeMouseReleased, .7)
+	p.zoom(t)
 	p.until(t, timesOfAxis+` !== "" && `+timesOfAxis+" !== "+quoted(whole))
 	all(t, p.readable(t).Faults)
 	for _, clicks := range []int64{1, 2} {
@@ -176,6 +172,16 @@ const (
 	timesOfAxis   = `(document.querySelector("score-chart").shadowRoot.querySelector("canvas").drawn?.texts ?? []).map(t => t.text).filter(t => /^\d\d:\d\d/.test(t)).join(" ")`
 	legendOfChart = `document.querySelector("score-chart").shadowRoot.querySelector(".u-legend").innerText`
 )
+
+// zoom drags over a part of the first chart.
+func (p *tab) zoom(t *testing.T) {
+	t.Helper()
+	p.points(t, input.DispatchMouseEventTypeMouseMoved, .5)
+	p.points(t, input.DispatchMouseEventTypeMousePressed, .5)
+	p.points(t, input.DispatchMouseEventTypeMouseMoved, .6)
+	p.points(t, input.DispatchMouseEventTypeMouseMoved, .7)
+	p.points(t, input.DispatchMouseEventTypeMouseReleased, .7)
+}
 
 // points has the mouse do something on the first chart, at a share of its width.
 func (p *tab) points(t *testing.T, what input.DispatchMouseEventType, share float64) {

@@ -8,8 +8,11 @@ import (
 	"testing"
 )
 
+// unfolded opens what is folded, and tells whether anything was.
+const unfolded = `(all => { for (const d of all) d.open = true; return all.length > 0 })([...document.querySelectorAll("details")])`
+
 // Every page with one, eight and forty policies, on a laptop, a large screen and a phone, in light and dark: it does not
-// scroll sideways, and nothing is cut off, lies over something else or lacks a name.
+// scroll sideways, and nothing is cut off, lies over something else or lacks a name, also in what is folded at first.
 func TestE2EPagesAreReadable(t *testing.T) {
 	b := startBrowser(t)
 	texts, charts := 0, 0
@@ -27,6 +30,10 @@ func TestE2EPagesAreReadable(t *testing.T) {
 						all(t, p.overflow(t))
 						shown := p.readable(t)
 						all(t, shown.Faults)
+						if eval[bool](t, p, unfolded) {
+							all(t, p.overflow(t))
+							all(t, p.readable(t).Faults)
+						}
 						texts, charts = texts+shown.Texts, charts+shown.Charts
 						p.clean(t)
 					})

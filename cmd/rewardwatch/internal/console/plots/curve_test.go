@@ -21,7 +21,7 @@ func TestCurveOfWhatCanBeSeen(t *testing.T) {
 	if want := "18.0,14.0 180.0,62.0 342.0,86.0"; c.Line != want {
 		t.Errorf("line %s, want %s", c.Line, want)
 	}
-	if p := c.Points[2]; p.Units != "5,000" || p.Size != "0.25 SD" || !strings.HasPrefix(p.Title, "0.25 SD within 5000 ") {
+	if p := c.Points[2]; p.Units != "5,000" || p.Size != "0.25 SD" || p.Label != "0.25" || !strings.HasPrefix(p.Title, "0.25 SD within 5000 ") {
 		t.Errorf("%+v", p)
 	}
 	if !strings.Contains(c.Text, "9 of 10 cases: 1 SD within 50") || c.Sizes != "shift in baseline SD" {

@@ -6,12 +6,13 @@ const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "â
 // fitting names what a chart shows without its signal where that would be cut off: the heading above names it.
 const fitting = (text, most) => (text.length > most ? text.replace(/^(mean|onset)( of)? .*/, "$1") : text);
 
-// times names the local times on the axis: days once for each, and else hours and minutes, or seconds where they are close.
-function times(at) {
+// times names the local times on the axis: days once for each, without their year where there is little room, and else
+// hours and minutes, or seconds where they are close.
+function times(at, narrow) {
   const dates = at.map((s) => new Date(s * 1000));
   const step = at.length > 1 ? at[1] - at[0] : 60;
   return dates.map((d, i) => {
-    const below = i === 0 || day(dates[i - 1]) !== day(d) ? "\n" + day(d) : "";
+    const below = i === 0 || day(dates[i - 1]) !== day(d) ? "\n" + day(d).slice(narrow ? 5 : 0) : "";
     return (step >= 86400 ? day(d).slice(5) : clock(d, step < 60)) + below;
   });
 }
@@ -33,6 +34,9 @@ const LABEL = 18;
 
 // RIGHT is the room beside a plot, for half a date under its last tick.
 const RIGHT = 34;
+
+// NARROW is the width below which a chart has room for fewer and shorter texts, as on a phone.
+const NARROW = 450;
 
 // <score-chart> draws its attribute data-course, scores against 1 or a signal against its baseline, and again when that changes. It draws in a shadow, which is left alone where the page
 // around it is refreshed.
@@ -74,8 +78,15 @@ class ScoreChart extends HTMLElement {
     const before = this.#course;
     this.#course = JSON.parse(this.dataset.course);
     const names = (c) => JSON.stringify([c?.clock, c?.titles, c?.baseline, c?.marks, c?.lines.map((l) => l.name)]);
-    if (this.#plot && names(before) === names(this.#course)) this.#plot.setData(this.#data());
+    if (this.#plot && names(before) === names(this.#course)) this.#renew(before.x);
     else this.#begin();
+  }
+
+  // renew draws new data. A part of the plot that a person has zoomed to stays in view.
+  #renew(x) {
+    const { min, max } = this.#plot.scales.x, zoomed = min > x[0] || max < x.at(-1);
+    this.#plot.setData(this.#data(), !zoomed);
+    if (zoomed) this.#plot.setScale("x", { min, max });
   }
 
   #data() {
@@ -87,8 +98,8 @@ class ScoreChart extends HTMLElement {
     this.#plot?.destroy();
     const css = getComputedStyle(this);
     const colour = (name) => css.getPropertyValue(name).trim();
-    const font = "12px " + css.fontFamily;
-    const clock = this.#course.clock ? { values: (u, at) => times(at) } : {}; // in local time
+    const font = "12px " + css.fontFamily, narrow = this.clientWidth < NARROW;
+    const clock = this.#course.clock ? { values: (u, at) => times(at, narrow) } : {}; // in local time
     const axis = { stroke: colour("--faint"), font, grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
     const title = (label) => ({ label, labelSize: LABEL, labelFont: font });
     const { band, baseline, lines } = this.#course;
@@ -108,7 +119,7 @@ class ScoreChart extends HTMLElement {
       padding: [8 + ROW * this.#rows, RIGHT, null, null],
       scales: { x: { time: this.#course.clock }, y: { range: band ? signal : scores } },
       axes: [
-        { ...axis, ...clock, space: this.#course.clock ? 84 : 60, ...title(this.#course.clock ? `local time (${zone(new Date(x.at(-1) * 1000))})` : this.#course.titles.x) },
+        { ...axis, ...clock, space: this.#course.clock && !narrow ? 84 : 60, ...title(this.#course.clock ? `local time (${zone(new Date(x.at(-1) * 1000))})` : this.#course.titles.x) },
         { ...axis, size, values: (u, at) => at.map(number), ...title(short(fitting(this.#course.titles.y, 22), 22)) },
       ],
       cursor: { points: { size: 6 } },
@@ -190,7 +201,7 @@ class ScoreChart extends HTMLElement {
     const ctx = document.createElement("canvas").getContext("2d"), placed = [], { band } = this.#course;
     ctx.font = font;
     for (const mark of marks) {
-      const most = width < 450 ? 24 : 60, text = short(band && mark.kind === "onset" ? fitting(mark.text, most) : mark.text, most), x = at(mark), size = ctx.measureText(text).width;
+      const most = width < NARROW ? 24 : 60, text = short(band && mark.kind === "onset" ? fitting(mark.text, most) : mark.text, most), x = at(mark), size = ctx.measureText(text).width;
       if (x < 0 || x > width) continue;
       const sides = [[x - 5 - size, x - 5], [x + 5, x + 5 + size]];
       const free = (row, [from, to]) => from >= -30 && to <= width + RIGHT && placed.every((p) =>

@@ -1,0 +1,40 @@
+package console
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// usualServer is the address that commands use if they are not given one.
+const usualServer = "http://127.0.0.1:9464"
+
+// command matches a command for people that calls the service.
+var command = regexp.MustCompile(`rewardwatch (?:explain|(?:incident|retrain) [a-z]+)\b(?: [0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]*)?`)
+
+// plainAddress matches addresses that a shell reads as they are.
+var plainAddress = regexp.MustCompile(`^https?://[0-9A-Za-z.:/_~\[\]-]+$`)
+
+// commands adds the address of the service to the commands in a text. Without it, they would ask another service, or none.
+func (c *Console) commands(r *http.Request, text string) string {
+	at := c.address(r)
+	if at == usualServer || !plainAddress.MatchString(at) {
+		return text
+	}
+	if strings.Contains(at, "[") {
+		at = "'" + at + "'"
+	}
+	return command.ReplaceAllStringFunc(text, func(of string) string { return of + " --server " + at })
+}
+
+// address returns the address at which the browser reaches the service.
+func (c *Console) address(r *http.Request) string {
+	if c.access.ExternalURL != "" {
+		return strings.TrimRight(c.access.ExternalURL, "/")
+	}
+	scheme := "http"
+	if c.access.Encrypted(r) {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
+}
