@@ -26,7 +26,7 @@ func (s *ByteSize) UnmarshalText(text []byte) error {
 	scale, ok := byteUnit(whole[len(digits):])
 	digits = strings.TrimSpace(digits)
 	if !ok || digits == "" || strings.Trim(digits, "0123456789.") != "" {
-		return fmt.Errorf("%q is not a size: write a number of bytes, or one with a unit such as 64KiB, 10MB or 1GiB", whole)
+		return fmt.Errorf("%q is not a size: expected a number of bytes, optionally with a unit, such as 64KiB, 10MB or 1GiB", whole)
 	}
 	if n, err := strconv.ParseInt(digits, 10, 64); err == nil && n <= math.MaxInt64/scale {
 		*s = ByteSize(n * scale)
@@ -34,7 +34,7 @@ func (s *ByteSize) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseFloat(digits, 64)
 	if err != nil || n*float64(scale) >= math.MaxInt64 {
-		return fmt.Errorf("%q is not a size that fits 64 bits", whole)
+		return fmt.Errorf("size %q exceeds 64 bits", whole)
 	}
 	*s = ByteSize(math.Round(n * float64(scale)))
 	return nil

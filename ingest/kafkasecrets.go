@@ -23,11 +23,11 @@ func (c TLSConfig) Load() (*tls.Config, error) {
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("reading the certificate authority of Kafka: %w", err)
+			return nil, fmt.Errorf("reading the CA certificate for Kafka: %w", err)
 		}
 		out.RootCAs = x509.NewCertPool()
 		if !out.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("reading the certificate authority of Kafka: %s holds no certificate", c.CAFile)
+			return nil, fmt.Errorf("reading the CA certificate for Kafka: %s contains no certificate", c.CAFile)
 		}
 	}
 	if c.CertFile != "" {
@@ -85,7 +85,7 @@ func (c SASLConfig) password() (string, error) {
 	if c.PasswordEnv != "" {
 		password := os.Getenv(c.PasswordEnv)
 		if password == "" {
-			return "", fmt.Errorf("the environment variable %s for the Kafka password is empty", c.PasswordEnv)
+			return "", fmt.Errorf("environment variable %s, which holds the Kafka password, is empty", c.PasswordEnv)
 		}
 		return password, nil
 	}
@@ -95,7 +95,7 @@ func (c SASLConfig) password() (string, error) {
 	}
 	password := strings.TrimRight(text, "\r\n")
 	if password == "" {
-		return "", fmt.Errorf("the password file for Kafka, %s, is empty", c.PasswordFile)
+		return "", fmt.Errorf("the Kafka password file %s is empty", c.PasswordFile)
 	}
 	return password, nil
 }

@@ -62,7 +62,7 @@ func (e *RecordError) Error() string {
 // TooLarge returns the refusal of a record that was not held in memory as a whole.
 func TooLarge(pos Position, size int64, limit int) *RecordError {
 	return &RecordError{
-		Pos: pos, Reason: ReasonTooLarge, Size: size, Msg: fmt.Sprintf("%d bytes, and the limit is %d", size, limit),
+		Pos: pos, Reason: ReasonTooLarge, Size: size, Msg: fmt.Sprintf("%d bytes exceed the limit of %d", size, limit),
 	}
 }
 

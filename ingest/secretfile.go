@@ -22,7 +22,7 @@ func ReadSecretFile(file string) (string, error) {
 		return "", fmt.Errorf("%s is not a regular file", file)
 	}
 	if mode := info.Mode().Perm(); mode&0o027 != 0 && runtime.GOOS != "windows" {
-		return "", fmt.Errorf("%s has mode %04o, so others can read or change the secret: run chmod 600 %s (or 640 to let its group read it)", file, mode, file)
+		return "", fmt.Errorf("%s has mode %04o, so other users can read or change the secret: run chmod 600 %s (or 640 to let its group read it)", file, mode, file)
 	}
 	f, err := os.Open(file)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 )
 
 // ErrUnitVersion means that a record of the units topic is intact and of a version that this build does not read.
-var ErrUnitVersion = errors.New("the record has another version of the units format")
+var ErrUnitVersion = errors.New("the record has an unsupported version of the units format")
 
 // ErrUnitDamaged means that bytes are not an intact record of the units topic.
 var ErrUnitDamaged = errors.New("the record is damaged")
@@ -108,7 +108,7 @@ func (r *UnitRecords) write(kind byte, body any) ([]byte, error) {
 func (r *UnitRecords) Read(b []byte) (*Unit, *UnitMark, error) {
 	end := len(b) - unitChecksumSize
 	if end < unitHeaderSize || !bytes.HasPrefix(b, []byte(unitMagic)) {
-		return nil, nil, fmt.Errorf("%w: it has no valid header", ErrUnitDamaged)
+		return nil, nil, fmt.Errorf("%w: its header is invalid", ErrUnitDamaged)
 	}
 	if Checksum(b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
 		return nil, nil, fmt.Errorf("%w: its checksum does not match", ErrUnitDamaged)
@@ -133,12 +133,12 @@ func (r *UnitRecords) Read(b []byte) (*Unit, *UnitMark, error) {
 		}
 		return nil, &m, m.check()
 	}
-	return nil, nil, fmt.Errorf("%w: its kind is %q", ErrUnitDamaged, b[unitHeaderSize-1])
+	return nil, nil, fmt.Errorf("%w: its kind is %q, which is unknown", ErrUnitDamaged, b[unitHeaderSize-1])
 }
 
 func (m *UnitMark) check() error {
 	if m.Partition < 0 || m.Partition >= m.Partitions || m.Partitions > maxMarkPartitions {
-		return fmt.Errorf("%w: partition %d of %d", ErrUnitDamaged, m.Partition, m.Partitions)
+		return fmt.Errorf("%w: partition %d of %d does not exist", ErrUnitDamaged, m.Partition, m.Partitions)
 	}
 	return nil
 }

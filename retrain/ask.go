@@ -29,7 +29,7 @@ type Ask struct {
 // The errors of Ask besides ErrTargetDisabled and ErrUnfinished.
 var (
 	ErrBadAsk         = errors.New("invalid request")
-	ErrAskedOtherwise = errors.New("a different retraining was requested with the same id")
+	ErrAskedOtherwise = errors.New("the same id was already used for a different retraining")
 )
 
 // Ask opens a request for a person, and returns it. A repeated ask with the same id returns the existing request. The
@@ -98,11 +98,11 @@ func (d *Desk) checkAsk(a Ask) error {
 	case a.Policy == "":
 		return fmt.Errorf("%w: policy must be the name of a policy", ErrBadAsk)
 	case a.By == "" || a.Why == "":
-		return fmt.Errorf("%w: by and why must be set to a name and a reason", ErrBadAsk)
+		return fmt.Errorf("%w: by must be a name, and why a reason", ErrBadAsk)
 	case !known:
 		return fmt.Errorf("%w: unknown target %q", ErrBadAsk, a.Target)
 	case a.Incident != nil && a.Incident.Group.Policy != a.Policy:
-		return fmt.Errorf("%w: the incident is of policy %q", ErrBadAsk, a.Incident.Group.Policy)
+		return fmt.Errorf("%w: the incident belongs to policy %q", ErrBadAsk, a.Incident.Group.Policy)
 	}
 	if msg := cmp.Or(d.recipes.Fault(a.Recipe), d.cfg.mixes(d.recipes, a.Recipe, a.Target)); msg != "" {
 		return fmt.Errorf("%w: %s", ErrBadAsk, msg)

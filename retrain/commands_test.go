@@ -111,7 +111,7 @@ func testCommandFails(t *testing.T, on storage) {
 	decision, err := d.Consider(t.Context(), retraintest.Incident("i1", "ranker"), time.Time{})
 	check(t, err)
 	q := awaitState(t, d, decision.Request, ledger.StateFailed)
-	if q.Reason != "the command ended with exit code 3" || q.Log != "CUDA out of memory\n" {
+	if q.Reason != "the command exited with code 3" || q.Log != "CUDA out of memory\n" {
 		t.Errorf("reason %q and log %q", q.Reason, q.Log)
 	}
 }

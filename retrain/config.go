@@ -42,10 +42,10 @@ func DefaultConfig() Config {
 func (c Config) Check(report func(path, msg string)) {
 	c.Ledger.Check(func(key, msg string) { report("ledger."+key, msg) })
 	if c.Recipes == "" && len(c.Triggers) > 0 {
-		report("recipes", "must be the directory with the recipes of the triggers")
+		report("recipes", "must be the directory that contains the recipes of the triggers")
 	}
 	if c.Runs == "" && c.runsCommands() {
-		report("runs_directory", "must be a directory for the runs of commands")
+		report("runs_directory", "must be a directory for command runs")
 	}
 	if c.OnMet != OnMetPromote && c.OnMet != OnMetKeep {
 		report("on_met", fmt.Sprintf("must be %q or %q, not %q", OnMetPromote, OnMetKeep, c.OnMet))
@@ -93,7 +93,7 @@ func (c Config) mixes(recipes recipe.Recipes, name, to string) string {
 	}
 	for _, t := range c.Triggers {
 		if other := recipes[t.Recipe]; t.Target == to && other != nil && other.Kind == recipe.Retrain {
-			return fmt.Sprintf("target %q starts one pipeline for all orders, and recipe %q retrains with it; use another target for recipe %q, which orders %s", to, t.Recipe, name, how.Kind)
+			return fmt.Sprintf("target %q starts the same pipeline for every order, and recipe %q retrains with it; use another target for recipe %q, which orders %s", to, t.Recipe, name, how.Kind)
 		}
 	}
 	return ""

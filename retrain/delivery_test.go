@@ -143,13 +143,13 @@ func testGoneDisablesTheTarget(t *testing.T, on storage) {
 			t.Errorf("decision %+v, want target_disabled", d)
 		}
 		const gauges = `
-			# HELP rewardwatch_webhook_dead_letters Requests given up before delivery.
+			# HELP rewardwatch_webhook_dead_letters Requests that were never delivered.
 			# TYPE rewardwatch_webhook_dead_letters gauge
 			rewardwatch_webhook_dead_letters{target="trainer"} 2
 			# HELP rewardwatch_webhook_target_disabled 1 if the target responded with 410 Gone and is disabled, 0 otherwise.
 			# TYPE rewardwatch_webhook_target_disabled gauge
 			rewardwatch_webhook_target_disabled{target="trainer"} 1
-			# HELP rewardwatch_webhooks_given_up_total Times that a request was given up before delivery.
+			# HELP rewardwatch_webhooks_given_up_total Times at which delivery of a request was abandoned.
 			# TYPE rewardwatch_webhooks_given_up_total counter
 			rewardwatch_webhooks_given_up_total{target="trainer"} 2
 		`
@@ -418,7 +418,7 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 		retrying := func(n int) {
 			t.Helper()
 			want := fmt.Sprintf(`
-			# HELP rewardwatch_webhook_retrying_requests Requests with at least one failed delivery attempt, to be tried again.
+			# HELP rewardwatch_webhook_retrying_requests Requests whose delivery failed at least once and will be retried.
 			# TYPE rewardwatch_webhook_retrying_requests gauge
 			rewardwatch_webhook_retrying_requests{target="trainer"} %d
 			`, n)
@@ -431,10 +431,10 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 		r.pass(time.Hour - time.Second)
 		retrying(0)
 		const want = `
-			# HELP rewardwatch_retrain_cooldown_remaining_seconds Time until an incident of the policy can request a retraining from the target again.
+			# HELP rewardwatch_retrain_cooldown_remaining_seconds Time until an incident of the policy can request another retraining from the target.
 			# TYPE rewardwatch_retrain_cooldown_remaining_seconds gauge
 			rewardwatch_retrain_cooldown_remaining_seconds{policy="ranker",target="trainer"} 82800
-			# HELP rewardwatch_retrain_expected_value Value of the expected condition for the new version of a retraining, while its outcome is pending.
+			# HELP rewardwatch_retrain_expected_value Required value of the statistic of the new version, while the outcome of the retraining is pending.
 			# TYPE rewardwatch_retrain_expected_value gauge
 			rewardwatch_retrain_expected_value{comparison=">",policy="ranker",signal="return",statistic="mean"} 180
 			# HELP rewardwatch_retrain_requests Retrain requests in the ledger, by state.
@@ -453,7 +453,7 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 			rewardwatch_retrain_requests{policy="ranker",state="running"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="verifying"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="withdrawn"} 0
-			# HELP rewardwatch_webhook_dead_letters Requests given up before delivery.
+			# HELP rewardwatch_webhook_dead_letters Requests that were never delivered.
 			# TYPE rewardwatch_webhook_dead_letters gauge
 			rewardwatch_webhook_dead_letters{target="trainer"} 0
 			# HELP rewardwatch_webhook_deliveries_total Webhook delivery attempts, by result.

@@ -96,10 +96,10 @@ func listener(m *metrics, log zerolog.Logger) ledger.Listener {
 	return ledger.Listener{
 		Waits: func(err error, wait time.Duration) {
 			m.retries.Inc()
-			log.Warn().Err(err).Dur("wait", wait).Msg("the ledger cannot be reached; trying again")
+			log.Warn().Err(err).Dur("wait", wait).Msg("the ledger cannot be reached, retrying")
 		},
 		Suspended: func(err error, now *ledger.SuspendedError) {
-			log.Error().Err(err).Str("reason", now.Why).Msg("the ledger is unavailable: no retraining is requested or delivered until it works again; drift detection continues")
+			log.Error().Err(err).Str("reason", now.Why).Msg("the ledger is unavailable: no retraining is requested or delivered until it recovers; drift detection continues")
 		},
 		Revived: func(since time.Time) { log.Warn().Time("since", since).Msg("the ledger is available again") },
 	}
@@ -250,7 +250,7 @@ func (d *Desk) settleOn(
 		if decision.Reason == ledger.InvalidOrder {
 			event = log.Error()
 		}
-		event.Str("reason", string(decision.Reason)).Str("request", decision.Request).Str("detail", decision.Detail).Msg("considered retraining")
+		event.Str("reason", string(decision.Reason)).Str("request", decision.Request).Str("detail", decision.Detail).Msg("retraining decision")
 	}
 	return decision, nil
 }
@@ -321,7 +321,7 @@ func revisit(ctx context.Context, tx *ledger.Tx, inc alerts.Incident, id string,
 
 func withdraw(ctx context.Context, tx *ledger.Tx, id string, reason ledger.Reason, why string, now time.Time) (ledger.Decision, error) {
 	err := tx.Withdraw(ctx, id, why, now)
-	return ledger.Decision{Reason: reason, Request: id, Detail: "the request is withdrawn"}, err
+	return ledger.Decision{Reason: reason, Request: id, Detail: "the request was withdrawn"}, err
 }
 
 // hold returns what in the ledger speaks against a request now, with reason "" if nothing does.
@@ -406,7 +406,7 @@ func (d *Desk) LearnsBy(learns func(policy string) bool) { d.learns = learns }
 func (d *Desk) levelOf(w requestSpec) func(signal string) (finding.Distribution, error) {
 	return func(signal string) (finding.Distribution, error) {
 		if d.levels == nil {
-			return finding.Distribution{}, errors.New("no baseline is known")
+			return finding.Distribution{}, errors.New("no baseline exists yet")
 		}
 		if w.incident == nil {
 			return d.levels(w.policy, nil, signal)

@@ -415,7 +415,7 @@ func testContractRelativeToTheBaseline(t *testing.T, on storage) {
 		expected.Scalar = text
 		r.recipes["ranker"].Contract.Members["expected"] = expected
 		inc := retraintest.Incident("i-1", "ranker")
-		if d := r.consider(inc); d.Reason != ledger.InvalidOrder || d.Detail != `resolve "`+text+`": no baseline is known` {
+		if d := r.consider(inc); d.Reason != ledger.InvalidOrder || d.Detail != `resolve "`+text+`": no baseline exists yet` {
 			t.Errorf("without baselines: %+v", d)
 		}
 		r.ResolveBy(func(policy string, group *ingest.Group, signal string) (finding.Distribution, error) {

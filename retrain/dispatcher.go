@@ -131,14 +131,14 @@ func (c *dispatcher) send(ctx context.Context, m target.Message) (o target.Attem
 
 func (c *dispatcher) report(t target.Target, m target.Message, attempt int, o target.Attempt, then ledger.Step) {
 	event := c.log.Warn()
-	text := "webhook not delivered, will retry"
+	text := "failed to deliver a webhook, retrying"
 	switch {
 	case then.Disable:
 		event, text = c.log.Error(), "webhook target responded with 410 Gone and is disabled until its name or URL changes"
 	case then.State == ledger.StateDelivered:
 		event, text = c.log.Info(), "webhook delivered"
 	case then.State == ledger.StateDeadLetter:
-		event, text = c.log.Error(), "webhook not delivered, giving up"
+		event, text = c.log.Error(), "failed to deliver a webhook, giving up"
 	default:
 		event = event.Time("next_attempt", then.Retry)
 	}
@@ -160,7 +160,7 @@ func follow(o target.Attempt, attempt int, now, expires time.Time, jitter float6
 	}
 	retry := now.Add(max(retryDelay(attempt, jitter), o.RetryAfter))
 	if !retry.Before(expires) {
-		return ledger.Step{State: ledger.StateDeadLetter, Reason: fmt.Sprintf("%d attempts failed, the last one with %s; expires before the next attempt", attempt, o.Result)}
+		return ledger.Step{State: ledger.StateDeadLetter, Reason: fmt.Sprintf("%d attempts failed, most recently with %s; the request expires before the next attempt", attempt, o.Result)}
 	}
 	return ledger.Step{State: ledger.StateOpen, Retry: retry}
 }

@@ -86,7 +86,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 		lastIs := func(state, observed string) {
 			t.Helper()
 			const head = `
-			# HELP rewardwatch_retrain_last_expected_value Value of the condition of the last delivered retraining, with its state.
+			# HELP rewardwatch_retrain_last_expected_value Required value of the statistic of the last delivered retraining, with its state.
 			# TYPE rewardwatch_retrain_last_expected_value gauge
 			rewardwatch_retrain_last_expected_value{comparison=">",policy="ranker",request="%s",signal="return",state="%s",statistic="mean"} 180
 			`
@@ -98,7 +98,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 			check(t, err)
 		}
 		lastIs("met", `
-			# HELP rewardwatch_retrain_last_observed_value Statistic of the new version of the last delivered retraining, once its outcome is known.
+			# HELP rewardwatch_retrain_last_observed_value Observed value of the statistic of the last delivered retraining, once its outcome is known.
 			# TYPE rewardwatch_retrain_last_observed_value gauge
 			rewardwatch_retrain_last_observed_value{policy="ranker",request="`+id+`"} 503.5
 		`)
@@ -115,7 +115,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 			rewardwatch_retrain_outcomes_total{outcome="inconclusive",policy="ranker"} 0
 			rewardwatch_retrain_outcomes_total{outcome="met",policy="ranker"} 1
 			rewardwatch_retrain_outcomes_total{outcome="missed",policy="ranker"} 0
-			# HELP rewardwatch_retrain_outcome_seconds Time from the opening of a retraining to its outcome.
+			# HELP rewardwatch_retrain_outcome_seconds Time from the request of a retraining to its outcome.
 			# TYPE rewardwatch_retrain_outcome_seconds summary
 			rewardwatch_retrain_outcome_seconds_sum{outcome="failed",policy="ranker"} 0
 			rewardwatch_retrain_outcome_seconds_count{outcome="failed",policy="ranker"} 0

@@ -109,7 +109,7 @@ func (c *Container) bytes(limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case n < 0 || n > limit:
-		return nil, fmt.Errorf("%d bytes, and the limit is %d", n, limit)
+		return nil, fmt.Errorf("%d bytes exceed the limit of %d", n, limit)
 	}
 	var out bytes.Buffer // which grows with what there is, and not with what the length says
 	if _, err := io.CopyN(&out, c.src, n); err != nil {
@@ -157,7 +157,7 @@ func (c *Container) readBlock() error {
 		c.block, err = c.bytes(maxBlock)
 	}
 	if err == nil && n < 0 {
-		err = errors.New("a negative number of records")
+		err = errors.New("negative number of records")
 	}
 	if err == nil {
 		c.block, err = c.decompress()
@@ -170,7 +170,7 @@ func (c *Container) readBlock() error {
 		_, err = io.ReadFull(c.src, sync[:])
 	}
 	if err == nil && sync != c.sync {
-		err = errors.New("its sync marker differs from that of the file")
+		err = errors.New("its sync marker does not match the file header")
 	}
 	if err != nil {
 		return fmt.Errorf("reading a block of an Avro file: %w", within(err))
@@ -187,7 +187,7 @@ func (c *Container) decompress() ([]byte, error) {
 		return readBounded(flate.NewReader(bytes.NewReader(c.block)))
 	case "snappy": // a checksum of four bytes follows
 		if size, err := snappy.DecodedLen(c.block); err != nil || size > maxBlock || len(c.block) < 4 {
-			return nil, errors.New("not a snappy block, or too large")
+			return nil, errors.New("not a snappy block, or it is too large")
 		}
 		return snappy.Decode(nil, c.block[:len(c.block)-4])
 	case "zstandard":
@@ -198,13 +198,13 @@ func (c *Container) decompress() ([]byte, error) {
 		defer d.Close()
 		return readBounded(d)
 	}
-	return nil, fmt.Errorf("the codec %q is not null, deflate, snappy or zstandard", c.codec)
+	return nil, fmt.Errorf("unsupported codec %q: must be null, deflate, snappy or zstandard", c.codec)
 }
 
 func readBounded(r io.Reader) ([]byte, error) {
 	out, err := io.ReadAll(io.LimitReader(r, maxBlock+1))
 	if err == nil && len(out) > maxBlock {
-		err = fmt.Errorf("%s: more than %d bytes", ingest.ReasonTooLarge, maxBlock)
+		err = fmt.Errorf("%s: exceeds the limit of %d bytes", ingest.ReasonTooLarge, maxBlock)
 	}
 	return out, err
 }

@@ -69,10 +69,10 @@ func TestDamagedContainersAreErrors(t *testing.T) {
 		"another file":     {[]byte(`{"a":1}`), "not an Avro object container file"},
 		"only a beginning": {good[:20], "reading the header"},
 		"cut short":        {good[:len(good)-5], "reading a block"},
-		"another mark":     {append(bytes.Clone(good[:len(good)-1]), good[len(good)-1]+1), "its sync marker differs from that of the file"},
-		"another codec":    {bytes.Replace(good, []byte("\x08null"), []byte("\x08lzma"), 1), `the codec "lzma"`},
+		"another mark":     {append(bytes.Clone(good[:len(good)-1]), good[len(good)-1]+1), "its sync marker does not match the file header"},
+		"another codec":    {bytes.Replace(good, []byte("\x08null"), []byte("\x08lzma"), 1), `codec "lzma"`},
 		"a length":         {append(bytes.Clone(good[:block-1]), append([]byte{0x7e}, good[block:]...)...), "bad_encoding"},
-		"a huge block":     {append(bytes.Clone(good), 2, 0xfe, 0xff, 0xff, 0xff, 0x7f), "the limit is"},
+		"a huge block":     {append(bytes.Clone(good), 2, 0xfe, 0xff, 0xff, 0xff, 0x7f), "exceed the limit of"},
 		"too many records": {append(bytes.Clone(good), append([]byte{0xfe, 0x7f, 0}, good[len(good)-16:]...)...), "more records than bytes"},
 	} {
 		if _, err := readContainer(c.file); err == nil || !strings.Contains(err.Error(), c.err) {
@@ -108,7 +108,7 @@ func TestHugeHeadersAreErrors(t *testing.T) {
 	for part := range entries {
 		file = append(file, part...)
 	}
-	if _, err := readContainer(file); err == nil || !strings.Contains(err.Error(), "the limit is") {
+	if _, err := readContainer(file); err == nil || !strings.Contains(err.Error(), "exceed the limit of") {
 		t.Errorf("a header of %d bytes: %v", len(file), err)
 	}
 }

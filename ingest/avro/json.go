@@ -38,7 +38,7 @@ func (w *writer) bad(msg string) bool {
 // value rewrites a value of a schema.
 func (w *writer) value(s avro.Schema) bool {
 	if len(w.dst) > w.limit {
-		return w.fail(ingest.ReasonTooLarge, "more than the limit of "+strconv.Itoa(w.limit)+" bytes as JSON")
+		return w.fail(ingest.ReasonTooLarge, "exceeds the limit of "+strconv.Itoa(w.limit)+" bytes as JSON")
 	}
 	switch s := s.(type) {
 	case *avro.RefSchema:
@@ -53,7 +53,7 @@ func (w *writer) value(s avro.Schema) bool {
 		types := s.Types()
 		i, ok := w.long()
 		if ok && (i < 0 || i >= int64(len(types))) {
-			return w.bad("a union has no type " + strconv.FormatInt(i, 10))
+			return w.bad("invalid union index " + strconv.FormatInt(i, 10))
 		}
 		return ok && w.value(types[i])
 	case *avro.EnumSchema:
@@ -66,13 +66,13 @@ func (w *writer) value(s avro.Schema) bool {
 		w.dst = append(w.dst, "null"...)
 		return true
 	}
-	return w.fail(ingest.ReasonUnknownSchema, "a type of the Avro schema is unknown: "+string(s.Type()))
+	return w.fail(ingest.ReasonUnknownSchema, "unknown type in the Avro schema: "+string(s.Type()))
 }
 
 // nested rewrites what holds other values.
 func (w *writer) nested(rewrite func() bool) bool {
 	if w.depth == ingest.MaxDepth {
-		return w.fail(ingest.ReasonTooDeep, "nested deeper than "+strconv.Itoa(ingest.MaxDepth))
+		return w.fail(ingest.ReasonTooDeep, "exceeds the maximum nesting depth of "+strconv.Itoa(ingest.MaxDepth))
 	}
 	w.depth++
 	ok := rewrite()
@@ -128,7 +128,7 @@ func (w *writer) blocks(item func() bool) bool {
 		case !ok:
 			return false
 		case n < 0:
-			return w.bad("a block has no such number of items")
+			return w.bad("a block has an invalid number of items")
 		case n == 0:
 			return true
 		}
@@ -146,7 +146,7 @@ func (w *writer) enum(s *avro.EnumSchema) bool {
 		return false
 	}
 	if i < 0 || i >= int64(len(s.Symbols())) {
-		return w.bad("an enum has no symbol " + strconv.FormatInt(i, 10))
+		return w.bad("invalid enum index " + strconv.FormatInt(i, 10))
 	}
 	w.dst = jsontext.AppendString(w.dst, s.Symbols()[i])
 	return true
@@ -169,7 +169,7 @@ func (w *writer) primitive(s *avro.PrimitiveSchema) bool {
 	case avro.Int, avro.Long:
 		i, ok := w.long()
 		if ok && s.Type() == avro.Int && int64(int32(i)) != i {
-			return w.bad("an int of more than 32 bits")
+			return w.bad("an int exceeds 32 bits")
 		}
 		return ok && w.integer(i, s)
 	case avro.Double:
@@ -209,7 +209,7 @@ func (w *writer) boolean() bool {
 		return false
 	case b[0] > 1:
 		w.at--
-		return w.bad("a boolean is 0 or 1")
+		return w.bad("a boolean must be 0 or 1")
 	}
 	w.dst = strconv.AppendBool(w.dst, b[0] == 1)
 	return true
@@ -227,7 +227,7 @@ const maxDecimal = 256
 // decimal writes an unscaled number in two's complement, most significant byte first.
 func (w *writer) decimal(b []byte, scale int) bool {
 	if len(b) > maxDecimal || scale > 3*maxDecimal {
-		return w.fail(ingest.ReasonOutOfRange, "a decimal of more than "+strconv.Itoa(maxDecimal)+" bytes")
+		return w.fail(ingest.ReasonOutOfRange, "a decimal exceeds "+strconv.Itoa(maxDecimal)+" bytes")
 	}
 	n := new(big.Int).SetBytes(b)
 	if len(b) > 0 && b[0] >= 0x80 {
@@ -295,7 +295,7 @@ func logicalType(s *avro.PrimitiveSchema) avro.LogicalType {
 func (w *writer) long() (i int64, ok bool) {
 	v, n := protowire.ConsumeVarint(w.src[w.at:])
 	if n < 0 {
-		return 0, w.bad("the record ends inside a value, or a number has more than 64 bits")
+		return 0, w.bad("the record ends inside a value, or a number exceeds 64 bits")
 	}
 	w.at += n
 	return protowire.DecodeZigZag(v), true

@@ -41,7 +41,7 @@ func (s *Schema) AppendJSON(dst, value []byte, limit int) ([]byte, *ingest.Recor
 		return dst, w.err
 	}
 	if left := len(value) - w.at; left > 0 {
-		w.fail(ingest.ReasonBadEncoding, fmt.Sprintf("does not match the Avro schema: %d bytes are left after the record", left))
+		w.fail(ingest.ReasonBadEncoding, fmt.Sprintf("does not match the Avro schema: %d bytes follow the record", left))
 		return dst, w.err
 	}
 	return w.dst, nil

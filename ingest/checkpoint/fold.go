@@ -41,7 +41,7 @@ func (f *folded) fold(r kafkalog.Record) error {
 	if err != nil {
 		f.foreign(r, err)
 		if wasOurs(r.Key) {
-			f.damaged = append(f.damaged, fmt.Sprintf("the key at offset %d", r.Offset))
+			f.damaged = append(f.damaged, fmt.Sprintf("key at offset %d", r.Offset))
 		}
 		return nil
 	}
@@ -177,7 +177,7 @@ func (h *holding) finished(r *foldedRecord) *segment {
 	}
 	m, err := parseManifest(r.value)
 	if err != nil {
-		h.damaged = append(h.damaged, fmt.Sprintf("generation %d of %q: %v", r.generation, r.name, err))
+		h.damaged = append(h.damaged, fmt.Sprintf("checkpoint %[2]q, generation %[1]d: %[3]v", r.generation, r.name, err))
 	}
 	s := &segment{
 		epoch: r.epoch, chunks: m.Chunks, size: m.Size, sum: m.Sum, err: err, keys: [][]byte{r.key}, first: r.offset, last: r.offset,
@@ -199,7 +199,7 @@ func (h *holding) noted(r *foldedRecord) {
 	}
 	text, whole := unseal(r.value)
 	if !whole {
-		h.damaged = append(h.damaged, fmt.Sprintf("the note of %q", r.name))
+		h.damaged = append(h.damaged, fmt.Sprintf("note %q", r.name))
 		return
 	}
 	h.notes[r.name] = note{record: r.record, key: r.key, text: text}

@@ -96,7 +96,7 @@ func (t *lease) begin(ctx context.Context, owner func() error) error {
 	}
 	for {
 		if err := owner(); err != nil {
-			return fmt.Errorf("the partition may have another owner: %w", err)
+			return fmt.Errorf("another instance may own the partition: %w", err)
 		}
 		claim, offset, err := t.claim(ctx, f.epoch+1)
 		if err != nil {
@@ -516,7 +516,7 @@ func (t *lease) missing(ctx context.Context, name string, generation uint64) err
 
 // Where implements Backend.
 func (t *lease) Where(name string, generation uint64) string {
-	return fmt.Sprintf("generation %d of %q in partition %d of the topic %s", generation, name, t.partition, t.topic)
+	return fmt.Sprintf("%[2]q, generation %[1]d, in partition %[3]d of topic %[4]s", generation, name, t.partition, t.topic)
 }
 
 // Generations implements Backend. Unfinished ones are left out.

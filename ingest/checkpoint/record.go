@@ -55,7 +55,7 @@ func parseKey(key []byte) (scope string, r record, err error) {
 	parts := bytes.Split(key, []byte{0})
 	n := len(parts)
 	if n < 7 {
-		return "", record{}, errors.New("it does not have seven parts")
+		return "", record{}, errors.New("expected seven fields")
 	}
 	r = record{kind: string(parts[3]), name: string(bytes.Join(parts[4:n-2], []byte{0}))}
 	for _, number := range []struct {
@@ -67,7 +67,7 @@ func parseKey(key []byte) (scope string, r record, err error) {
 		}
 	}
 	if r.epoch == math.MaxUint64 {
-		return "", record{}, errors.New("no epoch could follow")
+		return "", record{}, errors.New("its epoch is the largest possible")
 	}
 	return string(parts[0]), r, nil
 }

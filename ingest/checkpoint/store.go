@@ -176,7 +176,7 @@ func (s *Store) load(name string, h *history) (ingest.Parts, error) {
 	}
 	s.metrics.fallbacks.WithLabelValues(kindOf(name)).Inc()
 	s.log.Error().Err(err).Str("checkpoint", name).Str("instead", s.backend.Where(name, top-1)).
-		Msg("a checkpoint is damaged: using the previous one; no data is lost, but check the disk")
+		Msg("a checkpoint is damaged, using the previous one: no data is lost, but check the disk")
 	return parts, nil
 }
 
@@ -217,7 +217,7 @@ func (s *Store) read(name string, number uint64, h *history) (ingest.Parts, erro
 	case err != nil:
 		return nil, damaged(err.Error())
 	case of != name || generationOf != number:
-		return nil, damaged(fmt.Sprintf("it is generation %d of %q", generationOf, of))
+		return nil, damaged(fmt.Sprintf("it belongs to %[2]q, generation %[1]d", generationOf, of))
 	}
 	parts := ingest.Parts{}
 	for n, held := range live.segments() {
@@ -279,7 +279,7 @@ func (s *Store) Save(name string, changed ingest.Parts, gone []string) error {
 
 func (s *Store) save(name string, h *history, changed ingest.Parts, gone []string) (size int, err error) {
 	if name == "" {
-		return 0, errors.New("it has no name")
+		return 0, errors.New("its name is empty")
 	}
 	if err := s.begin(name, h); err != nil {
 		return 0, err
@@ -337,13 +337,13 @@ func (s *Store) Forget(name string) error {
 	for range 2 { // so that neither generation needs a segment that is removed first
 		h.lost = true
 		if _, err := s.save(name, h, nil, nil); err != nil {
-			return fmt.Errorf("forgetting checkpoint %q: %w", name, err)
+			return fmt.Errorf("deleting checkpoint %q: %w", name, err)
 		}
 		s.sweep(name, h)
 	}
 	for _, n := range slices.Sorted(maps.Keys(h.sizes)) {
 		if err := s.backend.Remove(name, n); err != nil {
-			return fmt.Errorf("forgetting checkpoint %q: %w", name, err)
+			return fmt.Errorf("deleting checkpoint %q: %w", name, err)
 		}
 	}
 	h.known = false
@@ -396,7 +396,7 @@ func (s *Store) sweep(name string, h *history) {
 			continue
 		}
 		if err := s.backend.Remove(name, n); err != nil {
-			s.log.Warn().Err(err).Str("checkpoint", name).Msg("removing an unneeded segment failed")
+			s.log.Warn().Err(err).Str("checkpoint", name).Msg("failed to remove an unused segment")
 			continue
 		}
 		delete(h.sizes, n)

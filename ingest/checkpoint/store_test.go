@@ -256,7 +256,7 @@ func TestSwappedFilesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustPut(t, d, "partition-2", 1, other)
-	if _, err := s.Load("partition-2"); !isDamage(err) || !strings.Contains(err.Error(), `it is generation 1 of "partition-1"`) {
+	if _, err := s.Load("partition-2"); !isDamage(err) || !strings.Contains(err.Error(), `it belongs to "partition-1", generation 1`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -76,7 +76,7 @@ func (t *Topic) Open(ctx context.Context, topic string, partition int32, owner f
 		return nil, fmt.Errorf("taking over the checkpoints of %s: %w", scope, err)
 	}
 	for _, what := range held.damaged {
-		t.logger.Error().Str("scope", scope).Str("topic", t.topic).Str("damaged", what).Msg("a record of the checkpoints is damaged")
+		t.logger.Error().Str("scope", scope).Str("topic", t.topic).Str("damaged", what).Msg("a checkpoint record is damaged")
 	}
 	s := newStore(held, t.logger, t.metrics)
 	s.topic = t.topic
@@ -87,7 +87,7 @@ func (t *Topic) Open(ctx context.Context, topic string, partition int32, owner f
 func (t *Topic) foreign(partition int, r kafkalog.Record, why error) {
 	t.metrics.failures.WithLabelValues(kindOther).Inc()
 	t.strangers.Error().Err(why).Str("topic", t.topic).Int("partition", partition).Int64("offset", r.Offset).Bytes("key", r.Key).
-		Msg("skipped a record of the checkpoints topic that is not part of a checkpoint: no other program may write to this topic")
+		Msg("skipped a record in the checkpoints topic that is not part of a checkpoint: no other program may write to this topic")
 }
 
 // settings returns the topic settings for its creation. Segments are small, since only closed ones are compacted.
@@ -136,7 +136,7 @@ func (t *Topic) make(ctx context.Context, telemetry string) (int, error) {
 }
 
 // errUnfit means that the topic has a setting with which checkpoints would be lost.
-var errUnfit = errors.New("the settings of the topic are not suitable for checkpoints")
+var errUnfit = errors.New("the topic settings are not suitable for checkpoints")
 
 func (t *Topic) check(ctx context.Context) error {
 	policy, err := t.log.Setting(ctx, "cleanup.policy")
@@ -174,7 +174,7 @@ func (t *Topic) checkWidth(ctx context.Context, partitions int) error {
 	case err != nil:
 		return err
 	case had != partitions:
-		return fmt.Errorf("%w: %s has %d partitions and had %d before, so checkpoints would not be found; %s",
+		return fmt.Errorf("%w: topic %s now has %d partitions instead of %d, so checkpoints would not be found; %s",
 			errUnfit, t.topic, partitions, had, FromNothing)
 	case noted:
 		return nil
@@ -184,6 +184,6 @@ func (t *Topic) checkWidth(ctx context.Context, partitions int) error {
 }
 
 func (t *Topic) unfit(setting, is, want string) error {
-	return fmt.Errorf("%w: %s of %s is %q; fix it with: kafka-configs.sh --bootstrap-server %s --alter --entity-type topics "+
+	return fmt.Errorf("%w: %s of topic %s is %q; to fix this, run: kafka-configs.sh --bootstrap-server %s --alter --entity-type topics "+
 		"--entity-name %s --add-config %s=%s", errUnfit, setting, t.topic, is, strings.Join(t.cfg.Brokers, ","), t.topic, setting, want)
 }

@@ -216,7 +216,7 @@ func testTopicWidened(t *testing.T, c *cluster) {
 	}
 	for partition := range int32(5) {
 		_, err := c.instance(t, "widened").Open(t.Context(), c.cfg.Topic, partition, isOwner)
-		if !errors.Is(err, errUnfit) || !strings.Contains(err.Error(), "has 5 partitions and had 3") {
+		if !errors.Is(err, errUnfit) || !strings.Contains(err.Error(), "now has 5 partitions instead of 3") {
 			t.Errorf("partition %d: %v", partition, err)
 		}
 	}

@@ -56,7 +56,7 @@ func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Recor
 			}
 		}
 	default:
-		return dst, refusal(m, ingest.ReasonBadEncoding, "not a CloudEvent: no header ce_specversion and content type "+of)
+		return dst, refusal(m, ingest.ReasonBadEncoding, "not a CloudEvent: the header ce_specversion is missing, and the content type is "+of)
 	}
 	for _, event := range events {
 		var err *ingest.RecordError
@@ -241,7 +241,7 @@ func refusal(m *ingest.Message, reason ingest.Reason, msg string) *ingest.Record
 }
 
 func invalid(m *ingest.Message, err error) *ingest.RecordError {
-	return refusal(m, ingest.ReasonInvalidJSON, "a CloudEvent: "+err.Error())
+	return refusal(m, ingest.ReasonInvalidJSON, "invalid CloudEvent: "+err.Error())
 }
 
 func notJSON(m *ingest.Message) *ingest.RecordError {

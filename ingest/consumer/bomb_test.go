@@ -196,7 +196,7 @@ func TestAFrameThatIsWiderThanTheFirst(t *testing.T) {
 	if e := m.Events(0); e[0].Pos.Offset != 0 || e[1].Pos.Offset != 3 {
 		t.Errorf("events at %v and %v, want offsets 0 and 3", e[0].Pos, e[1].Pos)
 	}
-	if l := b.letters.Kept(); len(l) != 1 || !strings.Contains(l[0].Msg, "2 records of a record batch, at offsets 1 to 2") {
+	if l := b.letters.Kept(); len(l) != 1 || !strings.Contains(l[0].Msg, "2 records at offsets 1 to 2 cannot be read") {
 		t.Errorf("dead letters %+v, want one for the offsets 1 and 2", l)
 	}
 }
@@ -214,7 +214,7 @@ func TestTheRestOfARecordBatchIsRefused(t *testing.T) {
 	if e := m.Events(0); e[0].Pos.Offset != 0 || e[1].Pos.Offset != 3 {
 		t.Errorf("events at %v and %v, want offsets 0 and 3", e[0].Pos, e[1].Pos)
 	}
-	if l := b.letters.Kept(); len(l) != 1 || !strings.Contains(l[0].Msg, "2 records of a record batch, at offsets 1 to 2") {
+	if l := b.letters.Kept(); len(l) != 1 || !strings.Contains(l[0].Msg, "2 records at offsets 1 to 2 cannot be read") {
 		t.Errorf("dead letters %+v, want one for the offsets 1 and 2", l)
 	}
 }

@@ -38,7 +38,7 @@ func (c *brokers) connect(ctx context.Context, topic string, partition int32) (c
 
 // startOver implements source.
 func (c *brokers) startOver(checkpoint string) string {
-	return fmt.Sprintf("move its checkpoint %s aside and reset the offset of the group %s to continue from there", checkpoint, c.cfg.Group)
+	return fmt.Sprintf("to continue from there, move its checkpoint %s aside and reset the offset of group %s", checkpoint, c.cfg.Group)
 }
 
 // awaitTopics waits until all topics exist, and logs that from time to time. It never creates one: a wrong number of
@@ -97,7 +97,7 @@ func (c *brokers) consume(ctx context.Context) {
 			return
 		case err != nil:
 			c.left(err.Error())
-			c.outages.Warn().Err(err).Str("group", c.cfg.Group).Msg("joining the group failed, trying again")
+			c.outages.Warn().Err(err).Str("group", c.cfg.Group).Msg("failed to join the consumer group, retrying")
 			continue
 		}
 		if !c.lacksTopic(ctx) && c.start(ctx, generation) {
@@ -168,8 +168,8 @@ func (c *brokers) start(ctx context.Context, g *kafka.Generation) bool {
 func (c *brokers) tellUnlike() {
 	if c.opts.Joined && !c.opts.Merged && len(c.partitions) > 1 && slices.Min(c.partitions) != slices.Max(c.partitions) {
 		c.opts.Log.Error().Strs("topics", c.names()).Ints("partitions", c.partitions).
-			Msg("decisions and feedback are joined by partition, but the topics have different numbers of partitions: feedback is lost unless " +
-				"the numbers are equal; recreate the smaller topic with more partitions, or set ingest.kafka.repartition_topic")
+			Msg("decisions and feedback are joined by partition, but their topics have different numbers of partitions, so feedback is " +
+				"lost: recreate the smaller topic with more partitions, or set ingest.kafka.repartition_topic")
 	}
 }
 

@@ -63,7 +63,7 @@ func (p position) append(b []byte) []byte {
 	return append(b, p.topic...)
 }
 
-var errNotAPosition = errors.New("it is not the checkpoint of a partition")
+var errNotAPosition = errors.New("it is not a partition checkpoint")
 
 // cutPosition reads what append wrote and returns the rest.
 func cutPosition(b []byte) (p position, snapshot []byte, err error) {
@@ -86,7 +86,7 @@ func cutPosition(b []byte) (p position, snapshot []byte, err error) {
 		return p, b[length:], nil
 	}
 	if p.next < 0 || p.next == math.MaxInt64 || p.mark.offset < unknown || p.mark.offset >= p.next {
-		return position{}, nil, fmt.Errorf("next offset %d and last offset %d are invalid", p.next, p.mark.offset)
+		return position{}, nil, fmt.Errorf("invalid offsets: next %d, last %d", p.next, p.mark.offset)
 	}
 	return p, b[length:], nil
 }
@@ -175,7 +175,7 @@ func (p *partition) restore(ctx context.Context) error {
 
 // ErrOtherTopics means that a checkpoint holds positions in other topics than those that are configured, or in another
 // order. What has been read of them cannot be distinguished any more.
-var ErrOtherTopics = errors.New("the checkpoint belongs to other topics than those configured")
+var ErrOtherTopics = errors.New("the checkpoint does not belong to the configured topics")
 
 // fits checks that the checkpoint is of this partition, and that its topics are the first ones that are configured.
 func (p *partition) fits(at []position) error {
@@ -183,7 +183,7 @@ func (p *partition) fits(at []position) error {
 	fits := len(at) <= len(p.c.topics)
 	for i, saved := range at {
 		if saved.partition != p.id {
-			return fmt.Errorf("it is of partition %d of %s", saved.partition, saved.topic)
+			return fmt.Errorf("it belongs to partition %d of topic %s", saved.partition, saved.topic)
 		}
 		names = append(names, saved.topic)
 		fits = fits && p.c.topics[i].Name == saved.topic
@@ -192,11 +192,11 @@ func (p *partition) fits(at []position) error {
 		return nil
 	}
 	if len(at) == 1 && len(p.c.topics) == 1 {
-		return fmt.Errorf("it is of partition %d of %s", at[0].partition, at[0].topic)
+		return fmt.Errorf("it belongs to partition %d of topic %s", at[0].partition, at[0].topic)
 	}
 	return fmt.Errorf("%w: %s has %s, but %s are configured; list the topics in their previous order, with new ones "+
-		"at the end; to read other topics, move the checkpoints of all partitions aside: reading continues at the offsets of the "+
-		"group %s, without the open episodes", ErrOtherTopics, p.name, strings.Join(names, ", "), strings.Join(p.c.names(), ", "), p.c.cfg.Group)
+		"at the end; to read other topics, move the checkpoints of all partitions aside; reading then continues at the committed offsets "+
+		"of group %s, without the open episodes", ErrOtherTopics, p.name, strings.Join(names, ", "), strings.Join(p.c.names(), ", "), p.c.cfg.Group)
 }
 
 // refuseReordered refuses to start without a checkpoint if there is one under the name of another topic, which was the
@@ -219,7 +219,7 @@ func (p *partition) refuseReordered(ctx context.Context) error {
 // startAtCommitted starts at the offset that the group committed, or at the start of the log.
 func (p *reader) startAtCommitted() {
 	if p.committed >= 0 {
-		p.log.Warn().Int64("next", p.committed).Msg("no checkpoint, starting without state at the committed offset")
+		p.log.Warn().Int64("next", p.committed).Msg("no checkpoint found, starting without state at the committed offset")
 	}
 	p.setNext(p.committed)
 }
@@ -264,10 +264,10 @@ func (p *partition) checkpoint() error {
 			p.broken = true
 			return err
 		case err != nil && first:
-			p.log.Error().Err(err).Msg("saving the first checkpoint failed, reading is paused")
+			p.log.Error().Err(err).Msg("failed to save the first checkpoint, reading is paused")
 			return nil
 		case err != nil:
-			p.log.Error().Err(err).Msg("saving a checkpoint failed, the previous one remains valid")
+			p.log.Error().Err(err).Msg("failed to save a checkpoint, the previous one remains valid")
 			return nil
 		}
 		p.twice = false
@@ -360,7 +360,7 @@ func (p *partition) commit() {
 		return
 	}
 	if err := p.generation.CommitOffsets(offsets); err != nil {
-		p.log.Debug().Err(err).Msg("cannot commit the offset; the checkpoint remains valid")
+		p.log.Debug().Err(err).Msg("failed to commit the offset, the checkpoint remains valid")
 		return
 	}
 	for _, r := range p.readers {

@@ -38,7 +38,7 @@ var (
 
 // ErrProcessor means that the Processor or the Handler of a partition failed or panicked. Its state may hold half a
 // batch, so nothing is saved from then on: a restart replays from the last checkpoint.
-var ErrProcessor = errors.New("processing a partition failed")
+var ErrProcessor = errors.New("failed to process a partition")
 
 // Options are the parts a Consumer works with. All are required, except that a Handler of whole messages needs no
 // Format and no DeadLetters; without DeadLetters there are no metrics of events. The metrics of the consumer itself

@@ -33,7 +33,7 @@ func disconnections() []disconnection {
 	}
 }
 
-var errDial = errors.New("connecting failed")
+var errDial = errors.New("failed to connect")
 
 func disconnectionOf(err error) disconnection {
 	var broker kafka.Error

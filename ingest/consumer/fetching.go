@@ -86,7 +86,7 @@ func (p *reader) drain(ctx context.Context, a *fetch.Answer) error {
 
 // errPrepare means that something that a record needs, such as its schema, is out of reach. The partition is read again
 // from that record on, so that it is neither lost nor refused.
-var errPrepare = errors.New("a record cannot be decoded yet")
+var errPrepare = errors.New("a record cannot be decoded until its schema is available")
 
 // prepare makes sure that a step can be taken.
 func (p *reader) prepare(ctx context.Context, f *fetch.Found) error {

@@ -28,7 +28,7 @@ func (c *brokers) watchPartitions(ctx context.Context, known []int) (changed boo
 			closeConn(conn)
 			conn = nil
 			failures++
-			c.opts.Log.Debug().Err(err).Msg("listing the partitions of the topic failed, trying again")
+			c.opts.Log.Debug().Err(err).Msg("failed to list the partitions of the topic, retrying")
 			continue
 		}
 		c.partitions, failures = n, 0
@@ -67,11 +67,11 @@ func (c *brokers) askPartitions(ctx context.Context, conn **kafka.Conn) ([]int, 
 	counts := make([]int, len(c.topics))
 	for i, t := range c.topics {
 		if err := (*conn).SetDeadline(time.Now().Add(fetch.OperationTimeout)); err != nil {
-			return nil, fmt.Errorf("asking for the topic %s: %w", t.Name, err)
+			return nil, fmt.Errorf("querying topic %s: %w", t.Name, err)
 		}
 		partitions, err := (*conn).ReadPartitions(t.Name)
 		if err != nil && !errors.Is(err, kafka.UnknownTopicOrPartition) {
-			return nil, fmt.Errorf("asking for the topic %s: %w", t.Name, err)
+			return nil, fmt.Errorf("querying topic %s: %w", t.Name, err)
 		}
 		counts[i] = len(partitions)
 	}

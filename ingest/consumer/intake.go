@@ -33,8 +33,8 @@ type intake interface {
 }
 
 var (
-	errNoDeadLetters = errors.New("its state takes events, and the consumer has no dead letters for those that are refused")
-	errNoFormat      = errors.New("its state takes events, and the consumer does not know their format")
+	errNoDeadLetters = errors.New("its state needs events, but the consumer has no dead letters for refused records")
+	errNoFormat      = errors.New("its state needs events, but the consumer does not know their format")
 )
 
 // newIntake returns the intake that fits the state of a partition.
@@ -51,5 +51,5 @@ func newIntake(p *reader) (intake, error) {
 	case ingest.MessageProcessor:
 		return &messageIntake{processor: state, limit: p.c.cfg.MaxMessage, topic: p.topic.Name}, nil
 	}
-	return nil, fmt.Errorf("its state takes neither events nor messages: %T", p.state)
+	return nil, fmt.Errorf("its state accepts neither events nor messages: %T", p.state)
 }

@@ -115,18 +115,18 @@ func TestConsumersShareARegistry(t *testing.T) {
 # TYPE rewardwatch_events_total counter
 rewardwatch_events_total{result="accepted"} 3
 rewardwatch_events_total{result="refused"} 0
-# HELP rewardwatch_messages_skipped_total Records that are not telemetry: null values, transaction markers, records of aborted transactions, messages sent again, and records that a mapping skips.
+# HELP rewardwatch_messages_skipped_total Records that are not telemetry: null values, transaction markers, records of aborted transactions, retransmitted messages, and records that a mapping skips.
 # TYPE rewardwatch_messages_skipped_total counter
 rewardwatch_messages_skipped_total{reason="aborted"} 0
 rewardwatch_messages_skipped_total{reason="control"} 0
 rewardwatch_messages_skipped_total{reason="not_taken"} 0
 rewardwatch_messages_skipped_total{reason="repeated"} 0
 rewardwatch_messages_skipped_total{reason="tombstone"} 0
-# HELP rewardwatch_next_offset Next offset to read, -1 before it is known.
+# HELP rewardwatch_next_offset Next offset to read, or -1 if it is not known yet.
 # TYPE rewardwatch_next_offset gauge
 rewardwatch_next_offset{partition="0",topic="telemetry"} 3
 rewardwatch_next_offset{partition="0",topic="units"} 2
-# HELP rewardwatch_partitions Partitions of the topic: assigned to this process, and existing.
+# HELP rewardwatch_partitions Partitions of the topic, assigned to this process and in total.
 # TYPE rewardwatch_partitions gauge
 rewardwatch_partitions{kind="assigned",topic="telemetry"} 1
 rewardwatch_partitions{kind="assigned",topic="units"} 1

@@ -94,7 +94,7 @@ type board struct {
 	partitions map[int32]*progress
 }
 
-var errNotJoined = errors.New("the consumer group is not joined")
+var errNotJoined = errors.New("the consumer has not joined its group")
 
 func newBoard(now func() time.Time) *board {
 	return &board{now: now, waitingFor: "it has not started", partitions: map[int32]*progress{}}
@@ -157,7 +157,7 @@ func (b *board) ready(target int64) error {
 	for i, n := range partitions {
 		switch lag, known := progresses[i].lag(); {
 		case !known:
-			return fmt.Errorf("the lag of partition %d is not known yet", n)
+			return fmt.Errorf("the lag of partition %d is still unknown", n)
 		case lag > target:
 			return fmt.Errorf("partition %d is %d records behind; the limit is %d", n, lag, target)
 		}
@@ -180,15 +180,15 @@ func newCollector(b *board) *collector {
 		lagRecords: prometheus.NewDesc(ingest.MetricLagRecords,
 			"Unread records in the partition.", partition, nil),
 		lagSeconds: prometheus.NewDesc(ingest.MetricLagSeconds,
-			"Age of the last event read, 0 if all events have been read; absent for telemetry without ts.", partition, nil),
+			"Age of the last event read, or 0 if all events have been read. Absent for telemetry without ts.", partition, nil),
 		lastEvent: prometheus.NewDesc(ingest.MetricLastEvent,
-			"Time of the last event read; absent for telemetry without ts.", partition, nil),
+			"Time of the last event read. Absent for telemetry without ts.", partition, nil),
 		nextOffset: prometheus.NewDesc(ingest.MetricNextOffset,
-			"Next offset to read, -1 before it is known.", partition, nil),
+			"Next offset to read, or -1 if it is not known yet.", partition, nil),
 		headroom: prometheus.NewDesc(ingest.MetricHeadroom,
-			"Read records left before retention reaches unread records.", partition, nil),
+			"Records that retention can still remove before it reaches unread records.", partition, nil),
 		checkpointAge: prometheus.NewDesc(ingest.MetricCheckpointAge,
-			"Time since the oldest checkpoint of the assigned partitions was complete.", nil, nil),
+			"Age of the oldest checkpoint of the assigned partitions.", nil, nil),
 	}
 }
 

@@ -78,7 +78,7 @@ func (c *local) check(context.Context) {}
 // startOver implements source.
 func (c *local) startOver(checkpoint string) string {
 	return fmt.Sprintf("restore the missing segments of the log, or move its checkpoint %s and %s aside to read the log "+
-		"from its start", checkpoint, c.log.CommitFile())
+		"from the beginning", checkpoint, c.log.CommitFile())
 }
 
 // connect implements source.

@@ -118,7 +118,7 @@ func TestWhatIsNotTelemetry(t *testing.T) {
 # HELP rewardwatch_consumer_lag_records Unread records in the partition.
 # TYPE rewardwatch_consumer_lag_records gauge
 rewardwatch_consumer_lag_records{partition="0",topic="telemetry"} 0
-# HELP rewardwatch_consumer_lag_seconds Age of the last event read, 0 if all events have been read; absent for telemetry without ts.
+# HELP rewardwatch_consumer_lag_seconds Age of the last event read, or 0 if all events have been read. Absent for telemetry without ts.
 # TYPE rewardwatch_consumer_lag_seconds gauge
 rewardwatch_consumer_lag_seconds{partition="0",topic="telemetry"} 0
 # HELP rewardwatch_dead_letters_dropped_total Refused records that could not be stored as dead letters.
@@ -149,24 +149,24 @@ rewardwatch_dead_letters_total{reason="wrong_type"} 0
 # TYPE rewardwatch_events_total counter
 rewardwatch_events_total{result="accepted"} 4
 rewardwatch_events_total{result="refused"} 2
-# HELP rewardwatch_last_event_timestamp_seconds Time of the last event read; absent for telemetry without ts.
+# HELP rewardwatch_last_event_timestamp_seconds Time of the last event read. Absent for telemetry without ts.
 # TYPE rewardwatch_last_event_timestamp_seconds gauge
 rewardwatch_last_event_timestamp_seconds{partition="0",topic="telemetry"} 1.700000008e+09
-# HELP rewardwatch_messages_skipped_total Records that are not telemetry: null values, transaction markers, records of aborted transactions, messages sent again, and records that a mapping skips.
+# HELP rewardwatch_messages_skipped_total Records that are not telemetry: null values, transaction markers, records of aborted transactions, retransmitted messages, and records that a mapping skips.
 # TYPE rewardwatch_messages_skipped_total counter
 rewardwatch_messages_skipped_total{reason="aborted"} 0
 rewardwatch_messages_skipped_total{reason="control"} 1
 rewardwatch_messages_skipped_total{reason="not_taken"} 0
 rewardwatch_messages_skipped_total{reason="repeated"} 0
 rewardwatch_messages_skipped_total{reason="tombstone"} 2
-# HELP rewardwatch_next_offset Next offset to read, -1 before it is known.
+# HELP rewardwatch_next_offset Next offset to read, or -1 if it is not known yet.
 # TYPE rewardwatch_next_offset gauge
 rewardwatch_next_offset{partition="0",topic="telemetry"} 9
-# HELP rewardwatch_partitions Partitions of the topic: assigned to this process, and existing.
+# HELP rewardwatch_partitions Partitions of the topic, assigned to this process and in total.
 # TYPE rewardwatch_partitions gauge
 rewardwatch_partitions{kind="assigned",topic="telemetry"} 1
 rewardwatch_partitions{kind="existing",topic="telemetry"} 1
-# HELP rewardwatch_retention_headroom_records Read records left before retention reaches unread records.
+# HELP rewardwatch_retention_headroom_records Records that retention can still remove before it reaches unread records.
 # TYPE rewardwatch_retention_headroom_records gauge
 rewardwatch_retention_headroom_records{partition="0",topic="telemetry"} 9
 `, ingest.MetricLagRecords, ingest.MetricLagSeconds, ingest.MetricDeadLettersLost, ingest.MetricDeadLetters, ingest.MetricEvents,
@@ -308,7 +308,7 @@ func TestAMessageOfBadLines(t *testing.T) {
 	m.await("the event behind them", func() bool { return m.Count() >= 1 })
 	m.stop()
 	wantMetrics(t, m, `
-# HELP rewardwatch_dead_letters_not_kept_total Refused records not stored as dead letters, because their message has too many of them.
+# HELP rewardwatch_dead_letters_not_kept_total Refused records not stored as dead letters because their message has too many of them.
 # TYPE rewardwatch_dead_letters_not_kept_total counter
 rewardwatch_dead_letters_not_kept_total 199990
 # HELP rewardwatch_events_total Records read from Kafka, by result.

@@ -25,19 +25,19 @@ func ofTopic(topic string, reg prometheus.Registerer) prometheus.Registerer {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
 	partitions := f.NewGaugeVec(prometheus.GaugeOpts{
-		Name: ingest.MetricPartitions, Help: "Partitions of the topic: assigned to this process, and existing.",
+		Name: ingest.MetricPartitions, Help: "Partitions of the topic, assigned to this process and in total.",
 	}, []string{"kind"})
 	m := &metrics{
 		assigned: partitions.WithLabelValues("assigned"),
 		existing: partitions.WithLabelValues("existing"),
 		gap: f.NewCounterVec(prometheus.CounterOpts{
-			Name: ingest.MetricOffsetGap, Help: "Records that retention or compaction removed before they were read.",
+			Name: ingest.MetricOffsetGap, Help: "Records removed by retention or compaction before they were read.",
 		}, []string{"partition"}),
 		clockJumps: f.NewCounter(prometheus.CounterOpts{
-			Name: ingest.MetricClockJumps, Help: "Clock changes of at least two seconds on this machine.",
+			Name: ingest.MetricClockJumps, Help: "Changes of the system clock by at least two seconds.",
 		}),
 		reconnects: f.NewCounterVec(prometheus.CounterOpts{
-			Name: ingest.MetricReconnects, Help: "Lost connections to partitions, by reason.",
+			Name: ingest.MetricReconnects, Help: "Lost connections to partition leaders, by reason.",
 		}, []string{"reason"}),
 	}
 	for _, r := range disconnections() {
@@ -66,7 +66,7 @@ func newEventMetrics(letters deadletter.Keeper, reg prometheus.Registerer) *even
 		Name: ingest.MetricEvents, Help: "Records read from Kafka, by result.",
 	}, []string{"result"})
 	skipped := f.NewCounterVec(prometheus.CounterOpts{
-		Name: ingest.MetricMessagesSkipped, Help: "Records that are not telemetry: null values, transaction markers, records of aborted transactions, messages sent again, and records that a mapping skips.",
+		Name: ingest.MetricMessagesSkipped, Help: "Records that are not telemetry: null values, transaction markers, records of aborted transactions, retransmitted messages, and records that a mapping skips.",
 	}, []string{"reason"})
 	m := &eventMetrics{
 		accepted:  events.WithLabelValues("accepted"),
@@ -81,7 +81,7 @@ func newEventMetrics(letters deadletter.Keeper, reg prometheus.Registerer) *even
 		}, []string{"reason"}),
 	}
 	m.notKept = f.NewCounter(prometheus.CounterOpts{
-		Name: ingest.MetricDeadLettersCapped, Help: "Refused records not stored as dead letters, because their message has too many of them.",
+		Name: ingest.MetricDeadLettersCapped, Help: "Refused records not stored as dead letters because their message has too many of them.",
 	})
 	for _, r := range ingest.Reasons() {
 		m.deadLetters.WithLabelValues(string(r))

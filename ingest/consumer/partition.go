@@ -116,7 +116,7 @@ func (p *partition) openFor(ctx context.Context, topic string) (ingest.Checkpoin
 		p.failures++
 		p.c.left(fmt.Sprintf("opening the checkpoints of partition %d: %v", p.id, err))
 		p.c.outages.Warn().Err(err).Str("topic", topic).Int32("partition", p.id).
-			Msg("opening the checkpoints of a partition failed, trying again")
+			Msg("failed to open the checkpoints of a partition, retrying")
 		fetch.Sleep(ctx, p.c.timing.backoff(p.failures))
 	}
 	return nil, nil
@@ -136,7 +136,7 @@ func (p *partition) own(ctx context.Context) error {
 	}
 	err := p.generation.CommitOffsets(map[string]map[int]int64{r.topic.Name: {int(p.id): next}})
 	if err != nil {
-		return fmt.Errorf("committing, to prove that the partition is still assigned: %w", err)
+		return fmt.Errorf("committing the offset to confirm that the partition is still assigned: %w", err)
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func (p *reader) disconnected(err error) {
 	p.topic.metrics.reconnects.WithLabelValues(string(reason)).Inc()
 	msg := "lost the connection to a partition, reconnecting"
 	if reason == lostPrepare {
-		msg = "a record waits for its schema, trying again"
+		msg = "the schema of a record is not available yet, retrying"
 	}
 	p.c.outages.Warn().Err(err).Str("topic", p.topic.Name).Int32("partition", p.id).Str("reason", string(reason)).
 		Int64("next", p.next).Msg(msg)
@@ -203,7 +203,7 @@ func (p *reader) position(conn connection) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("asking for the ends of the partition: %w", err)
+		return fmt.Errorf("querying the offsets of the partition: %w", err)
 	}
 	p.progress.first.Store(first)
 	p.progress.highWater.Store(end)
@@ -230,7 +230,7 @@ func (p *reader) position(conn connection) error {
 // beyond returns the error for a next offset past the end. Once that is certain, it stops the consumer.
 func (p *reader) beyond(first, end int64) error {
 	p.pastEnd++
-	err := fmt.Errorf("%w: the next offset is %d, and the partition has %d to %d (%w); %s",
+	err := fmt.Errorf("%w: the next offset is %d, but the partition has offsets %d to %d (%w); %s",
 		ErrOffsetPastEnd, p.next, first, end, kafka.OffsetOutOfRange, p.c.source.startOver(p.name))
 	if p.pastEnd < pastEndLooks {
 		return err

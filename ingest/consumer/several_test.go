@@ -379,7 +379,7 @@ func TestMetricsOfSeveralTopics(t *testing.T) {
 	m := b.joinAs(ingesttest.NewRecorder(), b.letters, prometheus.NewPedanticRegistry())
 	b.awaitAllOf(m)
 	wantMetrics(t, m, `
-		# HELP rewardwatch_next_offset Next offset to read, -1 before it is known.
+		# HELP rewardwatch_next_offset Next offset to read, or -1 if it is not known yet.
 		# TYPE rewardwatch_next_offset gauge
 		rewardwatch_next_offset{partition="0",topic="clicks-1"} 20
 		rewardwatch_next_offset{partition="0",topic="telemetry"} 30

@@ -74,7 +74,7 @@ func (c *brokers) compacted(ctx context.Context) error {
 			return err
 		}
 		if strings.Contains(policy, "compact") {
-			return fmt.Errorf("%w: cleanup.policy of %s is %s; change it with: kafka-configs.sh --bootstrap-server %s --alter "+
+			return fmt.Errorf("%w: cleanup.policy of topic %s is %s; to fix this, run: kafka-configs.sh --bootstrap-server %s --alter "+
 				"--entity-type topics --entity-name %s --add-config cleanup.policy=delete",
 				ErrCompacted, t.Name, policy, strings.Join(c.cfg.Brokers, ","), t.Name)
 		}

@@ -97,14 +97,14 @@ func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
 			c.opts.Log.Warn().Dur("by", jump).Msg("the system clock changed: cooldowns and mutes end early or late by the same amount")
 		}
 		if err := c.survey(ctx, readers); err != nil && ctx.Err() == nil {
-			c.opts.Log.Debug().Err(err).Msg("reading the end offsets of the partitions failed")
+			c.opts.Log.Debug().Err(err).Msg("failed to read the end offsets of the partitions")
 		}
 		for i, p := range readers {
 			switch watches[i].look(time.Now(), p.progress, p.conn.Load() != nil, c.timing.stall) {
 			case stallCut:
 				p.cut()
 			case stallEnd:
-				p.log.Error().Int64("next", p.progress.next.Load()).Msg("a partition is stalled, rejoining the group")
+				p.log.Error().Int64("next", p.progress.next.Load()).Msg("a partition is stalled, rejoining the consumer group")
 				return
 			}
 		}
@@ -121,7 +121,7 @@ const compactionLooks = 6
 // compaction, so stopping the consumer would make it worse.
 func (c *brokers) check(ctx context.Context) {
 	if err := c.compacted(ctx); errors.Is(err, ErrCompacted) {
-		c.opts.Log.Error().Err(err).Msg("telemetry will be lost, and the next start will fail")
+		c.opts.Log.Error().Err(err).Msg("the topic settings lose telemetry, and the next start will fail")
 	}
 }
 

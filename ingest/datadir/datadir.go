@@ -38,7 +38,7 @@ func lockError(directory string, f *os.File, err error) error {
 		return fmt.Errorf("locking the directory %s: %w", directory, err)
 	}
 	holder, _ := io.ReadAll(io.LimitReader(f, 20)) // the process may not have written it yet
-	return fmt.Errorf("%w: %s is locked by process %q; use a separate directory for each instance",
+	return fmt.Errorf("%w: process %[3]q has locked %[2]s; use a separate directory for each instance",
 		ErrLocked, directory, strings.TrimSpace(string(holder)))
 }
 

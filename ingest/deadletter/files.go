@@ -46,7 +46,7 @@ type deadLetterFile struct {
 // maxSize.
 func NewFiles(dir string, maxSize ingest.ByteSize, log zerolog.Logger) (*Files, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return nil, fmt.Errorf("creating the directory for dead letters: %w", err)
+		return nil, fmt.Errorf("creating the dead-letter directory: %w", err)
 	}
 	f := &Files{dir: dir, maxSize: int64(maxSize), log: log}
 	if err := f.list(); err != nil {
@@ -124,7 +124,7 @@ func (f *Files) Keep(_ context.Context, l Letter) error {
 func (f *Files) write(line []byte) error {
 	size := int64(len(line))
 	if size > f.maxSize {
-		return fmt.Errorf("storing a dead letter: its %d bytes exceed the total limit of %d", size, f.maxSize)
+		return fmt.Errorf("storing a dead letter: its size of %d bytes exceeds the total limit of %d", size, f.maxSize)
 	}
 	if err := f.open(size); err != nil {
 		return err
@@ -157,14 +157,14 @@ func (f *Files) open(size int64) error {
 		}
 	}
 	if err := f.closeFile(); err != nil {
-		f.log.Warn().Err(err).Msg("cannot close a dead-letter file")
+		f.log.Warn().Err(err).Msg("failed to close a dead-letter file")
 	}
 	if err := os.MkdirAll(f.dir, 0o750); err != nil { // it may have been removed since
-		return fmt.Errorf("creating the directory for dead letters: %w", err)
+		return fmt.Errorf("creating the dead-letter directory: %w", err)
 	}
 	file, err := os.OpenFile(f.path(number), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {
-		return fmt.Errorf("opening a file for dead letters: %w", err)
+		return fmt.Errorf("opening a dead-letter file: %w", err)
 	}
 	f.file = file
 	if len(f.files) == 0 || f.files[len(f.files)-1].number != number {
@@ -197,7 +197,7 @@ func (f *Files) makeRoom(size int64) error {
 			return fmt.Errorf("removing the oldest dead letters: %w", err)
 		}
 		f.log.Warn().Str("file", f.path(oldest.number)).Int64("bytes", oldest.size).
-			Msg("removed the oldest dead letters to stay below the size limit")
+			Msg("removed the oldest dead letters to stay within the size limit")
 		f.files = f.files[1:]
 		f.total -= oldest.size
 	}

@@ -56,7 +56,7 @@ const minDeadLetterSize = ingest.MiB
 func (c Config) Check(report func(path, msg string)) {
 	if c.Topic != "" {
 		if !ingest.ValidTopic(c.Topic) {
-			report("topic", "must be 1 to 249 letters, digits, dots, underscores and dashes")
+			report("topic", "must be 1 to 249 letters, digits, dots, underscores and hyphens")
 		}
 		return
 	}

@@ -27,7 +27,7 @@ const (
 	letterClose = 5 * time.Second
 )
 
-var errLettersFull = errors.New("the queue of dead letters is full")
+var errLettersFull = errors.New("the dead-letter queue is full")
 
 // Topic writes dead letters to a topic in the background. The value is the raw record; the headers are reason, topic,
 // partition, offset, record, message, size and truncated. A crash loses waiting letters. A retry can write a letter
@@ -92,7 +92,7 @@ func (k *Topic) Keep(_ context.Context, l Letter) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
-		return errors.New("storing a dead letter: closed")
+		return errors.New("storing a dead letter: already closed")
 	}
 	select {
 	case k.queue <- m:
@@ -110,7 +110,7 @@ func (k *Topic) run(ctx context.Context) {
 		batch = k.more(append(batch[:0], m))
 		if err := k.writer.WriteMessages(ctx, batch...); err != nil {
 			k.lost.Add(int64(failures(err, len(batch))))
-			k.log.Error().Err(err).Str("topic", k.writer.Topic).Msg("writing dead letters failed: they are lost")
+			k.log.Error().Err(err).Str("topic", k.writer.Topic).Msg("failed to write dead letters, they are lost")
 		}
 	}
 }

@@ -41,12 +41,12 @@ func (c Config) Check(report func(path, msg string)) {
 		report("window", "must be between 1s and 90d")
 	}
 	if len(c.Horizons) > maxHorizons {
-		report("horizons", fmt.Sprintf("must not be more than %d", maxHorizons))
+		report("horizons", fmt.Sprintf("must be at most %d", maxHorizons))
 	}
 	shorter := model.Duration(0)
 	for i, h := range c.Horizons {
 		if h <= shorter || h >= c.Window {
-			report(fmt.Sprintf("horizons[%d]", i), "must be longer than the previous one and shorter than window")
+			report(fmt.Sprintf("horizons[%d]", i), "must be longer than the previous value and shorter than window")
 		}
 		shorter = h
 	}

@@ -53,7 +53,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		apart: newApart(), elsewhere: lost.WithLabelValues("other_partition"), nowhere: lost.WithLabelValues("unknown"),
 		open: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 			Name: MetricOpenDecisions,
-			Help: "Decisions waiting for feedback, and feedback waiting for its decision.",
+			Help: "Decisions that wait for feedback, and feedback that waits for its decision.",
 		}),
 		final:           decisions.WithLabelValues("final"),
 		dropped:         decisions.WithLabelValues("dropped"),
@@ -66,13 +66,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		repeatedRecords: records.WithLabelValues("repeated"),
 		delay: promauto.With(reg).NewHistogram(prometheus.HistogramOpts{
 			Name:    MetricFeedbackDelay,
-			Help:    "Time from a decision to each record of its feedback.",
+			Help:    "Time from a decision to each of its feedback records.",
 			Buckets: []float64{1, 5, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600, 30 * 24 * 3600},
 		}),
 	}
 	promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: MetricOpenBytes,
-		Help: "Memory for decisions that wait for feedback, including free space.",
+		Help: "Memory allocated for decisions that wait for feedback.",
 	}, func() float64 { return float64(m.Bytes()) })
 	return m
 }

@@ -102,7 +102,7 @@ func (j *Joiner) Snapshot(w io.Writer) error {
 		open = open[len(frame.Decisions):]
 	}
 	if err != nil {
-		return fmt.Errorf("writing the state of open decisions: %w", err)
+		return fmt.Errorf("writing open decisions: %w", err)
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (j *Joiner) restored(read func() error) error {
 	if err := read(); err != nil {
 		j.metrics.open.Sub(float64(j.store.n))
 		j.reset()
-		return fmt.Errorf("restoring open decisions: %w", err)
+		return fmt.Errorf("reading open decisions: %w", err)
 	}
 	return nil
 }

@@ -67,20 +67,20 @@ func PartitionCount(ctx context.Context, client *kafka.Client, topic string) (in
 		err = fmt.Errorf("the broker closed the connection; check TLS and SASL: %w", err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("asking for the topic %s: %w", topic, err)
+		return 0, fmt.Errorf("querying topic %s: %w", topic, err)
 	}
 	for _, t := range answer.Topics {
 		if t.Name != topic {
 			continue
 		}
 		if t.Error != nil {
-			return 0, fmt.Errorf("asking for the topic %s: %w", topic, t.Error)
+			return 0, fmt.Errorf("querying topic %s: %w", topic, t.Error)
 		}
 		if len(t.Partitions) > 0 {
 			return len(t.Partitions), nil
 		}
 	}
-	return 0, fmt.Errorf("asking for the topic %s: %w", topic, kafka.UnknownTopicOrPartition)
+	return 0, fmt.Errorf("querying topic %s: %w", topic, kafka.UnknownTopicOrPartition)
 }
 
 // TopicSetting returns the effective value of a topic's setting, such as cleanup.policy.
@@ -89,11 +89,11 @@ func TopicSetting(ctx context.Context, client *kafka.Client, topic, name string)
 		{ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ConfigNames: []string{name}},
 	}})
 	if err != nil {
-		return "", fmt.Errorf("asking for %s of the topic %s: %w", name, topic, err)
+		return "", fmt.Errorf("querying %s of topic %s: %w", name, topic, err)
 	}
 	for _, r := range answer.Resources {
 		if r.Error != nil {
-			return "", fmt.Errorf("asking for %s of the topic %s: %w", name, topic, r.Error)
+			return "", fmt.Errorf("querying %s of topic %s: %w", name, topic, r.Error)
 		}
 		for _, e := range r.ConfigEntries {
 			if e.ConfigName == name {
@@ -101,7 +101,7 @@ func TopicSetting(ctx context.Context, client *kafka.Client, topic, name string)
 			}
 		}
 	}
-	return "", fmt.Errorf("the brokers do not report %s of the topic %s", name, topic)
+	return "", fmt.Errorf("the brokers do not report %s of topic %s", name, topic)
 }
 
 // Leader connects to the leader of a partition, as reported by the first broker that answers.
@@ -110,7 +110,7 @@ func (n *Network) Leader(ctx context.Context, brokers []string, topic string, pa
 	for _, broker := range brokers {
 		found, err := n.findLeader(ctx, broker, topic, partition)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("asking %s for the leader: %w", broker, err))
+			errs = append(errs, fmt.Errorf("querying %s for the leader: %w", broker, err))
 			continue
 		}
 		l, err := n.connect(ctx, broker, found)

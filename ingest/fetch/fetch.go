@@ -132,18 +132,18 @@ func (l *Leader) receive(limit int64) (*Answer, error) {
 	failed := f.int16()
 	f.int32() // the session: none
 	if f.err == nil && correlation != l.calls {
-		return nil, fmt.Errorf("%w: its number is %d, and that of the request is %d", errAnswer, correlation, l.calls)
+		return nil, fmt.Errorf("%w: its correlation ID is %d instead of %d", errAnswer, correlation, l.calls)
 	}
 	if f.err == nil && failed != 0 {
 		f.skip(f.left)
 		return nil, errors.Join(kafka.Error(failed), f.err)
 	}
 	if topics := f.int32(); f.err == nil && topics != 1 {
-		return nil, fmt.Errorf("%w: it has %d topics", errAnswer, topics)
+		return nil, fmt.Errorf("%w: expected 1 topic, found %d", errAnswer, topics)
 	}
 	f.skip(int64(f.int16())) // the topic
 	if partitions := f.int32(); f.err == nil && partitions != 1 {
-		return nil, fmt.Errorf("%w: it has %d partitions", errAnswer, partitions)
+		return nil, fmt.Errorf("%w: expected 1 partition, found %d", errAnswer, partitions)
 	}
 	f.int32() // the partition
 	failed = f.int16()
@@ -159,7 +159,7 @@ func (l *Leader) receive(limit int64) (*Answer, error) {
 		f.skip(f.left)
 		return nil, errors.Join(kafka.Error(failed), f.err)
 	case max(size, 0) != f.left:
-		return nil, fmt.Errorf("%w: %d bytes of record batches, and %d are left", errAnswer, size, f.left)
+		return nil, fmt.Errorf("%w: record batches of %d bytes, but %d bytes are left", errAnswer, size, f.left)
 	}
 	a.End = a.HighWater
 	if stable >= 0 {
@@ -181,7 +181,7 @@ type fields struct {
 
 func (f *fields) take(n int) []byte {
 	if f.err == nil && f.left < int64(n) {
-		f.err = fmt.Errorf("%w: it ends too early", errAnswer)
+		f.err = fmt.Errorf("%w: it is truncated", errAnswer)
 	}
 	if f.err != nil {
 		return make([]byte, n)
@@ -200,7 +200,7 @@ func (f *fields) int64() int64 { return int64(binary.BigEndian.Uint64(f.take(8))
 
 func (f *fields) skip(n int64) {
 	if f.err == nil && (n < 0 || n > f.left) {
-		f.err = fmt.Errorf("%w: it ends too early", errAnswer)
+		f.err = fmt.Errorf("%w: it is truncated", errAnswer)
 	}
 	if f.err != nil {
 		return
@@ -213,7 +213,7 @@ func (f *fields) skip(n int64) {
 func (f *fields) aborted() []abortedTransaction {
 	n := f.int32()
 	if n > maxAborted {
-		f.err = fmt.Errorf("%w: it names %d aborted transactions", errAnswer, n)
+		f.err = fmt.Errorf("%w: it lists %d aborted transactions", errAnswer, n)
 		return nil
 	}
 	var all []abortedTransaction

@@ -86,6 +86,6 @@ func (f *Found) TooLarge(at ingest.Position, limit ingest.ByteSize) *ingest.Reco
 	}
 	return &ingest.RecordError{
 		Pos: at, Reason: ingest.ReasonTooLarge,
-		Msg: fmt.Sprintf("%d records of a record batch, at offsets %d to %d: %v", f.Records, f.Offset, f.Next-1, f.Why),
+		Msg: fmt.Sprintf("%d records at offsets %d to %d cannot be read: %v", f.Records, f.Offset, f.Next-1, f.Why),
 	}
 }

@@ -42,7 +42,7 @@ var (
 	ErrCut   = errors.New("the response ends inside its first record batch")
 	errBatch = errors.New("the record batch is malformed")
 	// errDiscard means that a record is larger than what may be discarded to reach later ones.
-	errDiscard = errors.New("it decompresses to more than 1 GiB in records that are too large")
+	errDiscard = errors.New("its oversized records exceed 1 GiB when decompressed")
 )
 
 // Batches reads the record batches of an answer as a stream, one record at a time. It holds one value up to the limit,
@@ -119,7 +119,7 @@ func (s *Batches) advance() (f Found, err error) {
 	case unbounded(err):
 		return s.pass(KindRefused, err)
 	}
-	return f, fmt.Errorf("%w: behind offset %d: %w", errBatch, s.next-1, unexpected(err))
+	return f, fmt.Errorf("%w: after offset %d: %w", errBatch, s.next-1, unexpected(err))
 }
 
 // unbounded reports whether an error means that a record batch always takes too much to decompress.
@@ -180,7 +180,7 @@ func (s *Batches) header() error {
 	first, count := int64(binary.BigEndian.Uint64(b)), int32(binary.BigEndian.Uint32(b[57:]))
 	last := first + int64(int32(binary.BigEndian.Uint32(b[23:])))
 	if size < batchHeader || first < 0 || last < first || last == math.MaxInt64 || count < 0 {
-		return fmt.Errorf("%w: %d records from offset %d up to %d in %d bytes", errBatch, count, first, last, size)
+		return fmt.Errorf("%w: %d records at offsets %d to %d in %d bytes", errBatch, count, first, last, size)
 	}
 	s.batch = recordBatch{
 		first: first, last: last, left: int64(count),
@@ -250,7 +250,7 @@ func (s *Batches) nextRecord() (Found, error) {
 		return Found{}, err
 	}
 	if size < 0 {
-		return Found{}, fmt.Errorf("a record of %d bytes", size)
+		return Found{}, fmt.Errorf("a record has a size of %d bytes", size)
 	}
 	if s.record = size; size > s.limit {
 		if s.discard -= size - s.limit; s.discard < 0 {
@@ -272,7 +272,7 @@ func (s *Batches) nextRecord() (Found, error) {
 		return Found{}, err
 	}
 	if offset += s.batch.first; offset < s.next || offset > s.batch.last {
-		return Found{}, fmt.Errorf("a record at offset %d", offset)
+		return Found{}, fmt.Errorf("a record has the invalid offset %d", offset)
 	}
 	f := Found{Offset: offset, Next: offset + 1, Records: 1, ts: ts}
 	if err := s.contents(&f, size); err != nil {
@@ -405,7 +405,7 @@ func (s *Batches) varint() (int64, error) {
 			return int64(x>>1) ^ -int64(x&1), nil
 		}
 	}
-	return 0, errors.New("a number is longer than 64 bits")
+	return 0, errors.New("a number exceeds 64 bits")
 }
 
 // drop skips n bytes. If they end too early, the error is not io.EOF.

@@ -98,10 +98,10 @@ func (r *SectionReader) connect(ctx context.Context, partition int) (*Leader, er
 }
 
 // ErrBehind means that a broker lacks records that others have confirmed, as a newly elected leader may for a moment.
-var ErrBehind = errors.New("the partition ends before what was written to it")
+var ErrBehind = errors.New("the partition ends before the last offset written to it")
 
 // errOpenTransaction means that the wanted records cannot be read before a transaction has ended.
-var errOpenTransaction = errors.New("a transaction is open, and what was written since it began cannot be read before it ends")
+var errOpenTransaction = errors.New("a transaction is open: records written since it began can be read only after it ends")
 
 // Measure finds the ends of a partition.
 func (r *SectionReader) Measure(_ context.Context, conn *Leader, s *Section) error {

@@ -24,7 +24,7 @@ const (
 )
 
 // errWindow means that decompressing a record batch would exceed the memory limit.
-var errWindow = errors.New("it needs more than 64 MiB of memory to decompress")
+var errWindow = errors.New("decompressing it needs more than 64 MiB of memory")
 
 // unpacker decompresses record batches as streams, in memory that does not depend on their decompressed size.
 type unpacker struct {
@@ -48,7 +48,7 @@ func (u *unpacker) stream(codec compress.Compression, head []byte, r io.Reader) 
 		u.open = stream
 		return stream, nil
 	}
-	return nil, fmt.Errorf("its compression has the unknown code %d", codec)
+	return nil, fmt.Errorf("unknown compression code %d", codec)
 }
 
 // zstandard reuses its decoder for the next stream, unless that begins with a wide window. A window that becomes wide

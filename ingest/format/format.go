@@ -52,7 +52,7 @@ func (t Topic) Check(report func(path, msg string)) {
 		t.Schema.check(t.Format, func(path, msg string) { report("schema."+path, msg) })
 	}
 	if t.Format == Protobuf && t.Schema == (Schema{}) && !t.Mapping.IsZero() {
-		report("mapping", "cannot be set for protobuf without a schema, because such messages are telemetry v1")
+		report("mapping", "cannot be set for protobuf without a schema, because the messages are telemetry v1")
 	}
 	t.Mapping.Check(func(path, msg string) { report("mapping."+path, msg) })
 }
@@ -62,7 +62,7 @@ func (t Topic) Check(report func(path, msg string)) {
 func (t Topic) Open() (ingest.Format, error) {
 	format, err := t.open()
 	if err != nil {
-		return nil, fmt.Errorf("the topic %s: %w", t.Topic, err)
+		return nil, fmt.Errorf("topic %s: %w", t.Topic, err)
 	}
 	return format, nil
 }
@@ -81,7 +81,7 @@ func (t Topic) OpenLines() (ingest.Format, error) {
 func (t Topic) OpenAs(records ingest.Format) (ingest.Format, error) {
 	format, err := t.openAs(records, true)
 	if err != nil {
-		return nil, fmt.Errorf("the topic %s: %w", t.Topic, err)
+		return nil, fmt.Errorf("topic %s: %w", t.Topic, err)
 	}
 	return format, nil
 }

@@ -76,21 +76,21 @@ func TestCheck(t *testing.T) {
 		{with(CloudEvents, Schema{}), nil},
 		{with(OTLP, Schema{}), nil},
 		{Topic{Topic: "t", Format: Protobuf, Mapping: fields(map[string]string{"policy": "p", "reward": "r"})}, []string{
-			"mapping: cannot be set for protobuf without a schema, because such messages are telemetry v1",
+			"mapping: cannot be set for protobuf without a schema, because the messages are telemetry v1",
 		}},
 		{Topic{Topic: "a b", Format: "xml", Schema: Schema{File: "f"}}, []string{
 			"topic: must be 1 to 249 letters, digits, dots, underscores and hyphens",
 			"format: must be one of json, protobuf, avro, cloudevents, otlp",
 		}},
 		{with(JSON, Schema{File: "f", Message: "m"}), []string{
-			"schema.file: can only be set for the format avro", "schema.descriptor_set: can only be set for the format protobuf",
+			"schema.file: can only be set if format is avro", "schema.descriptor_set: can only be set if format is protobuf",
 		}},
 		{with(OTLP, Schema{Registry: registry.Config{URL: "registry"}}), []string{
 			"schema.registry.url: must be a URL such as https://registry.example:8081",
-			"schema.registry: can only be set for the formats avro, json and protobuf",
+			"schema.registry: can only be set if format is avro, json or protobuf",
 		}},
-		{with(Avro, Schema{}), []string{"schema.file: either this or registry must be set for the format avro"}},
-		{with(Avro, Schema{File: "f", Registry: registered}), []string{"schema.file: either this or registry must be set for the format avro"}},
+		{with(Avro, Schema{}), []string{"schema.file: either file or registry must be set if format is avro"}},
+		{with(Avro, Schema{File: "f", Registry: registered}), []string{"schema.file: either file or registry must be set if format is avro"}},
 		{with(Protobuf, Schema{DescriptorSet: "d"}), []string{"schema.message: must be set together with descriptor_set"}},
 		{with(Protobuf, Schema{DescriptorSet: "d", Message: "m", Registry: registered}), []string{
 			"schema.descriptor_set: cannot be combined with registry, which provides the schemas",
@@ -287,18 +287,18 @@ func TestPoisonRecords(t *testing.T) {
 		column              int
 		msg                 string
 	}{
-		{Avro, "\x00\x00\x00", string(framedWith(inAvro, good)), ingest.ReasonBadEncoding, 0, "this one has 3 bytes"},
-		{Avro, good, string(framedWith(inAvro, good)), ingest.ReasonBadEncoding, 0, "this one begins with 0x02"},
+		{Avro, "\x00\x00\x00", string(framedWith(inAvro, good)), ingest.ReasonBadEncoding, 0, "this one has only 3 bytes"},
+		{Avro, good, string(framedWith(inAvro, good)), ingest.ReasonBadEncoding, 0, "this one starts with 0x02"},
 		{Avro, string(framedWith(99, good)), string(framedWith(inAvro, good)), ingest.ReasonUnknownSchema, 0, "has no schema 99"},
 		{Avro, string(framedWith(bad, good)), string(framedWith(inAvro, good)), ingest.ReasonUnknownSchema, 0, "unknown type"},
 		{Avro, string(framedWith(inProto, good)), string(framedWith(inAvro, good)), ingest.ReasonUnknownSchema, 0, "requires AVRO"},
 		{Avro, string(framedWith(inAvro, good[:3])), string(framedWith(inAvro, good)), ingest.ReasonBadEncoding, 9, "ends inside a value"},
-		{Avro, string(framedWith(inAvro, string(stepInAvro(t, "", 1)))), string(framedWith(inAvro, good)), ingest.ReasonMissingPolicy, 0, "needs a policy"},
+		{Avro, string(framedWith(inAvro, string(stepInAvro(t, "", 1)))), string(framedWith(inAvro, good)), ingest.ReasonMissingPolicy, 0, "must have a policy"},
 		{Avro, string(framedWith(inAvro, string(stepInAvro(t, "a\x00", 1)))), string(framedWith(inAvro, good)), ingest.ReasonNUL, 0, "(column 11 as JSON)"},
 		{Protobuf, string(framedWith(badProto, "\x00")), string(framedWith(inProto, "\x02\x02"+stepInProtobuf)), ingest.ReasonUnknownSchema, 0, "compile the Protobuf schema"},
 		{Protobuf, string(framedWith(inProto, "\x02\x04")), string(framedWith(inProto, "\x02\x02"+stepInProtobuf)), ingest.ReasonBadEncoding, 0, "the schema does not contain this message"},
 		{Protobuf, string(framedWith(inProto, "\x02\x02\xff")), string(framedWith(inProto, "\x02\x02"+stepInProtobuf)), ingest.ReasonBadEncoding, 0, "shop.Step: "},
-		{JSON, `{"policy":"p","reward":1}`, string(framedWith(1, `{"policy":"p","reward":1}`)), ingest.ReasonBadEncoding, 0, "begins with 0x7b"},
+		{JSON, `{"policy":"p","reward":1}`, string(framedWith(1, `{"policy":"p","reward":1}`)), ingest.ReasonBadEncoding, 0, "starts with 0x7b"},
 		{JSON, string(framedWith(1, "")), string(framedWith(1, `{"policy":"p","reward":1}`)), ingest.ReasonEmptyRecord, 0, "no record"},
 	} {
 		d := decoder(t, Topic{Topic: "t", Format: c.format, Schema: registered})
@@ -324,7 +324,7 @@ func TestARegistryThatIsDownIsWaitedFor(t *testing.T) {
 	d := decoder(t, Topic{Topic: "t", Format: Avro, Schema: Schema{Registry: registry.Config{URL: server.URL}}})
 	m := &ingest.Message{Value: framedWith(id, string(stepInAvro(t, "p", 1)))}
 	server.Fail(503)
-	if err := ingest.Prepare(t.Context(), d, m); err == nil || !strings.Contains(err.Error(), "fetch the schema 1 from the schema registry") {
+	if err := ingest.Prepare(t.Context(), d, m); err == nil || !strings.Contains(err.Error(), "fetch schema 1 from the schema registry") {
 		t.Error(err)
 	}
 	server.Fail(0)
@@ -339,10 +339,10 @@ func TestOpenNamesTheTopicAndTheFile(t *testing.T) {
 		schema Schema
 		want   string
 	}{
-		{Avro, Schema{File: "missing.avsc"}, "the topic t: read the Avro schema: open missing.avsc"},
+		{Avro, Schema{File: "missing.avsc"}, "topic t: read the Avro schema: open missing.avsc"},
 		{Avro, Schema{File: write(t, "bad.avsc", []byte("{"))}, "bad.avsc: parse the Avro schema"},
-		{Protobuf, Schema{DescriptorSet: "missing.pb", Message: "m"}, "the topic t: read the descriptor set: open missing.pb"},
-		{Avro, Schema{Registry: registry.Config{URL: "http://r", CAFile: "missing.pem"}}, "the topic t: read the certificate authority of the schema registry"},
+		{Protobuf, Schema{DescriptorSet: "missing.pb", Message: "m"}, "topic t: read the descriptor set: open missing.pb"},
+		{Avro, Schema{Registry: registry.Config{URL: "http://r", CAFile: "missing.pem"}}, "topic t: read the CA certificate for the schema registry"},
 	} {
 		if _, err := (Topic{Topic: "t", Format: c.format, Schema: c.schema}).Open(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)

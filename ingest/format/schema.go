@@ -24,17 +24,17 @@ type Schema struct {
 func (s Schema) check(format string, report func(path, msg string)) {
 	s.Registry.Check(func(path, msg string) { report("registry."+path, msg) })
 	if s.File != "" && format != Avro {
-		report("file", "can only be set for the format avro")
+		report("file", "can only be set if format is avro")
 	}
 	if (s.DescriptorSet != "" || s.Message != "") && format != Protobuf {
-		report("descriptor_set", "can only be set for the format protobuf")
+		report("descriptor_set", "can only be set if format is protobuf")
 	}
 	if s.registered() && format != "" && format != JSON && format != Avro && format != Protobuf {
-		report("registry", "can only be set for the formats avro, json and protobuf")
+		report("registry", "can only be set if format is avro, json or protobuf")
 	}
 	switch {
 	case format == Avro && (s.File != "") == s.registered():
-		report("file", "either this or registry must be set for the format avro")
+		report("file", "either file or registry must be set if format is avro")
 	case format == Protobuf && s.registered() && s.DescriptorSet != "":
 		report("descriptor_set", "cannot be combined with registry, which provides the schemas")
 	case format == Protobuf && (s.DescriptorSet != "") != (s.Message != ""):
@@ -165,7 +165,7 @@ type framed struct {
 func openFramed(c registry.Config, kind string, parse func(registry.Schema) (body, error), records ingest.Format) (framed, error) {
 	schemas, err := registry.Open(c, func(s registry.Schema) (body, error) {
 		if s.Type != kind {
-			return nil, fmt.Errorf("its type is %s, but the format of the topic requires %s", s.Type, kind)
+			return nil, fmt.Errorf("its type is %s, but the topic format requires %s", s.Type, kind)
 		}
 		return parse(s)
 	})
@@ -200,7 +200,7 @@ type protobufFile struct{ protoreflect.FileDescriptor }
 func (f protobufFile) message(value []byte) (*protobuf.Message, []byte, *ingest.RecordError) {
 	of, rest, err := protobuf.ConsumeIndexes(f, value)
 	if err != nil {
-		return nil, nil, &ingest.RecordError{Reason: ingest.ReasonBadEncoding, Msg: "the message indexes: " + err.Error()}
+		return nil, nil, &ingest.RecordError{Reason: ingest.ReasonBadEncoding, Msg: "invalid message indexes: " + err.Error()}
 	}
 	return protobuf.NewMessage(of), rest, nil
 }
@@ -224,7 +224,7 @@ func (framedJSON) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Record
 	case err != nil:
 		return dst, &ingest.RecordError{Pos: m.Pos, Reason: ingest.ReasonBadEncoding, Size: int64(len(m.Value)), Msg: err.Error()}
 	case len(rest) == 0:
-		return dst, &ingest.RecordError{Pos: m.Pos, Reason: ingest.ReasonEmptyRecord, Size: int64(len(m.Value)), Msg: "the message holds no record"}
+		return dst, &ingest.RecordError{Pos: m.Pos, Reason: ingest.ReasonEmptyRecord, Size: int64(len(m.Value)), Msg: "the message contains no record"}
 	}
 	return append(dst, rest...), nil
 }

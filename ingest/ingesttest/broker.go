@@ -167,7 +167,7 @@ func (b *Broker) Committed(ctx context.Context, group string, partition int32) (
 			return p.Offset, kerr.ErrorForCode(p.ErrorCode)
 		}
 	}
-	return 0, errors.New("the answer holds no offset")
+	return 0, errors.New("the response contains no offset")
 }
 
 // Grow adds partitions to the topic up to the given number.

@@ -59,7 +59,7 @@ func (f *filler) fill(v reflect.Value) {
 	case reflect.Struct:
 		f.fillFields(v)
 	default:
-		panic("nothing is known to fill a " + v.Type().String() + " with")
+		panic("no example value is known for type " + v.Type().String() + " with")
 	}
 }
 

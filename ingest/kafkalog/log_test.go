@@ -101,7 +101,7 @@ func TestLogAppendsOverOutages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := strings.Count(said.String(), "trying again"); n != 3 {
+	if n := strings.Count(said.String(), "retrying"); n != 3 {
 		t.Errorf("3 failures are logged %d times", n)
 	}
 	var values []string

@@ -79,5 +79,5 @@ func loadCommit(path string) (int64, error) {
 			return next, nil
 		}
 	}
-	return 0, fmt.Errorf("%s contains %.20q and no offset; move it aside: it is only used if the checkpoint of the partition is missing", path, text)
+	return 0, fmt.Errorf("%s contains %.20q instead of an offset; move it aside: it is only used if the checkpoint of the partition is missing", path, text)
 }

@@ -92,7 +92,7 @@ func appendFrame(b []byte, first, time int64, records int, bodies ...[]byte) []b
 // readHead reads the first frameHead bytes of a frame. It does not check them against the checksum.
 func readHead(b []byte) (head, error) {
 	if !bytes.HasPrefix(b, []byte(magic)) {
-		return head{}, fmt.Errorf("%w: it has no valid header", errFrame)
+		return head{}, fmt.Errorf("%w: its header is invalid", errFrame)
 	}
 	h := head{
 		length: int(binary.LittleEndian.Uint32(b[4:])), sum: binary.LittleEndian.Uint32(b[8:]),
@@ -100,7 +100,7 @@ func readHead(b []byte) (head, error) {
 		records: int(binary.LittleEndian.Uint32(b[28:])),
 	}
 	if h.length > maxBody || h.records > h.length || h.records == 0 || h.first < 0 || h.next() < h.first {
-		return head{}, fmt.Errorf("%w: it claims %d records in %d bytes from offset %d", errFrame, h.records, h.length, h.first)
+		return head{}, fmt.Errorf("%w: its header claims %d records in %d bytes from offset %d", errFrame, h.records, h.length, h.first)
 	}
 	return h, nil
 }
@@ -108,7 +108,7 @@ func readHead(b []byte) (head, error) {
 // intact returns errFrame if a whole frame does not have the checksum of its head.
 func (h *head) intact(frame []byte) error {
 	if sum := crc32.Checksum(frame[checked:], castagnoli); sum != h.sum {
-		return fmt.Errorf("%w: its checksum is %08x, and should be %08x", errFrame, sum, h.sum)
+		return fmt.Errorf("%w: its checksum is %08x instead of %08x", errFrame, sum, h.sum)
 	}
 	return nil
 }

@@ -31,9 +31,9 @@ const (
 
 // The errors of Append and Open, for errors.Is.
 var (
-	ErrFull     = errors.New("the log is full of records not yet judged")
-	ErrQueue    = errors.New("too many records wait to be written to the log")
-	ErrTooLarge = errors.New("the records are too large for one append")
+	ErrFull     = errors.New("the log is full of unjudged records")
+	ErrQueue    = errors.New("too many records are waiting to be written to the log")
+	ErrTooLarge = errors.New("the records exceed the size limit of one append")
 	ErrClosed   = errors.New("the log is closed")
 )
 
@@ -98,18 +98,18 @@ func Open(o Options) (*Log, error) {
 		o.now = time.Now
 	}
 	if err := os.MkdirAll(o.Directory, 0o750); err != nil {
-		return nil, fmt.Errorf("creating the directory for the log: %w", err)
+		return nil, fmt.Errorf("creating the directory of the local log: %w", err)
 	}
 	held, err := datadir.Lock(o.Directory)
 	if err != nil {
-		return nil, fmt.Errorf("opening the log: %w", err)
+		return nil, fmt.Errorf("opening the local log: %w", err)
 	}
 	l := &Log{
 		o: o, lock: held,
 		grown: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if err := l.restore(); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the log: %w", err), l.close(), held.Close())
+		return nil, errors.Join(fmt.Errorf("opening the local log: %w", err), l.close(), held.Close())
 	}
 	l.metrics = newMetrics(l)
 	go l.run()
@@ -172,7 +172,7 @@ func (l *Log) Append(ctx context.Context, records ...Record) (first int64, err e
 		r.body = records[i].append(r.body)
 	}
 	if len(r.body) > MaxAppend {
-		return 0, fmt.Errorf("%w: %d bytes, and the limit is %d", ErrTooLarge, len(r.body), MaxAppend)
+		return 0, fmt.Errorf("%w: %d bytes exceed the limit of %d", ErrTooLarge, len(r.body), MaxAppend)
 	}
 	if err := l.enqueue(r); err != nil {
 		return 0, err

@@ -576,12 +576,12 @@ func TestMetrics(t *testing.T) {
 	l := openLog(t, o)
 	add(t, l, "abc")
 	want := `
-# HELP rewardwatch_log_bytes Size of the local log: total, retained because it is not in two checkpoints yet, and limit.
+# HELP rewardwatch_log_bytes Size of the local log: total, retained until two checkpoints cover it, and limit.
 # TYPE rewardwatch_log_bytes gauge
 rewardwatch_log_bytes{kind="all",log="test"} 38
 rewardwatch_log_bytes{kind="held",log="test"} 38
 rewardwatch_log_bytes{kind="max",log="test"} 1.048576e+06
-# HELP rewardwatch_log_refused_total Refused writes to the local log, by reason: log full of records not yet judged, too many pending writes, or disk failure.
+# HELP rewardwatch_log_refused_total Refused writes to the local log, by reason: log full of unjudged records, too many pending writes, or disk failure.
 # TYPE rewardwatch_log_refused_total counter
 rewardwatch_log_refused_total{log="test",reason="disk"} 0
 rewardwatch_log_refused_total{log="test",reason="full"} 0

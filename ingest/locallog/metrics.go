@@ -24,13 +24,13 @@ func newMetrics(l *Log) *metrics {
 	for kind, size := range map[string]func() int64{"all": l.bytes, "held": l.held, "max": func() int64 { return l.o.MaxSize }} {
 		f.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        MetricBytes,
-			Help:        "Size of the local log: total, retained because it is not in two checkpoints yet, and limit.",
+			Help:        "Size of the local log: total, retained until two checkpoints cover it, and limit.",
 			ConstLabels: prometheus.Labels{"kind": kind},
 		}, func() float64 { return float64(size()) })
 	}
 	refused := f.NewCounterVec(prometheus.CounterOpts{
 		Name: MetricRefused,
-		Help: "Refused writes to the local log, by reason: log full of records not yet judged, too many pending writes, or disk failure.",
+		Help: "Refused writes to the local log, by reason: log full of unjudged records, too many pending writes, or disk failure.",
 	}, []string{"reason"})
 	return &metrics{
 		full: refused.WithLabelValues("full"), queue: refused.WithLabelValues("queue"), disk: refused.WithLabelValues("disk"),
@@ -38,7 +38,7 @@ func newMetrics(l *Log) *metrics {
 			Name: MetricRemoved, Help: "Bytes removed from the local log because of its size and age limits.",
 		}),
 		duration: f.NewHistogram(prometheus.HistogramOpts{
-			Name: MetricDuration, Help: "Duration of a write to the local log until it was durable. A write contains the records of all waiting requests.",
+			Name: MetricDuration, Help: "Time until a write to the local log was durable. A write contains the records of all waiting requests.",
 			Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .5, 2},
 		}),
 	}

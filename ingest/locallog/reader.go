@@ -80,7 +80,7 @@ func (r *Reader) settle() error {
 		if size == gone { // it was full by then
 			info, err := r.file.Stat()
 			if err != nil {
-				return fmt.Errorf("reading the log: %w", err)
+				return fmt.Errorf("reading the local log: %w", err)
 			}
 			size = info.Size()
 		}
@@ -91,7 +91,7 @@ func (r *Reader) settle() error {
 			return io.EOF
 		}
 		if following.first < r.offset {
-			return following.damaged(0, following.first, fmt.Errorf("%w: the segment before it ends with offset %d", errFrame, r.offset-1), r.remedy)
+			return following.damaged(0, following.first, fmt.Errorf("%w: the previous segment ends at offset %d", errFrame, r.offset-1), r.remedy)
 		}
 		if err := errors.Join(r.Close(), r.open(following)); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (r *Reader) settle() error {
 func (r *Reader) open(s segment) error {
 	f, err := os.Open(s.path)
 	if err != nil {
-		return fmt.Errorf("reading the log: %w", err)
+		return fmt.Errorf("reading the local log: %w", err)
 	}
 	r.file, r.segment, r.at, r.offset = f, s, 0, s.first
 	return nil

@@ -60,7 +60,7 @@ var ErrDamaged = errors.New("the log is damaged")
 
 // damaged returns ErrDamaged for a frame of a segment.
 func (s *segment) damaged(at, offset int64, err error, remedy string) error {
-	return fmt.Errorf("%w: %s, from byte %d (offset %d) on: %w; restore the file, or continue without these records: %s",
+	return fmt.Errorf("%w: %s, from byte %d (offset %d): %w; restore the file, or continue without these records: %s",
 		ErrDamaged, s.path, at, offset, err, remedy)
 }
 
@@ -109,7 +109,7 @@ func (s *segment) headAt(f io.ReaderAt, at int64) (head, error) {
 	}
 	h, err := readHead(b[:])
 	if err == nil && h.size() > s.size-at {
-		err = fmt.Errorf("%w: only %d bytes of it are there", errFrame, s.size-at)
+		err = fmt.Errorf("%w: truncated to %d bytes", errFrame, s.size-at)
 	}
 	return h, err
 }
@@ -138,7 +138,7 @@ func readFrame(in io.Reader, frame *[]byte, offset int64) (head, error) {
 // cutShort returns errFrame for a frame of which there are only n bytes.
 func cutShort(err error, n int) error {
 	if n > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
-		return fmt.Errorf("%w: only %d bytes of it are there", errFrame, n)
+		return fmt.Errorf("%w: truncated to %d bytes", errFrame, n)
 	}
 	return err
 }
@@ -147,7 +147,7 @@ func cutShort(err error, n int) error {
 func (s *segment) unfinished(found scanned) error {
 	at, behind, err := s.frameBehind(found.end, found.next)
 	if err == nil && behind {
-		err = s.damaged(found.end, found.next, fmt.Errorf("%w (an intact one follows at byte %d)", found.torn, at),
+		err = s.damaged(found.end, found.next, fmt.Errorf("%w (an intact frame follows at byte %d)", found.torn, at),
 			fmt.Sprintf("truncate it with: truncate -s %d %s", found.end, s.path))
 	}
 	return err

@@ -45,7 +45,7 @@ func (s *Spool) list() (err error) {
 	}
 	s.segments, err = list(s.directory)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("opening the log: %w", err)
+		return fmt.Errorf("opening the local log: %w", err)
 	}
 	s.listed, s.next = true, time.Now().UnixMicro()
 	for _, old := range s.segments {

@@ -45,11 +45,11 @@ func join(path, key string) string {
 // checkWhole reports what would make every record one that is refused.
 func (c Config) checkWhole(report func(path, msg string)) {
 	if _, ok := c.Fields["policy"]; !ok {
-		report("fields", "must have a policy, such as policy: {value: ranker}")
+		report("fields", "must include policy, such as policy: {value: ranker}")
 	}
 	if _, ok := c.Fields["episode.l"]; ok {
 		if _, ok := c.Fields["episode.r"]; !ok {
-			report("fields.episode.l", "also requires episode.r, the return of the episode")
+			report("fields.episode.l", "requires episode.r, the return of the episode")
 		}
 	}
 	for name := range c.Fields {
@@ -76,33 +76,33 @@ func (c Config) checkField(full string, report func(key, msg string)) {
 	f.checkLiterals(k, report)
 	switch {
 	case f.Scale != 0 && (k != number || full == "action_prob" || full == "target_prob"):
-		report("scale", "is for fields that are a number")
+		report("scale", "can only be set for numeric fields")
 	case f.Unit != "" && k != moment:
-		report("unit", "is for ts")
+		report("unit", "can only be set for ts")
 	case f.Unit != "" && !slices.Contains([]string{"s", "ms", "us", "ns"}, f.Unit):
 		report("unit", "must be one of s, ms, us, ns")
 	case len(f.Value) > 0 && (len(f.Default) > 0 || len(f.Choices) > 0 || f.Scale != 0 || f.Unit != ""):
-		report("value", "is a constant: default, choices, scale and unit do not apply")
+		report("value", "is a constant, so default, choices, scale and unit must not be set")
 	case len(f.Choices) > 0 && whole:
-		report("choices", "are for single values")
+		report("choices", "can only be set for fields with a single value")
 	}
 	switch {
 	case f.Last && c.Each == "":
-		report("last", "requires each: without an array, there is no last element")
+		report("last", "requires each, which selects an array")
 	case f.Last && kindOf(f.Key) == aString:
-		report("last", "is not for a path in the key")
+		report("last", "cannot be combined with a path in the key")
 	}
 }
 
 func unknownField(full string) string {
 	if best := nearestField(full); best != "" {
-		return fmt.Sprintf("is not a field of telemetry v1 (did you mean %s?)", best)
+		return fmt.Sprintf("is not a telemetry v1 field (did you mean %s?)", best)
 	}
 	names := make([]string, 0, len(knownFields()))
 	for _, f := range knownFields() {
 		names = append(names, f.name)
 	}
-	return "is not a field of telemetry v1; must be one of " + strings.Join(names, ", ")
+	return "is not a telemetry v1 field; must be one of " + strings.Join(names, ", ")
 }
 
 // checkLiterals checks that the constants of a field are of its type.
@@ -117,7 +117,7 @@ func (f Field) checkLiterals(k kind, report func(key, msg string)) {
 	}
 	for _, from := range slices.Sorted(maps.Keys(f.Choices)) {
 		if words := k.wants(f.Choices[from]); kindOf(f.Choices[from]) != noValue && words != "" {
-			report("choices."+from, "must be "+words+", or null for none")
+			report("choices."+from, "must be "+words+", or null to omit the field")
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (s Source) keyPath() (p path, isText bool, err error) {
 		p, err := parsePath(written)
 		return p, false, err
 	}
-	return path{}, false, fmt.Errorf("must be true, for the key as text, or a path in a key that is JSON")
+	return path{}, false, fmt.Errorf("must be true, to read the key as text, or a path, to read it as JSON")
 }
 
 func (c Condition) check(report func(key, msg string)) {

@@ -34,7 +34,7 @@ func parsePath(text string) (path, error) {
 		at := len(text) - len(rest)
 		s, after, err := parseStep(rest, at == 0)
 		if err == nil && len(p.steps) == maxSteps {
-			err = fmt.Errorf("a path has at most %d names", maxSteps)
+			err = fmt.Errorf("the path has more than %d names", maxSteps)
 		}
 		if err != nil {
 			return path{}, fmt.Errorf("at character %d of %s: %w", len([]rune(text[:at]))+1, text, err)
@@ -42,7 +42,7 @@ func parsePath(text string) (path, error) {
 		p.steps, rest = append(p.steps, s), after
 	}
 	if !p.atRoot && len(p.steps) == 0 {
-		return path{}, fmt.Errorf("a path is empty")
+		return path{}, fmt.Errorf("the path is empty")
 	}
 	return p, nil
 }
@@ -54,7 +54,7 @@ func parseStep(text string, first bool) (s step, rest string, err error) {
 	}
 	if !first {
 		if text[0] != '.' {
-			return s, "", fmt.Errorf("a dot or [ is expected")
+			return s, "", fmt.Errorf("expected a dot or [")
 		}
 		text = text[1:]
 	}
@@ -65,10 +65,10 @@ func parseStep(text string, first bool) (s step, rest string, err error) {
 		end = len(text)
 	}
 	if end == 0 {
-		return s, "", fmt.Errorf("a name is expected")
+		return s, "", fmt.Errorf("expected a name")
 	}
 	if end < len(text) && text[end] != '.' && text[end] != '[' {
-		return s, "", fmt.Errorf("a name with %q is written [%s]", text[end:end+1], strconv.Quote("name"))
+		return s, "", fmt.Errorf("a name that contains %q must be written as [%s]", text[end:end+1], strconv.Quote("name"))
 	}
 	return step{text[:end], -1}, text[end:], nil
 }
@@ -79,18 +79,18 @@ func parseBrackets(text string) (s step, rest string, err error) {
 		inside, rest, closed := strings.Cut(text[1:], "]")
 		index, err := strconv.Atoi(inside)
 		if !closed || err != nil || index < 0 || inside[0] == '+' {
-			return s, "", fmt.Errorf(`brackets hold the place of an element, such as [0], or a name in double quotes`)
+			return s, "", fmt.Errorf(`brackets must contain an index, such as [0], or a name in double quotes`)
 		}
 		return step{"", index}, rest, nil
 	}
 	d := json.NewDecoder(strings.NewReader(text[1:]))
 	var name string
 	if err := d.Decode(&name); err != nil {
-		return s, "", fmt.Errorf("a name in brackets is not a JSON string")
+		return s, "", fmt.Errorf("the name in brackets is not a valid JSON string")
 	}
 	rest, closed := strings.CutPrefix(text[1+d.InputOffset():], "]")
 	if !closed {
-		return s, "", fmt.Errorf("a bracket is not closed")
+		return s, "", fmt.Errorf("expected a closing bracket")
 	}
 	return step{name, -1}, rest, nil
 }

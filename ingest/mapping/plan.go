@@ -181,7 +181,7 @@ func (p *Plan) source(s Source, to *Planned, w Want) {
 	case s.Header != "":
 		to.Origin, to.Header, to.Written = FromHeader, s.Header, "header "+s.Header
 	case s.Expression != "":
-		to.Origin, to.Written = FromExpression, "its expression"
+		to.Origin, to.Written = FromExpression, "the expression"
 		to.Program, _ = compileExpression(s.Expression)
 		to.InElement = p.Element != nil
 		p.Programs = true
@@ -197,7 +197,7 @@ func (p *Plan) source(s Source, to *Planned, w Want) {
 		}
 		p.Key.at(way.steps).add(w)
 	default:
-		to.Origin, to.Written = FromConstant, "its value"
+		to.Origin, to.Written = FromConstant, "the constant"
 	}
 }
 

@@ -42,7 +42,7 @@ func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Recor
 		return dst, &ingest.RecordError{Pos: m.Pos, Reason: reason, Size: int64(len(m.Value)), Msg: msg}
 	}
 	if len(m.Value) == 0 {
-		return refuse(ingest.ReasonEmptyRecord, "the message holds no logs")
+		return refuse(ingest.ReasonEmptyRecord, "the message contains no logs")
 	}
 	var logs logspb.LogsData // on the wire the same as ExportLogsServiceRequest
 	asJSON := m.Value[0] != firstByte
@@ -65,7 +65,7 @@ func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Recor
 					c.LeftOut(m.Pos)
 				}
 				if len(w.dst)-len(dst) > c.Limit {
-					return refuse(ingest.ReasonTooLarge, "more than the limit of "+strconv.Itoa(c.Limit)+" bytes as JSON")
+					return refuse(ingest.ReasonTooLarge, "exceeds the limit of "+strconv.Itoa(c.Limit)+" bytes as JSON")
 				}
 			}
 		}

@@ -78,7 +78,7 @@ const batchTag = byte(1<<3 | protowire.BytesType)
 func (d *decoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
 	switch {
 	case len(m.Value) == 0:
-		refuse(&ingest.RecordError{Pos: m.Pos, Reason: ingest.ReasonEmptyRecord, Msg: "the message holds no record"}, m.Value)
+		refuse(&ingest.RecordError{Pos: m.Pos, Reason: ingest.ReasonEmptyRecord, Msg: "the message contains no record"}, m.Value)
 		return dst
 	case m.Value[0] != batchTag:
 		return d.decodeRecord(dst, m.Value, m.Pos, refuse)
@@ -105,7 +105,7 @@ func (d *decoder) batch(dst []ingest.Event, m *ingest.Message, refuse func(e *in
 		if n < 0 {
 			capped(&ingest.RecordError{
 				Pos: pos, Reason: ingest.ReasonBadEncoding, Column: 1, Size: int64(len(rest)),
-				Msg: "the rest of the message is not Protobuf: " + protowire.ParseError(n).Error(),
+				Msg: "the end of the message is not valid Protobuf: " + protowire.ParseError(n).Error(),
 			}, rest)
 			return dst
 		}
@@ -138,7 +138,7 @@ func (d *decoder) decodeRecord(dst []ingest.Event, rec []byte, pos ingest.Positi
 
 func (d *decoder) event(ev *ingest.Event) bool {
 	if len(d.rec) > d.options.MaxRecord {
-		return d.fail(ingest.ReasonTooLarge, nowhere, "longer than the limit of "+strconv.Itoa(d.options.MaxRecord)+" bytes")
+		return d.fail(ingest.ReasonTooLarge, nowhere, "exceeds the limit of "+strconv.Itoa(d.options.MaxRecord)+" bytes")
 	}
 	for d.at < len(d.rec) {
 		if d.quick(ev); d.at < len(d.rec) && !d.field(ev) {
@@ -158,11 +158,11 @@ func (d *decoder) field(ev *ingest.Event) bool {
 func (d *decoder) complete(ev *ingest.Event) bool {
 	switch {
 	case d.record.summary && !ev.HasEpisode:
-		return d.fail(ingest.ReasonMissingReturn, nowhere, "an episode needs r")
+		return d.fail(ingest.ReasonMissingReturn, nowhere, "an episode must have r")
 	case ev.Policy == "":
-		return d.fail(ingest.ReasonMissingPolicy, nowhere, "a record needs a policy")
+		return d.fail(ingest.ReasonMissingPolicy, nowhere, "a record must have a policy")
 	case !ev.HasReward && ev.Action.Kind == ingest.ActionNone && len(ev.Outcomes) == 0 && !ev.HasEpisode:
-		return d.fail(ingest.ReasonEmptyRecord, nowhere, "a record needs one of reward, action, outcomes and episode")
+		return d.fail(ingest.ReasonEmptyRecord, nowhere, "a record must have at least one of reward, action, outcomes and episode")
 	}
 	return true
 }
@@ -337,7 +337,7 @@ func (d *decoder) vector(f field, a *ingest.Action) bool {
 // observation reads an entry of the map, or numbers of the array.
 func (d *decoder) observation(f field, dst *[]ingest.Value) bool {
 	if d.record.observed != 0 && d.record.observed != f.num {
-		return d.wrongType(f, "either a map or an array")
+		return d.wrongType(f, "a map or an array, not both")
 	}
 	if f.num == fieldObservation {
 		d.record.observed = f.num
@@ -357,7 +357,7 @@ func (d *decoder) observation(f field, dst *[]ingest.Value) bool {
 func (d *decoder) nextObservation(f field) bool {
 	r := &d.record
 	if r.next != 0 && r.next != f.num {
-		return d.wrongType(f, "either a map or an array")
+		return d.wrongType(f, "a map or an array, not both")
 	}
 	d.unlimited = true
 	defer func() { d.unlimited = false }()

@@ -21,8 +21,8 @@ type writer struct {
 }
 
 var (
-	errTooLarge = errors.New("too long as JSON")
-	errTooDeep  = fmt.Errorf("nested deeper than %d", ingest.MaxDepth)
+	errTooLarge = errors.New("exceeds the size limit as JSON")
+	errTooDeep  = fmt.Errorf("exceeds the maximum nesting depth of %d", ingest.MaxDepth)
 )
 
 func (w *writer) message(m protoreflect.Message) error {

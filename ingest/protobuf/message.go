@@ -43,7 +43,7 @@ func ReadMessage(file, message string) (*Message, error) {
 	}
 	files, err := protodesc.NewFiles(&set)
 	if err != nil {
-		return nil, fmt.Errorf("read the descriptor set %s (is it written with --include_imports?): %w", file, err)
+		return nil, fmt.Errorf("read the descriptor set %s (generate it with --include_imports): %w", file, err)
 	}
 	found, err := files.FindDescriptorByName(protoreflect.FullName(message))
 	if err != nil {

@@ -136,7 +136,7 @@ func TestReadMessage(t *testing.T) {
 		{whole, "shop.Step", ""},
 		{whole, "shop.Nothing", "has no message shop.Nothing"},
 		{whole, "shop.Step.Arm", "is not a message"},
-		{write("alone.pb", marshal(t, alone)), "shop.Step", "is it written with --include_imports?"},
+		{write("alone.pb", marshal(t, alone)), "shop.Step", "generate it with --include_imports"},
 		{write("shop.proto", []byte(shopProto)), "shop.Step", "read the descriptor set"},
 		{filepath.Join(dir, "missing.pb"), "shop.Step", "no such file"},
 	} {
@@ -213,7 +213,7 @@ func TestCompile(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`syntax = "proto3"; message {`: "compile the Protobuf schema: ",
-		step:                           "other.proto is not among the references",
+		step:                           "the schema does not reference other.proto",
 	} {
 		if _, err := Compile(text, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -37,7 +37,7 @@ func Compile(text string, others map[string]string) (protoreflect.FileDescriptor
 		Accessor: func(path string) (io.ReadCloser, error) {
 			text, ok := files[path]
 			if !ok {
-				return nil, fmt.Errorf("%s is not among the references of the schema", path)
+				return nil, fmt.Errorf("the schema does not reference %s", path)
 			}
 			return io.NopCloser(strings.NewReader(text)), nil
 		},

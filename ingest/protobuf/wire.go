@@ -74,7 +74,7 @@ func (d *decoder) open(f field) (end int, ok bool) {
 		return 0, false
 	}
 	if length > uint64(f.end-d.at) {
-		return 0, d.fail(ingest.ReasonBadEncoding, d.at, "not Protobuf: a value is longer than what is left")
+		return 0, d.fail(ingest.ReasonBadEncoding, d.at, "not Protobuf: a value extends beyond the end of the message")
 	}
 	return d.at + int(length), true
 }
@@ -196,11 +196,11 @@ func (d *decoder) text(f field) (text []byte, ok bool) {
 func (d *decoder) keepable(f field, text []byte) bool {
 	switch {
 	case !utf8.Valid(text):
-		return d.fail(ingest.ReasonInvalidUTF8, f.start, "a string is not UTF-8")
+		return d.fail(ingest.ReasonInvalidUTF8, f.start, "a string is not valid UTF-8")
 	case len(text) > ingest.MaxString:
-		return d.fail(ingest.ReasonStringTooLong, f.start, "a string of more than "+strconv.Itoa(ingest.MaxString)+" bytes")
+		return d.fail(ingest.ReasonStringTooLong, f.start, "a string is longer than "+strconv.Itoa(ingest.MaxString)+" bytes")
 	case bytes.IndexByte(text, 0) >= 0:
-		return d.fail(ingest.ReasonNUL, f.start, "a string with the character U+0000")
+		return d.fail(ingest.ReasonNUL, f.start, "a string contains the character U+0000")
 	}
 	return true
 }

@@ -23,7 +23,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		records: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 			Name: MetricRecords,
-			Help: "Telemetry records received over HTTP in written batches.",
+			Help: "Telemetry records received over HTTP and written.",
 		}, []string{"result"}),
 		batches: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 			Name: MetricBatches,
@@ -31,7 +31,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"result"}),
 		duration: promauto.With(reg).NewHistogram(prometheus.HistogramOpts{
 			Name:    MetricDuration,
-			Help:    "Time from the start of a batch until it was durable.",
+			Help:    "Time from the start of receiving a batch until it was durable.",
 			Buckets: []float64{.005, .02, .1, .5, 2, 10, 30},
 		}),
 	}

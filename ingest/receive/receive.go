@@ -33,10 +33,10 @@ const (
 
 // The errors of Receive, for errors.Is. After ErrBusy and ErrUnavailable the same batch may be sent again.
 var (
-	ErrBadBatch    = errors.New("the batch cannot be read")
+	ErrBadBatch    = errors.New("cannot read the batch")
 	ErrTooLarge    = errors.New("the batch is too large")
-	ErrBusy        = errors.New("too many telemetry requests at the same time")
-	ErrUnavailable = errors.New("the telemetry could not be written")
+	ErrBusy        = errors.New("too many concurrent telemetry requests")
+	ErrUnavailable = errors.New("cannot write the telemetry")
 )
 
 // RequestHeader is the header of messages that says which batch, and which part of it, they are. A batch that is sent
@@ -124,7 +124,7 @@ func (r *Receiver) receive(ctx context.Context, b Batch) (Result, error) {
 		return Result{}, err
 	}
 	if s.index == 0 {
-		return Result{}, fmt.Errorf("%w: it holds no record", ErrBadBatch)
+		return Result{}, fmt.Errorf("%w: it contains no record", ErrBadBatch)
 	}
 	return s.result, s.write(ctx)
 }
@@ -164,7 +164,7 @@ func decompressed(b Batch, taken *reservation) ([]byte, error) {
 		defer z.Close()
 		source = z
 	default:
-		return nil, fmt.Errorf("%w: its encoding is %q, but must be gzip or zstd", ErrBadBatch, b.Encoding)
+		return nil, fmt.Errorf("%w: its encoding must be gzip or zstd, not %q", ErrBadBatch, b.Encoding)
 	}
 	return readAll(source, taken)
 }
@@ -179,7 +179,7 @@ func readAll(source io.Reader, taken *reservation) ([]byte, error) {
 		case full != nil:
 			return nil, full
 		case body.Len() > MaxBody:
-			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, MaxBody)
+			return nil, fmt.Errorf("%w: it exceeds %d bytes", ErrTooLarge, MaxBody)
 		case errors.Is(err, io.EOF):
 			return body.Bytes(), nil
 		case err != nil:

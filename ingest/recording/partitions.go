@@ -69,7 +69,7 @@ func (b *brokerPartitions) ends(ctx context.Context, partition int, until time.T
 		}
 	}
 	if err := b.Patiently(ctx, &s, find); err != nil {
-		return 0, 0, fmt.Errorf("asking for the ends of partition %d of the topic %s: %w", partition, b.Kafka.Topic, err)
+		return 0, 0, fmt.Errorf("querying the offsets of partition %d of topic %s: %w", partition, b.Kafka.Topic, err)
 	}
 	return s.Next, s.End, nil
 }
@@ -109,7 +109,7 @@ func (*localPartition) count(context.Context) (int, error) { return 1, nil }
 
 func (l *localPartition) ends(_ context.Context, partition int, until time.Time) (first, end int64, err error) {
 	if partition != 0 {
-		return 0, 0, fmt.Errorf("the local log has no partition %d, only 0", partition)
+		return 0, 0, fmt.Errorf("the local log has only partition 0, not %d", partition)
 	}
 	first, end = l.view.Ends()
 	if !until.IsZero() {

@@ -13,7 +13,7 @@ import (
 
 // ErrRangeGone means that a topic does not hold all of a range of offsets: retention has removed its beginning, or its
 // end has not been written.
-var ErrRangeGone = errors.New("the topic does not have these offsets")
+var ErrRangeGone = errors.New("the topic does not contain these offsets")
 
 // CheckRanges returns an error that names all ranges of offsets that a topic does not hold completely, each as
 // ErrRangeGone.
@@ -27,7 +27,7 @@ func CheckRanges(ctx context.Context, of Place, ranges []ingest.Range) error {
 	for _, wanted := range ranges {
 		err := r.holds(ctx, wanted)
 		if err != nil {
-			err = fmt.Errorf("offsets %s of the topic %s: %w", wanted, of.Kafka.Topic, err)
+			err = fmt.Errorf("offsets %s of topic %s: %w", wanted, of.Kafka.Topic, err)
 		}
 		if err != nil && !errors.Is(err, ErrRangeGone) {
 			return err
@@ -53,7 +53,7 @@ func ReadRanges(ctx context.Context, cfg TopicConfig, ranges []ingest.Range, p i
 	r.from.expect(sections)
 	for i, of := range ranges {
 		if err := r.readRange(ctx, of, &sections[i]); err != nil {
-			return r.counts, fmt.Errorf("reading offsets %d to %d of partition %s of the topic %s: %w", of.First, of.Last, of.Partition, cfg.Kafka.Topic, err)
+			return r.counts, fmt.Errorf("reading offsets %d to %d of partition %s of topic %s: %w", of.First, of.Last, of.Partition, cfg.Kafka.Topic, err)
 		}
 	}
 	return r.counts, nil
@@ -66,7 +66,7 @@ func (r *topicReader) readRange(ctx context.Context, of ingest.Range, s *fetch.S
 		return err
 	}
 	if int(of.Partition.Number()) >= count {
-		return fmt.Errorf("%w: it has %d partitions", ErrRangeGone, count)
+		return fmt.Errorf("%w: expected 1 partition, found %d", ErrRangeGone, count)
 	}
 	if err := r.holds(ctx, of); err != nil {
 		return err

@@ -77,8 +77,8 @@ func TestCheckRangesNamesAllThatAreGone(t *testing.T) {
 		t.Error(err)
 	}
 	err := check(ingest.Range{First: 19, Last: 30}, ingest.Range{Partition: 1, First: 0, Last: 9}, ingest.Range{Partition: 1, First: 3, Last: 10})
-	want := "offsets 19 to 30 of partition 0 of the topic events: the topic does not have these offsets, only 20 to 99\n" +
-		"offsets 3 to 10 of partition 1 of the topic events: the topic does not have these offsets, only 0 to 9"
+	want := "offsets 19 to 30 of partition 0 of topic events: the topic does not contain these offsets, only 20 to 99\n" +
+		"offsets 3 to 10 of partition 1 of topic events: the topic does not contain these offsets, only 0 to 9"
 	if !errors.Is(err, recording.ErrRangeGone) || err.Error() != strings.ReplaceAll(want, "topic events", "topic "+b.cfg.Topic) {
 		t.Errorf("says %v", err)
 	}

@@ -57,7 +57,7 @@ func ReadTopic(ctx context.Context, cfg TopicConfig, p ingest.Processor) (Counts
 	}
 	for i := range sections {
 		if err := r.section(ctx, &sections[i]); err != nil {
-			return r.counts, fmt.Errorf("reading partition %d of the topic %s: %w", sections[i].Partition, cfg.Kafka.Topic, err)
+			return r.counts, fmt.Errorf("reading partition %d of topic %s: %w", sections[i].Partition, cfg.Kafka.Topic, err)
 		}
 	}
 	return r.counts, nil

@@ -52,11 +52,11 @@ func (c Config) client() (*sr.Client, error) {
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("read the certificate authority of the schema registry: %w", err)
+			return nil, fmt.Errorf("read the CA certificate for the schema registry: %w", err)
 		}
 		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
 		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read the certificate authority of the schema registry: %s holds no certificate", c.CAFile)
+			return nil, fmt.Errorf("read the CA certificate for the schema registry: %s contains no certificate", c.CAFile)
 		}
 	}
 	if c.PasswordFile != "" {

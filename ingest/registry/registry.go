@@ -75,10 +75,10 @@ func (r *Registry[T]) Fetch(ctx context.Context, id int) error {
 	case isUnknown(err):
 		err = fmt.Errorf("the schema registry has no schema %d: %w", id, err)
 	case err != nil:
-		return fmt.Errorf("fetch the schema %d from the schema registry: %w", id, err)
+		return fmt.Errorf("fetch schema %d from the schema registry: %w", id, err)
 	default:
 		if parsed, err = r.parse(s); err != nil {
-			err = fmt.Errorf("the schema %d of the schema registry cannot be used: %w", id, err)
+			err = fmt.Errorf("schema %d of the schema registry cannot be used: %w", id, err)
 		}
 	}
 	r.mu.Lock()
@@ -130,7 +130,7 @@ func isUnknown(err error) bool {
 	return errors.Is(err, errManyReferences)
 }
 
-var errManyReferences = fmt.Errorf("it refers to more than %d other schemas", maxReferences)
+var errManyReferences = fmt.Errorf("it references more than %d other schemas", maxReferences)
 
 // schema fetches a schema with those that it refers to.
 func (r *Registry[T]) schema(ctx context.Context, id int) (Schema, error) {
@@ -156,7 +156,7 @@ func (r *Registry[T]) references(ctx context.Context, of []sr.SchemaReference, s
 		seen[ref.Name] = true
 		got, err := r.client.SchemaByVersion(ctx, ref.Subject, ref.Version)
 		if err != nil {
-			return fmt.Errorf("it refers to version %d of %s: %w", ref.Version, ref.Subject, err)
+			return fmt.Errorf("it references version %d of %s: %w", ref.Version, ref.Subject, err)
 		}
 		if err := r.references(ctx, got.References, seen, to); err != nil {
 			return err

@@ -83,8 +83,8 @@ func TestUnknownSchemas(t *testing.T) {
 	r.now = func() time.Time { return now }
 	for id, want := range map[int]string{
 		99:       "the schema registry has no schema 99: ",
-		bad:      "the schema 1 of the schema registry cannot be used: it is bad",
-		dangling: "the schema registry has no schema 2: it refers to version 1 of missing: ",
+		bad:      "schema 1 of the schema registry cannot be used: it is bad",
+		dangling: "the schema registry has no schema 2: it references version 1 of missing: ",
 		7:        "the schema registry has no schema 7",
 	} {
 		if id != 7 { // which was not fetched
@@ -137,7 +137,7 @@ func TestOutages(t *testing.T) {
 	server.Fail(http.StatusInternalServerError)
 	refused("500", "Error in the backend data store", t.Context())
 	server.Fail(http.StatusTooManyRequests)
-	refused("429", "fetch the schema 1 from the schema registry", t.Context())
+	refused("429", "fetch schema 1 from the schema registry", t.Context())
 	server.Fail(0)
 	server.Protect("secret")
 	refused("401", "Unauthorized", t.Context())
@@ -206,7 +206,7 @@ func TestCertificateAuthority(t *testing.T) {
 	}
 	for _, c := range []struct{ config, want string }{
 		{filepath.Join(dir, "missing.pem"), "no such file"},
-		{write("empty.pem", ""), "holds no certificate"},
+		{write("empty.pem", ""), "contains no certificate"},
 	} {
 		if _, err := Open(Config{URL: server.URL, CAFile: c.config}, text); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)

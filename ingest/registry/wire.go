@@ -7,7 +7,7 @@ import (
 )
 
 // ErrNotFramed means that a message does not begin as Confluent's wire format does.
-var ErrNotFramed = errors.New("a message begins with a zero byte and the id of its schema in 4 bytes")
+var ErrNotFramed = errors.New("a message must start with a zero byte and a schema ID of 4 bytes")
 
 // prefix is the length of what Confluent's wire format puts before a message.
 const prefix = 5
@@ -16,9 +16,9 @@ const prefix = 5
 func Split(value []byte) (id int, rest []byte, err error) {
 	switch {
 	case len(value) < prefix:
-		return 0, nil, fmt.Errorf("%w, and this one has %d bytes", ErrNotFramed, len(value))
+		return 0, nil, fmt.Errorf("%w, but this one has only %d bytes", ErrNotFramed, len(value))
 	case value[0] != 0:
-		return 0, nil, fmt.Errorf("%w, and this one begins with 0x%02x", ErrNotFramed, value[0])
+		return 0, nil, fmt.Errorf("%w, but this one starts with 0x%02x", ErrNotFramed, value[0])
 	}
 	return int(binary.BigEndian.Uint32(value[1:prefix])), value[prefix:], nil
 }

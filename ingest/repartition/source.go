@@ -82,7 +82,7 @@ func partitionOf(policy, key string, partitions int) int {
 func (w *Writer) refuse(topic string, e *ingest.RecordError, raw []byte) {
 	w.refusal.Warn().Err(e).Str("topic", topic).Msg("an event is too large to repartition")
 	if err := w.DeadLetters.Keep(context.Background(), deadletter.New(topic, e, raw, time.Now())); err != nil {
-		w.refusal.Error().Err(err).Str("topic", topic).Msg("lost a dead letter")
+		w.refusal.Error().Err(err).Str("topic", topic).Msg("failed to store a dead letter, it is lost")
 	}
 }
 
@@ -138,7 +138,7 @@ type way struct {
 }
 
 func (w way) String() string {
-	return fmt.Sprintf("to %d partitions of %s, by the keys %q", w.Partitions, w.Topic, w.Keys)
+	return fmt.Sprintf("to %d partitions of %s by the keys %q", w.Partitions, w.Topic, w.Keys)
 }
 
 func ofFeeds() map[byte]saved.Migration[sourceState] {
@@ -157,13 +157,13 @@ func (s *source) Snapshot(w io.Writer) error {
 	}
 	for k, q := range s.writer.queues {
 		if err := q.Await(s.writer.ctx, s.over, s.writer.patience(), s.put[k]); err != nil {
-			return fmt.Errorf("partition %d of the topic %s: %w", k, s.writer.Topic, err)
+			return fmt.Errorf("partition %d of topic %s: %w", k, s.writer.Topic, err)
 		}
 	}
 	s.whole = s.isOver()
 	state := sourceState{Reading: s.reading, Received: s.received.Saved(), Way: s.writer.way(), Whole: s.whole}
 	if err := sourceFormat.WriteFrame(w, &state); err != nil {
-		return fmt.Errorf("write the state of a partition that is sent on: %w", err)
+		return fmt.Errorf("write the state of a repartitioned partition: %w", err)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (s *source) Saved() {
 		return
 	}
 	if err := s.writer.Clear(s.number); err != nil {
-		s.writer.Log.Warn().Err(err).Str("partition", s.names[0]).Msg("cannot remove the units from before ingest.kafka.repartition_topic was set, trying again")
+		s.writer.Log.Warn().Err(err).Str("partition", s.names[0]).Msg("failed to remove units read before ingest.kafka.repartition_topic was set, retrying")
 		return
 	}
 	s.cleared = true
@@ -196,12 +196,12 @@ func (s *source) Saved() {
 func (s *source) Restore(r io.Reader) error {
 	state, err := sourceFormat.ReadFrame(r)
 	if err != nil {
-		return fmt.Errorf("read the state of a partition that is sent on: %w", err)
+		return fmt.Errorf("read the state of a repartitioned partition: %w", err)
 	}
 	if state.Reading == 0 {
 		s.renewed = true // readers must not see a second reading of what is behind it
 		s.writer.Log.Warn().Str("partition", s.names[0]).
-			Msg("telemetry is repartitioned by key from now on: episodes and decisions that are open in the original partition are dropped")
+			Msg("telemetry is now repartitioned by key: open episodes and decisions of the original partition are dropped")
 		return nil
 	}
 	s.reading = state.Reading

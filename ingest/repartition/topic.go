@@ -20,9 +20,9 @@ const watch = 2 * time.Second
 
 var (
 	// ErrUnfit means that the topic would lose telemetry, or hold it up.
-	ErrUnfit = errors.New("the settings of the topic ingest.kafka.repartition_topic are not suitable for telemetry")
+	ErrUnfit = errors.New("the settings of the topic in ingest.kafka.repartition_topic are not suitable for telemetry")
 	// ErrOtherWay means that events would count twice if they were sent on as it is configured now.
-	ErrOtherWay = errors.New("the repartitioning of telemetry cannot be changed")
+	ErrOtherWay = errors.New("cannot change how telemetry is repartitioned")
 )
 
 // Largest returns the size of the largest message of the topic, with the limit of those of the telemetry.
@@ -37,10 +37,10 @@ func (w *Writer) prepare(ctx context.Context) (partitions int, err error) {
 		case err == nil, errors.Is(err, ErrUnfit), ctx.Err() != nil:
 			return partitions, err
 		case !kafkalog.Passes(err):
-			return 0, fmt.Errorf("preparing the topic of ingest.kafka.repartition_topic: %w", err)
+			return 0, fmt.Errorf("preparing the topic in ingest.kafka.repartition_topic: %w", err)
 		}
 		if n%30 == 0 {
-			w.Log.Warn().Err(err).Strs("brokers", w.Kafka.Brokers).Msg("waiting for the telemetry topics to repartition")
+			w.Log.Warn().Err(err).Strs("brokers", w.Kafka.Brokers).Msg("waiting for the telemetry topics that are to be repartitioned")
 		}
 		if !fetch.Sleep(ctx, watch) {
 			return 0, ctx.Err()
@@ -84,7 +84,7 @@ func (w *Writer) most(ctx context.Context) (partitions int, err error) {
 func (w *Writer) watchPartitions() {
 	for fetch.Sleep(w.ctx, watch) {
 		if n, err := w.topic.Partitions(w.ctx); err == nil && n > len(w.queues) {
-			w.end(fmt.Errorf("%w: %s now has %d partitions and had %d; restart the service to use them", ErrUnfit, w.Topic, n, len(w.queues)))
+			w.end(fmt.Errorf("%w: topic %s now has %d partitions instead of %d; restart the service to use them", ErrUnfit, w.Topic, n, len(w.queues)))
 			return
 		}
 	}
@@ -115,20 +115,20 @@ func (w *Writer) check(ctx context.Context) error {
 		return err
 	}
 	if strings.Contains(policy, "compact") {
-		return fmt.Errorf("%w: compaction would remove telemetry; fix it with: %s", ErrUnfit, w.command("cleanup.policy=delete"))
+		return fmt.Errorf("%w: compaction would remove telemetry; to fix this, run: %s", ErrUnfit, w.command("cleanup.policy=delete"))
 	}
 	largest, err := w.topic.Number(ctx, "max.message.bytes")
 	if err != nil {
 		return err
 	}
 	if least := int64(Largest(w.Kafka.MaxMessage)); largest < least {
-		return fmt.Errorf("%w: max.message.bytes is %d, but a record can take %d; fix it with: %s",
+		return fmt.Errorf("%w: max.message.bytes is %d, but a record can have %d bytes; to fix this, run: %s",
 			ErrUnfit, largest, least, w.command(fmt.Sprint("max.message.bytes=", least)))
 	}
 	kept, err := w.topic.Number(ctx, "retention.ms")
 	if err == nil && kept >= 0 && kept < keptFew.Milliseconds() {
 		w.Log.Warn().Dur("kept", time.Duration(kept)*time.Millisecond).Str("topic", w.Topic).
-			Msg("the topic set in ingest.kafka.repartition_topic has a short retention: telemetry that is not read before it expires is lost")
+			Msg("the topic in ingest.kafka.repartition_topic has a short retention: telemetry that expires before it is read is lost")
 	}
 	return err
 }

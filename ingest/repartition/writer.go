@@ -73,7 +73,7 @@ type Writer struct {
 func Open(o Options) (*Writer, error) {
 	sent := promauto.With(o.Registerer).NewCounterVec(prometheus.CounterOpts{
 		Name: MetricEvents,
-		Help: "Events sent to ingest.kafka.repartition_topic, by whether the key or the original partition selected the partition.",
+		Help: "Events sent to ingest.kafka.repartition_topic, by what selected the partition: the key or the original partition.",
 	}, []string{"by"})
 	w := &Writer{
 		Options: o, byKey: sent.WithLabelValues("key"), others: sent.WithLabelValues("partition"),
@@ -155,9 +155,9 @@ func (w *Writer) way() way { return way{w.Topic, len(w.queues), w.Keys} }
 // refuseWay ends the reading, as events that a killed process has sent on would be sent on again in another way: readers
 // recognize them in the same partition only.
 func (w *Writer) refuseWay(s *source, before way) error {
-	err := fmt.Errorf("%w: %s was repartitioned %s, and is now configured %s; the last shutdown was not clean, so events after the last "+
-		"checkpoint may already be in the topic; start and stop the service with the previous setting before you change it, or move the checkpoints "+
-		"partition-%s-* aside: reading then continues at the offsets of the group %s, and those events count twice",
+	err := fmt.Errorf("%w: %s was repartitioned %s, but the configuration now says %s; because the last shutdown was not clean, events after the "+
+		"last checkpoint may already be in the topic; start and stop the service once with the previous setting, or move the checkpoints "+
+		"partition-%s-* aside: reading then continues at the committed offsets of group %s, and those events count twice",
 		ErrOtherWay, s.names[0], before, w.way(), w.Sources[0], w.Kafka.Group)
 	w.end(err)
 	return err

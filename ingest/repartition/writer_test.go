@@ -407,7 +407,7 @@ func TestATopicThatGrowsEndsTheWriterInOrder(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), "joined now has 4 partitions and had 3") {
+	if !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), "joined now has 4 partitions instead of 3") {
 		t.Errorf("the error is %v", err)
 	}
 }

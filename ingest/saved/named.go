@@ -138,7 +138,7 @@ func listedFields(item []byte, into reflect.Value) error {
 	}
 	fields := fieldsOf(into)
 	if len(items) > len(fields) {
-		return fmt.Errorf("%s has %d fields, not %d", into.Type(), len(fields), len(items))
+		return fmt.Errorf("%s has %d fields instead of %d", into.Type(), len(fields), len(items))
 	}
 	for i, item := range items {
 		if err := named(item, fields[i].value); err != nil {

@@ -209,7 +209,7 @@ func TestNamedRefusesWhatItDoesNotKnow(t *testing.T) {
 		why   string
 	}{
 		"another name":       {map[string]any{"Other": 1}, `has no field "Other"`},
-		"a longer list":      {[]any{1., 2, []byte{}, "", "more"}, "has 4 fields, not 5"},
+		"a longer list":      {[]any{1., 2, []byte{}, "", "more"}, "has 4 fields instead of 5"},
 		"another type":       {map[string]any{"X": "text"}, "X: "},
 		"no struct":          {"text", "cannot unmarshal"},
 		"a number to a text": {map[int]any{3: "text"}, "cannot unmarshal"},

@@ -292,7 +292,7 @@ func listedUnits(body []byte) (*unitFrame, error) {
 	}
 	for _, place := range listed.Shadows {
 		if place < 0 || place >= len(units) {
-			return nil, fmt.Errorf("there is no unit %d to be in shadow", place)
+			return nil, fmt.Errorf("shadow unit %d does not exist", place)
 		}
 		units[place].Shadow = true
 	}

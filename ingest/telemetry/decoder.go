@@ -100,7 +100,7 @@ func (d *decoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *i
 	}
 	if pos.Record == 0 {
 		refuse(&ingest.RecordError{
-			Pos: pos, Reason: ingest.ReasonEmptyRecord, Size: int64(len(m.Value)), Msg: "the message holds no record",
+			Pos: pos, Reason: ingest.ReasonEmptyRecord, Size: int64(len(m.Value)), Msg: "the message contains no record",
 		}, m.Value)
 	}
 	return dst
@@ -171,9 +171,9 @@ func (d *decoder) record(ev *ingest.Event) bool {
 func (d *decoder) complete(ev *ingest.Event) bool {
 	switch {
 	case ev.Policy == "":
-		return d.fail(ingest.ReasonMissingPolicy, nowhere, "a record needs a policy")
+		return d.fail(ingest.ReasonMissingPolicy, nowhere, "a record must have a policy")
 	case !ev.HasReward && ev.Action.Kind == ingest.ActionNone && len(ev.Outcomes) == 0 && !ev.HasEpisode:
-		return d.fail(ingest.ReasonEmptyRecord, nowhere, "a record needs one of reward, action, outcomes and episode")
+		return d.fail(ingest.ReasonEmptyRecord, nowhere, "a record must have at least one of reward, action, outcomes and episode")
 	}
 	return true
 }
@@ -181,12 +181,12 @@ func (d *decoder) complete(ev *ingest.Event) bool {
 // fits reports whether the record is within the limit.
 func (d *decoder) fits() bool {
 	return len(d.rec) <= d.options.MaxRecord ||
-		d.fail(ingest.ReasonTooLarge, nowhere, "longer than the limit of "+strconv.Itoa(d.options.MaxRecord)+" bytes")
+		d.fail(ingest.ReasonTooLarge, nowhere, "exceeds the limit of "+strconv.Itoa(d.options.MaxRecord)+" bytes")
 }
 
 func (d *decoder) notAnObject() bool {
 	start := d.at
-	return d.skip() && d.end() && d.fail(ingest.ReasonWrongType, start, "a record is an object")
+	return d.skip() && d.end() && d.fail(ingest.ReasonWrongType, start, "a record must be a JSON object")
 }
 
 func (d *decoder) members(ev *ingest.Event) bool {

@@ -392,7 +392,7 @@ func TestDecodeLines(t *testing.T) {
 	}
 	want := []string{
 		`record 1/9/1, column 2: invalid_json: expected a quoted key, found "b"`,
-		"record 1/9/3, column 1: wrong_type: a record is an object",
+		"record 1/9/3, column 1: wrong_type: a record must be a JSON object",
 	}
 	if !reflect.DeepEqual(places, want) {
 		t.Errorf("errors %q, want %q", places, want)

@@ -67,7 +67,7 @@ func (d *decoder) end() bool {
 // enter opens an object or an array.
 func (d *decoder) enter() bool {
 	if d.depth == ingest.MaxDepth {
-		return d.fail(ingest.ReasonTooDeep, d.at, "nested deeper than "+strconv.Itoa(ingest.MaxDepth))
+		return d.fail(ingest.ReasonTooDeep, d.at, "exceeds the maximum nesting depth of "+strconv.Itoa(ingest.MaxDepth))
 	}
 	d.depth++
 	d.at++
@@ -233,11 +233,11 @@ func (d *decoder) longStr(start, i int) (text []byte, ok bool) {
 			}
 			copied = i
 		case c < ' ':
-			return nil, d.fail(ingest.ReasonInvalidJSON, i, "a control character in a string must be escaped")
+			return nil, d.fail(ingest.ReasonInvalidJSON, i, "control characters in strings must be escaped")
 		case c >= utf8.RuneSelf:
 			r, size := utf8.DecodeRune(b[i:])
 			if r == utf8.RuneError && size == 1 {
-				return nil, d.fail(ingest.ReasonInvalidUTF8, i, "a string is not UTF-8")
+				return nil, d.fail(ingest.ReasonInvalidUTF8, i, "a string is not valid UTF-8")
 			}
 			i += size
 		default:
@@ -268,7 +268,7 @@ func (d *decoder) escape(i int) (end int, ok bool) {
 	case 'u':
 		return d.unicodeEscape(i)
 	default:
-		return 0, d.fail(ingest.ReasonInvalidJSON, i, "there is no such escape")
+		return 0, d.fail(ingest.ReasonInvalidJSON, i, "invalid escape sequence")
 	}
 	d.scratch = append(d.scratch, c)
 	return i + 2, true
@@ -277,12 +277,12 @@ func (d *decoder) escape(i int) (end int, ok bool) {
 func (d *decoder) unicodeEscape(i int) (end int, ok bool) {
 	r, ok := hex4(d.rec, i+2)
 	if !ok {
-		return 0, d.fail(ingest.ReasonInvalidJSON, i, `\u needs four hexadecimal digits`)
+		return 0, d.fail(ingest.ReasonInvalidJSON, i, `\u must be followed by four hexadecimal digits`)
 	}
 	end = i + 6
 	if utf16.IsSurrogate(r) {
 		if r, ok = d.lowSurrogate(r, end); !ok {
-			return 0, d.fail(ingest.ReasonInvalidUTF8, i, "half of a surrogate pair")
+			return 0, d.fail(ingest.ReasonInvalidUTF8, i, "incomplete surrogate pair")
 		}
 		end += 6
 	}
@@ -293,7 +293,7 @@ func (d *decoder) unicodeEscape(i int) (end int, ok bool) {
 	return end, true
 }
 
-// lowSurrogate reads the second half of a surrogate pair, expected at i.
+// lowSurrogate reads the second incomplete surrogate pair, expected at i.
 func (d *decoder) lowSurrogate(high rune, i int) (r rune, ok bool) {
 	if i+1 >= len(d.rec) || d.rec[i] != '\\' || d.rec[i+1] != 'u' {
 		return 0, false

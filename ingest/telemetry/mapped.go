@@ -96,7 +96,7 @@ func (m *mapped) Decode(dst []ingest.Event, msg *ingest.Message, refuse func(e *
 	m.msg, m.line = nil, nil
 	if pos.Record == 0 {
 		refuse(&ingest.RecordError{
-			Pos: pos, Reason: ingest.ReasonEmptyRecord, Size: int64(len(msg.Value)), Msg: "the message holds no record",
+			Pos: pos, Reason: ingest.ReasonEmptyRecord, Size: int64(len(msg.Value)), Msg: "the message contains no record",
 		}, msg.Value)
 	}
 	return dst
@@ -211,7 +211,7 @@ func (m *mapped) element() bool {
 func (m *mapped) hasArray() bool {
 	switch {
 	case m.scan.array == nowhere:
-		return m.d.fail(ingest.ReasonEmptyRecord, nowhere, "there is no array at "+m.plan.Each)
+		return m.d.fail(ingest.ReasonEmptyRecord, nowhere, "no array found at "+m.plan.Each)
 	case m.scan.elements == 0:
 		m.scan.leftOut = true
 		return false

@@ -25,7 +25,7 @@ func (e *environment) begin(msg *ingest.Message) {
 // square.
 const maxTree = 1 << 14
 
-// compute evaluates the expression of a field, and writes its value to m.doc as JSON.
+// compute evaluates the expression for a field, and writes its value to m.doc as JSON.
 func (m *mapped) compute(p *mapping.Program, field string) bool {
 	if !m.prepare() {
 		return false
@@ -35,7 +35,7 @@ func (m *mapped) compute(p *mapping.Program, field string) bool {
 		m.doc, err = appendValue(m.doc[:0], value)
 	}
 	if err != nil {
-		return m.d.fail(ingest.ReasonBadExpression, nowhere, "the expression of "+field+": "+err.Error())
+		return m.d.fail(ingest.ReasonBadExpression, nowhere, "the expression for "+field+": "+err.Error())
 	}
 	return true
 }

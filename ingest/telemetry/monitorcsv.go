@@ -97,9 +97,9 @@ func (m *monitor) header(d *decoder, line []byte) bool {
 	switch {
 	case m.policy != "":
 	case !ok:
-		m.unusable = fault{ingest.ReasonBadHeader, nowhere, "the header above is not readable, so env_id is unknown"}
+		m.unusable = fault{ingest.ReasonBadHeader, nowhere, "the file header is not readable, so env_id is unknown"}
 	case envID == "":
-		m.unusable = fault{ingest.ReasonMissingPolicy, nowhere, "the header above has no env_id, and no other policy is set"}
+		m.unusable = fault{ingest.ReasonMissingPolicy, nowhere, "the file header has no env_id, and no policy is set"}
 	default:
 		m.policy = envID
 	}
@@ -174,8 +174,8 @@ func (m *monitor) names(d *decoder, line []byte) bool {
 	if m.r >= 0 && m.l >= 0 && m.columns <= ingest.MaxValues {
 		return true
 	}
-	m.unusable = fault{ingest.ReasonBadHeader, nowhere, "the column names above are not usable"}
-	return d.fail(ingest.ReasonBadHeader, nowhere, "the columns must have names, including r and l")
+	m.unusable = fault{ingest.ReasonBadHeader, nowhere, "the row of column names is not usable"}
+	return d.fail(ingest.ReasonBadHeader, nowhere, "the row of column names must include r and l")
 }
 
 // cut splits a CSV row into its raw fields, up to one more than limit. A doubled quote inside quotes closes and reopens
@@ -208,14 +208,14 @@ func (m *monitor) row(d *decoder, ev *ingest.Event, row []byte) bool {
 	ev.Policy, ev.Env, ev.AgentID, ev.HasEpisode = m.policy, m.env, m.options.Agent, true
 	d.field(m.fieldsRead[m.r])
 	if !d.number(&ev.Return) || d.at != len(d.rec) {
-		return d.fail(ingest.ReasonWrongType, nowhere, "r is not a number")
+		return d.fail(ingest.ReasonWrongType, nowhere, "r must be a number")
 	}
 	d.field(m.fieldsRead[m.l])
 	if !d.count(&ev.Length) && d.fault.reason == ingest.ReasonOutOfRange {
-		return d.fail(ingest.ReasonOutOfRange, nowhere, "l is not between 0 and 2^63-1")
+		return d.fail(ingest.ReasonOutOfRange, nowhere, "l must be from 0 to 2^63-1")
 	}
 	if ev.Length < 0 || d.at != len(d.rec) {
-		return d.fail(ingest.ReasonWrongType, nowhere, "l is not a whole number")
+		return d.fail(ingest.ReasonWrongType, nowhere, "l must be a whole number")
 	}
 	ev.TS = m.time(d)
 	return true

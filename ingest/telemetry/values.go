@@ -34,9 +34,9 @@ func (d *decoder) text() (text []byte, ok bool) {
 func (d *decoder) keepable(start int, text []byte) bool {
 	switch {
 	case len(text) > ingest.MaxString:
-		return d.fail(ingest.ReasonStringTooLong, start, "a string of more than "+strconv.Itoa(ingest.MaxString)+" bytes")
+		return d.fail(ingest.ReasonStringTooLong, start, "a string is longer than "+strconv.Itoa(ingest.MaxString)+" bytes")
 	case d.nul:
-		return d.fail(ingest.ReasonNUL, start, `a string with \u0000`)
+		return d.fail(ingest.ReasonNUL, start, `a string contains \u0000`)
 	}
 	return true
 }
@@ -350,7 +350,7 @@ func (d *decoder) action(a *ingest.Action) bool {
 		return true
 	}
 	if !d.atNumeral() {
-		return d.wrongType("a string, a truth value, a number or an array of numbers")
+		return d.wrongType("a string, a boolean, a number or an array of numbers")
 	}
 	return d.actionNumber(a)
 }
@@ -485,7 +485,7 @@ func (d *decoder) episode(ev *ingest.Event) bool {
 		case !ok:
 			return false
 		case !more:
-			return ev.HasEpisode || d.fail(ingest.ReasonMissingReturn, start, "an episode needs r")
+			return ev.HasEpisode || d.fail(ingest.ReasonMissingReturn, start, "an episode must have r")
 		}
 		key, ok := d.key()
 		if !ok || !d.null() && !d.episodeMember(ev, key) {

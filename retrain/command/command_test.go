@@ -194,12 +194,12 @@ func TestCommandFails(t *testing.T) {
 		err   string // beginning
 		log   string
 	}{
-		"by its exit code": {[]string{"echo CUDA out of memory >&2", made("v7"), "exit 3"}, "the command ended with exit code 3", "CUDA out of memory\n"},
+		"by its exit code": {[]string{"echo CUDA out of memory >&2", made("v7"), "exit 3"}, "the command exited with code 3", "CUDA out of memory\n"},
 		"by a signal":      {[]string{"kill -9 $$"}, "the command was killed by signal 9 (killed)", ""},
-		"without a result": {[]string{"echo done"}, "the command ended with exit code 0 but did not write", "done\n"},
-		"with another":     {[]string{"echo v7 > $REWARDWATCH_RESULT"}, `the command must write {"policy_version": "..."}`, ""},
-		"with an empty":    {[]string{": > $REWARDWATCH_RESULT"}, `the command must write {"policy_version": "..."}`, ""},
-		"with half a":      {[]string{`printf '{"policy_ver' > $REWARDWATCH_RESULT`}, `the command must write {"policy_version": "..."}`, ""},
+		"without a result": {[]string{"echo done"}, "the command exited with code 0 but did not write", "done\n"},
+		"with another":     {[]string{"echo v7 > $REWARDWATCH_RESULT"}, `the command wrote {"policy_version": "..."}`, ""},
+		"with an empty":    {[]string{": > $REWARDWATCH_RESULT"}, `the command wrote {"policy_version": "..."}`, ""},
+		"with half a":      {[]string{`printf '{"policy_ver' > $REWARDWATCH_RESULT`}, `the command wrote {"policy_version": "..."}`, ""},
 		"without version":  {[]string{`echo '{"version": "v7"}' > $REWARDWATCH_RESULT`}, `the command must write {"policy_version": "..."}`, ""},
 		"with a pipe":      {[]string{"mkfifo $REWARDWATCH_RESULT"}, `the command must write {"policy_version": "..."}`, ""},
 		"with a huge": {
@@ -473,7 +473,7 @@ func TestSupervisorIsKilled(t *testing.T) {
 		t.Errorf("phase %d, %v while a process of the command is there", p, err)
 	}
 	check(t, os.WriteFile(filepath.Join(g.dir, "go"), nil, 0o600))
-	if got := g.last("rr_1"); got.State != Failed || got.Error != "the machine or the supervisor stopped before the command ended" {
+	if got := g.last("rr_1"); got.State != Failed || got.Error != "the machine or the supervisor stopped before the command exited" {
 		t.Errorf("%+v", got)
 	}
 	g.start(c, "rr_1")
@@ -491,7 +491,7 @@ func TestSupervisorIsAskedToEnd(t *testing.T) {
 	_, err := g.run("rr_1").read(startedFile, &s)
 	check(t, err)
 	check(t, syscall.Kill(s.Supervisor, syscall.SIGTERM))
-	if got := g.last("rr_1"); got.Error != "the command was stopped, because its supervisor was stopped" {
+	if got := g.last("rr_1"); got.Error != "the command was stopped because its supervisor was stopped" {
 		t.Errorf("%+v", got)
 	}
 	if got := g.text("left"); got != "saved\n" {
@@ -523,7 +523,7 @@ func TestSupervisorThatCannotStart(t *testing.T) {
 	check(t, err)
 	check(t, g.claim(g.run("rr_1"), c, o, body("rr_1", "ranker")))
 	check(t, os.Remove(g.run("rr_1").file(specFile)))
-	if err := g.Start(t.Context(), c, body("rr_1", "ranker")); err == nil || !strings.Contains(err.Error(), "is not a run") {
+	if err := g.Start(t.Context(), c, body("rr_1", "ranker")); err == nil || !strings.Contains(err.Error(), "is not the directory of a run") {
 		t.Errorf("%v", err)
 	}
 }

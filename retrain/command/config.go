@@ -34,7 +34,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // Check reports every error of the configuration with its YAML path.
 func (c Config) Check(report func(path, msg string)) {
 	if len(c.Run) == 0 || !filepath.IsAbs(c.Run[0]) {
-		report("run", "must start with the absolute path of a program: there is no shell to find it")
+		report("run", "must start with the absolute path of a program, because no shell is used to find it")
 	}
 	for i, word := range c.Run {
 		if strings.Contains(word, "\x00") {
@@ -42,14 +42,14 @@ func (c Config) Check(report func(path, msg string)) {
 		}
 	}
 	if !filepath.IsAbs(c.Directory) || strings.Contains(c.Directory, "\x00") {
-		report("directory", "must be the absolute path of the working directory")
+		report("directory", "must be an absolute path")
 	}
 	for name, value := range c.Environment {
 		switch {
 		case !variableName.MatchString(name):
 			report("environment", fmt.Sprintf("%q is not a valid name of an environment variable", name))
 		case strings.HasPrefix(name, variablePrefix):
-			report("environment."+name, "must not begin with "+variablePrefix+", which is reserved for values of the request")
+			report("environment."+name, "must not start with "+variablePrefix+", which is reserved for values of the request")
 		case strings.Contains(value, "\x00"):
 			report("environment."+name, "must not contain a NUL byte")
 		}

@@ -52,7 +52,7 @@ func Launch(ctx context.Context, directory string) error {
 			return err
 		case over:
 			said := readEnd(r.file(supervisorFile), 1<<10)
-			return errors.Join(fmt.Errorf("the supervisor ended before it started the command: %s", said), end)
+			return errors.Join(fmt.Errorf("the supervisor exited before it started the command: %s", said), end)
 		}
 	}
 }

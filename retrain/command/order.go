@@ -47,7 +47,7 @@ func readOrder(body []byte) (order, error) {
 		return order{}, fmt.Errorf("read the order: %w", err)
 	}
 	if !requestID.MatchString(message.Data.ID) {
-		return order{}, fmt.Errorf("%q is not the id of a request", message.Data.ID)
+		return order{}, fmt.Errorf("%q is not a valid request ID", message.Data.ID)
 	}
 	message.Data.event = message.Type
 	return message.Data, nil

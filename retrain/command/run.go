@@ -127,7 +127,7 @@ func syncDirectory(path string) error {
 }
 
 // errHeld means that another process holds the lock of a run.
-var errHeld = errors.New("the run belongs to another process")
+var errHeld = errors.New("another process owns the run")
 
 // lock locks a run for this process and those that inherit the file, until all of them have closed it or ended.
 func (r run) lock() (*os.File, error) {
@@ -217,11 +217,11 @@ func (r run) version() (string, error) {
 	info, err := os.Stat(r.file(resultFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", errors.New("the command ended with exit code 0 but did not write " + wanted)
+		return "", errors.New("the command exited with code 0 but did not write " + wanted)
 	case err != nil:
 		return "", err
 	case !info.Mode().IsRegular() || info.Size() > maxResult:
-		return "", fmt.Errorf("the command must write %s, but it is not a file of at most %d bytes", wanted, maxResult)
+		return "", fmt.Errorf("the command must write %s as a regular file of at most %d bytes", wanted, maxResult)
 	}
 	var result struct {
 		Version string `json:"policy_version"`
@@ -231,7 +231,7 @@ func (r run) version() (string, error) {
 		return "", err
 	}
 	if err := json.Unmarshal(text, &result); err != nil {
-		return "", fmt.Errorf("the command must write %s, but the content is invalid: %w", wanted, err)
+		return "", fmt.Errorf("the command wrote %s, but its content is invalid: %w", wanted, err)
 	}
 	if result.Version == "" {
 		return "", errors.New("the command must write " + wanted + ", but it has no policy_version")

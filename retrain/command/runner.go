@@ -43,7 +43,7 @@ type Report struct {
 }
 
 // ErrSettled means that a request accepts no more reports.
-var ErrSettled = errors.New("the request does not accept reports any more")
+var ErrSettled = errors.New("the request no longer accepts reports")
 
 // Reporter receives how far the run of a request has got, and the same report again after a crash. An ErrSettled ends
 // the reports of the request; any other error ends Run.
@@ -67,7 +67,7 @@ func Open(directory string, log zerolog.Logger) (*Runner, error) {
 		err = os.MkdirAll(directory, 0o700)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the directory of the runs: %w", err)
+		return nil, fmt.Errorf("open the directory of command runs: %w", err)
 	}
 	return &Runner{directory: directory, log: log, every: lookEvery, grace: Grace, known: map[string]string{}}, nil
 }
@@ -94,7 +94,7 @@ func (r *Runner) Start(ctx context.Context, c Config, body []byte) error {
 	}
 	at := r.run(o.ID)
 	if err := r.claim(at, c, o, body); err != nil {
-		return fmt.Errorf("make the directory of the run: %w", err)
+		return fmt.Errorf("create the directory of the run: %w", err)
 	}
 	if err := os.Remove(at.file(reportedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -240,9 +240,9 @@ func (r *Runner) follow(ctx context.Context, request string, report Reporter) er
 		return nil
 	}
 	if err := report(ctx, request, rep); errors.Is(err, ErrSettled) {
-		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the request of a command does not accept reports any more")
+		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the request of a command no longer accepts reports")
 	} else if err != nil {
-		return fmt.Errorf("report the run of %s: %w", request, err)
+		return fmt.Errorf("report the run for %s: %w", request, err)
 	}
 	r.known[request] = rep.State
 	if rep.State != Started {
@@ -259,7 +259,7 @@ func (r run) report(p phase, e exit) Report {
 	case running:
 		return Report{State: Started}
 	case vanished:
-		e.Error = "the machine or the supervisor stopped before the command ended"
+		e.Error = "the machine or the supervisor stopped before the command exited"
 	}
 	version := ""
 	if e.Error == "" {
@@ -318,6 +318,6 @@ func (r *Runner) removeLeftOver() {
 func (r *Runner) complain(request string, err error) {
 	if r.known[request] != err.Error() {
 		r.known[request] = err.Error()
-		r.log.Error().Err(err).Str("request", request).Msg("checking the run of a command failed")
+		r.log.Error().Err(err).Str("request", request).Msg("failed to check the run of a command")
 	}
 }

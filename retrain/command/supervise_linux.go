@@ -30,7 +30,7 @@ func Supervise(ctx context.Context, directory string) error {
 	}
 	var s spec
 	if found, err := r.read(specFile, &s); err != nil || !found {
-		return errors.Join(err, fmt.Errorf("%s is not a run", directory))
+		return errors.Join(err, fmt.Errorf("%s is not the directory of a run", directory))
 	}
 	if err := r.write(startedFile, start{Supervisor: os.Getpid(), At: time.Now().UTC()}); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (p process) await(ctx context.Context, limit time.Duration) error {
 	case <-time.After(limit):
 		return fmt.Errorf("the command was stopped after its time limit of %s", model.Duration(limit))
 	case <-ctx.Done():
-		return errors.New("the command was stopped, because its supervisor was stopped")
+		return errors.New("the command was stopped because its supervisor was stopped")
 	}
 }
 
@@ -151,7 +151,7 @@ func reason(state *os.ProcessState, err error) error {
 		return fmt.Errorf("the command was killed by signal %d (%s)", status.Signal(), status.Signal())
 	}
 	if code := state.ExitCode(); code != 0 {
-		return fmt.Errorf("the command ended with exit code %d", code)
+		return fmt.Errorf("the command exited with code %d", code)
 	}
 	return nil
 }

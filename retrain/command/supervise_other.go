@@ -8,4 +8,6 @@ import (
 )
 
 // Supervise works only on Linux, which ends a program with its supervisor.
-func Supervise(context.Context, string) error { return errors.New("commands run only on Linux") }
+func Supervise(context.Context, string) error {
+	return errors.New("commands are only supported on Linux")
+}

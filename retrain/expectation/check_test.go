@@ -76,7 +76,7 @@ func TestEvidenceInWords(t *testing.T) {
 		want      string
 	}{
 		{Condition{"mean", ">", 480, 200}, nil, "no values of return in episodes"},
-		{Condition{"mean", ">", 480, 200}, []float64{1, 2}, "the mean of return over 2 episodes is 1.5; at least 20 episodes are needed for a result"},
+		{Condition{"mean", ">", 480, 200}, []float64{1, 2}, "the mean of return over 2 episodes is 1.5; a result needs at least 20 episodes"},
 		{
 			Condition{"mean", ">", 480, 200},
 			alternating(495, 505, 20),

@@ -18,7 +18,7 @@ func (c *Check) Evidence(signal, unit string) string {
 	estimate, _ := c.Estimate()
 	text := fmt.Sprintf("the %s of %s over %s is %s", c.Condition.Statistic, signal, n, number(estimate))
 	if c.Units() < leastUnits {
-		return fmt.Sprintf("%s; at least %d %s are needed for a result", text, leastUnits, unit)
+		return fmt.Sprintf("%s; a result needs at least %d %s", text, leastUnits, unit)
 	}
 	low, high := c.Interval()
 	return fmt.Sprintf("%s, 95%% confidence sequence %s to %s", text, number(low), number(high))

@@ -225,8 +225,8 @@ func TestExportSaysAllThatIsGone(t *testing.T) {
 		{"baseline", []ingest.Range{{Partition: 0, First: 19, Last: 25}, {Partition: 1, First: 0, Last: 29}}},
 		{"drifted", []ingest.Range{{Partition: 0, First: 20, Last: 29}, {Partition: 1, First: 5, Last: 30}}},
 	}, out)
-	want := "offsets 19 to 25 of partition 0 of the topic agent-telemetry: the topic does not have these offsets, only 20 to 29\n" +
-		"offsets 5 to 30 of partition 1 of the topic agent-telemetry: the topic does not have these offsets, only 0 to 29"
+	want := "offsets 19 to 25 of partition 0 of topic agent-telemetry: the topic does not contain these offsets, only 20 to 29\n" +
+		"offsets 5 to 30 of partition 1 of topic agent-telemetry: the topic does not contain these offsets, only 0 to 29"
 	if !errors.Is(err, recording.ErrRangeGone) || err.Error() != want || out.lines != nil || out.closed {
 		t.Errorf("wrote %v, closed %v, says %v", out.lines, out.closed, err)
 	}

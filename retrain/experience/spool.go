@@ -92,7 +92,7 @@ func (s *spool) end(p *pile, take func(*Record) error) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("read the records of an episode back: %w", err)
+			return fmt.Errorf("reread the records of an episode: %w", err)
 		}
 		if err := take(&r); err != nil {
 			return err

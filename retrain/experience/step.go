@@ -63,4 +63,4 @@ func (r *Record) add(more *Record) {
 }
 
 // errNoStep means that the data set would be empty.
-var errNoStep = errors.New("the offsets contain no step of the group")
+var errNoStep = errors.New("the offsets contain no steps of the group")

@@ -39,7 +39,7 @@ func (c Config) postgresURL() (string, error) {
 	if c.PostgresURLEnv != "" {
 		text := strings.TrimSpace(os.Getenv(c.PostgresURLEnv))
 		if text == "" {
-			return "", fmt.Errorf("the environment variable %s for the URL of PostgreSQL is empty", c.PostgresURLEnv)
+			return "", fmt.Errorf("environment variable %s, which holds the URL of PostgreSQL, is empty", c.PostgresURLEnv)
 		}
 		return text, nil
 	}

@@ -25,14 +25,14 @@ func failing(ctx context.Context, q rowsQueryer, times int, policy string) (map[
 		) AS ended WHERE nth <= $2 GROUP BY policy
 		HAVING count(*) = $2 AND sum(CASE WHEN state = 'met' THEN 1 ELSE 0 END) = 0`, policy, times)
 	if err != nil {
-		return nil, fmt.Errorf("read how retrainings ended: %w", err)
+		return nil, fmt.Errorf("read the outcomes of retrainings: %w", err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err returns its error
 	for rows.Next() {
 		var of string
 		var last int64
 		if err := rows.Scan(&of, &last); err != nil {
-			return nil, fmt.Errorf("read how retrainings ended: %w", err)
+			return nil, fmt.Errorf("read the outcomes of retrainings: %w", err)
 		}
 		out[of] = time.UnixMilli(last)
 	}

@@ -17,7 +17,7 @@ func (l *Ledger) LinkKey(ctx context.Context) ([]byte, error) { return linkKey(c
 // linkKey returns the key that signs links, nil before the first one.
 func linkKey(ctx context.Context, q queryer) (key []byte, err error) {
 	if err := found(q.QueryRowContext(ctx, `SELECT key FROM link_key`).Scan(&key)); err != nil {
-		return nil, fmt.Errorf("read the key of links: %w", err)
+		return nil, fmt.Errorf("read the key for signed links: %w", err)
 	}
 	return key, nil
 }
@@ -32,7 +32,7 @@ func (l *Ledger) MakeLinkKey(ctx context.Context) (key []byte, err error) {
 	err = l.Update(ctx, func(tx *Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO link_key (id, key, made_at) VALUES (1, $1, $2) ON CONFLICT DO NOTHING`, fresh, time.Now().UnixMilli())
 		if err != nil {
-			return fmt.Errorf("store the key of links: %w", err)
+			return fmt.Errorf("store the key for signed links: %w", err)
 		}
 		key, err = linkKey(ctx, tx)
 		return err

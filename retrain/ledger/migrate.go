@@ -30,7 +30,7 @@ func (l *Ledger) upgrade(ctx context.Context, tx *Tx) error {
 		return err
 	}
 	if seen > len(files) {
-		return fmt.Errorf("its schema has version %d and this build knows %d: it was written by a newer build", seen, len(files))
+		return fmt.Errorf("its schema has version %d, but this build supports up to %d: it was written by a newer build", seen, len(files))
 	}
 	for _, f := range files[seen:] {
 		if err := apply(ctx, tx, dir, f.Name()); err != nil {

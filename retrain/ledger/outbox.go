@@ -33,7 +33,7 @@ func circuit(ctx context.Context, q queryer, target string) (time.Time, error) {
 			ORDER BY started_at DESC, request, attempt DESC LIMIT $2) AS latest
 		WHERE result <> 'delivered'`, target, CircuitFailures).Scan(&failures, &last, &trying)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("look up the circuit of %s: %w", target, err)
+		return time.Time{}, fmt.Errorf("look up the circuit breaker of %s: %w", target, err)
 	}
 	if failures < CircuitFailures {
 		return time.Time{}, nil
@@ -112,7 +112,7 @@ func (l *Ledger) Begin(ctx context.Context, request string, t target.Target) (at
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("begin delivery of %s: %w", request, err)
+		return 0, fmt.Errorf("start the delivery of %s: %w", request, err)
 	}
 	return attempt, nil
 }

@@ -121,7 +121,7 @@ func (c *boundedConn) SetReadDeadline(at time.Time) error {
 func parsePostgresURL(text string) (*pgx.ConnConfig, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return nil, errors.New("the URL of PostgreSQL must be of the form postgres://user:password@host:port/database?sslmode=verify-full, with special characters of the password escaped as %XX")
+		return nil, errors.New("the URL of PostgreSQL must have the form postgres://user:password@host:port/database?sslmode=verify-full, with special characters of the password escaped as %XX")
 	}
 	parsed, err := pgx.ParseConfig(text)
 	if err != nil {
@@ -182,11 +182,11 @@ func whyServer(err error) string {
 	case ok && said.Code == "53100":
 		return "the disk of PostgreSQL is full"
 	case ok && (said.Code == "42P01" || said.Code == "3F000" || said.Code == "3D000"):
-		return "its tables are missing on PostgreSQL"
+		return "its tables are missing in PostgreSQL"
 	case ok && (strings.HasPrefix(said.Code, "28") || said.Code == "42501"):
-		return "PostgreSQL refuses the connection"
+		return "PostgreSQL refused the connection"
 	case ok && (said.Code == "57014" || said.Code == "55P03"):
-		return "PostgreSQL cancels statements"
+		return "PostgreSQL canceled a statement"
 	case isOutage(err):
 		return "PostgreSQL cannot be reached"
 	}

@@ -92,7 +92,7 @@ func NewQueue(
 		Test:                        river.TestConfig{Time: wallClock{}}, // there is no other way to set a clock
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the queue: %w", err)
+		return nil, fmt.Errorf("create the queue: %w", err)
 	}
 	return &Queue{ledger: l, client: client}, nil
 }
@@ -176,13 +176,13 @@ func (q *Queue) AddAll(ctx context.Context) error {
 		}
 		if !q.ledger.shared { // else the lease of a dead process would last until it ends, by that process's clock
 			if _, err := tx.ExecContext(ctx, `DELETE FROM river_leader`); err != nil {
-				return fmt.Errorf("end the lease of the process before: %w", err)
+				return fmt.Errorf("release the lease of the previous process: %w", err)
 			}
 		}
 		_, err := tx.ExecContext(ctx, `DELETE FROM river_job WHERE state IN ('available', 'scheduled', 'retryable')
 			AND args ->> 'request' NOT IN (SELECT id FROM requests WHERE state = 'open')`)
 		if err != nil {
-			return fmt.Errorf("drop the jobs of requests that are not open: %w", err)
+			return fmt.Errorf("delete the jobs of requests that are no longer open: %w", err)
 		}
 		return nil
 	})
@@ -196,7 +196,7 @@ func (q *Queue) AddJobless(ctx context.Context) error {
 func (q *Queue) addIn(ctx context.Context, tx *Tx) error {
 	jobless, err := joblessRequests(ctx, tx)
 	if err != nil {
-		return fmt.Errorf("look for requests without a job: %w", err)
+		return fmt.Errorf("find requests without a job: %w", err)
 	}
 	for request, target := range jobless {
 		if err := q.Add(ctx, tx, request, target); err != nil {

@@ -21,7 +21,7 @@ func (tx *Tx) Recut(ctx context.Context, id string, inc alerts.Incident, now tim
 	}
 	body, changed, err := recipe.CutAgain(body, inc, now)
 	if err != nil {
-		return fmt.Errorf("cut the offsets of %s again: %w", id, err)
+		return fmt.Errorf("update the offsets of %s: %w", id, err)
 	}
 	if !changed {
 		return nil
@@ -30,7 +30,7 @@ func (tx *Tx) Recut(ctx context.Context, id string, inc alerts.Incident, now tim
 		INSERT INTO cuts (request, at, body) VALUES ($1, $2, $3) ON CONFLICT (request) DO UPDATE SET at = excluded.at, body = excluded.body`,
 		id, now.UnixMilli(), body)
 	if err != nil {
-		return fmt.Errorf("cut the offsets of %s again: %w", id, err)
+		return fmt.Errorf("update the offsets of %s: %w", id, err)
 	}
 	return nil
 }

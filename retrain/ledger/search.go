@@ -144,7 +144,7 @@ func (f Filter) words() ([]string, error) {
 	}
 	switch {
 	case len(words) == 0:
-		return nil, fmt.Errorf("%w: text has no word", ErrBadFilter)
+		return nil, fmt.Errorf("%w: text contains no words", ErrBadFilter)
 	case len(words) > maxSearchWords:
 		return nil, fmt.Errorf("%w: text must have at most %d different words, not %d", ErrBadFilter, maxSearchWords, len(words))
 	}

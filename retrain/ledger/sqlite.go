@@ -61,10 +61,10 @@ func keepPrivate(file string) error {
 	directory := filepath.Dir(file)
 	if _, err := os.Stat(directory); errors.Is(err, os.ErrNotExist) {
 		if err := os.MkdirAll(directory, directoryMode); err != nil {
-			return fmt.Errorf("make its directory: %w", err)
+			return fmt.Errorf("create its directory: %w", err)
 		}
 		if err := os.Chmod(directory, directoryMode); err != nil {
-			return fmt.Errorf("make its directory: %w", err)
+			return fmt.Errorf("create its directory: %w", err)
 		}
 	}
 	info, err := os.Stat(directory)
@@ -72,7 +72,7 @@ func keepPrivate(file string) error {
 		return err
 	}
 	if mode := info.Mode(); mode.Perm()&0o002 != 0 && mode&os.ModeSticky == 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("its directory has mode %04o, so that every user of the machine can replace it: run chmod 750 %s", mode.Perm(), directory)
+		return fmt.Errorf("its directory has mode %04o, so any user of the machine can replace it: run chmod 750 %s", mode.Perm(), directory)
 	}
 	made, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, ledgerMode)
 	if err != nil {
@@ -95,7 +95,7 @@ func tighten(files ...string) error {
 			err = os.Chmod(file, ledgerMode)
 		}
 		if err != nil {
-			return fmt.Errorf("keep others from reading it: run chmod 600 %s as its owner: %w", file, err)
+			return fmt.Errorf("it must not be readable by others: run chmod 600 %s as its owner: %w", file, err)
 		}
 	}
 	return nil
@@ -119,10 +119,10 @@ func lockFile(ledger string) (*os.File, error) {
 }
 
 var (
-	errInUse = errors.New("another process uses it; give each instance a ledger of its own, or all of them one on PostgreSQL")
+	errInUse = errors.New("another process uses it; give each instance its own ledger, or share one on PostgreSQL")
 	// errDamaged means that nothing in the ledger can be relied on.
-	errDamaged = errors.New("the file is damaged; stop the service, and restore a backup, or move the file aside to start " +
-		"with an empty ledger, which forgets open requests, cooldowns and approvals")
+	errDamaged = errors.New("the file is damaged; stop the service and restore a backup, or move the file aside to start " +
+		"with an empty ledger, without the open requests, cooldowns and approvals")
 )
 
 // damaged reports whether the file is not a database, or one with inconsistent content.
@@ -207,7 +207,7 @@ func whyFile(err error) string {
 	case sqlite3.SQLITE_FULL:
 		return "its disk is full"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		return "its file may not be written"
+		return "its file is not writable"
 	case sqlite3.SQLITE_CANTOPEN:
 		return "its file is missing or cannot be opened"
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
@@ -215,7 +215,7 @@ func whyFile(err error) string {
 	case sqlite3.SQLITE_IOERR:
 		return "its file cannot be read or written"
 	case sqlite3.SQLITE_ERROR:
-		return "tables are missing in its file"
+		return "its file lacks tables"
 	}
-	return "its file does not work"
+	return "its file is not usable"
 }

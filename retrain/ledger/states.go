@@ -59,7 +59,7 @@ type StateError struct {
 }
 
 func (e *StateError) Error() string {
-	return fmt.Sprintf("request %s is %s and cannot become %s", e.Request, words(e.State), words(e.To))
+	return fmt.Sprintf("request %s is %s, so it cannot become %s", e.Request, words(e.State), words(e.To))
 }
 
 func words(s State) string { return strings.ReplaceAll(string(s), "_", " ") }
@@ -105,7 +105,7 @@ func (m Move) Apply(ctx context.Context, tx *Tx) (changed bool, err error) {
 		WHERE id = $9`,
 		m.To, Plain(m.Why), closed, due, m.At.UnixMilli(), Plain(m.Version), Plain(m.Log), m.Shown, m.Id)
 	if err != nil {
-		return false, fmt.Errorf("set request %s %s: %w", m.Id, m.To, err)
+		return false, fmt.Errorf("set request %s to %s: %w", m.Id, m.To, err)
 	}
 	return true, remember(ctx, tx, m.Id, StateChange{At: m.At, State: m.To, By: m.By, Reason: m.Why})
 }
@@ -148,7 +148,7 @@ func settle(ctx context.Context, tx *Tx, at time.Time, to State, reason, conditi
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE requests SET state = $2, reason = $3, closed_at = $1 WHERE `+condition, args...)
 	if err != nil {
-		return fmt.Errorf("set request %s: %w", to, err)
+		return fmt.Errorf("set requests to %s: %w", to, err)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (tx *Tx) WithdrawWaiting(ctx context.Context, policy, why string, now time.
 func anyOverdue(ctx context.Context, q queryer, now time.Time) (found bool, err error) {
 	err = q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM requests WHERE closed_at IS NULL AND due_at <= $1)`, now.UnixMilli()).Scan(&found)
 	if err != nil {
-		return false, fmt.Errorf("look for overdue requests: %w", err)
+		return false, fmt.Errorf("find overdue requests: %w", err)
 	}
 	return found, nil
 }
@@ -186,12 +186,12 @@ func (tx *Tx) EndOverdue(ctx context.Context, now time.Time) error {
 		from, to State
 		why      string
 	}{
-		{StateQueued, StateExpired, "the policy had another unfinished request for too long"},
+		{StateQueued, StateExpired, "another request of the policy was unfinished for too long"},
 		{StateAwaitingApproval, StateExpired, "it was not approved in time"},
 		{StateOpen, StateDeadLetter, "expired"},
-		{StateDelivered, StateInconclusive, "no report of the job and no new version in time"},
-		{StateRunning, StateFailed, "the job did not end in time"},
-		{StateVerifying, StateInconclusive, "not enough telemetry of the new version in time"},
+		{StateDelivered, StateInconclusive, "neither a job report nor a new version arrived in time"},
+		{StateRunning, StateFailed, "the job did not finish in time"},
+		{StateVerifying, StateInconclusive, "not enough telemetry of the new version arrived in time"},
 	} {
 		if err := settle(ctx, tx, now, end.to, end.why, `state = $4 AND closed_at IS NULL AND due_at <= $5`, end.from, now.UnixMilli()); err != nil {
 			return err

@@ -30,7 +30,7 @@ type SuspendedError struct {
 
 // Error implements error.
 func (e *SuspendedError) Error() string {
-	return fmt.Sprintf("the ledger of retrain requests is unavailable since %s: %s", e.Since.UTC().Format(time.RFC3339), e.Why)
+	return fmt.Sprintf("the ledger of retrain requests has been unavailable since %s: %s", e.Since.UTC().Format(time.RFC3339), e.Why)
 }
 
 // Is makes errors.Is find ErrSuspended.
@@ -219,7 +219,7 @@ func (l *Ledger) probe(ctx context.Context) error {
 		}
 		for _, table := range []string{"requests", "history", "deliveries", "decisions", "disabled_targets", "river_job"} {
 			if _, err := tx.ExecContext(ctx, `SELECT 1 FROM `+table+` LIMIT 1`); err != nil {
-				return fmt.Errorf("look into %s: %w", table, err)
+				return fmt.Errorf("check table %s: %w", table, err)
 			}
 		}
 		return rewrite(ctx, tx)
@@ -233,7 +233,7 @@ func whyNot(err error) string {
 	if errors.Is(err, errEmpty) {
 		return "it is empty"
 	}
-	return "it does not work"
+	return "it is not usable"
 }
 
 // rewrite writes a row back unchanged, which fails on a full disk and on a read-only one.

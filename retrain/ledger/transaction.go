@@ -81,7 +81,7 @@ func recognised(address string) string {
 func hideAddresses(ctx context.Context, tx *Tx) error {
 	whole, err := wholeAddresses(ctx, tx)
 	if err != nil {
-		return fmt.Errorf("look for addresses of disabled targets: %w", err)
+		return fmt.Errorf("find the addresses of disabled targets: %w", err)
 	}
 	for _, of := range whole {
 		_, err := tx.ExecContext(ctx, `
@@ -198,7 +198,7 @@ func (tx *Tx) Verified(ctx context.Context, id string) (version, by string, err 
 		SELECT r.new_version, h.by_whom FROM requests r JOIN history h ON h.request = r.id
 		WHERE r.id = $1 AND r.state = $2 AND h.state = r.state ORDER BY h.seq DESC LIMIT 1`, id, StateVerifying).Scan(&version, &by)
 	if err := found(err); err != nil {
-		return "", "", fmt.Errorf("look for the version: %w", err)
+		return "", "", fmt.Errorf("find the version: %w", err)
 	}
 	return version, by, nil
 }
@@ -211,7 +211,7 @@ func (tx *Tx) MadeSince(ctx context.Context, policy, request string) (id, versio
 			AND opened_at > (SELECT opened_at FROM requests WHERE id = $2)
 		ORDER BY opened_at DESC, id LIMIT 1`, policy, request).Scan(&id, &version)
 	if err := found(err); err != nil {
-		return "", "", fmt.Errorf("look for later versions: %w", err)
+		return "", "", fmt.Errorf("find later versions: %w", err)
 	}
 	return id, version, nil
 }

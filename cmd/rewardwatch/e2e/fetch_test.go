@@ -382,7 +382,7 @@ func (s setting) compactedRefused(t *testing.T) {
 	service := newService(t, s.binary, s.broker.address, topic, topic, startReceiver(t), nil)
 	service.launch(t)
 	said := service.refused(t)
-	want := fmt.Sprintf("cleanup.policy of %s is compact; change it with: kafka-configs.sh --bootstrap-server %s --alter "+
+	want := fmt.Sprintf("cleanup.policy of topic %s is compact; to fix this, run: kafka-configs.sh --bootstrap-server %s --alter "+
 		"--entity-type topics --entity-name %[1]s --add-config cleanup.policy=delete", topic, s.broker.address)
 	if !strings.Contains(said, want) {
 		t.Errorf("the service said %s\nand not %s", said, want)

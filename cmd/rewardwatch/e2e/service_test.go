@@ -130,7 +130,7 @@ func (s *service) decisions() (map[string][]string, error) {
 	reasons := map[string][]string{}
 	for line := range strings.Lines(string(text)) {
 		var said struct{ Message, Incident, Reason string }
-		if json.Unmarshal([]byte(line), &said) == nil && said.Message == "considered retraining" {
+		if json.Unmarshal([]byte(line), &said) == nil && said.Message == "retraining decision" {
 			reasons[said.Incident] = append(reasons[said.Incident], said.Reason)
 		}
 	}

@@ -42,7 +42,7 @@ func (f *finder) assign() {
 	f.outcomes()
 	f.ends()
 	if !f.has("policy") {
-		f.line("policy", mapping.Field{Value: text(f.policy)}, "no field has the policy name: choose one")
+		f.line("policy", mapping.Field{Value: text(f.policy)}, "no field contains the policy name: choose one")
 	}
 	slices.SortStableFunc(f.out.Lines, func(a, b Line) int { return position(a.Name) - position(b.Name) })
 }
@@ -264,7 +264,7 @@ func (f *finder) reward(at found, field mapping.Field, why string) (mapping.Fiel
 	}
 	if at.outer {
 		field.Last = true
-		return field, why + "; outside the steps, so it applies to the last one"
+		return field, why + "; outside the steps, so it applies to the last step"
 	}
 	if onlyOnes := at.zeroOne && at.kind() == isNumber || len(field.Choices) > 0; onlyOnes && at.n < at.in.records && f.out.Joined == nil {
 		field.Default = json.RawMessage("0")
@@ -455,7 +455,7 @@ func (f *finder) ends() {
 	}
 	if f.byItself() {
 		f.ownID()
-		f.line("terminated", always, "no field names an agent or marks the end of an episode: each record is one episode")
+		f.line("terminated", always, "no field identifies an agent or marks the end of an episode: each record is one episode")
 		return
 	}
 	f.single(at, ok)
@@ -502,7 +502,7 @@ func (f *finder) single(of *place, isEpisode bool) {
 		f.out.Lines[i].Name = "agent_id"
 	}
 	f.line("terminated", mapping.Field{Value: json.RawMessage("true")},
-		fmt.Sprintf("no field marks the end of an episode, and %d records are from %d agents: each record is one episode", of.n, len(of.values)))
+		fmt.Sprintf("no field marks the end of an episode, and %d records come from %d agents: each record is one episode", of.n, len(of.values)))
 }
 
 // placeOf returns the place of the record that a field comes from.

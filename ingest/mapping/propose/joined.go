@@ -103,7 +103,7 @@ func (f *finder) answer() {
 		return
 	}
 	f.comes = true
-	f.line("reward", mapping.Field{Value: json.RawMessage("1")}, "no number is recognized as a reward: the arrival of a record is the reward")
+	f.line("reward", mapping.Field{Value: json.RawMessage("1")}, "no number looks like a reward: the arrival of a record counts as a reward")
 }
 
 // isRare reports whether most decisions have no feedback.
@@ -146,7 +146,7 @@ func (f *finder) onlyDecided(at found, field mapping.Field, why string) (mapping
 	for _, p := range f.ours.order {
 		if q := f.theirs.same(p); q == nil && p.n == f.ours.records && p.source().Path != "" {
 			field = mapping.Field{Source: mapping.Source{Expression: access("record", p.names) + " == nil ? nil : " + access("record", at.names)}}
-			return field, why + "; only in records with " + p.path + ", because feedback has it, too"
+			return field, why + "; only in records that have " + p.path + ", because feedback has it as well"
 		}
 	}
 	return field, why
@@ -178,7 +178,7 @@ func (f *finder) onePolicy(at found, field mapping.Field, why string) (mapping.F
 		f.used[at.place] = true
 		f.line("policy_version", field, why)
 	}
-	return mapping.Field{Value: text(f.policy)}, "choose a name: feedback has no policy, so it joins decisions of one name only"
+	return mapping.Field{Value: text(f.policy)}, "choose a name: feedback has no policy, so it can join the decisions of only one"
 }
 
 // elsewhere returns where feedback of the same topic has its time, nil if that is where decisions have it.
@@ -196,7 +196,7 @@ func (f *finder) agentByKey() {
 		return
 	}
 	f.used[p] = true
-	f.line("agent_id", mapping.Field{Source: p.source()}, "no other field names an agent, and keys repeat: "+f.outer.facts(p))
+	f.line("agent_id", mapping.Field{Source: p.source()}, "no other field identifies an agent, and keys repeat: "+f.outer.facts(p))
 }
 
 // Alike reports whether the records of two topics may be of one: most values are at the same places, and neither are

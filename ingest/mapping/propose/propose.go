@@ -189,7 +189,7 @@ func (f *finder) elements(records []any) {
 	}
 	if most != nil {
 		f.outer, f.out.Each = outer, most.path
-		f.out.EachWhy = fmt.Sprintf("%d lists with %d steps in all, each with its own %s", most.n, most.elements, f.reasons(f.inner))
+		f.out.EachWhy = fmt.Sprintf("%d lists with %d steps in total, each with its own %s", most.n, most.elements, f.reasons(f.inner))
 		return
 	}
 	if f.best(outer, "reward") == nil && f.best(outer, "action") == nil && f.discriminator(outer, records) == nil {
@@ -209,7 +209,7 @@ func (f *finder) steps(outer *table, records []any) {
 		isNumeric := func(p *place) bool { return p.kind() == isNumber && !isCounter(p) && timeOf(p) == nil }
 		if slices.ContainsFunc(inner.order, isChoice) && slices.ContainsFunc(inner.order, isNumeric) {
 			f.outer, f.inner, f.out.Each = outer, inner, p.path
-			f.out.EachWhy = fmt.Sprintf("guessed: %d lists with %d elements that could be steps", p.n, p.elements)
+			f.out.EachWhy = fmt.Sprintf("guessed: %d lists with %d elements that look like steps", p.n, p.elements)
 			return
 		}
 	}

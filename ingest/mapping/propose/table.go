@@ -209,7 +209,7 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"of several kinds", "numbers", "true or false", "text", "objects", "lists of numbers", "lists of objects"}[k]
+	return [...]string{"mixed types", "numbers", "booleans", "text", "objects", "lists of numbers", "lists of objects"}[k]
 }
 
 // facts describes a place in a few words.

@@ -166,7 +166,7 @@ func (f *finder) closing(by *place, types, taken []recordType, records []any) []
 			f.last = closed.table
 		}
 		f.line("terminated", mapping.Field{Source: by.source(), Choices: choices},
-			fmt.Sprintf("%[2]d of %[3]d episodes end with a record of the type %[1]s", example(closed.name), ends[closed.name], len(last)))
+			fmt.Sprintf("%[2]d of %[3]d episodes end with a record of type %[1]s", example(closed.name), ends[closed.name], len(last)))
 	}
 	return taken
 }
@@ -222,7 +222,7 @@ func (f *finder) halves(all *table, records []any) []any {
 	if f.best(f.theirs, "reward") == nil && action.source().Path != "" {
 		f.comes = true
 		reward := mapping.Field{Source: mapping.Source{Expression: access("record", action.names) + " == nil ? 1 : nil"}}
-		f.line("reward", reward, "a record without "+action.path+" has no number: its arrival is the reward")
+		f.line("reward", reward, "a record without "+action.path+" contains no number: its arrival counts as a reward")
 	}
 	return append(decisions, others...)
 }
@@ -327,9 +327,9 @@ func (f *finder) take(by *place, types []recordType, all int, untyped bool) {
 		n += len(t.records)
 	}
 	f.out.Take = []mapping.Condition{c}
-	f.out.TakeWhy = fmt.Sprintf("%d of %d types of records; the others have neither an action nor a reward", len(types), all)
+	f.out.TakeWhy = fmt.Sprintf("%d of %d record types; the others have neither an action nor a reward", len(types), all)
 	if len(types) == all {
-		f.out.TakeWhy = "all types of records that were seen"
+		f.out.TakeWhy = "all record types found"
 	}
 	f.used[by] = true
 }
@@ -495,5 +495,5 @@ func (f *finder) arrival(by *place, decisions, feedback []recordType) {
 	for _, t := range feedback {
 		reward.Choices[t.name] = json.RawMessage("1")
 	}
-	f.line("reward", reward, "a feedback record has no number: its arrival is the reward")
+	f.line("reward", reward, "feedback records contain no number: their arrival counts as a reward")
 }

@@ -107,9 +107,9 @@ func TestPeopleAskForRetrainings(t *testing.T) {
 		"long id":         {body(`,"id":"` + strings.Repeat("x", 201) + `"`), 400, "id must have 1 to"},
 		"no incident":     {body(`,"incident":"none"`), 404, "incident not found"},
 		"no recipe":       {strings.Replace(body(""), "ranker\",\"target", "none\",\"target", 1), 400, "unknown recipe"},
-		"other policy":    {strings.Replace(body(`,"incident":"`+incident.ID+`"`), incident.Group.Policy, "other", 1), 400, "the incident is of policy"},
+		"other policy":    {strings.Replace(body(`,"incident":"`+incident.ID+`"`), incident.Group.Policy, "other", 1), 400, "the incident belongs to policy"},
 		"unknown field":   {body(`,"urgent":true`), 400, "unknown field"},
-		"other under one": {strings.Replace(body(`,"id":"one"`), incident.Group.Policy, "other", 1), 409, "a different retraining was requested with the same id"},
+		"other under one": {strings.Replace(body(`,"id":"one"`), incident.Group.Policy, "other", 1), 409, "the same id was already used for a different retraining"},
 	} {
 		if w := post(rig.Server, path, tt.body, apitest.SomeToken); w.Code != tt.code || !strings.Contains(w.Body.String(), tt.says) {
 			t.Errorf("%s gives %d %s", name, w.Code, w.Body)

@@ -49,7 +49,7 @@ const agentToken = "a token that agents share between them"
 
 func TestTelemetryIsReceived(t *testing.T) {
 	d := &receiverDouble{result: receive.Result{Accepted: 2, Refused: 1, Refusals: []receive.Refusal{
-		{Index: 1, Error: ingest.RecordError{Reason: ingest.ReasonMissingPolicy, Column: 3, Msg: "a record needs a policy"}},
+		{Index: 1, Error: ingest.RecordError{Reason: ingest.ReasonMissingPolicy, Column: 3, Msg: "a record must have a policy"}},
 	}}}
 	s := telemetryServer(t, d)
 	r := httptest.NewRequest(http.MethodPost, "/api/v1/telemetry", strings.NewReader("{}\n{}\n{}"))
@@ -62,7 +62,7 @@ func TestTelemetryIsReceived(t *testing.T) {
 		t.Errorf("%d %s for %+v %q", w.Code, w.Body, d.last, d.body)
 	}
 	checkAnswer(t, "post", "/api/v1/telemetry", w.Body.Bytes())
-	if want := `"refusals":[{"index":1,"reason":"missing_policy","column":3,"message":"a record needs a policy"}]`; !strings.Contains(w.Body.String(), want) {
+	if want := `"refusals":[{"index":1,"reason":"missing_policy","column":3,"message":"a record must have a policy"}]`; !strings.Contains(w.Body.String(), want) {
 		t.Errorf("the answer is %s", w.Body)
 	}
 }

@@ -151,8 +151,8 @@ func TestRetrainExportSaysWhatIsWrong(t *testing.T) {
 		"a rollback":       {[]string{"rr_back"}, flags, "request rr_back is a rollback and has no data"},
 		"not the offsets":  {[]string{"rr_person", "--data", "baseline"}, flags, "request rr_person contains no offsets for the baseline data"},
 		"gone": {
-			[]string{"rr_gone"}, flags, "export request rr_gone: offsets 7 to 9 of partition 0 of the topic agent-telemetry: the topic does not have these offsets, only 0 to 8\n" +
-				"offsets 100 to 200 of partition 0 of the topic agent-telemetry: the topic does not have these offsets, only 0 to 8\n",
+			[]string{"rr_gone"}, flags, "export request rr_gone: offsets 7 to 9 of partition 0 of topic agent-telemetry: the topic does not contain these offsets, only 0 to 8\n" +
+				"offsets 100 to 200 of partition 0 of topic agent-telemetry: the topic does not contain these offsets, only 0 to 8\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -237,7 +237,7 @@ func TestTopicsThatAreNotPartitionedAlikeAreTold(t *testing.T) {
 	s.end(start)
 	p := startService(t, s.config())
 	testkit.Eventually(t, "the error of the numbers", func() bool {
-		return p.said("decisions and feedback are joined by partition, but the topics have different numbers of partitions: feedback is lost unless") > 0
+		return p.said("decisions and feedback are joined by partition, but their topics have different numbers of partitions, so feedback is lost") > 0
 	})
 	testkit.Eventually(t, "the error of the keys", func() bool { return p.said("in different partitions") > 0 })
 	_, text := p.fetch(t, "/metrics")

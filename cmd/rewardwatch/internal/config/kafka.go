@@ -152,7 +152,7 @@ func (c KafkaConfig) topicOf(file string) (topic string) {
 func (c KafkaConfig) check(report func(path, msg string)) {
 	c.Check(report)
 	if len(c.Topics) > ingest.MaxTopics {
-		report("topics", fmt.Sprintf("must not be more than %d", ingest.MaxTopics))
+		report("topics", fmt.Sprintf("must be at most %d", ingest.MaxTopics))
 	}
 	switch {
 	case c.RepartitionTopic == "":

@@ -87,7 +87,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def refusal(index, reason="missing_policy", message="a record needs a policy"):
+def refusal(index, reason="missing_policy", message="a record must have a policy"):
     return {"index": index, "reason": reason, "column": 0, "message": message}
 
 
@@ -150,9 +150,9 @@ class HttpTest(unittest.TestCase):
         self.assertEqual(said, [("/behind/api/v1/telemetry", f"Bearer {token}") for token in ("first", "second")])
 
     def test_what_was_not_taken_is_sent_again_under_the_same_id(self):
-        unavailable = {"error": "the telemetry could not be written"}
+        unavailable = {"error": "cannot write the telemetry"}
         for name, answer in [
-            ("busy", (429, {"Retry-After": "0"}, {"error": "too many telemetry requests at the same time"})),
+            ("busy", (429, {"Retry-After": "0"}, {"error": "too many concurrent telemetry requests"})),
             ("unavailable", (503, {"Retry-After": "0"}, unavailable)),
             ("a pause that is none", (503, {"Retry-After": "nan"}, unavailable)),
             ("a page of a proxy", (502, {}, b"<html>")),
@@ -189,7 +189,7 @@ class HttpTest(unittest.TestCase):
             self.sent()
             self.emitter.close()
         self.assertEqual((self.emitter.lost, len(self.service.requests)), (2, 1))
-        self.assertIn("missing_policy: a record needs a policy (2 events lost)", logs.output[0])
+        self.assertIn("missing_policy: a record must have a policy (2 events lost)", logs.output[0])
 
     def test_what_is_refused_as_a_whole_is_not_sent_again(self):
         for name, answer, words in [
