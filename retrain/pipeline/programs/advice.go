@@ -180,27 +180,55 @@ func arguments(line string) []string {
 		if !printable(word) || stoodFor.MatchString(word) || ofProse.MatchString(word) || secret.MatchString(word) || strings.HasPrefix(word, "--help") || word == "-h" {
 			return nil
 		}
-		out = append(out, word)
+		plain := strings.TrimRight(word, ",;:!")
+		if sentence := strings.TrimSuffix(plain, "."); endsWord.MatchString(sentence) {
+			plain = sentence
+		}
+		if plain != "" {
+			out = append(out, plain)
+		}
+		if plain != word { // a sentence goes on
+			break
+		}
 	}
 	return out
 }
 
-// known returns arguments up to the first word that a program without arguments by place cannot mean: text of the page.
+// endsWord is the end of a word that a full stop may follow, unlike that of a path such as ..
+var endsWord = regexp.MustCompile(`[A-Za-z0-9]$`)
+
+// known returns arguments up to the first words that a program has no place for: text of the page.
 func (p *program) known(args []string) []string {
-	if len(p.flags) == 0 || slices.ContainsFunc(p.flags, func(x option) bool { return x.position }) {
+	places := 0
+	for _, x := range p.flags {
+		switch {
+		case x.position && x.many:
+			return args
+		case x.position:
+			places++
+		}
+	}
+	if len(p.flags) == 0 && readsWords.MatchString(p.text) {
 		return args
 	}
 	for i, a := range args {
 		plain := !strings.HasPrefix(a, "-") && !strings.ContainsAny(a, "=./")
-		if plain && a == "with" { // settings of sacred follow
+		if plain && a == "with" && len(p.flags) > 0 { // settings of sacred follow
 			return args
 		}
-		if plain && (i == 0 || p.isBoolean(args[i-1])) {
+		valueOf := i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=") && !p.isBoolean(args[i-1])
+		if strings.HasPrefix(a, "-") || valueOf {
+			continue
+		}
+		if places--; places < 0 && plain {
 			return args[:i]
 		}
 	}
 	return args
 }
+
+// readsWords is how a program without declared arguments may read them all the same.
+var readsWords = regexp.MustCompile(`\bargv\b|\bhydra\b|\bsacred\b|\b[Ff]ire\b|\bOmegaConf\b|\bfrom_cli\b|\babsl\b|\bgin\b|\bclick\b|\btyper\b|\btyro\b|\bdocopt\b|\bargs\b|\bflags\b|(?i:pars(?:e|er)\w*)`)
 
 // split splits a line at blanks that are not within quotes.
 func split(line string) []string {

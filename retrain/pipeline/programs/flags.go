@@ -11,6 +11,7 @@ import (
 type option struct {
 	name     string // with its hyphens; that of its place for one without
 	position bool   // it is given by its place
+	many     bool   // any number of words
 	required bool
 	value    string // its default, "" for none that is a string or a number
 	boolean  bool
@@ -84,7 +85,9 @@ func argparseFlag(a []argument) option {
 		}
 	}
 	g.position = !strings.HasPrefix(g.name, "-")
-	if nargs := literal(given(a, "nargs", -1)); g.position && nargs != "?" && nargs != "*" {
+	nargs := given(a, "nargs", -1)
+	g.many = nargs != "" && literal(nargs) != "?"
+	if text := literal(nargs); g.position && text != "?" && text != "*" {
 		g.required = true
 	}
 	action := literal(given(a, "action", -1))

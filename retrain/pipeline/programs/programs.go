@@ -130,6 +130,7 @@ func (p program) names() []string {
 var (
 	anyCall = regexp.MustCompile(`(?m)^[a-z_]\w*(?:\.\w+)*\(`)
 	topCall = regexp.MustCompile(`(?m)^(?:\w[\w., ]*=\s*)?[\w.]*(?:learn|train|fit|run|main|evaluate|evaluate_policy|test|play)\(`)
+	doesIt  = regexp.MustCompile(`\.(?:learn|fit|backward)\(|\.train\(\w*\)|_trainer\(|Trainer\(|evaluate_policy\(|\.predict\(`)
 	runName = regexp.MustCompile(`^(train|main|run|eval|evaluate|enjoy|test|play|learn)([_-][\w-]*)?\.py$`)
 	notOwn  = regexp.MustCompile(`(^|/)(setup|conftest|conf|noxfile|versioneer|fabfile|tasks|__init__|dodo)\.py$`)
 )
@@ -172,7 +173,7 @@ func (f *Finder) candidates() []program {
 		}
 		text := f.text[file]
 		named := slices.ContainsFunc(f.said.about(file), func(a advice) bool { return f.names(a, file) })
-		alone := named && anyCall.MatchString(text) || topCall.MatchString(text) && (runName.MatchString(path.Base(file)) && !f.has(path.Join(path.Dir(file), "__init__.py")))
+		alone := named && anyCall.MatchString(text) || !f.has(path.Join(path.Dir(file), "__init__.py")) && (topCall.MatchString(text) && runName.MatchString(path.Base(file)) || f.runsAtTop(file))
 		if notOwn.MatchString(file) || !printable(file) || !guarded.MatchString(text) && !alone {
 			continue
 		}
@@ -183,6 +184,27 @@ func (f *Finder) candidates() []program {
 	}
 	return out
 }
+
+// runsAtTop reports whether a file trains or evaluates when it is imported, outside of functions and classes, as scripts
+// without a main block do.
+func (f *sources) runsAtTop(file string) bool { return doesIt.MatchString(topLevel(f.text[file])) }
+
+// topLevel returns the lines of a file that are in no function or class.
+func topLevel(text string) string {
+	var out strings.Builder
+	inside := false
+	for line := range strings.Lines(text) {
+		if strings.IndexAny(line, " \t\r\n)]}") != 0 {
+			inside = definition.MatchString(line)
+		}
+		if !inside {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+var definition = regexp.MustCompile(`^(?:async[ \t]+)?(?:def|class)\b|^@`)
 
 func (f *Finder) isLate() bool {
 	f.stopped = f.stopped || f.late()
@@ -210,6 +232,7 @@ var (
 	trainingWords = []weighed{
 		{regexp.MustCompile(`^train$`), 80},
 		{regexp.MustCompile(`^train`), 60},
+		{regexp.MustCompile(`^train[_-].*(agent|policy|network|model)s?$`), 100}, // less what such names count below
 		{regexp.MustCompile(`train`), 45},
 		{regexp.MustCompile(`^(learn|fit)\b|^learn`), 45},
 		{regexp.MustCompile(`^(main|run|run_rl|start|launch|runner)$`), 20},
@@ -235,7 +258,7 @@ var (
 		{regexp.MustCompile(`parallel|distributed|slurm|-config$|_config$`), -20},
 	}
 	asidePath   = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
-	trains      = regexp.MustCompile(`\.learn\(|\.train\(\w*\)|\btrain\w*\(|\brun_rl\(|Trainer\(|Learner\(|Runner\(|\.backward\(|\.fit\(|optimi[sz]er\.step\(|\.update\(`)
+	trains      = regexp.MustCompile(`\.learn\(|\.train\(\w*\)|\btrain\w*\(|_trainer\(|\brun_rl\(|Trainer\(|Learner\(|Runner\(|\.backward\(|\.fit\(|optimi[sz]er\.step\(|\.update\(`)
 	evaluates   = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|select_action|get_action|\.step\(|enjoy\(|play\(|\.eval\(|rollout`)
 	loads       = regexp.MustCompile(`\.load\(|load_\w+\(|\.restore\(|load_state_dict|from_checkpoint|checkpoint|model_path`)
 	importsRL   = regexp.MustCompile(`(?m)^\s*(?:from|import)\s+(stable_baselines3?|sb3_contrib|ray\.rllib|ray|tianshou|torchrl|skrl|rl_games|rsl_rl|sample_factory|pfrl|elegantrl|cleanrl|tf_agents|acme|dopamine|garage|d3rlpy|pettingzoo|gymnasium|gym|torch|jax|tensorflow|flax)\b`)
@@ -245,7 +268,7 @@ var (
 )
 
 // facts are what code does, as far as its text shows.
-type facts struct{ trains, learns, evaluates, loads, saves, shows, windows, rl bool }
+type facts struct{ trains, learns, evaluates, loads, saves, shows, windows, rl, decides, asks bool }
 
 // known are the facts of code that was read.
 type known map[string]*facts
@@ -257,6 +280,7 @@ func (k known) of(code string) *facts {
 		found = &facts{
 			trains: trains.MatchString(code), learns: strings.Contains(code, ".learn("), evaluates: evaluates.MatchString(code), loads: loads.MatchString(code),
 			saves: saving.MatchString(code), shows: shows.MatchString(code), windows: forWindows.MatchString(code), rl: importsRL.MatchString(code),
+			decides: decides.MatchString(code), asks: asks.MatchString(code),
 		}
 		k[code] = found
 	}
@@ -289,6 +313,8 @@ var (
 	shows   = regexp.MustCompile(`\.render\(|\.imshow\(|plt\.(?:plot|show|figure|savefig)\(|\.play_\w+\(|\.play\(`)
 	steps   = regexp.MustCompile(`\benv\w*\.(?:step|reset|render)\(|\.action_space\.sample\(`)
 	ofGym   = regexp.MustCompile(`(?m)^class \w+\((?:[\w., ]*\b)?(?:gym|gymnasium|pettingzoo)?\.?(?:\w*Env|Environment)\)`)
+	decides = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|(?:select|get|choose|sample|compute)_(?:single_)?actions?\(|\b(?:model|policy|agent|actor|net|network|q_net\w*|policy_net\w*)\(`)
+	asks    = regexp.MustCompile(`pygame\.(?:KEYDOWN|K_\w|key\.get_pressed)|\bkeyboard\.(?:is_pressed|read\w*|on_press)|\bpynput\b|\bgetch\(|on_key_press|\butils\.play\b|\b(?:PyQt|PySide)[0-9]|\b(?:custom)?tkinter\b|\bstreamlit\b|\bgradio\b|\bkivy\b`)
 	noWords = regexp.MustCompile(`(?i)train|learn|optimi[sz]e|\bfit\(|backward|run|main\(|launch|start`)
 )
 
@@ -307,11 +333,24 @@ func (f *sources) testsItself(p *program) bool {
 	return len(p.path) == 0 && block != "" && ofGym.MatchString(f.text[p.file]) && !noWords.MatchString(block)
 }
 
+// forPeople reports whether a program is for a person at a screen: it asks for keys or has windows, or it shows an
+// environment, and neither loads nor asks a model.
+func (f *Finder) forPeople(p *program) bool {
+	own, file := f.code.of(p.text), f.code.of(f.text[p.file])
+	if own.loads || own.decides || file.loads || file.decides {
+		return false
+	}
+	return file.asks || file.shows || steps.MatchString(cmp.Or(f.mainBlock(p), p.text))
+}
+
 // mainBlock returns what a file does when it is run as a program, "" if that is not known.
 func (f *sources) mainBlock(p *program) string {
 	text := f.text[p.file]
 	if at := guarded.FindStringIndex(text); at != nil {
 		return text[at[1]:]
+	}
+	if f.runsAtTop(p.file) {
+		return topLevel(text)
 	}
 	return ""
 }
@@ -481,8 +520,8 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 	var out []program
 	for _, p := range all {
 		p.score = weigh(p.names(), evaluationWords) + f.common(&p, env)
-		if f.testsItself(&p) {
-			p.score -= 70
+		if f.testsItself(&p) || f.forPeople(&p) {
+			p.score -= 100
 		}
 		if f.code.of(p.text).evaluates {
 			p.score += 10

@@ -69,6 +69,10 @@ func TestWordsOfALine(t *testing.T) {
 		` --env ENV_ID`:                 "nil",
 		` --ckpt path/to/x`:             "nil",
 		` cli for learning and testing`: "nil",
+		` --epochs 10, then wait`:       "--epochs|10",
+		`, then wait`:                   "",
+		` --dir .. --n 5.`:              "--dir|..|--n|5",
+		` --lr .5 a=1,2 x.yaml.`:        "--lr|.5|a=1,2|x.yaml",
 		` --help`:                       "nil",
 		``:                              "",
 	} {
@@ -206,6 +210,68 @@ func TestWordsOfSubCommands(t *testing.T) {
 		if got := strings.Join(evaluation.Words, " "); !strings.HasSuffix(got, "lib.cli "+words[1]) {
 			t.Errorf("evaluation %s, want %s", got, words[1])
 		}
+	}
+}
+
+// Words of a page that a program has no place for are none of its arguments.
+func TestProseIsNoArgument(t *testing.T) {
+	const guard = "\nif __name__ == '__main__':\n    train()\n"
+	for _, test := range []struct{ source, page, want string }{
+		{"train()", "Run python train.py after installing everything\n", ""},
+		{"train()", "First python train.py, then python show.py\n", ""},
+		{"import sys\nrun(sys.argv[1])", "    python train.py ppo\n", " ppo"},
+		{"p.add_argument('env')", "Use python train.py Cart starts training\n", " Cart"},
+		{"p.add_argument('envs', nargs='+')", "    python train.py Cart Pole\n", " Cart Pole"},
+		{"p.add_argument('env')\np.add_argument('--seed')", "    python train.py --seed 3 Cart\n", " --seed 3 Cart"},
+		{"p.add_argument('--fast', action='store_true')", "Then python train.py --fast trains quickly.\n", " --fast"},
+	} {
+		f := found(map[string]string{"train.py": "import torch\n" + test.source + guard, "README.md": test.page})
+		f.Rank("")
+		training, _ := f.Commands(Known{Project: "p", Environment: "A-v0"})
+		if got := training.Words; len(got) != 3 || !strings.HasSuffix(got[2], `train.py"`+test.want) {
+			t.Errorf("%q with %q: %q, want arguments %q", test.page, test.source, got, test.want)
+		}
+	}
+}
+
+// Programs in which a person plays, or that show an environment without a model, evaluate nothing.
+func TestProgramsForPeopleAreNoEvaluation(t *testing.T) {
+	const guard = "\nif __name__ == '__main__':\n    main()\n"
+	const training = "import torch\ndef main():\n    loss.backward()" + guard
+	for name, text := range map[string]string{
+		"play.py":         "import pygame\ndef main():\n    while True:\n        for event in pygame.event.get():\n            if event.type == pygame.KEYDOWN: env.step(1)" + guard,
+		"watch.py":        "import gymnasium\ndef main():\n    env.reset()\n    env.step(env.action_space.sample())\n    env.render()" + guard,
+		"test_game.py":    "env = Game()\nenv.reset()\nenv.render()\n",
+		"show_results.py": "import tkinter\ndef main():\n    tkinter.Tk().mainloop()" + guard,
+	} {
+		f := found(map[string]string{"train.py": training, name: text})
+		if _, evaluation := f.Rank(""); len(evaluation) > 0 {
+			t.Errorf("%s is taken for an evaluation", name)
+		}
+		f = found(map[string]string{"train.py": training, "play_ai.py": "import pygame\nmodel.load('a.pth')\ndef main():\n    if event.type == pygame.KEYDOWN: stop()\n    env.step(model.act(s))" + guard, name: text})
+		if _, evaluation := f.Rank(""); len(evaluation) != 1 || evaluation[0].File != "play_ai.py" {
+			t.Errorf("beside %s: %v", name, evaluation)
+		}
+	}
+}
+
+// A script may train or evaluate without functions and without a main block, also within a loop.
+func TestScriptsWithoutFunctions(t *testing.T) {
+	f := found(map[string]string{
+		"train_new_model.py": "from game import Game\n@decorated\ndef make(\n    x,\n):\n    return Game()\nmodel = PPO('MlpPolicy', make(1))\nwhile True:\n    model.learn(1000)\n    model.save(f'models/{n}')\n",
+		"cart_ppo.py":        "result = onpolicy_trainer(\n    policy, collector,\n)\n",
+		"run_model.py":       "model = PPO.load(path)\nfor _ in range(10):\n    action, _ = model.predict(x)\n    env.step(action)\n",
+		"game.py":            "class Game:\n    def train(self):\n        self.model.learn(1)\n",
+		"lib/__init__.py":    "",
+		"lib/part.py":        "model.learn(1)\n",
+	})
+	training, evaluation := f.Rank("")
+	var names []string
+	for _, p := range slices.Concat(training, evaluation) {
+		names = append(names, p.File)
+	}
+	if got := strings.Join(names, " "); got != "train_new_model.py cart_ppo.py run_model.py" {
+		t.Error(got)
 	}
 }
 

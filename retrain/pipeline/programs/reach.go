@@ -43,8 +43,10 @@ func (f *Finder) Imports() []Import {
 func (f *sources) ImportsOf(next ...string) []Import {
 	r := reach{sources: f, seen: map[string]bool{}, modules: map[string]bool{}, tops: map[string]bool{}}
 	for _, file := range f.order {
-		if top, _, ok := strings.Cut(strings.TrimPrefix(file, "src/"), "/"); ok {
-			r.tops[top] = true
+		for _, from := range roots {
+			if top, _, ok := strings.Cut(strings.TrimPrefix(file, from), "/"); ok {
+				r.tops[top] = true
+			}
 		}
 	}
 	for len(next) > 0 && len(r.seen) < maxReached {
