@@ -62,7 +62,7 @@ var testedVersions = map[string]string{
 // isDependencies reports whether a file may declare packages or lock their versions.
 func isDependencies(file string) bool {
 	base := path.Base(file)
-	if isMetadata(file) {
+	if isMetadata(file) || isPage(file) {
 		return true
 	}
 	switch base {
@@ -114,7 +114,9 @@ func (p *dependencies) declared(file, text string) {
 			p.locked[normalised(m[1])] = m[2]
 		}
 	default:
-		if !notForTraining.MatchString(base) {
+		if isPage(file) {
+			p.lines(file, strings.Join(pins.Installed(text), "\n"))
+		} else if !notForTraining.MatchString(base) {
 			p.lines(file, text)
 		}
 	}

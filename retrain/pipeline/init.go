@@ -30,7 +30,7 @@ var (
 	configOfRLlib      = regexp.MustCompile(`\b(APPO|DQN|IMPALA|PPO|SAC)(?:Config)?\s*\(|["'](APPO|DQN|IMPALA|PPO|SAC)["']`)
 	yamlRun            = regexp.MustCompile(`(?m)^\s*run:\s*["']?(APPO|DQN|IMPALA|PPO|SAC)["']?\s*$`)
 	defaultAlgorithm   = regexp.MustCompile(`algo(?:rithm)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=|:)\s*["']?([A-Za-z0-9]+)["']?`)
-	stepsArgument      = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:total|n|num)[_-](?:time)?steps["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,[^\n]*default\s*=\s*)|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([1-9][0-9_]*(?:\.[0-9]+)?(?:e[0-9]+)?)`)
+	stepsArgument      = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:time)?steps|--timesteps)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,[^\n]*default\s*=\s*)|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([1-9][0-9_]*(?:\.[0-9]+)?(?:e[0-9]+)?)`)
 	asideName          = regexp.MustCompile(`(^|/)(tests?|docs?|examples?|benchmarks?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
 	settingsName       = regexp.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
 	otherName          = regexp.MustCompile(`(eval|enjoy|play|push|record|plot|render|bench)[^/]*$`)
@@ -135,6 +135,9 @@ func (p *Proposal) choose() {
 		p.Library = Custom
 	}
 	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return p.named != "" && packageName(d.Name) == normalised(p.named) })
+	for _, e := range p.Environments {
+		p.trained = append(p.trained, e.Value)
+	}
 	p.packages(p.Library, p.atOnce(), p.isOwn)
 	p.commands()
 }
@@ -388,6 +391,8 @@ description: {{yaml .Description}}
 targets: [make]
 {{- if .Base}}
 base: {{.Base}} # {{comment .BaseWhy}}
+{{- else if .BaseWhy}}
+# base: {{comment .BaseWhy}}
 {{- end}}
 requirements:
 {{- range .Packages}}

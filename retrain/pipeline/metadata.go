@@ -24,6 +24,11 @@ func isMetadata(file string) bool {
 	return false
 }
 
+// isPage reports whether a file may install packages with pip. It counts where no file declares any.
+func isPage(file string) bool {
+	return file == "README.md" || strings.HasPrefix(path.Base(file), "Dockerfile")
+}
+
 // metadata takes what the packaging wrote: the packages without those of extras.
 func (p *dependencies) metadata(file, text string) {
 	if path.Base(file) != "requires.txt" {
@@ -56,6 +61,7 @@ const (
 	ofRoot = iota
 	ofMetadata
 	ofPart
+	ofPage
 )
 
 // rank returns how much a declaration counts: only those of the lowest rank are kept.
@@ -63,6 +69,8 @@ func (d Declared) rank() int {
 	switch {
 	case isMetadata(d.File):
 		return ofMetadata
+	case isPage(d.File):
+		return ofPage
 	case strings.Contains(d.File, "/"):
 		return ofPart
 	}

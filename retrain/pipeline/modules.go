@@ -3,23 +3,10 @@ package pipeline
 import (
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
-
-// distributions are the packages of modules whose names differ, beside those of libraries and others.
-var distributions = map[string]string{
-	"Box2D": "box2d", "OpenGL": "pyopengl", "attr": "attrs", "bs4": "beautifulsoup4", "chess": "python-chess", "dateutil": "python-dateutil", "docx": "python-docx",
-	"dotenv": "python-dotenv", "fitz": "pymupdf", "gin": "gin-config", "git": "gitpython", "google": "protobuf", "haiku": "dm-haiku", "igraph": "python-igraph",
-	"imblearn": "imbalanced-learn", "jwt": "pyjwt", "lightning_fabric": "lightning", "pkg_resources": "setuptools", "psycopg2": "psycopg2-binary", "pyro": "pyro-ppl", "pywt": "pywavelets",
-	"rl_zoo3": "rl-zoo3", "serial": "pyserial", "skimage": "scikit-image", "skopt": "scikit-optimize", "sonnet": "dm-sonnet", "talib": "ta-lib", "torchnlp": "pytorch-nlp",
-	"tree": "dm-tree", "usb": "pyusb", "websocket": "websocket-client", "zmq": "pyzmq", "Levenshtein": "python-levenshtein",
-}
-
-// families are the beginnings of the names of packages that have a module beside the usual one.
-var families = map[string]string{"cv2": "opencv-", "tensorflow": "tensorflow-", "google": "google-", "PIL": "pillow", "gym": "gym-", "lightning": "pytorch-lightning"}
 
 // maxUnknown bounds the modules of a proposal that no package is known for.
 const maxUnknown = 10
@@ -29,8 +16,8 @@ const maxUnknown = 10
 func (p *dependencies) undeclared(imports []programs.Import, own func(module string) bool) {
 	unknown := 0
 	for _, x := range imports {
-		name := packageOf(x.Module)
-		if own(x.Module) || standard[x.Module] || name == "setuptools" || p.provides(x.Module, name) {
+		name := pins.Distribution(x.Module)
+		if own(x.Module) || pins.Standard(x.Module) || name == "setuptools" || p.provides(x.Module, name) {
 			continue
 		}
 		why := x.File + " imports it, and no file declares it"
@@ -46,24 +33,11 @@ func (p *dependencies) undeclared(imports []programs.Import, own func(module str
 	}
 }
 
-// packageOf returns the normalized name of the package that has a module.
-func packageOf(module string) string {
-	for _, l := range slices.Concat(libraries, others) {
-		if l.module == module {
-			return normalised(l.name)
-		}
-	}
-	if name, ok := distributions[module]; ok {
-		return name
-	}
-	return normalised(module)
-}
-
 // provides reports whether a package that is there already has a module.
 func (p *dependencies) provides(module, name string) bool {
 	return slices.ContainsFunc(p.Packages, func(d Declared) bool {
 		other := packageName(d.Name)
-		return other == name || other == normalised(module) || families[module] != "" && strings.HasPrefix(other, families[module])
+		return other == name || other == normalised(module) || pins.IsFamily(module, other)
 	})
 }
 
@@ -104,19 +78,3 @@ func (p *dependencies) outdated() {
 		}
 	}
 }
-
-// standard are the modules of Python itself, from sys.stdlib_module_names of Python 3.11.
-var standard = words(`
-__future__ abc aifc argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii bisect builtins bz2 cProfile calendar cgi cgitb
-chunk cmath cmd code codecs codeop collections colorsys compileall concurrent configparser contextlib contextvars copy copyreg crypt csv ctypes curses
-dataclasses datetime dbm decimal difflib dis distutils doctest email encodings ensurepip enum errno faulthandler fcntl filecmp fileinput fnmatch
-fractions ftplib functools gc genericpath getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac html http imaplib imghdr imp importlib
-inspect io ipaddress itertools json keyword lib2to3 linecache locale logging lzma mailbox mailcap marshal math mimetypes mmap modulefinder msilib
-msvcrt multiprocessing netrc nis nntplib nt ntpath nturl2path numbers opcode operator optparse os ossaudiodev pathlib pdb pickle pickletools pipes
-pkgutil platform plistlib poplib posix posixpath pprint profile pstats pty pwd py_compile pyclbr pydoc pydoc_data pyexpat queue quopri random re
-readline reprlib resource rlcompleter runpy sched secrets select selectors shelve shlex shutil signal site smtpd smtplib sndhdr socket socketserver
-spwd sqlite3 sre_compile sre_constants sre_parse ssl stat statistics string stringprep struct subprocess sunau symtable sys sysconfig syslog tabnanny
-tarfile telnetlib tempfile termios textwrap threading time timeit tkinter token tokenize tomllib trace traceback tracemalloc tty turtle turtledemo
-types typing unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp zipfile
-zipimport zlib zoneinfo
-`)

@@ -82,6 +82,89 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 			[]string{"base: python:3.9.23-slim-bookworm # environment.yml wants Python >=3.7, <3.10", "- torch==", "- scipy==1."},
 			[]string{"nodefaults"},
 		},
+		"of a page, where no file declares any": {
+			map[string]string{
+				"README.md": "Run pip install -r requirements.txt first.\n```bash\npython -m pip install --upgrade pip\npython -m pip install -e . \"tianshou==2.0.1\" torch \\\n    'wandb>=0.15' pytest -i https://x.example/simple git+https://x.example/y.git\n```\nor `pip install seaborn and wait`\n",
+				"train.py":  "import gymnasium\nmodel.learn()" + startsIt,
+			},
+			[]string{"- tianshou==2.0.1\n", "- torch==2.15.0 # README.md wants any version", "- wandb==0.31.0 # README.md wants >=0.15", "- seaborn==", "- gymnasium==1.4.0"},
+			[]string{"pytest", "- and", "example", "- pip"},
+		},
+		"of a page, where a file declares others": {
+			map[string]string{
+				"requirements.txt": "torch==2.5.1\n",
+				"Dockerfile":       "RUN pip install -r requirements.txt && pip install seaborn\n",
+				"train.py":         "import torch\nmodel.learn()" + startsIt,
+			},
+			[]string{"- torch==2.5.1\n"},
+			[]string{"seaborn"},
+		},
+		"of a Dockerfile": {
+			map[string]string{
+				"docker/Dockerfile": "FROM x\nRUN /venv/bin/python3 -m pip install \\\n    torch \\\n    box2d\n",
+				"train.py":          "import torch\nmodel.learn()" + startsIt,
+			},
+			[]string{"- torch==2.15.0", "- box2d==2.3.10 # docker/Dockerfile wants any version"},
+			nil,
+		},
+		"of environments": {
+			map[string]string{
+				"requirements.txt": "torch\ngymnasium==1.2.2\n",
+				"train.py":         "import gymnasium as gym\nenv = gym.make('LunarLander-v3')\nloss.backward()" + startsIt,
+			},
+			[]string{"- box2d==2.3.10 # the environment LunarLander-v3 needs it", "- pygame=="},
+			[]string{"mujoco", "ale"},
+		},
+		"of environments, by an extra": {
+			map[string]string{
+				"requirements.txt": "torch\ngymnasium[mujoco]==1.2.2\n",
+				"train.py":         "import gymnasium as gym\nenv = gym.make('Ant-v5')\nloss.backward()" + startsIt,
+			},
+			[]string{"- gymnasium[mujoco]==1.2.2\n"},
+			[]string{"- mujoco"},
+		},
+		"for environments of the old interface": {
+			map[string]string{
+				"requirements.txt": "stable-baselines3\n",
+				"train.py":         "import gym\nfrom stable_baselines3 import PPO\nPPO('MlpPolicy', Own()).learn(5000)" + startsIt,
+			},
+			[]string{"- gym==0.26.2 # train.py imports it", "- shimmy==2.0.1 # Stable-Baselines3 needs it for environments of gym"},
+			nil,
+		},
+		"of the time of JAX's libraries": {
+			map[string]string{
+				"requirements.txt": "flax==0.7.2\ndistrax==0.1.3\n",
+				"train.py":         "import jax\nimport optax\nmodel.learn()" + startsIt,
+			},
+			[]string{"- jax==0.4.2", "- optax==0.2.2"},
+			nil,
+		},
+		"with the fourth number of OpenCV": {
+			map[string]string{
+				"requirements.txt": "opencv-python-headless~=4.10.0\n",
+				"train.py":         "model.learn()" + startsIt,
+			},
+			[]string{"- opencv-python-headless==4.10.0.84"},
+			nil,
+		},
+		"for Python 3.14": {
+			map[string]string{
+				".python-version":  "3.14\n",
+				"requirements.txt": "torch\n",
+				"train.py":         "model.learn()" + startsIt,
+			},
+			[]string{"base: python:3.14.0-slim-bookworm # .python-version wants Python ==3.14.*", "- torch==2.15.0"},
+			nil,
+		},
+		"for a Python without an image": {
+			map[string]string{
+				"pyproject.toml":   "[project]\nname = \"x\"\nrequires-python = \">=3.15\"\n",
+				"requirements.txt": "torch\n",
+				"train.py":         "model.learn()" + startsIt,
+			},
+			[]string{"# base: pyproject.toml wants Python >=3.15, of which no image is known\n"},
+			[]string{"\nbase:"},
+		},
 		"a probability with its TensorFlow": {
 			map[string]string{
 				"requirements.txt": "tensorflow-probability==0.22.1\n",

@@ -24,6 +24,7 @@ type dependencies struct {
 	imported   map[string]int    // files that import a module
 	locked     map[string]string // versions in locks by normalized name
 	limits     map[string]string // what constraints say by normalized name
+	trained    []string          // ids of environments
 	aside      map[string]string // what packages of other purposes want, by normalized name
 	keras2     string            // file that calls what Keras 3 does not have
 	tf1        string            // file that calls what TensorFlow 2 does not have
@@ -40,64 +41,6 @@ var (
 	onlyWindows = regexp.MustCompile(`^(pywin32.*|pypiwin32|pydirectinput.*|pywinauto|pygetwindow|vgamepad|dxcam|d3dshot|bettercam|windows-.*|winregistry|pywinpty|wmi|comtypes|pyreadline3?|win32-setctime|win-inet-pton|wincertstore|directx.*|tensorflow-directml.*|tensorflow-intel|torch-directml)$`)
 	onlyMac     = regexp.MustCompile(`^(pyobjc.*|appnope|tensorflow-macos|tensorflow-metal|applescript|py2app|mlx)$`)
 )
-
-// libraries are the packages of modules that trainings are built on. A training that imports one needs it, whether it is
-// declared or not. The others are taken only if nothing is declared, as they may come with what is.
-var libraries = []struct{ module, name string }{
-	{"stable_baselines", "stable-baselines"},
-	{"stable_baselines3", "stable-baselines3"},
-	{"sb3_contrib", "sb3-contrib"},
-	{"ray.rllib", "ray[rllib]"},
-	{"tianshou", "tianshou"},
-	{"pfrl", "pfrl"},
-	{"skrl", "skrl"},
-	{"imitation", "imitation"},
-	{"tf_agents", "tf-agents"},
-	{"torchrl", "torchrl"},
-}
-
-var others = []struct{ module, name string }{
-	{"gymnasium", "gymnasium"},
-	{"gym", "gym"},
-	{"numpy", "numpy"},
-	{"torch", "torch"},
-	{"tensorflow", "tensorflow"},
-	{"jax", "jax"},
-	{"pandas", "pandas"},
-	{"matplotlib", "matplotlib"},
-	{"scipy", "scipy"},
-	{"pettingzoo", "pettingzoo"},
-	{"cv2", "opencv-python"},
-	{"yaml", "pyyaml"},
-	{"PIL", "pillow"},
-	{"sklearn", "scikit-learn"},
-	{"tqdm", "tqdm"},
-	{"wandb", "wandb"},
-	{"pygame", "pygame"},
-	{"tensordict", "tensordict"},
-	{"flax", "flax"},
-	{"optax", "optax"},
-	{"hydra", "hydra-core"},
-	{"omegaconf", "omegaconf"},
-	{"tyro", "tyro"},
-	{"tensorboard", "tensorboard"},
-	{"tensorboardX", "tensorboardx"},
-	{"mujoco", "mujoco"},
-	{"pybullet", "pybullet"},
-	{"minigrid", "minigrid"},
-	{"highway_env", "highway-env"},
-	{"seaborn", "seaborn"},
-	{"imageio", "imageio"},
-	{"einops", "einops"},
-	{"rich", "rich"},
-	{"click", "click"},
-	{"loguru", "loguru"},
-	{"networkx", "networkx"},
-	{"numba", "numba"},
-	{"h5py", "h5py"},
-	{"optuna", "optuna"},
-	{"absl", "absl-py"},
-}
 
 // frameworks are those for networks, by module. Libraries for several leave them to extras.
 var frameworks = []string{"jax", "tensorflow", "torch"}
@@ -138,7 +81,7 @@ func (p *dependencies) imports(text []byte) {
 // packages keeps what the files at the root of the repository declare, else what the packaging wrote, else all, and adds what the
 // generated scripts of a library need, and what the programs import that is no module of the repository's own.
 func (p *dependencies) packages(library string, atOnce []programs.Import, own func(module string) bool) {
-	least := ofPart
+	least := ofPage
 	for _, d := range p.stated {
 		least = min(least, d.rank())
 	}
@@ -161,8 +104,9 @@ func (p *dependencies) packages(library string, atOnce []programs.Import, own fu
 	if library == Custom {
 		p.framework()
 	}
-	p.importedPackages(own)
+	p.importedPackages(least == ofPage, own)
 	p.undeclared(atOnce, own)
+	p.companions()
 	p.outdated()
 	for _, d := range p.Packages {
 		if v := p.known(d); packageName(d.Name) == "tensorflow" && pins.Exact(v.Wanted) != "" && pins.Allowed("<2.9", pins.Exact(v.Wanted)) {
@@ -173,14 +117,10 @@ func (p *dependencies) packages(library string, atOnce []programs.Import, own fu
 }
 
 // importedPackages adds what the programs import and no file declares.
-func (p *dependencies) importedPackages(own func(module string) bool) {
-	from := libraries
-	if len(p.stated) == 0 {
-		from = append(slices.Clone(libraries), others...)
-	}
-	for _, l := range from {
-		if p.imported[l.module] > 0 && !own(l.module) {
-			p.need(l.name, "the programs import it")
+func (p *dependencies) importedPackages(all bool, own func(module string) bool) {
+	for _, l := range pins.Modules(all) {
+		if p.imported[l.Module] > 0 && !own(l.Module) {
+			p.need(l.Package, "the programs import it")
 		}
 	}
 }
@@ -212,6 +152,11 @@ func (p *dependencies) choosePython() {
 		}
 	}
 	p.python = python
+	for _, w := range p.pythons {
+		if !pins.Suits(w.wanted, python) {
+			p.BaseWhy = w.file + " wants Python " + w.wanted + ", of which no image is known"
+		}
+	}
 	if python == pins.Default {
 		return
 	}
@@ -310,6 +255,23 @@ func (p *dependencies) bound() {
 		v, b := pins.Exact(d.Wanted), bounds[packageName(d.Name)]
 		return v != "" && b.Wanted != "" && !slices.Contains(packaging, d.File) && !pins.Allowed(b.Wanted, v)
 	})
+}
+
+// companions adds what the environments, and environments of the old interface, need beside their library.
+func (p *dependencies) companions() {
+	for _, id := range p.trained {
+		for _, c := range pins.Companions(id) {
+			if !slices.ContainsFunc(p.Packages, func(d Declared) bool { return c.ComesWith(d.Name) }) {
+				p.need(c.Package, "the environment "+id+" needs it")
+			}
+		}
+	}
+	has := func(module string) bool {
+		return slices.ContainsFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == module && d.Left == "" })
+	}
+	if i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == "stable-baselines3" }); i >= 0 && has("gym") && pins.Allowed(p.known(p.Packages[i]).Wanted, "2.0.0") {
+		p.need("shimmy", "Stable-Baselines3 needs it for environments of gym")
+	}
 }
 
 // framework adds what the programs of their own import most for networks, if no declaration says it: libraries for several

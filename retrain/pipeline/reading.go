@@ -60,7 +60,7 @@ func (r *reading) walk(repository fs.FS, take func(file string, text []byte)) er
 
 // isRead reports whether a file could say something of the project.
 func isRead(file string) bool {
-	return path.Ext(file) == ".py" || isYAMLName(file) || isDependencies(file) || file == "README.md"
+	return path.Ext(file) == ".py" || isYAMLName(file) || isDependencies(file)
 }
 
 // full reports whether a limit of the whole repository is reached, and notes which.

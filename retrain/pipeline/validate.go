@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -186,9 +187,7 @@ func validateRequirements(w *Work) {
 }
 
 // normalized returns the name of a Python package as PEP 503 compares it.
-func normalised(name string) string {
-	return regexp.MustCompile(`[-_.]+`).ReplaceAllString(strings.ToLower(name), "-")
-}
+func normalised(name string) string { return pins.Normalized(name) }
 
 func validateAlgorithm(w *Work) {
 	a := w.File.Algorithm

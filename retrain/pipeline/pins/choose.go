@@ -18,7 +18,7 @@ type Choice struct {
 
 // coupled are packages that others are built for: which version of them a project names says from which time the rest
 // should be.
-var coupled = []string{"ale-py", "gym", "gymnasium", "jax", "keras", "numpy", "pandas", "pettingzoo", "protobuf", "ray", "scipy", "stable-baselines3", "tensorflow", "torch"}
+var coupled = []string{"ale-py", "chex", "distrax", "flax", "gym", "gymnasium", "jax", "keras", "numpy", "optax", "orbax-checkpoint", "pandas", "pettingzoo", "protobuf", "ray", "scipy", "stable-baselines3", "tensorflow", "torch"}
 
 // Choose returns versions of the packages that leave it open and are known, for a version of Python such as 3.11. They
 // are of one set, of the time that suits the versions that the packages name, unless a specification forbids that.
@@ -178,6 +178,7 @@ var bases = []struct{ python, image string }{
 	{"3.8", "python:3.8.20-slim-bookworm"},
 	{"3.7", "python:3.7.17-slim-bookworm"},
 	{"3.13", "python:3.13.5-slim-bookworm"},
+	{"3.14", "python:3.14.0-slim-bookworm"},
 }
 
 // Default is the version of Python that is chosen if nothing speaks against it.
@@ -244,10 +245,18 @@ func hasFiles(p Package, python string) bool {
 	return Allowed(p.Wanted, w.high) || Allowed(p.Wanted, w.low)
 }
 
+// ofOpenCV are the versions of opencv-python, the lowest first, which have a fourth number that declarations leave out.
+var ofOpenCV = strings.Fields("4.3.0.38 4.4.0.46 4.5.1.48 4.5.3.56 4.5.4.60 4.5.5.64 4.6.0.66 4.7.0.72 4.8.0.76 4.8.1.78 4.9.0.80 4.10.0.84 4.11.0.86 4.12.0.88 4.13.0.92 4.14.0.94 5.0.0.93")
+
 // LowestWithFiles returns the lowest version that a specification allows, or the lowest one after it that is known to
 // have files for a version of Python; "" if the specification names none.
 func LowestWithFiles(python string, p Package) string {
 	low := Lowest(p.Wanted)
+	if strings.HasPrefix(p.Name, "opencv-") && len(numbers(low)) < 4 {
+		if i := slices.IndexFunc(ofOpenCV, func(v string) bool { return Allowed(p.Wanted, v) }); i >= 0 {
+			return ofOpenCV[i]
+		}
+	}
 	if w, ok := windows(p.Name)[python]; ok && low != "" && Compare(low, w.low) < 0 && Allowed(p.Wanted, w.low) {
 		return w.low
 	}

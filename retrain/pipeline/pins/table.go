@@ -29,10 +29,13 @@ type set struct {
 // sets returns the sets for a version of Python, the newest first.
 func sets(python string) []set {
 	all := allSets()
-	if len(all[python]) == 0 { // better than the lowest versions
-		return all[Default]
+	switch {
+	case len(all[python]) > 0:
+		return all[python]
+	case python == "3.14": // of which the newest versions have files too
+		return all["3.13"]
 	}
-	return all[python]
+	return all[Default] // better than the lowest versions
 }
 
 var allSets = sync.OnceValue(func() map[string][]set {

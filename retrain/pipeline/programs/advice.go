@@ -173,9 +173,13 @@ func (s *said) named(keys ...string) []advice {
 // if something in it stands for what a person knows.
 func arguments(line string) []string {
 	out := []string{}
-	for _, word := range split(line) {
+	for i, word := range split(line) {
 		if strings.ContainsAny(word[:1], "#|&;>") {
 			break
+		}
+		if i > 0 && len(out) > 0 && loggingFlag.MatchString(out[len(out)-1]) && printable(word) && !strings.HasPrefix(word, "-") { // its value is left out with it
+			out = append(out, word)
+			continue
 		}
 		if !printable(word) || stoodFor.MatchString(word) || ofProse.MatchString(word) || secret.MatchString(word) || strings.HasPrefix(word, "--help") || word == "-h" {
 			return nil

@@ -519,7 +519,11 @@ func ranked(out []program) []program {
 func (f *Finder) evaluation(all []program, training *program, env string) []program {
 	var out []program
 	for _, p := range all {
-		p.score = weigh(p.names(), evaluationWords) + f.common(&p, env)
+		called := weigh(p.names(), evaluationWords)
+		p.score = called + f.common(&p, env)
+		if called <= 0 && f.code.of(p.text).trains { // another training
+			p.score -= 40
+		}
 		if f.testsItself(&p) || f.forPeople(&p) {
 			p.score -= 100
 		}

@@ -72,6 +72,7 @@ func TestWordsOfALine(t *testing.T) {
 		` --epochs 10, then wait`:       "--epochs|10",
 		`, then wait`:                   "",
 		` --dir .. --n 5.`:              "--dir|..|--n|5",
+		` --wandb_entity <you> --n 5`:   "--wandb_entity|<you>|--n|5", // left out with its argument
 		` --lr .5 a=1,2 x.yaml.`:        "--lr|.5|a=1,2|x.yaml",
 		` --help`:                       "nil",
 		``:                              "",
@@ -259,7 +260,7 @@ func TestProgramsForPeopleAreNoEvaluation(t *testing.T) {
 func TestScriptsWithoutFunctions(t *testing.T) {
 	f := found(map[string]string{
 		"train_new_model.py": "from game import Game\n@decorated\ndef make(\n    x,\n):\n    return Game()\nmodel = PPO('MlpPolicy', make(1))\nwhile True:\n    model.learn(1000)\n    model.save(f'models/{n}')\n",
-		"cart_ppo.py":        "result = onpolicy_trainer(\n    policy, collector,\n)\n",
+		"cart_ppo.py":        "import torch\nnet = torch.load('a.pth')\nresult = onpolicy_trainer(\n    policy, collector,\n)\npolicy.eval()\n",
 		"run_model.py":       "model = PPO.load(path)\nfor _ in range(10):\n    action, _ = model.predict(x)\n    env.step(action)\n",
 		"game.py":            "class Game:\n    def train(self):\n        self.model.learn(1)\n",
 		"lib/__init__.py":    "",

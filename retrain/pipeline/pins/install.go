@@ -1,0 +1,39 @@
+package pins
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	joinedLines = regexp.MustCompile(`[ \t]*\\[ \t]*\r?\n[ \t]*`)
+	pipInstall  = regexp.MustCompile("(?m)(?:^|[`/>$&;!%]|\\bRUN|\\buv|-m)[ \\t]*pip3?[ \\t]+install[ \\t]+([^\\n`|&;#]*)")
+	takesValue  = regexp.MustCompile(`^(?:-[rceift]|--(?:requirement|constraint|editable|index-url|extra-index-url|find-links|target|trusted-host|prefix|root|no-binary|only-binary|python-version|platform))$`)
+	plainSpec   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?(?:[<>=~!][^\s/]*)?$`)
+	goesOn      = regexp.MustCompile(`^(?:and|or|to|for|with|if|the|then|in|from|first|before|after|as|on)$`)
+)
+
+// maxInstalled bounds the packages that a page installs.
+const maxInstalled = 200
+
+// Installed returns the requirements that a page or a Dockerfile installs with pip, without those of files, directories
+// and addresses.
+func Installed(text string) []string {
+	var out []string
+	for _, m := range pipInstall.FindAllStringSubmatch(joinedLines.ReplaceAllString(text, " "), maxInstalled) {
+		words := strings.Fields(m[1])
+		for i := 0; i < len(words) && len(out) < maxInstalled; i++ {
+			word := strings.Trim(words[i], `"'`)
+			switch {
+			case takesValue.MatchString(word):
+				i++
+			case strings.HasPrefix(word, "-"):
+			case goesOn.MatchString(word):
+				i = len(words)
+			case plainSpec.MatchString(word) && !strings.HasSuffix(word, ".txt") && !strings.HasSuffix(word, ".whl"):
+				out = append(out, word)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package pins
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Module is a module of Python and the package that has it.
+type Module struct{ Module, Package string }
+
+// libraries are the packages of modules that trainings are built on. A training that imports one needs it, whether it is
+// declared or not. The others are taken only if nothing is declared, as they may come with what is.
+var libraries = []Module{
+	{"stable_baselines", "stable-baselines"},
+	{"stable_baselines3", "stable-baselines3"},
+	{"sb3_contrib", "sb3-contrib"},
+	{"ray.rllib", "ray[rllib]"},
+	{"tianshou", "tianshou"},
+	{"pfrl", "pfrl"},
+	{"skrl", "skrl"},
+	{"imitation", "imitation"},
+	{"tf_agents", "tf-agents"},
+	{"torchrl", "torchrl"},
+}
+
+var others = []Module{
+	{"gymnasium", "gymnasium"},
+	{"gym", "gym"},
+	{"numpy", "numpy"},
+	{"torch", "torch"},
+	{"tensorflow", "tensorflow"},
+	{"jax", "jax"},
+	{"pandas", "pandas"},
+	{"matplotlib", "matplotlib"},
+	{"scipy", "scipy"},
+	{"pettingzoo", "pettingzoo"},
+	{"cv2", "opencv-python"},
+	{"yaml", "pyyaml"},
+	{"PIL", "pillow"},
+	{"sklearn", "scikit-learn"},
+	{"tqdm", "tqdm"},
+	{"wandb", "wandb"},
+	{"pygame", "pygame"},
+	{"tensordict", "tensordict"},
+	{"flax", "flax"},
+	{"optax", "optax"},
+	{"hydra", "hydra-core"},
+	{"omegaconf", "omegaconf"},
+	{"tyro", "tyro"},
+	{"tensorboard", "tensorboard"},
+	{"tensorboardX", "tensorboardx"},
+	{"mujoco", "mujoco"},
+	{"pybullet", "pybullet"},
+	{"minigrid", "minigrid"},
+	{"highway_env", "highway-env"},
+	{"seaborn", "seaborn"},
+	{"imageio", "imageio"},
+	{"einops", "einops"},
+	{"rich", "rich"},
+	{"click", "click"},
+	{"loguru", "loguru"},
+	{"networkx", "networkx"},
+	{"numba", "numba"},
+	{"h5py", "h5py"},
+	{"optuna", "optuna"},
+	{"absl", "absl-py"},
+}
+
+// Modules returns the modules that a training needs its packages of, whether they are declared or not, and with all also
+// those that may come with others.
+func Modules(all bool) []Module {
+	if all {
+		return slices.Concat(libraries, others)
+	}
+	return slices.Clone(libraries)
+}
+
+// distributions are the packages of modules whose names differ, beside those of libraries and others.
+var distributions = map[string]string{
+	"Box2D": "box2d", "OpenGL": "pyopengl", "attr": "attrs", "bs4": "beautifulsoup4", "chess": "python-chess", "dateutil": "python-dateutil", "docx": "python-docx",
+	"dotenv": "python-dotenv", "fitz": "pymupdf", "gin": "gin-config", "git": "gitpython", "google": "protobuf", "haiku": "dm-haiku", "igraph": "python-igraph",
+	"imblearn": "imbalanced-learn", "jwt": "pyjwt", "lightning_fabric": "lightning", "pkg_resources": "setuptools", "psycopg2": "psycopg2-binary", "pyro": "pyro-ppl", "pywt": "pywavelets",
+	"rl_zoo3": "rl-zoo3", "serial": "pyserial", "skimage": "scikit-image", "skopt": "scikit-optimize", "sonnet": "dm-sonnet", "talib": "ta-lib", "torchnlp": "pytorch-nlp",
+	"tree": "dm-tree", "usb": "pyusb", "websocket": "websocket-client", "zmq": "pyzmq", "Levenshtein": "python-levenshtein",
+}
+
+// families are the beginnings of the names of packages that have a module beside the usual one.
+var families = map[string]string{"cv2": "opencv-", "tensorflow": "tensorflow-", "google": "google-", "PIL": "pillow", "gym": "gym-", "lightning": "pytorch-lightning"}
+
+// IsFamily reports whether a package of a normalized name has a module, beside the usual package for it.
+func IsFamily(module, name string) bool {
+	return families[module] != "" && strings.HasPrefix(name, families[module])
+}
+
+// Distribution returns the normalized name of the package that has a module.
+func Distribution(module string) string {
+	for _, l := range Modules(true) {
+		if l.Module == module {
+			name, _, _ := strings.Cut(l.Package, "[")
+			return Normalized(name)
+		}
+	}
+	if name, ok := distributions[module]; ok {
+		return name
+	}
+	return Normalized(module)
+}
+
+var separators = regexp.MustCompile(`[-_.]+`)
+
+// Normalized returns the name of a package as the index compares it.
+func Normalized(name string) string {
+	return strings.ToLower(separators.ReplaceAllString(name, "-"))
+}
+
+// Standard reports whether a module is one of Python itself.
+func Standard(module string) bool { return standard()[module] }
+
+// Companion is a package that environments need beside their library.
+type Companion struct {
+	Package string
+	with    *regexp.Regexp // requirements that have it already
+}
+
+// ComesWith reports whether a requirement has the package already, such as by an extra.
+func (c Companion) ComesWith(requirement string) bool {
+	return c.with.MatchString(strings.ToLower(requirement))
+}
+
+// companions are those of the environments of Gymnasium, by their ids.
+var companions = []struct {
+	id *regexp.Regexp
+	Companion
+}{
+	{regexp.MustCompile(`^(LunarLander|BipedalWalker|CarRacing)`), Companion{"box2d", regexp.MustCompile(`^box2d|\[.*\b(box2d|all)\b`)}},
+	{regexp.MustCompile(`^(LunarLander|BipedalWalker|CarRacing)`), Companion{"pygame", regexp.MustCompile(`^pygame|\[.*\b(box2d|classic[-_]control|extra|all)\b`)}},
+	{regexp.MustCompile(`^(Ant|HalfCheetah|Hopper|Humanoid(Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[45]$`), Companion{"mujoco", regexp.MustCompile(`^mujoco|\[.*\b(mujoco|all)\b`)}},
+	{regexp.MustCompile(`^ALE/|(NoFrameskip|Deterministic)-v[0-9]+$`), Companion{"ale-py", regexp.MustCompile(`^(ale|atari)[-_]py|\[.*\b(atari|extra|all)\b`)}},
+}
+
+// Companions returns the packages that an environment needs beside its library, by its id.
+func Companions(id string) []Companion {
+	var out []Companion
+	for _, c := range companions {
+		if c.id.MatchString(id) {
+			out = append(out, c.Companion)
+		}
+	}
+	return out
+}
+
+// standard are the modules of Python itself, from sys.stdlib_module_names of Python 3.11.
+var standard = sync.OnceValue(func() map[string]bool {
+	out := map[string]bool{}
+	for name := range strings.FieldsSeq(standardModules) {
+		out[name] = true
+	}
+	return out
+})
+
+const standardModules = `
+__future__ abc aifc argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii bisect builtins bz2 cProfile calendar cgi cgitb
+chunk cmath cmd code codecs codeop collections colorsys compileall concurrent configparser contextlib contextvars copy copyreg crypt csv ctypes curses
+dataclasses datetime dbm decimal difflib dis distutils doctest email encodings ensurepip enum errno faulthandler fcntl filecmp fileinput fnmatch
+fractions ftplib functools gc genericpath getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac html http imaplib imghdr imp importlib
+inspect io ipaddress itertools json keyword lib2to3 linecache locale logging lzma mailbox mailcap marshal math mimetypes mmap modulefinder msilib
+msvcrt multiprocessing netrc nis nntplib nt ntpath nturl2path numbers opcode operator optparse os ossaudiodev pathlib pdb pickle pickletools pipes
+pkgutil platform plistlib poplib posix posixpath pprint profile pstats pty pwd py_compile pyclbr pydoc pydoc_data pyexpat queue quopri random re
+readline reprlib resource rlcompleter runpy sched secrets select selectors shelve shlex shutil signal site smtpd smtplib sndhdr socket socketserver
+spwd sqlite3 sre_compile sre_constants sre_parse ssl stat statistics string stringprep struct subprocess sunau symtable sys sysconfig syslog tabnanny
+tarfile telnetlib tempfile termios textwrap threading time timeit tkinter token tokenize tomllib trace traceback tracemalloc tty turtle turtledemo
+types typing unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp zipfile
+zipimport zlib zoneinfo
+`
