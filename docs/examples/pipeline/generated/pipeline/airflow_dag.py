@@ -28,8 +28,10 @@ with DAG(
     for stage, limit in STAGES:
         task = BashOperator(
             task_id=stage,
-            bash_command='"$PIPELINE_DIRECTORY"/pipeline/run.sh ' + stage,
+            bash_command='[ "${ORDER:-retrain}" = retrain ] || exit 99; "$PIPELINE_DIRECTORY"/pipeline/run.sh ' + stage,
+            skip_on_exit_code=99,  # of another order than to retrain, as are the stages after it
             env={
+                "ORDER": "{{ ((dag_run.conf or {}).get('data') or {}).get('order', '') }}",
                 "REQUEST": "{{ ((dag_run.conf or {}).get('data') or {}).get('id', '') }}",
                 "RUN": "{{ dag.dag_id }} {{ run_id }}",
             },
