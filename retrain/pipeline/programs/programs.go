@@ -334,13 +334,13 @@ func (f *sources) testsItself(p *program) bool {
 }
 
 // forPeople reports whether a program is for a person at a screen: it asks for keys or has windows, or it shows an
-// environment, and neither loads nor asks a model.
-func (f *Finder) forPeople(p *program) bool {
-	own, file := f.code.of(p.text), f.code.of(f.text[p.file])
-	if own.loads || own.decides || file.loads || file.decides {
+// environment, and neither loads nor asks a model. Block is what it does when it is run.
+func (k known) forPeople(p *program, file, block string) bool {
+	own, whole := k.of(p.text), k.of(file)
+	if own.loads || own.decides || whole.loads || whole.decides {
 		return false
 	}
-	return file.asks || file.shows || steps.MatchString(cmp.Or(f.mainBlock(p), p.text))
+	return whole.asks || whole.shows || steps.MatchString(cmp.Or(block, p.text))
 }
 
 // mainBlock returns what a file does when it is run as a program, "" if that is not known.
@@ -524,7 +524,7 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 		if called <= 0 && f.code.of(p.text).trains { // another training
 			p.score -= 40
 		}
-		if f.testsItself(&p) || f.forPeople(&p) {
+		if f.testsItself(&p) || f.code.forPeople(&p, f.text[p.file], f.mainBlock(&p)) {
 			p.score -= 100
 		}
 		if f.code.of(p.text).evaluates {
