@@ -72,6 +72,8 @@ func TestRequestBeginsWithItsDrift(t *testing.T) {
 			t.Errorf("the top lacks %q:\n%s", want, top)
 		}
 	}
+	link := r.send(http.MethodGet, "/retrain/rr_waits/decide?token=x", nil)
+	wants(t, "the page of a link", link, 200, "<tr><th>Drift</th><td>return has drifted from the baseline since <time")
 	r.view.incidents = nil
 	top, _, _ = strings.Cut(r.send(http.MethodGet, "/retrain/rr_waits", nil).Body.String(), `id="config"`)
 	if want := "<dt>Incident</dt><dd><code>5f0c2e9a11d04b7c</code> (no longer stored)"; !strings.Contains(top, want) {

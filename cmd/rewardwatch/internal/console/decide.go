@@ -29,7 +29,7 @@ type decideData struct {
 type decideRequest struct {
 	ID, Policy, Opened, Until, Recipe, Parent, Target string
 	Labels                                            []string
-	Cause                                             string
+	Drift, Cause                                      string
 	Evidence                                          []string
 	Signals                                           string
 	Contract                                          words.Contract
@@ -144,6 +144,7 @@ func (c *Console) decideRequestOf(q ledger.Request) (*decideRequest, error) {
 		Target: q.Target, Cause: words.Plain(order.Cause), Evidence: order.Evidence,
 		Signals: strings.Join(order.Signals, ", "), Contract: order.Contract, Labels: labelList(words.Group(q.Policy, order.Group)),
 	}
+	_, out.Drift = c.driftOf(order.Incident)
 	for _, d := range differences {
 		if strings.HasPrefix(d.Path, "contract.") {
 			continue // shown as a whole

@@ -152,10 +152,7 @@ func (c *Console) requestPageOf(q ledger.Request) requestPage {
 	d.Cause, d.Signals, d.Evidence, d.Contract = words.Plain(order.Cause), strings.Join(order.Signals, ", "), order.Evidence, order.Contract
 	d.Labels = labelList(words.Group(q.Policy, order.Group))
 	d.Incident, d.From, d.To = order.Incident, order.Versions.From, order.Versions.To
-	incidents := c.view.Incidents()
-	if at := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == d.Incident }); at >= 0 {
-		d.IncidentPath, d.Drift = segment(d.Incident), strings.TrimSpace(drifted(&incidents[at]))
-	}
+	d.IncidentPath, d.Drift = c.driftOf(d.Incident)
 	if q.OriginKind == ledger.OriginSchedule {
 		d.Origin = q.Origin
 	}
@@ -164,6 +161,16 @@ func (c *Console) requestPageOf(q ledger.Request) requestPage {
 		d.Outcome.Verdict, d.Outcome.Class, d.Outcome.Why = words.Plain(q.State), requestClass(q.State), q.Reason
 	}
 	return d
+}
+
+// driftOf returns the path of an incident and what drifted, both "" if the incident is not known.
+func (c *Console) driftOf(id string) (path, drift string) {
+	incidents := c.view.Incidents()
+	at := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == id })
+	if at < 0 {
+		return "", ""
+	}
+	return segment(id), strings.TrimSpace(drifted(&incidents[at]))
 }
 
 // diffOf compares a request with the parent of its recipe, or with the previous request of the policy.
