@@ -26,7 +26,7 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"tests/test_enjoy.py":  "def test():\n    gym.make('Wrong-v0')\n",
 				"requirements-dev.txt": "pytest==8.0.0\n",
 			},
-			[]string{"- sb3_contrib==2.9.2 # setup.py wants >=2.7.0,<3.0", "- gymnasium==1.2.2", "  # - odd-thing #", "- tqdm==", "- stable-baselines3==2.9.2 # the generated scripts need it", `  - {id: "CartPole-v1"}`, "name: PPO"},
+			[]string{"- sb3_contrib==2.9.2 # setup.py requires >=2.7.0,<3.0", "- gymnasium==1.2.2", "  # - odd-thing #", "- tqdm==", "- stable-baselines3==2.9.2 # the generated scripts need it", `  - {id: "CartPole-v1"}`, "name: PPO"},
 			"pytest", 0,
 		},
 		"single files": {
@@ -36,7 +36,7 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"cleanrl/ppo_atari.py":        "    env_id: str = \"BreakoutNoFrameskip-v4\"\n    total_timesteps: int = 10000000\n# training loop\nif __name__ == \"__main__\":\n    pass\n",
 				"cleanrl_utils/evals/eval.py": "if __name__ == \"__main__\":\n    evaluate()\n",
 			},
-			[]string{"description: \"Single files.\"", "- gymnasium==0.29.1\n", "- torch==2.3.0 # pyproject.toml wants >=1.12", "  - {id: \"CartPole-v1\"}", "  # - {id: \"BreakoutNoFrameskip-v4\"}", "library: custom", "steps: 500000", `command: [sh, -c, 'cd "$WORK" && exec python "$OLDPWD/cleanrl/ppo.py"'] # "cleanrl/ppo.py"`, `command: [sh, -c, 'cd "$WORK" && exec python "$OLDPWD/cleanrl_utils/evals/eval.py"']`},
+			[]string{"description: \"Single files.\"", "- gymnasium==0.29.1\n", "- torch==2.3.0 # pyproject.toml requires >=1.12", "  - {id: \"CartPole-v1\"}", "  # - {id: \"BreakoutNoFrameskip-v4\"}", "library: custom", "steps: 500000", `command: [sh, -c, 'cd "$WORK" && exec python "$OLDPWD/cleanrl/ppo.py"'] # "cleanrl/ppo.py"`, `command: [sh, -c, 'cd "$WORK" && exec python "$OLDPWD/cleanrl_utils/evals/eval.py"']`},
 			"ale-py", 0,
 		},
 		"RLlib with settings": {
@@ -82,7 +82,7 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"fast_examples/enjoy_gym.py":    "if __name__ == '__main__':\n    main()\n",
 				"fast_examples/enjoy_multi.py":  "if __name__ == '__main__':\n    main()\n",
 			},
-			[]string{"- numpy==1.26.4 # setup.py wants >=1.18.1,<2.0", "- gymnasium==0.29.1", "- opencv-python==4.9.0.80", "- odd==1.9 # the lock", `  - {id: "CartPole-v1"}`, `exec python "$OLDPWD/fast_examples/train_gym.py"'`, `exec python "$OLDPWD/fast_examples/enjoy_gym.py"'`},
+			[]string{"- numpy==1.26.4 # setup.py requires >=1.18.1,<2.0", "- gymnasium==0.29.1", "- opencv-python==4.9.0.80", "- odd==1.9 # the lock", `  - {id: "CartPole-v1"}`, `exec python "$OLDPWD/fast_examples/train_gym.py"'`, `exec python "$OLDPWD/fast_examples/enjoy_gym.py"'`},
 			"other", 0,
 		},
 		"a catalogue of environments": {

@@ -80,7 +80,7 @@ func TestFilesExtendOneAnother(t *testing.T) {
 	if at := w.place("training.cpu"); filepath.Base(at.File) != "child.yaml" || at.Line != 4 {
 		t.Errorf("the processors come from %v", at)
 	}
-	for name, want := range map[string]string{"loop.yaml": "9th file in a row", "bad.yaml": "bad.yaml:2:", "none.yaml": "nothing.yaml"} {
+	for name, want := range map[string]string{"loop.yaml": "more than 8 files", "bad.yaml": "bad.yaml:2:", "none.yaml": "nothing.yaml"} {
 		if _, err := Run(filepath.Join(dir, name), "", Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
@@ -256,7 +256,7 @@ func TestWritingKeepsWhatAPersonWrote(t *testing.T) {
 	}
 
 	edit("keep policy", "keep gone")
-	if _, err := generate(); err == nil || !strings.Contains(err.Error(), `the kept part "gone" has no place`) {
+	if _, err := generate(); err == nil || !strings.Contains(err.Error(), `the new file has no keep mark "gone"`) {
 		t.Errorf("a kept part would be lost: %v", err)
 	}
 	if err := os.WriteFile(train, []byte("print('mine')\n"), 0o600); err != nil {
@@ -351,7 +351,7 @@ func TestWhatIsNotGeneratedAnyMoreIsRemoved(t *testing.T) {
 	w = mustRun(t, "library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "library: custom",
 		"simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n", "",
 		"steps: 100000,", "command: [make],", "telemetry: true", "command: [make]")
-	if _, err := Changes(w, dir); err == nil || !strings.Contains(err.Error(), "world.py:1:1: is not generated any more, but has lines between keep marks") {
+	if _, err := Changes(w, dir); err == nil || !strings.Contains(err.Error(), "world.py:1:1: is no longer generated, but contains lines between keep marks") {
 		t.Errorf("lines of a person would be lost: %v", err)
 	}
 }

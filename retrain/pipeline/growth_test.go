@@ -135,11 +135,11 @@ func TestProposalsSayWhatWasNotRead(t *testing.T) {
 	}
 	for want, change := range map[string]func(*limits){
 		"": func(*limits) {},
-		"# Not read: files from a3.py on, because 3 files were read\n":                    func(l *limits) { l.files = 3 },
-		"# Not read: files from a4.py on, because the repository has more than 5 files\n": func(l *limits) { l.entries = 5 },
-		"# Not read: files from a1.py on, because 0 MiB were read\n":                      func(l *limits) { l.bytes = 10 },
-		"# Not read: files from a0.py on, because -1ns were over\n":                       func(l *limits) { l.time = -1 },
-		"# Not read: a0.py, a1.py, a2.py and 6 others: larger than 0 KiB\n":               func(l *limits) { l.source = 20 },
+		"# Not read: files from a3.py on, because the limit of 3 files was reached\n":          func(l *limits) { l.files = 3 },
+		"# Not read: files from a4.py on, because the repository contains more than 5 files\n": func(l *limits) { l.entries = 5 },
+		"# Not read: files from a1.py on, because the limit of 0 MiB was reached\n":            func(l *limits) { l.bytes = 10 },
+		"# Not read: files from a0.py on, because the time limit of -1ns was reached\n":        func(l *limits) { l.time = -1 },
+		"# Not read: a0.py, a1.py, a2.py and 6 others: larger than 0 KiB\n":                    func(l *limits) { l.source = 20 },
 	} {
 		l := usualLimits
 		change(&l)

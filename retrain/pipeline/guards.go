@@ -15,10 +15,10 @@ func validateGuards(w *Work) {
 	case yamlfile.Mapping:
 		w.plainKeys("guards", g)
 		if len(g.Members) == 0 {
-			w.report("guards", "must have limits")
+			w.report("guards", "must contain limits")
 		}
 	default:
-		w.report("guards", "must be a mapping with the key limits, not %s", g.Kind)
+		w.report("guards", "must be a mapping that contains limits, not %s", g.Kind)
 	}
 }
 

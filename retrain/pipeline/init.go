@@ -95,7 +95,7 @@ func propose(name string, repository fs.FS, l limits) (*Proposal, error) {
 	p.choose()
 	p.Unread = r.unread()
 	if p.finder.Stopped() {
-		p.Unread = append(p.Unread, fmt.Sprintf("the commands of some programs, because %v were over", r.time))
+		p.Unread = append(p.Unread, fmt.Sprintf("the commands of some programs, because the time limit of %v was reached", r.time))
 	}
 	return p, err
 }

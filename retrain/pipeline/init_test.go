@@ -32,7 +32,7 @@ func TestProposedFileNeedsFewChanges(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "Wrong") || !strings.Contains(text, "  - torch==2.15.0 # requirements.txt wants >=2\n") {
+	if strings.Contains(text, "Wrong") || !strings.Contains(text, "  - torch==2.15.0 # requirements.txt requires >=2\n") {
 		t.Error(text)
 	}
 	if n := strings.Count(text, "CHANGE-ME"); n != 0 {

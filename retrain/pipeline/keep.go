@@ -18,15 +18,15 @@ func keptParts(text string) (map[string]string, error) {
 	for i, line := range strings.SplitAfter(text, "\n") {
 		switch m := keepMark.FindStringSubmatch(line); {
 		case m != nil && name != "":
-			return nil, fmt.Errorf("line %d: the kept part %q begins within %q", i+1, m[1], name)
+			return nil, fmt.Errorf("line %d: the keep mark %q is inside the kept part %q", i+1, m[1], name)
 		case m != nil:
 			if _, twice := parts[m[1]]; twice {
-				return nil, fmt.Errorf("line %d: a kept part %q already exists", i+1, m[1])
+				return nil, fmt.Errorf("line %d: the keep mark %q is not unique", i+1, m[1])
 			}
 			name, body = m[1], ""
 		case endMark.MatchString(line):
 			if name == "" {
-				return nil, fmt.Errorf("line %d: a kept part ends that has not begun", i+1)
+				return nil, fmt.Errorf("line %d: an end mark has no keep mark", i+1)
 			}
 			parts[name], name = body, ""
 		default:
@@ -34,7 +34,7 @@ func keptParts(text string) (map[string]string, error) {
 		}
 	}
 	if name != "" {
-		return nil, fmt.Errorf("the kept part %q does not end", name)
+		return nil, fmt.Errorf("the keep mark %q has no end mark", name)
 	}
 	return parts, nil
 }
@@ -67,7 +67,7 @@ func merged(text, before string) (string, error) {
 		}
 	}
 	for name := range parts {
-		return "", fmt.Errorf("the kept part %q has no place in the new file", name)
+		return "", fmt.Errorf("the new file has no keep mark %q", name)
 	}
 	return out.String(), nil
 }

@@ -17,14 +17,14 @@ var (
 // validateModel checks how a language model is reached.
 func validateModel(w *Work) {
 	m := &w.File.Model
-	w.matches(modelTimeout, "model.timeout", m.Timeout, "seconds or minutes such as 90s or 2m")
+	w.matches(modelTimeout, "model.timeout", m.Timeout, "a duration in seconds or minutes, such as 90s or 2m")
 	if d, err := time.ParseDuration(m.Timeout); err == nil && d > 10*time.Minute {
 		w.report("model.timeout", "must be at most 10m")
 	}
 	w.within("model.calls", m.Calls, 1, 100)
 	if m.URL == "" {
 		if m.Name != "" || m.KeyFile != "" || m.Readme {
-			w.report("model.url", "must be given, or nothing of model")
+			w.report("model.url", "must be set, because other keys of model are set")
 		}
 		return
 	}

@@ -20,7 +20,7 @@ func (p *dependencies) undeclared(imports []programs.Import, own func(module str
 		if own(x.Module) || pins.Standard(x.Module) || name == "setuptools" || p.provides(x.Module, name) {
 			continue
 		}
-		why := x.File + " imports it, and no file declares it"
+		why := x.File + " imports it, but no file declares it"
 		switch {
 		case p.aside[name] != "": // for development only, which is not all that needs it
 			p.Packages = append(p.Packages, Declared{Name: name, Wanted: p.aside[name], Why: why + " for training", File: "no file"})
@@ -28,7 +28,7 @@ func (p *dependencies) undeclared(imports []programs.Import, own func(module str
 			p.need(name, why)
 		case unknown < maxUnknown && requirement.MatchString(x.Module+"==1"):
 			unknown++
-			p.Packages = append(p.Packages, Declared{Name: x.Module, File: x.File, Left: x.File + " imports it, and no file declares it: add its package, unless another has it"})
+			p.Packages = append(p.Packages, Declared{Name: x.Module, File: x.File, Left: x.File + " imports it, but no file declares it: add its package, unless another package includes it"})
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"lib/agents.py":    "def agent():\n    import seaborn\n",
 				"lib/elsewhere.py": "import pandas\n",
 			},
-			[]string{"- gymnasium==1.4.0 # lib/wrappers.py imports it, and no file declares it\n", "- pyyaml==", "  # - odd_sim # lib/wrappers.py imports it"},
+			[]string{"- gymnasium==1.4.0 # lib/wrappers.py imports it, but no file declares it\n", "- pyyaml==", "  # - odd_sim # lib/wrappers.py imports it"},
 			[]string{"pygame", "seaborn", "pandas", "- cv2", "- os", "- lib", "- beside", "opencv-python=="},
 		},
 		"in a group for development": {
@@ -31,7 +31,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"pyproject.toml": "[tool.poetry.dependencies]\npython = \"^3.9\"\nnumpy = \"^1.22.4\"\n[tool.poetry.group.dev.dependencies]\ngym = \"0.13.0\"\nblack = \"*\"\n",
 				"train.py":       "import gym\nmodel.learn()" + startsIt,
 			},
-			[]string{"- gym==0.13.0 # train.py imports it, and no file declares it for training", "- numpy==1.23.2 # the lowest"},
+			[]string{"- gym==0.13.0 # train.py imports it, but no file declares it for training", "- numpy==1.23.2 # the lowest"},
 			[]string{"black"},
 		},
 		"in extras": {
@@ -79,7 +79,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"environment.yml": "dependencies:\n  - python>=3.7, <3.10\n  - nodefaults\n  - pytorch\n  - scipy >=1.5,<2\n",
 				"train.py":        "model.learn()" + startsIt,
 			},
-			[]string{"base: python:3.9.23-slim-bookworm # environment.yml wants Python >=3.7, <3.10", "- torch==", "- scipy==1."},
+			[]string{"base: python:3.9.23-slim-bookworm # environment.yml requires Python >=3.7, <3.10", "- torch==", "- scipy==1."},
 			[]string{"nodefaults"},
 		},
 		"of a page, where no file declares any": {

@@ -48,7 +48,7 @@ func (w *Work) read(path string, depth int) (text []byte, parent string, ok bool
 		return text, "", true
 	}
 	if depth == maxAncestors {
-		w.Problems = append(w.Problems, yamlfile.Problem{Place: r.Place("extends"), Path: "extends", Message: fmt.Sprintf("must not be the %dth file in a row, and not this file itself", maxAncestors+1)})
+		w.Problems = append(w.Problems, yamlfile.Problem{Place: r.Place("extends"), Path: "extends", Message: fmt.Sprintf("must not lead back to this file or to more than %d files", maxAncestors)})
 		return nil, "", false
 	}
 	if filepath.IsAbs(f.Extends) {

@@ -28,7 +28,7 @@ func Part(text, name string) (body string, line int, err error) {
 // WithPart returns a text with other lines in a kept part.
 func WithPart(text, name, body string) (string, error) {
 	if _, line, err := Part(text, name); err != nil || line == 0 {
-		return "", fmt.Errorf("the text has no kept part %q: %w", name, err)
+		return "", fmt.Errorf("the text has no keep mark %q: %w", name, err)
 	}
 	var out strings.Builder
 	inside := false

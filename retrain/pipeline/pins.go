@@ -110,7 +110,7 @@ func (p *dependencies) packages(library string, atOnce []programs.Import, own fu
 	p.outdated()
 	for _, d := range p.Packages {
 		if v := p.known(d); packageName(d.Name) == "tensorflow" && pins.Exact(v.Wanted) != "" && pins.Allowed("<2.9", pins.Exact(v.Wanted)) {
-			p.need("protobuf", "such a tensorflow fails with a newer one")
+			p.need("protobuf", "this version of tensorflow fails with a newer one")
 		}
 	}
 	p.pin(library)
@@ -163,7 +163,7 @@ func (p *dependencies) choosePython() {
 	p.Base, p.BaseWhy = pins.Base(python), "classifiers name Python "+python
 	for _, d := range p.stated {
 		if normalised(packageName(d.Name)) == because {
-			p.BaseWhy = d.File + " wants " + because + d.Wanted
+			p.BaseWhy = d.File + " requires " + because + d.Wanted
 		}
 	}
 	if p.tf1 != "" && p.limits["tensorflow"] == tf1 {
@@ -171,7 +171,7 @@ func (p *dependencies) choosePython() {
 	}
 	for _, w := range p.pythons {
 		if !pins.Suits(w.wanted, pins.Default) {
-			p.BaseWhy = w.file + " wants Python " + w.wanted
+			p.BaseWhy = w.file + " requires Python " + w.wanted
 		}
 	}
 }
@@ -224,9 +224,9 @@ func (p *dependencies) merge(d Declared) {
 	name := packageName(d.Name)
 	switch {
 	case onlyWindows.MatchString(name):
-		d.Left = "only for Windows, and the image is Linux"
+		d.Left = "only for Windows, but the image is Linux"
 	case onlyMac.MatchString(name):
-		d.Left = "only for macOS, and the image is Linux"
+		d.Left = "only for macOS, but the image is Linux"
 	}
 	i, known := p.merged[name]
 	switch {
@@ -321,7 +321,7 @@ func (p *dependencies) pin(library string) {
 		case v != "" && v == pins.Exact(d.Wanted):
 			d.Pin, d.Why = v, cmp.Or(why, d.File)
 		case v != "" && strings.HasPrefix(pins.Exact(d.Wanted), v+"+"):
-			d.Pin, d.Why = v, d.File+" wants "+pins.Exact(d.Wanted)+", which PyPI does not have"
+			d.Pin, d.Why = v, d.File+" requires "+pins.Exact(d.Wanted)+", which is not on PyPI"
 		case v != "" && v == p.locked[name]:
 			d.Pin, d.Why = v, "the lock"
 		case v != "" && v == pins.Exact(p.limits[name]):
@@ -343,7 +343,7 @@ func (p *dependencies) pin(library string) {
 
 // wants returns what a file says of the version, for a person.
 func (d Declared) wants() string {
-	return d.File + " wants " + cmp.Or(d.Wanted, "any version")
+	return d.File + " requires " + cmp.Or(d.Wanted, "any version")
 }
 
 const maxExtras = 20
@@ -357,7 +357,7 @@ func (p *dependencies) extras(packages []pins.Package) {
 				j := slices.IndexFunc(packages, func(x pins.Package) bool { return x.Name == n.Name })
 				if j >= 0 && pins.Exact(p.known(p.Packages[j]).Wanted) == "" && pins.Allowed(p.Packages[j].Wanted, pins.Exact(n.Wanted)) {
 					packages[j].Wanted = n.Wanted
-					p.Packages[j].Why = d.Name + " wants it"
+					p.Packages[j].Why = d.Name + " requires it"
 				}
 			}
 		}

@@ -235,7 +235,7 @@ func asRunners(cpu string) (string, error) {
 // asGlob returns the glob that matches a name alone, as a YAML scalar.
 func asGlob(s string) (string, error) {
 	if strings.ContainsAny(s, "*?[\\") {
-		return "", fmt.Errorf("%q has characters that stand for others in a glob", s)
+		return "", fmt.Errorf("%q contains wildcard characters", s)
 	}
 	return asYAML(s)
 }

@@ -67,13 +67,13 @@ func isRead(file string) bool {
 func (r *reading) full(file string) bool {
 	switch {
 	case r.seen > r.entries:
-		r.stopped = fmt.Sprintf("the repository has more than %d files", r.entries)
+		r.stopped = fmt.Sprintf("the repository contains more than %d files", r.entries)
 	case r.read >= r.files:
-		r.stopped = fmt.Sprintf("%d files were read", r.read)
+		r.stopped = fmt.Sprintf("the limit of %d files was reached", r.read)
 	case r.kept >= r.bytes:
-		r.stopped = fmt.Sprintf("%d MiB were read", r.kept>>20)
+		r.stopped = fmt.Sprintf("the limit of %d MiB was reached", r.kept>>20)
 	case r.late():
-		r.stopped = fmt.Sprintf("%v were over", r.time)
+		r.stopped = fmt.Sprintf("the time limit of %v was reached", r.time)
 	default:
 		return false
 	}

@@ -74,7 +74,7 @@ func render(w *Work) string {
 			d = filepath.Join(filepath.Dir(w.place(element("templates", i)).File), d)
 		}
 		if info, err := os.Stat(d); err != nil || !info.IsDir() {
-			w.report(element("templates", i), "must be a directory that can be read: %s", d)
+			w.report(element("templates", i), "must be a readable directory: %s", d)
 			continue
 		}
 		r.directory(element("templates", i), os.DirFS(d))
@@ -99,7 +99,7 @@ func (r *renderer) directory(target string, dir fs.FS) {
 	files := 0
 	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
 		if files++; err == nil && files > maxFiles {
-			err = fmt.Errorf("it has more than %d files and directories", maxFiles)
+			err = fmt.Errorf("it contains more than %d files and directories", maxFiles)
 		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(name, suffix) {
 			return err
@@ -131,7 +131,7 @@ func (r *renderer) artefact(target, name, text string) {
 		return
 	}
 	if before, twice := r.taken[file]; twice {
-		r.fault(name, 1, fmt.Sprintf("makes %s, which %s makes already", file, before))
+		r.fault(name, 1, fmt.Sprintf("generates %s, which %s also generates", file, before))
 		return
 	}
 	r.taken[file] = target

@@ -25,15 +25,15 @@ func validateSchedule(w *Work) {
 	parsed, err := parser.Parse(text)
 	s, ok := parsed.(*cron.SpecSchedule)
 	if err != nil || !ok || strings.ContainsAny(text, "=?") {
-		w.report("schedule", "must be minute, hour, day of the month, month and day of the week, in UTC, not %q", text)
+		w.report("schedule", "must be a cron expression in UTC (minute, hour, day of the month, month, day of the week), not %q", text)
 		return
 	}
 	if s.Next(someDay).IsZero() {
-		w.report("schedule", "must be a time that comes: %q has a day that its months do not have", text)
+		w.report("schedule", "must be a time that occurs: the months in %q do not have that day", text)
 		return
 	}
 	if slices.Contains(w.File.Targets, GitHub) && tooOften(s) {
-		w.report("schedule", "must leave at least %d minutes between two runs with GitHub Actions, not %q: GitHub starts no workflow more often", oftenest, text)
+		w.report("schedule", "must leave at least %d minutes between runs, because GitHub Actions does not start workflows more often, not %q", oftenest, text)
 	}
 }
 

@@ -95,7 +95,7 @@ func unprintable(s string) string {
 	case strings.Contains(s, placeholder):
 		return "must be filled in: " + placeholder + " stands for what only you know"
 	case strings.Contains(s, "{{") || strings.Contains(s, "}}"):
-		return "must not contain {{ or }}, which orchestrators would replace"
+		return "must not contain {{ or }}, because orchestrators would replace them"
 	}
 	return ""
 }
@@ -133,10 +133,10 @@ func (w *Work) duration(path, text string) {
 
 func validateProject(w *Work) {
 	f := &w.File
-	w.matches(projectName, "project", f.Project, "at most 40 lower-case letters, digits and hyphens that begin with a letter")
+	w.matches(projectName, "project", f.Project, "at most 40 lowercase letters, digits and hyphens, starting with a letter")
 	w.matches(release, "release", f.Release, "a tag such as v0.1.0, or a commit")
 	w.matches(imageName, "image", f.Image, "an image without a tag, such as ghcr.io/acme/lander")
-	w.matches(pinnedImage, "base", f.Base, "an image with a digest, or with a tag that has a version")
+	w.matches(pinnedImage, "base", f.Base, "an image with a digest, or with a version in its tag")
 	for i, t := range f.Targets {
 		w.oneOf(element("targets", i), t, Targets())
 		if slices.Contains(f.Targets[:i], t) {
@@ -150,7 +150,7 @@ func validateProject(w *Work) {
 		}
 	}
 	if host, _, _ := strings.Cut(f.Image, "/"); slices.Contains(f.Targets, GitHub) && strings.Contains(f.Image, "/") && !strings.ContainsAny(host, ".:") {
-		w.report("image", "must begin with the host of a registry, such as docker.io/%s, which GitHub Actions logs in to", f.Image)
+		w.report("image", "must start with the host of the registry that GitHub Actions logs in to, such as docker.io/%s", f.Image)
 	}
 	for i, d := range f.Templates {
 		if d == "" {
@@ -158,10 +158,10 @@ func validateProject(w *Work) {
 		}
 	}
 	for i, e := range f.Environments {
-		w.matches(envID, element("environments", i)+".id", e.ID, "an id that Gymnasium knows, such as LunarLander-v3")
+		w.matches(envID, element("environments", i)+".id", e.ID, "a Gymnasium environment ID, such as LunarLander-v3")
 	}
 	if len(f.Environments) == 0 && (len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0) {
-		w.report("environments", "must have an environment, as the generated scripts train and evaluate in it")
+		w.report("environments", "must list at least one environment, because the generated scripts train and evaluate in it")
 	}
 }
 
@@ -196,7 +196,7 @@ func validateAlgorithm(w *Work) {
 		w.oneOf("algorithm.name", a.Name, known)
 	}
 	if a.Library == Custom && (len(w.File.Training.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
-		w.report("algorithm.library", "needs training.command and evaluation.command, as nothing is known about a custom library")
+		w.report("algorithm.library", "requires training.command and evaluation.command for a custom library")
 	}
 	h := a.Hyperparameters
 	if h.Kind != yamlfile.Absent && h.Kind != yamlfile.Null && h.Kind != yamlfile.Mapping {
@@ -205,7 +205,7 @@ func validateAlgorithm(w *Work) {
 	for _, key := range h.Keys() {
 		w.matches(identifier, "algorithm.hyperparameters", key, "the name of an argument")
 		if slices.Contains(notArguments, key) {
-			w.report(yamlfile.JoinAny("algorithm.hyperparameters", key), "cannot be an argument: it is a word of Python, or the generated script sets it")
+			w.report(yamlfile.JoinAny("algorithm.hyperparameters", key), "cannot be an argument: it is a Python keyword, or the generated script sets it")
 		}
 		if a.Library == CleanRL {
 			w.argument(key, h.Members[key])
@@ -235,10 +235,10 @@ func validateSimulation(w *Work) {
 		}
 	}
 	if w.File.Training.Telemetry && len(w.File.Training.Command) > 0 {
-		w.report("training.telemetry", "needs the generated training, but training.command replaces it")
+		w.report("training.telemetry", "requires the generated training, but training.command replaces it")
 	}
 	if len(w.File.Simulation) > 0 && len(w.File.Training.Command) > 0 {
-		w.report("simulation", "needs the generated training, but training.command replaces it")
+		w.report("simulation", "requires the generated training, but training.command replaces it")
 	}
 }
 
@@ -262,10 +262,10 @@ func validateTraining(w *Work) {
 	w.duration("training.timeout", t.Timeout)
 	w.runner("training", t.Runner)
 	if t.CPU > hostedCPU && w.File.hosted(t.Runner) {
-		w.report("training.cpu", "must be at most %d with GitHub Actions, or set training.runner: Docker refuses more than the machine has", hostedCPU)
+		w.report("training.cpu", "must be at most %d on GitHub-hosted runners, because Docker refuses more than the machine has; to use more, set training.runner", hostedCPU)
 	}
 	if t.GPU > 0 && w.File.hosted(t.Runner) {
-		w.report("training.gpu", "needs training.runner with GitHub Actions, whose own runners have no GPU")
+		w.report("training.gpu", "requires training.runner, because GitHub-hosted runners have no GPU")
 	}
 	w.hostedLimit("training", t.Timeout, t.Runner)
 	w.command("training.command", t.Command)
@@ -286,9 +286,9 @@ func (w *Work) hostedLimit(stage, limit string, runner []string) {
 	switch {
 	case err != nil || !slices.Contains(w.File.Targets, GitHub):
 	case d > 5*time.Hour && w.File.hosted(runner):
-		w.report(stage+"."+key, "must be at most 5h with GitHub Actions, or set %s.runner: its own runners end a job after six hours", stage)
+		w.report(stage+"."+key, "must be at most 5h on GitHub-hosted runners, which stop a job after six hours; to allow more, set %s.runner", stage)
 	case d > 4*24*time.Hour:
-		w.report(stage+"."+key, "must be at most 4d with GitHub Actions, which ends a job after five days")
+		w.report(stage+"."+key, "must be at most 4d with GitHub Actions, which stops a job after five days")
 	}
 }
 
@@ -314,7 +314,7 @@ func (w *Work) secrets(stage string, s Serving) {
 		}
 	}
 	if len(s.Secrets) > 0 && len(s.Command) == 0 {
-		w.report(stage+".secrets", "needs %s.command", stage)
+		w.report(stage+".secrets", "requires %s.command", stage)
 	}
 }
 
@@ -325,7 +325,7 @@ func validateEvaluation(w *Work) {
 		w.report("evaluation.confidence", "must be from 0.5 to 0.9999, not %v", e.Confidence)
 	}
 	if len(e.Seeds) < 2 && len(e.Command) == 0 {
-		w.report("evaluation.seeds", "must have at least two seeds: the confidence interval is computed from their differences")
+		w.report("evaluation.seeds", "must list at least two seeds, because the confidence interval is computed from their differences")
 	}
 	for i, s := range e.Seeds {
 		w.within(element("evaluation.seeds", i), s, 0, 1<<31-1)
@@ -377,12 +377,12 @@ func validateKeeping(w *Work) {
 	}
 	for _, t := range f.Targets {
 		if slices.Contains([]string{Argo, Kubernetes, Kubeflow}, t) {
-			w.report("deploy.command", "must be given for %s: its $WORK ends with the run, and the new version would be lost", t)
+			w.report("deploy.command", "must be set for %s: its $WORK is deleted after the run, so the new version would be lost", t)
 			break
 		}
 	}
 	if len(f.Rollback.Command) > 0 {
-		w.report("rollback.command", "needs deploy.command")
+		w.report("rollback.command", "requires deploy.command")
 	}
 }
 
@@ -401,7 +401,7 @@ func validateMonitoring(w *Work) {
 		w.report("monitoring.expected", "%v", err)
 	}
 	if w.File.Policy == "" || w.File.Policy[0] == '-' {
-		w.report("policy", "must be a name that does not begin with a hyphen")
+		w.report("policy", "must be a name that does not start with a hyphen")
 	}
 	if _, err := asGlob(w.File.Policy); err != nil {
 		w.report("policy", "%v", err)
@@ -429,7 +429,7 @@ func validateTrigger(w *Work) {
 	given := map[string]string{"repository": t.Repository, "token_file": t.TokenFile, "url": t.URL, "directory": t.Directory}
 	for _, key := range keys {
 		if given[key] == "" {
-			w.report("trigger."+key, "must be given for %s", t.Target)
+			w.report("trigger."+key, "must be set for %s", t.Target)
 		}
 	}
 	if t.Repository != "" {

@@ -85,7 +85,7 @@ func (v values) text(x any) (Text, error) {
 		if t, ok := v.texts[x]; ok {
 			return t, nil
 		}
-		return Text{}, fmt.Errorf("the file has no value %q", x)
+		return Text{}, fmt.Errorf("the file does not contain the value %q", x)
 	}
 	return Text{}, fmt.Errorf("%T is neither a path nor a value", x)
 }
@@ -109,7 +109,7 @@ func (v values) list(path string) ([]Text, error) {
 func (v values) each(path string) ([]string, error) {
 	n, ok := v.sizes[path]
 	if !ok {
-		return nil, fmt.Errorf("the file has no list %q", path)
+		return nil, fmt.Errorf("the file does not contain the list %q", path)
 	}
 	out := make([]string, n)
 	for i := range out {
@@ -125,7 +125,7 @@ var durations = regexp.MustCompile(`^[1-9][0-9]{0,3}[mhd]$`)
 func duration(text string) (time.Duration, error) {
 	d, err := model.ParseDuration(text)
 	if err != nil || !durations.MatchString(text) {
-		return 0, fmt.Errorf("must be whole minutes, hours or days such as 90m, 6h or 2d, not %q", text)
+		return 0, fmt.Errorf("must be a whole number of minutes, hours or days, such as 90m, 6h or 2d, not %q", text)
 	}
 	return time.Duration(d), nil
 }

@@ -147,7 +147,7 @@ func yamlFault(err error) fault {
 func tabs(a *Artefact) []fault {
 	return eachLine(a, func(line string) string {
 		if strings.HasPrefix(strings.TrimLeft(line, " "), "\t") {
-			return "a tab cannot indent YAML"
+			return "YAML must not be indented with tabs"
 		}
 		return ""
 	})
@@ -167,16 +167,16 @@ func unpinned(a *Artefact) []fault {
 	dockerfile := strings.Contains(path.Base(a.Path), "Dockerfile")
 	return eachLine(a, func(line string) string {
 		if m := uses.FindStringSubmatch(line); m != nil && !usedPinned.MatchString(m[1]) {
-			return "the action " + m[1] + " is not pinned to a commit"
+			return "action " + m[1] + " is not pinned to a commit"
 		}
 		if m := from.FindStringSubmatch(line); m != nil && dockerfile && !pinnedImage.MatchString(m[1]) {
-			return "the image " + m[1] + " has neither a version nor a digest"
+			return "image " + m[1] + " has neither a version nor a digest"
 		}
 		if m := imageLine.FindStringSubmatch(line); m != nil && !pinnedImage.MatchString(m[1]) && !builtHere(m[1]) {
-			return "the image " + m[1] + " has neither a version nor a digest"
+			return "image " + m[1] + " has neither a version nor a digest"
 		}
 		if requirements && line != "" && line[0] != '#' && !piece.MatchString(line) {
-			return "the package " + line + " has no exact version"
+			return "package " + line + " has no exact version"
 		}
 		return ""
 	})
@@ -193,7 +193,7 @@ var secret = regexp.MustCompile(`AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|glpa
 func secrets(a *Artefact) []fault {
 	return eachLine(a, func(line string) string {
 		if secret.MatchString(line) {
-			return "looks like a secret in clear text"
+			return "looks like a secret in plain text"
 		}
 		return ""
 	})

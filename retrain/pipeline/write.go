@@ -53,7 +53,7 @@ func Changes(w *Work, dir string) ([]Change, error) {
 	for _, c := range gone {
 		if written, err := keptParts(c.Before); err != nil || slices.ContainsFunc(slices.Collect(maps.Values(written)), func(s string) bool { return strings.TrimSpace(s) != "" }) {
 			at := yamlfile.Place{File: filepath.Join(dir, c.Path), Line: 1, Column: 1}
-			problems = append(problems, yamlfile.Problem{Place: at, Message: "is not generated any more, but has lines between keep marks: move them, and remove the file"})
+			problems = append(problems, yamlfile.Problem{Place: at, Message: "is no longer generated, but contains lines between keep marks: move them, and remove the file"})
 		}
 		changes = append(changes, c)
 	}
@@ -80,7 +80,7 @@ func change(root *os.Root, a *Artefact) (Change, error) {
 	}
 	c.Exists, c.Before = true, string(before)
 	if !strings.Contains(c.Before, header) {
-		return c, errors.New("exists and was not generated: move it, or generate into another directory")
+		return c, errors.New("exists but was not generated: move it, or generate into another directory")
 	}
 	c.After, err = merged(a.Text, c.Before)
 	return c, err

@@ -64,7 +64,7 @@ func readAnswers(root *os.Root) (*answers, error) {
 		return nil, fmt.Errorf("%s is larger than %d KiB: remove it", File, maxFile>>10)
 	}
 	if err := json.Unmarshal(text, out); err != nil || out.Version != 1 {
-		return nil, fmt.Errorf("%s is not a file of proposals: remove it, and run fill again", File)
+		return nil, fmt.Errorf("%s is not a valid proposals file: remove it, and run fill again", File)
 	}
 	return out, nil
 }

@@ -24,13 +24,13 @@ func (h *Hole) check(answer, key string) []string {
 			faults = append(faults, fmt.Sprintf(format, args...))
 		}
 	}
-	add(len(answer) > h.maxBytes, "it has %d bytes, more than %d", len(answer), h.maxBytes)
+	add(len(answer) > h.maxBytes, "its %d bytes exceed the limit of %d", len(answer), h.maxBytes)
 	if len(faults) > 0 {
 		return faults // the rest would take long, and say little
 	}
 	add(strings.TrimSpace(answer) == "", "it is empty")
 	add(!utf8.ValidString(answer), "it is not UTF-8")
-	add(strings.Contains(strings.ToLower(answer), "rewardwatch:"), "it contains a mark of Rewardwatch")
+	add(strings.Contains(strings.ToLower(answer), "rewardwatch:"), "it contains a keep mark")
 	add(pipeline.LooksSecret(answer), "it contains what looks like a secret")
 	add(key != "" && strings.Contains(answer, key), "it contains the key of the endpoint")
 	if h.kind == function {
@@ -45,16 +45,16 @@ func checkProse(text string) []string {
 	text = strings.TrimSpace(text)
 	if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(text[i:])
-		faults = append(faults, fmt.Sprintf("it must be one line of printable characters, and has %U", r))
+		faults = append(faults, fmt.Sprintf("it must be one line of printable characters, but contains %U", r))
 	}
 	if i := strings.IndexAny(text, markup); i >= 0 {
-		faults = append(faults, fmt.Sprintf("it must be plain text without markup, and has %q", text[i]))
+		faults = append(faults, fmt.Sprintf("it must be plain text without markup, but contains %q", text[i]))
 	}
 	if m := address.FindString(text); m != "" {
-		faults = append(faults, fmt.Sprintf("it must have no address, and has %q", m))
+		faults = append(faults, fmt.Sprintf("it must not contain addresses, but contains %q", m))
 	}
 	if r, _ := utf8.DecodeRuneInString(text); text != "" && !unicode.IsLetter(r) {
-		faults = append(faults, "it must begin with a letter")
+		faults = append(faults, "it must start with a letter")
 	}
 	return faults
 }

@@ -42,7 +42,7 @@ type endpoint struct {
 }
 
 // errBudget says that no calls are left.
-var errBudget = errors.New("the budget of calls is spent: raise model.calls, or run fill again, which keeps the proposals so far")
+var errBudget = errors.New("the limit of model.calls has been reached: raise it, or run fill again, which keeps the proposals so far")
 
 // newEndpoint returns the endpoint of a file.
 func newEndpoint(m *pipeline.LanguageModel, timeout time.Duration, key string) *endpoint {
@@ -87,7 +87,7 @@ func readKey(path string) (string, error) {
 	}
 	key := strings.TrimSpace(string(text))
 	if len(text) > maxKey || key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("%s must have one key on one line", path)
+		return "", fmt.Errorf("%s must contain exactly one line with the key", path)
 	}
 	return key, nil
 }
@@ -138,9 +138,9 @@ func (e *endpoint) explained(ctx context.Context, err error) error {
 func (e *endpoint) content(status int, text []byte) (string, error) {
 	switch {
 	case status >= 300 && status < 400:
-		return "", fmt.Errorf("%s answered %d, a redirect, which is not followed: name the final address in model.url", e.url, status)
+		return "", fmt.Errorf("%s responded with %d, but redirects are not followed: set model.url to the final address", e.url, status)
 	case status != http.StatusOK:
-		return "", fmt.Errorf("%s answered %d: %s", e.url, status, e.quoted(text))
+		return "", fmt.Errorf("%s responded with %d: %s", e.url, status, e.quoted(text))
 	}
 	var answer struct {
 		Choices []struct {
@@ -148,10 +148,10 @@ func (e *endpoint) content(status int, text []byte) (string, error) {
 		} `json:"choices"`
 	}
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return "", fmt.Errorf("the response from %s is not JSON of a chat completion: %s", e.url, e.quoted(text))
+		return "", fmt.Errorf("the response from %s is not a chat completion in JSON: %s", e.url, e.quoted(text))
 	}
 	if len(answer.Choices) == 0 || answer.Choices[0].Message.Content == "" {
-		return "", fmt.Errorf("the response from %s has no text in choices[0].message.content", e.url)
+		return "", fmt.Errorf("the response from %s contains no text in choices[0].message.content", e.url)
 	}
 	return answer.Choices[0].Message.Content, nil
 }

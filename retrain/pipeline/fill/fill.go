@@ -109,7 +109,7 @@ func newFiller(w *pipeline.Work, dir string, call bool) (*filler, error) {
 	m := &w.File.Model
 	if m.URL == "" {
 		return nil, yamlfile.ErrorOf([]yamlfile.Problem{{
-			Place: yamlfile.Place{File: w.Path, Line: 1, Column: 1}, Path: "model.url", Message: "must be given to fill what templates leave open",
+			Place: yamlfile.Place{File: w.Path, Line: 1, Column: 1}, Path: "model.url", Message: "must be set to use fill",
 		}})
 	}
 	changes, err := pipeline.Changes(w, dir)
@@ -210,7 +210,7 @@ func (f *filler) isOpen(h *Hole, text string) (open bool, line int, err error) {
 	}
 	body, line, err := pipeline.Part(text, h.Name)
 	if err == nil && line == 0 {
-		err = fmt.Errorf("the file has no kept part %q", h.Name)
+		err = fmt.Errorf("the file has no keep mark %q", h.Name)
 	}
 	return strings.TrimSpace(body) == "" || body == empty, line, err
 }
@@ -235,9 +235,9 @@ func (f *filler) answer(ctx context.Context, h *Hole, o *Outcome, artefact strin
 	}
 	switch {
 	case f.endpoint == nil:
-		return fmt.Errorf("there is no proposal for the file as it is: run rewardwatch pipeline fill")
+		return fmt.Errorf("no proposal matches the current file: run rewardwatch pipeline fill")
 	case f.down != nil:
-		return errors.New("was not asked for, as the endpoint failed before")
+		return errors.New("was not requested, because the endpoint had already failed")
 	}
 	text, err := f.rounds(ctx, h, prompt, o, artefact)
 	if err != nil {
@@ -277,7 +277,7 @@ func (f *filler) rounds(ctx context.Context, h *Hole, prompt []message, o *Outco
 			return text, nil
 		}
 		if len(o.Rounds) > maxRounds {
-			return "", fmt.Errorf("the model's answer is not allowed after %d corrections: %s", maxRounds, strings.Join(faults, "; "))
+			return "", fmt.Errorf("the model's response was still invalid after %d corrections: %s", maxRounds, strings.Join(faults, "; "))
 		}
 		if len(said) > 2*h.maxBytes {
 			said = "(an answer that was too long)"
@@ -298,7 +298,7 @@ func (h *Hole) read(said string) (string, []string) {
 	d := json.NewDecoder(strings.NewReader(said))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&object); err != nil || object.Text == nil || d.More() {
-		return "", []string{`it is not one JSON object {"text": "..."}`}
+		return "", []string{`it is not a single JSON object {"text": "..."}`}
 	}
 	return *object.Text, nil
 }

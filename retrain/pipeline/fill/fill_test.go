@@ -84,29 +84,29 @@ func TestBadEndpointsEndInAMessage(t *testing.T) {
 			func(w http.ResponseWriter, _ *http.Request, _ string, _ int) {
 				_, _ = w.Write([]byte("<html>" + secretKey))
 			},
-			`is not JSON of a chat completion: "<html>KEY"`, 2, "description proposed, features failed, reward-shaping failed",
+			`is not a chat completion in JSON: "<html>KEY"`, 2, "description proposed, features failed, reward-shaping failed",
 		},
 		"no choice": {
 			func(w http.ResponseWriter, _ *http.Request, _ string, _ int) {
 				_, _ = w.Write([]byte(`{"choices": []}`))
 			},
-			"has no text in choices[0].message.content", 2, "description proposed, features failed, reward-shaping failed",
+			"contains no text in choices[0].message.content", 2, "description proposed, features failed, reward-shaping failed",
 		},
 		"not the object": {
 			func(w http.ResponseWriter, _ *http.Request, _ string, _ int) { sayRaw(w, "Here it is:\n"+goodFunction) },
-			`after 2 corrections: it is not one JSON object {"text": "..."}`, 5, "description proposed, features failed, reward-shaping proposed",
+			`after 2 corrections: it is not a single JSON object {"text": "..."}`, 5, "description proposed, features failed, reward-shaping proposed",
 		},
 		"more than the object": {
 			func(w http.ResponseWriter, _ *http.Request, _ string, _ int) {
 				sayRaw(w, `{"text": "a"} {"text": "b"}`)
 			},
-			`it is not one JSON object`, 5, "description proposed, features failed, reward-shaping proposed",
+			`it is not a single JSON object`, 5, "description proposed, features failed, reward-shaping proposed",
 		},
 		"wrong signature": {
 			func(w http.ResponseWriter, _ *http.Request, _ string, _ int) {
 				say(w, "def feature(obs):\n    return obs\n")
 			},
-			"it must be nothing but the function def features(observation):", 5, "description proposed, features failed, reward-shaping proposed",
+			"it must consist of only the function def features(observation):", 5, "description proposed, features failed, reward-shaping proposed",
 		},
 		"the key": {
 			func(w http.ResponseWriter, r *http.Request, _ string, _ int) {
@@ -140,13 +140,13 @@ func TestBadEndpointsEndInAMessage(t *testing.T) {
 			func(w http.ResponseWriter, r *http.Request, _ string, _ int) {
 				http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 			},
-			"answered 307, a redirect, which is not followed", 2, "description proposed, features failed, reward-shaping failed",
+			"responded with 307, but redirects are not followed", 2, "description proposed, features failed, reward-shaping failed",
 		},
 		"refused": {
 			func(w http.ResponseWriter, r *http.Request, _ string, _ int) {
 				http.Error(w, "\x1b[31mno: "+r.Header.Get("Authorization"), http.StatusUnauthorized)
 			},
-			`answered 401: "\x1b[31mno: Bearer KEY\n"`, 2, "description proposed, features failed, reward-shaping failed",
+			`responded with 401: "\x1b[31mno: Bearer KEY\n"`, 2, "description proposed, features failed, reward-shaping failed",
 		},
 		"cut": {
 			func(http.ResponseWriter, *http.Request, string, int) { panic(http.ErrAbortHandler) },
@@ -224,7 +224,7 @@ func TestNoEndpointIsAskedOnce(t *testing.T) {
 	}
 	w, dir := generated(t, url, "")
 	outcomes, changes, err := Fill(t.Context(), w, dir)
-	if err == nil || !strings.Contains(err.Error(), "connection refused") || strings.Count(err.Error(), "the endpoint failed before") != 2 {
+	if err == nil || !strings.Contains(err.Error(), "connection refused") || strings.Count(err.Error(), "the endpoint had already failed") != 2 {
 		t.Errorf("%v", err)
 	}
 	if got := states(outcomes); got != "description failed, features failed, reward-shaping failed" || len(changes) > 0 {
@@ -255,7 +255,7 @@ func TestCallsAreBounded(t *testing.T) {
 	s := newService(t, right)
 	w, dir := generated(t, s.URL, "  calls: 2\n")
 	outcomes, _, err := Fill(t.Context(), w, dir)
-	if got := states(outcomes); got != "description proposed, features proposed, reward-shaping failed" || err == nil || !strings.Contains(err.Error(), "raise model.calls") || len(s.bodies) != 2 {
+	if got := states(outcomes); got != "description proposed, features proposed, reward-shaping failed" || err == nil || !strings.Contains(err.Error(), "the limit of model.calls has been reached") || len(s.bodies) != 2 {
 		t.Errorf("%s, %v after %d calls", got, err, len(s.bodies))
 	}
 	outcomes, _, err = Fill(t.Context(), w, dir)
@@ -327,7 +327,7 @@ func TestInjectedCodeIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcomes, changes, err := Fill(t.Context(), w, dir)
-	for _, want := range []string{"the name os is not allowed", "it must have no address", "it contains a mark of Rewardwatch", "it must be one line"} {
+	for _, want := range []string{"the name os is not allowed", "it must not contain addresses", "it contains a keep mark", "it must be one line"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -360,7 +360,7 @@ func TestProposalsAreCheckedAgain(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ old, now, want string }{
 		"code":    {"numpy.sin(a)", "open(a)", "the name open is not allowed"},
-		"JSON":    {`"version": 1`, `"version": 2`, "is not a file of proposals"},
+		"JSON":    {`"version": 1`, `"version": 2`, "is not a valid proposals file"},
 		"another": {`"key": "`, `"key": "0`, "run rewardwatch pipeline fill"},
 	} {
 		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), test.old, test.now)), 0o600); err != nil {
@@ -388,7 +388,7 @@ func TestNothingIsCalledByMistake(t *testing.T) {
 	s := newService(t, right)
 	w, dir := generated(t, s.URL, "")
 	w.File.Model.URL = ""
-	if _, _, err := Fill(t.Context(), w, dir); err == nil || !strings.Contains(err.Error(), "model.url: must be given") {
+	if _, _, err := Fill(t.Context(), w, dir); err == nil || !strings.Contains(err.Error(), "model.url: must be set to use fill") {
 		t.Errorf("%v", err)
 	}
 	w.File.Model.URL = s.URL
@@ -396,7 +396,7 @@ func TestNothingIsCalledByMistake(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "key"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := Fill(t.Context(), w, dir); err == nil || !strings.Contains(err.Error(), "must have one key on one line") {
+		if _, _, err := Fill(t.Context(), w, dir); err == nil || !strings.Contains(err.Error(), "must contain exactly one line with the key") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -97,7 +97,7 @@ func conversation(h *Hole, p project, readme string) ([]message, error) {
 		return nil, fmt.Errorf("write the prompt: %w", err)
 	}
 	if pipeline.LooksSecret(string(text)) {
-		return nil, errors.New("the file has what looks like a secret, and nothing was sent")
+		return nil, errors.New("the file contains what looks like a secret, so nothing was sent")
 	}
 	return []message{{"system", instructions}, {"user", string(text)}}, nil
 }

@@ -38,7 +38,7 @@ func checkFunction(text string) []string {
 		return []string{"it must be printable ASCII, indented by spaces"}
 	}
 	if m := address.FindString(text); m != "" {
-		return []string{fmt.Sprintf("it must have no address and no decorator, and has %q", m)}
+		return []string{fmt.Sprintf("it must not contain addresses or decorators, but contains %q", m)}
 	}
 	file, err := (&syntax.FileOptions{}).Parse("features", text, 0)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *checker) definition(file *syntax.File) *syntax.DefStmt {
 			}
 		}
 	}
-	c.faults = append(c.faults, fmt.Sprintf("it must be nothing but the function def %s(%s):", functionName, parameterName))
+	c.faults = append(c.faults, fmt.Sprintf("it must consist of only the function def %s(%s):", functionName, parameterName))
 	return nil
 }
 
@@ -150,9 +150,9 @@ func (c *checker) target(e syntax.Expr, augmented bool) {
 	case *syntax.Ident:
 		switch {
 		case slices.Contains(keywords, e.Name) || slices.Contains(builtins, e.Name) || e.Name == "numpy" || e.Name == functionName:
-			c.fault(e, "%s cannot be set", e.Name)
+			c.fault(e, "%s cannot be assigned to", e.Name)
 		case strings.HasPrefix(e.Name, "__"):
-			c.fault(e, "a name must not begin with two underscores: %s", e.Name)
+			c.fault(e, "names must not start with two underscores: %s", e.Name)
 		}
 		c.bound[e.Name] = true
 	case *syntax.ParenExpr:
@@ -169,7 +169,7 @@ func (c *checker) target(e syntax.Expr, augmented bool) {
 
 func (c *checker) targets(n syntax.Node, list []syntax.Expr, augmented bool) {
 	if augmented || len(list) == 0 {
-		c.fault(n, "a tuple cannot be set here")
+		c.fault(n, "a tuple cannot be assigned to here")
 	}
 	for _, e := range list {
 		c.target(e, augmented)
@@ -179,7 +179,7 @@ func (c *checker) targets(n syntax.Node, list []syntax.Expr, augmented bool) {
 // statement checks a statement at a depth, within a number of loops.
 func (c *checker) statement(s syntax.Stmt, depth, loops int) {
 	if depth > maxNesting {
-		c.fault(s, "it is nested too deep")
+		c.fault(s, "it is nested too deeply")
 		return
 	}
 	all := func(body []syntax.Stmt, loops int) {
@@ -223,7 +223,7 @@ func (c *checker) expression(e syntax.Expr, depth int) {
 			return false
 		}
 		if depth++; depth > maxNesting {
-			c.fault(n, "it is nested too deep")
+			c.fault(n, "it is nested too deeply")
 			depth--
 			return false
 		}
@@ -243,7 +243,7 @@ func (c *checker) node(n syntax.Node, depth int) bool {
 		case n.Name == "numpy":
 			c.fault(n, "numpy can be used only as in numpy.%s", numpyNames[0])
 		case !c.bound[n.Name] && !slices.Contains(builtins, n.Name):
-			c.fault(n, "the name %s is not allowed, or not set", n.Name)
+			c.fault(n, "the name %s is not allowed or not defined", n.Name)
 		}
 	case *syntax.DotExpr:
 		c.attribute(n, depth)
@@ -298,17 +298,17 @@ func (c *checker) call(n *syntax.CallExpr, depth int) {
 		named, ok := arg.(*syntax.BinaryExpr)
 		if !ok || named.Op != syntax.EQ {
 			if len(seen) > 0 {
-				c.fault(arg, "an argument without a name follows one with a name")
+				c.fault(arg, "a positional argument follows a keyword argument")
 			}
 			if star, ok := arg.(*syntax.UnaryExpr); ok && (star.Op == syntax.STAR || star.Op == syntax.STARSTAR) {
-				c.fault(arg, "arguments with a star are not allowed")
+				c.fault(arg, "starred arguments are not allowed")
 			}
 			c.expression(arg, depth)
 			continue
 		}
 		name := named.X.(*syntax.Ident).Name // the parser takes nothing else
 		if slices.Contains(seen, name) || slices.Contains(keywords, name) || strings.HasPrefix(name, "_") {
-			c.fault(arg, "the argument %s is not allowed, or is there twice", name)
+			c.fault(arg, "the argument %s is not allowed or is repeated", name)
 		}
 		seen = append(seen, name)
 		c.expression(named.Y, depth)

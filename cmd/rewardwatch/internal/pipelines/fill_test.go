@@ -54,7 +54,7 @@ func TestFillShowsWhatAcceptWrites(t *testing.T) {
 	if out := mustRun(t, "generate", "-o", dir, own); strings.Contains(out, "changed") || calls != 5 {
 		t.Errorf("%d calls\n%s", calls, out)
 	}
-	if _, err := verb(t, "fill", "-o", dir, example); err == nil || !strings.Contains(err.Error(), "model.url: must be given") {
+	if _, err := verb(t, "fill", "-o", dir, example); err == nil || !strings.Contains(err.Error(), "model.url: must be set to use fill") {
 		t.Errorf("%v", err)
 	}
 }
