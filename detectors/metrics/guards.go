@@ -33,8 +33,8 @@ func (c *Collector) Guards(summaries func() []*guard.Summary) *Guards {
 	return &Guards{
 		summaries: summaries, limit: c.limit, limitHits: &c.limitHits,
 		state:    prometheus.NewDesc(MetricGuardState, "State of the guard: 0 ok, 1 warn, 2 hold, 3 fallback.", labels, nil),
-		evidence: prometheus.NewDesc(MetricGuardEvidence, "Logarithm of the evidence against the limit, relative to that which trips the guard.", labels, nil),
-		share:    prometheus.NewDesc(MetricGuardMean, "Mean of what the guard counts, since it began, tripped or was released.", labels, nil),
+		evidence: prometheus.NewDesc(MetricGuardEvidence, "Logarithm of the evidence that the limit is exceeded, relative to the value that trips the guard.", labels, nil),
+		share:    prometheus.NewDesc(MetricGuardMean, "Mean of the values that the guard counts, since it started, tripped or was released.", labels, nil),
 		invalid:  prometheus.NewDesc(MetricGuardInvalid, "Values that the guard ignored, such as outcomes outside 0 to 1.", labels, nil),
 	}
 }

@@ -74,7 +74,7 @@ func (c *comparison) unsupported(units int64, reference string) string {
 		return fmt.Sprintf("only %d of %d log a valid %s for every action", n, units, needed)
 	}
 	if ess := c.now.Effective() / c.factor; ess < LeastEffective {
-		return fmt.Sprintf("the effective sample size is %.0f of at least %d", math.Floor(ess), LeastEffective)
+		return fmt.Sprintf("the effective sample size is %.0f, below the required %d", math.Floor(ess), LeastEffective)
 	}
 	v := c.factor * weight.variance(n)
 	width := halfWidth(v/float64(n), v/TunedUnits, supportError)

@@ -797,7 +797,7 @@ rewardwatch_events_ignored_total{reason="group_limit"} 0
 rewardwatch_events_ignored_total{reason="late"} 0
 rewardwatch_events_ignored_total{reason="late_summary"} 0
 rewardwatch_events_ignored_total{reason="unmatched"} 0
-# HELP rewardwatch_groups_expired_total Groups forgotten by the reader because the maximum number of groups was reached.
+# HELP rewardwatch_groups_expired_total Groups that the reader dropped because the maximum number of groups was reached.
 # TYPE rewardwatch_groups_expired_total counter
 rewardwatch_groups_expired_total 0
 # HELP rewardwatch_open_episodes Episodes that have not ended yet.

@@ -39,7 +39,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		rest:        ignored.WithLabelValues("dropped_episode"),
 		expired: promauto.With(reg).NewCounter(prometheus.CounterOpts{
 			Name: MetricGroupsExpired,
-			Help: "Groups forgotten by the reader because the maximum number of groups was reached.",
+			Help: "Groups that the reader dropped because the maximum number of groups was reached.",
 		}),
 		noSignal: promauto.With(reg).NewCounter(prometheus.CounterOpts{
 			Name: MetricSignalsIgnored,

@@ -4,7 +4,7 @@ package mapping
 import "encoding/json"
 
 // Config maps records of another shape to telemetry version 1. A path names a value: user.id, items[0].price, or
-// ["odd.name"].value. With each, paths begin at the element, or with $ at the record.
+// ["odd.name"].value. With each, paths start at the element, and paths with $ at the record.
 type Config struct {
 	Take   []Condition      `yaml:"take"`   // conditions that a record must meet, all of them; others are left out and counted
 	Each   string           `yaml:"each"`   // path to an array of events; $ is the record itself

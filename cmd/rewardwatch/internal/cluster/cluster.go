@@ -226,7 +226,7 @@ func (c *Cluster) checkUnits(ctx context.Context) error {
 		return err
 	}
 	if strings.Contains(policy, "compact") {
-		return fmt.Errorf("%w: compaction would remove all but the newest unit of a policy; fix it with: %s",
+		return fmt.Errorf("%w: compaction would remove all but the newest unit of a policy; to fix this, run: %s",
 			ErrUnitsTopicUnfit, c.unitsCommand("cleanup.policy=delete"))
 	}
 	largest, err := c.Units.Number(ctx, "max.message.bytes")
@@ -234,7 +234,7 @@ func (c *Cluster) checkUnits(ctx context.Context) error {
 		return err
 	}
 	if largest < kafkalog.MaxBatch {
-		return fmt.Errorf("%w: max.message.bytes is %d, but a unit can take %d; fix it with: %s",
+		return fmt.Errorf("%w: max.message.bytes is %d, but a unit can take %d; to fix this, run: %s",
 			ErrUnitsTopicUnfit, largest, kafkalog.MaxBatch, c.unitsCommand(fmt.Sprint("max.message.bytes=", kafkalog.MaxBatch)))
 	}
 	kept, err := c.Units.Number(ctx, "retention.ms")

@@ -47,7 +47,7 @@ func (r *unitReader) carryOut() {
 		o := r.forgetting[0]
 		err := r.forgetWorker(o)
 		if err != nil && !errors.Is(err, engine.ErrUnknownPolicy) {
-			r.Log.Warn().Err(err).Str("policy", o.Policy).Msg("forgetting a policy failed, retrying")
+			r.Log.Warn().Err(err).Str("policy", o.Policy).Msg("failed to remove a policy, retrying")
 			return
 		}
 		r.Log.Info().Str("policy", o.Policy).Str("by", o.By).Str("why", o.Why).Msg("forgot a policy")

@@ -75,7 +75,7 @@ func TestIncidentTellsThePolicyFromTheWorld(t *testing.T) {
 		Baseline: .52, World: finding.PartOfChange{Mean: -.02, Low: -.1, High: .06}, Policy: finding.PartOfChange{Mean: -.2, Low: -.3, High: -.1},
 	}
 	none.Alarms[0].OffPolicy = &finding.OffPolicy{
-		Reference: finding.ReferenceFrequencies, Shown: finding.NoSupport, Why: "the effective sample size is 12 of at least 50", Value: math.NaN(),
+		Reference: finding.ReferenceFrequencies, Shown: finding.NoSupport, Why: "the effective sample size is 12, below the required 50", Value: math.NaN(),
 	}
 	c := consoleOf(&madeUp{incidents: []alerts.Incident{known, none}}, nil)
 	w := get(c, "/incidents/known")
@@ -86,7 +86,7 @@ func TestIncidentTellsThePolicyFromTheWorld(t *testing.T) {
 		wants(t, "an estimate", w, 200, want)
 	}
 	wants(t, "no estimate", get(c, "/incidents/none"), 200,
-		"Not enough support to estimate what a policy with the baseline&#39;s action frequencies would have earned: the effective sample size is 12 of at least 50.")
+		"Not enough support to estimate what a policy with the baseline&#39;s action frequencies would have earned: the effective sample size is 12, below the required 50.")
 }
 
 func TestIncidentNamesTheMixOfWhoComes(t *testing.T) {
