@@ -75,7 +75,10 @@ func notifierFor(t *testing.T, url string) *Notifier {
 	t.Helper()
 	cfg := DefaultAlertmanagerConfig()
 	cfg.URLs = []string{url}
-	n := NewNotifier(cfg, Links{Grafana: "https://grafana.example", Console: "https://rewardwatch.example"}, nil, zerolog.New(zerolog.NewTestWriter(t)), prometheus.NewRegistry())
+	n, err := NewNotifier(cfg, Links{Grafana: "https://grafana.example", Console: "https://rewardwatch.example"}, nil, zerolog.New(zerolog.NewTestWriter(t)), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- n.Run(ctx) }()

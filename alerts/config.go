@@ -1,12 +1,16 @@
 package alerts
 
 import (
+	"crypto/tls"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 )
 
 // maxTimeout bounds the timeout of a push: a stop waits for the push under way and for one more.
@@ -14,8 +18,12 @@ const maxTimeout = model.Duration(time.Minute)
 
 // AlertmanagerConfig configures the Alertmanagers that receive incidents and telemetry faults.
 type AlertmanagerConfig struct {
-	URLs    []string       `yaml:"urls"`    // every Alertmanager of the cluster, without /api/v2; none: nothing is pushed
-	Timeout model.Duration `yaml:"timeout"` // time limit for one push
+	URLs         []string       `yaml:"urls"`    // every Alertmanager of the cluster, without /api/v2; none: nothing is pushed
+	Timeout      model.Duration `yaml:"timeout"` // time limit for one push
+	TLS          httpclient.TLS `yaml:"tls"`
+	TokenFile    string         `yaml:"token_file"`    // bearer token
+	Username     string         `yaml:"username"`      // user of basic authentication
+	PasswordFile string         `yaml:"password_file"` // password of that user
 }
 
 // DefaultAlertmanagerConfig returns a configuration that pushes nothing.
@@ -34,9 +42,28 @@ func (c AlertmanagerConfig) Check(report func(path, msg string)) {
 			report(path, "is listed twice")
 		}
 	}
+	c.TLS.Check(func(key, msg string) { report("tls."+key, msg) })
+	c.auth().Check(report)
 	if c.Timeout <= 0 || c.Timeout > maxTimeout {
 		report("timeout", "must be greater than 0 and at most 1m")
 	}
+}
+
+func (c AlertmanagerConfig) auth() httpclient.Auth {
+	return httpclient.Auth{TokenFile: c.TokenFile, Username: c.Username, PasswordFile: c.PasswordFile}
+}
+
+// transport returns what requests to the Alertmanagers go through. It fails if a secret or a certificate cannot be used.
+func (c AlertmanagerConfig) transport() (http.RoundTripper, error) {
+	encrypted, err := c.TLS.Wrap(func(cfg *tls.Config) http.RoundTripper {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.TLSClientConfig = cfg
+		return t
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.auth().Wrap(encrypted)
 }
 
 // badURL returns what is wrong with the URL of an Alertmanager, or "". It never repeats the URL, which may contain a

@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -66,11 +67,15 @@ type accepted struct {
 }
 
 // NewNotifier returns a notifier for every URL of a configuration that has passed Check. Without URLs it does nothing.
-// States that were sent before according to the notes are not sent again; notes may be nil.
-func NewNotifier(cfg AlertmanagerConfig, links Links, notes *Notes, log zerolog.Logger, reg prometheus.Registerer) *Notifier {
+// States that were sent before according to the notes are not sent again; notes may be nil. It fails if a secret or a
+// certificate cannot be used.
+func NewNotifier(cfg AlertmanagerConfig, links Links, notes *Notes, log zerolog.Logger, reg prometheus.Registerer) (*Notifier, error) {
+	transport, err := cfg.transport()
+	if err != nil {
+		return nil, fmt.Errorf("alertmanager: %w", err)
+	}
 	n := &Notifier{log: log, notes: notes, links: links, alerts: map[string]*tracked{}, asked: map[string]string{}}
 	n.metrics = newNotifierMetrics(reg, n.unconfirmed)
-	transport := http.DefaultTransport.(*http.Transport).Clone()
 	client := &http.Client{
 		Transport: transport, Timeout: time.Duration(cfg.Timeout),
 		// A redirected POST becomes a GET, which is answered with 200 but delivers no alert.
@@ -81,7 +86,7 @@ func NewNotifier(cfg AlertmanagerConfig, links Links, notes *Notes, log zerolog.
 			index: i, url: strings.TrimSuffix(url, "/") + "/api/v2/alerts", client: client, wake: make(chan struct{}, 1),
 		})
 	}
-	return n
+	return n, nil
 }
 
 // Join loads what was sent about the policies of a partition, which this instance judges from now on. The caller then

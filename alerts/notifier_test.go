@@ -2,13 +2,17 @@ package alerts
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +28,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/certtest"
+	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 )
 
 // receiver is an Alertmanager that needs no network, so that tests run on the clock of synctest.
@@ -103,7 +109,10 @@ func startWith(t *testing.T, notes *Notes, receivers ...*receiver) running {
 		cfg.URLs = append(cfg.URLs, fmt.Sprintf("http://alertmanager-%d:9093", i))
 	}
 	reg := prometheus.NewPedanticRegistry()
-	n := NewNotifier(cfg, Links{}, notes, zerolog.Nop(), reg)
+	n, err := NewNotifier(cfg, Links{}, notes, zerolog.Nop(), reg)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, s := range n.senders {
 		s.client = &http.Client{Transport: receivers[i], Timeout: time.Duration(cfg.Timeout)}
 	}
@@ -474,7 +483,10 @@ func TestPushOverTheNetwork(t *testing.T) {
 	defer server.Close()
 	cfg := DefaultAlertmanagerConfig()
 	cfg.URLs = []string{server.URL + "/prefix/"}
-	n := NewNotifier(cfg, Links{Grafana: "https://grafana.example", Console: "https://rewardwatch.example"}, nil, zerolog.Nop(), prometheus.NewRegistry())
+	n, err := NewNotifier(cfg, Links{Grafana: "https://grafana.example", Console: "https://rewardwatch.example"}, nil, zerolog.Nop(), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
@@ -533,7 +545,10 @@ func TestRedirectIsNoSuccess(t *testing.T) {
 	}))
 	defer server.Close()
 	reg := prometheus.NewRegistry()
-	n := NewNotifier(AlertmanagerConfig{URLs: []string{server.URL}, Timeout: model.Duration(time.Minute)}, Links{}, nil, zerolog.Nop(), reg)
+	n, err := NewNotifier(AlertmanagerConfig{URLs: []string{server.URL}, Timeout: model.Duration(time.Minute)}, Links{}, nil, zerolog.Nop(), reg)
+	if err != nil {
+		t.Fatal(err)
+	}
 	n.Update(applied(NewTracker(), drift("return", 100)))
 	if err := n.pushDue(t.Context(), n.senders[0]); !errors.Is(err, errRefused) {
 		t.Errorf("a redirect gives %v, want errRefused", err)
@@ -598,4 +613,54 @@ func TestAlertAsksForApprovalWhileARequestWaits(t *testing.T) {
 		n.AskApproval(&muted, "rr_2", link)
 		asks("while it is muted", map[string]string{})
 	})
+}
+
+// An Alertmanager of a private authority that asks for a certificate and a token is reached. Without them the notifier
+// delivers nothing, and with files that cannot be used there is no notifier.
+func TestNotifierAuthenticates(t *testing.T) {
+	authority, dir := certtest.NewAuthority(t), t.TempDir()
+	cert, key, token := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "token")
+	authority.Issue(t, cert, key)
+	if err := os.WriteFile(token, []byte("s3cr3t\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer s3cr3t" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: authority.Pool, ClientAuth: tls.RequireAndVerifyClientCert}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	trusted := httpclient.TLS{CAFile: authority.File, CertFile: cert, KeyFile: key}
+	for name, tt := range map[string]struct {
+		cfg       AlertmanagerConfig
+		delivered bool
+	}{
+		"all":                       {AlertmanagerConfig{TLS: trusted, TokenFile: token}, true},
+		"no token":                  {AlertmanagerConfig{TLS: trusted}, false},
+		"no client certificate":     {AlertmanagerConfig{TLS: httpclient.TLS{CAFile: authority.File}, TokenFile: token}, false},
+		"authorities of the system": {AlertmanagerConfig{TLS: httpclient.TLS{CertFile: cert, KeyFile: key}, TokenFile: token}, false},
+	} {
+		tt.cfg.URLs, tt.cfg.Timeout = []string{server.URL}, model.Duration(time.Minute)
+		n, err := NewNotifier(tt.cfg, Links{}, nil, zerolog.Nop(), prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Update(applied(NewTracker(), drift("return", 100)))
+		if err := n.pushDue(t.Context(), n.senders[0]); (err == nil) != tt.delivered {
+			t.Errorf("%s: %v", name, err)
+		}
+		n.senders[0].client.CloseIdleConnections()
+	}
+	for _, cfg := range []AlertmanagerConfig{{TokenFile: filepath.Join(dir, "none")}, {TLS: httpclient.TLS{CAFile: key}}} {
+		if _, err := NewNotifier(cfg, Links{}, nil, zerolog.Nop(), prometheus.NewRegistry()); err == nil || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
 }

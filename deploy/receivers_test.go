@@ -157,9 +157,12 @@ func TestE2ERequestReachesAChannelThatWasToldBefore(t *testing.T) {
 		t.Run(receiver, func(t *testing.T) {
 			webhook, posted := channel(t)
 			am := startAlertmanagerOf(t, newAlertmanager, receiversFor(t, webhook, receiver))
-			n := alerts.NewNotifier(
+			n, err := alerts.NewNotifier(
 				alerts.AlertmanagerConfig{URLs: []string{strings.TrimSuffix(am.url, "/api/v2/alerts")}, Timeout: model.Duration(time.Minute)},
 				alerts.Links{Console: "https://rw.example"}, nil, zerolog.Nop(), prometheus.NewRegistry())
+			if err != nil {
+				t.Fatal(err)
+			}
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- n.Run(ctx) }()

@@ -1,10 +1,12 @@
 package ingest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"strings"
 )
 
 // maxSecretFile is the maximum size in bytes of a file with a secret.
@@ -31,4 +33,24 @@ func ReadSecretFile(file string) (string, error) {
 	defer func() { _ = f.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(f, maxSecretFile))
 	return string(text), err
+}
+
+// ReadToken reads a token or a password from a file of one line. The rules of ReadSecretFile apply. Its errors never
+// contain the content of the file.
+func ReadToken(file string) (string, error) {
+	text, err := ReadSecretFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read token: %w", err)
+	}
+	token := strings.TrimSpace(text)
+	switch {
+	case token == "":
+		err = errors.New("it is empty")
+	case strings.ContainsFunc(token, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		err = errors.New("it has more than one line, or control characters")
+	}
+	if err != nil {
+		return "", fmt.Errorf("read token %s: %w", file, err)
+	}
+	return token, nil
 }

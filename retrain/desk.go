@@ -52,7 +52,7 @@ func Open(ctx context.Context, cfg Config, recipes recipe.Recipes, log zerolog.L
 }
 
 func open(
-	ctx context.Context, cfg Config, recipes recipe.Recipes, log zerolog.Logger, reg prometheus.Registerer, transport func(target.Target) http.RoundTripper,
+	ctx context.Context, cfg Config, recipes recipe.Recipes, log zerolog.Logger, reg prometheus.Registerer, transport func(target.Target) (http.RoundTripper, error),
 ) (*Desk, error) {
 	published, err := recipe.NewValidator()
 	if err != nil {

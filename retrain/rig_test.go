@@ -129,7 +129,7 @@ func (r *rig) reopen() {
 func (r *rig) another() (*Desk, *prometheus.Registry) {
 	r.t.Helper()
 	reg := prometheus.NewRegistry()
-	desk, err := open(r.service, r.cfg, testRecipes(r.t), zerolog.Nop(), reg, func(target.Target) http.RoundTripper { return r.transport })
+	desk, err := open(r.service, r.cfg, testRecipes(r.t), zerolog.Nop(), reg, func(target.Target) (http.RoundTripper, error) { return r.transport, nil })
 	check(r.t, err)
 	return desk, reg
 }

@@ -23,6 +23,8 @@ func arrows() map[string][]string {
 		"ingest/deadletter":  {"ingest", "ingest/fetch"},
 		"ingest/feedback":    {"ingest", "ingest/assemble", "ingest/saved"},
 		"ingest/fetch":       {"ingest"},
+		"ingest/certtest":    nil,        // for tests alone
+		"ingest/httpclient":  {"ingest"}, // its rules for files with secrets
 		"ingest/ingesttest":  {"ingest", "ingest/deadletter"},
 		"ingest/kafkalog":    {"ingest", "ingest/fetch"},
 		"ingest/locallog":    {"ingest", "ingest/datadir"},
@@ -88,7 +90,7 @@ func arrows() map[string][]string {
 		"detectors/trail":           {"detectors", "detectors/finding", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/versions":        {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/watch":           {"detectors", "detectors/signals", "ingest"},
-		"alerts":                    {"detectors/factor", "detectors/fault", "detectors/finding", "detectors/metrics", "detectors/mix", "detectors/signals", "ingest", "ingest/saved"},
+		"alerts":                    {"detectors/factor", "detectors/fault", "detectors/finding", "detectors/metrics", "detectors/mix", "detectors/signals", "ingest", "ingest/httpclient", "ingest/saved"},
 		"alerts/rules":              {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // names of metrics
 		"cmd/rewardwatch/names":     nil,
 		"retrain":                   {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/command", "retrain/ledger", "retrain/outcome", "retrain/recipe", "retrain/target"},
@@ -104,7 +106,7 @@ func arrows() map[string][]string {
 		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/yamlfile"},
 		"retrain/recipe":            {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"}, // orders tell of incidents
 		"retrain/retraintest":       {"alerts", "detectors/finding", "ingest"},
-		"retrain/target":            {"ingest", "ingest/kafkalog", "retrain/command"}, // Kafka; commands
+		"retrain/target":            {"ingest", "ingest/httpclient", "ingest/kafkalog", "retrain/command"}, // Kafka; commands
 		"retrain/yamlfile":          nil,
 		"deploy/deploytest":         nil,
 		"deploy/picturetest":        nil,

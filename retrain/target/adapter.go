@@ -30,14 +30,18 @@ type Adapter interface {
 // Means are the dependencies of adapters.
 type Means struct {
 	Check     func(body []byte) error // checks a body against the published schema
-	Transport func(Target) http.RoundTripper
+	Transport func(Target) (http.RoundTripper, error)
 	Runs      *command.Runner // nil if no target is a command
 }
 
 // newAdapter returns the adapter of a target. It reads the target's secrets once, so that an unreadable one fails now
 // instead of at the first order. The target must have passed Target.Check.
 func newAdapter(t Target, with Means) (Adapter, error) {
-	line := line{transport: with.Transport(t), dial: dialer(t.AllowPrivate), timeout: t.Timeout, runs: with.Runs}
+	transport, err := with.Transport(t)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", t.Name, err)
+	}
+	line := line{transport: transport, dial: dialer(t.AllowPrivate), timeout: t.Timeout, runs: with.Runs}
 	for _, k := range t.kinds() {
 		if !k.given() {
 			continue

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // Airflow is an Airflow DAG. It requires user and password_file, or token_file.
@@ -59,7 +61,7 @@ type airflow struct {
 }
 
 func (a Airflow) adapter(line line) (Adapter, error) {
-	_, err := readToken(a.secretFile())
+	_, err := ingest.ReadToken(a.secretFile())
 	return airflow{a, line}, err
 }
 
@@ -72,7 +74,7 @@ func (a Airflow) secretFile() string {
 }
 
 func (a airflow) Send(ctx context.Context, m Message) Attempt {
-	secret, err := readToken(a.secretFile())
+	secret, err := ingest.ReadToken(a.secretFile())
 	if err != nil {
 		return unsigned(err)
 	}

@@ -1,6 +1,10 @@
 package target
 
-import "context"
+import (
+	"context"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
 
 // ArgoEvents is an Argo Events event source of type webhook.
 type ArgoEvents struct {
@@ -23,12 +27,12 @@ type argoEvents struct {
 }
 
 func (a ArgoEvents) adapter(line line) (Adapter, error) {
-	_, err := readToken(a.TokenFile)
+	_, err := ingest.ReadToken(a.TokenFile)
 	return argoEvents{a, line}, err
 }
 
 func (a argoEvents) Send(ctx context.Context, m Message) Attempt {
-	token, err := readToken(a.TokenFile)
+	token, err := ingest.ReadToken(a.TokenFile)
 	if err != nil {
 		return unsigned(err)
 	}

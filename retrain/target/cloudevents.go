@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // CloudEvents is a receiver of CloudEvents 1.0 over HTTP.
@@ -50,7 +52,7 @@ func (c CloudEvents) headers() ([]string, error) {
 	if c.TokenFile == "" {
 		return headers, nil
 	}
-	token, err := readToken(c.TokenFile)
+	token, err := ingest.ReadToken(c.TokenFile)
 	return append(headers, "Authorization", bearer(token)), err
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 const (
@@ -59,12 +61,12 @@ type github struct {
 }
 
 func (g GitHub) adapter(line line) (Adapter, error) {
-	_, err := readToken(g.TokenFile)
+	_, err := ingest.ReadToken(g.TokenFile)
 	return github{g, line}, err
 }
 
 func (g github) Send(ctx context.Context, m Message) Attempt {
-	token, err := readToken(g.TokenFile)
+	token, err := ingest.ReadToken(g.TokenFile)
 	if err != nil {
 		return unsigned(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/url"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // gitlabVariable is the maximum length of a variable on GitLab.com, in bytes, and a little less than what Linux accepts
@@ -44,12 +46,12 @@ type gitlab struct {
 }
 
 func (g GitLab) adapter(line line) (Adapter, error) {
-	_, err := readToken(g.TokenFile)
+	_, err := ingest.ReadToken(g.TokenFile)
 	return gitlab{g, line}, err
 }
 
 func (g gitlab) Send(ctx context.Context, m Message) Attempt {
-	token, err := readToken(g.TokenFile)
+	token, err := ingest.ReadToken(g.TokenFile)
 	if err != nil {
 		return unsigned(err)
 	}

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -88,13 +89,17 @@ func reserved() []netip.Prefix {
 	return out
 }
 
-// NewTransport returns the transport of a target.
-func NewTransport(t Target) http.RoundTripper {
-	return guarded{
-		proxy:   http.ProxyFromEnvironment,
-		direct:  transportBy(dialer(t.AllowPrivate), nil),
-		proxied: transportBy(dialer(true), http.ProxyFromEnvironment),
+// NewTransport returns the transport of a target. It fails if a certificate or a key of the target cannot be used.
+func NewTransport(t Target) (http.RoundTripper, error) {
+	by := func(dial dialFunc, proxy func(*http.Request) (*url.URL, error)) (http.RoundTripper, error) {
+		return t.TLS.Wrap(func(cfg *tls.Config) http.RoundTripper { return transportBy(dial, proxy, cfg) })
 	}
+	direct, err := by(dialer(t.AllowPrivate), nil)
+	if err != nil {
+		return nil, err
+	}
+	proxied, err := by(dialer(true), http.ProxyFromEnvironment)
+	return guarded{proxy: http.ProxyFromEnvironment, direct: direct, proxied: proxied}, err
 }
 
 // guarded checks the addresses that it connects to itself. Through a proxy it only sees the proxy's address, which is
@@ -114,10 +119,11 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // transportBy returns a transport that connects for each attempt: deliveries are rare, and a kept connection would be
 // dead by the next one.
-func transportBy(dial dialFunc, proxy func(*http.Request) (*url.URL, error)) *http.Transport {
+func transportBy(dial dialFunc, proxy func(*http.Request) (*url.URL, error), encryption *tls.Config) *http.Transport {
 	return &http.Transport{
 		DialContext:            dial,
 		Proxy:                  proxy,
+		TLSClientConfig:        encryption,
 		ForceAttemptHTTP2:      true,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,

@@ -3,18 +3,24 @@ package target
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/rewardwatch/rewardwatch/ingest/certtest"
+	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
@@ -99,7 +105,7 @@ func TestNameThatComesToMeanAnotherAddress(t *testing.T) {
 	resolver := net.DefaultResolver
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: names.dial}
 	t.Cleanup(func() { net.DefaultResolver = resolver })
-	l := line{transport: NewTransport(Target{})}
+	l := line{transport: transportOf(t, Target{})}
 	for _, address := range []string{"127.0.0.1", "::ffff:127.0.0.1", "::1", "127.0.0.9"} {
 		names.means.Store(new(netip.MustParseAddr(address)))
 		a := l.post(t.Context(), "http://rebind.test:"+at.Port(), nil)
@@ -163,7 +169,7 @@ func TestProxyMayBePrivate(t *testing.T) {
 	defer proxy.Close()
 	by, err := url.Parse(proxy.URL)
 	check(t, err)
-	transport := NewTransport(Target{}).(guarded)
+	transport := transportOf(t, Target{}).(guarded)
 	transport.proxy = func(*http.Request) (*url.URL, error) { return by, nil }
 	transport.proxied.(*http.Transport).Proxy = transport.proxy
 	a := line{transport: transport}.post(context.Background(), "http://trainer.example/retrain", nil)
@@ -173,5 +179,47 @@ func TestProxyMayBePrivate(t *testing.T) {
 	transport.proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	if a := (line{transport: transport}).post(context.Background(), proxy.URL, nil); a.Result != ResultRefused {
 		t.Errorf("without a proxy: %+v, want refused", a.Attempt)
+	}
+}
+
+func transportOf(t *testing.T, of Target) http.RoundTripper {
+	t.Helper()
+	transport, err := NewTransport(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transport
+}
+
+// A target of a private authority gets requests only from a client that trusts the authority and shows a certificate, and
+// its address is still checked.
+func TestTargetOfAPrivateAuthority(t *testing.T) {
+	authority, dir := certtest.NewAuthority(t), t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	authority.Issue(t, cert, key)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	check(t, err)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: authority.Pool, ClientAuth: tls.RequireAndVerifyClientCert}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	trusted := httpclient.TLS{CAFile: authority.File, CertFile: cert, KeyFile: key}
+	for name, tt := range map[string]struct {
+		target Target
+		want   Result
+	}{
+		"all":                   {Target{AllowPrivate: true, TLS: trusted}, ResultDelivered},
+		"no client certificate": {Target{AllowPrivate: true, TLS: httpclient.TLS{CAFile: authority.File}}, ResultUnreachable},
+		"no authority":          {Target{AllowPrivate: true}, ResultUnreachable},
+		"a private address":     {Target{TLS: trusted}, ResultRefused},
+	} {
+		l := line{transport: transportOf(t, tt.target)}
+		if a := l.post(t.Context(), server.URL, []byte("{}")); a.Result != tt.want {
+			t.Errorf("%s: %+v, want %s", name, a.Attempt, tt.want)
+		}
+	}
+	if _, err := NewTransport(Target{TLS: httpclient.TLS{CAFile: filepath.Join(dir, "none")}}); err == nil {
+		t.Error("an authority that does not exist is accepted")
 	}
 }

@@ -3,6 +3,8 @@ package target
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // Jenkins is a Jenkins server with the Generic Webhook Trigger plugin.
@@ -25,12 +27,12 @@ type jenkins struct {
 }
 
 func (j Jenkins) adapter(line line) (Adapter, error) {
-	_, err := readToken(j.TokenFile)
+	_, err := ingest.ReadToken(j.TokenFile)
 	return jenkins{j, line}, err
 }
 
 func (j jenkins) Send(ctx context.Context, m Message) Attempt {
-	token, err := readToken(j.TokenFile)
+	token, err := ingest.ReadToken(j.TokenFile)
 	if err != nil {
 		return unsigned(err)
 	}

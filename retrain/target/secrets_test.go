@@ -65,8 +65,8 @@ func sendTo(t *testing.T, target Target, server *httptest.Server) Attempt {
 	at := strings.TrimPrefix(server.URL, "http://")
 	transport := transportBy(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", at)
-	}, nil)
-	a, err := newAdapter(target, Means{Check: published.Check, Transport: func(Target) http.RoundTripper { return transport }})
+	}, nil, nil)
+	a, err := newAdapter(target, Means{Check: published.Check, Transport: func(Target) (http.RoundTripper, error) { return transport, nil }})
 	check(t, err)
 	return a.Send(t.Context(), testMessage(t, "ranker", nil))
 }

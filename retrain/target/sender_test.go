@@ -28,7 +28,7 @@ func TestResetInTheMiddleOfTheAnswer(t *testing.T) {
 	}))
 	defer server.Close()
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotFirstResponseByte: func() { close(read) }})
-	a := line{transport: NewTransport(Target{AllowPrivate: true})}.post(ctx, server.URL, []byte("{}"))
+	a := line{transport: transportOf(t, Target{AllowPrivate: true})}.post(ctx, server.URL, []byte("{}"))
 	if a.Result != ResultUnreachable || a.Status != 200 || !strings.Contains(a.Err, "connection reset") {
 		t.Errorf("%+v, want a reset after status 200", a.Attempt)
 	}

@@ -43,7 +43,7 @@ func serve(t *testing.T, handler http.Handler) http.RoundTripper {
 			t.Errorf("receiver: %v", err)
 		}
 	})
-	return transportBy(network.Dial, nil)
+	return transportBy(network.Dial, nil, nil)
 }
 
 // description compiles the part of a service's public description that testdata/apis holds.
@@ -397,7 +397,7 @@ func adapterOf(t *testing.T, target Target, handler http.Handler) Adapter {
 	published, err := recipe.NewValidator()
 	check(t, err)
 	transport := serve(t, handler)
-	a, err := newAdapter(target, Means{Check: published.Check, Transport: func(Target) http.RoundTripper { return transport }})
+	a, err := newAdapter(target, Means{Check: published.Check, Transport: func(Target) (http.RoundTripper, error) { return transport, nil }})
 	check(t, err)
 	return a
 }

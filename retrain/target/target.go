@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 	"github.com/rewardwatch/rewardwatch/retrain/command"
 )
 
@@ -36,6 +37,7 @@ type Target struct {
 	Timeout         model.Duration `yaml:"timeout"`          // time limit of one attempt
 	CompletesWithin model.Duration `yaml:"completes_within"` // time after which a request ends if its job sends no reports
 	AllowPrivate    bool           `yaml:"allow_private"`    // permit private, loopback and link-local addresses
+	TLS             httpclient.TLS `yaml:"tls"`              // for targets over HTTPS
 
 	GitHub      GitHub      `yaml:"github"`
 	GitLab      GitLab      `yaml:"gitlab"`
@@ -57,6 +59,10 @@ func (t *Target) UnmarshalYAML(unmarshal func(any) error) error {
 // Check reports what is wrong with a target except its name. at is its path.
 func (t Target) Check(at string, report func(path, msg string)) {
 	t.checkKind(at, report)
+	t.TLS.Check(func(key, msg string) { report(at+".tls."+key, msg) })
+	if t.TLS != (httpclient.TLS{}) && (t.Kafka.given() || t.Command.given()) {
+		report(at+".tls", "has no effect on this target: it is for targets over HTTPS")
+	}
 	if t.Timeout < minTimeout || t.Timeout > MaxTimeout {
 		report(at+".timeout", fmt.Sprintf("must be between %s and %s", minTimeout, MaxTimeout))
 	}
@@ -109,6 +115,11 @@ func (t Target) kinds() []kind {
 func (t Target) StartsOne() bool {
 	return t.GitLab.given() || t.Airflow.given() || t.ArgoEvents.given() || t.Jenkins.given() || t.Command.given() ||
 		t.GitHub.given() && t.GitHub.EventType != ""
+}
+
+// ShowsSecret reports whether requests contain a token or a password. Webhooks are only signed.
+func (t Target) ShowsSecret() bool {
+	return t.GitHub.given() || t.GitLab.given() || t.Airflow.given() || t.ArgoEvents.given() || t.Jenkins.given() || t.CloudEvents.TokenFile != ""
 }
 
 // Address returns where requests go.

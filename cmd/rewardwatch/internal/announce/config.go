@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
@@ -23,6 +24,7 @@ type Target struct {
 	SecretFile   string         `yaml:"secret_file"`   // file with the whsec_ secrets of the webhook, one per line, newest first
 	Timeout      model.Duration `yaml:"timeout"`       // time limit of one attempt
 	AllowPrivate bool           `yaml:"allow_private"` // permit private, loopback and link-local addresses
+	TLS          httpclient.TLS `yaml:"tls"`           // for webhooks over HTTPS
 	Kafka        target.Kafka   `yaml:"kafka"`
 }
 
@@ -36,7 +38,7 @@ func (t *Target) UnmarshalYAML(unmarshal func(any) error) error {
 // asTarget returns the receiver as the targets of retrainings have it.
 func (t Target) asTarget() target.Target {
 	return target.Target{
-		Name: t.Name, Webhook: t.Webhook, SecretFile: t.SecretFile, Timeout: t.Timeout, AllowPrivate: t.AllowPrivate, Kafka: t.Kafka,
+		Name: t.Name, Webhook: t.Webhook, SecretFile: t.SecretFile, Timeout: t.Timeout, AllowPrivate: t.AllowPrivate, TLS: t.TLS, Kafka: t.Kafka,
 		CompletesWithin: target.DefaultCompletesWithin,
 	}
 }

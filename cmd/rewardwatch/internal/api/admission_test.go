@@ -22,17 +22,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
+	"github.com/rewardwatch/rewardwatch/ingest/certtest"
 )
 
 // webFiles is a directory with a web configuration file and what it names.
 type webFiles struct {
-	*testkit.Authority
+	*certtest.Authority
 	dir string
 }
 
 func newWebFiles(t *testing.T) webFiles {
 	t.Helper()
-	f := webFiles{testkit.NewAuthority(t), t.TempDir()}
+	f := webFiles{certtest.NewAuthority(t), t.TempDir()}
 	f.Issue(t, f.at("cert.pem"), f.at("key.pem"))
 	return f
 }

@@ -158,7 +158,9 @@ func (a *App) open(ctx context.Context) error {
 	if err := errors.Join(a.readBaselines(), a.openGuards()); err != nil {
 		return err
 	}
-	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry)
+	if a.notifier, err = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry); err != nil {
+		return err
+	}
 	a.metrics = alerts.NewMetrics(a.groups, a.notifier.Delivery)
 	a.exportSeries()
 	read := consumer.Options{

@@ -11,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/ingest/certtest"
 )
 
 // answering serves over TLS, to clients with a certificate of the authority, how they identify themselves.
-func answering(t *testing.T, a *testkit.Authority, ask tls.ClientAuthType) *httptest.Server {
+func answering(t *testing.T, a *certtest.Authority, ask tls.ClientAuthType) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"said":"` + r.Header.Get("Authorization") + `"}`)) // the client fails if it does not arrive
@@ -46,7 +47,7 @@ func said(t *testing.T, flags ...string) (string, error) {
 }
 
 func TestServicesOverTLS(t *testing.T) {
-	a := testkit.NewAuthority(t)
+	a := certtest.NewAuthority(t)
 	cert, key := filepath.Join(t.TempDir(), "client.pem"), filepath.Join(t.TempDir(), "client.key")
 	a.Issue(t, cert, key)
 	open, demanding := answering(t, a, tls.NoClientCert), answering(t, a, tls.RequireAndVerifyClientCert)

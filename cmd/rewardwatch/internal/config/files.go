@@ -3,8 +3,11 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
@@ -16,7 +19,7 @@ import (
 )
 
 // Warnings returns what may be wrong with a valid configuration file: the files that it names and that cannot be read on
-// this machine, and triggers whose orders are refused.
+// this machine, triggers whose orders are refused, and secrets that are sent without encryption.
 func Warnings(path string) ([]yamlfile.Problem, error) {
 	missing, err := MissingFiles(path)
 	if err != nil {
@@ -25,6 +28,7 @@ func Warnings(path string) ([]yamlfile.Problem, error) {
 	_, err = loadConfig(path, func(c *Config, report func(path, msg string)) []yamlfile.Problem {
 		c.checkWithRecipes(func(string, string) {}) // reads the recipes
 		c.refusedOrders(func(path, msg string) { report("retrain."+path, msg) })
+		c.clearText(report)
 		return nil
 	})
 	if bad, ok := errors.AsType[*yamlfile.Error](err); ok {
@@ -68,6 +72,36 @@ func (c *Config) frozen(glob string) (match string, found bool) {
 	return "", false
 }
 
+// clearText reports every secret that crosses a network without encryption.
+func (c *Config) clearText(report func(path, msg string)) {
+	const why = "is sent without encryption: use https"
+	am := &c.Alerts.Alertmanager
+	for i, to := range am.URLs {
+		if (am.TokenFile != "" || am.Username != "") && readable(to) {
+			report(fmt.Sprintf("alerts.alertmanager.urls[%d]", i), "the token or password "+why)
+		}
+	}
+	for i, t := range c.Retrain.Targets {
+		if t.ShowsSecret() && readable(t.Address()) {
+			report(fmt.Sprintf("retrain.targets[%d]", i), "the token or password "+why)
+		}
+	}
+	k := &c.Ingest.Kafka
+	if k.SASL.Mechanism == ingest.SASLPlain && !k.TLS.Enabled && slices.ContainsFunc(k.Brokers, func(b string) bool { return readable("http://" + b) }) {
+		report("ingest.kafka.sasl.mechanism", "PLAIN sends the password without encryption: set tls.enabled")
+	}
+}
+
+// readable reports whether others on the network can read what is sent to an address.
+func readable(to string) bool {
+	at, err := url.Parse(to)
+	if err != nil || at.Scheme != "http" || at.Hostname() == "localhost" {
+		return false
+	}
+	ip, err := netip.ParseAddr(at.Hostname())
+	return err != nil || !ip.IsLoopback()
+}
+
 // MissingFiles returns the keys of a valid configuration file that name a file which cannot be read on this machine,
 // such as http.token_file. The service may well run on another one, so these are no errors.
 func MissingFiles(path string) ([]yamlfile.Problem, error) {
@@ -96,7 +130,7 @@ func missingFiles(path string, v reflect.Value, report func(path, msg string)) {
 		for _, f := range yamlfile.Fields(v) {
 			at := yamlfile.Join(path, f.Key)
 			if strings.HasSuffix(f.Key, "_file") && f.Value.Kind() == reflect.String {
-				if err := readable(f.Key, f.Value.String()); err != nil {
+				if err := usable(f.Key, f.Value.String()); err != nil {
 					report(at, err.Error())
 				}
 				continue
@@ -106,8 +140,8 @@ func missingFiles(path string, v reflect.Value, report func(path, msg string)) {
 	}
 }
 
-// readable returns why the file of a key cannot be used. Files with secrets must be closed to others.
-func readable(key, file string) error {
+// usable returns why the file of a key cannot be used. Files with secrets must be closed to others.
+func usable(key, file string) error {
 	switch {
 	case file == "":
 		return nil

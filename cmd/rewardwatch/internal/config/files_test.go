@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
 func TestMissingFiles(t *testing.T) {
@@ -80,6 +82,40 @@ func TestWarningsOfRefusedOrders(t *testing.T) {
 		case tt.want == "" || len(problems) != 1 || problems[0].Path != "retrain.triggers[0].recipe" || problems[0].Line != 5 ||
 			!strings.Contains(problems[0].Message, `match "`+tt.want+`"`):
 			t.Errorf("%s: %v, want one about %q", name, problems, tt.want)
+		}
+	}
+}
+
+// Secrets that cross a network without encryption are pointed out; those for this machine, or encrypted ones, are not.
+func TestSecretsInClearTextAreWarnedOf(t *testing.T) {
+	secret := testkit.WriteFile(t, "s3cr3t")
+	for text, want := range map[string][]string{
+		"alerts: {alertmanager: {urls: ['http://am:9093', 'http://127.0.0.1:9093', 'https://am:9093'], token_file: FILE}}":         {"alerts.alertmanager.urls[0]"},
+		"alerts: {alertmanager: {urls: ['http://am:9093'], username: ann, password_file: FILE}}":                                   {"alerts.alertmanager.urls[0]"},
+		"alerts: {alertmanager: {urls: ['http://am:9093']}}":                                                                       nil,
+		"retrain: {targets: [{name: a, argo_events: {url: 'http://argo:12000/x', token_file: FILE}}]}":                             {"retrain.targets[0]"},
+		"retrain: {targets: [{name: a, argo_events: {url: 'http://[::1]:12000/x', token_file: FILE}}]}":                            nil,
+		"retrain: {targets: [{name: a, argo_events: {url: 'https://argo/x', token_file: FILE}}]}":                                  nil,
+		"retrain: {targets: [{name: a, cloudevents: {url: 'http://events/'}}]}":                                                    nil,
+		"ingest: {kafka: {brokers: ['k:9092'], sasl: {mechanism: PLAIN, username: a, password_file: FILE}}}":                       {"ingest.kafka.sasl.mechanism"},
+		"ingest: {kafka: {brokers: ['localhost:9092'], sasl: {mechanism: PLAIN, username: a, password_file: FILE}}}":               nil,
+		"ingest: {kafka: {brokers: ['k:9092'], sasl: {mechanism: SCRAM-SHA-256, username: a, password_file: FILE}}}":               nil,
+		"ingest: {kafka: {brokers: ['k:9092'], tls: {enabled: true}, sasl: {mechanism: PLAIN, username: a, password_file: FILE}}}": nil,
+	} {
+		file := testkit.WriteFile(t, strings.ReplaceAll(text, "FILE", secret))
+		if _, err := LoadForService(file); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		problems, err := Warnings(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range problems {
+			got = append(got, p.Path)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v", text, problems)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-package testkit
+// Package certtest issues certificates for tests.
+package certtest
 
 import (
 	"crypto/ecdsa"
