@@ -25,6 +25,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/secrets"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
@@ -96,6 +97,9 @@ func New(ctx context.Context, cfg *config.Config, reload func() error, log zerol
 		Name: names.MetricReloaded, Help: "1 if the last reload of the configuration succeeded, 0 otherwise.",
 	})}
 	a.Reloaded.Set(1)
+	if err := secrets.Write(ctx, cfg.Secrets); err != nil {
+		return nil, err
+	}
 	if err := a.listen(reload); err != nil {
 		return nil, err
 	}
@@ -363,6 +367,7 @@ func (a *App) run(ctx context.Context) error {
 	a.dispatcher(outward, &dispatchers, failed, "alertmanager", a.notifier.Run)
 	dispatchers.Go(func() { a.Pipeline.WatchMemory(outward) })
 	dispatchers.Go(func() { a.Pipeline.ExpireUnused(outward) })
+	dispatchers.Go(func() { secrets.Run(outward, a.cfg.Secrets, a.log) })
 	if a.retrain != nil {
 		a.dispatcher(outward, &dispatchers, failed, "retrain", a.retrain.Run)
 	}

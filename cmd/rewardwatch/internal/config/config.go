@@ -16,6 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/secrets"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/signin"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
@@ -36,6 +37,7 @@ type Config struct {
 	Guards     announce.Config         `yaml:"guards"`
 	Limits     engine.LimitsConfig     `yaml:"limits"`
 	HTTP       api.Config              `yaml:"http"`
+	Secrets    []secrets.Secret        `yaml:"secrets"`
 
 	Recipes recipe.Recipes `yaml:"-"` // from the directory that Retrain names; only LoadForService reads it
 }
@@ -168,6 +170,7 @@ func (c *Config) Check(report func(path, msg string)) {
 	c.Guards.Check(within("guards"))
 	c.checkGuardTopics(within("guards"))
 	c.HTTP.Check(within("http"))
+	secrets.Check(c.Secrets, report)
 }
 
 // checkRepartition reports a topic for sending telemetry on that is of no use, or used for something else.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -106,7 +107,11 @@ func readable(to string) bool {
 // such as http.token_file. The service may well run on another one, so these are no errors.
 func MissingFiles(path string) ([]yamlfile.Problem, error) {
 	_, err := loadConfig(path, func(c *Config, report func(path, msg string)) []yamlfile.Problem {
-		missingFiles("", reflect.ValueOf(c).Elem(), report)
+		written := map[string]bool{}
+		for _, s := range c.Secrets {
+			written[filepath.Clean(s.File)] = true
+		}
+		missingFiles("", reflect.ValueOf(c).Elem(), written, report)
 		return nil
 	})
 	if bad, ok := errors.AsType[*yamlfile.Error](err); ok {
@@ -115,27 +120,28 @@ func MissingFiles(path string) ([]yamlfile.Problem, error) {
 	return nil, err
 }
 
-// missingFiles reports each key whose name ends with _file and whose file cannot be read.
-func missingFiles(path string, v reflect.Value, report func(path, msg string)) {
+// missingFiles reports each key whose name ends with _file and whose file cannot be read, but for those that the service
+// writes when it starts.
+func missingFiles(path string, v reflect.Value, written map[string]bool, report func(path, msg string)) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			missingFiles(path, v.Elem(), report)
+			missingFiles(path, v.Elem(), written, report)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			missingFiles(fmt.Sprintf("%s[%d]", path, i), v.Index(i), report)
+			missingFiles(fmt.Sprintf("%s[%d]", path, i), v.Index(i), written, report)
 		}
 	case reflect.Struct:
 		for _, f := range yamlfile.Fields(v) {
 			at := yamlfile.Join(path, f.Key)
 			if strings.HasSuffix(f.Key, "_file") && f.Value.Kind() == reflect.String {
-				if err := usable(f.Key, f.Value.String()); err != nil {
+				if err := usable(f.Key, f.Value.String()); err != nil && !written[filepath.Clean(f.Value.String())] {
 					report(at, err.Error())
 				}
 				continue
 			}
-			missingFiles(at, f.Value, report)
+			missingFiles(at, f.Value, written, report)
 		}
 	}
 }

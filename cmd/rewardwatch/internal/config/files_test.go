@@ -119,3 +119,16 @@ func TestSecretsInClearTextAreWarnedOf(t *testing.T) {
 		}
 	}
 }
+
+// The service writes this file before it reads it, so it need not exist.
+func TestFilesOfSecretsNeedNotExist(t *testing.T) {
+	dir := t.TempDir()
+	file := testkit.WriteFile(t, "http: {token_file: "+dir+"/token, status_token_file: "+dir+"/status}\nsecrets: [{file: "+dir+"//token, command: [cat, x]}]\n")
+	problems, err := MissingFiles(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(problems) != 1 || problems[0].Path != "http.status_token_file" {
+		t.Errorf("%v", problems)
+	}
+}
