@@ -10,6 +10,7 @@ phase begins when a line comes on stdin, or at once where stdin is closed.
 import argparse
 import json
 import sys
+import time
 
 import gymnasium
 import numpy as np
@@ -32,6 +33,10 @@ def land(env, observation, rng):
 
 
 POLICIES = {"CartPole-v1": balance, "LunarLander-v3": land}
+
+# Environments step much faster than a busy broker takes events. Ahead of it by more than two seconds, the agents would
+# break the order of their episodes over several partitions.
+AHEAD_SECONDS = 0.2
 
 
 class Agent:
@@ -89,8 +94,10 @@ class Walker(Agent):
         self.act = lambda env, state, rng: int(rng.integers(4)) if rng.random() < 0.05 else lake.best(table, state, rng)
 
 
-def run_phase(agents, phase):
-    """Steps the agents in turn, so that their episodes overlap, until each has finished its share."""
+def run_phase(agents, phase, emitter):
+    """Steps the agents in turn, so that their episodes overlap, until each has finished its share. They pause until the
+    broker has their events, AHEAD_SECONDS after it last had them all."""
+    delivered = time.monotonic()
     for agent in agents:
         agent.change(phase.get("physics", {}), phase.get("versions", {}))
     returns, steps = [], 0
@@ -105,6 +112,9 @@ def run_phase(agents, phase):
             steps += 1
             if total is not None:
                 returns.append(total)
+        if time.monotonic() - delivered > AHEAD_SECONDS:
+            emitter.flush(60)
+            delivered = time.monotonic()
     return {"episodes": len(returns), "steps": steps, "mean": np.mean(returns), "sd": np.std(returns)}
 
 
@@ -127,7 +137,7 @@ def main():
         for number, phase in enumerate(args.phase):
             if number:
                 sys.stdin.readline()
-            done = run_phase(agents, phase)
+            done = run_phase(agents, phase, emitter)
             done["waiting"] = emitter.flush(60)
             print(json.dumps({"phase": number, **done, "lost": emitter.lost}), flush=True)
     return 1 if emitter.lost else 0
