@@ -324,35 +324,45 @@ func (f *sources) demonstrates(p *program, whole *facts) bool {
 	if f.testsItself(p) {
 		return true
 	}
-	return whole.shows && (whole.loads || steps.MatchString(f.mainBlock(p))) && !whole.trains && !whole.learns
+	return whole.shows && (whole.loads || f.mainBlock(p.file).steps) && !whole.trains && !whole.learns
 }
 
 // testsItself reports whether a file defines an environment, and its main block only tries it out.
-func (f *sources) testsItself(p *program) bool {
-	block := f.mainBlock(p)
-	return len(p.path) == 0 && block != "" && ofGym.MatchString(f.text[p.file]) && !noWords.MatchString(block)
-}
+func (f *sources) testsItself(p *program) bool { return len(p.path) == 0 && f.mainBlock(p.file).tries }
 
 // forPeople reports whether a program is for a person at a screen: it asks for keys or has windows, or it shows an
-// environment, and neither loads nor asks a model. Block is what it does when it is run.
-func (k known) forPeople(p *program, file, block string) bool {
+// environment, and neither loads nor asks a model. Main is what it does when it is run.
+func (k known) forPeople(p *program, file string, main *mainBlock) bool {
 	own, whole := k.of(p.text), k.of(file)
 	if own.loads || own.decides || whole.loads || whole.decides {
 		return false
 	}
-	return whole.asks || whole.shows || steps.MatchString(cmp.Or(block, p.text))
+	return whole.asks || whole.shows || main.steps || !main.known && steps.MatchString(p.text)
 }
 
-// mainBlock returns what a file does when it is run as a program, "" if that is not known.
-func (f *sources) mainBlock(p *program) string {
-	text := f.text[p.file]
-	if at := guarded.FindStringIndex(text); at != nil {
-		return text[at[1]:]
+// mainBlock is what a file does when it is run as a program.
+type mainBlock struct {
+	known bool
+	steps bool // an environment
+	tries bool // an environment that the file defines, and no more
+}
+
+// mainBlock returns what a file does when it is run. A file can have thousands of programs, so it is read once.
+func (f *sources) mainBlock(file string) *mainBlock {
+	found := f.mainOf[file]
+	if found == nil {
+		text := f.text[file]
+		block := ""
+		if at := guarded.FindStringIndex(text); at != nil {
+			block = text[at[1]:]
+		} else if f.runsAtTop(file) {
+			block = topLevel(text)
+		}
+		found = &mainBlock{known: block != "", steps: steps.MatchString(block)}
+		found.tries = found.known && ofGym.MatchString(text) && !noWords.MatchString(block)
+		f.mainOf[file] = found
 	}
-	if f.runsAtTop(p.file) {
-		return topLevel(text)
-	}
-	return ""
+	return found
 }
 
 // common is what counts for a program whatever it is for.
@@ -524,7 +534,7 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 		if called <= 0 && f.code.of(p.text).trains { // another training
 			p.score -= 40
 		}
-		if f.testsItself(&p) || f.code.forPeople(&p, f.text[p.file], f.mainBlock(&p)) {
+		if f.testsItself(&p) || f.code.forPeople(&p, f.text[p.file], f.mainBlock(p.file)) {
 			p.score -= 100
 		}
 		if f.code.of(p.text).evaluates {

@@ -114,6 +114,7 @@ type sources struct {
 	parsersOf  map[string][]command
 	firedOf    map[string][]command
 	speakingOf map[string][]string
+	mainOf     map[string]*mainBlock
 	registers  []string
 }
 
@@ -121,6 +122,7 @@ func newSources() sources {
 	return sources{
 		text: map[string]string{}, importing: map[string]map[string]imported{}, scanned: map[string]*scan{}, flagsOf: map[string][]option{},
 		parsersOf: map[string][]command{}, firedOf: map[string][]command{}, speakingOf: map[string][]string{},
+		mainOf: map[string]*mainBlock{},
 	}
 }
 
