@@ -132,12 +132,8 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.closeLater("dead letters", a.letters.Close)
-	if len(a.cfg.Retrain.Triggers)+len(a.cfg.Retrain.Targets) > 0 {
-		if a.retrain, err = retrain.Open(ctx, a.cfg.Retrain.OnBrokersOf(a.cfg.Ingest.Kafka.KafkaConfig), a.cfg.Recipes, a.log, a.Registry); err != nil {
-			return err
-		}
-		a.closeLater("ledger", a.retrain.Close)
-		a.retrain.ServeUnder(a.cfg.HTTP.ExternalURL)
+	if err := a.openRetrain(ctx); err != nil {
+		return err
 	}
 	at, topics, err := a.cfg.Ingest.OpenJudged()
 	if err != nil {
@@ -187,6 +183,21 @@ func (a *App) open(ctx context.Context) error {
 	if a.retrain != nil {
 		a.Server.Requests = watchedRequests{a.retrain, a.cfg.Settings()}
 	}
+	return nil
+}
+
+// openRetrain opens the retraining desk, where the configuration has one.
+func (a *App) openRetrain(ctx context.Context) error {
+	if len(a.cfg.Retrain.Triggers)+len(a.cfg.Retrain.Targets) == 0 {
+		return nil
+	}
+	desk, err := retrain.Open(ctx, a.cfg.Retrain.OnBrokersOf(a.cfg.Ingest.Kafka.KafkaConfig), a.cfg.Recipes, a.log, a.Registry)
+	if err != nil {
+		return err
+	}
+	a.retrain = desk
+	a.closeLater("ledger", a.retrain.Close)
+	a.retrain.ServeUnder(a.cfg.HTTP.ExternalURL)
 	return nil
 }
 
