@@ -192,7 +192,7 @@ func TestTooManyLogins(t *testing.T) {
 	store, _, r := storeRig()
 	a := tokenIs(&token)
 	a.Store = store
-	for i := range maxOfToken {
+	for i := range store.most.ofToken {
 		if _, err := a.Login(r, token, Person{}, someTime); err != nil {
 			t.Fatalf("login %d: %v", i, err)
 		}

@@ -17,14 +17,17 @@ const (
 	ByProvider = "oidc"
 )
 
-// Bounds of a store. Beyond that of a person, their oldest session ends. A full store admits no further token sessions, and one
-// with too many of a token none of that token, as one that had ended could be among them.
-const (
-	maxSessions   = 20_000
-	maxOfOne      = 20
-	maxOfToken    = 2_000       // so that who has one token does not keep out the others
-	sinceLastUsed = time.Minute // how exact the last use is
-)
+// bounds are the most sessions of a store. Beyond that of a person, their oldest session ends. A full store admits no
+// further token sessions, and one with too many of a token none of that token, as one that had ended could be among them.
+type bounds struct {
+	all     int
+	ofOne   int
+	ofToken int // so that who has one token does not keep out the others
+}
+
+var usualBounds = bounds{all: 20_000, ofOne: 20, ofToken: 2_000}
+
+const sinceLastUsed = time.Minute // how exact the last use is
 
 // Session is a login of one person in one browser.
 type Session struct {
@@ -47,7 +50,8 @@ type Session struct {
 // Store has the sessions of one instance: those that a provider has opened, and those of tokens that were used since the
 // start. Its methods are safe for concurrent use.
 type Store struct {
-	now func() time.Time
+	now  func() time.Time
+	most bounds
 
 	mu       sync.Mutex
 	sessions map[[sha256.Size]byte]*Session // by the hash of their cookie
@@ -55,7 +59,7 @@ type Store struct {
 
 // NewStore returns a store without sessions.
 func NewStore(now func() time.Time) *Store {
-	return &Store{now: now, sessions: map[[sha256.Size]byte]*Session{}}
+	return &Store{now: now, most: usualBounds, sessions: map[[sha256.Size]byte]*Session{}}
 }
 
 // ErrUnknown is the error if there is no such session, or not for this person.
@@ -91,11 +95,11 @@ func (s *Store) makeRoom(now time.Time, who Person) {
 		}
 	}
 	slices.SortFunc(own, func(a, b *Session) int { return cmp.Or(a.Used.Compare(b.Used), cmp.Compare(a.ID, b.ID)) })
-	for len(own) >= maxOfOne {
+	for len(own) >= s.most.ofOne {
 		delete(s.sessions, own[0].key)
 		own = own[1:]
 	}
-	for len(s.sessions) >= maxSessions && s.dropOldest() {
+	for len(s.sessions) >= s.most.all && s.dropOldest() {
 	}
 }
 
@@ -134,13 +138,13 @@ func (s *Store) admits(r *http.Request, cookie, token string, who Person, until 
 		open.use(now)
 		return !open.ended
 	}
-	if s.ofToken(token, now) >= maxOfToken {
+	if s.ofToken(token, now) >= s.most.ofToken {
 		return false
 	}
-	if len(s.sessions) >= maxSessions {
+	if len(s.sessions) >= s.most.all {
 		s.makeRoom(now, Person{})
 	}
-	if len(s.sessions) >= maxSessions {
+	if len(s.sessions) >= s.most.all {
 		return false
 	}
 	s.add(r, cookie, token, who, now, until)

@@ -13,7 +13,9 @@ import (
 // storeRig is a store with a clock.
 func storeRig() (*Store, *time.Time, *http.Request) {
 	now := someTime
-	return NewStore(func() time.Time { return now }), &now, httptest.NewRequest(http.MethodGet, "/", nil)
+	s := NewStore(func() time.Time { return now })
+	s.most = bounds{all: 200, ofOne: 5, ofToken: 20} // small, as filling it costs the square of its size
+	return s, &now, httptest.NewRequest(http.MethodGet, "/", nil)
 }
 
 func everyone(Session) bool { return true }
@@ -23,7 +25,7 @@ func TestSessionsOfOnePersonAreBounded(t *testing.T) {
 	s, now, r := storeRig()
 	other := s.Open(r, Person{Name: "bea", Known: true, Role: access.Viewer}, time.Hour)
 	var cookies []string
-	for range maxOfOne + 2 {
+	for range s.most.ofOne + 2 {
 		*now = now.Add(time.Second)
 		cookies = append(cookies, s.Open(r, Person{Name: "ann", Known: true, Role: access.Viewer}, time.Hour))
 	}
@@ -32,7 +34,7 @@ func TestSessionsOfOnePersonAreBounded(t *testing.T) {
 			t.Errorf("session %d is open: %v", i, open)
 		}
 	}
-	if _, open := s.of(other); !open || len(s.List(everyone)) != maxOfOne+1 {
+	if _, open := s.of(other); !open || len(s.List(everyone)) != s.most.ofOne+1 {
 		t.Errorf("%d sessions are open, that of somebody else %v", len(s.List(everyone)), open)
 	}
 	*now = now.Add(time.Hour)
@@ -45,8 +47,8 @@ func TestSessionsOfOnePersonAreBounded(t *testing.T) {
 func TestFullStore(t *testing.T) {
 	s, now, r := storeRig()
 	who, until := Person{Name: "ann"}, now.Add(time.Hour)
-	for i := range maxSessions {
-		if !s.admits(r, strconv.Itoa(i), "token "+strconv.Itoa(i/maxOfToken), who, until) {
+	for i := range s.most.all {
+		if !s.admits(r, strconv.Itoa(i), "token "+strconv.Itoa(i/s.most.ofToken), who, until) {
 			t.Fatalf("session %d is refused", i)
 		}
 	}
@@ -64,7 +66,7 @@ func TestFullStore(t *testing.T) {
 func TestSessionsOfOneTokenAreBounded(t *testing.T) {
 	s, now, r := storeRig()
 	who, until := Person{Name: "ann"}, now.Add(time.Hour)
-	for i := range maxOfToken {
+	for i := range s.most.ofToken {
 		if !s.admits(r, strconv.Itoa(i), "viewer", who, until) {
 			t.Fatalf("session %d is refused", i)
 		}
