@@ -14,8 +14,9 @@ var (
 // keptParts returns the lines between the marks of each kept part of a text, by the name of the part.
 func keptParts(text string) (map[string]string, error) {
 	parts := map[string]string{}
-	name, body := "", ""
+	name, from, at := "", 0, 0 // the part that is open, its begin, and where the line begins
 	for i, line := range strings.SplitAfter(text, "\n") {
+		next := at + len(line)
 		switch m := keepMark.FindStringSubmatch(line); {
 		case m != nil && name != "":
 			return nil, fmt.Errorf("line %d: the keep mark %q is inside the kept part %q", i+1, m[1], name)
@@ -23,15 +24,14 @@ func keptParts(text string) (map[string]string, error) {
 			if _, twice := parts[m[1]]; twice {
 				return nil, fmt.Errorf("line %d: the keep mark %q is not unique", i+1, m[1])
 			}
-			name, body = m[1], ""
+			name, from = m[1], next
 		case endMark.MatchString(line):
 			if name == "" {
 				return nil, fmt.Errorf("line %d: an end mark has no keep mark", i+1)
 			}
-			parts[name], name = body, ""
-		default:
-			body += line
+			parts[name], name = text[from:at], ""
 		}
+		at = next
 	}
 	if name != "" {
 		return nil, fmt.Errorf("the keep mark %q has no end mark", name)

@@ -87,7 +87,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"README.md": "Run pip install -r requirements.txt first.\n```bash\npython -m pip install --upgrade pip\npython -m pip install -e . \"tianshou==2.0.1\" torch \\\n    'wandb>=0.15' pytest -i https://x.example/simple git+https://x.example/y.git\n```\nor `pip install seaborn and wait`\n",
 				"train.py":  "import gymnasium\nmodel.learn()" + startsIt,
 			},
-			[]string{"- tianshou==2.0.1\n", "- torch==2.15.0 # README.md wants any version", "- wandb==0.31.0 # README.md wants >=0.15", "- seaborn==", "- gymnasium==1.4.0"},
+			[]string{"- tianshou==2.0.1\n", "- torch==2.15.0 # README.md requires any version", "- wandb==0.31.0 # README.md requires >=0.15", "- seaborn==", "- gymnasium==1.4.0"},
 			[]string{"pytest", "- and", "example", "- pip"},
 		},
 		"of a page, where a file declares others": {
@@ -104,7 +104,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"docker/Dockerfile": "FROM x\nRUN /venv/bin/python3 -m pip install \\\n    torch \\\n    box2d\n",
 				"train.py":          "import torch\nmodel.learn()" + startsIt,
 			},
-			[]string{"- torch==2.15.0", "- box2d==2.3.10 # docker/Dockerfile wants any version"},
+			[]string{"- torch==2.15.0", "- box2d==2.3.10 # docker/Dockerfile requires any version"},
 			nil,
 		},
 		"of environments": {
@@ -153,7 +153,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"requirements.txt": "torch\n",
 				"train.py":         "model.learn()" + startsIt,
 			},
-			[]string{"base: python:3.14.0-slim-bookworm # .python-version wants Python ==3.14.*", "- torch==2.15.0"},
+			[]string{"base: python:3.14.0-slim-bookworm # .python-version requires Python ==3.14.*", "- torch==2.15.0"},
 			nil,
 		},
 		"for a Python without an image": {
