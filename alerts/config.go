@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 )
 
@@ -18,12 +19,12 @@ const maxTimeout = model.Duration(time.Minute)
 
 // AlertmanagerConfig configures the Alertmanagers that receive incidents and telemetry faults.
 type AlertmanagerConfig struct {
-	URLs         []string       `yaml:"urls"`    // every Alertmanager of the cluster, without /api/v2; none: nothing is pushed
-	Timeout      model.Duration `yaml:"timeout"` // time limit for one push
-	TLS          httpclient.TLS `yaml:"tls"`
-	TokenFile    string         `yaml:"token_file"`    // bearer token
-	Username     string         `yaml:"username"`      // user of basic authentication
-	PasswordFile string         `yaml:"password_file"` // password of that user
+	URLs         []string            `yaml:"urls"`          // every Alertmanager of the cluster, without /api/v2; none: nothing is pushed
+	Timeout      model.Duration      `yaml:"timeout"`       // time limit for one push
+	TLS          ingest.Certificates `yaml:"tls"`           // for Alertmanagers over HTTPS; files that change are read again
+	TokenFile    string              `yaml:"token_file"`    // bearer token
+	Username     string              `yaml:"username"`      // user of basic authentication
+	PasswordFile string              `yaml:"password_file"` // password of that user
 }
 
 // DefaultAlertmanagerConfig returns a configuration that pushes nothing.
@@ -55,7 +56,7 @@ func (c AlertmanagerConfig) auth() httpclient.Auth {
 
 // transport returns what requests to the Alertmanagers go through. It fails if a secret or a certificate cannot be used.
 func (c AlertmanagerConfig) transport() (http.RoundTripper, error) {
-	encrypted, err := c.TLS.Wrap(func(cfg *tls.Config) http.RoundTripper {
+	encrypted, err := httpclient.Encrypted(c.TLS, func(cfg *tls.Config) http.RoundTripper {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.TLSClientConfig = cfg
 		return t

@@ -29,7 +29,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/certtest"
-	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 )
 
 // receiver is an Alertmanager that needs no network, so that tests run on the clock of synctest.
@@ -637,15 +636,15 @@ func TestNotifierAuthenticates(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
-	trusted := httpclient.TLS{CAFile: authority.File, CertFile: cert, KeyFile: key}
+	trusted := ingest.Certificates{CAFile: authority.File, CertFile: cert, KeyFile: key}
 	for name, tt := range map[string]struct {
 		cfg       AlertmanagerConfig
 		delivered bool
 	}{
 		"all":                       {AlertmanagerConfig{TLS: trusted, TokenFile: token}, true},
 		"no token":                  {AlertmanagerConfig{TLS: trusted}, false},
-		"no client certificate":     {AlertmanagerConfig{TLS: httpclient.TLS{CAFile: authority.File}, TokenFile: token}, false},
-		"authorities of the system": {AlertmanagerConfig{TLS: httpclient.TLS{CertFile: cert, KeyFile: key}, TokenFile: token}, false},
+		"no client certificate":     {AlertmanagerConfig{TLS: ingest.Certificates{CAFile: authority.File}, TokenFile: token}, false},
+		"authorities of the system": {AlertmanagerConfig{TLS: ingest.Certificates{CertFile: cert, KeyFile: key}, TokenFile: token}, false},
 	} {
 		tt.cfg.URLs, tt.cfg.Timeout = []string{server.URL}, model.Duration(time.Minute)
 		n, err := NewNotifier(tt.cfg, Links{}, nil, zerolog.Nop(), prometheus.NewRegistry())
@@ -658,7 +657,7 @@ func TestNotifierAuthenticates(t *testing.T) {
 		}
 		n.senders[0].client.CloseIdleConnections()
 	}
-	for _, cfg := range []AlertmanagerConfig{{TokenFile: filepath.Join(dir, "none")}, {TLS: httpclient.TLS{CAFile: key}}} {
+	for _, cfg := range []AlertmanagerConfig{{TokenFile: filepath.Join(dir, "none")}, {TLS: ingest.Certificates{CAFile: key}}} {
 		if _, err := NewNotifier(cfg, Links{}, nil, zerolog.Nop(), prometheus.NewRegistry()); err == nil || strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("%+v: %v", cfg, err)
 		}

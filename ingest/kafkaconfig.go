@@ -22,12 +22,17 @@ type KafkaConfig struct {
 
 // TLSConfig configures the encryption of connections.
 type TLSConfig struct {
-	Enabled            bool   `yaml:"enabled"`              // encrypt connections
+	Enabled      bool `yaml:"enabled"` // encrypt connections
+	Certificates `yaml:",inline"`
+}
+
+// Certificates configures which servers a client trusts, and the certificate that it shows them.
+type Certificates struct {
 	CAFile             string `yaml:"ca_file"`              // PEM file with certificate authorities; default: the system's
 	CertFile           string `yaml:"cert_file"`            // client certificate
 	KeyFile            string `yaml:"key_file"`             // client key
-	ServerName         string `yaml:"server_name"`          // name expected in the brokers' certificates; default: their host
-	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"` // skip verification of the brokers' certificates
+	ServerName         string `yaml:"server_name"`          // name expected in the server's certificate; default: its host
+	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"` // skip verification of the server's certificate
 }
 
 // ErrNoTopic means that the cluster has no topic of that name.
@@ -113,6 +118,11 @@ func (c TLSConfig) check(report func(key, msg string)) {
 	if !c.Enabled && c != (TLSConfig{}) {
 		report("enabled", "must be true, or the other keys of tls have no effect")
 	}
+	c.Check(report)
+}
+
+// Check reports the keys that do not fit together.
+func (c Certificates) Check(report func(key, msg string)) {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		report("cert_file", "must be set together with key_file")
 	}

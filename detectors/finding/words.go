@@ -51,23 +51,39 @@ func clock(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339)
 
 // Words says how far a quantity has moved, in its own unit of measurement and in standard deviations of the baseline.
 // unit is the name of the units counted.
-func (e Effect) Words(unit UnitName) string { return e.words(QuantityWords(e.Quantity), unit) }
+func (e Effect) Words(unit UnitName) string { return e.words(QuantityWords(e.Quantity), unit, present) }
 
 // WordsOf is Words with the name of the signal.
 func (e Effect) WordsOf(signal string, unit UnitName) string {
-	return e.words(QuantityOf(signal, e.Quantity), unit)
+	return e.words(QuantityOf(signal, e.Quantity), unit, present)
 }
 
-func (e Effect) words(name string, unit UnitName) string {
+// PastWordsOf is WordsOf for a drift that is over. Its values are those of the time when it was found.
+func (e Effect) PastWordsOf(signal string, unit UnitName) string {
+	return e.words(QuantityOf(signal, e.Quantity), unit, past)
+}
+
+// tense is how values are introduced.
+type tense struct{ current, baseline string }
+
+var (
+	present = tense{current: "now", baseline: "was"}
+	past    = tense{current: "then", baseline: "before"}
+)
+
+func (e Effect) words(name string, unit UnitName, in tense) string {
 	if e.Quantity == "" {
 		return "not measured"
 	}
-	s := fmt.Sprintf("%s now %s, was %s", name, Figure(e.CurrentMean), Figure(e.BaselineMean))
+	values := func(current, baseline float64) string {
+		return fmt.Sprintf("%s %s, %s %s", in.current, Figure(current), in.baseline, Figure(baseline))
+	}
+	s := name + " " + values(e.CurrentMean, e.BaselineMean)
 	if e.StandardShift != 0 {
 		s += fmt.Sprintf(" (%+.3g baseline SD)", e.StandardShift)
 	}
 	if e.CurrentSD != 0 || e.BaselineSD != 0 {
-		s += fmt.Sprintf("; SD now %s, was %s", Figure(e.CurrentSD), Figure(e.BaselineSD))
+		s += "; SD " + values(e.CurrentSD, e.BaselineSD)
 	}
 	return s + "; over " + unit.Count(int64(e.CurrentUnits))
 }

@@ -135,9 +135,9 @@ func TestTLS(t *testing.T) {
 	b := benchOn(t, broker)
 	ca, certFile, keyFile := writeFile(t, "ca.pem", cert), writeFile(t, "cert.pem", cert), writeFile(t, "key.pem", key)
 	for _, c := range []ingest.TLSConfig{
-		{Enabled: true, CAFile: ca, CertFile: certFile, KeyFile: keyFile},
-		{Enabled: true, CAFile: ca, CertFile: certFile, KeyFile: keyFile, ServerName: "kafka.test"},
-		{Enabled: true, InsecureSkipVerify: true, CertFile: certFile, KeyFile: keyFile},
+		{Enabled: true, Certificates: ingest.Certificates{CAFile: ca, CertFile: certFile, KeyFile: keyFile}},
+		{Enabled: true, Certificates: ingest.Certificates{CAFile: ca, CertFile: certFile, KeyFile: keyFile, ServerName: "kafka.test"}},
+		{Enabled: true, Certificates: ingest.Certificates{InsecureSkipVerify: true, CertFile: certFile, KeyFile: keyFile}},
 	} {
 		b.cfg.TLS = c
 		b.produce(0, 10)
@@ -146,9 +146,9 @@ func TestTLS(t *testing.T) {
 		m.stop()
 	}
 	for reason, c := range map[string]ingest.TLSConfig{
-		"unknown authority": {Enabled: true, CertFile: certFile, KeyFile: keyFile},
-		"not other.test":    {Enabled: true, CAFile: ca, CertFile: certFile, KeyFile: keyFile, ServerName: "other.test"},
-		"certificate":       {Enabled: true, CAFile: ca},
+		"unknown authority": {Enabled: true, Certificates: ingest.Certificates{CertFile: certFile, KeyFile: keyFile}},
+		"not other.test":    {Enabled: true, Certificates: ingest.Certificates{CAFile: ca, CertFile: certFile, KeyFile: keyFile, ServerName: "other.test"}},
+		"certificate":       {Enabled: true, Certificates: ingest.Certificates{CAFile: ca}},
 	} {
 		b.cfg.TLS = c
 		m := b.join()
@@ -180,10 +180,10 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 		"unknown mechanism": func(k *ingest.KafkaConfig) {
 			k.SASL = ingest.SASLConfig{Mechanism: "x", PasswordFile: bad}
 		},
-		"no authority":  secure(ingest.TLSConfig{CAFile: "/nonexistent"}),
-		"bad authority": secure(ingest.TLSConfig{CAFile: bad}),
-		"bad key":       secure(ingest.TLSConfig{CertFile: bad, KeyFile: bad}),
-		"loose key":     secure(ingest.TLSConfig{CertFile: writeFile(t, "cert.pem", cert), KeyFile: loose}),
+		"no authority":  secure(ingest.TLSConfig{Certificates: ingest.Certificates{CAFile: "/nonexistent"}}),
+		"bad authority": secure(ingest.TLSConfig{Certificates: ingest.Certificates{CAFile: bad}}),
+		"bad key":       secure(ingest.TLSConfig{Certificates: ingest.Certificates{CertFile: bad, KeyFile: bad}}),
+		"loose key":     secure(ingest.TLSConfig{Certificates: ingest.Certificates{CertFile: writeFile(t, "cert.pem", cert), KeyFile: loose}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := ingest.DefaultKafkaConfig()
@@ -209,18 +209,20 @@ func TestKafkaConfigCheck(t *testing.T) {
 		t.Errorf("the defaults are refused: %v", got)
 	}
 	for want, set := range map[string]func(*ingest.KafkaConfig){
-		"brokers":       func(c *ingest.KafkaConfig) { c.Brokers = nil },
-		"brokers[1]":    func(c *ingest.KafkaConfig) { c.Brokers = append(c.Brokers, "kafka") },
-		"brokers[0]":    func(c *ingest.KafkaConfig) { c.Brokers[0] = "kafka:99999" },
-		"topic":         func(c *ingest.KafkaConfig) { c.Topic = "a b" },
-		"group":         func(c *ingest.KafkaConfig) { c.Group = "" },
-		"client_id":     func(c *ingest.KafkaConfig) { c.ClientID = "" },
-		"max_message":   func(c *ingest.KafkaConfig) { c.MaxMessage = 1 },
-		"ready_lag":     func(c *ingest.KafkaConfig) { c.ReadyLag = -1 },
-		"tls.enabled":   func(c *ingest.KafkaConfig) { c.TLS.CAFile = "x" },
-		"tls.cert_file": func(c *ingest.KafkaConfig) { c.TLS = ingest.TLSConfig{Enabled: true, KeyFile: "x"} },
+		"brokers":     func(c *ingest.KafkaConfig) { c.Brokers = nil },
+		"brokers[1]":  func(c *ingest.KafkaConfig) { c.Brokers = append(c.Brokers, "kafka") },
+		"brokers[0]":  func(c *ingest.KafkaConfig) { c.Brokers[0] = "kafka:99999" },
+		"topic":       func(c *ingest.KafkaConfig) { c.Topic = "a b" },
+		"group":       func(c *ingest.KafkaConfig) { c.Group = "" },
+		"client_id":   func(c *ingest.KafkaConfig) { c.ClientID = "" },
+		"max_message": func(c *ingest.KafkaConfig) { c.MaxMessage = 1 },
+		"ready_lag":   func(c *ingest.KafkaConfig) { c.ReadyLag = -1 },
+		"tls.enabled": func(c *ingest.KafkaConfig) { c.TLS.CAFile = "x" },
+		"tls.cert_file": func(c *ingest.KafkaConfig) {
+			c.TLS = ingest.TLSConfig{Enabled: true, Certificates: ingest.Certificates{KeyFile: "x"}}
+		},
 		"tls.insecure_skip_verify": func(c *ingest.KafkaConfig) {
-			c.TLS = ingest.TLSConfig{Enabled: true, CAFile: "x", InsecureSkipVerify: true}
+			c.TLS = ingest.TLSConfig{Enabled: true, Certificates: ingest.Certificates{CAFile: "x", InsecureSkipVerify: true}}
 		},
 		"sasl.mechanism":     func(c *ingest.KafkaConfig) { c.SASL.Username = "x" },
 		"sasl.username":      func(c *ingest.KafkaConfig) { c.SASL = ingest.SASLConfig{Mechanism: "PLAIN", PasswordEnv: "X"} },

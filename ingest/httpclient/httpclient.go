@@ -12,44 +12,24 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// TLS configures which servers a client trusts, and the certificate that it shows them. Files that change are read again
-// before the next request.
-type TLS struct {
-	CAFile             string `yaml:"ca_file"`              // PEM file with certificate authorities; default: the system's
-	CertFile           string `yaml:"cert_file"`            // client certificate
-	KeyFile            string `yaml:"key_file"`             // client key
-	ServerName         string `yaml:"server_name"`          // name expected in the server's certificate; default: its host
-	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"` // skip verification of the server's certificate
-}
-
-// Check reports the keys that do not fit together.
-func (t TLS) Check(report func(key, msg string)) {
-	if (t.CertFile == "") != (t.KeyFile == "") {
-		report("cert_file", "must be set together with key_file")
-	}
-	if t.InsecureSkipVerify && t.CAFile != "" {
-		report("insecure_skip_verify", "must be false, or ca_file has no effect")
-	}
-}
-
-// Wrap returns what build makes of the configuration of TLS, which is nil for the defaults. It fails if a file cannot be
-// used, or if others than the service can read the key. If files change later, it builds again.
-func (t TLS) Wrap(build func(*tls.Config) http.RoundTripper) (http.RoundTripper, error) {
-	if t == (TLS{}) {
+// Encrypted returns what build makes of the configuration of TLS, which is nil for the defaults. It fails if a file cannot
+// be used, or if others than the service can read the key. If files change later, it builds again.
+func Encrypted(c ingest.Certificates, build func(*tls.Config) http.RoundTripper) (http.RoundTripper, error) {
+	if c == (ingest.Certificates{}) {
 		return build(nil), nil
 	}
 	settings := config.TLSRoundTripperSettings{}
-	if t.CAFile != "" {
-		settings.CA = open(t.CAFile)
+	if c.CAFile != "" {
+		settings.CA = open(c.CAFile)
 	}
-	if t.CertFile != "" {
-		settings.Cert, settings.Key = open(t.CertFile), file{t.KeyFile, ingest.ReadSecretFile}
+	if c.CertFile != "" {
+		settings.Cert, settings.Key = open(c.CertFile), file{c.KeyFile, ingest.ReadSecretFile}
 		if _, err := settings.Key.Fetch(context.Background()); err != nil {
 			return nil, err
 		}
 	}
 	cfg, err := config.NewTLSConfig(&config.TLSConfig{
-		CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName, InsecureSkipVerify: t.InsecureSkipVerify,
+		CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, ServerName: c.ServerName, InsecureSkipVerify: c.InsecureSkipVerify,
 		MinVersion: config.TLSVersion(tls.VersionTLS12),
 	})
 	if err != nil {

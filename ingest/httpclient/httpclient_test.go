@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/certtest"
 	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 )
@@ -71,7 +72,7 @@ func write(t *testing.T, file, text string) {
 func TestClientFollowsItsFiles(t *testing.T) {
 	first, second, dir := certtest.NewAuthority(t), certtest.NewAuthority(t), t.TempDir()
 	at, other := server(t, first), server(t, second)
-	with := httpclient.TLS{CAFile: filepath.Join(dir, "ca.pem"), CertFile: filepath.Join(dir, "client.pem"), KeyFile: filepath.Join(dir, "client.key")}
+	with := ingest.Certificates{CAFile: filepath.Join(dir, "ca.pem"), CertFile: filepath.Join(dir, "client.pem"), KeyFile: filepath.Join(dir, "client.key")}
 	use := func(a *certtest.Authority) {
 		text, err := os.ReadFile(a.File)
 		if err != nil {
@@ -83,7 +84,7 @@ func TestClientFollowsItsFiles(t *testing.T) {
 	use(first)
 	secret := filepath.Join(dir, "token")
 	write(t, secret, "first\n")
-	by, err := with.Wrap(transport)
+	by, err := httpclient.Encrypted(with, transport)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,18 +119,18 @@ func TestClientWithoutTrust(t *testing.T) {
 	password := filepath.Join(dir, "password")
 	write(t, password, "p w\n")
 	for name, tt := range map[string]struct {
-		tls  httpclient.TLS
+		tls  ingest.Certificates
 		auth httpclient.Auth
 		want string // "" if the request fails
 	}{
-		"no authority":              {httpclient.TLS{CertFile: cert, KeyFile: key}, httpclient.Auth{}, ""},
-		"no certificate":            {httpclient.TLS{CAFile: authority.File}, httpclient.Auth{}, ""},
-		"another name":              {httpclient.TLS{CAFile: authority.File, CertFile: cert, KeyFile: key, ServerName: "other.example"}, httpclient.Auth{}, ""},
-		"a name of the server":      {httpclient.TLS{CAFile: authority.File, CertFile: cert, KeyFile: key, ServerName: "localhost"}, httpclient.Auth{}, " 3"},
-		"without verification":      {httpclient.TLS{InsecureSkipVerify: true, CertFile: cert, KeyFile: key}, httpclient.Auth{}, " 3"},
-		"a user and their password": {httpclient.TLS{CAFile: authority.File, CertFile: cert, KeyFile: key}, httpclient.Auth{Username: "ann", PasswordFile: password}, "Basic YW5uOnAgdw== 3"},
+		"no authority":              {ingest.Certificates{CertFile: cert, KeyFile: key}, httpclient.Auth{}, ""},
+		"no certificate":            {ingest.Certificates{CAFile: authority.File}, httpclient.Auth{}, ""},
+		"another name":              {ingest.Certificates{CAFile: authority.File, CertFile: cert, KeyFile: key, ServerName: "other.example"}, httpclient.Auth{}, ""},
+		"a name of the server":      {ingest.Certificates{CAFile: authority.File, CertFile: cert, KeyFile: key, ServerName: "localhost"}, httpclient.Auth{}, " 3"},
+		"without verification":      {ingest.Certificates{InsecureSkipVerify: true, CertFile: cert, KeyFile: key}, httpclient.Auth{}, " 3"},
+		"a user and their password": {ingest.Certificates{CAFile: authority.File, CertFile: cert, KeyFile: key}, httpclient.Auth{Username: "ann", PasswordFile: password}, "Basic YW5uOnAgdw== 3"},
 	} {
-		by, err := tt.tls.Wrap(transport)
+		by, err := httpclient.Encrypted(tt.tls, transport)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,14 +153,14 @@ func TestUnusableFilesAreRefused(t *testing.T) {
 	if err := os.Chmod(shared, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, with := range map[string]httpclient.TLS{
+	for name, with := range map[string]ingest.Certificates{
 		"no such authority":  {CAFile: none},
 		"no authority":       {CAFile: empty},
 		"no such key":        {CertFile: cert, KeyFile: none},
 		"the key of another": {CertFile: cert, KeyFile: key},
 		"a key for all":      {CertFile: cert, KeyFile: shared},
 	} {
-		if by, err := with.Wrap(transport); err == nil {
+		if by, err := httpclient.Encrypted(with, transport); err == nil {
 			t.Errorf("%s: %v", name, by)
 		}
 	}
@@ -175,11 +176,11 @@ func TestUnusableFilesAreRefused(t *testing.T) {
 
 func TestChecks(t *testing.T) {
 	for want, check := range map[string]func(func(key, msg string)){
-		"cert_file":            httpclient.TLS{CertFile: "a"}.Check,
-		"insecure_skip_verify": httpclient.TLS{CAFile: "a", InsecureSkipVerify: true}.Check,
+		"cert_file":            ingest.Certificates{CertFile: "a"}.Check,
+		"insecure_skip_verify": ingest.Certificates{CAFile: "a", InsecureSkipVerify: true}.Check,
 		"password_file":        httpclient.Auth{Username: "ann"}.Check,
 		"token_file":           httpclient.Auth{TokenFile: "a", Username: "ann", PasswordFile: "b"}.Check,
-		"":                     httpclient.TLS{CAFile: "a", CertFile: "b", KeyFile: "c"}.Check,
+		"":                     ingest.Certificates{CAFile: "a", CertFile: "b", KeyFile: "c"}.Check,
 	} {
 		got := ""
 		check(func(key, _ string) { got += key })

@@ -135,10 +135,7 @@ func (p *Proposal) choose() {
 		p.Library = Custom
 	}
 	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return p.named != "" && packageName(d.Name) == normalised(p.named) })
-	for _, e := range p.Environments {
-		p.trained = append(p.trained, e.Value)
-	}
-	p.packages(p.Library, p.atOnce(), p.isOwn)
+	p.packages(p.Library, p.Environments, p.atOnce(), p.isOwn)
 	p.commands()
 }
 

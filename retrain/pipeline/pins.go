@@ -24,7 +24,6 @@ type dependencies struct {
 	imported   map[string]int    // files that import a module
 	locked     map[string]string // versions in locks by normalized name
 	limits     map[string]string // what constraints say by normalized name
-	trained    []string          // ids of environments
 	aside      map[string]string // what packages of other purposes want, by normalized name
 	keras2     string            // file that calls what Keras 3 does not have
 	tf1        string            // file that calls what TensorFlow 2 does not have
@@ -80,7 +79,7 @@ func (p *dependencies) imports(text []byte) {
 
 // packages keeps what the files at the root of the repository declare, else what the packaging wrote, else all, and adds what the
 // generated scripts of a library need, and what the programs import that is no module of the repository's own.
-func (p *dependencies) packages(library string, atOnce []programs.Import, own func(module string) bool) {
+func (p *dependencies) packages(library string, environments []Finding, atOnce []programs.Import, own func(module string) bool) {
 	least := ofPage
 	for _, d := range p.stated {
 		least = min(least, d.rank())
@@ -106,7 +105,7 @@ func (p *dependencies) packages(library string, atOnce []programs.Import, own fu
 	}
 	p.importedPackages(least == ofPage, own)
 	p.undeclared(atOnce, own)
-	p.companions()
+	p.companions(environments)
 	p.outdated()
 	for _, d := range p.Packages {
 		if v := p.known(d); packageName(d.Name) == "tensorflow" && pins.Exact(v.Wanted) != "" && pins.Allowed("<2.9", pins.Exact(v.Wanted)) {
@@ -258,11 +257,11 @@ func (p *dependencies) bound() {
 }
 
 // companions adds what the environments, and environments of the old interface, need beside their library.
-func (p *dependencies) companions() {
-	for _, id := range p.trained {
-		for _, c := range pins.Companions(id) {
+func (p *dependencies) companions(environments []Finding) {
+	for _, e := range environments {
+		for _, c := range pins.Companions(e.Value) {
 			if !slices.ContainsFunc(p.Packages, func(d Declared) bool { return c.ComesWith(d.Name) }) {
-				p.need(c.Package, "the environment "+id+" needs it")
+				p.need(c.Package, "the environment "+e.Value+" needs it")
 			}
 		}
 	}

@@ -27,6 +27,9 @@ type Adapter interface {
 	Send(ctx context.Context, m Message) Attempt
 }
 
+// bearer returns the value of an Authorization header.
+func bearer(token string) string { return "Bearer " + token }
+
 // Means are the dependencies of adapters.
 type Means struct {
 	Check     func(body []byte) error // checks a body against the published schema

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"slices"
 	"syscall"
+
+	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 )
 
 // errRefusedAddress is the class of addresses that a target may not use unless its configuration allows them.
@@ -92,7 +94,7 @@ func reserved() []netip.Prefix {
 // NewTransport returns the transport of a target. It fails if a certificate or a key of the target cannot be used.
 func NewTransport(t Target) (http.RoundTripper, error) {
 	by := func(dial dialFunc, proxy func(*http.Request) (*url.URL, error)) (http.RoundTripper, error) {
-		return t.TLS.Wrap(func(cfg *tls.Config) http.RoundTripper { return transportBy(dial, proxy, cfg) })
+		return httpclient.Encrypted(t.TLS, func(cfg *tls.Config) http.RoundTripper { return transportBy(dial, proxy, cfg) })
 	}
 	direct, err := by(dialer(t.AllowPrivate), nil)
 	if err != nil {

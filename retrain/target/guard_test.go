@@ -19,8 +19,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/certtest"
-	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
@@ -204,13 +204,13 @@ func TestTargetOfAPrivateAuthority(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
-	trusted := httpclient.TLS{CAFile: authority.File, CertFile: cert, KeyFile: key}
+	trusted := ingest.Certificates{CAFile: authority.File, CertFile: cert, KeyFile: key}
 	for name, tt := range map[string]struct {
 		target Target
 		want   Result
 	}{
 		"all":                   {Target{AllowPrivate: true, TLS: trusted}, ResultDelivered},
-		"no client certificate": {Target{AllowPrivate: true, TLS: httpclient.TLS{CAFile: authority.File}}, ResultUnreachable},
+		"no client certificate": {Target{AllowPrivate: true, TLS: ingest.Certificates{CAFile: authority.File}}, ResultUnreachable},
 		"no authority":          {Target{AllowPrivate: true}, ResultUnreachable},
 		"a private address":     {Target{TLS: trusted}, ResultRefused},
 	} {
@@ -219,7 +219,7 @@ func TestTargetOfAPrivateAuthority(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", name, a.Attempt, tt.want)
 		}
 	}
-	if _, err := NewTransport(Target{TLS: httpclient.TLS{CAFile: filepath.Join(dir, "none")}}); err == nil {
+	if _, err := NewTransport(Target{TLS: ingest.Certificates{CAFile: filepath.Join(dir, "none")}}); err == nil {
 		t.Error("an authority that does not exist is accepted")
 	}
 }

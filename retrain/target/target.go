@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
-	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 	"github.com/rewardwatch/rewardwatch/retrain/command"
 )
 
@@ -31,13 +30,13 @@ const (
 
 // Target is a receiver of requests: a webhook, or one of the services below.
 type Target struct {
-	Name            string         `yaml:"name"`             // name for triggers
-	Webhook         string         `yaml:"webhook"`          // URL of a receiver of Standard Webhooks
-	SecretFile      string         `yaml:"secret_file"`      // file with the whsec_ secrets of the webhook, one per line, newest first
-	Timeout         model.Duration `yaml:"timeout"`          // time limit of one attempt
-	CompletesWithin model.Duration `yaml:"completes_within"` // time after which a request ends if its job sends no reports
-	AllowPrivate    bool           `yaml:"allow_private"`    // permit private, loopback and link-local addresses
-	TLS             httpclient.TLS `yaml:"tls"`              // for targets over HTTPS
+	Name            string              `yaml:"name"`             // name for triggers
+	Webhook         string              `yaml:"webhook"`          // URL of a receiver of Standard Webhooks
+	SecretFile      string              `yaml:"secret_file"`      // file with the whsec_ secrets of the webhook, one per line, newest first
+	Timeout         model.Duration      `yaml:"timeout"`          // time limit of one attempt
+	CompletesWithin model.Duration      `yaml:"completes_within"` // time after which a request ends if its job sends no reports
+	AllowPrivate    bool                `yaml:"allow_private"`    // permit private, loopback and link-local addresses
+	TLS             ingest.Certificates `yaml:"tls"`              // for targets over HTTPS; files that change are read again
 
 	GitHub      GitHub      `yaml:"github"`
 	GitLab      GitLab      `yaml:"gitlab"`
@@ -60,7 +59,7 @@ func (t *Target) UnmarshalYAML(unmarshal func(any) error) error {
 func (t Target) Check(at string, report func(path, msg string)) {
 	t.checkKind(at, report)
 	t.TLS.Check(func(key, msg string) { report(at+".tls."+key, msg) })
-	if t.TLS != (httpclient.TLS{}) && (t.Kafka.given() || t.Command.given()) {
+	if t.TLS != (ingest.Certificates{}) && (t.Kafka.given() || t.Command.given()) {
 		report(at+".tls", "has no effect on this target: it is for targets over HTTPS")
 	}
 	if t.Timeout < minTimeout || t.Timeout > MaxTimeout {

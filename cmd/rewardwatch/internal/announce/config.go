@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
-	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
@@ -19,13 +18,13 @@ type Config struct {
 // Target is a receiver of guard states: a webhook, or a Kafka topic, which is created with compaction if it does not
 // exist.
 type Target struct {
-	Name         string         `yaml:"name"`          // name for logs and metrics
-	Webhook      string         `yaml:"webhook"`       // URL of a receiver of Standard Webhooks
-	SecretFile   string         `yaml:"secret_file"`   // file with the whsec_ secrets of the webhook, one per line, newest first
-	Timeout      model.Duration `yaml:"timeout"`       // time limit of one attempt
-	AllowPrivate bool           `yaml:"allow_private"` // permit private, loopback and link-local addresses
-	TLS          httpclient.TLS `yaml:"tls"`           // for webhooks over HTTPS
-	Kafka        target.Kafka   `yaml:"kafka"`
+	Name         string              `yaml:"name"`          // name for logs and metrics
+	Webhook      string              `yaml:"webhook"`       // URL of a receiver of Standard Webhooks
+	SecretFile   string              `yaml:"secret_file"`   // file with the whsec_ secrets of the webhook, one per line, newest first
+	Timeout      model.Duration      `yaml:"timeout"`       // time limit of one attempt
+	AllowPrivate bool                `yaml:"allow_private"` // permit private, loopback and link-local addresses
+	TLS          ingest.Certificates `yaml:"tls"`           // for webhooks over HTTPS; files that change are read again
+	Kafka        target.Kafka        `yaml:"kafka"`
 }
 
 // UnmarshalYAML reads a target over its defaults.

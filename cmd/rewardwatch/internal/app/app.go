@@ -195,9 +195,9 @@ func (a *App) openRetrain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.closeLater("ledger", desk.Close)
+	desk.ServeUnder(a.cfg.HTTP.ExternalURL)
 	a.retrain = desk
-	a.closeLater("ledger", a.retrain.Close)
-	a.retrain.ServeUnder(a.cfg.HTTP.ExternalURL)
 	return nil
 }
 

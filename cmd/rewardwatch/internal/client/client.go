@@ -21,6 +21,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -39,7 +40,7 @@ type Client struct {
 
 // Flags adds the flags that locate the service.
 func (c *Client) Flags(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringVar(&c.server, "server", "http://127.0.0.1:9464", "URL of the service")
+	cmd.PersistentFlags().StringVar(&c.server, "server", "http://"+names.LocalAddress, "URL of the service")
 	cmd.PersistentFlags().StringVar(&c.tokenFile, "token-file", "", "file with a bearer token for the service (such as http.token_file); required for changes and links")
 	cmd.PersistentFlags().StringVar(&c.user, "user", "", "user name from the service's web configuration file (http.web_config_file)")
 	cmd.PersistentFlags().StringVar(&c.password, "password-file", "", "file with the password of --user")

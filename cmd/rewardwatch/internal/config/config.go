@@ -18,6 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/secrets"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/signin"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
 	"github.com/rewardwatch/rewardwatch/retrain"
@@ -70,7 +71,7 @@ func Default() Config {
 		Alerts:     AlertsConfig{Alertmanager: alerts.DefaultAlertmanagerConfig()},
 		Retrain:    retrain.DefaultConfig(),
 		Limits:     judging.Limits,
-		HTTP:       api.Config{Listen: "127.0.0.1:9464", OIDC: signin.Default()},
+		HTTP:       api.Config{Listen: names.LocalAddress, OIDC: signin.Default()},
 	}
 }
 

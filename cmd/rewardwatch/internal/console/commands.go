@@ -4,10 +4,9 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-)
 
-// usualServer is the address that commands use if they are not given one.
-const usualServer = "http://127.0.0.1:9464"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
+)
 
 // command matches a command for people that calls the service.
 var command = regexp.MustCompile(`rewardwatch (?:explain|(?:incident|retrain) [a-z]+)\b(?: [0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]*)?`)
@@ -18,7 +17,7 @@ var plainAddress = regexp.MustCompile(`^https?://[0-9A-Za-z.:/_~\[\]-]+$`)
 // commands adds the address of the service to the commands in a text. Without it, they would ask another service, or none.
 func (c *Console) commands(r *http.Request, text string) string {
 	at := c.address(r)
-	if at == usualServer || !plainAddress.MatchString(at) {
+	if at == "http://"+names.LocalAddress || !plainAddress.MatchString(at) {
 		return text
 	}
 	if strings.Contains(at, "[") {

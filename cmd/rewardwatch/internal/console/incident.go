@@ -241,9 +241,6 @@ func lead(i *alerts.Incident) string {
 	return s.String()
 }
 
-// pastSize turns the size of a drift into that of one that is over: its values are those of the time when it was found.
-var pastSize = strings.NewReplacer(" now ", " then ", ", was ", ", before ")
-
 // drifted says what drifted, since when and by how much, in sentences that end with a space.
 func drifted(i *alerts.Incident) string {
 	var s strings.Builder
@@ -255,11 +252,11 @@ func drifted(i *alerts.Incident) string {
 		named := i.Headline()
 		e := named.Foremost()
 		if e.Quantity != "" && plots.Finite(e.BaselineMean, e.BaselineSD, e.CurrentMean, e.CurrentSD, e.StandardShift) {
-			size := words.Capital(e.WordsOf(named.Signal, i.UnitName())) + ". "
+			size := e.WordsOf
 			if i.Closed {
-				size = pastSize.Replace(size)
+				size = e.PastWordsOf
 			}
-			s.WriteString(size)
+			s.WriteString(words.Capital(size(named.Signal, i.UnitName())) + ". ")
 		}
 	}
 	return s.String()
