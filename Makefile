@@ -120,7 +120,7 @@ test:
 
 # SQLite, which was translated from C, would take four times as long under the detector, and the matrices of gonum several
 # times as long. Their races are not ours.
-NO_DETECTOR = -gcflags='modernc.org/...=-race=false' -gcflags='gonum.org/...=-race=false'
+NO_DETECTOR = -gcflags='modernc.org/...=-race=false' -gcflags='gonum.org/...=-race=false' -gcflags='regexp=-race=false'
 
 # Three packages at once, and four of the tests of a package that may run beside each other: many do little but wait.
 test-race: $(GOTESTSUM) | packages
@@ -141,7 +141,7 @@ test-quick: $(GOTESTSUM)
 test-faults: packages
 	deploy/local/kafka/kafka.sh fetch
 	go test -tags e2e,faults -count=1 -timeout 2h -run '^TestFaults$$' -v ./cmd/rewardwatch/e2e -args -kills $(KILLS)
-	go test -count=1 -timeout 1h -run '^TestKilledServiceWithoutKafkaFindsTheSame$$' -v ./cmd/rewardwatch/internal/cli -args -local-kills $(KILLS)
+	go test -count=1 -timeout 1h -run '^TestSimKilledServiceWithoutKafkaFindsTheSame$$' -v ./cmd/rewardwatch/internal/cli -args -local-kills $(KILLS)
 	go test -count=1 -timeout 1h -run '^TestCrashes$$' -v ./retrain -args -crash-requests 10000 -crashes $(KILLS)
 	go test -tags e2e -count=1 -timeout 1h -run '^TestE2EPostgreSQL$$/^Crashes$$' -v ./retrain -args -crash-requests 10000 -crashes $(KILLS)
 

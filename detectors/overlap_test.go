@@ -107,7 +107,7 @@ func armedSamples(rng *rand.Rand, m int, n float64) (of []BaselineSample) {
 	return of
 }
 
-func TestOverlapAgreesWithTheTests(t *testing.T) {
+func TestSimOverlapAgreesWithTheTests(t *testing.T) {
 	for _, m := range []int{100, 500} {
 		for _, n := range []float64{300, 2000, 20_000, 1e6} {
 			of := armedSamples(rand.New(rand.NewPCG(130, uint64(m))), m, n)

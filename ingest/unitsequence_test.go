@@ -84,7 +84,7 @@ func TestUnitSequenceWritesDecisionsAsUnits(t *testing.T) {
 }
 
 // Units that are written by what differs from those before are read with every bit.
-func TestUnitSequenceKeepsEveryBit(t *testing.T) {
+func TestSimUnitSequenceKeepsEveryBit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var q ingest.UnitSequence
 	for range 5 {

@@ -125,7 +125,7 @@ func TestNoDecisionIsKeptWithoutBlocks(t *testing.T) {
 }
 
 // The size of blocks follows from the rate and from the partitions, as far as the budget allows.
-func TestSizeOfBlocksOfDecisions(t *testing.T) {
+func TestSimSizeOfBlocksOfDecisions(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit     func(*decider, *watch.Config)
 		rate     float64
@@ -225,7 +225,7 @@ func TestBlocksOfDecisions(t *testing.T) {
 }
 
 // Versions that hardly live do not keep decisions from being judged.
-func TestShortLivedVersionsShareBlocks(t *testing.T) {
+func TestSimShortLivedVersionsShareBlocks(t *testing.T) {
 	d, p := newDecider(83, 1, 1000), newBank(decisionsConfig())
 	d.accepted(t, p)
 	seen := p.groups[0].Seen
@@ -242,7 +242,7 @@ func TestShortLivedVersionsShareBlocks(t *testing.T) {
 
 // A bank that is restored between two decisions goes on as one that was not, whether it still looks for the size of blocks
 // or judges them.
-func TestRestartAmongDecisions(t *testing.T) {
+func TestSimRestartAmongDecisions(t *testing.T) {
 	cfg := decisionsConfig()
 	cfg.Baseline.Units = 120
 	for _, cut := range []int{1, 99, 150, 431, 4000, 8001, 9001, 9777} {
@@ -316,7 +316,7 @@ func TestGateOfDecisions(t *testing.T) {
 }
 
 // What breaks in the telemetry of decisions is found in blocks of them too.
-func TestFaultsOfBlocksOfDecisions(t *testing.T) {
+func TestSimFaultsOfBlocksOfDecisions(t *testing.T) {
 	for rule, edit := range map[string]func(*ingest.Unit, int){
 		"non_finite": func(u *ingest.Unit, i int) {
 			if i%10 == 0 {

@@ -21,7 +21,7 @@ func seen(past history.Record, signal string) (units, values int64) {
 }
 
 // The past of a group goes on over restarts and baselines, and holds the units of a version that warms up as well.
-func TestPastGoesOn(t *testing.T) {
+func TestSimPastGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}

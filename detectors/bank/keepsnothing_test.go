@@ -14,7 +14,7 @@ import (
 
 // A bank keeps nothing of a decision: one whose decisions are all in the same memory, which holds something else as soon
 // as each has been judged, finds and saves what one with decisions of their own does.
-func TestBanksKeepNothingOfADecision(t *testing.T) {
+func TestSimBanksKeepNothingOfADecision(t *testing.T) {
 	for name, tt := range map[string]struct{ joined, gated bool }{
 		"one by one": {}, "in blocks": {joined: true}, "beside another version": {gated: true}, "beside another version, in blocks": {true, true},
 	} {

@@ -45,7 +45,7 @@ func situated(a *agent, bias *float64) {
 
 // A bank that is saved while it collects a baseline, while it judges, and while it drifts finds what one finds that was
 // never stopped: the laws, their scores and what they say are the same.
-func TestLawsSurviveARestart(t *testing.T) {
+func TestSimLawsSurviveARestart(t *testing.T) {
 	p, restored, bias := newBank(episodes(2000)), newBank(episodes(2000)), 0.
 	a := newAgent(910)
 	situated(a, &bias)
@@ -84,7 +84,7 @@ func TestLawsSurviveARestart(t *testing.T) {
 }
 
 // Without memory for laws, no steps are held, and no law is judged. What moves signals is found as with them.
-func TestNoMemoryForLaws(t *testing.T) {
+func TestSimNoMemoryForLaws(t *testing.T) {
 	cfg := episodes(2000)
 	without := cfg
 	without.Causes.Memory = 0

@@ -136,7 +136,7 @@ func TestSimLawsKeepTheBudget(t *testing.T) {
 
 // A group whose next freeze may learn the laws of its steps may have the branches of these too: other groups that are
 // frozen meanwhile count them.
-func TestBranchesOfLawsToComeAreCounted(t *testing.T) {
+func TestSimBranchesOfLawsToComeAreCounted(t *testing.T) {
 	p, a, w := newBank(episodes(2000)), newAgent(960), world{1, 1, 1}
 	hidden(a, &w)
 	a.feed(p, 50)

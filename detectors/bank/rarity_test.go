@@ -145,7 +145,7 @@ func TestSimRareOutcomesThatChange(t *testing.T) {
 }
 
 // Right behind the baseline of a rate of 3.8 %, once about 300 clicks are known, the fall to nothing and to a half is found in six of
-// six runs each. A set has a chance of .03 to miss a half (TestRarityKnowsItsRate).
+// six runs each. A set has a chance of .03 to miss a half (TestSimRarityKnowsItsRate).
 func TestSimRareOutcomesRightBehindTheirBaseline(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -178,7 +178,7 @@ func TestSimRareOutcomesRightBehindTheirBaseline(t *testing.T) {
 
 // Baselines that show 5 % or more, by luck at 3.8 % or because that is the rate: nothing, and half, are found in as many
 // decisions as would have 38 and 190 clicks, at 3.8 % 1,000 and 5,000. For larger rates, the bound is three standard errors
-// below .99 (TestRarityKnowsItsRate).
+// below .99 (TestSimRarityKnowsItsRate).
 func TestSimRareOutcomesWhateverTheirBaselineShows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")

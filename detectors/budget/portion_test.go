@@ -50,7 +50,7 @@ func TestArmSpendsThePortion(t *testing.T) {
 
 // However many other signals there are, primary ones are armed first, others leave branches to the next groups, and the
 // sliding tests of primary signals have half of their part of the budget.
-func TestPrimarySignalsKeepTheirPart(t *testing.T) {
+func TestSimPrimarySignalsKeepTheirPart(t *testing.T) {
 	names := []string{"reward", "outcome.margin"}
 	for i := range 60 {
 		names = append(names, fmt.Sprintf("observation.x%02d", i))

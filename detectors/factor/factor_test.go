@@ -165,7 +165,7 @@ func TestLawsAreSaved(t *testing.T) {
 }
 
 // Of many observations those are chosen whose changes can be explained, and no others count.
-func TestObservationsAreChosenByWhatTheyExplain(t *testing.T) {
+func TestSimObservationsAreChosenByWhatTheyExplain(t *testing.T) {
 	wide := func(w world, seed uint64, n int) []Told {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		units := w.told(seed, n)
@@ -206,7 +206,7 @@ func TestObservationsAreChosenByWhatTheyExplain(t *testing.T) {
 	}
 }
 
-func TestModelsKeepToTheirMemory(t *testing.T) {
+func TestSimModelsKeepToTheirMemory(t *testing.T) {
 	v := vocabulary(8, 0, 3)
 	if m := Learn(v, walkers(7, 120), 16<<10); m != nil {
 		t.Errorf("a model of %d bytes is learnt, where there is no room for the scores", m.Bytes())

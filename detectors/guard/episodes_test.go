@@ -71,9 +71,9 @@ func stopped(count, steps int, share, alpha, chance float64, asEnds bool) (n int
 	return n
 }
 
-// TestShortLossesDoNotStopHealthyCrowds lets crowds keep a limit on returns exactly. Their losses end first: counted as
+// TestSimShortLossesDoNotStopHealthyCrowds lets crowds keep a limit on returns exactly. Their losses end first: counted as
 // they end, the first episodes would be losses nearly all.
-func TestShortLossesDoNotStopHealthyCrowds(t *testing.T) {
+func TestSimShortLossesDoNotStopHealthyCrowds(t *testing.T) {
 	t.Parallel()
 	const count, steps, share, alpha = 2000, 3000, .05, .05
 	most := count*alpha + 3*math.Sqrt(count*alpha*(1-alpha))

@@ -84,9 +84,9 @@ func TestAHealthyLifeIsStoppedWithAChanceOfAlpha(t *testing.T) {
 	}
 }
 
-// TestALimitIsProvenWithinTheBound measures how soon a guard trips for a policy that exceeds its limit, from the start and
+// TestSimALimitIsProvenWithinTheBound measures how soon a guard trips for a policy that exceeds its limit, from the start and
 // after a long healthy life, beside log(evidence needed)/KL, what the best bet with hindsight takes.
-func TestALimitIsProvenWithinTheBound(t *testing.T) {
+func TestSimALimitIsProvenWithinTheBound(t *testing.T) {
 	for _, of := range []struct {
 		share, rate float64
 		healthy     int
@@ -212,8 +212,8 @@ func TestEntropyAndLargestShare(t *testing.T) {
 	}
 }
 
-// TestHealthyEntropyLives lets policies live with exactly the least entropy: two even actions, and log 2 nats.
-func TestHealthyEntropyLives(t *testing.T) {
+// TestSimHealthyEntropyLives lets policies live with exactly the least entropy: two even actions, and log 2 nats.
+func TestSimHealthyEntropyLives(t *testing.T) {
 	const count, alpha = 2000, .05
 	rng := rand.New(rand.NewPCG(11, 1))
 	tripped := 0
@@ -344,8 +344,8 @@ func TestAuditOfTripsAndReleases(t *testing.T) {
 	}
 }
 
-// TestSetResumes continues from a checkpoint at every unit with the same findings.
-func TestSetResumes(t *testing.T) {
+// TestSimSetResumes continues from a checkpoint at every unit with the same findings.
+func TestSimSetResumes(t *testing.T) {
 	cfg := watch.Guards{Limits: []watch.GuardLimit{
 		unsafeLimit(.05, .01),
 		{Name: "entropy", Entropy: .5, Alpha: .01, Then: watch.GuardWarn},

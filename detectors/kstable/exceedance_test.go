@@ -33,7 +33,7 @@ func TestExceedanceByHand(t *testing.T) {
 }
 
 // The chance against the share of windows for which the detector itself says so, at values that D can take and others.
-func TestExceedanceAgainstTheDetector(t *testing.T) {
+func TestSimExceedanceAgainstTheDetector(t *testing.T) {
 	const windows = 30_000
 	for _, c := range []struct{ m, window int }{{10, 5}, {30, 20}, {21, 50}, {150, 40}} {
 		t.Run(fmt.Sprintf("m=%d window %d", c.m, c.window), func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 )
 
 // The ladder's count in one stream against the definition: first passages that each start from a window of their own.
-func TestPassagesAgainstFirstPassage(t *testing.T) {
+func TestSimPassagesAgainstFirstPassage(t *testing.T) {
 	const m, window, runs = 250, 50, 1500
 	baseline := plan{seed: 5}.baseline(m, window, 0)
 	r := rand.New(rand.NewPCG(1, 2))

@@ -91,7 +91,7 @@ func TestRowsRiseWithTheLevelAndFallWithTheBaseline(t *testing.T) {
 
 // By first passages alone, the share of baselines that fall short of what the committed table promises is .01 within
 // three standard errors.
-func TestVerify(t *testing.T) {
+func TestSimVerify(t *testing.T) {
 	p := plan{baselines: 400, length: 60_000, seed: 11}
 	d, ok := detectors.KSThreshold(100, 50, math.Log(1000))
 	if !ok {

@@ -52,7 +52,7 @@ func TestPartsSumToTheChange(t *testing.T) {
 
 // The standard errors are those over many baselines and changes, and P is uniform if no stratum has changed. As variances are
 // estimated, P is smaller than that if there are few units: at 60, of which 14 in a stratum, .05 stands for about .07.
-func TestErrorsOfTheParts(t *testing.T) {
+func TestSimErrorsOfTheParts(t *testing.T) {
 	const runs = 4000
 	more := law{[]float64{.3, .23, .47}, before().means, 1}
 	worse := law{more.shares, []float64{.1, -.5, -1.7}, 1}

@@ -182,7 +182,7 @@ func TestRarityFindsWhatTheRateBecomes(t *testing.T) {
 
 // Nine baselines in ten keep the false alarms of each walk within its rate, with all that the limits make of later units.
 // The bound is three standard errors below.
-func TestNineBaselinesInTenKeepTheRateOfRareValues(t *testing.T) {
+func TestSimNineBaselinesInTenKeepTheRateOfRareValues(t *testing.T) {
 	const baselines, runs, units = 100, 20, 500
 	for i, rate := range []float64{.01, .038, .049, .1, .2} {
 		rng := rand.New(rand.NewPCG(62, uint64(i)))
@@ -348,7 +348,7 @@ func TestRarityFindsHalfTheRateSoon(t *testing.T) {
 
 // Once the rate is known, half of it is found in 99 of 100 cases by the time at which 190 rare values would be expected. The bound is
 // three standard errors below.
-func TestRarityKnowsItsRate(t *testing.T) {
+func TestSimRarityKnowsItsRate(t *testing.T) {
 	const runs = 500
 	for i, rate := range []float64{.012, .038, .055, .08, .15, .25} {
 		rng := rand.New(rand.NewPCG(66, uint64(i)))

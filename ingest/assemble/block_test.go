@@ -27,7 +27,7 @@ func (b *bench) mixed() (mixed, all int) {
 	return mixed, len(b.units)
 }
 
-func TestAgentsThatLiveForLessThanABlockAreShownTogether(t *testing.T) {
+func TestSimAgentsThatLiveForLessThanABlockAreShownTogether(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		agents, life int64
@@ -101,7 +101,7 @@ func TestAnEndEndsBlocksOfManyAgents(t *testing.T) {
 	}
 }
 
-func TestRestartWithinABlockOfManyAgents(t *testing.T) {
+func TestSimRestartWithinABlockOfManyAgents(t *testing.T) {
 	straight, first := newBench(Config{}), newBench(Config{})
 	straight.play(0, 33_333, 3, 5)
 	for _, cut := range []int64{25_555, 31_111} {

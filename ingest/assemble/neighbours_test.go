@@ -69,7 +69,7 @@ func TestPoliciesThatFindNoRoomMakeTimePass(t *testing.T) {
 }
 
 // Another policy that opens episodes without end takes nothing from a healthy one, restarts or not.
-func TestAFloodTakesNothingFromItsNeighbours(t *testing.T) {
+func TestSimAFloodTakesNothingFromItsNeighbours(t *testing.T) {
 	const agents, length, rounds = 20, 10, 30
 	for name, c := range map[string]struct {
 		flood   func(i int) []change
@@ -242,7 +242,7 @@ func TestUnwatchedNamesLeaveNothing(t *testing.T) {
 }
 
 // What nothing has come of for long makes room, with its open episodes; what is in use stays.
-func TestIdleGroupsExpire(t *testing.T) {
+func TestSimIdleGroupsExpire(t *testing.T) {
 	cfg := Config{MaxGroups: 50}
 	b := newBench(cfg)
 	b.feed(stepOf(0, 1, agentID("long")))

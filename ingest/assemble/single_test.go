@@ -56,7 +56,7 @@ func wholeEvent(rng *rand.Rand) ingest.Event {
 }
 
 // The unit of a plain event has every bit of the one that a tally of the event returns, in memory of its own, and of others.
-func TestPlainUnitIsThatOfATally(t *testing.T) {
+func TestSimPlainUnitIsThatOfATally(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	b, tallied, plain, apart := newBench(Config{}), newBench(Config{}), 0, 0
 	var memory ingest.DecisionUnit
@@ -102,7 +102,7 @@ func TestPlainUnitIsThatOfATally(t *testing.T) {
 
 // Plain events leave the same state and the same units as those that are folded step by step. A probability without an
 // action makes an event one of the latter, and says nothing.
-func TestPlainEventsLeaveTheSameState(t *testing.T) {
+func TestSimPlainEventsLeaveTheSameState(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	plain, folded := New(Config{}, NewMetrics(prometheus.NewRegistry())), New(Config{}, NewMetrics(prometheus.NewRegistry()))
 	var got, want []string

@@ -111,7 +111,7 @@ func restored(t testing.TB, cfg Config, from []byte) *bench {
 	return b
 }
 
-func TestRestartAnywhereChangesNothing(t *testing.T) {
+func TestSimRestartAnywhereChangesNothing(t *testing.T) {
 	events := chaos(rand.New(rand.NewPCG(1, 2)), 600)
 	want := fold(newBench(smallConfig()).Assembler, events)
 	if len(want) < 100 {
@@ -137,7 +137,7 @@ func TestRestartAnywhereChangesNothing(t *testing.T) {
 	}
 }
 
-func TestRestartAfterEachEventChangesNothing(t *testing.T) {
+func TestSimRestartAfterEachEventChangesNothing(t *testing.T) {
 	for seed := range uint64(8) {
 		events := chaos(rand.New(rand.NewPCG(seed, 7)), 400)
 		want := fold(newBench(smallConfig()).Assembler, events)

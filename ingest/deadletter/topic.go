@@ -33,10 +33,10 @@ var errLettersFull = errors.New("the dead-letter queue is full")
 // partition, offset, record, message, size and truncated. A crash loses waiting letters. A retry can write a letter
 // twice.
 type Topic struct {
-	writer    *kafka.Writer
-	transport *kafka.Transport
-	log       zerolog.Logger
-	lost      atomic.Int64
+	writer  *kafka.Writer
+	network *fetch.Network
+	log     zerolog.Logger
+	lost    atomic.Int64
 
 	mu     sync.Mutex
 	closed bool
@@ -55,11 +55,11 @@ func NewTopic(cfg ingest.KafkaConfig, topic string, log zerolog.Logger) (*Topic,
 	network.Transport.MetadataTopics = []string{topic}
 	ctx, abort := context.WithCancel(context.Background())
 	k := &Topic{
-		transport: network.Transport,
-		log:       log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute}),
-		queue:     make(chan kafka.Message, letterQueue),
-		abort:     abort,
-		ending:    make(chan struct{}),
+		network: network,
+		log:     log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute}),
+		queue:   make(chan kafka.Message, letterQueue),
+		abort:   abort,
+		ending:  make(chan struct{}),
 		writer: &kafka.Writer{
 			Addr: kafka.TCP(cfg.Brokers...), Topic: topic, Transport: network.Transport, RequiredAcks: kafka.RequireAll,
 			Balancer: &kafka.RoundRobin{}, BatchSize: letterBatch, BatchTimeout: 10 * time.Millisecond, MaxAttempts: 3,
@@ -155,7 +155,7 @@ func (k *Topic) Close() error {
 	<-k.ending
 	k.abort()
 	err := k.writer.Close()
-	k.transport.CloseIdleConnections()
+	k.network.Cut()
 	if err != nil {
 		return fmt.Errorf("closing the dead letters: %w", err)
 	}

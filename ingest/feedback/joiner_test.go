@@ -326,7 +326,7 @@ func snapshot(p *partition) ([]byte, error) {
 }
 
 // A joiner that is saved and restored at any record goes on as if nothing had happened.
-func TestRestoredJoinerGoesOn(t *testing.T) {
+func TestSimRestoredJoinerGoesOn(t *testing.T) {
 	events := randomEvents(3, 600)
 	whole := newPartition(clicks(), 40)
 	whole.read(events...)

@@ -6,7 +6,7 @@ import (
 )
 
 // places finds what a map finds, also where hashes collide, cells run over the end, and others leave.
-func TestPlacesAreThoseOfAMap(t *testing.T) {
+func TestSimPlacesAreThoseOfAMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	hashes := make([]uint64, 5000)
 	p := places{hash: func(slot uint32) uint64 { return hashes[slot] }}

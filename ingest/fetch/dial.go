@@ -30,6 +30,7 @@ type Network struct {
 	Dialer    *kafka.Dialer
 	Transport *kafka.Transport
 	tls       *tls.Config // of the dialer's connections; nil for none
+	end       context.CancelFunc
 
 	mu      sync.Mutex
 	retired bool
@@ -48,8 +49,10 @@ func NewNetwork(c ingest.KafkaConfig) (*Network, error) {
 	}
 	n := &Network{conns: map[*boundedConn]struct{}{}, tls: encryption}
 	n.Dialer = &kafka.Dialer{ClientID: c.ClientID, Timeout: dialTimeout, DialFunc: n.dial, SASLMechanism: identity}
+	ctx, end := context.WithCancel(context.Background())
+	n.end = end
 	n.Transport = &kafka.Transport{
-		ClientID: c.ClientID, DialTimeout: dialTimeout, TLS: encryption, SASL: identity, MetadataTTL: MetadataAge,
+		Context: ctx, ClientID: c.ClientID, DialTimeout: dialTimeout, TLS: encryption, SASL: identity, MetadataTTL: MetadataAge,
 		MetadataTopics: []string{c.Topic},
 	}
 	return n, nil
@@ -229,6 +232,7 @@ func (n *Network) Cut() {
 	for _, c := range left {
 		c.Close() // no reader remains
 	}
+	n.end() // a request that comes even now would otherwise open a pool of connections that stays open
 	n.Transport.CloseIdleConnections()
 }
 

@@ -307,34 +307,39 @@ func threeInstances(t *testing.T, partitions int32, cluster cluster.Config) verd
 // The same telemetry gives the same incidents and alarms, with the same ids, and the same units in every stream: over any
 // number of partitions, to an instance that is alone, to one that writes its units to the topic, and to several that come
 // and go.
-func TestInstancesFindTogetherWhatOneFindsAlone(t *testing.T) { findTogether(t, 3) }
+func TestInstancesFindTogetherWhatOneFindsAlone(t *testing.T) {
+	findTogether(t, map[int32][]string{3: {"several"}})
+}
 
-func TestSimInstancesFindTogetherOnOtherPartitions(t *testing.T) { findTogether(t, 1, 5) }
+func TestSimInstancesFindTogetherOnOtherPartitions(t *testing.T) {
+	findTogether(t, map[int32][]string{
+		1: {"alone", "over the topics"}, 3: {"alone", "over the topics"}, 5: {"alone", "over the topics", "several"},
+	})
+}
 
-// findTogether compares what instances find on topics of so many partitions with what one finds on a single partition.
-func findTogether(t *testing.T, counts ...int32) {
+// findTogether compares what instances of some kinds find on topics of some numbers of partitions with what one finds on a
+// single partition.
+func findTogether(t *testing.T, fleets map[int32][]string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
 	t.Parallel()
 	topics := cluster.Config{UnitsTopic: "units", CheckpointsTopic: "checkpoints"}
-	want := oneInstance(t, 1, cluster.Config{})
+	judge := map[string]func(*testing.T, int32) verdict{
+		"alone":           func(t *testing.T, n int32) verdict { return oneInstance(t, n, cluster.Config{}) },
+		"over the topics": func(t *testing.T, n int32) verdict { return oneInstance(t, n, topics) },
+		"several":         func(t *testing.T, n int32) verdict { return threeInstances(t, n, topics) },
+	}
+	want := judge["alone"](t, 1)
 	if len(want.Incidents) < 4 || len(want.Units) != 4*4 {
 		t.Fatalf("alone it finds %s", want)
 	}
-	for _, partitions := range counts {
-		for name, judge := range map[string]func(*testing.T) verdict{
-			"alone":           func(t *testing.T) verdict { return oneInstance(t, partitions, cluster.Config{}) },
-			"over the topics": func(t *testing.T) verdict { return oneInstance(t, partitions, topics) },
-			"several":         func(t *testing.T) verdict { return threeInstances(t, partitions, topics) },
-		} {
-			if partitions == 1 && name == "several" {
-				continue // there is nothing to share
-			}
-			t.Run(fmt.Sprint(partitions, " partitions, ", name), func(t *testing.T) {
+	for partitions, kinds := range fleets {
+		for _, kind := range kinds {
+			t.Run(fmt.Sprint(partitions, " partitions, ", kind), func(t *testing.T) {
 				t.Parallel()
-				got := judge(t)
+				got := judge[kind](t, partitions)
 				if got.Late > 0 || !maps.Equal(got.Units, want.Units) || !maps.EqualFunc(got.Incidents, want.Incidents, slices.Equal) {
 					t.Errorf("found %s\nwant %s", got, want)
 				}

@@ -174,7 +174,7 @@ func fourths() []team {
 }
 
 // The same of shapes of other cultures, of which a team would think first.
-func TestTeamsOfOtherCulturesJoinAsInspectProposes(t *testing.T) {
+func TestSimTeamsOfOtherCulturesJoinAsInspectProposes(t *testing.T) {
 	for _, team := range append(fourths(), protobufTeam(t)) {
 		t.Run(team.name, func(t *testing.T) { testTeam(t, team) })
 	}

@@ -150,7 +150,7 @@ func (a *address) insist(t *testing.T, id string, body []byte) bool {
 
 // Killed at random moments while agents post, a service without Kafka finds what replay finds in all that was confirmed,
 // and what replay finds in its log. Its guards have counted each unit once, and each trip is one incident.
-func TestKilledServiceWithoutKafkaFindsTheSame(t *testing.T) {
+func TestSimKilledServiceWithoutKafkaFindsTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}

@@ -144,7 +144,7 @@ func TestBaselineOfMappedFiles(t *testing.T) {
 }
 
 // What inspect proposes for records of another shape is valid, and finds the drift in them without a change by hand.
-func TestInspectProposesAMappingThatWorks(t *testing.T) {
+func TestSimInspectProposesAMappingThatWorks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}

@@ -232,59 +232,59 @@ func (f *fleet) wanted(t *testing.T, cfgFile string) (ids []string, units int64)
 }
 
 // The same events give the same alarm ids through Kafka as through a file, in one partition and in several.
-func TestServiceFindsWhatReplayFinds(t *testing.T) {
+func TestServiceFindsWhatReplayFinds(t *testing.T) { findsWhatReplayFinds(t, 1) }
+
+func TestSimServiceOfManyPartitionsFindsWhatReplayFinds(t *testing.T) { findsWhatReplayFinds(t, 5) }
+
+func findsWhatReplayFinds(t *testing.T, partitions int32) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
 	t.Parallel()
-	for _, partitions := range []int32{1, 5} {
-		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
-			t.Parallel()
-			broker := startBroker(t, partitions)
-			cfgFile := serviceConfig(t, broker)
-			f := drifting(11, 7)
-			ids, units := f.wanted(t, cfgFile)
-			f.produce(t, broker, 0, len(f.lines))
-			p := startService(t, cfgFile)
-			testkit.Eventually(t, "all units", func() bool { return p.units() == units })
-			if got := p.alarms(); !slices.Equal(got, ids) {
-				t.Errorf("alarms %v, want %v", got, ids)
-			}
-			p.interrupt(t)
-		})
+	broker := startBroker(t, partitions)
+	cfgFile := serviceConfig(t, broker)
+	f := drifting(11, 7)
+	ids, units := f.wanted(t, cfgFile)
+	f.produce(t, broker, 0, len(f.lines))
+	p := startService(t, cfgFile)
+	testkit.Eventually(t, "all units", func() bool { return p.units() == units })
+	if got := p.alarms(); !slices.Equal(got, ids) {
+		t.Errorf("alarms %v, want %v", got, ids)
 	}
+	p.interrupt(t)
 }
 
 // Killed at random moments while it reads, the service finds what it would have found undisturbed.
-func TestKilledServiceFindsTheSame(t *testing.T) {
+func TestKilledServiceFindsTheSame(t *testing.T) { findsTheSameWhenKilled(t, 1) }
+
+func TestSimKilledServiceOfManyPartitionsFindsTheSame(t *testing.T) { findsTheSameWhenKilled(t, 3) }
+
+func findsTheSameWhenKilled(t *testing.T, partitions int32) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
 	t.Parallel()
-	for _, partitions := range []int32{1, 3} {
-		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
-			t.Parallel()
-			broker := startBroker(t, partitions)
-			cfgFile := serviceConfig(t, broker)
-			f := drifting(12, 7)
-			ids, units := f.wanted(t, cfgFile)
-			rng := rand.New(rand.NewPCG(uint64(partitions), 12))
-			const kills = 3
-			for i := range kills {
-				// The telemetry is of days ago: what came while the service reads would come too late to be put in order.
-				f.produce(t, broker, i*len(f.lines)/kills, (i+1)*len(f.lines)/kills)
-				p := startService(t, cfgFile)
-				// The kill falls anywhere between the first units of this part and, mostly, the last.
-				at := units*int64(i)/kills + rng.Int64N(units/kills/2)
-				testkit.Eventually(t, fmt.Sprint(at, " units"), func() bool { return p.units() >= at })
-				p.killMember(t)
-			}
-			p := startService(t, cfgFile)
-			testkit.Eventually(t, "all units", func() bool { return p.units() == units })
-			if got := p.alarms(); !slices.Equal(got, ids) {
-				t.Errorf("alarms %v, want %v", got, ids)
-			}
-		})
+	broker := startBroker(t, partitions)
+	cfgFile := serviceConfig(t, broker)
+	f := drifting(12, 7)
+	ids, units := f.wanted(t, cfgFile)
+	rng := rand.New(rand.NewPCG(uint64(partitions), 12))
+	const kills = 3
+	for i := range kills {
+		// The telemetry is of days ago: what came while the service reads would come too late to be put in order.
+		f.produce(t, broker, i*len(f.lines)/kills, (i+1)*len(f.lines)/kills)
+		p := startService(t, cfgFile)
+		// The kill falls anywhere between the first units of this part and, mostly, the last.
+		at := units*int64(i)/kills + rng.Int64N(units/kills/2)
+		testkit.Eventually(t, fmt.Sprint(at, " units"), func() bool { return p.units() >= at })
+		p.killMember(t)
+	}
+	p := startService(t, cfgFile)
+	testkit.Eventually(t, "all units", func() bool { return p.units() == units })
+	if got := p.alarms(); !slices.Equal(got, ids) {
+		t.Errorf("alarms %v, want %v", got, ids)
 	}
 }
 

@@ -366,7 +366,7 @@ func teams() []team {
 }
 
 // What a team has today is joined as inspect proposes, and the drift in it is found.
-func TestTeamsJoinAsInspectProposes(t *testing.T) {
+func TestSimTeamsJoinAsInspectProposes(t *testing.T) {
 	for _, team := range teams() {
 		t.Run(team.name, func(t *testing.T) { testTeam(t, team) })
 	}
@@ -559,14 +559,14 @@ func thirds() []team {
 }
 
 // The same of shapes for which the proposals were not made.
-func TestOtherTeamsJoinAsInspectProposes(t *testing.T) {
+func TestSimOtherTeamsJoinAsInspectProposes(t *testing.T) {
 	for _, team := range append(others(), thirds()...) {
 		t.Run(team.name, func(t *testing.T) { testTeam(t, team) })
 	}
 }
 
 // Decisions and clicks in two topics raise the alarms of a replay of the same records in two files.
-func TestAlarmsOfTwoTopicsAreThoseOfAReplay(t *testing.T) {
+func TestSimAlarmsOfTwoTopicsAreThoseOfAReplay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
@@ -576,7 +576,7 @@ func TestAlarmsOfTwoTopicsAreThoseOfAReplay(t *testing.T) {
 
 // Decisions and clicks that lie in any partitions raise the same alarms if they are sent on by their key, also when the
 // service is killed in the midst of it.
-func TestAlarmsOfWhatIsSentOnAreThoseOfAReplay(t *testing.T) {
+func TestSimAlarmsOfWhatIsSentOnAreThoseOfAReplay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
@@ -693,7 +693,7 @@ func TestServiceTellsOfEpisodesThatOnlyAClickEnds(t *testing.T) {
 }
 
 // An object container file of Avro is inspected and replayed as it is.
-func TestAvroFilesJoinAsInspectProposes(t *testing.T) {
+func TestSimAvroFilesJoinAsInspectProposes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
