@@ -269,11 +269,12 @@ func (w *world) check(t *testing.T, schedule uint64) {
 // Whatever the order in which owners come, sleep, wake, lose requests and crash, and whenever the topic is compacted: who
 // takes the scope over finds the last save that was confirmed, or a later one that was not, of the owner before; so nothing
 // that an owner wrote after it had lost the scope, and never a mixture.
-func TestLeaseModel(t *testing.T) {
-	schedules := uint64(700)
-	if testing.Short() {
-		schedules = 100
-	}
+func TestLeaseModel(t *testing.T) { leaseModel(t, 100) }
+
+func TestSimLeaseModel(t *testing.T) { leaseModel(t, 700) }
+
+func leaseModel(t *testing.T, schedules uint64) {
+	t.Helper()
 	took, confirmed := 0, 0
 	for schedule := range schedules {
 		w := &world{memoryLog: newMemoryLog(), rng: rand.New(rand.NewPCG(schedule, 7)), faults: schedule%4 > 0}

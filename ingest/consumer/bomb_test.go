@@ -83,7 +83,7 @@ const (
 
 // A record that decompresses to more than it may have is a dead letter. The ones around it are read, unless the whole batch
 // can only be decompressed at once.
-func TestDecompressionBombs(t *testing.T) {
+func TestSimDecompressionBombs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}

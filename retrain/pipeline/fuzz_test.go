@@ -157,7 +157,7 @@ func FuzzKept(f *testing.F) {
 }
 
 // Lines of the file that are lost, doubled, indented or cut are mistakes with places, or make a pipeline without faults.
-func TestBrokenFilesAreRefusedOrRight(t *testing.T) {
+func TestSimBrokenFilesAreRefusedOrRight(t *testing.T) {
 	text, err := os.ReadFile(example)
 	if err != nil {
 		t.Fatal(err)

@@ -96,7 +96,7 @@ func python(path string) bool {
 
 // 240 mutations of what templates make and 60 of the file, from a fixed seed: a rule finds each, by its name, or the
 // system for which the file is reads the same.
-func TestMutationsAreFoundOrHarmless(t *testing.T) {
+func TestSimMutationsAreFoundOrHarmless(t *testing.T) {
 	const ofTemplates, ofFiles = 240, 60
 	draws := rand.New(rand.NewPCG(*mutationSeed, 300))
 	fresh := mustRun(t)

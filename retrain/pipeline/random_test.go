@@ -436,7 +436,7 @@ func TestDrawnFilesAreGenerated(t *testing.T) {
 }
 
 // Files in the styles of people who do not know the templates.
-func TestFilesOfStrangersAreGenerated(t *testing.T) {
+func TestSimFilesOfStrangersAreGenerated(t *testing.T) {
 	files, err := filepath.Glob("testdata/strangers/*.yaml")
 	if err != nil || len(files) != 40 {
 		t.Fatalf("%v, %v", files, err)

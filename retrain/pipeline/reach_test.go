@@ -24,7 +24,7 @@ var inNoArtefact = map[string]string{
 }
 
 // Each key of the schema is in an artefact: another value makes another pipeline.
-func TestEachKeyReachesAnArtefact(t *testing.T) {
+func TestSimEachKeyReachesAnArtefact(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it generates some hundred pipelines")
 	}

@@ -56,7 +56,7 @@ func TestLoadTakesRegularFilesAlone(t *testing.T) {
 }
 
 // What is nested deeply is refused before the parser sees it: it would overflow the stack, which nothing recovers from, or take minutes.
-func TestDepthIsBoundBeforeParsing(t *testing.T) {
+func TestSimDepthIsBoundBeforeParsing(t *testing.T) {
 	stairs := func(key string) string {
 		var b strings.Builder
 		for i := range 400 {

@@ -118,7 +118,7 @@ var functions = []string{
 }
 
 // What is accepted is Python: mutations of accepted functions are refused, or compile.
-func TestWhatIsAcceptedCompiles(t *testing.T) {
+func TestSimWhatIsAcceptedCompiles(t *testing.T) {
 	h := Holes()[1]
 	for _, text := range functions {
 		if faults := h.check(text, ""); len(faults) > 0 {

@@ -151,7 +151,7 @@ func TestJoiningOfManyDecisionsIsMeasuredByTheFirst(t *testing.T) {
 
 // Labels that differ from record to record are candidates, too. What is kept of all candidates together is bounded, and
 // the key that feedback shares is found all the same.
-func TestManyCandidatesAreBounded(t *testing.T) {
+func TestSimManyCandidatesAreBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
