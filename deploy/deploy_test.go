@@ -13,7 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the rules under deploy")
 
-// The rules are those for rewardwatch.yml, which pushes drift and faults to Alertmanager itself.
+// The rules are those for rewardwatch.yml, which pushes drift and faults to Alertmanager itself. Promtool runs their tests in
+// alerts/rules.
 func TestDeliveredRulesAreUpToDate(t *testing.T) {
 	dir := t.TempDir()
 	if *update {

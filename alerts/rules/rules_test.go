@@ -19,7 +19,9 @@ var ruleCases = map[string]Options{
 	"metrics": {
 		GroupLabels: []string{"env"}, GrafanaURL: "https://grafana.example/drift/",
 	},
-	"push":      {Push: true, GroupLabels: []string{"env"}},
+	"push": { // those of deploy/prometheus
+		Push: true, GroupLabels: []string{"env"}, GrafanaURL: "http://127.0.0.1:3000",
+	},
 	"regions":   {GroupLabels: []string{"env", "label_region"}},
 	"ungrouped": {},
 }
