@@ -103,7 +103,7 @@ func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: observed, legend: s.legend("statistic", "signal")},
 			query{expr: expected, legend: "{{policy}} expected: {{statistic}} {{signal}} {{comparison}}"}).
 			OverrideByRegexp("/expected/", append(dashed(), unlisted()...)).NoValue("No pending outcomes").Span(full),
-		inColors(happened("Retrainings by outcome", "Retrainings that have ended. Met, missed: the new version met or did not meet its contract. Inconclusive: its episodes (or blocks) did not decide. Failed: the job did not produce a version.",
+		inColors(happened("Retrainings by outcome", "Retrainings that have ended. Met, missed: the new version met or did not meet its contract. Inconclusive: there were too few episodes (or blocks) to decide. Failed: the job did not produce a version.",
 			query{expr: "round(sum by (outcome) (max by (policy, outcome) (increase(" + s.policies(retrain.MetricOutcomes) + "[$__rate_interval]))))", legend: "{{outcome}}"}),
 			requestColors(ledger.StateMet, ledger.StateInconclusive, ledger.StateMissed, ledger.StateFailed)...).
 			NoValue("No retraining has ended"),

@@ -44,7 +44,7 @@ func (s *Server) signedIn(r *http.Request, who session.Person, status int, why e
 		e.As, e.Result, e.Error = nothing, "refused", why.Error()
 	}
 	if err := s.audit.Append(e, why != nil); err != nil {
-		s.log.Error().Err(err).Str("what", e.What).Msg("a sign-in is not recorded")
+		s.log.Error().Err(err).Str("what", e.What).Msg("failed to record a sign-in in the audit log")
 	}
 }
 

@@ -12,12 +12,12 @@ import rewardwatch
 # rewardwatch:keep imports
 # rewardwatch:end
 
-# The id of each environment, and the env of its telemetry.
+# The ID of each environment and the `env` label of its telemetry.
 ENVIRONMENTS = [
     ("CartPole-v1", "lab"),
 ]
 
-# The name of each parameter, and its least and its greatest value.
+# The name, minimum and maximum of each parameter.
 PARAMETERS = [
     ("gravity", 9.3, 10.3),
     ("length", 0.45, 0.55),
@@ -31,7 +31,7 @@ EMITTER = rewardwatch.Emitter(
 
 
 def watched(environment, policy, env, **names):
-    """Returns an environment that sends its episodes to Rewardwatch, as those of a policy."""
+    """Returns an environment that sends its episodes to Rewardwatch."""
     if env:
         names["env"] = env
     return rewardwatch.wrap(environment, EMITTER, policy=policy, policy_version=os.environ["VERSION"], **names)
@@ -43,7 +43,7 @@ features = None  # or a function from an observation to what the agent sees of i
 
 
 class Seen(gymnasium.ObservationWrapper):
-    """An environment of which the agent sees the features of each observation."""
+    """An environment whose observations are replaced by their features."""
 
     def __init__(self, environment):
         super().__init__(environment)
@@ -73,7 +73,7 @@ class Varied(gymnasium.Wrapper):
 
 
 def make(id, varied):
-    """Returns an environment, whose parameters vary while the agent is trained."""
+    """Returns an environment whose parameters vary during training."""
     environment = gymnasium.make(id)
     # rewardwatch:keep reward-shaping
     # rewardwatch:end

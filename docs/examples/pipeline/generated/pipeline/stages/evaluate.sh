@@ -18,7 +18,7 @@ child=
 token=$(mktemp)
 printf '%s' "${REWARDWATCH_STATUS_TOKEN:-}" > "$token"
 
-# ask calls the service, with the token if there is one.
+# ask sends a request to the service, with the token if there is one.
 ask() {
   if [ -s "$token" ]; then
     rewardwatch "$@" --server "$SERVICE" --token-file "$token"
@@ -27,8 +27,8 @@ ask() {
   fi
 }
 
-# report tells the service how the retraining goes that it has ordered. The service may have closed it since, so that a
-# failure to report is no failure of the stage.
+# report sends the status of the retraining to the service. The service may have closed the request in the meantime, so a
+# failed report does not fail the stage.
 report() {
   [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" --by "cartpole pipeline, $RUN" || echo "The state could not be reported." >&2
 }
@@ -42,7 +42,7 @@ finish() {
 }
 trap finish EXIT
 
-# A shell waits for its program before it acts on a signal, unless the program is in the background.
+# A shell handles a signal only after its foreground program has ended, so the program runs in the background.
 run() {
   "$@" &
   child=$!
