@@ -118,8 +118,8 @@ test:
 	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-simulations test-e2e || status=1
 	exit $$status
 
-# SQLite, which was translated from C, would take four times as long under the detector, and the matrices of gonum several
-# times as long. Their races are not ours.
+# SQLite, which was translated from C, would take four times as long under the detector, and gonum and regular expressions
+# several times as long. Their races are not ours.
 NO_DETECTOR = -gcflags='modernc.org/...=-race=false' -gcflags='gonum.org/...=-race=false' -gcflags='regexp=-race=false'
 
 # Three packages at once, and four of the tests of a package that may run beside each other: many do little but wait.

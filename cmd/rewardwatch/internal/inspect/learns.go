@@ -17,7 +17,8 @@ const (
 // learned is how much a policy has learned in the telemetry.
 type learned struct {
 	progress.Gain
-	versions int // changes of policy_version
+	versions int  // changes of policy_version
+	atOnce   bool // the return changed in one step
 	given    watch.Learning
 	mixed    bool // the return rises because of who comes
 }
@@ -28,7 +29,7 @@ func learnedIn(past *history.Record) learned {
 	for _, b := range past.Of("return") {
 		points = append(points, progress.Point{Units: float64(b.N), Mean: float64(b.Mean), SD: float64(b.SD)})
 	}
-	l := learned{Gain: progress.GainOf(points)}
+	l := learned{Gain: progress.GainOf(points), atOnce: progress.IsStep(points)}
 	for _, c := range past.Changes {
 		if c.From.Policy != c.To.Policy {
 			l.versions++
@@ -50,6 +51,9 @@ func learningSetting(p PolicyInspection) setting {
 		p.unitName().Many(), words.Short(l.Low), words.Short(l.High))
 	if l.versions >= leastChanges {
 		return setting{"learning", string(watch.LearningVersions), fmt.Sprintf("%s, through %d changes of policy_version", why, l.versions)}
+	}
+	if l.atOnce { // an improvement, which replay and the service report
+		return setting{}
 	}
 	return setting{"learning", string(watch.LearningContinuous), why + ": it seems to learn"}
 }

@@ -35,6 +35,10 @@ func TestLearningIsProposed(t *testing.T) {
 	}{
 		{"it learns", 2000, func(i int) float64 { return float64(i) / 400 }, one, "", "continuous"},
 		{"it learns early on", 2000, func(i int) float64 { return 5 * min(1, float64(i)/800) }, one, "", "continuous"},
+		{"it learns fast", 2000, func(i int) float64 { return 3 * min(1, max(0, float64(i-600)/300)) }, one, "", "continuous"},
+		{"it is changed once", 2000, func(i int) float64 { return 1.5 * float64(i/1000) }, one, "", ""},
+		{"it is changed early, by much", 2000, func(i int) float64 { return 8 * float64(min(1, i/450)) }, one, "", ""},
+		{"it is changed late", 2000, func(i int) float64 { return 2 * float64(i/1730) }, one, "", ""},
 		{"it learns between versions", 2000, func(i int) float64 { return float64(i/300) / 1.5 }, hourly, "", "versions"},
 		{"it does not learn", 2000, func(int) float64 { return 3 }, one, "", ""},
 		{"new versions that do not learn", 2000, func(int) float64 { return 3 }, hourly, "", ""},
