@@ -112,6 +112,8 @@ func variants() map[string][]string {
 		"private registry":    {"ghcr.io/example/cartpole", "registry.example.com:5000/ml/team-a/cartpole", "project: cartpole", "project: cartpole\nbase: registry.example.com:5000/python@sha256:" + strings.Repeat("a", 64)},
 		"digest and commit":   {"release: v0.1.0", "release: " + strings.Repeat("1f", 20)},
 		"CleanRL":             append([]string{"telemetry: true", "episodes: 3", "steps: 100000", "telemetry: true, steps: 1"}, cleanRL...),
+		"Atari":               {"name: PPO\n", "name: PPO\n  policy: CnnPolicy\n  frame_stack: 4\n  atari: true\n", "  - scipy==1.17.1\n", "  - scipy==1.17.1\n  - ale-py==0.12.1\n  - opencv-python-headless==5.0.0.93\n"},
+		"frames alone":        {"name: PPO\n", "name: PPO\n  frame_stack: 3\n", "telemetry: true", "episodes: 3"},
 		"RLlib":               append([]string{"steps: 100000, cpu: 2", "telemetry: true, steps: 1, cpu: 1"}, rllib...),
 		"RLlib alone":         append([]string{"telemetry: true", "episodes: 3", ", learning_rate: 3e-4}", ", learning_rate: 3e-4}"}, rllib...),
 		"several brokers":     {"[\"kafka-1:9092\"]", "[\"kafka-1:9092\", \"[::1]:9093\"]"},

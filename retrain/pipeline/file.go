@@ -43,6 +43,9 @@ type Environment struct {
 type Algorithm struct {
 	Library         string         `yaml:"library"` // stable-baselines3, cleanrl, rllib or custom
 	Name            string         `yaml:"name"`    // class of the algorithm, such as PPO
+	Policy          string         `yaml:"policy"`  // of Stable-Baselines3, such as CnnPolicy
+	FrameStack      int            `yaml:"frame_stack"`
+	Atari           bool           `yaml:"atari"` // whether the environments get the usual preprocessing of Atari games
 	Hyperparameters yamlfile.Value `yaml:"hyperparameters"`
 }
 
@@ -165,6 +168,8 @@ const (
 
 	Fail = "fail"
 	Pass = "pass"
+
+	mlpPolicy = "MlpPolicy"
 )
 
 // Targets returns the names of all targets, in the order of the documentation.

@@ -70,6 +70,8 @@ var leaves = map[string]func(*drawer) any{
 	},
 	"environments[].env":        func(d *drawer) any { return pick(d, odd...) },
 	"algorithm.name":            func(d *drawer) any { return pick(d, "PPO") },
+	"algorithm.frame_stack":     func(d *drawer) any { return pick(d, 1, 4, 64) },
+	"algorithm.atari":           flip,
 	"algorithm.hyperparameters": func(*drawer) any { return nil }, // by library
 	"simulation[].name": func(d *drawer) any {
 		return pick(d, "gravity", "_m", "on", "masscart", "x1", "lambda_", strings.Repeat("v", 80))
@@ -251,6 +253,17 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 		algorithm["hyperparameters"].(map[string]any)["odd_"] = []any{pick(d, odd...), nil, true, map[string]any{"a": -1e-9}}
 	}
 	needed := slices.Clone(packagesOf[library])
+	switch {
+	case library != StableBaselines3:
+		for _, key := range []string{"policy", "frame_stack", "atari"} {
+			delete(algorithm, key)
+		}
+	case algorithm["atari"] == true:
+		needed = append(needed, "ale-py", "opencv-python-headless")
+	}
+	if algorithm["policy"] == "MultiInputPolicy" {
+		delete(algorithm, "frame_stack")
+	}
 	if evaluation["command"] == nil {
 		needed = append(needed, "scipy")
 	}

@@ -19,6 +19,10 @@ func resolve(w *Work) string {
 	if len(f.Targets) == 0 {
 		f.Targets = []string{Make}
 	}
+	if f.Algorithm.Library == StableBaselines3 {
+		f.Algorithm.Policy = cmp.Or(f.Algorithm.Policy, mlpPolicy)
+	}
+	f.Algorithm.FrameStack = cmp.Or(f.Algorithm.FrameStack, 1)
 	f.Data.Topic = cmp.Or(f.Data.Topic, "agent-telemetry")
 	f.Training.Steps = cmp.Or(f.Training.Steps, 200_000)
 	f.Training.CPU = cmp.Or(f.Training.CPU, 2)

@@ -49,6 +49,9 @@ var algorithms = map[string][]string{
 	RLlib:            {"APPO", "DQN", "IMPALA", "PPO", "SAC"},
 }
 
+// policies are those of Stable-Baselines3: of vectors, of images, and of dictionaries of both.
+var policies = []string{mlpPolicy, "CnnPolicy", "MultiInputPolicy"}
+
 // argumentsOf are the arguments of the generated script in the manner of CleanRL, which are those of its ppo.py, and
 // whether each is a number.
 var argumentsOf = map[string]yamlfile.Kind{
@@ -198,6 +201,7 @@ func validateAlgorithm(w *Work) {
 	if a.Library == Custom && (len(w.File.Training.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
 		w.report("algorithm.library", "requires training.command and evaluation.command for a custom library")
 	}
+	validateSeeing(w)
 	h := a.Hyperparameters
 	if h.Kind != yamlfile.Absent && h.Kind != yamlfile.Null && h.Kind != yamlfile.Mapping {
 		w.report("algorithm.hyperparameters", "must be a mapping")
@@ -209,6 +213,29 @@ func validateAlgorithm(w *Work) {
 		}
 		if a.Library == CleanRL {
 			w.argument(key, h.Members[key])
+		}
+	}
+}
+
+// validateSeeing checks what the networks of Stable-Baselines3 see of an observation.
+func validateSeeing(w *Work) {
+	a := w.File.Algorithm
+	if a.Library != StableBaselines3 {
+		for key, given := range map[string]bool{"policy": a.Policy != "", "frame_stack": a.FrameStack != 1, "atari": a.Atari} {
+			if given {
+				w.report("algorithm."+key, "requires library %s", StableBaselines3)
+			}
+		}
+		return
+	}
+	w.oneOf("algorithm.policy", a.Policy, policies)
+	w.within("algorithm.frame_stack", a.FrameStack, 1, 64)
+	if a.FrameStack > 1 && a.Policy == "MultiInputPolicy" {
+		w.report("algorithm.frame_stack", "must be 1 with MultiInputPolicy, because dictionaries are not stacked")
+	}
+	for _, name := range []string{"ale-py", "opencv-python"} {
+		if a.Atari && !slices.ContainsFunc(w.File.Requirements, func(r string) bool { return strings.HasPrefix(packageName(r), name) }) {
+			w.report("algorithm.atari", "requires %s among the requirements, such as %s==VERSION", name, name)
 		}
 	}
 }

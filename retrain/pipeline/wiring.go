@@ -194,10 +194,12 @@ func wiredPrograms(f *File, file string) string {
 		return list
 	case file == "pipeline/train.py" && f.Algorithm.Library == CleanRL:
 		return "    " + strings.Join(slices.Sorted(maps.Keys(argumentsOf)), ": |    ") + ": "
+	case file == "pipeline/train.py" && f.Algorithm.Library == StableBaselines3:
+		return "    policy = " + strconv.QuoteToASCII(f.Algorithm.Policy) + "\n"
 	case file == "pipeline/train.py":
 		return ""
 	}
-	list := tuples(f.Simulation, func(x Parameter) string { return x.Name }) + tuples(f.Environments, func(e Environment) string { return e.ID })
+	list := seen(f) + tuples(f.Simulation, func(x Parameter) string { return x.Name }) + tuples(f.Environments, func(e Environment) string { return e.ID })
 	if f.Training.Telemetry {
 		list += "|    return watched(make(id, varied=True), "
 	} else {
@@ -205,6 +207,24 @@ func wiredPrograms(f *File, file string) string {
 	}
 	if f.Training.Telemetry || f.Evaluation.Telemetry {
 		list += "|EMITTER = rewardwatch.Emitter(\n    url=os.environ.get(|    token_file=os.environ.get(|    if env:\n        names[\"env\"] = env\n    return rewardwatch.wrap(environment, EMITTER, policy=policy, "
+	}
+	return list
+}
+
+// seen are the lines of what the agent sees of an observation.
+func seen(f *File) string {
+	list := "|        environment = Seen(environment)\n"
+	if f.Algorithm.FrameStack > 1 {
+		list += "    environment = Stacked(environment)\n"
+	}
+	list += "    return Varied(environment) if varied and PARAMETERS else environment\n"
+	if f.Algorithm.FrameStack > 1 {
+		list += fmt.Sprintf("|FRAMES = %d  |        low, high = (numpy.concatenate([x] * FRAMES, self.axis) for x in (space.low, space.high))\n|        self.frames = collections.deque(maxlen=FRAMES)\n", f.Algorithm.FrameStack) +
+			"|        self.frames.extend([numpy.zeros_like(self.env.observation_space.low)] * FRAMES)\n|        self.frames.append(observation)\n        return numpy.concatenate(self.frames, self.axis)\n"
+	}
+	if f.Algorithm.Atari {
+		list += "|importlib.import_module(\"ale_py\") |    environment = AtariWrapper(environment, clip_reward=varied)\n    if not varied:\n        environment = Game(environment)\n" +
+			"|        if terminated and self.unwrapped.ale.lives() > 0:\n            observation, terminated = self.env.reset()[0], False\n"
 	}
 	return list
 }
