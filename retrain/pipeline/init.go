@@ -19,7 +19,7 @@ import (
 
 var (
 	namedEnvironment   = regexp.MustCompile(`["']((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']`)
-	madeEnvironment    = regexp.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|\.environment|\bPPO|\bDQN|\bSAC|\bA2C|\bTD3|\bDDPG)\((?:\s*["']\w+Policy["'],)?\s*(?:env(?:_id)?\s*=\s*)?["']([^"'\n]+-v[0-9]+)["']`)
+	madeEnvironment    = regexp.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|make_atari_env|\.environment|\bPPO|\bDQN|\bSAC|\bA2C|\bTD3|\bDDPG)\((?:\s*["']\w+Policy["'],)?\s*(?:env(?:_id)?\s*=\s*)?["']([^"'\n]+-v[0-9]+)["']`)
 	defaultEnvironment = regexp.MustCompile(`(?:env|\bgym)[_-]?(?:id|name)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=)\s*["']([^"'\n]+-v[0-9]+)["']`)
 	yamlEnvironment    = regexp.MustCompile(`(?m)^\s*(?:-\s+)?["']?(?:env|env_id|env_name|environment|gym_id)["']?:\s*["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?\s*(?:#.*)?$`)
 	yamlKey            = regexp.MustCompile(`(?m)^["']?((?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?:`)
@@ -68,6 +68,8 @@ type Proposal struct {
 
 	Training   programs.Command `json:"training"`   // no words without a program
 	Evaluation programs.Command `json:"evaluation"` // the same
+
+	Seeing programs.Seeing `json:"seeing"` // what the agent sees of an observation
 
 	Unread []string `json:"unread,omitempty"` // files that were not read, and why, for a person
 
@@ -133,6 +135,10 @@ func (p *Proposal) choose() {
 		p.Library, p.Algorithms = RLlib, p.rllib
 	default:
 		p.Library = Custom
+	}
+	if p.Library == StableBaselines3 {
+		p.Seeing = p.finder.Seeing(p.Algorithms[0].File, aside)
+		p.games = p.Seeing.Atari
 	}
 	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return p.named != "" && packageName(d.Name) == normalised(p.named) })
 	p.packages(p.Library, p.Environments, p.atOnce(), p.isOwn)
@@ -420,6 +426,18 @@ algorithm:
   library: {{.Library}}
 {{- if .Algorithms}}
   name: {{(index .Algorithms 0).Value}} # {{yaml (index .Algorithms 0).File}}
+{{- with .Seeing.Policy}}
+  policy: {{.}}
+{{- end}}
+{{- with .Seeing.Own}}
+  # policy: {{.}} is a class of the program: set it between the marks in pipeline/train.py
+{{- end}}
+{{- with .Seeing.Frames}}
+  frame_stack: {{.}}
+{{- end}}
+{{- if .Seeing.Atari}}
+  atari: true
+{{- end}}
 {{- else}}
 evaluation:
   command: {{command .Evaluation}}

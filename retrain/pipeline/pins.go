@@ -26,6 +26,7 @@ type dependencies struct {
 	limits     map[string]string // what constraints say by normalized name
 	aside      map[string]string // what packages of other purposes want, by normalized name
 	keras2     string            // file that calls what Keras 3 does not have
+	games      bool              // whether Atari games are preprocessed
 	tf1        string            // file that calls what TensorFlow 2 does not have
 }
 
@@ -88,6 +89,9 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	p.bound()
 	p.choosePython()
 	for _, d := range p.stated {
+		if p.games && packageName(d.Name) == "stable-baselines3" { // its extra would install an OpenCV that needs a screen
+			d.Name, _, _ = strings.Cut(d.Name, "[")
+		}
 		p.merge(d)
 	}
 	for _, name := range packagesOf[library] {
@@ -99,6 +103,10 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	if library != Custom {
 		p.need("gymnasium", "the generated scripts need it")
 		p.need("scipy", "the generated scripts need it")
+	}
+	if p.games {
+		p.need("ale-py", "the Atari games need it")
+		p.need("opencv-python-headless", "their preprocessing needs it")
 	}
 	if library == Custom {
 		p.framework()

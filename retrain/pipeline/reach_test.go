@@ -78,7 +78,7 @@ func reachBases(t *testing.T) []string {
 	}
 	custom := strings.NewReplacer("library: stable-baselines3", "library: custom", "simulation: [{name: SPEED_HIP, low: 3.5, high: 4.5}]\n", "",
 		"training: {", "training: {command: [train], ", "evaluation: {", "evaluation: {command: [evaluate], ", ", telemetry: true", "").Replace(all)
-	alone := "project: alone\nrelease: v0.1.0\ntargets: [make]\nrequirements: [stable-baselines3==2.9.2, scipy==1.17.1]\nenvironments: [{id: CartPole-v1}]\n" +
+	alone := "project: alone\nrelease: v0.1.0\ntargets: [make]\nrequirements: [stable-baselines3==2.9.2, scipy==1.17.1, ale-py==0.12.1, opencv-python-headless==5.0.0.93]\nenvironments: [{id: CartPole-v1}]\n" +
 		"algorithm: {library: stable-baselines3, name: PPO}\nevaluation: {seeds: [1, 2]}\ndeploy: {command: [x]}\nimage: ghcr.io/acme/alone\n"
 	return append(out, custom, alone)
 }

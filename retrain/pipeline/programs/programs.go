@@ -21,14 +21,16 @@ var (
 	name     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Finder finds the programs of a repository that train and evaluate, by reading alone.
+// Finder finds the programs of a repository that train and evaluate, by reading alone. It is large because each step of
+// the search needs what all files say.
 type Finder struct {
 	sources
 	repository fs.FS
 	scripts    map[string]string // console scripts, as MODULE:FUNCTION
 	said       said
-	yaml       []string        // files
-	speaks     map[string]bool // of training, also in comments
+	yaml       []string          // files
+	speaks     map[string]bool   // of training, also in comments
+	seen       map[string]Seeing // what settings say, by file
 
 	late    func() bool // whether to stop reading
 	stopped bool
@@ -43,7 +45,7 @@ type Finder struct {
 // late returns true.
 func New(repository fs.FS, late func() bool) *Finder {
 	return &Finder{
-		sources: newSources(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{},
+		sources: newSources(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{}, seen: map[string]Seeing{},
 		code: known{}, exist: map[string]bool{},
 	}
 }
@@ -66,6 +68,7 @@ func (f *Finder) Take(file string, text, code []byte) {
 	f.console(file, string(text))
 	if isYAML(file) && printable(file) {
 		f.yaml = append(f.yaml, file)
+		f.sees(file, text)
 	}
 	if path.Ext(file) != ".py" || f.kept+len(text) > maxKept {
 		return
