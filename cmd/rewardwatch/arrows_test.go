@@ -141,7 +141,7 @@ func inside() map[string][]string {
 		"secrets":   nil,
 		"webconfig": nil,
 		"api":       {"access", "audit", "cluster", "console", "console/plots", "engine", "session", "signin", "webconfig", "wire", "words"},
-		"config":    {"announce", "api", "cluster", "engine", "secrets", "signin", "webconfig"},
+		"config":    {"access", "announce", "api", "cluster", "engine", "secrets", "signin", "webconfig"},
 		"app":       {"announce", "api", "cluster", "config", "console", "console/plots", "engine", "secrets"},
 		"sample":    {"engine", "terminal"},
 		"inspect":   {"config", "engine", "sample", "terminal", "wire", "words"},

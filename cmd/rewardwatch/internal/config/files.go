@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -19,7 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Warnings returns what may be wrong with a valid configuration file: the files that it names and that cannot be read on
+// Warnings returns what may be wrong with a valid configuration file: the files that it names and that cannot be used on
 // this machine, triggers whose orders are refused, and secrets that are sent without encryption.
 func Warnings(path string) ([]yamlfile.Problem, error) {
 	missing, err := MissingFiles(path)
@@ -103,7 +104,7 @@ func readable(to string) bool {
 	return err != nil || !ip.IsLoopback()
 }
 
-// MissingFiles returns the keys of a valid configuration file that name a file which cannot be read on this machine,
+// MissingFiles returns the keys of a valid configuration file that name a file which cannot be used on this machine,
 // such as http.token_file. The service may well run on another one, so these are no errors.
 func MissingFiles(path string) ([]yamlfile.Problem, error) {
 	_, err := loadConfig(path, func(c *Config, report func(path, msg string)) []yamlfile.Problem {
@@ -120,7 +121,7 @@ func MissingFiles(path string) ([]yamlfile.Problem, error) {
 	return nil, err
 }
 
-// missingFiles reports each key whose name ends with _file and whose file cannot be read, but for those that the service
+// missingFiles reports each key whose name ends with _file and whose file cannot be used, but for those that the service
 // writes when it starts.
 func missingFiles(path string, v reflect.Value, written map[string]bool, report func(path, msg string)) {
 	switch v.Kind() {
@@ -136,7 +137,7 @@ func missingFiles(path string, v reflect.Value, written map[string]bool, report 
 		for _, f := range yamlfile.Fields(v) {
 			at := yamlfile.Join(path, f.Key)
 			if strings.HasSuffix(f.Key, "_file") && f.Value.Kind() == reflect.String {
-				if err := usable(f.Key, f.Value.String()); err != nil && !written[filepath.Clean(f.Value.String())] {
+				if err := usable(at, f.Value.String()); err != nil && !written[filepath.Clean(f.Value.String())] {
 					report(at, err.Error())
 				}
 				continue
@@ -146,8 +147,10 @@ func missingFiles(path string, v reflect.Value, written map[string]bool, report 
 	}
 }
 
-// usable returns why the file of a key cannot be used. Files with secrets must be closed to others.
-func usable(key, file string) error {
+// usable returns why the file of a key cannot be used. Files with secrets must be closed to others, and tokens of the
+// service must be long enough.
+func usable(path, file string) error {
+	key := path[strings.LastIndex(path, ".")+1:]
 	switch {
 	case file == "":
 		return nil
@@ -159,6 +162,8 @@ func usable(key, file string) error {
 		return f.Close()
 	case key == "web_config_file":
 		return webconfig.Check(file)
+	case strings.HasPrefix(path, "http.") && strings.HasSuffix(key, "token_file"):
+		return access.Holders{{File: file}}.Check()
 	}
 	_, err := ingest.ReadSecretFile(file)
 	return err

@@ -24,7 +24,7 @@ func TestMissingFiles(t *testing.T) {
 	loose := write("loose", strings.Repeat("t", 32), 0o644)
 	file := write("rewardwatch.yml", `
 ingest: {kafka: {tls: {enabled: true, ca_file: `+dir+`/ca.pem}, sasl: {mechanism: plain, username: u, password_file: `+dir+`/password}}}
-http: {token_file: `+token+`, status_token_file: `+loose+`, web_config_file: `+write("web.yml", "basic_auth_users: {ann: plain}", 0o644)+`}
+http: {token_file: `+token+`, status_token_file: `+loose+`, telemetry_token_file: `+write("short", "12345", 0o600)+`, web_config_file: `+write("web.yml", "basic_auth_users: {ann: plain}", 0o644)+`}
 retrain: {targets: [{name: trainer, webhook: "https://trainer.example/", secret_file: `+dir+`/secret}]}
 `, 0o600)
 	problems, err := MissingFiles(file)
@@ -38,7 +38,7 @@ retrain: {targets: [{name: trainer, webhook: "https://trainer.example/", secret_
 			t.Errorf("%s has no place or no message", p)
 		}
 	}
-	want := []string{"ingest.kafka.tls.ca_file", "ingest.kafka.sasl.password_file", "http.status_token_file", "http.web_config_file", "retrain.targets[0].secret_file"}
+	want := []string{"ingest.kafka.tls.ca_file", "ingest.kafka.sasl.password_file", "http.status_token_file", "http.telemetry_token_file", "http.web_config_file", "retrain.targets[0].secret_file"}
 	if !slices.Equal(got, want) {
 		t.Errorf("missing are %q, want %q", got, want)
 	}
