@@ -43,14 +43,17 @@ const (
 	SASLPlain       = "PLAIN"
 	SASLScramSHA256 = "SCRAM-SHA-256"
 	SASLScramSHA512 = "SCRAM-SHA-512"
+	SASLOAuthBearer = "OAUTHBEARER"
 )
 
-// SASLConfig configures the authentication by SASL.
+// SASLConfig configures the authentication by SASL. With OAUTHBEARER, the token is read from its file for each connection,
+// so a command in [secrets](#secrets) can renew it. Amazon MSK accepts IAM in this way: the command prints a signed token.
 type SASLConfig struct {
-	Mechanism    string `yaml:"mechanism"`     // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
+	Mechanism    string `yaml:"mechanism"`     // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER
 	Username     string `yaml:"username"`      // user name
 	PasswordFile string `yaml:"password_file"` // password
 	PasswordEnv  string `yaml:"password_env"`  // environment variable with the password
+	TokenFile    string `yaml:"token_file"`    // token for OAUTHBEARER
 }
 
 // DefaultKafkaConfig reads agent-telemetry from a broker on this machine.
@@ -138,9 +141,17 @@ func (c SASLConfig) check(report func(key, msg string)) {
 			report("mechanism", "must be set, or the other keys of sasl have no effect")
 		}
 		return
+	case SASLOAuthBearer:
+		if c != (SASLConfig{Mechanism: c.Mechanism, TokenFile: c.TokenFile}) || c.TokenFile == "" {
+			report("token_file", "must be set instead of username and password with mechanism: "+SASLOAuthBearer)
+		}
+		return
 	case SASLPlain, SASLScramSHA256, SASLScramSHA512:
 	default:
-		report("mechanism", "must be "+SASLPlain+", "+SASLScramSHA256+" or "+SASLScramSHA512)
+		report("mechanism", "must be "+SASLPlain+", "+SASLScramSHA256+", "+SASLScramSHA512+" or "+SASLOAuthBearer)
+	}
+	if c.TokenFile != "" {
+		report("token_file", "requires mechanism: "+SASLOAuthBearer)
 	}
 	if c.Username == "" {
 		report("username", "must not be empty")

@@ -55,8 +55,12 @@ func (c TLSConfig) pair() (tls.Certificate, error) {
 
 // Load reads the secret that the configuration names. It returns nil without a mechanism.
 func (c SASLConfig) Load() (sasl.Mechanism, error) {
-	if c.Mechanism == "" {
+	switch c.Mechanism {
+	case "":
 		return nil, nil
+	case SASLOAuthBearer:
+		_, err := ReadToken(c.TokenFile) // or the service would start, and fail to connect
+		return oauthBearer{c.TokenFile}, err
 	}
 	password, err := c.password()
 	if err != nil {
@@ -73,8 +77,11 @@ func (c SASLConfig) Load() (sasl.Mechanism, error) {
 	return nil, fmt.Errorf("unknown SASL mechanism %q", c.Mechanism)
 }
 
-// Secret returns the password, "" if none is configured.
+// Secret returns the password or the token, "" if none is configured.
 func (c SASLConfig) Secret() (string, error) {
+	if c.TokenFile != "" {
+		return ReadToken(c.TokenFile)
+	}
 	if c.PasswordEnv == "" && c.PasswordFile == "" {
 		return "", nil
 	}

@@ -11,6 +11,7 @@
 # KAFKA_ADVERTISED       address that clients are sent to  (default 127.0.0.1:KAFKA_PORT)
 # KAFKA_CONTROLLER_PORT  port of the controller        (default 19092; 9093 would be Alertmanager's)
 # KAFKA_LIB              where the jars are            (default .cache/kafka/lib)
+# KAFKA_PROPERTIES       file with further settings of the broker  (default none)
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -45,7 +46,7 @@ fetch() {
 # Any 16 bytes in base64 can be the id of a cluster with one broker.
 format() {
   sed -e "s#@DATA@#$dir/data#; s#@PORT@#$port#g; s#@ADVERTISED@#$advertised#; s#@CONTROLLER_PORT@#$controller_port#g" \
-    "$here/server.properties" >"$dir/server.properties"
+    "$here/server.properties" ${KAFKA_PROPERTIES:+"$KAFKA_PROPERTIES"} >"$dir/server.properties"
   [ -f "$dir/data/meta.properties" ] ||
     "${java[@]}" -Dlog.level=WARN kafka.tools.StorageTool format --standalone -t cmV3YXJkd2F0Y2gtbG9jYQ -c "$dir/server.properties"
 }

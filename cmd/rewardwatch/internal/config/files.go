@@ -89,8 +89,9 @@ func (c *Config) clearText(report func(path, msg string)) {
 		}
 	}
 	k := &c.Ingest.Kafka
-	if k.SASL.Mechanism == ingest.SASLPlain && !k.TLS.Enabled && slices.ContainsFunc(k.Brokers, func(b string) bool { return readable("http://" + b) }) {
-		report("ingest.kafka.sasl.mechanism", "PLAIN sends the password without encryption: set tls.enabled")
+	shown := map[string]string{ingest.SASLPlain: "password", ingest.SASLOAuthBearer: "token"}[k.SASL.Mechanism]
+	if shown != "" && !k.TLS.Enabled && slices.ContainsFunc(k.Brokers, func(b string) bool { return readable("http://" + b) }) {
+		report("ingest.kafka.sasl.mechanism", k.SASL.Mechanism+" sends the "+shown+" without encryption: set tls.enabled")
 	}
 }
 

@@ -99,6 +99,7 @@ func TestSecretsInClearTextAreWarnedOf(t *testing.T) {
 		"retrain: {targets: [{name: a, cloudevents: {url: 'http://events/'}}]}":                                                    nil,
 		"ingest: {kafka: {brokers: ['k:9092'], sasl: {mechanism: PLAIN, username: a, password_file: FILE}}}":                       {"ingest.kafka.sasl.mechanism"},
 		"ingest: {kafka: {brokers: ['localhost:9092'], sasl: {mechanism: PLAIN, username: a, password_file: FILE}}}":               nil,
+		"ingest: {kafka: {brokers: ['k:9092'], sasl: {mechanism: OAUTHBEARER, token_file: FILE}}}":                                 {"ingest.kafka.sasl.mechanism"},
 		"ingest: {kafka: {brokers: ['k:9092'], sasl: {mechanism: SCRAM-SHA-256, username: a, password_file: FILE}}}":               nil,
 		"ingest: {kafka: {brokers: ['k:9092'], tls: {enabled: true}, sasl: {mechanism: PLAIN, username: a, password_file: FILE}}}": nil,
 	} {
