@@ -165,6 +165,25 @@ func TestCauseOfAnIncident(t *testing.T) {
 	}
 }
 
+// Alarms of one cause have their evidence renewed in turns; what an incident tells does not change with each.
+func TestEvidenceIsThatOfTheHeadline(t *testing.T) {
+	i := Incident{Alarms: []Alarm{
+		{Signal: "outcome.sale", Cause: CauseEnvironment, Evidence: []string{"sale"}},
+		{Signal: "return", Cause: CauseEnvironment, Evidence: []string{"return"}},
+		{Signal: "reward", Cause: CauseUnknown, Evidence: []string{"reward"}},
+	}}
+	for n := range 6 {
+		i.Alarms[n%3].EvidenceAt.Ordinal = int64(n)
+		if i.attribute(); i.Cause != CauseEnvironment || !slices.Equal(i.Evidence, []string{"return"}) {
+			t.Errorf("after renewal %d: %s by %q", n, i.Cause, i.Evidence)
+		}
+	}
+	i.Alarms[1].Resolved = true
+	if i.attribute(); !slices.Equal(i.Evidence, []string{"sale"}) {
+		t.Errorf("once the return has recovered: %q", i.Evidence)
+	}
+}
+
 func TestEvidenceIsBounded(t *testing.T) {
 	b := NewTracker()
 	applied(b, drift("return", 100))

@@ -17,8 +17,11 @@ func clearly(z float64) bool { return math.Abs(z) >= clearlyMoved }
 
 // Headline returns the alarm that a person would name first: a firing one before a resolved one, then by the rank of its
 // signal, then by that of its quantity, then the earliest. The incident has at least one alarm.
-func (i *Incident) Headline() *Alarm {
-	return slices.MinFunc(pointers(i.Alarms), func(a, b *Alarm) int {
+func (i *Incident) Headline() *Alarm { return first(pointers(i.Alarms)) }
+
+// first returns the alarm that a person would name first, of at least one.
+func first(alarms []*Alarm) *Alarm {
+	return slices.MinFunc(alarms, func(a, b *Alarm) int {
 		if a.Resolved != b.Resolved {
 			if a.Resolved {
 				return 1

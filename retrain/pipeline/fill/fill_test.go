@@ -22,8 +22,8 @@ func TestProposalsAreAcceptedByAPerson(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := states(outcomes); got != "description proposed, features proposed, reward-shaping proposed" || len(s.bodies) != 3 {
-		t.Errorf("%s after %d calls", got, len(s.bodies))
+	if got := states(outcomes); got != "description proposed, features proposed, reward-shaping proposed" || s.calls() != 3 {
+		t.Errorf("%s after %d calls", got, s.calls())
 	}
 	if len(changes) != 2 || !strings.Contains(changes[0].After+changes[1].After, goodProse) {
 		t.Errorf("%+v", changes)
@@ -32,8 +32,8 @@ func TestProposalsAreAcceptedByAPerson(t *testing.T) {
 		t.Errorf("filling changed artefacts: %d, %v", changed(before), err)
 	}
 	again, _, err := Fill(t.Context(), w, dir)
-	if got := states(again); err != nil || got != "description cached, features cached, reward-shaping cached" || len(s.bodies) != 3 {
-		t.Errorf("%s, %v after %d calls", got, err, len(s.bodies))
+	if got := states(again); err != nil || got != "description cached, features cached, reward-shaping cached" || s.calls() != 3 {
+		t.Errorf("%s, %v after %d calls", got, err, s.calls())
 	}
 	_, some, err := Accept(w, dir, []string{"features"})
 	if err != nil || len(some) != 1 || strings.Contains(some[0].After, "potential") {
@@ -54,8 +54,8 @@ func TestProposalsAreAcceptedByAPerson(t *testing.T) {
 		t.Errorf("generating would change %d files, %v", changed(now), err)
 	}
 	last, none, err := Fill(t.Context(), w, dir)
-	if got := states(last); err != nil || got != "description written, features written, reward-shaping written" || len(none) != 0 || len(s.bodies) != 3 {
-		t.Errorf("%s, %v, %v after %d calls", got, none, err, len(s.bodies))
+	if got := states(last); err != nil || got != "description written, features written, reward-shaping written" || len(none) != 0 || s.calls() != 3 {
+		t.Errorf("%s, %v, %v after %d calls", got, none, err, s.calls())
 	}
 }
 
@@ -171,8 +171,8 @@ func TestBadEndpointsEndInAMessage(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "pipeline/world.py:") || strings.Contains(err.Error(), secretKey) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
-			if got := states(outcomes); got != test.states || len(s.bodies) != test.calls {
-				t.Errorf("%s after %d calls, want %s after %d", got, len(s.bodies), test.states, test.calls)
+			if got := states(outcomes); got != test.states || s.calls() != test.calls {
+				t.Errorf("%s after %d calls, want %s after %d", got, s.calls(), test.states, test.calls)
 			}
 			for i := range changes {
 				if strings.Contains(changes[i].After, "def features(") {
@@ -259,8 +259,8 @@ func TestCallsAreBounded(t *testing.T) {
 	s := newService(t, right)
 	w, dir := generated(t, s.URL, "  calls: 2\n")
 	outcomes, _, err := Fill(t.Context(), w, dir)
-	if got := states(outcomes); got != "description proposed, features proposed, reward-shaping failed" || err == nil || !strings.Contains(err.Error(), "the limit of model.calls has been reached") || len(s.bodies) != 2 {
-		t.Errorf("%s, %v after %d calls", got, err, len(s.bodies))
+	if got := states(outcomes); got != "description proposed, features proposed, reward-shaping failed" || err == nil || !strings.Contains(err.Error(), "the limit of model.calls has been reached") || s.calls() != 2 {
+		t.Errorf("%s, %v after %d calls", got, err, s.calls())
 	}
 	outcomes, _, err = Fill(t.Context(), w, dir)
 	if got := states(outcomes); err != nil || got != "description cached, features cached, reward-shaping proposed" {
@@ -336,8 +336,8 @@ func TestInjectedCodeIsRefused(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if got := states(outcomes); got != "description failed, features failed, reward-shaping failed" || len(changes) > 0 || len(s.bodies) != 9 {
-		t.Errorf("%s, %v after %d calls", got, changes, len(s.bodies))
+	if got := states(outcomes); got != "description failed, features failed, reward-shaping failed" || len(changes) > 0 || s.calls() != 9 {
+		t.Errorf("%s, %v after %d calls", got, changes, s.calls())
 	}
 	if _, err := os.Stat(filepath.Join(dir, File)); !os.IsNotExist(err) {
 		t.Errorf("refused answers are kept: %v", err)
@@ -374,8 +374,8 @@ func TestProposalsAreCheckedAgain(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}
-	if len(s.bodies) != 3 {
-		t.Errorf("accepting calls the endpoint: %d calls", len(s.bodies))
+	if s.calls() != 3 {
+		t.Errorf("accepting calls the endpoint: %d calls", s.calls())
 	}
 }
 
@@ -410,8 +410,8 @@ func TestNothingIsCalledByMistake(t *testing.T) {
 	if _, _, err := Fill(t.Context(), w, dir); err == nil || !strings.Contains(err.Error(), "read model.key_file") {
 		t.Errorf("%v", err)
 	}
-	if len(s.bodies) > 0 {
-		t.Errorf("%d calls", len(s.bodies))
+	if s.calls() > 0 {
+		t.Errorf("%d calls", s.calls())
 	}
 }
 

@@ -62,6 +62,13 @@ func newService(t *testing.T, answer func(w http.ResponseWriter, r *http.Request
 	return s
 }
 
+// calls returns how many requests have arrived. A handler whose connection is cut may still run when the client goes on.
+func (s *service) calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.bodies)
+}
+
 // holeOf returns the hole that a request asks for.
 func holeOf(t *testing.T, body []byte) string {
 	t.Helper()
