@@ -297,9 +297,9 @@ func (a *Alarm) blameTelemetry(fault StreamFault) {
 
 // attribute sets the cause of an incident from its alarms. If any alarm has the telemetry, the reward function or the
 // observations as its cause, that is the cause, because withholding a retraining is better than ordering a wrong one.
-// Otherwise it is the cause of the newest evidence that named one. Of the alarms with this cause, the one that a person
-// would name first gives the evidence, or it would change whenever another one of them is renewed. The mix of strata is
-// not the cause if it does not explain all alarms.
+// Otherwise it is the cause of the newest evidence that named one. The evidence shown is that of the first alarm with this
+// cause, in the order of Headline, so it does not alternate between alarms as each is renewed. The mix of strata is not the
+// cause if it does not explain all alarms.
 func (i *Incident) attribute() {
 	lead := &i.Alarms[0]
 	for k := range i.Alarms {

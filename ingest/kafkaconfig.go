@@ -47,7 +47,7 @@ const (
 )
 
 // SASLConfig configures the authentication by SASL. With OAUTHBEARER, the token is read from its file for each connection,
-// so a command in [secrets](#secrets) can renew it. Amazon MSK accepts IAM in this way: the command prints a signed token.
+// so a command in [secrets](#secrets) can renew it.
 type SASLConfig struct {
 	Mechanism    string `yaml:"mechanism"`     // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER
 	Username     string `yaml:"username"`      // user name

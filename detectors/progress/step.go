@@ -3,8 +3,8 @@ package progress
 import "math"
 
 const (
-	leastRise     = .1 // the shortest rise that is told from a step, as a share of the past
-	withinStretch = 16 // places within a stretch where a step is looked for
+	leastRise     = .1 // minimum length of a rise, as a share of the past
+	withinStretch = 16 // positions of a step that are tried within a stretch
 )
 
 // IsStep reports whether the values changed at once rather than over time: by least squares, a step fits the past better
@@ -38,8 +38,8 @@ func edgesOf(points []Point) []float64 {
 	return edges
 }
 
-// residualsOf returns the weighted sum of squares that a rise from start to end leaves, with a level before and one behind
-// it; at a start that is the end, it is a step.
+// residualsOf returns the residual sum of squares, weighted by units, of a level that rises linearly from start to end. If
+// these are equal, it is a step.
 func residualsOf(points []Point, edges []float64, start, end float64) float64 {
 	total := edges[len(edges)-1]
 	var meanX, meanY float64
@@ -60,7 +60,7 @@ func residualsOf(points []Point, edges []float64, start, end float64) float64 {
 	return max(0, yy-xy*xy/xx)
 }
 
-// areaOf is the area below a rise from 0 at start to 1 at end, up to a unit.
+// areaOf returns the integral up to a unit of a function that rises linearly from 0 at start to 1 at end.
 func areaOf(unit, start, end float64) float64 {
 	switch {
 	case unit <= start:

@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -26,16 +24,8 @@ func TestE2ETopicOnApacheKafka(t *testing.T) {
 // startKafka starts a broker with a directory of its own.
 func startKafka(t testing.TB) (brokers []string) {
 	t.Helper()
-	dir, ports := t.TempDir(), deploytest.FreePorts(t, 2)
-	script := func(verb string) {
-		cmd := exec.Command("../../deploy/local/kafka/kafka.sh", verb)
-		cmd.Env = append(os.Environ(), "KAFKA_DIR="+dir, "KAFKA_PORT="+ports[0], "KAFKA_CONTROLLER_PORT="+ports[1])
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("kafka.sh %s: %v\n%s", verb, err, out)
-		}
-	}
-	t.Cleanup(func() { script("stop") })
-	script("start")
+	ports := deploytest.FreePorts(t, 2)
+	deploytest.StartKafka(t, "../..", ports[0], ports[1])
 	return []string{"127.0.0.1:" + ports[0]}
 }
 

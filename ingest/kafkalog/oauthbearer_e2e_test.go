@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,9 +28,9 @@ func tokenOf(expires time.Time) string {
 // startOAuthBroker starts a broker that requires a token on its second port.
 func startOAuthBroker(t *testing.T) (address string) {
 	t.Helper()
-	dir, ports := t.TempDir(), deploytest.FreePorts(t, 3)
+	ports := deploytest.FreePorts(t, 3)
 	listeners := fmt.Sprintf("PLAINTEXT://127.0.0.1:%s,SASL_PLAINTEXT://127.0.0.1:%s,CONTROLLER://127.0.0.1:%s", ports[0], ports[1], ports[2])
-	properties := filepath.Join(dir, "oauth.properties")
+	properties := filepath.Join(t.TempDir(), "oauth.properties")
 	text := "listeners=" + listeners + "\nadvertised.listeners=" + listeners + `
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
 sasl.enabled.mechanisms=OAUTHBEARER
@@ -40,16 +39,7 @@ listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config=org.apache.kafka.commo
 	if err := os.WriteFile(properties, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	script := func(args ...string) {
-		cmd := exec.Command("../../deploy/local/kafka/kafka.sh", args...)
-		cmd.Env = append(os.Environ(), "KAFKA_DIR="+dir, "KAFKA_PORT="+ports[0], "KAFKA_CONTROLLER_PORT="+ports[2], "KAFKA_PROPERTIES="+properties)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("kafka.sh %v: %v\n%s", args, err, out)
-		}
-	}
-	t.Cleanup(func() { script("stop") })
-	script("start")
-	script("topic", "secured")
+	deploytest.StartKafka(t, "../..", ports[0], ports[2], "KAFKA_PROPERTIES="+properties)("topic", "secured")
 	return "127.0.0.1:" + ports[1]
 }
 

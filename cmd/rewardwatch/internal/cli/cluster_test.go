@@ -306,7 +306,7 @@ func threeInstances(t *testing.T, partitions int32, cluster cluster.Config) verd
 
 // The same telemetry gives the same incidents and alarms, with the same ids, and the same units in every stream: over any
 // number of partitions, to an instance that is alone, to one that writes its units to the topic, and to several that come
-// and go.
+// and go. Only the last runs under the race detector.
 func TestInstancesFindTogetherWhatOneFindsAlone(t *testing.T) {
 	findTogether(t, map[int32][]string{3: {"several"}})
 }

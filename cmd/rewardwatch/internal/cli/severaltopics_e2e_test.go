@@ -3,8 +3,6 @@
 package cli
 
 import (
-	"os"
-	"os/exec"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
@@ -13,16 +11,8 @@ import (
 // apacheKafka starts a real broker.
 func apacheKafka(t *testing.T) (address string) {
 	t.Helper()
-	dir, ports := t.TempDir(), deploytest.FreePorts(t, 2)
-	script := func(verb string) {
-		cmd := exec.Command("../../../../deploy/local/kafka/kafka.sh", verb)
-		cmd.Env = append(os.Environ(), "KAFKA_DIR="+dir, "KAFKA_PORT="+ports[0], "KAFKA_CONTROLLER_PORT="+ports[1])
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("kafka.sh %s: %v\n%s", verb, err, out)
-		}
-	}
-	t.Cleanup(func() { script("stop") })
-	script("start")
+	ports := deploytest.FreePorts(t, 2)
+	deploytest.StartKafka(t, "../../../..", ports[0], ports[1])
 	return "127.0.0.1:" + ports[0]
 }
 

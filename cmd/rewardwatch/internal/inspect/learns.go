@@ -18,7 +18,7 @@ const (
 type learned struct {
 	progress.Gain
 	versions int  // changes of policy_version
-	atOnce   bool // the return changed in one step
+	atOnce   bool // the return rose in one step
 	given    watch.Learning
 	mixed    bool // the return rises because of who comes
 }
@@ -29,7 +29,8 @@ func learnedIn(past *history.Record) learned {
 	for _, b := range past.Of("return") {
 		points = append(points, progress.Point{Units: float64(b.N), Mean: float64(b.Mean), SD: float64(b.SD)})
 	}
-	l := learned{Gain: progress.GainOf(points), atOnce: progress.IsStep(points)}
+	l := learned{Gain: progress.GainOf(points)}
+	l.atOnce = l.rises() && progress.IsStep(points)
 	for _, c := range past.Changes {
 		if c.From.Policy != c.To.Policy {
 			l.versions++
@@ -38,13 +39,16 @@ func learnedIn(past *history.Record) learned {
 	return l
 }
 
+// rises reports whether the return has risen by enough to matter.
+func (l learned) rises() bool { return l.Low > 0 && l.Change >= leastGain*l.SD }
+
 // learningSetting proposes a mode for a policy whose return rises over the telemetry. It keeps a mode that is given.
 func learningSetting(p PolicyInspection) setting {
 	l := p.learned
 	if l.given.Learns() {
 		return setting{"learning", string(l.given), asInspected}
 	}
-	if l.mixed || !(l.Low > 0) || l.Change < leastGain*l.SD {
+	if l.mixed || !l.rises() {
 		return setting{}
 	}
 	why := fmt.Sprintf("the return rises by %s over %s %s (99%% interval %s to %s)", words.Short(l.Change), words.Grouped(l.Units, ","),
