@@ -223,10 +223,7 @@ func movedWords(f factor.Factor, v *factor.Verdict) string {
 			return exampleWords(&e) + effect
 		}
 	}
-	if f == factor.Start {
-		return "episodes start in different situations" + effect
-	}
-	return "the law of the " + f.String() + " changed" + effect
+	return alarmedWords(signals.Law(f.String())) + effect
 }
 
 func exampleWords(e *factor.Example) string {

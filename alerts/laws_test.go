@@ -95,17 +95,17 @@ func TestWordsOfLaws(t *testing.T) {
 		}},
 		"a noisy sensor": {broken(factor.Noisy), []string{
 			"observations scatter from step to step, as with a noisy sensor",
-			"the law of the dynamics changed (by 3.0 standard deviations)",
+			"the same actions in the same situations have different effects (by 3.0 standard deviations)",
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a late sensor": {broken(factor.Delayed), []string{
 			"observations respond to the previous action instead of the last one, so they arrive late",
-			"the law of the dynamics changed (by 3.0 standard deviations)",
+			"the same actions in the same situations have different effects (by 3.0 standard deviations)",
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a dead sensor": {broken(factor.Stuck), []string{
 			"an observation that used to change is constant",
-			"the law of the dynamics changed (by 3.0 standard deviations)",
+			"the same actions in the same situations have different effects (by 3.0 standard deviations)",
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 	} {

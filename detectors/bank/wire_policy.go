@@ -72,18 +72,20 @@ type frozenWire struct {
 	Before  []quantitySampleWire `cbor:"1,keyasint,omitzero"`
 	Samples []frozenSampleWire   `cbor:"2,keyasint,omitzero"`
 	Laws    *factor.ModelWire    `cbor:"3,keyasint,omitzero"`
+	States  *factor.ModelWire    `cbor:"4,keyasint,omitzero"`
 }
 
 func (x *frozen) wire() frozenWire {
+	laws, states := factor.WiresOf(x.Laws)
 	return frozenWire{
 		Before:  saved.Each(x.Before, func(e finding.QuantitySample) quantitySampleWire { return quantitySampleWire(e) }),
-		Samples: saved.EachOf(x.Samples, (*frozenSample).wire), Laws: saved.Pointer(x.Laws, (*factor.Model).Wire),
+		Samples: saved.EachOf(x.Samples, (*frozenSample).wire), Laws: laws, States: states,
 	}
 }
 
 func (w *frozenWire) live() frozen {
 	return frozen{
 		Before:  saved.Each(w.Before, func(e quantitySampleWire) finding.QuantitySample { return finding.QuantitySample(e) }),
-		Samples: saved.EachOf(w.Samples, (*frozenSampleWire).live), Laws: saved.Pointer(w.Laws, (*factor.ModelWire).Live),
+		Samples: saved.EachOf(w.Samples, (*frozenSampleWire).live), Laws: factor.LiveOf(w.Laws, w.States),
 	}
 }

@@ -5,6 +5,9 @@
 // is in its situation, or the next observation after that action. Where a law still holds, its scores are standard
 // normal whatever the other laws do. So a new policy, which brings the agent into other situations, moves the scores of
 // the policy alone.
+//
+// Observations are numbers, of which linear regressions in the leaves of a tree predict what follows, or discrete states,
+// in each of which it is counted.
 package factor
 
 // Factor is one of the four laws.

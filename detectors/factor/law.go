@@ -19,7 +19,8 @@ const (
 // a change brings more of these, their scores would move although the law has not.
 const supportShare = .9
 
-// regression predicts the targets of one part, and knows the law of what is left of them in each leaf.
+// regression predicts the targets of one part, and knows the law of what is left of them in each leaf. If observations are
+// discrete states, cells predict, and leaves are for cells that are alike.
 type regression struct {
 	part       part
 	p, q       int
@@ -28,6 +29,7 @@ type regression struct {
 	tolerance  float32   // standard deviation of the noise that is added to a residual, in that of the target
 	nodes      []node
 	leaves     []leaf
+	cells      *cells // nil of regressions
 }
 
 // leaf is a leaf of a tree.
@@ -54,7 +56,7 @@ func (l leaf) packed() leaf {
 
 // laws returns how many residuals a step has.
 func (r *regression) laws() int {
-	if r.categories {
+	if r.categories || r.cells != nil {
 		return 1
 	}
 	return r.q
@@ -62,6 +64,9 @@ func (r *regression) laws() int {
 
 // bytes returns about how much memory the regression takes.
 func (r *regression) bytes() int {
+	if r.cells != nil {
+		return r.cells.bytes() + len(r.leaves)*(4*sketchSize+128)
+	}
 	return len(r.leaves) * (4*(r.q*(r.p+1)+r.p+r.p*(r.p+1)/2+r.laws()*sketchSize) + 128 + 24*r.laws() + 16)
 }
 

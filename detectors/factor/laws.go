@@ -18,6 +18,9 @@ type Vocabulary struct {
 	Width      int      // number of components in a step, if it has more
 	Numbers    int      // components of a numeric action
 	Categories []string // of the actions, the commonest first
+
+	// States are the observations, in order, one after the other, if they are discrete states; else nil.
+	States []float32
 }
 
 // layout returns the number of each.
@@ -227,6 +230,7 @@ func (l *Laws) Freeze(units []Told, each, bytes int) {
 	if narrow := v.narrowed(episodes, bytes); narrow.Columns != nil {
 		v, episodes = narrow, narrow.episodes(units)
 	}
+	v.States = v.discrete(episodes)
 	if l.Model = Learn(v, episodes, bytes); l.Model != nil {
 		l.Model.Most = each
 	}

@@ -52,7 +52,7 @@ func Learn(v Vocabulary, episodes []Episode, bytes int) *Model {
 	m := &Model{Vocabulary: v, layout: l}
 	m.standardize(episodes)
 	for p := range parts {
-		if r, known := m.learnPart(p, episodes, nil); known {
+		if r, known := m.learn(p, episodes); known {
 			m.regressions = append(m.regressions, r)
 		}
 	}
@@ -64,7 +64,15 @@ func Learn(v Vocabulary, episodes []Episode, bytes int) *Model {
 	return m
 }
 
-// shrink halves the leaves of the largest part until the model takes at most so many bytes, and reports whether it
+// learn learns one part, and reports whether the baseline says enough about it.
+func (m *Model) learn(p part, episodes []Episode) (r regression, known bool) {
+	if m.Vocabulary.tabular() {
+		return m.learnCells(p, episodes, maxCells)
+	}
+	return m.learnPart(p, episodes, nil)
+}
+
+// shrink halves the leaves, or cells, of the largest part until the model takes at most so many bytes, and reports whether it
 // does.
 func (m *Model) shrink(episodes []Episode, bytes int) bool {
 	for m.Bytes() > bytes {
@@ -74,11 +82,14 @@ func (m *Model) shrink(episodes []Episode, bytes int) bool {
 				largest = i
 			}
 		}
-		r := &m.regressions[largest]
-		if len(r.leaves) == 1 {
+		switch r := &m.regressions[largest]; {
+		case r.cells != nil && len(r.cells.all) > 1:
+			*r, _ = m.learnCells(r.part, episodes, len(r.cells.all)/2)
+		case r.cells == nil && len(r.leaves) > 1:
+			*r, _ = m.learnPart(r.part, episodes, prune(r.nodes, len(r.leaves)/2))
+		default:
 			return false
 		}
-		*r, _ = m.learnPart(r.part, episodes, prune(r.nodes, len(r.leaves)/2))
 	}
 	return true
 }
@@ -243,7 +254,7 @@ func (m *Model) targets() (n int) {
 
 // Bytes returns about how much memory the model takes, and the scores of units that are kept under it.
 func (m *Model) Bytes() int {
-	n := keptBytes(m.layout)
+	n := keptBytes(m.layout) + 4*len(m.Vocabulary.States)
 	for i := range m.regressions {
 		n += m.regressions[i].bytes()
 	}

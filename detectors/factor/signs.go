@@ -47,7 +47,7 @@ func (s *Signs) add(by *Scorer, e Episode, i int, z, previous []float32) {
 			}
 		}
 	}
-	if i == 0 || e[i-1].Number+1 != step.Number {
+	if i == 0 || e[i-1].Number+1 != step.Number || m.Vocabulary.tabular() { // states are not near one another
 		return
 	}
 	for at, c := range m.names {

@@ -34,7 +34,12 @@ func NewScorer(m *Model) *Scorer {
 // nothing about the step. It counts, for each factor, the parts that the step could have been scored in, and those in
 // whose support it is.
 func (s *Scorer) Step(step *Step, asked, supported *[Factors]int32) []float32 {
-	s.model.features(step, s.x)
+	var where place
+	if s.model.Vocabulary.tabular() {
+		where = s.model.Vocabulary.placeOf(step)
+	} else {
+		s.model.features(step, s.x)
+	}
 	at, target := 0, 0
 	for i := range s.model.regressions {
 		r := &s.model.regressions[i]
@@ -48,8 +53,12 @@ func (s *Scorer) Step(step *Step, asked, supported *[Factors]int32) []float32 {
 		}
 		f := r.part.factor()
 		asked[f]++
-		if l := r.scoreInto(z, predicted, step, s.x[:r.p], s.near); l != nil {
-			s.leaf[i] = l
+		if r.cells != nil {
+			s.leaf[i] = s.model.scoreCell(r, z, predicted, step, where)
+		} else {
+			s.leaf[i] = r.scoreInto(z, predicted, step, s.x[:r.p], s.near)
+		}
+		if s.leaf[i] != nil {
 			supported[f]++
 		}
 	}

@@ -285,7 +285,7 @@ const (
 // consecutive steps has nothing to compare with.
 func (m *Model) broken(s *Signs, v *Verdict) Broken {
 	base := &m.baseline.signs
-	if base.Pairs == nil {
+	if base.Pairs == nil || m.Vocabulary.tabular() && v.effect(Dynamics) == 0 { // an agent may stand still where it never was
 		return Whole
 	}
 	alternate, known, now, before := 0, 0, float32(0), float32(0)
@@ -302,6 +302,9 @@ func (m *Model) broken(s *Signs, v *Verdict) Broken {
 		}
 		now, before = now+p.Now, before+p.Before
 	}
+	if m.Vocabulary.tabular() {
+		return s.delayedStates(base)
+	}
 	switch {
 	case before < laggedRatio*now,
 		float32(s.Repeated) > repeatedShare*float32(s.Begun) && float32(base.Repeated) < .1*float32(base.Begun):
@@ -310,6 +313,15 @@ func (m *Model) broken(s *Signs, v *Verdict) Broken {
 		return Noisy
 	case known > 0 && float64(alternate) >= alternatingIn*float64(known):
 		return Noisy
+	}
+	return Whole
+}
+
+// delayedStates reports whether discrete states are late. Other than numbers, an action often leaves them as they are, and
+// they do not scatter around what is expected.
+func (s *Signs) delayedStates(base *Signs) Broken {
+	if float32(s.Repeated) > .95*float32(s.Begun) && float32(base.Repeated) < .5*float32(base.Begun) {
+		return Delayed
 	}
 	return Whole
 }

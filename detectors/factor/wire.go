@@ -31,6 +31,41 @@ type regressionWire struct {
 	Tolerance  float32    `cbor:"6,keyasint"`
 	Nodes      []nodeWire `cbor:"7,keyasint,omitzero"`
 	Leaves     []leafWire `cbor:"8,keyasint,omitzero"`
+	Cells      *cellsWire `cbor:"9,keyasint,omitzero"`
+}
+
+type cellWire struct {
+	_    struct{} `cbor:",toarray"`
+	Key  uint64
+	From int32
+	N    int32
+	Mean float32
+}
+
+type outcomeWire struct {
+	_    struct{} `cbor:",toarray"`
+	What int32
+	N    int32
+}
+
+type cellsWire struct {
+	All      []cellWire    `cbor:"1,keyasint,omitzero"`
+	Outcomes []outcomeWire `cbor:"2,keyasint,omitzero"`
+	Values   []float32     `cbor:"3,keyasint,omitzero"`
+}
+
+func (c *cells) wire() cellsWire {
+	return cellsWire{
+		saved.Each(c.all, func(c cell) cellWire { return cellWire{Key: c.key, From: c.from, N: c.n, Mean: c.mean} }),
+		saved.Each(c.outcomes, func(o outcome) outcomeWire { return outcomeWire{What: o.what, N: o.n} }), c.values,
+	}
+}
+
+func (w *cellsWire) live() cells {
+	return cells{
+		saved.Each(w.All, func(c cellWire) cell { return cell{c.Key, c.From, c.N, c.Mean} }),
+		saved.Each(w.Outcomes, func(o outcomeWire) outcome { return outcome{o.What, o.N} }), w.Values,
+	}
 }
 
 func (r *regression) wire() regressionWire {
@@ -38,6 +73,7 @@ func (r *regression) wire() regressionWire {
 		Part: uint8(r.part), P: r.p, Q: r.q, Categories: r.categories, Scale: r.scale, Tolerance: r.tolerance,
 		Nodes:  saved.Each(r.nodes, func(n node) nodeWire { return nodeWire{Feature: n.feature, Next: n.next, At: n.at} }),
 		Leaves: saved.Each(r.leaves, func(l leaf) leafWire { return leafWire{l.beta, l.mean, l.inverse, l.radius, saved.Each(l.law, number)} }),
+		Cells:  saved.Pointer(r.cells, (*cells).wire),
 	}
 }
 
@@ -46,6 +82,7 @@ func (w *regressionWire) live() regression {
 		part: part(w.Part), p: w.P, q: w.Q, categories: w.Categories, scale: w.Scale, tolerance: w.Tolerance,
 		nodes:  saved.Each(w.Nodes, func(n nodeWire) node { return node{n.Feature, n.Next, n.At} }),
 		leaves: saved.Each(w.Leaves, func(l leafWire) leaf { return leaf{l.Beta, l.Mean, l.Inverse, l.Radius, keys(l.Law)}.packed() }),
+		cells:  saved.Pointer(w.Cells, (*cellsWire).live),
 	}
 }
 
@@ -102,6 +139,25 @@ type ModelWire struct {
 	Columns     []int32          `cbor:"10,keyasint,omitzero"`
 	Width       int              `cbor:"11,keyasint,omitzero"`
 	Most        int              `cbor:"12,keyasint,omitzero"`
+	States      []float32        `cbor:"13,keyasint,omitzero"`
+}
+
+// WiresOf returns the wire form of a model of numbers, or of discrete states; nil of a model that is none. A build that
+// knows no discrete states goes on without the laws of the latter.
+func WiresOf(m *Model) (numbers, states *ModelWire) {
+	w := saved.Pointer(m, (*Model).Wire)
+	if w != nil && w.States != nil {
+		return nil, w
+	}
+	return w, nil
+}
+
+// LiveOf is the inverse of WiresOf.
+func LiveOf(numbers, states *ModelWire) *Model {
+	if states != nil {
+		numbers = states
+	}
+	return saved.Pointer(numbers, (*ModelWire).Live)
 }
 
 // Wire returns the wire form of the model.
@@ -111,14 +167,14 @@ func (m *Model) Wire() ModelWire {
 		Centre: m.centre, Inverse: m.inverse, Regressions: saved.EachOf(m.regressions, (*regression).wire),
 		Columns: m.Vocabulary.Columns, Width: m.Vocabulary.Width, Most: m.Most,
 		Scores: saved.Each(m.baseline.columns, func(c column) columnWire { return columnWire{c.mean, c.sd, c.sorted, c.spread, c.n} }),
-		Signs:  m.baseline.signs.wire(),
+		Signs:  m.baseline.signs.wire(), States: m.Vocabulary.States,
 	}
 }
 
 // Live returns the model. It panics if the form is none of a model.
 func (w *ModelWire) Live() Model {
 	m := Model{
-		Vocabulary: Vocabulary{Names: w.Names, Columns: w.Columns, Width: w.Width, Numbers: w.Numbers, Categories: w.Categories},
+		Vocabulary: Vocabulary{Names: w.Names, Columns: w.Columns, Width: w.Width, Numbers: w.Numbers, Categories: w.Categories, States: w.States},
 		Most:       w.Most, centre: w.Centre, inverse: w.Inverse, regressions: saved.EachOf(w.Regressions, (*regressionWire).live),
 	}
 	m.layout = m.Vocabulary.layout()

@@ -1,0 +1,127 @@
+package factor
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+// Observations are discrete states if each is of whole numbers, and if nearly all steps of the baseline are in some of
+// few that it visits again and again.
+const (
+	maxStates    = 1024
+	leastVisits  = 4
+	visitedShare = .9
+)
+
+// statesOf returns the distinct observations of the episodes in order, one after the other; nil if they are no discrete
+// states.
+func statesOf(episodes []Episode) []float32 {
+	var seen [][]float32
+	for _, e := range episodes {
+		for i := range e {
+			if slices.ContainsFunc(e[i].Observation, fractional) {
+				return nil
+			}
+			seen = append(seen, e[i].Observation)
+		}
+	}
+	slices.SortFunc(seen, slices.Compare)
+	var states []float32
+	distinct, often := 0, 0
+	for from, to := 0, 0; from < len(seen); from = to {
+		for to < len(seen) && slices.Equal(seen[to], seen[from]) {
+			to++
+		}
+		states = append(states, seen[from]...)
+		if distinct++; to-from >= leastVisits {
+			often += to - from
+		}
+	}
+	if distinct < 2 || distinct > maxStates || float64(often) < visitedShare*float64(len(seen)) {
+		return nil
+	}
+	return states
+}
+
+// fractional reports whether a number is not whole.
+func fractional(x float32) bool { return float64(x) != math.Trunc(float64(x)) }
+
+// discrete returns the discrete states of the episodes; nil if they have none, or if numbers predict the next
+// observation better: a count of things is whole, too.
+func (v Vocabulary) discrete(episodes []Episode) []float32 {
+	l := v.layout()
+	if l.Categories == 0 || l.features() > maxFeatures || len(episodes) < LeastEpisodes || v.Columns != nil {
+		return nil
+	}
+	states := statesOf(episodes)
+	if states == nil {
+		return nil
+	}
+	linear := &Model{Vocabulary: v, layout: l}
+	linear.standardize(episodes)
+	numbers, known := linear.learnPart(partChange, episodes, nil)
+	if !known {
+		return nil
+	}
+	v.States = states
+	table := &Model{Vocabulary: v, layout: l}
+	counts, known := table.learnCells(partChange, episodes, maxCells)
+	if !known || table.surprisal(&counts, episodes) >= numbers.surprisal(linear.sample(&numbers, episodes, 1)) {
+		return nil
+	}
+	return states
+}
+
+// tabular reports whether observations are discrete states.
+func (v *Vocabulary) tabular() bool { return v.States != nil }
+
+// states returns the number of discrete states.
+func (v *Vocabulary) states() int { return len(v.States) / len(v.Names) }
+
+// stateOf returns the index of a discrete state, -1 of one that the baseline does not have.
+func (v *Vocabulary) stateOf(observation []float32) int {
+	d := len(v.Names)
+	i, found := sort.Find(v.states(), func(i int) int { return slices.Compare(observation, v.States[i*d:(i+1)*d]) })
+	if !found {
+		return -1
+	}
+	return i
+}
+
+// surprisal returns the negative log-likelihood of changes of whole numbers, in nats. Each is normal around its
+// prediction with the variance of its leaf, and at most certain.
+func (r *regression) surprisal(rows []sampled) (nats float64) {
+	counts, squares := make([]float64, len(r.leaves)), make([]float64, len(r.leaves)*r.q)
+	predicted := make([]float32, r.q)
+	for i := range rows {
+		at := leafOf(r.nodes, rows[i].x)
+		r.leaves[at].predict(predicted, rows[i].x)
+		counts[at]++
+		for k, y := range rows[i].y {
+			d := float64(y - r.scale[k]*predicted[k])
+			squares[at*r.q+k] += d * d
+		}
+	}
+	for i, sum := range squares {
+		if n := counts[i/r.q]; sum > 0 {
+			nats += n * max(0, .5*math.Log(2*math.Pi*math.E*sum/n))
+		}
+	}
+	return nats
+}
+
+// surprisal returns the negative log-likelihood of the next states of every other episode, in nats. In each situation,
+// one step more is taken to have led to any state.
+func (m *Model) surprisal(r *regression, episodes []Episode) (nats float64) {
+	each := 1 / float64(m.Vocabulary.states())
+	for _, v := range m.visits(r, episodes, 1) {
+		n, own := int32(0), int32(0)
+		if i, found := r.cells.find(v.key); found && v.known {
+			n = r.cells.all[i].n
+			_, own = r.cells.count(i, v.what)
+		}
+		nats -= math.Log((float64(own) + each) / (float64(n) + 1))
+	}
+	return nats
+}
