@@ -18,21 +18,21 @@ const (
 
 // cells is what followed in each situation of a baseline whose observations are discrete states.
 type cells struct {
-	all      []cell    // by key
-	outcomes []outcome // of the cells one after the other: the likeliest first, and of rewards the smallest
-	values   []float32 // of rewards, in order; nil if outcomes are categories
+	all     []cell    // by key
+	results []result  // of the cells one after the other: the likeliest first, and of rewards the smallest
+	values  []float32 // of rewards, in order; nil if results are categories
 }
 
 // cell is a situation.
 type cell struct {
 	key  uint64
-	from int32   // its first outcome
+	from int32   // its first result
 	n    int32   // steps
 	mean float32 // of rewards
 }
 
-// outcome is how often something followed: a state, an action, an end, or a reward.
-type outcome struct{ what, n int32 }
+// result is how often something followed: a state, an action, an end, or a reward.
+type result struct{ what, n int32 }
 
 // visit is a step in a situation.
 type visit struct {
@@ -162,18 +162,18 @@ func (c *cells) fill(visits []visit, most int) {
 	}
 }
 
-// append adds a situation with its visits, those with the same outcome side by side.
+// append adds a situation with its visits, those with the same result side by side.
 func (c *cells) append(visits []visit) {
-	sum, from := 0., len(c.outcomes)
+	sum, from := 0., len(c.results)
 	for i, v := range visits {
 		if i == 0 || v.what != visits[i-1].what {
-			c.outcomes = append(c.outcomes, outcome{what: v.what})
+			c.results = append(c.results, result{what: v.what})
 		}
-		c.outcomes[len(c.outcomes)-1].n++
+		c.results[len(c.results)-1].n++
 		sum += float64(v.reward)
 	}
 	if c.values == nil {
-		slices.SortStableFunc(c.outcomes[from:], func(a, b outcome) int { return cmp.Compare(b.n, a.n) })
+		slices.SortStableFunc(c.results[from:], func(a, b result) int { return cmp.Compare(b.n, a.n) })
 	}
 	n := len(visits)
 	c.all = append(c.all, cell{visits[0].key, int32(from), int32(n), float32(sum / float64(n))})
@@ -184,27 +184,27 @@ func (c *cells) find(key uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(c.all, key, func(c cell, key uint64) int { return cmp.Compare(c.key, key) })
 }
 
-// outcomesOf returns the outcomes of a cell.
-func (c *cells) outcomesOf(i int) []outcome {
-	to := len(c.outcomes)
+// resultsOf returns the results of a cell.
+func (c *cells) resultsOf(i int) []result {
+	to := len(c.results)
 	if i+1 < len(c.all) {
 		to = int(c.all[i+1].from)
 	}
-	return c.outcomes[c.all[i].from:to]
+	return c.results[c.all[i].from:to]
 }
 
-// leaf returns the index of the law of cells of the same size that also lead to one outcome, or to several.
+// leaf returns the index of the law of cells of the same size that also lead to one result, or to several.
 func (c *cells) leaf(i int) int {
 	size := min(bits.Len(uint(c.all[i].n)/leastCell), sizes) - 1
-	if len(c.outcomesOf(i)) > 1 {
+	if len(c.resultsOf(i)) > 1 {
 		return 2*size + 1
 	}
 	return 2 * size
 }
 
-// count returns how often the outcomes before one followed in a cell, and that one itself.
+// count returns how often the results before one followed in a cell, and that one itself.
 func (c *cells) count(i int, what int32) (before, own int32) {
-	for _, o := range c.outcomesOf(i) {
+	for _, o := range c.resultsOf(i) {
 		if o.what == what {
 			return before, o.n
 		}
@@ -216,7 +216,7 @@ func (c *cells) count(i int, what int32) (before, own int32) {
 	return before, 0
 }
 
-// rank returns the rank of an outcome among those of a cell, from 0 to 1. Within its share, to which the outcome itself
+// rank returns the rank of a result among those of a cell, from 0 to 1. Within its share, to which the result itself
 // adds, it is random.
 func (c *cells) rank(i int, what int32, seed uint64) float32 {
 	before, own := c.count(i, what)
@@ -224,7 +224,7 @@ func (c *cells) rank(i int, what int32, seed uint64) float32 {
 }
 
 // bytes returns about how much memory the cells take.
-func (c *cells) bytes() int { return 24*len(c.all) + 8*len(c.outcomes) + 4*len(c.values) }
+func (c *cells) bytes() int { return 24*len(c.all) + 8*len(c.results) + 4*len(c.values) }
 
 // scoreCell writes the score of a step to z, and what is predicted of it. It returns the leaf of its situation, nil if the
 // baseline does not know it.
@@ -250,7 +250,7 @@ func (c *cells) expect(i int, y []float32) {
 	if clear(y); len(y) == 0 {
 		return
 	}
-	for _, o := range c.outcomesOf(i) {
+	for _, o := range c.resultsOf(i) {
 		if o.what >= 0 {
 			y[o.what] = float32(o.n) / float32(c.all[i].n)
 		}

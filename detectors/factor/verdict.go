@@ -160,7 +160,7 @@ func (m *Model) judge(units []Scored, signs *Signs) Verdict {
 		level = s.Z
 	}
 	v.Broken = m.broken(signs, &v)
-	v.Cause = v.cause()
+	v.Cause = v.cause(m.Vocabulary.tabular())
 	v.Examples = m.examples(&v, signs)
 	return v
 }
@@ -243,6 +243,10 @@ const (
 	environmentRatio = 2.5
 	policyRatio      = 1.2
 	leastSupport     = .3
+
+	// Laws of discrete states are not moved by an agent that goes elsewhere. Where dynamics have moved, it is these that
+	// the agent adapts to.
+	exactRatio = 1
 )
 
 // effect returns how far a factor has moved, 0 if it has not.
@@ -253,9 +257,15 @@ func (v *Verdict) effect(f Factor) float64 {
 	return math.Abs(v.Factors[f].Foremost.Effect)
 }
 
+// suspects reports whether a factor may well have moved further than the policy, but not enough episodes show it yet.
+func (v *Verdict) suspects(f Factor) bool {
+	s := &v.Factors[f].Foremost
+	return !v.Factors[f].Moved && math.Abs(s.Z) > stillLevel && math.Abs(s.Effect) > v.effect(Policy)
+}
+
 // cause returns the cause in the order in which effects follow one another: broken observations move every law, a
-// reward function none but its own.
-func (v *Verdict) cause() Cause {
+// reward function none but its own. exact is set where the laws are those of discrete states.
+func (v *Verdict) cause(exact bool) Cause {
 	start, policy, dynamics, reward := v.effect(Start), v.effect(Policy), v.effect(Dynamics), v.effect(Reward)
 	switch {
 	case v.Broken != Whole && (dynamics > 0 || v.Factors[Dynamics].Support < leastSupport):
@@ -264,8 +274,10 @@ func (v *Verdict) cause() Cause {
 		return ByEnvironment
 	case reward > rewardRatio*max(dynamics, policy):
 		return ByReward
-	case dynamics > environmentRatio*policy:
+	case dynamics > environmentRatio*policy, exact && dynamics > exactRatio*policy:
 		return ByEnvironment
+	case exact && policy > 0 && v.suspects(Dynamics):
+		return Unknown
 	case policy > policyRatio*dynamics:
 		return ByPolicy
 	}

@@ -42,29 +42,29 @@ type cellWire struct {
 	Mean float32
 }
 
-type outcomeWire struct {
+type resultWire struct {
 	_    struct{} `cbor:",toarray"`
 	What int32
 	N    int32
 }
 
 type cellsWire struct {
-	All      []cellWire    `cbor:"1,keyasint,omitzero"`
-	Outcomes []outcomeWire `cbor:"2,keyasint,omitzero"`
-	Values   []float32     `cbor:"3,keyasint,omitzero"`
+	All     []cellWire   `cbor:"1,keyasint,omitzero"`
+	Results []resultWire `cbor:"2,keyasint,omitzero"`
+	Values  []float32    `cbor:"3,keyasint,omitzero"`
 }
 
 func (c *cells) wire() cellsWire {
 	return cellsWire{
 		saved.Each(c.all, func(c cell) cellWire { return cellWire{Key: c.key, From: c.from, N: c.n, Mean: c.mean} }),
-		saved.Each(c.outcomes, func(o outcome) outcomeWire { return outcomeWire{What: o.what, N: o.n} }), c.values,
+		saved.Each(c.results, func(o result) resultWire { return resultWire{What: o.what, N: o.n} }), c.values,
 	}
 }
 
 func (w *cellsWire) live() cells {
 	return cells{
 		saved.Each(w.All, func(c cellWire) cell { return cell{c.Key, c.From, c.N, c.Mean} }),
-		saved.Each(w.Outcomes, func(o outcomeWire) outcome { return outcome{o.What, o.N} }), w.Values,
+		saved.Each(w.Results, func(o resultWire) result { return result{o.What, o.N} }), w.Values,
 	}
 }
 
