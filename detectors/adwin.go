@@ -105,8 +105,27 @@ func (a *ADWIN) Add(x float64) (drift bool) {
 	return a.Drifted
 }
 
-// insert adds a value to the window and merges buckets. Each row passes its surplus on.
-func (a *ADWIN) insert(x float64) {
+// addFirst is Add up to the first drift, after which only Reset may follow. It leaves out the variances of buckets, which
+// only dropOldest needs.
+func (a *ADWIN) addFirst(x float64) (drift bool) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return false
+	}
+	a.count(x)
+	for i := 0; ; i++ {
+		a.push(i, x, 0)
+		row := &a.Rows[i]
+		if row.Buckets <= adwinBuckets {
+			return a.Count%adwinClock == 0 && a.differs()
+		}
+		x = row.Total[0] + row.Total[1]
+		row.Buckets = copy(row.Total[:], row.Total[2:])
+		a.Top = max(a.Top, i+1)
+	}
+}
+
+// count adds a value to the sums of the window.
+func (a *ADWIN) count(x float64) {
 	if a.Count > 0 {
 		n := float64(a.Count)
 		d := x - a.Total/n
@@ -114,6 +133,11 @@ func (a *ADWIN) insert(x float64) {
 	}
 	a.Count++
 	a.Total += x
+}
+
+// insert adds a value to the window and merges buckets. Each row passes its surplus on.
+func (a *ADWIN) insert(x float64) {
+	a.count(x)
 	a.push(0, x, 0)
 	for i := 0; i < adwinRows-1 && a.Rows[i].Buckets > adwinBuckets; i++ {
 		a.mergeOldest(i)

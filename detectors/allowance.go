@@ -152,6 +152,7 @@ type view struct {
 	place  []int32   // by unit, the index of its value among the distinct ones; -1 if it has none
 	weight []float64 // of the distinct values in the real baseline, sum 1
 	laws   laws
+	twin   int // 1 + the place in a draw of the branches of another view with the same laws; 0 if there is none
 }
 
 // laws returns the laws of the armed branches, by index, under a drawn baseline of m points, in which each distinct
@@ -194,6 +195,7 @@ func viewsOf(samples []BaselineSample, lowered float64) []view {
 			}
 			v.rank(s.Values, s.Rank.ranks)
 			v.laws = whole.laws(v.armed, v.weight)
+			v.twin = v.twinAmong(views)
 		default:
 			v.rank(s.Values, s.Rank.ranks)
 			v.laws = lawsWithGaps(v.armed, v.weight)
@@ -226,6 +228,21 @@ func (v *view) frequency(hits, steps []float64) {
 	v.laws = newCountGrid(e).laws(v.armed, v.weight)
 }
 
+// twinAmong returns 1 + the place of the branches of an earlier view with the same ranks by unit and the same branches, such
+// as that of the return of episodes of one step for their reward; 0 if there is none.
+func (v *view) twinAmong(views []view) int {
+	at := 0
+	for i := range views {
+		other := &views[i]
+		if slices.Equal(other.place, v.place) && slices.Equal(other.weight, v.weight) &&
+			slices.EqualFunc(other.armed, v.armed, func(a, b CUSUM) bool { return a.Branch() == b.Branch() && a.Family < Frequency }) {
+			return 1 + at
+		}
+		at += len(other.armed)
+	}
+	return 0
+}
+
 // draw is one drawn baseline with its effect on each armed branch.
 type draw []drawnBranch
 
@@ -251,6 +268,14 @@ const (
 
 // draw appends the effect of a drawn baseline on each armed branch.
 func (v *view) draw(out []drawnBranch, times []int32, s *scratch) []drawnBranch {
+	if v.twin > 0 {
+		for i := range v.armed {
+			d := out[v.twin-1+i]
+			d.logA, d.height = v.armed[i].LogA, v.armed[i].Height
+			out = append(out, d)
+		}
+		return out
+	}
 	counts, m := ofLength(&s.times, len(v.weight)), 0.0
 	clear(counts)
 	for unit, at := range v.place {

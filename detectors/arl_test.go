@@ -78,3 +78,53 @@ func meanAndDeviation(x []float64) (mean, deviation float64) {
 	}
 	return mean, math.Sqrt(deviation)
 }
+
+// TestGaugeARL0IsThatOfTheGauges holds both gauges, measured together, against each by itself.
+func TestGaugeARL0IsThatOfTheGauges(t *testing.T) {
+	cuts, alarms := 0, 0
+	for name, draw := range map[string]func(*rand.Rand) float64{
+		"normal":      (*rand.Rand).NormFloat64,
+		"large":       func(r *rand.Rand) float64 { return 1000 * r.NormFloat64() },
+		"skewed":      func(r *rand.Rand) float64 { return 30 * math.Exp(2*r.NormFloat64()) },
+		"few values":  func(r *rand.Rand) float64 { return float64(r.IntN(3)) },
+		"rare values": func(r *rand.Rand) float64 { return 50 * math.Floor(r.Float64()*1.01) },
+		"not finite":  func(r *rand.Rand) float64 { return 20 / float64(r.IntN(5)-2) },
+	} {
+		for seed := range uint64(3) {
+			rng, sample := rand.New(rand.NewPCG(9, seed)), make([]float64, 400)
+			for i := range sample {
+				sample[i] = draw(rng)
+			}
+			adwin, pageHinkley := NewADWIN(ADWINDelta), NewPageHinkley()
+			wantA := EmpiricalARL0(sample, seed, 30_000, adwin.Add, adwin.Reset)
+			wantP := EmpiricalARL0(sample, seed, 30_000, pageHinkley.Add, pageHinkley.Reset)
+			if a, p := GaugeARL0(sample, seed, 30_000); a != wantA || p != wantP {
+				t.Errorf("%s, seed %d: %+v and %+v, want %+v and %+v", name, seed, a, p, wantA, wantP)
+			}
+			cuts, alarms = cuts+wantA.Alarms, alarms+wantP.Alarms
+		}
+	}
+	if cuts == 0 || alarms == 0 {
+		t.Errorf("%d alarms of ADWIN and %d of Page-Hinkley: nothing was compared", cuts, alarms)
+	}
+}
+
+// BenchmarkGaugeARL0 measures the gauges of one baseline, together and one after the other.
+func BenchmarkGaugeARL0(b *testing.B) {
+	rng, sample := rand.New(rand.NewPCG(9, 9)), make([]float64, 500)
+	for i := range sample {
+		sample[i] = rng.NormFloat64()
+	}
+	b.Run("together", func(b *testing.B) {
+		for b.Loop() {
+			GaugeARL0(sample, 0, 30_000)
+		}
+	})
+	b.Run("apart", func(b *testing.B) {
+		for b.Loop() {
+			adwin, pageHinkley := NewADWIN(ADWINDelta), NewPageHinkley()
+			EmpiricalARL0(sample, 0, 30_000, adwin.Add, adwin.Reset)
+			EmpiricalARL0(sample, 0, 30_000, pageHinkley.Add, pageHinkley.Reset)
+		}
+	})
+}

@@ -13,7 +13,7 @@ func bootstrapPlainly(samples []BaselineSample, units int, spent, overlap float6
 	views := viewsOf(samples, math.Log(overlap))
 	for i := range views {
 		v := &views[i]
-		v.laws = lawsWithGaps(v.armed, v.weight)
+		v.laws, v.twin = lawsWithGaps(v.armed, v.weight), 0
 		if s := samples[v.sample]; s.Frequency != nil {
 			v.laws = lawsOfEpisodes(v, s)
 		}

@@ -214,12 +214,37 @@ func (r *Ranks) ownAll(sample []float64) []rank {
 }
 
 // Decile returns the index (0 to 9) of the sample decile that x falls in, by its mid-rank.
-func (r *Ranks) Decile(x float64) int {
-	return min(9, int(10*r.fresh(r.twice(r.Slot(x)))))
+func (r *Ranks) Decile(x float64) int { return r.decile(r.Slot(x)) }
+
+// UpToDecile returns how many of the values, which ascend, lie in a decile of the sample or in one below it.
+func (r *Ranks) UpToDecile(values []float64, decile int) int {
+	first, slots := 0, 2*len(r.Points)+1 // those that may be the first slot beyond the decile
+	for slots > 0 {
+		if half := slots / 2; r.decile(first+half) > decile {
+			slots = half
+		} else {
+			first, slots = first+half+1, slots-half-1
+		}
+	}
+	switch {
+	case first > 2*len(r.Points):
+		return len(values)
+	case first%2 == 1: // the slot of a point itself
+		return searchPoints(values, r.Points[first/2])
+	case first == 0:
+		return 0
+	}
+	return searchPoints(values, math.Nextafter(r.Points[first/2-1], math.Inf(1)))
 }
+
+// decile returns the decile of the values of a slot.
+func (r *Ranks) decile(slot int) int { return min(9, int(10*r.fresh(r.twice(slot)))) }
 
 // Sample returns the sample, sorted.
 func (r *Ranks) Sample() []float64 {
+	if r.Below == nil {
+		return slices.Clone(r.Points)
+	}
 	sample := make([]float64, 0, r.Len())
 	for i, x := range r.Points {
 		for range r.count(i) {

@@ -77,6 +77,11 @@ func (t *RankTest) observe(r rank, ordinal int64, held bool) (reached bool) {
 // It sorts x in place.
 func Quantiles(x []float64, probabilities ...float64) []float64 {
 	slices.Sort(x)
+	return QuantilesOf(x, probabilities...)
+}
+
+// QuantilesOf returns the same of values that ascend.
+func QuantilesOf(x []float64, probabilities ...float64) []float64 {
 	out := make([]float64, len(probabilities))
 	for i, p := range probabilities {
 		at := p * float64(len(x)-1)

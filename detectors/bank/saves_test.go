@@ -2,6 +2,7 @@ package bank
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
@@ -42,4 +43,25 @@ func BenchmarkSummary(b *testing.B) {
 		p.Publish()
 	}
 	b.ReportMetric(float64((cpu(b)-begun).Microseconds())/float64(b.N), "cpu-us/op")
+}
+
+// BenchmarkResume reads a group that has judged units from its parts, and describes it.
+func BenchmarkResume(b *testing.B) {
+	p := newBank(watch.DefaultConfig())
+	newAgent(140).feed(p, 1100)
+	parts, _, err := p.Changes()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	begun := cpu(b)
+	for b.Loop() {
+		p = newBank(watch.DefaultConfig())
+		if err := p.Resume(parts, time.Time{}); err != nil {
+			b.Fatal(err)
+		}
+		p.Publish()
+	}
+	b.ReportMetric(float64((cpu(b)-begun).Microseconds())/float64(b.N), "cpu-us/op")
+	b.ReportMetric(float64(len(p.groups[0].Streams)), "streams")
 }

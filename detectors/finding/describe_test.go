@@ -3,6 +3,7 @@ package finding
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
@@ -11,24 +12,58 @@ import (
 // TestHistogramCountsEachValue holds the histogram against asking for the decile of each value.
 func TestHistogramCountsEachValue(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
-	for _, grain := range []float64{.01, .5, 10} { // few ties, many, and a single value
+	for _, grain := range []float64{0, .01, .5, 10} { // no ties, few, many, and a single value
 		draw := func(n int, mean float64) []float64 {
 			x := make([]float64, n)
 			for i := range x {
-				x[i] = math.Round((mean+rng.NormFloat64())/grain) * grain
+				if x[i] = mean + rng.NormFloat64(); grain > 0 {
+					x[i] = math.Round(x[i]/grain) * grain
+				}
 			}
 			return x
 		}
-		ranks := detectors.NewRanks(draw(300, 0))
-		for _, mean := range []float64{-9, 0, .5, 9} {
-			x := draw(137, mean)
-			var want [10]float64
-			for _, v := range x {
-				want[ranks.Decile(v)] += 1 / float64(len(x))
+		for _, units := range []int{1, 2, 9, 10, 11, 20, 300} {
+			ranks := detectors.NewRanks(draw(units, 0))
+			for _, mean := range []float64{-9, 0, .5, 9} {
+				x := append(draw(137, mean), ranks.Points...)
+				var want [10]float64
+				for _, v := range x {
+					want[ranks.Decile(v)] += 1 / float64(len(x))
+				}
+				if d := DescribeSample(x, ranks); d.HistogramRatio != want || d.Units != len(x) {
+					t.Errorf("grain %v, %d units, mean %v: %v, want %v", grain, units, mean, d.HistogramRatio, want)
+				}
 			}
-			if d := DescribeSample(x, ranks); d.HistogramRatio != want || d.Units != len(x) {
-				t.Errorf("grain %v, mean %v: %v, want %v", grain, mean, d.HistogramRatio, want)
+			want := DescribeSample(ranks.Sample(), ranks)
+			deciles := detectors.Quantiles(ranks.Sample(), .1, .2, .3, .4, .5, .6, .7, .8, .9)
+			if d, q := DescribeBaseline(ranks); d != want || !slices.Equal(q[:], deciles) {
+				t.Errorf("grain %v, baseline of %d units: %v with deciles %v, want %v with %v", grain, units, d, q, want, deciles)
 			}
 		}
 	}
+}
+
+// BenchmarkDescribe describes a baseline and the last units.
+func BenchmarkDescribe(b *testing.B) {
+	rng, sample, last := rand.New(rand.NewPCG(2, 7)), make([]float64, 500), make([]float64, 200)
+	for i := range sample {
+		sample[i] = rng.NormFloat64()
+	}
+	for i := range last {
+		last[i] = rng.NormFloat64()
+	}
+	ranks, x := detectors.NewRanks(sample), make([]float64, len(last))
+	b.Run("baseline", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			DescribeBaseline(ranks)
+		}
+	})
+	b.Run("current", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			copy(x, last)
+			DescribeSample(x, ranks)
+		}
+	})
 }

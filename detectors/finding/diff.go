@@ -2,7 +2,6 @@ package finding
 
 import (
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
@@ -55,11 +54,27 @@ func DescribeSample(x []float64, ranks *detectors.Ranks) Distribution {
 	if len(x) == 0 {
 		return Distribution{}
 	}
-	var m ingest.Moments
+	m := momentsOf(x)
+	slices.Sort(x)
+	return describeSorted(x, m, ranks)
+}
+
+// DescribeBaseline describes the sample that ranks hold, and returns its deciles.
+func DescribeBaseline(ranks *detectors.Ranks) (d Distribution, deciles [9]float64) {
+	sample := ranks.Sample()
+	copy(deciles[:], detectors.QuantilesOf(sample, .1, .2, .3, .4, .5, .6, .7, .8, .9))
+	return describeSorted(sample, momentsOf(sample), ranks), deciles
+}
+
+func momentsOf(x []float64) (m ingest.Moments) {
 	for _, v := range x {
 		m.Add(v)
 	}
-	q := detectors.Quantiles(x, .1, .5, .9)
+	return m
+}
+
+func describeSorted(x []float64, m ingest.Moments, ranks *detectors.Ranks) Distribution {
+	q := detectors.QuantilesOf(x, .1, .5, .9)
 	d := Distribution{Units: len(x), Mean: m.Mean, SD: m.SD(), Q10: q[0], Q50: q[1], Q90: q[2]}
 	if ranks != nil {
 		d.HistogramRatio = histogramOf(x, ranks)
@@ -71,12 +86,11 @@ func DescribeSample(x []float64, ranks *detectors.Ranks) Distribution {
 func histogramOf(sorted []float64, ranks *detectors.Ranks) (ratio [10]float64) {
 	from, each := 0, 1/float64(len(sorted))
 	for decile := range ratio {
-		rest := sorted[from:]
-		n := sort.Search(len(rest), func(i int) bool { return ranks.Decile(rest[i]) > decile })
-		for range n {
+		to := ranks.UpToDecile(sorted, decile)
+		for range to - from {
 			ratio[decile] += each
 		}
-		from += n
+		from = to
 	}
 	return ratio
 }

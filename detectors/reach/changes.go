@@ -15,11 +15,12 @@ import (
 // those of its baseline. For ranks, the change is a shift of all values, in the direction that is found later; for counts and rare values, a rate
 // that falls. For rare values, it also returns after how many units half the rate is found, and from when on.
 func Of(q *stream.Quantity, baseline []stream.Reading) []finding.Reach {
-	walks := func(changed func(size float64) []weighted) func(size float64) finder {
-		return func(size float64) finder { return walksAfter(q, changed(size)) }
-	}
 	if t, has := stream.TestOf[*stream.RarityTest](q); has {
 		return ofRare(t.Test)
+	}
+	m := newMover(q)
+	walks := func(changed func(size float64) []weighted) func(size float64) finder {
+		return func(size float64) finder { return m.after(changed(size)) }
 	}
 	switch {
 	case q.Rank() != nil && q.Rank().Armed() > 0:
@@ -53,8 +54,8 @@ func ofRate(changes []finding.Reach) []finding.Reach {
 
 // finder is a test whose units have changed.
 type finder interface {
-	// findsWithin returns the probability, or a lower limit of it, that the change is found within n units.
-	findsWithin(n float64) float64
+	// finds reports whether the change is found within n units with ReachProbability, or a lower limit of that.
+	finds(n float64) bool
 }
 
 // smallest returns, for each number of units, the smallest size up to most whose change is found; NaN if none is.
@@ -68,7 +69,7 @@ func smallest(most float64, changed func(size float64) finder) []finding.Reach {
 				c = changed(size)
 				tried[size] = c
 			}
-			return c.findsWithin(float64(n)) >= finding.ReachProbability
+			return c.finds(float64(n))
 		}
 		r := finding.Reach{Units: n, Size: math.NaN()}
 		if found(most) {
@@ -104,10 +105,10 @@ func evenly(readings []stream.Reading) []stream.Reading {
 	return out
 }
 
-// shifted returns the readings, shifted by so many times unit.
+// shifted returns the readings, shifted by so many times unit. They are valid until the next call.
 func shifted(readings []stream.Reading, unit float64) func(size float64) []weighted {
+	out := make([]weighted, len(readings))
 	return func(size float64) []weighted {
-		out := make([]weighted, len(readings))
 		for i, r := range readings {
 			r.X += size * unit
 			out[i] = weighted{r, 1 / float64(len(readings))}
@@ -119,7 +120,8 @@ func shifted(readings []stream.Reading, unit float64) func(size float64) []weigh
 // counts are the events of a unit and its steps.
 type counts struct{ events, steps float64 }
 
-// thinned returns the readings of a baseline of counts of which each event is left out with a probability.
+// thinned returns the readings of a baseline of counts of which each event is left out with a probability. They are valid
+// until the next call.
 func thinned(readings []stream.Reading) func(lost float64) []weighted {
 	units := map[counts]float64{}
 	for _, r := range readings {
@@ -129,8 +131,9 @@ func thinned(readings []stream.Reading) func(lost float64) []weighted {
 	distinct := slices.SortedFunc(maps.Keys(units), func(a, b counts) int {
 		return cmp.Or(cmp.Compare(a.steps, b.steps), cmp.Compare(a.events, b.events))
 	})
+	var out []weighted
 	return func(lost float64) []weighted {
-		var out []weighted
+		out = out[:0]
 		for _, c := range distinct {
 			for _, left := range binomial(c.events, 1-lost) {
 				out = append(out, weighted{stream.Reading{X: left.events / c.steps, Steps: c.steps}, units[c] * left.probability})

@@ -3,6 +3,7 @@ package reach
 import (
 	"math"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/rarity"
@@ -19,12 +20,14 @@ func ofRare(t *rarity.Test) []finding.Reach {
 	if t.Spend == 0 {
 		return nil
 	}
+	runs := sharedRuns.Get().(*runs)
+	defer sharedRuns.Put(runs)
 	rate := float64(t.Novel) / float64(t.Units)
 	now := t.Grown(0, 0)
-	out := ofRate(smallest(1, func(lost float64) finder { return rarer{now, rate * (1 - lost)} }))
+	out := ofRate(smallest(1, func(lost float64) finder { return rarer{now, rate * (1 - lost), runs} }))
 	half := finding.Reach{Units: twoDigits(halvedWithin / rate), Size: math.NaN(), OfRate: true}
 	for doublings := range t.Doublings + 1 {
-		if findsHalf(t, doublings, half.Units) < finding.ReachProbability {
+		if findsHalf(t, doublings, half.Units, runs) < finding.ReachProbability {
 			continue
 		}
 		half.Size = .5
@@ -38,14 +41,14 @@ func ofRare(t *rarity.Test) []finding.Reach {
 
 // findsHalf returns the probability that half the rate is found within so many units, once the units have doubled so many
 // times. The number of rare values among them varies: it is one of the three of Gauss and Hermite's quadrature.
-func findsHalf(t *rarity.Test, doublings, within int) float64 {
+func findsHalf(t *rarity.Test, doublings, within int, runs *runs) float64 {
 	rate := float64(t.Novel) / float64(t.Units)
 	more := rate * float64(t.Units<<doublings-t.Units)
 	sd := math.Sqrt(more * (1 - rate) * t.Factor)
 	sum := 0.0
 	for _, at := range [...]struct{ by, weight float64 }{{-math.Sqrt(3), 1. / 6}, {0, 2. / 3}, {math.Sqrt(3), 1. / 6}} {
 		novel := max(0, int(math.Round(more+at.by*sd)))
-		sum += at.weight * rarer{t.Grown(doublings, novel), rate / 2}.findsWithin(float64(within))
+		sum += at.weight * rarer{t.Grown(doublings, novel), rate / 2, runs}.findsWithin(float64(within))
 	}
 	return sum
 }
@@ -54,46 +57,110 @@ func findsHalf(t *rarity.Test, doublings, within int) float64 {
 type rarer struct {
 	test *rarity.Test
 	rate float64
+	runs *runs
 }
 
 // rarerRuns is the number of runs of which the share that finds a change is taken. The random numbers are the same each
 // time, so that a smaller rate is found no later.
 const rarerRuns = 500
 
-// findsWithin implements finder. The walks begin at 0, and the limits of the rate stay as they are, so that the change is
-// found at least as often. It jumps from one rare value to the next.
-func (r rarer) findsWithin(n float64) float64 {
-	rng := rand.New(rand.NewPCG(1, 0))
+// finds implements finder. It stops as soon as enough runs have found the change, or too many have not.
+func (r rarer) finds(n float64) bool {
 	found := 0
-	for range rarerRuns {
-		if r.finds(rng, int(n)) {
+	for run := range rarerRuns {
+		if r.foundIn(run, int(n)) {
+			found++
+		}
+		if best := found + rarerRuns - 1 - run; float64(best)/rarerRuns < finding.ReachProbability {
+			return false
+		}
+		if float64(found)/rarerRuns >= finding.ReachProbability {
+			return true
+		}
+	}
+	return false
+}
+
+// findsWithin returns the probability that the change is found within n units.
+func (r rarer) findsWithin(n float64) float64 {
+	found := 0
+	for run := range rarerRuns {
+		if r.foundIn(run, int(n)) {
 			found++
 		}
 	}
 	return float64(found) / rarerRuns
 }
 
-func (r rarer) finds(rng *rand.Rand, within int) (found bool) {
-	walks := r.test.Walks
-	run := rand.New(rand.NewPCG(rng.Uint64(), 0)) // of its own, or the runs of two rates would differ after the first
-	for units := 0; units < within; units++ {
-		usual := within // values until the next rare one
+// fall is the walk of an alternative with fewer rare values.
+type fall struct{ walk, usual, rare, height int }
+
+// falls returns the armed walks for a fall, of which a test has two at most. One that is missing never moves.
+func (r rarer) falls() (out [2]fall) {
+	out[0].height, out[1].height = math.MaxInt, math.MaxInt
+	n := 0
+	for _, w := range r.test.Walks {
+		if w.Param < 0 && w.Height > 0 {
+			out[n] = fall{w.Walk, w.Usual, w.Rare, w.Height}
+			n++
+		}
+	}
+	return out
+}
+
+// foundIn reports whether a run finds the change. The walks begin at 0, and the limits of the rate stay as they are, so
+// that the change is found at least as often. It jumps from one rare value to the next.
+func (r rarer) foundIn(run, within int) (found bool) {
+	falls := r.falls()
+	one, other := falls[0], falls[1]
+	logs, most, each := r.runs.logs[run], float64(within), math.Log1p(-r.rate)
+	for units, jump := 0, 0; units < within; units++ {
+		usual := within - units // values until the next rare one
 		if r.rate > 0 {
-			usual = int(min(float64(usual), math.Log(1-run.Float64())/math.Log1p(-r.rate)))
-		}
-		usual = min(usual, within-units)
-		for i := range walks {
-			if w := &walks[i]; w.Param < 0 && w.Height > 0 {
-				if w.Walk += usual * w.Usual; w.Walk >= w.Height {
-					return true
-				}
-				w.Walk = max(0, w.Walk+w.Rare)
+			if jump == len(logs) {
+				logs = r.runs.more(run)
 			}
+			usual = min(usual, int(min(most, logs[jump]/each)))
+			jump++
 		}
+		one.walk += usual * one.usual
+		other.walk += usual * other.usual
+		if one.walk >= one.height || other.walk >= other.height {
+			return true
+		}
+		one.walk, other.walk = max(0, one.walk+one.rare), max(0, other.walk+other.rare)
 		units += usual
 	}
 	return false
 }
+
+// runs are the random numbers of all runs: by run, the logarithms of 1 minus a uniform number. Divided by that of 1 minus a
+// rate, each is the number of values before the next rare one. They do not depend on the baseline, so that many share them.
+type runs struct {
+	logs [rarerRuns][]float64
+	next [rarerRuns]rand.PCG
+}
+
+func newRuns() *runs {
+	rng, out := rand.New(rand.NewPCG(1, 0)), &runs{}
+	for i := range out.next {
+		out.next[i].Seed(rng.Uint64(), 0)
+	}
+	return out
+}
+
+// more returns the numbers of a run with some more of them.
+func (s *runs) more(run int) []float64 {
+	logs, rng := s.logs[run], rand.New(&s.next[run])
+	for range max(8, len(logs)/2) {
+		logs = append(logs, math.Log(1-rng.Float64()))
+	}
+	s.logs[run] = logs
+	return logs
+}
+
+// sharedRuns holds runs that no calibration uses.
+var sharedRuns = sync.Pool{New: func() any { return newRuns() }}
 
 // twoDigits rounds a number up to two digits.
 func twoDigits(x float64) int {

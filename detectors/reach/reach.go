@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
@@ -51,38 +52,86 @@ type weighted struct {
 	Weight float64
 }
 
-// walksAfter returns what becomes of the walks of q if its units have these readings from now on. A quantity without walks,
-// or with none that is armed, has none.
-func walksAfter(q *stream.Quantity, after []weighted) changedWalks {
-	test := q.Again()
-	walks := test.Walks()
+// mover tells how far units move the walks of a quantity. The change of a reading depends only on its slot, if values are
+// ranked without a season, so that each slot is tried once.
+type mover struct {
+	test    *stream.Quantity // with no other tests than these walks
+	moves   []float64        // of all branches by slot, or of those of the last reading
+	known   []bool           // whether there are moves of a slot; nil if they depend on more
+	drift   []float64        // by branch, the mean of the moves
+	squares []float64        // the mean of their squares
+}
+
+// newMover returns nil for a quantity without walks.
+func newMover(q *stream.Quantity) *mover {
+	m := &mover{test: q.AgainWalks()}
+	walks := m.test.Walks()
 	if walks == nil {
 		return nil
 	}
-	mean, square := make([]float64, len(walks.Branches)), make([]float64, len(walks.Branches))
-	for _, r := range after {
-		for i := range walks.Branches {
-			walks.Branches[i].Walk = aloft
-		}
-		test.Test(test.Read(r.Reading), 0, false)
-		for i := range walks.Branches {
-			x := walks.Branches[i].Walk - aloft
-			mean[i] += r.Weight * x
-			square[i] += r.Weight * x * x
+	slots := 1
+	if q.Rank() != nil && q.Season == nil {
+		slots = 2*q.Ranks.Distinct() + 1
+		m.known = make([]bool, slots)
+	}
+	branches := len(walks.Branches)
+	m.moves, m.drift, m.squares = make([]float64, slots*branches), make([]float64, branches), make([]float64, branches)
+	return m
+}
+
+// after returns what becomes of the walks if units have these readings from now on; nil if none is armed.
+func (m *mover) after(readings []weighted) (out changedWalks) {
+	if m == nil {
+		return nil
+	}
+	clear(m.drift)
+	clear(m.squares)
+	for i := range readings {
+		w := readings[i].Weight
+		for k, x := range m.of(&readings[i].Reading) {
+			m.drift[k] += w * x
+			m.squares[k] += w * x * x
 		}
 	}
-	var out changedWalks
+	walks := m.test.Walks()
 	for i := range walks.Branches {
 		if b := &walks.Branches[i]; b.Height > 0 {
-			sd := math.Sqrt(max(0, square[i]-mean[i]*mean[i]) * walks.Factor)
-			out = append(out, walk{mean[i], sd, b.Height + overshoot*sd})
+			sd := math.Sqrt(max(0, m.squares[i]-m.drift[i]*m.drift[i]) * walks.Factor)
+			out = append(out, walk{m.drift[i], sd, b.Height + overshoot*sd})
 		}
 	}
 	return out
 }
 
+// of returns by how much a reading moves each walk.
+func (m *mover) of(r *stream.Reading) []float64 {
+	branches, slot := len(m.drift), 0
+	if m.known != nil {
+		slot = m.test.Ranks.Slot(r.X)
+	}
+	moves := m.moves[slot*branches:][:branches]
+	if m.known != nil {
+		if m.known[slot] {
+			return moves
+		}
+		m.known[slot] = true
+	}
+	walks := m.test.Walks()
+	for i := range walks.Branches {
+		walks.Branches[i].Walk = aloft
+	}
+	m.test.Test(m.test.Read(*r), 0, false)
+	for i := range moves {
+		moves[i] = walks.Branches[i].Walk - aloft
+	}
+	return moves
+}
+
 // aloft is a height at which a walk never falls to 0 within one unit, so that the difference is its increment.
 const aloft = 1 << 20
+
+// finds implements finder.
+func (c changedWalks) finds(n float64) bool { return c.findsWithin(n) >= finding.ReachProbability }
 
 // findsWithin returns a lower limit of the probability that the change is found within n units: that of the best branch
 // alone.

@@ -15,9 +15,8 @@ type described struct {
 // DescribeBaseline returns the description of the baseline. It is computed once.
 func (q *Quantity) DescribeBaseline() (finding.Distribution, [9]float64) {
 	if q.described == nil || q.described.of != q.Ranks {
-		sample := q.Ranks.Sample()
-		deciles := detectors.Quantiles(sample, .1, .2, .3, .4, .5, .6, .7, .8, .9)
-		q.described = &described{q.Ranks, finding.DescribeSample(sample, q.Ranks), [9]float64(deciles)}
+		d, deciles := finding.DescribeBaseline(q.Ranks)
+		q.described = &described{q.Ranks, d, deciles}
 	}
 	return q.described.Distribution, q.described.deciles
 }

@@ -44,14 +44,9 @@ func (s *Stream) startGauges() {
 
 // newGauges returns gauges that have seen nothing and measures others like them on a baseline: their windows become long.
 func newGauges(baseline []float64) *gauges {
-	adwin, pageHinkley := detectors.NewADWIN(detectors.ADWINDelta), detectors.NewPageHinkley()
-	return &gauges{
-		ADWIN: detectors.NewADWIN(detectors.ADWINDelta), PageHinkley: detectors.NewPageHinkley(),
-		ARL0: [2]detectors.ARL0{
-			atADWIN:       detectors.EmpiricalARL0(baseline, 0, GaugeValues, adwin.Add, adwin.Reset),
-			AtPageHinkley: detectors.EmpiricalARL0(baseline, 0, GaugeValues, pageHinkley.Add, pageHinkley.Reset),
-		},
-	}
+	g := &gauges{ADWIN: detectors.NewADWIN(detectors.ADWINDelta), PageHinkley: detectors.NewPageHinkley()}
+	g.ARL0[atADWIN], g.ARL0[AtPageHinkley] = detectors.GaugeARL0(baseline, 0, GaugeValues)
+	return g
 }
 
 // Standardized returns the baseline in standard deviations from its mean.

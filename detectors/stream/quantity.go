@@ -495,9 +495,19 @@ func (q *Quantity) IsArmed() bool {
 }
 
 // Again returns a copy of the tests of the quantity, at zero, to run beside it.
-func (q *Quantity) Again() *Quantity {
+func (q *Quantity) Again() *Quantity { return q.again(func(Test) bool { return true }) }
+
+// AgainWalks is Again with no other tests than that with walks.
+func (q *Quantity) AgainWalks() *Quantity {
+	return q.again(func(t Test) bool { return t.Walks() != nil })
+}
+
+func (q *Quantity) again(with func(Test) bool) *Quantity {
 	c := &Quantity{Name: q.Name, Ranks: q.Ranks, Season: q.Season}
 	for i := range q.Tests {
+		if !with(q.Tests[i].Test) {
+			continue
+		}
 		if t := q.Tests[i].Again(); t != nil {
 			c.Tests = append(c.Tests, TestOfKind{t, q.Tests[i].Kind})
 		}

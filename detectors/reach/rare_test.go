@@ -1,0 +1,66 @@
+package reach
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/rarity"
+)
+
+// foundPlainly is the textbook form of findsWithin: each run draws its own numbers, and judges one rare value after the other.
+func foundPlainly(r rarer, within int) float64 {
+	rng, found := rand.New(rand.NewPCG(1, 0)), 0
+	for range rarerRuns {
+		t, run := *r.test, rand.New(rand.NewPCG(rng.Uint64(), 0))
+		for units, over := 0, false; units < within && !over; units++ {
+			usual := within
+			if r.rate > 0 {
+				usual = int(min(float64(usual), math.Log(1-run.Float64())/math.Log1p(-r.rate)))
+			}
+			usual = min(usual, within-units)
+			for i := range t.Walks {
+				if w := &t.Walks[i]; w.Param < 0 && w.Height > 0 {
+					over = over || w.Walk+usual*w.Usual >= w.Height
+					w.Walk = max(0, w.Walk+usual*w.Usual+w.Rare)
+				}
+			}
+			if over {
+				found++
+			}
+			units += usual
+		}
+	}
+	return float64(found) / rarerRuns
+}
+
+func TestRarerValuesAreFoundAsOneByOne(t *testing.T) {
+	shared, seen := newRuns(), map[bool]int{}
+	for _, rare := range []int{6, 25, 100, 160} {
+		sample := make([]float64, 500)
+		for i := range rare {
+			sample[i*500/rare] = 1
+		}
+		test := rarity.New(detectors.NewRanks(sample), 1)
+		test.Arm(1. / 20_000)
+		for doublings := range 3 {
+			grown := test.Grown(doublings, rare<<doublings-rare)
+			for _, lost := range []float64{0, .1, .3, .5, .8, 1} {
+				r := rarer{grown, float64(rare) / 500 * (1 - lost), shared}
+				for _, within := range []int{20, 137, 2000} {
+					want := foundPlainly(r, within)
+					got, finds := r.findsWithin(float64(within)), r.finds(float64(within))
+					if got != want || finds != (want >= finding.ReachProbability) {
+						t.Errorf("%d of 500, doubled %d times, %v lost, %d units: %v and %v, want %v", rare, doublings, lost, within, got, finds, want)
+					}
+					seen[finds]++
+				}
+			}
+		}
+	}
+	if seen[true] < 20 || seen[false] < 20 {
+		t.Errorf("too few cases of each kind: %v", seen)
+	}
+}
