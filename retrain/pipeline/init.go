@@ -219,8 +219,11 @@ func projectOf(name string) string {
 // take takes what a file says.
 func (p *Proposal) take(file string, text []byte) {
 	var program []byte // without what only explains
-	if path.Ext(file) == ".py" {
+	switch path.Ext(file) {
+	case ".py":
 		program = readable(code(text))
+	case ".ipynb":
+		program = readable(code(programs.NotebookCode(text)))
 	}
 	p.finder.Take(file, text, program)
 	if isDependencies(file) {
@@ -238,7 +241,7 @@ func (p *Proposal) take(file string, text []byte) {
 	}
 	switch {
 	case base == "setup.py":
-	case path.Ext(file) == ".py":
+	case program != nil:
 		p.source(file, program, weight)
 	case isYAMLName(file):
 		p.settings(file, readable(text), weight)

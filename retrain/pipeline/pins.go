@@ -121,6 +121,22 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 		}
 	}
 	p.pin(library)
+	headless(p.Packages)
+}
+
+// headless replaces the builds of OpenCV that fail where a screen's libraries are missing, as in the image.
+func headless(packages []Declared) {
+	for i := range packages {
+		d := &packages[i]
+		name := packageName(d.Name)
+		switch {
+		case !slices.Contains([]string{"opencv-python", "opencv-contrib-python"}, name) || d.Pin == "":
+		case slices.ContainsFunc(packages, func(x Declared) bool { return strings.HasSuffix(x.Name, "-headless") }):
+			d.Left = "its headless build takes its place"
+		default:
+			d.Name, d.Why = name+"-headless", name+" needs libraries of a screen, which the image lacks"
+		}
+	}
 }
 
 // importedPackages adds what the programs import and no file declares.

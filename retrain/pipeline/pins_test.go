@@ -82,7 +82,7 @@ func TestDependenciesFitTheImage(t *testing.T) {
 			map[string]string{
 				"train.py": "import gymnasium as gym\nimport numpy as np\nimport cv2\nimport os\nfrom own import agent\nimport torch\nfrom sb3_contrib import TQC\nenv = gym.make('Hopper-v5')\nif __name__ == '__main__':\n    train()\n",
 			},
-			[]string{"- gymnasium==", "- numpy==", "- opencv-python==", "- torch==", "- sb3-contrib== "},
+			[]string{"- gymnasium==", "- numpy==", "- opencv-python-headless==", "- torch==", "- sb3-contrib== "},
 			[]string{"- os", "  - own"},
 		},
 	} {

@@ -74,6 +74,26 @@ func TestProposedPolicy(t *testing.T) {
 			[]string{"  # policy: GraphPolicy is a class of the program: set it between the marks in pipeline/train.py\n"},
 			nil,
 		},
+		"a notebook": {
+			map[string]string{
+				"requirements.txt": "gymnasium==1.0.0\nstable-baselines3==2.4.0\nopencv-python\n",
+				"race.ipynb": `{"nbformat": 4, "cells": [{"cell_type": "markdown", "source": "PPO('MlpPolicy', gym.make('Wrong-v1'))"},
+					{"cell_type": "code", "source": ["%pip install x\n", "import gymnasium as gym\n", "from stable_baselines3 import SAC"]},
+					{"cell_type": "code", "source": "model = SAC('CnnPolicy', gym.make('CarRacing-v3'))\nmodel.learn(total_timesteps=250_000)"}]}`,
+				"broken.ipynb": `{"cells": [{"cell_type": "code", "source": 7}, 3]}`,
+			},
+			[]string{"name: SAC", "  policy: CnnPolicy\n", `{id: "CarRacing-v3"} # "race.ipynb"`, "steps: 250000", "- opencv-python-headless==", "- gymnasium==1.0.0\n"},
+			[]string{"Wrong", "CHANGE-ME"},
+		},
+		"offline": {
+			map[string]string{
+				"requirements.txt": "d3rlpy==2.6.0\n",
+				"train_cql.py":     "import d3rlpy\ndef main():\n    p.add_argument('--out', default='cql.d3')\n    cql.fit(dataset)\n    cql.save(a.out)\nif __name__ == '__main__':\n    main()\n",
+				"ope_fqe.py":       "import d3rlpy\ndef main():\n    p.add_argument('--model', required=True)\n    cql = d3rlpy.load_learnable(a.model)\n    fqe = d3rlpy.ope.FQE(algo=cql)\nif __name__ == '__main__':\n    main()\n",
+			},
+			[]string{"ope_fqe.py --model", "train_cql.py --out"},
+			[]string{"CHANGE-ME"},
+		},
 		"dictionaries": {
 			map[string]string{"train.py": start + "model = PPO('MultiInputPolicy', gym.make('FetchReach-v4'))" + guard},
 			[]string{"  policy: MultiInputPolicy\n"},

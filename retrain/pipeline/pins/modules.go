@@ -79,7 +79,7 @@ func Modules(all bool) []Module {
 
 // distributions are the packages of modules whose names differ, beside those of libraries and others.
 var distributions = map[string]string{
-	"Box2D": "box2d", "OpenGL": "pyopengl", "attr": "attrs", "bs4": "beautifulsoup4", "chess": "python-chess", "dateutil": "python-dateutil", "docx": "python-docx",
+	"Box2D": "box2d", "OpenGL": "pyopengl", "attr": "attrs", "bs4": "beautifulsoup4", "chess": "python-chess", "dateutil": "python-dateutil", "docx": "python-docx", "dopamine": "dopamine-rl",
 	"dotenv": "python-dotenv", "fitz": "pymupdf", "gin": "gin-config", "git": "gitpython", "google": "protobuf", "haiku": "dm-haiku", "igraph": "python-igraph",
 	"imblearn": "imbalanced-learn", "jwt": "pyjwt", "lightning_fabric": "lightning", "pkg_resources": "setuptools", "psycopg2": "psycopg2-binary", "pyro": "pyro-ppl", "pywt": "pywavelets",
 	"rl_zoo3": "rl-zoo3", "serial": "pyserial", "skimage": "scikit-image", "skopt": "scikit-optimize", "sonnet": "dm-sonnet", "talib": "ta-lib", "torchnlp": "pytorch-nlp",

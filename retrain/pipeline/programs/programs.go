@@ -70,6 +70,9 @@ func (f *Finder) Take(file string, text, code []byte) {
 		f.yaml = append(f.yaml, file)
 		f.sees(file, text)
 	}
+	if path.Ext(file) == ".ipynb" {
+		f.sees(file, code)
+	}
 	if path.Ext(file) != ".py" || f.kept+len(text) > maxKept {
 		return
 	}
@@ -251,7 +254,7 @@ var (
 	}
 	evaluationWords = []weighed{
 		{regexp.MustCompile(`^eval(uate|uation)?$`), 80},
-		{regexp.MustCompile(`eval`), 60},
+		{regexp.MustCompile(`eval|(^|[_-])(ope|fqe)([_-]|$)`), 60}, // also offline, of a policy
 		{regexp.MustCompile(`^(enjoy|benchmark|test|play|rollout|watch|infer|inference|predict)$`), 55},
 		{regexp.MustCompile(`enjoy|benchmark|^test|_test$|play|rollout|infer|simulate|^run_?-?(policy|agent|model|trained)|^(load|watch|show|visuali[sz]e|render)`), 40},
 		{regexp.MustCompile(`train`), -60},
