@@ -85,7 +85,7 @@ func (c Config) CheckRecipes(recipes recipe.Recipes, report func(path, msg strin
 }
 
 // mixes returns why a recipe that orders no retraining cannot be sent to a target, "" if it can: a pipeline that trains
-// when it is started would train.
+// when it is started would train, or, as generated DAGs do, skip all stages and look as if it had succeeded.
 func (c Config) mixes(recipes recipe.Recipes, name, to string) string {
 	how := recipes[name]
 	if t, _ := c.target(to); how == nil || how.Kind == recipe.Retrain || !t.StartsOne() {
@@ -93,7 +93,7 @@ func (c Config) mixes(recipes recipe.Recipes, name, to string) string {
 	}
 	for _, t := range c.Triggers {
 		if other := recipes[t.Recipe]; t.Target == to && other != nil && other.Kind == recipe.Retrain {
-			return fmt.Sprintf("target %q starts the same pipeline for every order, and recipe %q retrains with it; use another target for recipe %q, which orders %s", to, t.Recipe, name, how.Kind)
+			return fmt.Sprintf("target %q starts the same pipeline for every order, and recipe %q retrains with it, so the order to %[4]s would retrain or be skipped; use another target for recipe %[3]q", to, t.Recipe, name, how.Kind)
 		}
 	}
 	return ""
