@@ -15,13 +15,45 @@ func TestNumbersNeedNoPoint(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, into.A, p)
 		}
 	}
-	for _, text := range []string{`"1e-3"`, "'7'", "1e999", "1e", "e3", "one"} {
+	for _, text := range []string{`"1e-3"`, "'7'", "1e", "e3", "one"} {
 		var into struct {
 			A float64 `yaml:"a"`
 		}
 		p := Read("f.yaml", []byte("a: "+text+"\n"), &into).Problems()
 		if len(p) != 1 || !strings.Contains(p[0].Message, "must be a finite number, not") || p[0].Column != 4 {
 			t.Errorf("%s: %v, %v", text, into.A, p)
+		}
+	}
+}
+
+// A number that is too large is no string, whatever its form.
+func TestTooLargeNumbers(t *testing.T) {
+	const whole, large = "must be a whole number, not the number ", "is too large"
+	for text, want := range map[string][2]string{
+		"99999999999999999999":   {large, ""},
+		"-99999999999999999999":  {large, ""},
+		"9223372036854775808":    {large, ""},
+		"1e999":                  {large, large},
+		"1.5e999":                {large, large},
+		"-1.5e999":               {large, large},
+		"1e6":                    {whole + "1e6", ""},
+		"0.5":                    {whole + "0.5", ""},
+		`"99999999999999999999"`: {"must be a whole number, not a string", "must be a finite number, not a string"},
+	} {
+		var i struct {
+			A int `yaml:"a"`
+		}
+		var x struct {
+			A float64 `yaml:"a"`
+		}
+		for j, into := range []any{&i, &x} {
+			got := ""
+			if p := Read("f.yaml", []byte("a: "+text+"\n"), into).Problems(); len(p) > 0 {
+				got = p[0].Message
+			}
+			if got != want[j] {
+				t.Errorf("%s: %q, want %q", text, got, want[j])
+			}
 		}
 	}
 }

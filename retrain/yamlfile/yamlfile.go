@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -442,6 +443,10 @@ func (r *Reader) scalar(path string, n ast.Node, dst reflect.Value) {
 func (r *Reader) integer(path string, n ast.Node, dst reflect.Value) {
 	i, ok := n.(*ast.IntegerNode)
 	if !ok {
+		if exceeds(n, math.MaxInt64) {
+			r.cannotRead(r.placeOf(n.GetToken()), path, "is too large")
+			return
+		}
 		r.wrongType(path, n, "a whole number")
 		return
 	}
@@ -471,6 +476,10 @@ func (r *Reader) number(path string, n ast.Node, dst reflect.Value) {
 			dst.SetFloat(float64(v))
 		}
 	case *ast.StringNode: // a number without a point, such as 1e-3
+		if exceeds(n, math.MaxFloat64) {
+			r.cannotRead(r.placeOf(n.GetToken()), path, "is too large")
+			return
+		}
 		x, err := strconv.ParseFloat(n.Value, 64)
 		if n.Token.Type != token.StringType || !likeNumber.MatchString(n.Value) || err != nil {
 			r.wrongType(path, n, "a finite number")
@@ -482,6 +491,24 @@ func (r *Reader) number(path string, n ast.Node, dst reflect.Value) {
 	}
 }
 
+// meantAsNumber matches plain text that people mean as a number, although the YAML parser treats it as a string.
+var meantAsNumber = regexp.MustCompile(`^[-+]?(0|[1-9][0-9_]*)(\.[0-9_]*)?([eE][-+]?[0-9]+)?$`)
+
+// isNumber reports whether a node is a number to a person, which the YAML parser treats as a string.
+func isNumber(n ast.Node) bool {
+	s, ok := n.(*ast.StringNode)
+	return ok && s.Token.Type == token.StringType && meantAsNumber.MatchString(s.Value)
+}
+
+// exceeds reports whether a node is such a number, and beyond a limit.
+func exceeds(n ast.Node, limit float64) bool {
+	if !isNumber(n) {
+		return false
+	}
+	x, _ := strconv.ParseFloat(strings.ReplaceAll(scalarText(n), "_", ""), 64) // infinite if it is too large
+	return math.Abs(x) > limit
+}
+
 func (r *Reader) wrongType(path string, n ast.Node, want string) {
 	message := fmt.Sprintf("must be %s, not %s", want, describe(n))
 	if _, plain := n.(ast.ScalarNode); plain && want == "a string" {
@@ -491,6 +518,9 @@ func (r *Reader) wrongType(path string, n ast.Node, want string) {
 }
 
 func describe(n ast.Node) string {
+	if isNumber(n) {
+		return "the number " + n.GetToken().Value
+	}
 	switch n.Type() {
 	case ast.MappingType, ast.MappingValueType:
 		return "keys and values"
