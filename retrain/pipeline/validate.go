@@ -64,8 +64,8 @@ var argumentsOf = map[string]yamlfile.Kind{
 var notArguments = strings.Fields("policy env False None True and as assert async await break class continue def del elif else except " +
 	"finally for from global if import in is lambda nonlocal not or pass raise return try while with yield")
 
-// notSecrets are the environment variables that the stages, their images and shells have.
-var notSecrets = strings.Fields("CHILD HOME IFS IMAGE PATH PWD REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN SERVICE VERSION WORK")
+// notSecrets are the environment variables that the stages, their images and shells have, or that shells never take.
+var notSecrets = strings.Fields("BASHOPTS BASH_ENV CHILD CI EUID HOME IFS IMAGE LD_PRELOAD PATH PPID PWD REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN SERVICE SHELLOPTS UID VERSION WORK")
 
 // validate checks every value.
 func validate(w *Work) string {

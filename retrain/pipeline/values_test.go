@@ -87,6 +87,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"telemetry of others":   {"{steps: 100000,", "{command: [make], telemetry: true,", "training.telemetry: requires the generated training"},
 		"left to fill in":       {"deploy.py, --to", "CHANGE-ME.py, --to", "pipeline.yaml:31:21: deploy.command[1]: must be filled in: CHANGE-ME"},
 		"secret's name":         {"deploy.py, --to, production]", "x]\n  secrets: [token]", "deploy.secrets[0]: must be a name of capital letters"},
+		"secret of a shell":     {"deploy.py, --to, production]", "x]\n  secrets: [UID]", "deploy.secrets[0]: UID has another meaning"},
 		"secret of another":     {"deploy.py, --to, production]", "x]\n  secrets: [REWARDWATCH_STATUS_TOKEN]", "deploy.secrets[0]: REWARDWATCH_STATUS_TOKEN has another meaning"},
 		"secret of no stage":    {"data:\n", "shadow: {secrets: [A]}\ndata:\n", "shadow.secrets: requires shadow.command"},
 		"one seed":              {"evaluation:\n", "evaluation:\n  seeds: [1]\n", "at least two seeds"},
