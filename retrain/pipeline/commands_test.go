@@ -87,7 +87,7 @@ func TestProposedCommands(t *testing.T) {
 				"conf/a.yaml": "env: Run-v0\n",
 			},
 			`cd "$WORK" && exec python "$OLDPWD/run.py" --train --file "$OLDPWD/conf/a.yaml"`,
-			`cd "$WORK" && exec python "$OLDPWD/run.py" --play --file "$OLDPWD/conf/a.yaml" --checkpoint nn/a.pth`,
+			`exec python run.py --play --file conf/a.yaml --checkpoint "$(find "$WORK" -name "*.pth" -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`,
 		},
 		"a choice of modes": {
 			map[string]string{
@@ -105,6 +105,94 @@ func TestProposedCommands(t *testing.T) {
 			},
 			`cd "$WORK" && exec python -m agent.train hydra.run.dir="$WORK/model"`,
 			`cd "$WORK" && exec python -m agent.evaluate`,
+		},
+		"settings of hydra": {
+			map[string]string{
+				"train.py":               "import hydra\n@hydra.main(version_base=None, config_path='conf', config_name='config')\ndef main(cfg):\n    train(make(cfg.env.name))\n    agent.save(cfg.logger.log_dir)" + guard,
+				"evaluate.py":            "import hydra\n@hydra.main(version_base=None, config_path='conf', config_name='eval')\ndef main(cfg):\n    policy.load(cfg.checkpoint.path)\n    evaluate(policy)" + guard,
+				"conf/config.yaml":       "defaults:\n  - _self_\n  - env: walker\nseed: 1\nlogger:\n  log_dir: runs  # for events\ncollector:\n  total_frames: 1_000_000\ncheckpoint_path: null\n",
+				"conf/eval.yaml":         "episodes: 10\ncheckpoint:\n  path: ???\nheadless: false\n",
+				"conf/env/walker.yaml":   "name: Walker2d-v5\nseed: 1\n",
+				"conf/env/humanoid.yaml": "name: Humanoid-v5\n",
+			},
+			`exec python train.py logger.log_dir="$WORK/model" hydra.run.dir="$WORK/model"`,
+			`exec python evaluate.py checkpoint.path="$WORK/model" headless=true hydra.run.dir="$WORK/evaluation"`,
+		},
+		"settings of hydra 0.11": {
+			map[string]string{
+				"train.py":               "import hydra\n@hydra.main(config_path='config/train.yaml', strict=True)\ndef main(cfg):\n    cfg.agent.params.size = env.size\n    agent.update(cfg.agent)" + guard,
+				"config/train.yaml":      "defaults:\n    - agent: sac\n\nenv: cheetah_run\ndevice: cuda\nhydra:\n    name: ${env}\n    run:\n        dir: exp\n",
+				"config/agent/sac.yaml":  "agent:\n  name: sac\n  params:\n    size: ??? # later\n",
+				"config/agent/ddpg.yaml": "agent:\n  name: ???\n",
+				"README.md":              "python train.py env=cheetah_run\n",
+				"evaluate.py":            "p.add_argument('--device', default='cuda:0')\nmodel.predict(p)" + guard,
+			},
+			`exec python train.py env=cheetah_run device=cpu hydra.run.dir="$WORK/model"`,
+			`cd "$WORK" && exec python "$OLDPWD/evaluate.py" --device cpu`,
+		},
+		"settings beside a program": {
+			map[string]string{
+				"README.md":                   "python train.py --env_name=Run-v0 --save_dir=./tmp/\n",
+				"examples/train.py":           "flags.DEFINE_string('env_name', 'Run-v0', 'x')\nflags.DEFINE_string('save_dir', './tmp/', 'y')\nconfig_flags.DEFINE_config_file('config', 'configs/default.py', 'z')\nagent.learn()" + guard,
+				"examples/configs/default.py": "def get_config():\n    pass\n",
+				"examples/evaluate.py":        "flags.DEFINE_string('load_dir', '', 'y')\nevaluate()" + guard,
+			},
+			`exec python examples/train.py --env_name=Run-v0 --save_dir="$WORK/model" --config=examples/configs/default.py`,
+			`exec python examples/evaluate.py --load_dir="$WORK/model"`,
+		},
+		"a model in a directory, and no GPU": {
+			map[string]string{
+				"README.md": "python train.py --level 200 --gpu 0\npython render.py --n 1 --model-file \"/full/path/to/model_you_want.pt\"\n",
+				"train.py":  "p.add_argument('--level')\np.add_argument('--log-dir', default='./log')\np.add_argument('--gpu', type=int, default=0, help='set to -1 if no GPU')\nmodel.learn()\nmodel.save_to('model_{}.pt'.format(i))" + guard,
+				"render.py": "p.add_argument('--n')\np.add_argument('--model-file', type=str)\np.add_argument('--gpu', type=int, default=0, help='If on cpu, set to -1')\nmodel.load(p)\nmodel.act(o)\n" + guard,
+			},
+			`exec python train.py --level 200 --gpu 0 --log-dir "$WORK/model"`,
+			`exec python render.py --n 1 --model-file "$(find "$WORK" -name "*.pt" -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)" --gpu -1`,
+		},
+		"a model that hydra keeps": {
+			map[string]string{
+				"train.py":    "import hydra\n@hydra.main(config_path='.', config_name='c', version_base='1.1')\ndef main(cfg):\n    agent.learn()\n    torch.save(agent, 'agent.pt')" + guard,
+				"evaluate.py": "p.add_argument('--model', required=True)\nevaluate(p)" + guard,
+				"c.yaml":      "env:\n  env_name: Run-v0\neval: false\n",
+			},
+			`cd "$WORK" && exec python "$OLDPWD/train.py" hydra.run.dir="$WORK/model"`,
+			`exec python evaluate.py --model "$WORK/model/agent.pt"`,
+		},
+		"a model of somebody else": {
+			map[string]string{
+				"README.md":           "python evaluate.py pretrained/best.zip --episodes 5\npython train.py --steps 1000\n",
+				"train.py":            "p.add_argument('--steps')\nmodel.learn()\nmodel.save(f'runs/{seed}/agent')" + guard,
+				"evaluate.py":         "p.add_argument('model')\np.add_argument('--episodes')\nmodel.predict(p)" + guard,
+				"pretrained/best.zip": "",
+			},
+			`cd "$WORK" && exec python "$OLDPWD/train.py" --steps 1000`,
+			`exec python evaluate.py "$(find "$WORK" -name "*.zip" -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)" --episodes 5`,
+		},
+		"an example in the README": {
+			map[string]string{
+				"README.md":   "python evaluate.py --checkpoint logs/2023-05-01/model_500.pth --n 5\n",
+				"train.py":    "model.learn()\ntorch.save(net, f'{run}/model_{i}.pth')" + guard,
+				"evaluate.py": "p.add_argument('--checkpoint', default='logs/last')\np.add_argument('--n')\nmodel.predict(p)" + guard,
+			},
+			`cd "$WORK" && exec python "$OLDPWD/train.py"`,
+			`exec python evaluate.py --checkpoint "$(find "$WORK" -name "*.pth" -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)" --n 5`,
+		},
+		"a place that the training names": {
+			map[string]string{
+				"README.md":   "python evaluate.py --checkpoint out/final.pth\n",
+				"train.py":    "model.learn()\nFINAL = 'out/final.pth'\nagent.store(FINAL)" + guard,
+				"evaluate.py": "p.add_argument('--checkpoint', default='x')\nmodel.predict(p)" + guard,
+			},
+			`cd "$WORK" && exec python "$OLDPWD/train.py"`,
+			`cd "$WORK" && exec python "$OLDPWD/evaluate.py" --checkpoint out/final.pth`,
+		},
+		"runs of Weights & Biases": {
+			map[string]string{
+				"train.py":    "import wandb\nwandb.init(project='x')\nmodel.learn()\nmodel.save('agent.zip')" + guard,
+				"evaluate.py": "p.add_argument('--track', action='store_true')\nif p.track:\n    wandb.init()\nmodel.predict()" + guard,
+			},
+			`cd "$WORK" && exec env WANDB_MODE=offline python "$OLDPWD/train.py"`,
+			`cd "$WORK" && exec python "$OLDPWD/evaluate.py"`,
 		},
 		"absl and tyro": {
 			map[string]string{

@@ -28,7 +28,8 @@ func (d Declared) requirement() string { return d.Name + "==" + d.Pin }
 var (
 	packageSpec      = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[A-Za-z0-9._, -]+\])?\s*\(?((?:[<>~!=^]=?=?|==)?\s*[0-9*][^;#)]*|[<>~!=^][^;#)]*)?\)?\s*(?:[;#].*)?$`)
 	eggName          = regexp.MustCompile(`#egg=([A-Za-z0-9._-]+(?:\[[A-Za-z0-9._,-]+\])?)`)
-	condaLine        = regexp.MustCompile(`^\s*-\s+(?:[\w-]+::)?([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)\s*([<>=~!]=?[^#=\s,]+(?:,\s*[<>=~!]=?[^#=\s,]+)*)?(=[\w.]+)?\s*(?:#.*)?$`)
+	fromGit          = regexp.MustCompile(`^git\+[^\s;#]*/([A-Za-z0-9._-]+?)(?:\.git)?(?:@[^\s;#/]*)?(?:$|[\s;#])`)
+	condaFile        = regexp.MustCompile(`^(environment|conda|conda[-_]env(ironment)?)\.ya?ml$`)
 	tomlKey          = regexp.MustCompile(`^"?([A-Za-z0-9][A-Za-z0-9._-]*)"?\s*=\s*(?:"([^"]*)"|\{(.*)\})`)
 	tomlVersion      = regexp.MustCompile(`version\s*=\s*"([^"]*)"`)
 	tomlOptional     = regexp.MustCompile(`\boptional\s*=\s*true`)
@@ -41,7 +42,6 @@ var (
 	needsPython      = regexp.MustCompile(`(?m)^\s*(?:requires-python|python_version|python_full_version)\s*=\s*["']([^"'\n]*)["']`)
 	setupPython      = regexp.MustCompile(`\bpython_requires\s*=\s*["']?([^"'\n]*)`)
 	classified       = regexp.MustCompile(`Programming Language :: Python :: (3\.[0-9]+)\b`)
-	condaOnly        = regexp.MustCompile(`^(_.*|lib.*|ld_impl.*|mkl.*|cuda.*|cudnn|pytorch-cuda|pytorch-mutex|openssl|ca-certificates|certifi|blas|sqlite|zlib|zstd|xz|tk|ncurses|readline|intel-openmp|ffmpeg|jpeg|freetype|bzip2|ninja|gmp|nettle|openh264|lame|gnutls|swig|cmake|gcc.*|gxx.*|conda.*|tzdata|nodefaults|mamba|micromamba|lz4-c|openjpeg|icu|qt.*|expat|fontconfig)$`)
 	tomlDependencies = regexp.MustCompile(`^(tool\.poetry(\.group\.[\w-]+)?\.dependencies|packages)$`)
 	tomlExtras       = regexp.MustCompile(`extras\s*=\s*\[([^\]]*)\]`)
 	quotedItem       = regexp.MustCompile(`"([^"\n]+)"|'([^'\n]+)'`)
@@ -66,10 +66,10 @@ func isDependencies(file string) bool {
 		return true
 	}
 	switch base {
-	case "pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock", "environment.yml", "environment.yaml", "conda.yaml", "conda.yml", "constraints.txt", ".python-version", pipReport:
+	case "pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock", "constraints.txt", ".python-version", pipReport:
 		return true
 	}
-	return strings.HasPrefix(base, "requirements") && (strings.HasSuffix(base, ".txt") || strings.HasSuffix(base, ".in")) || strings.HasSuffix(path.Dir(file), "requirements") && strings.HasSuffix(base, ".txt")
+	return condaFile.MatchString(base) || strings.HasPrefix(base, "requirements") && (strings.HasSuffix(base, ".txt") || strings.HasSuffix(base, ".in")) || strings.HasSuffix(path.Dir(file), "requirements") && strings.HasSuffix(base, ".txt")
 }
 
 // declared takes what a file declares or locks.
@@ -107,16 +107,17 @@ func (p *dependencies) declared(file, text string) {
 		p.pipfileLock(text)
 	case pipReport:
 		p.pipReport(text)
-	case "environment.yml", "environment.yaml", "conda.yaml", "conda.yml":
-		p.conda(file, text)
 	case "poetry.lock", "uv.lock", "pdm.lock":
 		for _, m := range lockEntry.FindAllStringSubmatch(text, -1) {
 			p.locked[normalised(m[1])] = m[2]
 		}
 	default:
-		if isPage(file) {
+		switch {
+		case condaFile.MatchString(base):
+			p.conda(file, text)
+		case isPage(file):
 			p.lines(file, strings.Join(pins.Installed(text), "\n"))
-		} else if !notForTraining.MatchString(base) {
+		case !notForTraining.MatchString(base):
 			p.lines(file, text)
 		}
 	}
@@ -158,6 +159,8 @@ func (p *dependencies) lines(file, text string) {
 		line = strings.TrimSpace(line)
 		if m := eggName.FindStringSubmatch(line); m != nil {
 			line = m[1]
+		} else if m := fromGit.FindStringSubmatch(line); m != nil {
+			line = pins.Distribution(m[1])
 		}
 		line, _, _ = strings.Cut(strings.TrimSuffix(line, `\`), " --hash")
 		if name, address, found := strings.Cut(line, " @ "); found {
@@ -273,31 +276,7 @@ func (p *dependencies) limit(text string) {
 }
 
 func (p *dependencies) conda(file, text string) {
-	for line := range strings.Lines(text) {
-		m := condaLine.FindStringSubmatch(line)
-		if m == nil || condaOnly.MatchString(m[1]) {
-			continue
-		}
-		version := m[2]
-		if strings.HasPrefix(version, "=") && !strings.HasPrefix(version, "==") {
-			version = "=" + version
-			if strings.Count(version, ".") < 2 && m[3] == "" && !strings.HasSuffix(version, "*") { // 1.2 of conda is 1.2.*
-				version += ".*"
-			}
-		}
-		p.add(file, condaName(m[1])+version, "")
-	}
-}
-
-// condaName returns the name on PyPI of a package of conda.
-func condaName(name string) string {
-	switch name {
-	case "pytorch":
-		return "torch"
-	case "ray-rllib":
-		return "ray[rllib]"
-	}
-	return name
+	p.lines(file, strings.Join(pins.OfConda(text), "\n"))
 }
 
 func (p *dependencies) pipfileLock(text string) {

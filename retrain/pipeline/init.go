@@ -9,7 +9,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"text/template"
 	"time"
@@ -30,7 +29,6 @@ var (
 	configOfRLlib      = regexp.MustCompile(`\b(APPO|DQN|IMPALA|PPO|SAC)(?:Config)?\s*\(|["'](APPO|DQN|IMPALA|PPO|SAC)["']`)
 	yamlRun            = regexp.MustCompile(`(?m)^\s*run:\s*["']?(APPO|DQN|IMPALA|PPO|SAC)["']?\s*$`)
 	defaultAlgorithm   = regexp.MustCompile(`algo(?:rithm)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=|:)\s*["']?([A-Za-z0-9]+)["']?`)
-	stepsArgument      = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:time)?steps|--timesteps)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,[^\n]*default\s*=\s*)|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([1-9][0-9_]*(?:\.[0-9]+)?(?:e[0-9]+)?)`)
 	asideName          = regexp.MustCompile(`(^|/)(tests?|docs?|examples?|benchmarks?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
 	settingsName       = regexp.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
 	otherName          = regexp.MustCompile(`(eval|enjoy|play|push|record|plot|render|bench)[^/]*$`)
@@ -173,6 +171,10 @@ func (p *Proposal) prefer() {
 		return
 	}
 	file := p.Programs[0].File
+	for _, c := range p.finder.Composed(file) {
+		p.settings(c.File, readable(c.Text), 2*main)
+		p.steps(c.File, readable(c.Text), 2*main)
+	}
 	for i, e := range p.Environments {
 		if e.Value == p.defaults[file] {
 			p.Environments[i].clear += 2 * main // also if the program is an example
@@ -328,23 +330,14 @@ func (p *Proposal) algorithms(file string, text []byte, weight int) {
 	}
 }
 
-// minSteps is the least number of steps that could be that of a training.
-const minSteps = 1000
-
-// ofTraining is how the steps of a whole training are named.
-var ofTraining = regexp.MustCompile(`(?i)\.learn\(|total|timesteps`)
-
 // steps takes the numbers that could be the steps of a training.
 func (p *Proposal) steps(file string, text []byte, weight int) {
-	for _, m := range stepsArgument.FindAllSubmatch(text, maxMatches) {
-		x, err := strconv.ParseFloat(strings.ReplaceAll(string(m[1]), "_", ""), 64)
-		if err == nil && x >= minSteps && x <= 1e12 {
-			clear := weight
-			if ofTraining.Match(m[0]) { // n_steps may be those of a rollout or a callback, also in the program itself
-				clear += 2 * main
-			}
-			p.found(&p.Steps, Finding{Value: strconv.FormatInt(int64(x), 10), File: file, clear: clear})
+	for _, x := range programs.StepsOf(text) {
+		clear := weight
+		if x.Clearly {
+			clear += 2 * main
 		}
+		p.found(&p.Steps, Finding{Value: x.Number, File: file, clear: clear})
 	}
 }
 
@@ -352,6 +345,10 @@ func (p *Proposal) steps(file string, text []byte, weight int) {
 func (p *Proposal) settings(file string, text []byte, weight int) {
 	p.used(file, yamlEnvironment, text, weight+use)
 	p.mentioned(file, yamlKey, text, weight)
+	for _, id := range programs.EnvironmentsOf(file, text) {
+		p.ids[id] = true
+		p.found(&p.Environments, Finding{Value: id, File: file, clear: weight + use})
+	}
 	for _, m := range yamlRun.FindAllSubmatch(text, maxMatches) {
 		p.found(&p.rllib, Finding{Value: string(m[1]), File: file, clear: weight + use})
 	}

@@ -123,6 +123,30 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 			[]string{"- gymnasium[mujoco]==1.2.2\n"},
 			[]string{"- mujoco"},
 		},
+		"with files for older versions of Python alone": {
+			map[string]string{
+				"requirements.txt": "procgen\ngym\npfrl\n",
+				"train.py":         "import procgen\nloss.backward()" + startsIt,
+			},
+			[]string{"base: python:3.10.18-slim-bookworm # requirements.txt requires procgen", "- procgen==0.10.7 # requirements.txt requires any version"},
+			nil,
+		},
+		"of conda, from repositories": {
+			map[string]string{
+				"conda_env.yml": "name: x\nchannels:\n  - defaults\n  - pytorch\ndependencies:\n- python=3.10\n- pip:\n  - git+https://github.com/deepmind/dm_control.git@main\n  - git+ssh://git@example.com/a/own-world.git#egg=own_world\n  - git+https://example.com/b/Other_World\n",
+				"train.py":      "import dm_control\nloss.backward()" + startsIt,
+			},
+			[]string{"base: python:3.10.18", "- dm-control==1.0.50 # conda_env.yml requires any version", "# - own_world # conda_env.yml names no version", "# - other-world # conda_env.yml names no version"},
+			[]string{"defaults", "torch"},
+		},
+		"beside a library of a time without a set": {
+			map[string]string{
+				"requirements.txt": "tianshou==1.1.0\ngymnasium[mujoco]\ntorch\n",
+				"train.py":         "import gymnasium as gym\nimport tianshou\nenv = gym.make('Ant-v4')\nloss.backward()" + startsIt,
+			},
+			[]string{"- tianshou==1.1.0\n", "- gymnasium[mujoco]==0.28.1 # requirements.txt requires any version", "- torch=="},
+			[]string{"# - gymnasium"},
+		},
 		"for environments of the old interface": {
 			map[string]string{
 				"requirements.txt": "stable-baselines3\n",
@@ -164,6 +188,14 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 			},
 			[]string{"# base: pyproject.toml wants Python >=3.15, of which no image is known\n"},
 			[]string{"\nbase:"},
+		},
+		"for an old Python without an image": {
+			map[string]string{
+				".python-version": "3.6.5\n",
+				"train.py":        "model.learn()" + startsIt,
+			},
+			[]string{"base: python:3.7.17-slim-bookworm # .python-version wants Python ==3.6.*, of which no image is known, and this is the nearest\n"},
+			nil,
 		},
 		"a probability with its TensorFlow": {
 			map[string]string{

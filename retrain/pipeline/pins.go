@@ -193,7 +193,10 @@ func (p *dependencies) choosePython() {
 		p.BaseWhy = p.tf1 + " was written for TensorFlow 1"
 	}
 	for _, w := range p.pythons {
-		if !pins.Suits(w.wanted, pins.Default) {
+		switch {
+		case !pins.Suits(w.wanted, python):
+			p.BaseWhy = w.file + " wants Python " + w.wanted + ", of which no image is known, and this is the nearest"
+		case !pins.Suits(w.wanted, pins.Default):
 			p.BaseWhy = w.file + " requires Python " + w.wanted
 		}
 	}

@@ -33,12 +33,35 @@ func Choose(python string, packages []Package) map[string]Choice {
 		wanted := tightened(packages, chosen)
 		chosen = choose(best, wanted)
 		for i, p := range wanted { // others need exactly one
-			if v := Exact(p.Wanted); v != "" && Exact(packages[i].Wanted) == "" {
+			switch v := Exact(p.Wanted); {
+			case v != "" && Exact(packages[i].Wanted) == "":
 				chosen[p.Name] = Choice{Version: v}
+			case v == "" && p.Wanted != packages[i].Wanted && chosen[p.Name].Version == "":
+				if v := between(python, p); v != LowestWithFiles(python, packages[i]) { // which the caller takes by itself
+					chosen[p.Name] = Choice{Version: v}
+				}
 			}
 		}
 	}
 	return chosen
+}
+
+// between returns the newest version that a package may have of those in the sets for any Python, because a need can be
+// for a time of which this Python has no set, and else the lowest one.
+func between(python string, p Package) string {
+	best := ""
+	for _, all := range allSets() {
+		for _, s := range all {
+			v := s.of[p.Name]
+			if v != "" && Allowed(p.Wanted, v) && (best == "" || Compare(v, best) > 0) && hasFiles(Package{p.Name, "==" + v}, python) {
+				best = v
+			}
+		}
+	}
+	if low := LowestWithFiles(python, p); best == "" && Allowed(p.Wanted, low) {
+		return low
+	}
+	return best
 }
 
 // choose takes the version of each package from the first set that has one that is wanted.
@@ -201,7 +224,7 @@ func Python(wanted []string, packages []Package, preferred []string) (python str
 	cost := func(python string) int {
 		n := 0
 		for _, w := range wanted {
-			n += 100000 * boolean(!Suits(w, python))
+			n += boolean(!Suits(w, python)) * (100_000 + 1000*apart(w, python))
 		}
 		for _, p := range packages {
 			n += 100 * boolean(!hasFiles(p, python))
@@ -219,6 +242,15 @@ func Python(wanted []string, packages []Package, preferred []string) (python str
 	return python, because
 }
 
+// apart returns how many versions of Python are between the only one of a specification, such as ==3.6.*, and another.
+func apart(wanted, python string) int {
+	a, b := numbers(Exact(strings.TrimSuffix(wanted, ".*"))), numbers(python)
+	if len(a) < 2 || len(b) < 2 {
+		return 0
+	}
+	return max(a[1]-b[1], b[1]-a[1])
+}
+
 // Suits reports whether a specification allows a version of Python such as 3.11, or one of its patches.
 func Suits(wanted, python string) bool {
 	return Allowed(wanted, python+".99") || Allowed(wanted, python)
@@ -227,10 +259,10 @@ func Suits(wanted, python string) bool {
 // hasFiles reports whether a version that is wanted of a package has files for a version of Python, as far as is known.
 func hasFiles(p Package, python string) bool {
 	all := windows(p.Name)
-	if len(all) == 0 || p.Wanted == "" {
+	w, ok := all[python]
+	if len(all) == 0 || ok && p.Wanted == "" {
 		return true
 	}
-	w, ok := all[python]
 	if !ok {
 		return false
 	}

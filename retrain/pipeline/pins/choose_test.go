@@ -17,6 +17,8 @@ func TestVersionsOfASetGoTogether(t *testing.T) {
 		"the library of an old torch":                      {"3.11", "torch==2.5.1 torchrl tensordict>=0.1", "torchrl==0.6.0 tensordict==0.6.2"},
 		"a need for exactly one version":                   {"3.11", "safety-gymnasium==1.0.0 gymnasium>=0.26", "gymnasium==0.28.1"},
 		"a need of what is chosen itself":                  {"3.11", "stable-baselines3==2.2.1 gymnasium numpy opencv-python", "gymnasium==0.29.1 numpy==1.26."},
+		"a need of a time without a set":                   {"3.11", "tianshou==1.1.0 gymnasium numpy torch", "gymnasium==0.28.1 numpy==1.26."},
+		"a need that no set has":                           {"3.11", "tianshou==1.1.0 gymnasium<0.28.1", "gymnasium==0.28.0"},
 		"nothing that is forbidden":                        {"3.11", "numpy>=99 odd", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,6 +59,8 @@ func TestPythonOfWhatIsWanted(t *testing.T) {
 		"an upper bound":                {nil, []Package{{"numpy", "<1.23"}}, nil, "3.10"},
 		"classifiers":                   {nil, nil, []string{"3.8", "3.9"}, "3.9"},
 		"classifiers with the default":  {nil, nil, []string{"3.9", "3.11", "3.12"}, "3.11"},
+		"one without an image":          {[]string{"==3.6.*"}, nil, nil, "3.7"},
+		"later ones without an image":   {[]string{">=3.15"}, nil, nil, "3.11"},
 		"a package that nothing is for": {nil, []Package{{"numpy", "==99.0"}}, nil, "3.11"},
 	} {
 		if got, _ := Python(test.wanted, test.packages, test.preferred); got != test.want {

@@ -131,6 +131,9 @@ var upTo = map[string]string{"3.7": "2023-01", "3.8": "2024-06", "3.9": "2025-06
 func Newest(python string, p Package) string {
 	version, month, found := strings.Cut(allNewest()[p.Name], "\t")
 	if !found {
+		if high := windows(p.Name)[python].high; high != "" && Allowed(p.Wanted, high) {
+			return high
+		}
 		return ""
 	}
 	if last, ok := upTo[python]; !Allowed(p.Wanted, version) || ok && month > last {

@@ -181,6 +181,15 @@ func arguments(line string) []string {
 			out = append(out, word)
 			continue
 		}
+		if name, value, joined := strings.Cut(word, "="); printable(word) && stoodFor.MatchString(word) {
+			switch {
+			case joined && stoodFor.MatchString(value) && forModel(name):
+				continue
+			case len(out) > 0 && forModel(out[len(out)-1]):
+				out = out[:len(out)-1]
+				continue
+			}
+		}
 		if !printable(word) || stoodFor.MatchString(word) || ofProse.MatchString(word) || secret.MatchString(word) || strings.HasPrefix(word, "--help") || word == "-h" {
 			return nil
 		}
@@ -196,6 +205,11 @@ func arguments(line string) []string {
 		}
 	}
 	return out
+}
+
+// forModel reports whether a flag is for the model, which is known: a page can leave it open.
+func forModel(flag string) bool {
+	return strings.HasPrefix(flag, "-") && readsFrom.MatchString(option{name: flag}.key())
 }
 
 // endsWord is the end of a word that a full stop may follow, unlike that of a path such as ..

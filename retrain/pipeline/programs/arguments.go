@@ -2,6 +2,7 @@ package programs
 
 import (
 	"cmp"
+	"io/fs"
 	"path"
 	"regexp"
 	"slices"
@@ -48,27 +49,25 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 	args, model := p.base(), ""
 	out := f.output(p)
 	if out != nil {
-		model = workDir + "model" + extension(out.value)
+		model = workDir + "model" + extension(cmp.Or(p.given(args, *out), out.value))
 		args = setFlag(args, *out, model)
 	}
-	args = f.require(p, args, k, model, false)
+	args = onProcessor(p, f.require(p, args, k, model, false))
 	for _, x := range p.flags {
-		if out == nil && x.boolean && savesModel.MatchString(x.key()) && x.value != "True" && !has(args, x) {
-			args = append(args, x.name)
+		if out == nil && x.boolean && savesModel.MatchString(x.key()) && !x.isOn() && !has(args, x) {
+			args = append(args, x.on())
 		}
 	}
 	if hydraMain.MatchString(f.text[p.file]) {
 		args = slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(a, "hydra.run.dir=") })
 		args = append(args, "hydra.run.dir="+workDir+"model")
-		model = workDir + "model"
+		model = cmp.Or(model, savedByHydra(f.text[p.file]))
 	}
 	if model == "" {
 		model = written(f.text[p.file])
 	}
 	return f.proposed(p, args, out == nil), model, args
 }
-
-var hydraMain = regexp.MustCompile(`@hydra\.main\(`)
 
 // base returns the arguments that a page names, without those that only a person at a screen wants.
 func (p *program) base() []string {
@@ -100,6 +99,9 @@ func (f *Finder) output(p *program) *option {
 		if x.boolean || !savesTo.MatchString(x.key()) || strings.HasPrefix(x.key(), "model_path") && !f.code.of(p.text).saves && !f.code.of(f.text[p.file]).saves {
 			continue
 		}
+		if x.ofHydra() && x.value == "" && !x.required && !has(p.args, x) && !savesBy(p.text, x.name) { // it may be where to go on from
+			continue
+		}
 		j := slices.IndexFunc(firstOf, func(word string) bool { return strings.HasPrefix(x.key(), word) })
 		if j >= 0 && j < at {
 			best, at = i, j
@@ -111,11 +113,22 @@ func (f *Finder) output(p *program) *option {
 	return &p.flags[best]
 }
 
-// written returns the model that a program without an argument for it writes, in the directory that it runs in.
+// savesBy reports whether a program saves something at the place that a setting names.
+func savesBy(text, setting string) bool {
+	for _, m := range saving.FindAllStringIndex(text, 100) {
+		if slices.ContainsFunc(call(text, m[1]-1), func(a argument) bool { return strings.Contains(a.text, "."+setting) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// written returns the model that a program without an argument for it writes, in the directory that it runs in; "" if the
+// program composes its name.
 func written(text string) string {
 	for _, m := range saving.FindAllStringIndex(text, 100) {
 		for _, a := range call(text, m[1]-1) {
-			if w := writtenName.FindStringSubmatch(a.text); w != nil && !strings.HasPrefix(w[1], "/") && !strings.Contains(a.text, "{") {
+			if w := writtenName.FindStringSubmatch(a.text); w != nil && !strings.HasPrefix(w[1], "/") && literal(a.text) != "" {
 				return workDir + strings.TrimPrefix(w[1], "./")
 			}
 		}
@@ -129,12 +142,14 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 	at := f.input(p)
 	place := workDir + "model"
 	if at != nil {
-		place = f.newest(p, at)
-	}
-	if at != nil && (!at.position || !at.required) {
-		place := cmp.Or(model, place)
-		if model != "" || !has(args, *at) && (at.required || at.value == "") { // else it is where the training leaves it
-			args = setFlag(args, *at, place)
+		example := p.given(args, *at)
+		place = f.newest(p, cmp.Or(example, at.value))
+		if strings.HasPrefix(place, lastModel) && f.leavesDirectory() && !ofDirectory.MatchString(at.key()) {
+			model = place
+		}
+		missing := example == "" && (!at.position && at.required || at.value == "" && !at.required) // else it is where the training leaves it
+		if model != "" && (example != "" || !at.position || !at.required) || missing || f.isExample(example) {
+			args = p.give(args, *at, cmp.Or(model, place))
 		}
 	}
 	for _, a := range trained { // a page names both with the same place
@@ -142,19 +157,87 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 			args = setFlag(args, option{name: name, joined: true}, value)
 		}
 	}
-	args = f.require(p, args, k, cmp.Or(model, place), true)
+	args = onProcessor(p, f.require(p, args, k, cmp.Or(model, place), true))
 	for _, x := range p.flags {
-		if x.boolean && noDisplay.MatchString(x.key()) && !has(args, x) && x.value != "True" {
-			args = append(args, x.name)
+		if x.boolean && noDisplay.MatchString(x.key()) && !has(args, x) && !x.isOn() {
+			args = append(args, x.on())
 		}
+	}
+	if hydraMain.MatchString(f.text[p.file]) && slices.ContainsFunc(args, expands) {
+		args = append(args, "hydra.run.dir="+workDir+"evaluation")
 	}
 	return f.proposed(p, args, !slices.ContainsFunc(args, expands))
 }
 
+// given returns the value that arguments have for one of a program, "" for none.
+func (p *program) given(args []string, x option) string {
+	i := p.index(args, x)
+	if i < 0 {
+		return ""
+	}
+	if _, value, ok := strings.Cut(args[i], "="); ok && !x.position {
+		return value
+	}
+	return args[i]
+}
+
+// give sets an argument of a program.
+func (p *program) give(args []string, x option, value string) []string {
+	if i := p.index(args, x); i >= 0 && x.position {
+		out := slices.Clone(args)
+		out[i] = value
+		return out
+	}
+	return setFlag(args, x, value)
+}
+
+// index returns where arguments have the value for one of a program, -1 for nowhere.
+func (p *program) index(args []string, x option) int {
+	before := 0 // places
+	for _, y := range p.flags {
+		if y.position && y.name == x.name {
+			break
+		}
+		before += boolean(y.position)
+	}
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		isFlag, joined := strings.HasPrefix(a, "-"), strings.Contains(a, "=")
+		switch {
+		case !x.position && has([]string{a}, x) && joined:
+			return i
+		case !x.position && has([]string{a}, x):
+			return min(i+1, len(args)-1)
+		case isFlag && !joined && !p.isBoolean(a):
+			i++ // its value
+		case isFlag || !x.position:
+		case before == 0:
+			return i
+		default:
+			before--
+		}
+	}
+	return -1
+}
+
+var ofModel = regexp.MustCompile(`\.(?:pth?|zip|ckpt|pkl|pickle|h5|hdf5|onnx|npz|safetensors|msgpack|d3|tar|keras|weights|model)$`)
+
+// isExample reports whether the place of a model, as a page names it, is one that the training does not leave: a model of
+// another machine, or one that is in the repository already, or a file that the training does not name.
+func (f *Finder) isExample(place string) bool {
+	switch {
+	case place == "" || expands(place) || extension(place) != "" && !ofModel.MatchString(place): // settings, or data
+		return false
+	case strings.HasPrefix(place, "/") || strings.HasPrefix(place, "~") || f.exists(path.Clean(place)):
+		return true
+	}
+	return ofModel.MatchString(place) && (len(f.trained) == 0 || !strings.Contains(f.text[f.trained[0].file], path.Base(place)))
+}
+
 // newest returns the model that was written last, if the training does not say where it is: that with the extension of
-// the models that the programs name.
-func (f *Finder) newest(p *program, at *option) string {
-	extension := extension(at.value)
+// an example, or else of the models that the programs name.
+func (f *Finder) newest(p *program, example string) string {
+	extension := extension(example)
 	if len(f.trained) > 0 && extension == "" {
 		for _, text := range []string{f.text[f.trained[0].file], f.text[p.file]} {
 			if m := modelExtension.FindStringSubmatch(text); m != nil {
@@ -167,6 +250,38 @@ func (f *Finder) newest(p *program, at *option) string {
 		return workDir + "model"
 	}
 	return lastModel + extension
+}
+
+// ofDirectory is an argument for a directory, not for a file in it.
+var ofDirectory = regexp.MustCompile(`dir|folder|root|^logs?$|^runs?$|_run$|^exp|log_path`)
+
+// leavesDirectory reports whether the training is told the directory of its model, but not the name of the file.
+func (f *Finder) leavesDirectory() bool {
+	if len(f.trained) == 0 {
+		return false
+	}
+	out := f.output(&f.trained[0])
+	return out != nil && ofDirectory.MatchString(out.key())
+}
+
+var (
+	deviceFlag = regexp.MustCompile(`^(device|cuda_device|torch_device|train_device|accelerator)$`)
+	ofCUDA     = regexp.MustCompile(`^cuda(:[0-9]+)?$`)
+	numberGPU  = regexp.MustCompile(`^(gpu|gpus|gpu_id|gpu_ids|gpu_index|cuda|device)$`)
+	noGPU      = regexp.MustCompile(`(?i)(?:-1\b.{0,40}\b(?:cpu|no gpu|without)|(?:cpu|no gpu|without).{0,40}-1\b)`)
+)
+
+// onProcessor adds the argument for a program that would fail without a GPU.
+func onProcessor(p *program, args []string) []string {
+	for _, x := range p.flags {
+		if !x.boolean && !x.position && deviceFlag.MatchString(x.key()) && ofCUDA.MatchString(x.value) && !has(args, x) {
+			args = append(args, x.words("cpu")...)
+		}
+		if !x.boolean && !x.position && numberGPU.MatchString(x.key()) && x.value != "" && x.value != "-1" && noGPU.MatchString(x.help) && !has(args, x) {
+			args = append(args, x.words("-1")...)
+		}
+	}
+	return args
 }
 
 var modelExtension = regexp.MustCompile(`["'(\w}](\.(?:pth?|zip|ckpt|h5|safetensors|msgpack))["')]`)
@@ -209,7 +324,7 @@ func has(args []string, x option) bool {
 	}
 	return slices.ContainsFunc(args, func(a string) bool {
 		name, _, _ := strings.Cut(a, "=")
-		return strings.HasPrefix(name, "-") && strings.ReplaceAll(name, "_", "-") == strings.ReplaceAll(x.name, "_", "-")
+		return (strings.HasPrefix(name, "-") || x.ofHydra()) && strings.ReplaceAll(name, "_", "-") == strings.ReplaceAll(x.name, "_", "-")
 	})
 }
 
@@ -344,8 +459,14 @@ func (f *Finder) proposed(p *program, args []string, inWork bool) Command {
 		inWork = false
 	}
 	for _, x := range p.flags { // a default is no file of $WORK
-		if inWork && !x.position && !has(args, x) && f.isFile(x.value) {
+		if x.position || has(args, x) {
+			continue
+		}
+		switch beside := path.Join(path.Dir(p.file), x.value); {
+		case inWork && f.isFile(x.value):
 			all = append(all, x.words(x.value)...)
+		case !f.isFile(x.value) && beside != x.value && f.isFile(beside): // its pages are for another directory
+			all = append(all, x.words(beside)...)
 		}
 	}
 	for i, a := range all {
@@ -354,6 +475,9 @@ func (f *Finder) proposed(p *program, args []string, inWork bool) Command {
 			name, value = "", a
 		}
 		plain := strings.TrimPrefix(value, projectDir)
+		if beside := path.Join(path.Dir(p.file), plain); !f.exists(path.Clean(plain)) && fs.ValidPath(beside) && f.isFile(beside) {
+			plain = beside
+		}
 		if !f.exists(path.Clean(plain)) && !leftOut(plain) {
 			continue
 		}
@@ -368,6 +492,9 @@ func (f *Finder) proposed(p *program, args []string, inWork bool) Command {
 		start[0] = projectDir + start[0]
 	}
 	words := append(append([]string{"python"}, start...), all...)
+	if f.tracks(p) {
+		words = append([]string{"env", "WANDB_MODE=offline"}, words...)
+	}
 	from := p.file
 	if p.from != "" && p.from != p.file {
 		from = p.from
@@ -384,6 +511,32 @@ func (f *Finder) proposed(p *program, args []string, inWork bool) Command {
 		line.WriteString(" " + inShell(w))
 	}
 	return Command{[]string{"sh", "-c", line.String()}, from}
+}
+
+var (
+	startsRun = regexp.MustCompile(`\bwandb\.init\(|\bWandb(?:Logger\w*|Callback)\(`)
+	ofTracker = regexp.MustCompile(`^(track|(?:\w+_)?wandb|wandb_?log|wandb_(?:enabled?|track))$`)
+	withoutIt = regexp.MustCompile(`^(?:offline|disabled)$`)
+)
+
+// tracks reports whether a program starts a run of Weights & Biases unless an argument forbids it. It would fail without
+// an account.
+func (f *Finder) tracks(p *program) bool {
+	for _, x := range p.flags {
+		if x.boolean && ofTracker.MatchString(x.key()) && !strings.HasPrefix(x.key(), "no_") && !x.isOn() || withoutIt.MatchString(x.value) {
+			return false
+		}
+	}
+	files := map[string]bool{p.file: true}
+	for _, to := range f.imports(p.file) {
+		files[to.file] = true
+	}
+	for file := range files {
+		if startsRun.MatchString(f.text[file]) {
+			return true
+		}
+	}
+	return false
 }
 
 // leftOut reports whether an argument names a file of settings, which a source distribution may leave out.

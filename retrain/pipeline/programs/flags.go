@@ -17,12 +17,34 @@ type option struct {
 	boolean  bool
 	choices  []string
 	joined   bool // the value follows after =
+	help     string
 }
 
-// key is the name as programs compare it.
+// key is the name as programs compare it. Of one with dots, it is the last, with the one before it if the last alone says
+// little.
 func (f option) key() string {
-	return strings.ReplaceAll(strings.Trim(strings.ToLower(f.name), "-"), "-", "_")
+	name := strings.ReplaceAll(strings.Trim(strings.ToLower(f.name), "-"), "-", "_")
+	parts := strings.Split(name, ".")
+	n := len(parts)
+	if n > 1 && slices.Contains([]string{"path", "dir", "file", "name", "id"}, parts[n-1]) {
+		return parts[n-2] + "_" + parts[n-1]
+	}
+	return parts[n-1]
 }
+
+// ofHydra reports whether it is set without hyphens: agent.lr=1.
+func (f option) ofHydra() bool { return f.joined && !strings.HasPrefix(f.name, "-") }
+
+// on is the word that sets one that is true or false.
+func (f option) on() string {
+	if f.ofHydra() {
+		return f.name + "=true"
+	}
+	return f.name
+}
+
+// isOn reports whether one that is true or false is set by default.
+func (f option) isOn() bool { return strings.EqualFold(f.value, "true") }
 
 // words are the words that set the flag.
 func (f option) words(value string) []string {
@@ -78,7 +100,7 @@ func (f *sources) flags(file string) []option {
 
 // argparseFlag is the flag of a call of add_argument.
 func argparseFlag(a []argument) option {
-	g := option{value: literal(given(a, "default", -1)), required: given(a, "required", -1) == "True"}
+	g := option{value: literal(given(a, "default", -1)), required: given(a, "required", -1) == "True", help: given(a, "help", -1)}
 	for _, x := range a {
 		if name := literal(x.text); x.key == "" && (g.name == "" || strings.HasPrefix(name, "--") && !strings.HasPrefix(g.name, "--")) {
 			g.name = name

@@ -32,6 +32,8 @@ type Finder struct {
 	speaks     map[string]bool   // of training, also in comments
 	seen       map[string]Seeing // what settings say, by file
 
+	composed map[string][]Setting // by program
+
 	late    func() bool // whether to stop reading
 	stopped bool
 
@@ -46,7 +48,7 @@ type Finder struct {
 func New(repository fs.FS, late func() bool) *Finder {
 	return &Finder{
 		sources: newSources(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{}, seen: map[string]Seeing{},
-		code: known{}, exist: map[string]bool{},
+		composed: map[string][]Setting{}, code: known{}, exist: map[string]bool{},
 	}
 }
 
@@ -228,7 +230,11 @@ func (f *Finder) expand(file string, start []string) []program {
 		out = append(out, p)
 	}
 	if !slices.ContainsFunc(out, func(p program) bool { return len(p.path) > 0 }) && len(out) != 1 {
-		out = []program{{file: file, start: start, text: f.text[file], flags: f.flags(file)}}
+		p := program{file: file, start: start, text: f.text[file], flags: f.flags(file)}
+		if settings := f.hydraFlags(file); len(settings) > 0 {
+			p.flags = settings
+		}
+		out = []program{p}
 	}
 	return out
 }
@@ -603,7 +609,7 @@ func (f *Finder) byItself(training *program) (program, bool) {
 			p.args = setFlag(p.args, x, mode)
 			return p, true
 		case x.boolean && evaluating(x.name) && (x.key() != "test" || f.code.of(f.text[p.file]).loads || f.code.of(p.text).loads): // else it may be a smoke test
-			p.args = append(p.args, x.name)
+			p.args = append(p.args, x.on())
 			return p, true
 		}
 	}

@@ -67,7 +67,8 @@ func TestWordsOfALine(t *testing.T) {
 		` --a 1 && rm x`:                "--a|1",
 		` --env <name>`:                 "nil",
 		` --env ENV_ID`:                 "nil",
-		` --ckpt path/to/x`:             "nil",
+		` --ckpt path/to/x --n 5`:       "--n|5", // which model is meant is known
+		` --load=<model> x <y>`:         "nil",
 		` cli for learning and testing`: "nil",
 		` --epochs 10, then wait`:       "--epochs|10",
 		`, then wait`:                   "",
@@ -292,5 +293,47 @@ func TestArgumentsOfPages(t *testing.T) {
 	}
 	if got := strings.Join(evaluation.Words, " "); got != `sh -c exec python -m lib.play --path "$WORK/model"` {
 		t.Error(got)
+	}
+}
+
+// Steps are numbers that could be those of a whole training, however a program or its settings name them.
+func TestStepsOfAText(t *testing.T) {
+	for text, want := range map[string]string{
+		"flags.DEFINE_integer('max_steps', int(1e6), 'x')":                  "1000000",
+		"collector:\n  total_frames: 1_000_000\n  frames_per_batch: 2048\n": "1000000 clearly",
+		"num_train_steps: 1e6":                                       "1000000",
+		"model.learn(total_timesteps=25_000)":                        "25000 clearly",
+		"max_frames_per_traj: 5000, n_frames: 4":                     "",
+		"p.add_argument('--total-env-steps', type=int, default=2e6)": "2000000 clearly",
+	} {
+		var got []string
+		for _, x := range StepsOf([]byte(text)) {
+			line := x.Number
+			if x.Clearly {
+				line += " clearly"
+			}
+			got = append(got, line)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A model that the training leaves is none of an example, nor are settings and data.
+func TestExamplesOfModels(t *testing.T) {
+	f := found(map[string]string{
+		"train.py":        "torch.save(net, 'out/final.pt')\nmodel.learn()\nif __name__ == '__main__':\n    train()\n",
+		"best.zip":        "",
+		"conf/agent.yaml": "lr: 1\n",
+	})
+	f.Rank("")
+	for place, want := range map[string]bool{
+		"": false, "$WORK/model.pt": false, "out/final.pt": false, "conf/agent.yaml": false, "/data/x.csv": false, "runs": false,
+		"best.zip": true, "logs/2023/model_500.pth": true, "/home/me/model": true, "~/x.ckpt": true,
+	} {
+		if f.isExample(place) != want {
+			t.Errorf("%q: %v", place, !want)
+		}
 	}
 }

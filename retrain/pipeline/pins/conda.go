@@ -1,0 +1,56 @@
+package pins
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	condaLine = regexp.MustCompile(`^\s*-\s+(?:[\w-]+::)?([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)\s*([<>=~!]=?[^#=\s,]+(?:,\s*[<>=~!]=?[^#=\s,]+)*)?(=[\w.]+)?\s*(?:#.*)?$`)
+	condaOnly = regexp.MustCompile(`^(_.*|lib.*|ld_impl.*|mkl.*|cuda.*|cudnn|pytorch-cuda|pytorch-mutex|openssl|ca-certificates|certifi|blas|sqlite|zlib|zstd|xz|tk|ncurses|readline|intel-openmp|ffmpeg|jpeg|freetype|bzip2|ninja|gmp|nettle|openh264|lame|gnutls|swig|cmake|gcc.*|gxx.*|conda.*|tzdata|nodefaults|mamba|micromamba|lz4-c|openjpeg|icu|qt.*|expat|fontconfig)$`)
+	condaGit  = regexp.MustCompile(`^\s*-\s+(git\+\S+)`)
+)
+
+// OfConda returns the requirements of a file of an environment of conda, without packages that are only conda's own.
+func OfConda(text string) []string {
+	var out []string
+	key := ""
+	for line := range strings.Lines(text) {
+		if strings.IndexAny(line, " \t-#\r\n") != 0 {
+			key, _, _ = strings.Cut(line, ":")
+		}
+		if key != "dependencies" {
+			continue
+		}
+		if m := condaGit.FindStringSubmatch(line); m != nil {
+			out = append(out, m[1])
+		}
+		if m := condaLine.FindStringSubmatch(line); m != nil && !condaOnly.MatchString(m[1]) {
+			out = append(out, condaName(m[1])+condaVersion(m[2], m[3]))
+		}
+	}
+	return out
+}
+
+// condaVersion returns a version as pip specifies it. Build is what follows the version.
+func condaVersion(version, build string) string {
+	if !strings.HasPrefix(version, "=") || strings.HasPrefix(version, "==") {
+		return version
+	}
+	version = "=" + version
+	if strings.Count(version, ".") < 2 && build == "" && !strings.HasSuffix(version, "*") { // 1.2 of conda is 1.2.*
+		version += ".*"
+	}
+	return version
+}
+
+// condaName returns the name on PyPI of a package of conda.
+func condaName(name string) string {
+	switch name {
+	case "pytorch":
+		return "torch"
+	case "ray-rllib":
+		return "ray[rllib]"
+	}
+	return name
+}

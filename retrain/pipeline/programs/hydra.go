@@ -1,0 +1,229 @@
+package programs
+
+import (
+	"cmp"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	hydraMain      = regexp.MustCompile(`@hydra\.main\(`)
+	groupChosen    = regexp.MustCompile(`(?m)^[ \t]*-[ \t]+(?:(?:optional|override)[ \t]+)?([\w/-]+)(?:@[\w.]+)?[ \t]*(?::[ \t]*["']?([\w./-]+)["']?)?[ \t]*(?:#[^\n]*)?$`)
+	globalGroup    = regexp.MustCompile(`(?m)^#[ \t]*@package[ \t]+_global_`)
+	yamlKey        = regexp.MustCompile(`^( *)["']?([A-Za-z_][\w-]*)["']?:(?:[ \t]+(.*))?$`)
+	yamlComment    = regexp.MustCompile(`(?:^|[ \t])#.*$`)
+	assignsSetting = regexp.MustCompile(`(?m)^[ \t]*(?:self\.)?\w+\.([\w.]+)[ \t]*=[^=]`)
+	staysThere     = regexp.MustCompile(`\bversion_base\s*=\s*(?:None|["']1\.[2-9])|\bget_original_cwd\b|\bto_absolute_path\b`)
+)
+
+// The limits of what is read of the settings of a program.
+const (
+	maxComposed = 20
+	maxSettings = 64 << 10 // bytes of a file
+)
+
+// Setting is a file of settings that hydra composes for a program.
+type Setting struct {
+	File string
+	Text []byte
+
+	group string // that its keys are below, "" for none
+}
+
+// Composed returns the files of settings that hydra reads for a program if no argument chooses others, the main one
+// first.
+func (f *Finder) Composed(program string) []Setting {
+	if known, ok := f.composed[program]; ok {
+		return known
+	}
+	var out []Setting
+	text := f.text[program]
+	if at := hydraMain.FindStringIndex(text); at != nil {
+		arguments := call(text, at[1]-1)
+		place := path.Join(path.Dir(program), literal(given(arguments, "config_path", 0)))
+		switch name := literal(given(arguments, "config_name", 1)); {
+		case name != "":
+			out = f.compose(place, name)
+		case isYAML(place): // before version 1
+			out = f.compose(path.Dir(place), path.Base(place))
+			for i := range out {
+				out[i].group = ""
+			}
+		}
+	}
+	f.composed[program] = out
+	return out
+}
+
+func (f *Finder) compose(dir, name string) []Setting {
+	main, ok := f.setting(dir, name)
+	if !ok {
+		return nil
+	}
+	out := []Setting{main}
+	for _, m := range groupChosen.FindAllSubmatch(block(main.Text, "defaults"), maxComposed) {
+		group, chosen := string(m[1]), string(m[2])
+		if chosen == "" {
+			group, chosen = "", group
+		}
+		s, ok := f.setting(dir, path.Join(group, chosen))
+		if !ok {
+			continue
+		}
+		if !globalGroup.Match(s.Text) {
+			s.group = strings.ReplaceAll(group, "/", ".")
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// setting reads a file of settings.
+func (f *Finder) setting(dir, name string) (Setting, bool) {
+	file := path.Join(dir, name)
+	if !isYAML(file) {
+		file += ".yaml"
+	}
+	if !fs.ValidPath(file) || !f.exists(file) {
+		return Setting{}, false
+	}
+	if info, err := fs.Stat(f.repository, file); err != nil || info.Size() > maxSettings {
+		return Setting{}, false
+	}
+	text, err := fs.ReadFile(f.repository, file)
+	return Setting{File: file, Text: text}, err == nil
+}
+
+// block returns the lines below a key at the left of a YAML file.
+func block(text []byte, key string) []byte {
+	var out []byte
+	inside := false
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, key+":"):
+			inside = true
+		case inside && (strings.IndexAny(line, " \t-#\r\n") == 0):
+			out = append(out, line...)
+		default:
+			inside = false
+		}
+	}
+	return out
+}
+
+// hydraFlags are the settings of a program, which arguments such as agent.lr=1 change.
+func (f *Finder) hydraFlags(program string) []option {
+	var out []option
+	seen := map[string]bool{}
+	for _, s := range f.Composed(program) {
+		for _, x := range settingFlags(s.group, s.Text) {
+			x.required = x.required && !assigned(f.text[program], x.name)
+			if !seen[x.name] && len(out) < maxFlags {
+				seen[x.name] = true
+				out = append(out, x)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b option) int { return cmp.Compare(strings.Count(a.name, "."), strings.Count(b.name, ".")) })
+	return out
+}
+
+// settingFlags are the keys of a file that have a value of their own.
+func settingFlags(group string, text []byte) []option {
+	type level struct {
+		indent int
+		name   string
+	}
+	var above []level
+	var out []option
+	for line := range strings.Lines(string(text)) {
+		m := yamlKey.FindStringSubmatch(strings.TrimRight(yamlComment.ReplaceAllString(strings.TrimRight(line, "\r\n"), ""), " \t"))
+		if m == nil {
+			continue
+		}
+		indent := len(m[1])
+		for len(above) > 0 && above[len(above)-1].indent >= indent {
+			above = above[:len(above)-1]
+		}
+		name := m[2]
+		switch {
+		case len(above) > 0:
+			name = above[len(above)-1].name + "." + name
+		case group != "":
+			name = group + "." + name
+		}
+		above = append(above, level{indent, name})
+		top, _, _ := strings.Cut(name, ".")
+		if len(out) > 0 && strings.HasPrefix(name, out[len(out)-1].name+".") { // it has keys, and no value
+			out = out[:len(out)-1]
+		}
+		if top != "defaults" && top != "hydra" && len(out) < maxFlags && len(above) <= maxWords {
+			out = append(out, settingFlag(name, m[3]))
+		}
+	}
+	return out
+}
+
+// assigned reports whether a program sets a setting itself, which is left open for that.
+func assigned(text, name string) bool {
+	for _, m := range assignsSetting.FindAllStringSubmatch(text, maxMatches) {
+		if m[1] == name {
+			return true
+		}
+	}
+	return false
+}
+
+func settingFlag(name, value string) option {
+	x := option{name: name, joined: true}
+	switch {
+	case value == "???":
+		x.required = true
+	case value == "null" || value == "~" || strings.Contains(value, "${"):
+	case literal(value) != "":
+		x.value = literal(value)
+	case plainWord.MatchString(value):
+		x.value = value
+	}
+	x.boolean = strings.EqualFold(value, "true") || strings.EqualFold(value, "false")
+	return x
+}
+
+// savedByHydra returns where a program of hydra leaves its model, if it writes it without an argument for the place.
+// Versions before 1.2 run it in the directory of the run.
+func savedByHydra(text string) string {
+	file := written(text)
+	switch {
+	case file == "":
+		return workDir + "model"
+	case staysThere.MatchString(text):
+		return file
+	}
+	return workDir + "model/" + strings.TrimPrefix(file, workDir)
+}
+
+var (
+	id          = `["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?[ \t]*(?:#[^\n]*)?$`
+	blockOfID   = regexp.MustCompile(`(?m)^[ \t]*(?:env|envs|environment|task|gym):[ \t]*(?:#[^\n]*)?\n(?:(?:[ \t]+[^\n]*)?\n){0,20}?[ \t]+(?:name|id|env|env_id|env_name|task|task_name|gym_id):[ \t]+` + id)
+	ofGroup     = regexp.MustCompile(`(^|/)(env|envs|environment|environments|task|tasks)/[^/]+$`)
+	idInOfGroup = regexp.MustCompile(`(?m)^(?:name|id|task|task_name):[ \t]+` + id)
+)
+
+// EnvironmentsOf returns the ids of environments that a YAML file names by a plain key, as name is, in a block for the
+// environment, or in a file of the group of settings for it.
+func EnvironmentsOf(file string, text []byte) []string {
+	patterns := []*regexp.Regexp{blockOfID}
+	if ofGroup.MatchString(file) {
+		patterns = append(patterns, idInOfGroup)
+	}
+	var out []string
+	for _, re := range patterns {
+		for _, m := range re.FindAllSubmatch(text, maxMatches) {
+			out = append(out, string(m[1]))
+		}
+	}
+	return out
+}
