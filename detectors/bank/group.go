@@ -260,20 +260,21 @@ func (g *group) show(u *ingest.Unit, rule string, now time.Time) []finding.Findi
 // signals start first: hundreds of observations would otherwise reach the limits before them.
 func (g *group) startStreams(u *ingest.Unit, values []stream.Reading) {
 	var others []string
+	next := 0 // of the signals
 	start := func(signal string) {
-		if _, found := g.Find(signal); found {
-			return
-		}
+		_, found := g.FindNext(next, signal)
+		next++
 		switch {
+		case found:
 		case signals.Primary(signal):
 			g.stream(signal)
 		case g.cfg.Follows(signal): // else every unit would list it again
 			others = append(others, signal)
 		}
 	}
-	for i, r := range values {
-		if i == 0 || r.Signal != values[i-1].Signal {
-			start(r.Signal)
+	for i := range values {
+		if i == 0 || values[i].Signal != values[i-1].Signal {
+			start(values[i].Signal)
 		}
 	}
 	if len(u.Actions) > 0 {
@@ -295,14 +296,16 @@ func (g *group) startStreams(u *ingest.Unit, values []stream.Reading) {
 
 // feed passes the unit's values to the tests. A fault suspends those of its stream.
 func (g *group) feed(values []stream.Reading, rules []string, ordinal int64) {
-	stream, next := -1, 0 // quantities of a stream come in a row, most in the order in which the stream holds them
-	for _, r := range values {
-		if stream < 0 || g.Streams[stream].Signal != r.Signal {
-			i, found := g.Find(r.Signal)
-			if !found {
-				continue
-			}
-			stream, next = i, 0
+	stream, found := 0, false
+	next, signal := 0, 0 // quantities of a stream come in a row, most in the order in which the stream holds them
+	for i := range values {
+		r := &values[i]
+		if i == 0 || r.Signal != values[i-1].Signal {
+			stream, found = g.FindNext(signal, r.Signal)
+			next, signal = 0, signal+1
+		}
+		if !found {
+			continue
 		}
 		s := g.Streams[stream]
 		if next >= len(s.Quantities) || s.Quantities[next].Name != r.Quantity {
@@ -315,7 +318,7 @@ func (g *group) feed(values []stream.Reading, rules []string, ordinal int64) {
 			g.History.Add(s.Signal, r.X)
 		}
 		if rules[stream] == "" && g.Sound(q, rules) && !g.newGround(s.Signal) {
-			q.Observe(r, ordinal, g.Incident)
+			q.Observe(*r, ordinal, g.Incident)
 		}
 	}
 }

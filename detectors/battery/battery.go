@@ -2,6 +2,7 @@
 package battery
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -30,6 +31,7 @@ type Battery struct {
 	shares  *stream.ActionShares // of Judged
 	scratch stream.Scratch       // of Readings; reused
 	rules   []string             // in force at the current unit, by stream; reused
+	places  []uint8              // of the signals of the unit before, see FindNext
 	faults  fault.Memory         // of the rules of all streams
 }
 
@@ -95,6 +97,25 @@ func (b *Battery) Find(signal string) (at int, found bool) {
 	return slices.BinarySearchFunc(b.Streams, signal, func(s *stream.Stream, name string) int {
 		return strings.Compare(s.Signal, name)
 	})
+}
+
+// FindNext is Find for the k-th signal of a unit, from 0 on. Most units have the signals of the unit before in the same
+// order, so that one comparison is enough.
+func (b *Battery) FindNext(k int, signal string) (at int, found bool) {
+	if k < len(b.places) {
+		if at = int(b.places[k]); at < len(b.Streams) && b.Streams[at].Signal == signal {
+			return at, true
+		}
+	}
+	at, found = b.Find(signal)
+	switch {
+	case !found || at > math.MaxUint8:
+	case k < len(b.places):
+		b.places[k] = uint8(at)
+	case k == len(b.places):
+		b.places = append(b.places, uint8(at))
+	}
+	return at, found
 }
 
 // OtherUnits returns the fault to report if a unit is of another kind than those of the baseline, else "". In that case

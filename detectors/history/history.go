@@ -49,7 +49,8 @@ type Signal struct {
 type History struct {
 	spans   []Span
 	signals []Signal // sorted by name
-	next    int      // where the next signal of a unit probably is
+	places  []uint8  // in signals, of those of the unit before in their order, in which most units have them
+	next    int      // how many signals of the unit there have been
 	onset   int64    // ordinal of the unit whose span stays apart, 0 for none
 
 	changes   []Change
@@ -190,11 +191,14 @@ func (h *History) Add(signal string, x float64) {
 	*b = b.With(Bucket{N: 1, Mean: float32(x)})
 }
 
-// signal returns the past of a signal, which it starts if there is none. The signals of a unit mostly come in order.
+// signal returns the past of a signal, which it starts if there is none.
 func (h *History) signal(name string) *Signal {
-	if h.next < len(h.signals) && h.signals[h.next].Name == name {
-		h.next++
-		return &h.signals[h.next-1]
+	k := h.next
+	h.next++
+	if k < len(h.places) {
+		if i := int(h.places[k]); i < len(h.signals) && h.signals[i].Name == name {
+			return &h.signals[i]
+		}
 	}
 	i, found := slices.BinarySearchFunc(h.signals, name, func(s Signal, name string) int { return strings.Compare(s.Name, name) })
 	if !found {
@@ -202,7 +206,11 @@ func (h *History) signal(name string) *Signal {
 		s := Signal{Name: strings.Clone(name), Buckets: make([]Bucket, len(h.spans), size)}
 		h.signals = slices.Insert(h.signals, i, s)
 	}
-	h.next = i + 1
+	if i <= math.MaxUint8 && k < len(h.places) {
+		h.places[k] = uint8(i)
+	} else if i <= math.MaxUint8 && k == len(h.places) {
+		h.places = append(h.places, uint8(i))
+	}
 	return &h.signals[i]
 }
 

@@ -108,10 +108,12 @@ func evenly(readings []stream.Reading) []stream.Reading {
 // shifted returns the readings, shifted by so many times unit. They are valid until the next call.
 func shifted(readings []stream.Reading, unit float64) func(size float64) []weighted {
 	out := make([]weighted, len(readings))
+	for i, r := range readings {
+		out[i] = weighted{r, 1 / float64(len(readings))}
+	}
 	return func(size float64) []weighted {
-		for i, r := range readings {
-			r.X += size * unit
-			out[i] = weighted{r, 1 / float64(len(readings))}
+		for i := range readings {
+			out[i].X = readings[i].X + size*unit
 		}
 		return out
 	}

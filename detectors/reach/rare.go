@@ -24,7 +24,7 @@ func ofRare(t *rarity.Test) []finding.Reach {
 	defer sharedRuns.Put(runs)
 	rate := float64(t.Novel) / float64(t.Units)
 	now := t.Grown(0, 0)
-	out := ofRate(smallest(1, func(lost float64) finder { return rarer{now, rate * (1 - lost), runs} }))
+	out := ofRate(smallest(1, func(lost float64) finder { return newRarer(now, rate*(1-lost), runs) }))
 	half := finding.Reach{Units: twoDigits(halvedWithin / rate), Size: math.NaN(), OfRate: true}
 	for doublings := range t.Doublings + 1 {
 		if findsHalf(t, doublings, half.Units, runs) < finding.ReachProbability {
@@ -48,16 +48,31 @@ func findsHalf(t *rarity.Test, doublings, within int, runs *runs) float64 {
 	sum := 0.0
 	for _, at := range [...]struct{ by, weight float64 }{{-math.Sqrt(3), 1. / 6}, {0, 2. / 3}, {math.Sqrt(3), 1. / 6}} {
 		novel := max(0, int(math.Round(more+at.by*sd)))
-		sum += at.weight * rarer{t.Grown(doublings, novel), rate / 2, runs}.findsWithin(float64(within))
+		sum += at.weight * newRarer(t.Grown(doublings, novel), rate/2, runs).findsWithin(float64(within))
 	}
 	return sum
 }
 
 // rarer is a test whose rare values occur at a lower rate.
 type rarer struct {
-	test *rarity.Test
-	rate float64
-	runs *runs
+	falls [2]fall
+	rate  float64
+	runs  *runs
+}
+
+// fall is the walk of an alternative with fewer rare values.
+type fall struct{ walk, usual, rare, height int }
+
+// newRarer takes the armed walks for a fall, of which a test has two at most. One that is missing never moves.
+func newRarer(test *rarity.Test, rate float64, runs *runs) rarer {
+	r, n := rarer{[2]fall{{height: math.MaxInt}, {height: math.MaxInt}}, rate, runs}, 0
+	for _, w := range test.Walks {
+		if w.Param < 0 && w.Height > 0 {
+			r.falls[n] = fall{w.Walk, w.Usual, w.Rare, w.Height}
+			n++
+		}
+	}
+	return r
 }
 
 // rarerRuns is the number of runs of which the share that finds a change is taken. The random numbers are the same each
@@ -66,9 +81,9 @@ const rarerRuns = 500
 
 // finds implements finder. It stops as soon as enough runs have found the change, or too many have not.
 func (r rarer) finds(n float64) bool {
-	found := 0
+	found, each := 0, math.Log1p(-r.rate)
 	for run := range rarerRuns {
-		if r.foundIn(run, int(n)) {
+		if r.foundIn(run, int(n), each) {
 			found++
 		}
 		if best := found + rarerRuns - 1 - run; float64(best)/rarerRuns < finding.ReachProbability {
@@ -83,37 +98,20 @@ func (r rarer) finds(n float64) bool {
 
 // findsWithin returns the probability that the change is found within n units.
 func (r rarer) findsWithin(n float64) float64 {
-	found := 0
+	found, each := 0, math.Log1p(-r.rate)
 	for run := range rarerRuns {
-		if r.foundIn(run, int(n)) {
+		if r.foundIn(run, int(n), each) {
 			found++
 		}
 	}
 	return float64(found) / rarerRuns
 }
 
-// fall is the walk of an alternative with fewer rare values.
-type fall struct{ walk, usual, rare, height int }
-
-// falls returns the armed walks for a fall, of which a test has two at most. One that is missing never moves.
-func (r rarer) falls() (out [2]fall) {
-	out[0].height, out[1].height = math.MaxInt, math.MaxInt
-	n := 0
-	for _, w := range r.test.Walks {
-		if w.Param < 0 && w.Height > 0 {
-			out[n] = fall{w.Walk, w.Usual, w.Rare, w.Height}
-			n++
-		}
-	}
-	return out
-}
-
 // foundIn reports whether a run finds the change. The walks begin at 0, and the limits of the rate stay as they are, so
-// that the change is found at least as often. It jumps from one rare value to the next.
-func (r rarer) foundIn(run, within int) (found bool) {
-	falls := r.falls()
-	one, other := falls[0], falls[1]
-	logs, most, each := r.runs.logs[run], float64(within), math.Log1p(-r.rate)
+// that the change is found at least as often. It jumps from one rare value to the next; each is log(1-rate).
+func (r *rarer) foundIn(run, within int, each float64) (found bool) {
+	one, other := r.falls[0], r.falls[1]
+	logs, most := r.runs.logs[run], float64(within)
 	for units, jump := 0, 0; units < within; units++ {
 		usual := within - units // values until the next rare one
 		if r.rate > 0 {

@@ -11,14 +11,14 @@ import (
 )
 
 // foundPlainly is the textbook form of findsWithin: each run draws its own numbers, and judges one rare value after the other.
-func foundPlainly(r rarer, within int) float64 {
+func foundPlainly(test *rarity.Test, rate float64, within int) float64 {
 	rng, found := rand.New(rand.NewPCG(1, 0)), 0
 	for range rarerRuns {
-		t, run := *r.test, rand.New(rand.NewPCG(rng.Uint64(), 0))
+		t, run := *test, rand.New(rand.NewPCG(rng.Uint64(), 0))
 		for units, over := 0, false; units < within && !over; units++ {
 			usual := within
-			if r.rate > 0 {
-				usual = int(min(float64(usual), math.Log(1-run.Float64())/math.Log1p(-r.rate)))
+			if rate > 0 {
+				usual = int(min(float64(usual), math.Log(1-run.Float64())/math.Log1p(-rate)))
 			}
 			usual = min(usual, within-units)
 			for i := range t.Walks {
@@ -48,9 +48,10 @@ func TestRarerValuesAreFoundAsOneByOne(t *testing.T) {
 		for doublings := range 3 {
 			grown := test.Grown(doublings, rare<<doublings-rare)
 			for _, lost := range []float64{0, .1, .3, .5, .8, 1} {
-				r := rarer{grown, float64(rare) / 500 * (1 - lost), shared}
+				rate := float64(rare) / 500 * (1 - lost)
+				r := newRarer(grown, rate, shared)
 				for _, within := range []int{20, 137, 2000} {
-					want := foundPlainly(r, within)
+					want := foundPlainly(grown, rate, within)
 					got, finds := r.findsWithin(float64(within)), r.finds(float64(within))
 					if got != want || finds != (want >= finding.ReachProbability) {
 						t.Errorf("%d of 500, doubled %d times, %v lost, %d units: %v and %v, want %v", rare, doublings, lost, within, got, finds, want)

@@ -82,6 +82,7 @@ func benchPipeline(b *testing.B, store ingest.CheckpointStore) *alone {
 	cfg := DefaultSettings()
 	cfg.Checkpoint.Every = 1 << 60
 	p := newAlone(context.Background(), &cfg, store, newMemory(), prometheus.NewRegistry())
+	b.Cleanup(p.Memory.Hold())
 	var names []string
 	for i := range benchPolicies {
 		names = append(names, fmt.Sprint(BankPrefix, "policy-", i))

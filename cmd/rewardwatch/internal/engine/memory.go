@@ -49,12 +49,13 @@ const (
 type ceiling struct {
 	limit     int64
 	residents *capacity.Residents
-	mu        sync.Mutex // guards the next five
+	mu        sync.Mutex // guards the next six
 	samples   []metrics.Sample
 	cycle     uint64       // the garbage collection that live was measured after
 	live      int64        // bytes on the heap after that collection, without the groups
 	usualPace int          // GOGC, before it was changed here
 	paced     int          // GOGC as it is now
+	restores  int          // that run
 	other     atomic.Int64 // bytes of everything but the groups
 	reserved  atomic.Int64 // bytes reserved for groups that are being loaded
 	held      atomic.Int64 // bytes of the limit not left to Go when its limit was last set; unheld while it is not set
@@ -148,10 +149,22 @@ func (c *ceiling) pace(live int64) {
 		return
 	}
 	percent := c.usualPace
+	if c.restores > 0 {
+		percent *= 3
+	}
 	if opaque := c.opaque(); opaque > leastGarbage && live > opaque {
 		percent = int(int64(percent) * max(live-opaque, leastGarbage) / live)
 	}
 	c.setPace(percent)
+}
+
+// restore makes garbage collections rarer while more restores run than end. What is loaded stays, so that most of them would
+// look at all of it in vain. Go's limit still keeps the process below its own.
+func (c *ceiling) restore(more int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.restores += more
+	c.pace(0)
 }
 
 func (c *ceiling) setPace(percent int) {

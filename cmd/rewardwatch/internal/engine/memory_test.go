@@ -431,3 +431,29 @@ func heapLive() int64 {
 	metrics.Read(sample)
 	return int64(sample[0].Value.Uint64())
 }
+
+// While workers are restored, garbage is collected a third as often.
+func TestGarbageIsCollectedLessDuringRestores(t *testing.T) {
+	pace := func() int {
+		percent := debug.SetGCPercent(-1)
+		debug.SetGCPercent(percent)
+		return percent
+	}
+	usual, c := pace(), newCeiling(1<<30, prometheus.NewRegistry())
+	c.opaque = func() int64 { return 0 }
+	c.restore(1)
+	if got := pace(); got != usual {
+		t.Errorf("without a limit for Go, GOGC is %d, want %d", got, usual)
+	}
+	letGo := c.Hold()
+	for _, step := range []struct{ more, want int }{{1, 3 * usual}, {-1, 3 * usual}, {-1, usual}} {
+		c.restore(step.more)
+		if got := pace(); got != step.want {
+			t.Errorf("with %d restores, GOGC is %d, want %d", c.restores, got, step.want)
+		}
+	}
+	letGo()
+	if got := pace(); got != usual {
+		t.Errorf("in the end, GOGC is %d, want %d", got, usual)
+	}
+}

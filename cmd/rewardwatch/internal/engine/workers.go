@@ -48,6 +48,8 @@ func (p *Pipeline) NewWorkers(store ingest.CheckpointStore, partition int32) *Wo
 
 // Restore restores the saved workers, on all cores, until ctx ends. It is called once, before the first unit.
 func (d *Workers) Restore(ctx context.Context, names []string) error {
+	d.Pipeline.Memory.restore(1)
+	defer d.Pipeline.Memory.restore(-1)
 	errs := make([]error, len(names))
 	cores := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
