@@ -224,7 +224,7 @@ func startDemo(t *testing.T) *demo {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build rewardwatch: %v\n%s", err, out)
 	}
-	cmd := exec.Command(binary, "demo", "--keep")
+	cmd := exec.Command(binary, "demo", "--keep", "--training", "1h") // so that the retraining is under way in the pictures
 	story, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -157,6 +157,6 @@ func (c SASLConfig) check(report func(key, msg string)) {
 		report("username", "must not be empty")
 	}
 	if (c.PasswordFile == "") == (c.PasswordEnv == "") {
-		report("password_file", "either this or password_env must be set")
+		report("password_file", "must be set, unless password_env is")
 	}
 }

@@ -143,13 +143,13 @@ func testGoneDisablesTheTarget(t *testing.T, on storage) {
 			t.Errorf("decision %+v, want target_disabled", d)
 		}
 		const gauges = `
-			# HELP rewardwatch_webhook_dead_letters Requests that were never delivered.
+			# HELP rewardwatch_webhook_dead_letters Requests in the ledger that could not be delivered.
 			# TYPE rewardwatch_webhook_dead_letters gauge
 			rewardwatch_webhook_dead_letters{target="trainer"} 2
 			# HELP rewardwatch_webhook_target_disabled 1 if the target responded with 410 Gone and is disabled, 0 otherwise.
 			# TYPE rewardwatch_webhook_target_disabled gauge
 			rewardwatch_webhook_target_disabled{target="trainer"} 1
-			# HELP rewardwatch_webhooks_given_up_total Times at which delivery of a request was abandoned.
+			# HELP rewardwatch_webhooks_given_up_total Number of requests that could not be delivered.
 			# TYPE rewardwatch_webhooks_given_up_total counter
 			rewardwatch_webhooks_given_up_total{target="trainer"} 2
 		`
@@ -453,7 +453,7 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 			rewardwatch_retrain_requests{policy="ranker",state="running"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="verifying"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="withdrawn"} 0
-			# HELP rewardwatch_webhook_dead_letters Requests that were never delivered.
+			# HELP rewardwatch_webhook_dead_letters Requests in the ledger that could not be delivered.
 			# TYPE rewardwatch_webhook_dead_letters gauge
 			rewardwatch_webhook_dead_letters{target="trainer"} 0
 			# HELP rewardwatch_webhook_deliveries_total Webhook delivery attempts, by result.

@@ -225,14 +225,14 @@ func telemetryLost() rule {
 			{
 				name: "a gap", at: "20m",
 				series: []inputSeries{ofJob(ingest.MetricOffsetGap, telemetry("3"), "0+0x14 40+0x10")},
-				fires: []expectedAlert{fires(summary, "Kafka deleted 40 records of partition 3 of agents before they were read, in the "+
-					"last 15 minutes. Either the retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
+				fires: []expectedAlert{fires(summary, "In the last 15 minutes, Kafka deleted 40 records of partition 3 of "+
+					"agents before they were read. Either the retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
 			},
 			{
 				name: "a gap at the start", at: "10m",
 				series: []inputSeries{ofInstance(ingest.MetricOffsetGap, telemetry("3"), "_x5 40+0x10")},
-				fires: []expectedAlert{fires(summary, "Kafka deleted 40 records of partition 3 of agents before they were read, in the "+
-					"last 15 minutes. Either the retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
+				fires: []expectedAlert{fires(summary, "In the last 15 minutes, Kafka deleted 40 records of partition 3 of "+
+					"agents before they were read. Either the retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
 			},
 			{
 				name: "an old gap", at: "40m",
@@ -350,7 +350,7 @@ func checkpointStale() rule {
 func checkpointDamaged() rule {
 	const (
 		summary     = "A checkpoint was damaged"
-		description = "Rewardwatch used the previous checkpoint, and no data is lost. Check the disk with the checkpoints."
+		description = "Rewardwatch used the previous checkpoint. No data was lost. Check the disk with the checkpoints."
 	)
 	return rule{
 		alert: "CheckpointDamaged", severity: alerts.Warning,
@@ -395,13 +395,13 @@ func cardinalityLimit() rule {
 func notifierFailing() rule {
 	const (
 		summary     = "alerts do not reach Alertmanager"
-		description = "No Alertmanager has accepted the current state of 2 alerts. Notifications of drift may be missing."
+		description = "No Alertmanager has accepted the current state of 2 alerts. Some notifications of drift may not have been sent."
 	)
 	return rule{
 		alert: "NotifierFailing", severity: alerts.Critical, wait: "5m",
 		expr:        fmt.Sprintf("max by (job, instance) (%s) > 0", alerts.MetricNotifyPending),
 		summary:     summary,
-		description: "No Alertmanager has accepted the current state of {{ $value }} alerts. Notifications of drift may be missing.",
+		description: "No Alertmanager has accepted the current state of {{ $value }} alerts. Some notifications of drift may not have been sent.",
 		tests: []ruleTest{
 			{
 				name: "unconfirmed", at: "10m", series: []inputSeries{ofInstance(alerts.MetricNotifyPending, "", "0 2+0x20")},
@@ -440,13 +440,13 @@ func alertmanagerUnreachable() rule {
 func webhookDeadLetter(metric string) rule {
 	const (
 		summary     = "retrain requests did not reach their target"
-		description = "Deliveries to trainer were given up within the last hour, so these retrainings will not happen. See `/api/v1/retrain-requests`."
+		description = "Within the last hour, Rewardwatch stopped trying to deliver retrain requests to trainer. These retrainings will not happen. See `/api/v1/retrain-requests`."
 	)
 	return rule{
 		alert: "WebhookDeadLetter", severity: alerts.Warning, dashboard: alerts.RetrainingDashboard,
 		expr:        fmt.Sprintf("max by (job, target) (increase(%s[1h])) > 0", metric),
 		summary:     summary,
-		description: "Deliveries to {{ $labels.target }} were given up within the last hour, so these retrainings will not happen. See `/api/v1/retrain-requests`.",
+		description: "Within the last hour, Rewardwatch stopped trying to deliver retrain requests to {{ $labels.target }}. These retrainings will not happen. See `/api/v1/retrain-requests`.",
 		tests: []ruleTest{
 			{
 				name: "given up", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x20 1+0x200")},

@@ -73,13 +73,13 @@ func (g ruleGroups) episodesUnfinished() rule {
 	now, usual := fmt.Sprintf(`max by (%s) (%s{sample="current"})`, g.by(), metrics.MetricUnfinished),
 		fmt.Sprintf(`max by (%s) (%s{sample="baseline"})`, g.by(), metrics.MetricUnfinished)
 	fires := func(was string) []expectedAlert {
-		return []expectedAlert{g.fires(" has episodes without an end", was+" of its episodes do not end, and are not judged.")}
+		return []expectedAlert{g.fires(" has episodes without an end", was+" of its episodes do not end. They are not judged.")}
 	}
 	return rule{
 		alert: "EpisodesUnfinished", severity: alerts.Warning, wait: "5m", dashboard: alerts.PolicyDashboard,
 		expr:        fmt.Sprintf("%s > 0.5 or (%s and abs(%s - %s) > 0.1)", now, now, now, usual),
 		summary:     g.name() + " has episodes without an end",
-		description: "{{ $value | humanizePercentage }} of its episodes do not end, and are not judged.",
+		description: "{{ $value | humanizePercentage }} of its episodes do not end. They are not judged.",
 		tests: []ruleTest{
 			{name: "most, as ever", at: "10m", series: []inputSeries{share("current", ".8+0x10"), share("baseline", ".8+0x10")}, fires: fires("80%")},
 			{name: "more than before", at: "10m", series: []inputSeries{share("current", ".3+0x10"), share("baseline", ".05+0x10")}, fires: fires("30%")},
@@ -95,7 +95,7 @@ const staleAfter = 90
 
 // baselineStale alerts on baselines that have not been reviewed for a long time.
 func (g ruleGroups) baselineStale() rule {
-	const description = "Its baseline was frozen {{ $value | humanizeDuration }} ago. Normal behavior may have changed since then: promote a newer baseline, " +
+	const description = "Its baseline was frozen {{ $value | humanizeDuration }} ago. Normal behavior may have changed since then. Promote a newer baseline, " +
 		"or confirm this one."
 	age := func(values string) inputSeries { return g.series(metrics.MetricBaselineAge, "", values) }
 	return rule{
@@ -106,7 +106,7 @@ func (g ruleGroups) baselineStale() rule {
 			{
 				name: "of a hundred days", at: "2h", series: []inputSeries{age("8640000+0x200")},
 				fires: []expectedAlert{g.fires(" has an old baseline", "Its baseline was frozen 100d 0h 0m 0s ago. Normal behavior may "+
-					"have changed since then: promote a newer baseline, or confirm this one.")},
+					"have changed since then. Promote a newer baseline, or confirm this one.")},
 			},
 			{name: "of ten days", at: "2h", series: []inputSeries{age("864000+0x200")}},
 		},
@@ -116,7 +116,7 @@ func (g ruleGroups) baselineStale() rule {
 // falseAlarmBudgetSpent alerts on policies with far more incidents than chance explains: more than three times what the
 // budget of false alarms allows for the units of thirty days, plus three.
 func (g ruleGroups) falseAlarmBudgetSpent() rule {
-	const description = "{{ $value | printf `%.0f` }} incidents opened in 30 days, which is more than three times the budget of false alarms, plus three. Either it " +
+	const description = "{{ $value | printf `%.0f` }} incidents opened in 30 days, far more than the budget of false alarms allows. Either the policy " +
 		"drifts this often, or its baseline is out of date. Compare with a newer baseline in `rewardwatch calibrate`."
 	by := g.by()
 	opened := func(values string) inputSeries { return g.series(alerts.MetricIncidentsOpened, "", values) }

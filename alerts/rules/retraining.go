@@ -15,7 +15,7 @@ func ofState(metric, state, values string) inputSeries {
 // PostgreSQL.
 func ledgerSuspended(suspended string) rule {
 	const (
-		summary     = "the ledger of retrain requests is unavailable"
+		summary     = "The ledger of retrain requests is unavailable"
 		description = "Retrainings cannot be requested, approved or delivered until the ledger is available again. Drift detection and paging continue. See the response of `/-/ready` on the " +
 			"instance for the reason."
 	)

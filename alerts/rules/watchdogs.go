@@ -71,7 +71,7 @@ func partitionStalled() rule {
 func lagNotFalling() rule {
 	const (
 		summary     = "Rewardwatch is falling behind"
-		description = "Partition 0 of agents is 30k records behind, no fewer than 30 minutes ago. Events are arriving faster than they are judged."
+		description = "Partition 0 of agents is 30k records behind, and has not caught up for 30 minutes. Events arrive faster than they are judged."
 	)
 	return rule{
 		alert: "LagNotFalling", severity: alerts.Warning, wait: "15m",
@@ -79,8 +79,8 @@ func lagNotFalling() rule {
 			"max by (job, topic, partition) (%s offset 30m)",
 			ingest.MetricLagRecords, ingest.MetricLagRecords, ingest.MetricLagRecords),
 		summary: summary,
-		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} records behind, no fewer than 30 minutes ago. " +
-			"Events are arriving faster than they are judged.",
+		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} records behind, and has not caught up for 30 minutes. " +
+			"Events arrive faster than they are judged.",
 		tests: []ruleTest{
 			{
 				name: "it grows", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "0+500x60")},
@@ -140,8 +140,8 @@ func logRefuses() rule {
 
 func guardsUndelivered(undelivered string) rule {
 	const (
-		summary     = "the state of guards does not reach a target"
-		description = "A target has not accepted the current state of 2 guards for 5 minutes. Agents that read it there act on an old state, and once it has expired, on on_silence."
+		summary     = "Guard states are not delivered to a target"
+		description = "A target has not accepted the current state of 2 guards for 5 minutes. Agents that read their guards from this target act on an outdated state. When it expires, they follow on_silence."
 	)
 	return rule{
 		alert: "GuardsUndelivered", severity: alerts.Critical, wait: "5m",
@@ -179,7 +179,7 @@ func clockJumped() rule {
 func memoryLimitPassed(memory, limit string) rule {
 	const (
 		summary     = "Rewardwatch exceeds its memory limit"
-		description = "It uses 1.25 times limits.memory despite evicting groups, so it reads more slowly. Too many groups have open incidents or " +
+		description = "It uses more than limits.memory although it evicts groups, and reads more slowly. Too many groups have open incidents or " +
 			"faults, or are active at the same time, or the limit is too low. See Memory in docs/sizing.md."
 	)
 	return rule{

@@ -145,7 +145,7 @@ func TestSimMeasuredDelayIsThatOfChangedTelemetry(t *testing.T) {
 	after := s.sample(4000)
 	want := battery.NewJudge(&p.groups[0].Battery, before.Columns).Delays(before, after, s.rng, 100, 20_000, math.MaxInt)
 	m := measured(p, units, 1.5)
-	i := slices.IndexFunc(m.Delays, func(d measure.Delay) bool { return d.Change == "mean -1 sd" })
+	i := slices.IndexFunc(m.Delays, func(d measure.Delay) bool { return d.Change == "mean -1 SD" })
 	got := m.Delays[i]
 	within := 4 * math.Hypot(got.StandardError, want.Found.SD()/10)
 	if math.Abs(got.Units-want.Found.Mean) > within || got.Runs != 100 || got.Missed != 0 {

@@ -16,7 +16,7 @@ const (
 	ClockSkew     = "clock_skew"      // the times of above 5 % of the units go backward, or jump ahead and back
 	Silent        = "silent"          // nothing for 10 times the baseline's largest gap, and 5 minutes at least
 	EpisodesBegan = "episodes_began"  // episodes end, but the baseline consists of blocks of steps
-	NoEpisodeEnds = "no_episode_ends" // steps go on, but episodes have stopped ending
+	NoEpisodeEnds = "no_episode_ends" // steps arrive, but episodes no longer end
 	Unfinished    = "unfinished"      // the share of episodes without an end differs from that in the baseline
 	MixedBlocks   = "mixed_blocks"    // agents take too few steps for separate blocks, but the baseline consists of such blocks
 
@@ -64,7 +64,7 @@ func Words(rule, units string) string {
 	case EpisodesBegan:
 		return "episodes end, but the baseline consists of blocks of steps"
 	case NoEpisodeEnds:
-		return "steps go on, but episodes have stopped ending"
+		return "steps arrive, but episodes no longer end"
 	case Unfinished:
 		return "the share of episodes without an end differs from the baseline; these episodes are not judged"
 	case MostlyUnfinished:

@@ -88,7 +88,7 @@ func (o *OffPolicy) ChangeWords() string {
 	part := func(p PartOfChange) string {
 		return fmt.Sprintf("%s (%s to %s)", signed(p.Mean), signed(p.Low), signed(p.High))
 	}
-	return fmt.Sprintf("of the change, %s is due to the policy and %s to the environment", part(o.Policy), part(o.World))
+	return fmt.Sprintf("%s of the change is due to the policy, and %s to the environment", part(o.Policy), part(o.World))
 }
 
 // ShownWords says what the estimate shows; "" without one.

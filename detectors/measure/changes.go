@@ -77,7 +77,7 @@ func rewardChanges(units []*ingest.Unit) []change {
 		out = append(out, c)
 	}
 	for _, d := range []float64{.25, .5, 1, 2} {
-		add(fmt.Sprintf("mean -%g sd", d), 1, -d*m.SD())
+		add(fmt.Sprintf("mean -%g SD", d), 1, -d*m.SD())
 	}
 	for _, s := range []float64{.5, 2} {
 		add(fmt.Sprintf("spread x%g", s), s, (1-s)*sum/steps)

@@ -159,7 +159,7 @@ func TestChangesOfTheMeanAreInStandardDeviationsOfUnits(t *testing.T) {
 	var before, after ingest.Moments
 	for i, u := range units {
 		before.Add(u.Reward.Mean)
-		after.Add(changed["reward mean -0.5 sd"][i].Reward.Mean)
+		after.Add(changed["reward mean -0.5 SD"][i].Reward.Mean)
 	}
 	if got := (after.Mean - before.Mean) / before.SD(); math.Abs(got+.5) > 1e-9 {
 		t.Errorf("the mean has moved by %v standard deviations, want -0.5", got)
@@ -189,8 +189,8 @@ func TestChangesThatCannotBeMade(t *testing.T) {
 		units []*ingest.Unit
 		want  string // of "signal name: note", by change, those with a note
 	}{
-		"constant return": {constant(func(int, *ingest.Unit) {}), "return mean -0.25 sd: the return is constant"},
-		"few levels":      {constant(func(i int, u *ingest.Unit) { u.Return = float64(i % 3) }), "return mean -2 sd: the values do not extend that far"},
+		"constant return": {constant(func(int, *ingest.Unit) {}), "return mean -0.25 SD: the return is constant"},
+		"few levels":      {constant(func(i int, u *ingest.Unit) { u.Return = float64(i % 3) }), "return mean -2 SD: the values do not extend that far"},
 		"one action": {constant(func(i int, u *ingest.Unit) {
 			u.Return, u.Actions = float64(i), []ingest.Count{{Name: "a", N: 3}}
 		}), "action 0.1 of the steps switch to the second most common action: there is only one action"},
@@ -247,7 +247,7 @@ func TestChangesBetweenLevels(t *testing.T) {
 		"reward values other than 0 vanish":  {rare, 0},
 		"reward values other than 0 halved":  {rare, had / 2},
 		"reward values other than 0 doubled": {rare, 2 * had},
-		"reward mean -0.1 sd":                {rare, had - .1*sd},
+		"reward mean -0.1 SD":                {rare, had - .1*sd},
 	} {
 		made := false
 		rng := rand.New(rand.NewPCG(703, 0))

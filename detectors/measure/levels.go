@@ -38,7 +38,7 @@ func (l *fewValues) changes() []change {
 // Lower makes higher levels rarer and lower ones commoner, by weights exp(-lambda x), until the mean is d standard
 // deviations lower.
 func (l *fewValues) Lower(d float64) change {
-	c := change{signal: l.signal, name: fmt.Sprintf("mean -%g sd", d)}
+	c := change{signal: l.signal, name: fmt.Sprintf("mean -%g SD", d)}
 	mean, least := stream.MomentsOf(l.values).Mean-d*l.sd, slices.Min(l.values)
 	if mean <= least {
 		c.note = "the values do not extend that far"

@@ -86,7 +86,7 @@ func TestCollectorExportsAStreamOnceWhileItsStateChanges(t *testing.T) {
 
 func TestCollectorShowsNegativeRewardsRight(t *testing.T) {
 	want := `
-# HELP rewardwatch_reward_negative_sum_total Sum of the negative rewards, without their sign.
+# HELP rewardwatch_reward_negative_sum_total Sum of the absolute values of the negative rewards.
 # TYPE rewardwatch_reward_negative_sum_total counter
 rewardwatch_reward_negative_sum_total{env="prod",label_region="",policy="ranker"} 12
 # HELP rewardwatch_reward_positive_sum_total Sum of the positive rewards.
@@ -110,7 +110,7 @@ rewardwatch_detector_score{detector="location",env="prod",label_region="",policy
 # HELP rewardwatch_action_divergence Divergence between the actions of the last 200 episodes or blocks and the baseline.
 # TYPE rewardwatch_action_divergence gauge
 rewardwatch_action_divergence{env="prod",label_region="",measure="psi",policy="ranker"} 0.5
-# HELP rewardwatch_action_divergence_chance 95th percentile of the divergence for unchanged actions and independent steps.
+# HELP rewardwatch_action_divergence_chance 95th percentile of the divergence if the actions are unchanged and the steps are independent.
 # TYPE rewardwatch_action_divergence_chance gauge
 rewardwatch_action_divergence_chance{env="prod",label_region="",measure="psi",policy="ranker"} 0.125
 # HELP rewardwatch_action_entropy Entropy in bits of the actions of the sample.
@@ -267,7 +267,7 @@ rewardwatch_off_policy_effective_units{env="prod",label_region="",policy="ranker
 # HELP rewardwatch_off_policy_mean_weight Mean weight of the off-policy estimate, near 1 with full support.
 # TYPE rewardwatch_off_policy_mean_weight gauge
 rewardwatch_off_policy_mean_weight{env="prod",label_region="",policy="ranker"} 1.25
-# HELP rewardwatch_off_policy_value Estimated return per episode or block of another policy on today's traffic, with its confidence sequence; absent without support.
+# HELP rewardwatch_off_policy_value Estimated return per episode or block of another policy on current traffic, with the bounds of its confidence sequence. Not exported without enough support.
 # TYPE rewardwatch_off_policy_value gauge
 rewardwatch_off_policy_value{bound="estimate",env="prod",label_region="",policy="ranker",reference="target_prob"} 0.5
 rewardwatch_off_policy_value{bound="high",env="prod",label_region="",policy="ranker",reference="target_prob"} 0.75

@@ -55,7 +55,8 @@ func (c *brokers) awaitTopics(ctx context.Context) bool {
 		}
 		c.left(err.Error())
 		if n%30 == 0 {
-			c.opts.Log.Warn().Err(err).Strs("brokers", c.cfg.Brokers).Strs("topics", c.names()).Msg("waiting for the topic")
+			c.opts.Log.Warn().Err(err).Strs("brokers", c.cfg.Brokers).Strs("topics", c.names()).
+				Msg("waiting for the topic; check that the brokers can be reached and that the topic exists")
 		}
 		if !fetch.Sleep(ctx, c.timing.watchTopic) {
 			return false

@@ -267,7 +267,7 @@ func (p *partition) checkpoint() error {
 			p.log.Error().Err(err).Msg("failed to save the first checkpoint, reading is paused")
 			return nil
 		case err != nil:
-			p.log.Error().Err(err).Msg("failed to save a checkpoint, the previous one remains valid")
+			p.log.Error().Err(err).Msg("failed to save a checkpoint; the previous one remains valid")
 			return nil
 		}
 		p.twice = false
@@ -360,7 +360,7 @@ func (p *partition) commit() {
 		return
 	}
 	if err := p.generation.CommitOffsets(offsets); err != nil {
-		p.log.Debug().Err(err).Msg("failed to commit the offset, the checkpoint remains valid")
+		p.log.Debug().Err(err).Msg("failed to commit the offset; the checkpoint remains valid")
 		return
 	}
 	for _, r := range p.readers {

@@ -95,7 +95,7 @@ func (i *eventIntake) keep(e *ingest.RecordError, raw []byte) {
 	letter := deadletter.New(i.topic, e, raw, c.now())
 	if err := c.opts.DeadLetters.Keep(context.Background(), letter); err != nil {
 		c.events.lost.Add(1)
-		c.refusals.Error().Err(err).Str("topic", i.topic).Msg("failed to store a dead letter, it is lost")
+		c.refusals.Error().Err(err).Str("topic", i.topic).Msg("failed to store a dead letter; it is lost")
 	}
 }
 

@@ -110,7 +110,7 @@ func (k *Topic) run(ctx context.Context) {
 		batch = k.more(append(batch[:0], m))
 		if err := k.writer.WriteMessages(ctx, batch...); err != nil {
 			k.lost.Add(int64(failures(err, len(batch))))
-			k.log.Error().Err(err).Str("topic", k.writer.Topic).Msg("failed to write dead letters, they are lost")
+			k.log.Error().Err(err).Str("topic", k.writer.Topic).Msg("failed to write dead letters; they are lost")
 		}
 	}
 }

@@ -82,7 +82,7 @@ func partitionOf(policy, key string, partitions int) int {
 func (w *Writer) refuse(topic string, e *ingest.RecordError, raw []byte) {
 	w.refusal.Warn().Err(e).Str("topic", topic).Msg("an event is too large to repartition")
 	if err := w.DeadLetters.Keep(context.Background(), deadletter.New(topic, e, raw, time.Now())); err != nil {
-		w.refusal.Error().Err(err).Str("topic", topic).Msg("failed to store a dead letter, it is lost")
+		w.refusal.Error().Err(err).Str("topic", topic).Msg("failed to store a dead letter; it is lost")
 	}
 }
 

@@ -174,7 +174,7 @@ func (m *monitor) names(d *decoder, line []byte) bool {
 	if m.r >= 0 && m.l >= 0 && m.columns <= ingest.MaxValues {
 		return true
 	}
-	m.unusable = fault{ingest.ReasonBadHeader, nowhere, "the row of column names is not usable"}
+	m.unusable = fault{ingest.ReasonBadHeader, nowhere, "the row of column names is invalid"}
 	return d.fail(ingest.ReasonBadHeader, nowhere, "the row of column names must include r and l")
 }
 

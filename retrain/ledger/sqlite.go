@@ -217,5 +217,5 @@ func whyFile(err error) string {
 	case sqlite3.SQLITE_ERROR:
 		return "its file lacks tables"
 	}
-	return "its file is not usable"
+	return "its file cannot be used"
 }

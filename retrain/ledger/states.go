@@ -59,7 +59,24 @@ type StateError struct {
 }
 
 func (e *StateError) Error() string {
-	return fmt.Sprintf("request %s is %s, so it cannot become %s", e.Request, words(e.State), words(e.To))
+	return fmt.Sprintf("request %s is %s, so it cannot %s", e.Request, words(e.State), becoming(e.To))
+}
+
+// becoming says what a request does that comes to a state.
+func becoming(s State) string {
+	switch s {
+	case StateOpen, StateDelivered:
+		return "be delivered"
+	case StateRunning:
+		return "start"
+	case StateVerifying:
+		return "succeed"
+	case StateFailed:
+		return "fail"
+	case StateRejected, StateWithdrawn:
+		return "be " + words(s)
+	}
+	return "become " + words(s)
 }
 
 func words(s State) string { return strings.ReplaceAll(string(s), "_", " ") }

@@ -233,7 +233,7 @@ func whyNot(err error) string {
 	if errors.Is(err, errEmpty) {
 		return "it is empty"
 	}
-	return "it is not usable"
+	return "it cannot be used"
 }
 
 // rewrite writes a row back unchanged, which fails on a full disk and on a read-only one.

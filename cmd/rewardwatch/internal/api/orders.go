@@ -177,7 +177,7 @@ func (b orderBody) until(now time.Time) (time.Time, error) {
 	case b.For != nil && b.Until == nil:
 		d, err := model.ParseDuration(*b.For)
 		if err != nil {
-			return until, errors.New("for must be a duration such as 4h or 2d")
+			return until, fmt.Errorf("invalid duration %q: use a number and a unit, such as 4h or 2d", *b.For)
 		}
 		if d == 0 {
 			return until, nil

@@ -93,7 +93,7 @@ func TestOrdersAreCheckedAndCarriedOut(t *testing.T) {
 		"mute both":        {"incidents/i1/mute", "{" + who + `,"for":"4h","until":"2026-11-20T14:00:05Z"}`, nil, 400, "either until", ""},
 		"mute in the past": {"incidents/i1/mute", "{" + who + `,"until":"2026-11-20T10:00:05Z"}`, nil, 400, "must end in the future", ""},
 		"end of a mute":    {"incidents/i1/mute", "{" + who + `,"for":"0s"}`, nil, 200, `"id":"` + incident.ID, "mute i1"},
-		"mute for long":    {"incidents/i1/mute", "{" + who + `,"for":"soon"}`, nil, 400, "for must be a duration", ""},
+		"mute for long":    {"incidents/i1/mute", "{" + who + `,"for":"soon"}`, nil, 400, `invalid duration \"soon\": use a number and a unit, such as 4h or 2d`, ""},
 		"promote a group":  {"baselines/b1/promote", "{" + who + `,"policy":"p"}`, nil, 400, "unexpected keys: policy and group", ""},
 		"reset nothing":    {"baselines/reset", "{" + who + "}", nil, 400, "policy and group are required to select the baseline to reset", ""},
 		"unknown":          {"incidents/i9/accept", "{" + who + "}", engine.ErrUnknownIncident, 404, "incident not found", "accept i9"},

@@ -131,7 +131,7 @@ func TestSimCalibrateOfStepsActionsAndOutcomes(t *testing.T) {
 		signal, change string
 		most           wire.Number
 	}{
-		{"reward", "mean -2 sd", 25},
+		{"reward", "mean -2 SD", 25},
 		{"reward", "spread x2", 25},
 		{"reward", "spread x0.5", 25},
 		{"action", "collapse to the most common action", 15},
@@ -144,7 +144,7 @@ func TestSimCalibrateOfStepsActionsAndOutcomes(t *testing.T) {
 			t.Errorf("%s %s: %+v, want it found within %v units", tt.signal, tt.change, d, tt.most)
 		}
 	}
-	small, large := delayOf(t, g, "reward", "mean -0.5 sd"), delayOf(t, g, "reward", "mean -2 sd")
+	small, large := delayOf(t, g, "reward", "mean -0.5 SD"), delayOf(t, g, "reward", "mean -2 SD")
 	if *small.Units <= *large.Units {
 		t.Errorf("a small shift is found after %v units, a large one after %v", *small.Units, *large.Units)
 	}

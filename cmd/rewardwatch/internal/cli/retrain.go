@@ -31,14 +31,14 @@ func newRetrainCommand(c *terminal.Console) *cobra.Command {
 		newRequestListCommand(c, service), newRequestShowCommand(c, service), newRetrainDiffCommand(c, service),
 		newRetrainAskCommand(c, service), newLedgerCommand(c, service),
 		newRequestDecisionCommand(c, service, "approve", "Approve a request that is waiting for approval",
-			"Delivers the request at once. If it cannot be delivered within 24 hours, it is given up."),
+			"Delivers the request at once. If the target cannot be reached, delivery is retried for up to 24 hours."),
 		newRequestDecisionCommand(c, service, "reject", "End a request that is not finished",
 			"A target that already has the request is not notified. Stop its job yourself; its later reports are refused.\n"+
 				"The incident does not trigger another request. The policy's next incident can, once the trigger's cooldown is over."),
 		newRequestDecisionCommand(c, service, "withdraw", "End a request that has not been delivered",
 			"The incident does not trigger another request. A request that has been delivered can only be rejected."),
 		newRequestDecisionCommand(c, service, "resend", "Deliver a request again",
-			"Use this if delivery was given up, or if the target has lost the request. The id and the body stay the same: a target\n"+
+			"Use this if the request could not be delivered, or if the target has lost it. The id and the body stay the same: a target\n"+
 				"that already has the request must not act on it twice."),
 		newJobStatusCommand(c, service), newRetrainExportCommand(c, service))
 	return cmd
@@ -80,7 +80,7 @@ func (r *retrainings) leaves(ctx context.Context, name string) (shown string, le
 	}
 	var request ledger.Request
 	if err := r.service.Get(ctx, &request, "retrain-requests", name); err != nil {
-		return "", nil, fmt.Errorf("request %s: %w", name, err)
+		return "", nil, err
 	}
 	if leaves, err = recipe.LeavesOfOrder(request.Order); err != nil {
 		return "", nil, fmt.Errorf("request %s: %w", name, err)

@@ -150,7 +150,7 @@ func newRequestDecisionCommand(c *terminal.Console, service *client.Client, verb
 			if err := why.Check(); err != nil {
 				return err
 			}
-			return changeRequest(cmd.Context(), c, service, why, args[0], verb)
+			return decideOnRequest(cmd.Context(), c, service, why, args[0], verb)
 		},
 	}
 	client.ReasonFlags(cmd, &why)
@@ -211,6 +211,26 @@ func readTail(file string, most int64) (string, error) {
 }
 
 // changeRequest sends an order about a request and prints the request as it is after that.
+// decideOnRequest carries out a person's decision. Nobody stops the job of a request that is rejected while its target has it,
+// so that is said.
+func decideOnRequest(ctx context.Context, c *terminal.Console, service *client.Client, why wire.Reason, given, verb string) error {
+	id, err := fullID(ctx, service, aRequest, given)
+	if err != nil {
+		return err
+	}
+	var before shownRequest
+	if err := service.Get(ctx, &before, "retrain-requests", id); err != nil {
+		return err
+	}
+	if err := changeRequest(ctx, c, service, why, id, verb); err != nil {
+		return err
+	}
+	if verb == "reject" && slices.Contains([]ledger.State{ledger.StateDelivered, ledger.StateRunning, ledger.StateVerifying}, before.State) {
+		c.Tell("Target %s already has this request. Stop its job yourself: Rewardwatch refuses its reports from now on.", before.Target)
+	}
+	return nil
+}
+
 func changeRequest(ctx context.Context, c *terminal.Console, service *client.Client, order any, given, verb string) error {
 	id, err := fullID(ctx, service, aRequest, given)
 	if err != nil {

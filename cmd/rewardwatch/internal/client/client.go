@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -103,6 +104,9 @@ func (c *Client) CopyAll(ctx context.Context, to io.Writer, query url.Values, pa
 
 // send returns the answer, or an error if the service refuses the request. The caller closes the body.
 func (c *Client) send(ctx context.Context, method string, body []byte, path []string, query string) (*http.Response, error) {
+	if !strings.HasPrefix(c.server, "http://") && !strings.HasPrefix(c.server, "https://") {
+		return nil, fmt.Errorf("--server %q must begin with http:// or https://", c.server)
+	}
 	at, err := url.JoinPath(c.server, append([]string{"api/v1"}, escaped(path)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("--server: %w", err)
@@ -130,7 +134,7 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 	if err != nil {
 		return nil, fmt.Errorf("read the response of the service: %w", err)
 	}
-	return nil, serviceRefusal(answer.Status, text)
+	return nil, serviceRefusal(answer.Status, path, text)
 }
 
 func escaped(path []string) []string {
@@ -172,6 +176,9 @@ func (c *Client) transport() (http.RoundTripper, error) {
 
 // hint returns what may help against an error of a connection.
 func hint(err error) string {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "; check that it is running, and set --server if it has another address"
+	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return "; pass the file with its certificate authority in --ca-file"
 	}
@@ -200,13 +207,17 @@ func (c *Client) identify(r *http.Request) error {
 	return nil
 }
 
-func serviceRefusal(status string, answer []byte) error {
+// serviceRefusal returns the reason in the answer. If something was not found, it is named as it is in the path.
+func serviceRefusal(status string, path []string, answer []byte) error {
 	var said struct{ Error string }
 	if bytes.Contains(answer, []byte("HTTP request to an HTTPS server")) { // what Go's server answers
 		return errors.New("the service uses TLS: begin --server with https://")
 	}
 	if err := json.Unmarshal(answer, &said); err != nil || said.Error == "" {
 		return fmt.Errorf("the service responded with %s", status)
+	}
+	if strings.HasPrefix(status, "404 ") && len(path) > 1 {
+		return fmt.Errorf("%s: %s", terminal.Printable(path[1]), terminal.Printable(said.Error))
 	}
 	return fmt.Errorf("the service refused the request (%s): %s", status, terminal.Printable(said.Error))
 }

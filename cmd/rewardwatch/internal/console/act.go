@@ -175,7 +175,20 @@ func (c *Console) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.remember(w, r, form.formPart)
-	seeOther(w, segment(incidents[at].ID)+"#act")
+	seeOther(w, segment(incidents[at].ID)+savedQuery(order)+"#act")
+}
+
+// savedQuery makes the page to which a form leads say that it was saved. A refresh of the page does not say it again.
+func savedQuery(order string) string {
+	if order == "comment" {
+		return "?saved=comment"
+	}
+	return "?saved=decision"
+}
+
+// saved returns what a page says of the form that led to it, "" if none did.
+func saved(r *http.Request) string {
+	return map[string]string{"comment": "Your comment was saved.", "decision": "Your decision was saved."}[r.URL.Query().Get("saved")]
 }
 
 // rightFor returns the right that a button of the form needs.

@@ -42,7 +42,8 @@ func TestActingOnAnIncident(t *testing.T) {
 		form := order(tt.button)
 		form.Set("until", tt.until)
 		w := r.send(http.MethodPost, somePage, form)
-		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "./5f0c2e9a11d04b7c#act" || len(r.orders.asked) != 1 {
+		saved := map[bool]string{true: "comment", false: "decision"}[tt.button == "comment"]
+		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "./5f0c2e9a11d04b7c?saved="+saved+"#act" || len(r.orders.asked) != 1 {
 			t.Fatalf("%s gives %d to %s, %d orders\n%s", name, w.Code, w.Header().Get("Location"), len(r.orders.asked), w.Body)
 		}
 		var until time.Time
@@ -52,6 +53,7 @@ func TestActingOnAnIncident(t *testing.T) {
 		if strings.HasSuffix(tt.button, "1h") || strings.HasSuffix(tt.button, "1w") { // at least as long as the button says
 			until = until.Add(time.Minute)
 		}
+		wants(t, name, r.send(http.MethodGet, somePage+"?saved="+saved, nil), http.StatusOK, `role="status"><b>Your `+saved+" was saved.")
 		want := alerts.Decision{Kind: tt.kind, By: "ann", Why: "the new prices are known", At: someTime, Until: until}
 		if r.orders.asked[0] != want {
 			t.Errorf("%s orders %+v, want %+v", name, r.orders.asked[0], want)

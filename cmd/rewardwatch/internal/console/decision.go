@@ -34,6 +34,7 @@ type formPart struct {
 	Known   bool       // whether By is the name of the person's token
 	By, Why string
 	Problem string // why the decision was not carried out
+	Saved   string // that it was
 }
 
 // verbPart is a button that decides on a request.
@@ -71,7 +72,7 @@ func (f formPart) with(s ledger.State, entries int) formPart {
 
 // by adds who fills in the form, or why that person may not: the error of may.
 func (f formPart) by(r *http.Request, who session.Person, err error) formPart {
-	f.By = cmp.Or(f.By, who.Name, remembered(r))
+	f.By, f.Saved = cmp.Or(f.By, who.Name, remembered(r)), saved(r)
 	f = f.as(who)
 	switch {
 	case errors.Is(err, errRole):
@@ -135,7 +136,7 @@ func (c *Console) decide(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.remember(w, r, f)
-	seeOther(w, url.PathEscape(r.PathValue("id")))
+	seeOther(w, url.PathEscape(r.PathValue("id"))+savedQuery(decision))
 }
 
 // seeOther redirects to a sibling of the page, even if a proxy serves the console under a prefix.

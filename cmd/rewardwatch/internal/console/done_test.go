@@ -25,7 +25,7 @@ func TestWhatWasDoneStandsBelowTheHeadline(t *testing.T) {
 		change   func(*alerts.Incident)
 		want     string
 	}{
-		"rules":         {alerts.Delivery{}, nil, "Rewardwatch alerted no one, because alerts.alertmanager is not set. Prometheus may have, with its alerting rules."},
+		"rules":         {alerts.Delivery{}, nil, "Rewardwatch did not send an alert, because alerts.alertmanager is not set. The alerting rules of Prometheus may have sent one."},
 		"not delivered": {alerts.Delivery{State: alerts.Undelivered}, nil, "Not delivered: Alertmanager has not accepted it yet. No one was alerted."},
 		"delivered":     {alerts.Delivery{State: alerts.Delivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, which notifies people."},
 		"news to come":  {alerts.Delivery{State: alerts.Undelivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, but not the latest change."},
@@ -50,7 +50,7 @@ func TestWhatWasDoneStandsBelowTheHeadline(t *testing.T) {
 
 func TestWhoAskedForARetraining(t *testing.T) {
 	for kind, want := range map[ledger.OriginKind]string{
-		ledger.OriginIncident: "requested by <bdi>a trigger, because of an incident</bdi>",
+		ledger.OriginIncident: "requested by <bdi>a trigger</bdi>",
 		ledger.OriginSchedule: "requested by <bdi>a schedule</bdi>",
 		ledger.OriginPerson:   "requested by <bdi>carol</bdi>",
 	} {
@@ -107,7 +107,7 @@ func TestDecisionsOnRequestsNameThePerson(t *testing.T) {
 		wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "<bdi>"+string(times(step.wants)))
 		wants(t, "its list of decisions", r.send(http.MethodGet, somePage, nil), 200, "<li>Retrain request: "+string(times(step.wants)))
 	}
-	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "a trigger, because of an incident</bdi>. <bdi>"+string(times("Following stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run")))
+	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "a trigger</bdi>. <bdi>"+string(times("Following stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run")))
 	r = newRig(t)
 	q := &r.desk.requests[r.desk.find("rr_waits")]
 	r.desk.move("rr_waits", ledger.StateRejected, "sam", "not now")

@@ -29,9 +29,11 @@ type fleetData struct {
 	Refresh      string // link to the same page
 	NotReady     string // "" if ready
 	NoLedger     bool
-	Incidents    []attention
+	Incidents    []attention // that somebody has to look at
 	Faults       []attention
-	Requests     []requestLine
+	Requests     []requestLine // that wait for a person, or cannot be delivered
+	Muted        []attention   // incidents
+	UnderWay     []requestLine // the other unfinished ones
 	Open         int  // incidents, including those that did not fit
 	MoreFaults   int  // number that did not fit
 	MoreRequests bool // whether some did not fit
@@ -98,7 +100,15 @@ func (c *Console) fleetData(ctx context.Context, query url.Values) fleetData {
 	if err := c.view.Ready(); err != nil {
 		d.NotReady = err.Error()
 	}
-	d.Requests, d.MoreRequests, d.NoLedger = c.unfinished(ctx)
+	var unfinished []requestLine
+	unfinished, d.MoreRequests, d.NoLedger = c.unfinished(ctx)
+	for _, line := range unfinished {
+		if line.Waits || line.Class == "drift" {
+			d.Requests = append(d.Requests, line)
+		} else {
+			d.UnderWay = append(d.UnderWay, line)
+		}
+	}
 	incidents, faults := c.view.Incidents(), c.view.Faults()
 	d.addAttention(incidents, faults, c.now())
 	summaries := c.view.Summaries()
@@ -172,16 +182,24 @@ func (c *Console) unfinished(ctx context.Context) (lines []requestLine, more, fa
 
 func (d *fleetData) addAttention(incidents []alerts.Incident, faults []alerts.Fault, now time.Time) {
 	for i := range incidents {
-		if !incidents[i].Closed {
+		switch {
+		case incidents[i].Closed:
+		case incidents[i].IsMuted():
+			d.Muted = append(d.Muted, incidentLine(&incidents[i], now))
+		default:
 			d.Incidents = append(d.Incidents, incidentLine(&incidents[i], now))
 		}
 	}
-	slices.SortStableFunc(d.Incidents, func(a, b attention) int { return loudness(a.Severity) - loudness(b.Severity) })
+	for _, list := range [][]attention{d.Incidents, d.Muted} {
+		slices.SortStableFunc(list, func(a, b attention) int { return loudness(a.Severity) - loudness(b.Severity) })
+	}
 	for _, f := range faults {
 		d.Faults = append(d.Faults, faultLine(f, now))
 	}
 	d.Open, d.MoreFaults = len(d.Incidents), max(0, len(d.Faults)-maxAttention)
-	d.Incidents, d.Faults = d.Incidents[:min(len(d.Incidents), maxAttention)], d.Faults[:min(len(d.Faults), maxAttention)]
+	for _, list := range []*[]attention{&d.Incidents, &d.Faults, &d.Muted} {
+		*list = (*list)[:min(len(*list), maxAttention)]
+	}
 }
 
 // MoreIncidents returns how many of the open incidents did not fit.

@@ -110,7 +110,10 @@ func TestPagesAgreeOnAnIncident(t *testing.T) {
 	i.Alarms = []alerts.Alarm{resolved, i.Alarms[0], earlier}
 	i.MutedUntil = someTime.Add(time.Hour)
 	d, page, listed := fleetOf(v, ""), policyOf(t, v, "policy-0000", ""), incidentsOf(v.incidents, nil).Lines[0]
-	line := d.Incidents[0]
+	if len(d.Incidents) > 0 {
+		t.Errorf("a muted incident needs attention: %+v", d.Incidents)
+	}
+	line := d.Muted[0]
 	if !strings.HasPrefix(line.What, "mean return now 7.6") || !strings.HasSuffix(line.What, "; also action") || listed.Effect != "mean return 10 → 7.6" {
 		t.Errorf("the fleet tells of %s, the list of %s", line.What, listed.Effect)
 	}

@@ -291,6 +291,9 @@ func cardOf(s *finding.StreamSummary, unit finding.UnitName) streamCard {
 	}
 	if x, any := words.Score(s); any {
 		card.Score = scoreBar(x)
+		if x < 1 && s.State == finding.Drift && card.Missing == "" {
+			card.Missing = "The score is below the threshold again. The alarm resolves once the score has stayed low."
+		}
 	}
 	if s.Baseline.Units > 0 {
 		card.Baseline = distributionText(s.Baseline)

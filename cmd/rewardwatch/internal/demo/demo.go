@@ -3,14 +3,9 @@ package demo
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -19,7 +14,6 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
-	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/app"
@@ -29,7 +23,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
-	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
@@ -46,17 +39,22 @@ const (
 // NewCommand returns the verb demo.
 func NewCommand(c *terminal.Console) *cobra.Command {
 	var keep bool
+	var training time.Duration
 	var brokers []string
 	cmd := &cobra.Command{
-		Use:   "demo [--keep]",
+		Use:   "demo [--keep [--training DURATION]]",
 		Short: "Run a demo of the whole service on this machine",
 		Long: "Starts a small Kafka broker, simulated agents, a webhook receiver and the service. Then changes the environment,\n" +
 			"shows the alarm and the signed webhook, and exits after about 15 seconds. With --keep, the retraining waits for\n" +
-			"your approval in the console, and the demo runs until it is interrupted. Needs no other software.",
+			"your approval in the console. Its simulated job then releases a new version of the policy, and the demo shows the\n" +
+			"outcome and runs until it is interrupted. Needs no other software.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), c, brokers, keep) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runDemo(cmd.Context(), c, &demo{brokers: brokers, keep: keep, training: training})
+		},
 	}
 	cmd.Flags().BoolVar(&keep, "keep", false, "require an approval of the retraining, and run until interrupted")
+	cmd.Flags().DurationVar(&training, "training", 20*time.Second, "with --keep, how long the simulated training job takes")
 	cmd.Flags().StringSliceVar(&brokers, "brokers", nil,
 		"addresses of a Kafka with an empty topic agent-telemetry, which the demo writes to; by default it starts "+brokerName)
 	return cmd
@@ -67,7 +65,9 @@ type demo struct {
 	console  *terminal.Console
 	progress *terminal.Progress
 	dir      string
+	brokers  []string
 	keep     bool // run until interrupted, with a retraining that a person approves
+	training time.Duration
 	config   config.Config
 	receiver *receiver
 	agents   *simulation
@@ -76,27 +76,26 @@ type demo struct {
 
 // runDemo starts the parts from the broker to the agents, narrates, and stops them in reverse order. It starts no broker
 // if it knows addresses of some.
-func runDemo(ctx context.Context, c *terminal.Console, brokers []string, keep bool) (err error) {
-	dir, err := os.MkdirTemp("", "rewardwatch-demo-")
-	if err != nil {
+func runDemo(ctx context.Context, c *terminal.Console, d *demo) (err error) {
+	d.console, d.progress = c, terminal.NewProgress(c)
+	if d.dir, err = os.MkdirTemp("", "rewardwatch-demo-"); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	d := &demo{console: c, progress: terminal.NewProgress(c), dir: dir, keep: keep}
+	defer func() { err = errors.Join(err, os.RemoveAll(d.dir)) }()
 
-	if len(brokers) == 0 {
+	if len(d.brokers) == 0 {
 		own, startErr := startBroker()
 		if startErr != nil {
 			return startErr
 		}
 		defer func() { err = errors.Join(err, own.stop()) }()
-		brokers = own.addresses
+		d.brokers = own.addresses
 	}
 	if d.receiver, err = startReceiver(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.receiver.stop()) }()
-	if err := d.configure(brokers); err != nil {
+	if err := d.configure(); err != nil {
 		return err
 	}
 	log := zerolog.New(zerolog.ConsoleWriter{Out: c.Err, NoColor: true}).Level(zerolog.ErrorLevel)
@@ -128,7 +127,7 @@ func (d *demo) together(ctx context.Context) error {
 }
 
 // configure returns what a user would write into the configuration file, with free ports and a temporary directory.
-func (d *demo) configure(brokers []string) error {
+func (d *demo) configure() error {
 	secret := filepath.Join(d.dir, "trainer.secret")
 	if err := os.WriteFile(secret, []byte(d.receiver.secret+"\n"), 0o600); err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -136,7 +135,7 @@ func (d *demo) configure(brokers []string) error {
 	watched := watch.DefaultConfig()
 	watched.FalseAlarms.Per = watch.Per{Amount: 20000, Unit: watch.PerEpisodes}
 	d.config = config.Default()
-	d.config.Ingest.Kafka.Brokers = brokers
+	d.config.Ingest.Kafka.Brokers = d.brokers
 	d.config.Ingest.DeadLetters.Directory = filepath.Join(d.dir, "dead-letters")
 	d.config.Checkpoint = engine.CheckpointConfig{Directory: filepath.Join(d.dir, "checkpoints"), Every: model.Duration(2 * time.Second)}
 	d.config.Policies = []engine.PolicyConfig{{Match: "*", Config: watched}}
@@ -253,15 +252,24 @@ func (d *demo) approval(ctx context.Context, page, incident string) error {
 	}
 	d.say("The retrain request %s for incident %s waits for your approval: %s/incidents/%[2]s", waiting[0].ID, incident, page)
 	d.say("Running at %s/. Press Ctrl-C to stop.", page)
+	if err := d.until(ctx, func() bool { return d.receiver.got() != nil }); err != nil || ctx.Err() != nil {
+		return err
+	}
+	if err := d.delivery(); err != nil {
+		return err
+	}
+	if err := d.retrained(ctx, page); err != nil || ctx.Err() != nil {
+		return err
+	}
+	d.say("Running at %s/. Press Ctrl-C to stop.", page)
+	return d.until(ctx, func() bool { return false })
+}
+
+// until waits, for as long as a person takes, until done or until ctx ends. An interrupt is no error.
+func (d *demo) until(ctx context.Context, done func() bool) error {
 	pulse := time.NewTicker(demoPulse)
 	defer pulse.Stop()
-	for told := false; ; {
-		if !told && d.receiver.got() != nil {
-			if err := d.delivery(); err != nil {
-				return err
-			}
-			told = true
-		}
+	for !done() {
 		select {
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -271,6 +279,7 @@ func (d *demo) approval(ctx context.Context, page, incident string) error {
 		case <-pulse.C:
 		}
 	}
+	return nil
 }
 
 // delivery narrates what the webhook receiver got.
@@ -326,90 +335,4 @@ func (d *demo) wait(ctx context.Context, what string, done func() (share float64
 // say narrates on standard error. Results go to standard output.
 func (d *demo) say(format string, args ...any) {
 	d.console.Tell(format, args...)
-}
-
-// receiver is a webhook receiver that checks signatures, as a user would write one.
-type receiver struct {
-	secret   string
-	server   *http.Server
-	listener net.Listener
-	done     chan struct{}
-
-	mu    sync.Mutex
-	first *received
-}
-
-// received is the first delivery.
-type received struct {
-	id, incident, expected string
-	err                    error
-}
-
-func startReceiver() (*receiver, error) {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails
-	r := &receiver{secret: "whsec_" + base64.StdEncoding.EncodeToString(key), done: make(chan struct{})}
-	var err error
-	if r.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return nil, fmt.Errorf("start the webhook receiver: %w", err)
-	}
-	r.server = &http.Server{Handler: r, ReadTimeout: 10 * time.Second}
-	go func() {
-		defer close(r.done)
-		_ = r.server.Serve(r.listener) // ends with the demo
-	}()
-	return r, nil
-}
-
-func (r *receiver) url() string { return "http://" + r.listener.Addr().String() + "/retrain" }
-
-// ServeHTTP accepts a delivery whose signature is valid.
-func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	got, status := &received{id: req.Header.Get("webhook-id")}, http.StatusNoContent
-	if got.err = r.verify(req, got); got.err != nil {
-		status = http.StatusUnauthorized
-	}
-	r.mu.Lock()
-	if r.first == nil {
-		r.first = got
-	}
-	r.mu.Unlock()
-	w.WriteHeader(status)
-}
-
-// verify checks the signature of a delivery and parses its body.
-func (r *receiver) verify(req *http.Request, got *received) error {
-	body, err := io.ReadAll(io.LimitReader(req.Body, int64(ingest.MiB)))
-	if err != nil {
-		return err
-	}
-	hook, err := webhooks.NewWebhook(r.secret)
-	if err != nil {
-		return err
-	}
-	if err := hook.Verify(body, req.Header); err != nil {
-		return err
-	}
-	var order struct {
-		Data struct {
-			Incident string
-			Contract recipe.Contract
-		}
-	}
-	err = json.Unmarshal(body, &order)
-	got.incident, got.expected = order.Data.Incident, order.Data.Contract.Expected.Text
-	return err
-}
-
-// got returns the first delivery, or nil before it arrives.
-func (r *receiver) got() *received {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.first
-}
-
-func (r *receiver) stop() error {
-	err := r.server.Close()
-	<-r.done
-	return err
 }

@@ -19,16 +19,24 @@ const (
 )
 
 // simulation is a fleet of agents that make offers to customers and send their telemetry to Kafka. When the world
-// drifts, customers stop liking one offer: the policy goes on as before and earns less.
+// drifts, customers stop liking one offer: the policy goes on as before and earns less. Retrained, it makes the offer that
+// they still like best nearly always.
 type simulation struct {
-	network *kafka.Transport
-	writer  *kafka.Writer
-	rng     *rand.Rand
-	agents  [simulatedAgents]simulatedAgent
-	drifted atomic.Bool
-	sent    atomic.Int64 // events
-	ended   atomic.Int64 // episodes
+	network   *kafka.Transport
+	writer    *kafka.Writer
+	rng       *rand.Rand
+	agents    [simulatedAgents]simulatedAgent
+	drifted   atomic.Bool
+	retrained atomic.Bool
+	sent      atomic.Int64 // events
+	ended     atomic.Int64 // episodes
 }
+
+// The versions of the simulated policy.
+const (
+	firstVersion     = "2026-11-01.3"
+	retrainedVersion = "2026-11-01.4"
+)
 
 type simulatedAgent struct {
 	episode, step, length int
@@ -96,7 +104,7 @@ func (s *simulation) episodeLength() int { return 14 + s.rng.IntN(13) }
 func (s *simulation) step(i int) kafka.Message {
 	a := &s.agents[i]
 	e := simulatedEvent{
-		TS: time.Now().UTC().Format(time.RFC3339Nano), Policy: "checkout-ranker", PolicyVersion: "2026-11-01.3",
+		TS: time.Now().UTC().Format(time.RFC3339Nano), Policy: "checkout-ranker", PolicyVersion: firstVersion,
 		Env: "prod-eu", EnvVersion: "41", RewardVersion: "r7",
 		AgentID: fmt.Sprintf("a-%d", i), EpisodeID: fmt.Sprintf("a-%d/%d", i, a.episode), Step: a.step,
 		Terminated: a.step >= a.length,
@@ -106,7 +114,11 @@ func (s *simulation) step(i int) kafka.Message {
 		e.EnvVersion = "42"
 		liked["offer_b"] = .35
 	}
-	e.Action = s.offer()
+	offers := [2]float64{.3, .8} // the shares of offer a, and of a and b
+	if s.retrained.Load() {
+		e.PolicyVersion, offers = retrainedVersion, [2]float64{.02, .98}
+	}
+	e.Action = s.offer(offers)
 	conversion := 0.0
 	if s.rng.Float64() < liked[e.Action] {
 		conversion = 1
@@ -121,11 +133,12 @@ func (s *simulation) step(i int) kafka.Message {
 	return kafka.Message{Key: []byte(e.AgentID), Value: value}
 }
 
-func (s *simulation) offer() string {
+// offer returns an offer: a up to the first share, and b up to the second.
+func (s *simulation) offer(shares [2]float64) string {
 	switch x := s.rng.Float64(); {
-	case x < .3:
+	case x < shares[0]:
 		return "offer_a"
-	case x < .8:
+	case x < shares[1]:
 		return "offer_b"
 	}
 	return "offer_c"

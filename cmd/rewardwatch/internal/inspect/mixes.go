@@ -187,7 +187,7 @@ func mixNote(signal string, s *mix.Split, known []string) string {
 	if strings.HasPrefix(s.By, observationPrefix) || slices.Contains(known, s.By) {
 		return note
 	}
-	return note + fmt.Sprintf("; if %s says who comes, set causes.split_by: [%s]", s.By, s.By)
+	return note + fmt.Sprintf("; if %s identifies the kind of user or task, set causes.split_by: [%s]", s.By, s.By)
 }
 
 // splitSignals splits the changes of the signals of a group, and returns a note on the first one, as people look at them,

@@ -450,7 +450,7 @@ func (g *inspectedGroup) notes(r GroupInspection) []string {
 	case g.clock.without == g.events:
 		note("no timestamps: a budget of false alarms cannot be set in days")
 	case !r.Clock.Usable:
-		note("timestamps are not usable: more than 1%% of the events have no time or a wrong one")
+		note("timestamps cannot be used: more than 1%% of the events have no timestamp or an invalid one")
 	case !r.Clock.Weekly:
 		note("does not cover the weekly cycle: it has %s and needs two weeks", terminal.Plural(r.Clock.Days, "day"))
 	}

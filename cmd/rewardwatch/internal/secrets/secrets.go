@@ -36,7 +36,7 @@ var ErrUnavailable = errors.New("secret unavailable")
 // directory must exist, and should be in memory, such as the RuntimeDirectory of systemd.
 type Secret struct {
 	File    string         `yaml:"file"`    // file for keys that end in _file
-	Env     string         `yaml:"env"`     // environment variable with the secret; either this or command
+	Env     string         `yaml:"env"`     // environment variable with the secret; required unless command is set
 	Command []string       `yaml:"command"` // program and arguments, without a shell; its output is the secret
 	Every   model.Duration `yaml:"every"`   // interval at which the command runs again. If it fails, the file is kept
 	Timeout model.Duration `yaml:"timeout"` // time limit of the command

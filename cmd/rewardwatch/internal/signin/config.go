@@ -62,7 +62,7 @@ func (c Config) Check(external string, report func(path, msg string)) {
 		report("issuer", msg)
 	}
 	if msg := badIssuer(external); msg != "" {
-		report("issuer", "needs http.external_url, to which the provider leads people back: "+msg)
+		report("issuer", "requires http.external_url, to which the provider redirects the browser: "+msg)
 	}
 	for key, value := range map[string]string{"client_id": c.ClientID, "name_claim": c.NameClaim, "roles_claim": c.RolesClaim, "title": c.Title} {
 		if strings.TrimSpace(value) == "" {

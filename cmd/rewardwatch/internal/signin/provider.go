@@ -28,7 +28,7 @@ var (
 	// ErrRefused is that the provider does not confirm who it is: it may be a guess.
 	ErrRefused = errors.New("the sign-in was not confirmed by the provider")
 	// ErrStale is that the answer belongs to no sign-in that this browser has begun.
-	ErrStale = errors.New("this sign-in was not begun in this browser, or has expired")
+	ErrStale = errors.New("this sign-in was not started in this browser or has expired")
 	// ErrNoRole is that the provider knows the person, but none of the configured roles is theirs.
 	ErrNoRole = errors.New("your account has none of the roles that may log in here")
 )
@@ -171,7 +171,7 @@ func (p *Provider) Finish(ctx context.Context, answer url.Values, kept string) (
 		return session.Person{}, "", ErrStale
 	}
 	if iss := answer.Get("iss"); iss != "" && iss != p.cfg.Issuer {
-		return session.Person{}, "", fmt.Errorf("%w: the answer is from another one", ErrRefused)
+		return session.Person{}, "", fmt.Errorf("%w: the response is from a different provider", ErrRefused)
 	}
 	code := answer.Get("code")
 	if why := answer.Get("error"); why != "" || code == "" || len(code) > maxParam {
@@ -227,11 +227,11 @@ func (p *Provider) check(verified *oidc.IDToken, out claims, begun attempt) erro
 	azp, named := out["azp"].(string)
 	switch {
 	case !same(verified.Nonce, begun.Nonce):
-		return fmt.Errorf("%w: its token is of another sign-in", ErrRefused)
+		return fmt.Errorf("%w: the token belongs to a different sign-in", ErrRefused)
 	case verified.Subject == "":
-		return fmt.Errorf("%w: its token has no subject", ErrRefused)
+		return fmt.Errorf("%w: the token has no subject", ErrRefused)
 	case named && azp != p.cfg.ClientID, !named && len(verified.Audience) > 1:
-		return fmt.Errorf("%w: its token is for another client", ErrRefused)
+		return fmt.Errorf("%w: the token was issued for a different client", ErrRefused)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func Alerted(i *alerts.Incident, d alerts.Delivery) (text, class string) {
 	case d.State == alerts.Undelivered:
 		return "Accepted by Alertmanager at " + Stamp(d.Since) + ", but not the latest change.", "drift"
 	}
-	return "Rewardwatch alerted no one, because alerts.alertmanager is not set. Prometheus may have, with its alerting rules.", "warming-up"
+	return "Rewardwatch did not send an alert, because alerts.alertmanager is not set. The alerting rules of Prometheus may have sent one.", "warming-up"
 }
 
 // EffectOf says what the decisions on a request in a state do where their names do not, "" elsewhere.
@@ -63,7 +63,7 @@ func ReasonText(r ledger.Reason) string {
 		ledger.NotLasted:        "the incident was shorter than the trigger requires",
 		ledger.Provisional:      "its alarms are based on a provisional baseline",
 		ledger.Improvement:      "the signals improved, and no trigger matches improvements",
-		ledger.CauseNeedsPerson: "the cause needs a person: a retraining would learn the fault",
+		ledger.CauseNeedsPerson: "the cause needs a person, because a retraining would learn the fault",
 		ledger.CauseUnsettled:   "the cause was not certain and could still need a person",
 		ledger.GuardTripped:     "a person must decide what to do about a tripped guard",
 		ledger.Cooldown:         "the trigger was in its cooldown",
@@ -108,7 +108,7 @@ func Listed(names []string) string {
 func AskedBy(q ledger.Request) string {
 	switch q.OriginKind {
 	case ledger.OriginIncident:
-		return "a trigger, because of an incident"
+		return "a trigger"
 	case ledger.OriginSchedule:
 		return "a schedule"
 	case ledger.OriginPerson:

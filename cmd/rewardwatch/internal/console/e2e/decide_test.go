@@ -44,7 +44,7 @@ func (s *site) toRequest(t *testing.T, p *tab) {
 func (s *site) approve(t *testing.T, p *tab) int {
 	t.Helper()
 	p.fill(t, "Your name", s.drifting.person)
-	p.fill(t, "Why", s.drifting.why)
+	p.fill(t, "Reason", s.drifting.why)
 	return p.follow(t, named("Approve"))
 }
 
@@ -202,7 +202,7 @@ func TestE2EEnterDecidesNothing(t *testing.T) {
 	for _, page := range []string{s.address + "/retrain/" + s.waiting, s.address + s.decide} {
 		p.visit(t, page)
 		p.fill(t, "Your name", s.drifting.person)
-		p.fill(t, "Why", s.drifting.why)
+		p.fill(t, "Reason", s.drifting.why)
 		p.press(t, kb.Enter)
 		p.settle(t)
 		if at := p.address(t); at != page {
@@ -232,7 +232,7 @@ func TestE2ELinksDecideOnce(t *testing.T) {
 			p := b.open(t, how)
 			p.visit(t, s.address+s.decide)
 			p.fill(t, "Your name", s.drifting.person)
-			p.fill(t, "Why", s.drifting.why)
+			p.fill(t, "Reason", s.drifting.why)
 			if status := p.follow(t, named("Reject")); status != http.StatusOK {
 				t.Errorf("gives %d", status)
 			}

@@ -21,7 +21,7 @@ func TestE2EPagesRefreshUntilTouched(t *testing.T) {
 			_, err := s.Comment(t.Context(), s.open.ID, alerts.Decision{Kind: alerts.Commented, By: "Bob", Why: "the catalogue is new", At: now})
 			must(t, err)
 		}},
-		"request": {"/retrain/" + s.waiting, "Bob", "Why", func() {
+		"request": {"/retrain/" + s.waiting, "Bob", "Reason", func() {
 			_, err := s.desk.DoSeen(t.Context(), s.waiting, 1, retrain.VerbApprove, "Bob", "go on")
 			must(t, err)
 		}},

@@ -141,7 +141,7 @@ func startDemo(t *testing.T) *demo {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build rewardwatch: %v\n%s", err, out)
 	}
-	cmd := exec.Command(d.binary, "demo", "--keep")
+	cmd := exec.Command(d.binary, "demo", "--keep", "--training", "1h") // so that the retraining is under way in the pictures
 	story, err := cmd.StderrPipe()
 	must(t, err)
 	must(t, cmd.Start())

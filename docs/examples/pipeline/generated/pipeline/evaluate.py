@@ -59,9 +59,9 @@ def broken(results):
     for id, metrics in results.items():
         for metric, least, most in CONSTRAINTS:
             if least is not None and not metrics[metric]["low"] >= least:
-                yield f"{metric} in {id}: {metrics[metric]['low']:.6g} is not at least {least:.6g}"
+                yield f"{metric} in {id}: {metrics[metric]['low']:.6g} is below the minimum of {least:.6g}"
             if most is not None and not metrics[metric]["high"] <= most:
-                yield f"{metric} in {id}: {metrics[metric]['high']:.6g} is not at most {most:.6g}"
+                yield f"{metric} in {id}: {metrics[metric]['high']:.6g} is above the maximum of {most:.6g}"
 
 
 def main():

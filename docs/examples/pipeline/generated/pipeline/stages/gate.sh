@@ -74,7 +74,7 @@ while true; do
   esac
   if [ "$(date +%s)" -ge "$deadline" ]; then
     undecided='fail'
-    echo "There was no verdict in time: $undecided." >&2
+    echo "No verdict before the deadline: $undecided." >&2
     [ "$undecided" = pass ] && exit 0
     exit 1
   fi
