@@ -75,7 +75,7 @@ GRAFANA_DATA := $(CACHE)/grafana-data/.complete
 GRAFANA_UI_LOCK := dashboards/picture/package-lock.json
 GRAFANA_UI := $(CACHE)/grafana-ui/.complete
 
-FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
+FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' $(FOLDERS))
 FUZZTIME ?= 30s
 
 # The service under load while everything around it fails, and for how long it holds out: not part of `make test`, which has
@@ -83,7 +83,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build linux-packages image chart demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages image chart demo test test-race test-sequential test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
@@ -111,15 +111,22 @@ demo: build
 # `make lint` vets all code, so the tests do not.
 GO_TEST := $(GOTESTSUM) --no-color --format-icons text --format-hide-empty-pkg -- -timeout 40m -vet=off
 
-# The packages with tests of a name: those without are not built.
-packages_with = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '^func $(1)' alerts cmd dashboards deploy detectors ingest retrain))))
+FOLDERS := alerts cmd dashboards deploy detectors ingest retrain
+packages_of = $(addprefix ./,$(sort $(dir $(1))))
 
-# Goes on where one kind fails. Tests of real servers mostly wait, so simulations run beside them, and each of the two
+# The packages with tests of a name: those without are not built.
+packages_with = $(call packages_of,$(shell grep -rl --include='*_test.go' '^func $(1)' $(FOLDERS)))
+
+# The packages that start goroutines or have locks, in their code or their tests, and all others with tests.
+CONCURRENT = $(call packages_of,$(shell grep -rlE --include='*.go' '^[[:space:]]*go [a-z]|[.]Go[^a-zA-Z]|"sync"|"sync/atomic"' $(FOLDERS)))
+SEQUENTIAL = $(filter-out $(CONCURRENT),$(call packages_of,$(shell find $(FOLDERS) -name '*_test.go')))
+
+# Goes on where one kind fails. Tests of real servers mostly wait, so sequential ones run beside them, and each of the two
 # prints all that it says at its end.
 test:
 	status=0
 	$(MAKE) --no-print-directory test-race || status=1
-	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-simulations test-e2e || status=1
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-sequential test-e2e || status=1
 	exit $$status
 
 # SQLite, which was translated from C, would take four times as long under the detector, and gonum and regular expressions
@@ -128,8 +135,13 @@ NO_DETECTOR = -gcflags='modernc.org/...=-race=false' -gcflags='gonum.org/...=-ra
 
 # Three packages at once, and four of the tests of a package that may run beside each other: many do little but wait.
 test-race: $(GOTESTSUM) | packages
-	$(GO_TEST) -race $(NO_DETECTOR) -p 3 -parallel 4 -skip '^TestSim' ./...
+	$(GO_TEST) -race $(NO_DETECTOR) -p 3 -parallel 4 -skip '^TestSim' $(CONCURRENT)
 
+# What has no goroutine has no race, and takes several times as long under the detector.
+test-sequential: $(GOTESTSUM) | packages
+	$(GO_TEST) -skip '^TestSim' $(SEQUENTIAL)
+
+# Not part of `make test`: .ci/run adds it.
 test-simulations: $(GOTESTSUM)
 	$(GO_TEST) -run '^TestSim' $(call packages_with,TestSim)
 

@@ -18,8 +18,8 @@ func RareNote(quantity string, rare, known, left int, unit UnitName) string {
 
 // TooRareNote says that a baseline has too few rare values to test for a fall of their rate, and how large it has to be.
 func TooRareNote(quantity string, rare, units, enough int, unit UnitName) string {
-	return fmt.Sprintf("%s: the baseline of %s has only %d%s, too few to detect a fall of their rate; set baseline.units to about %d",
-		quantity, unit.Count(int64(units)), rare, rareValues, roundedUp(enough))
+	return fmt.Sprintf("%s: the baseline of %s has too few%s (%d) to detect a fall of their rate; set baseline.units to about %d",
+		quantity, unit.Count(int64(units)), rareValues, rare, roundedUp(enough))
 }
 
 // IsRareNote reports whether a note is one of those about rare values.

@@ -28,7 +28,7 @@ func TestGateVerb(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.out), &g); err != nil || got.code != exitDrift || g.Verdict != finding.Worse || *g.UnitsNeeded != 410 {
 		t.Errorf("exit %d, %v: %s", got.code, err, got.out)
 	}
-	if got := runVerb(append([]string{"gate", "nobody", "v2"}, flags...)...); got.code != exitError || !strings.Contains(got.err, "404") {
+	if got := runVerb(append([]string{"gate", "nobody", "v2"}, flags...)...); got.code != exitError || !strings.Contains(got.err, "nobody: policy not found") {
 		t.Errorf("of a policy that is not there: exit %d, %s", got.code, got.err)
 	}
 }

@@ -29,7 +29,7 @@ func TestIDsMayBeShortened(t *testing.T) {
 		"incident":          {append([]string{"incident", "show", "acce"}, incidents...), exitFine, "acce97ed", ""},
 		"request":           {append([]string{"retrain", "show", "rr_fai"}, requests...), exitFine, "rr_failed", ""},
 		"several requests":  {append([]string{"retrain", "show", "rr_"}, requests...), exitError, "", `retrain request: several ids begin with "rr_": `},
-		"no request":        {append([]string{"retrain", "show", "rr_nothing"}, requests...), exitError, "", "the service refused the request (404 Not Found)"},
+		"no request":        {append([]string{"retrain", "show", "rr_nothing"}, requests...), exitError, "", "rr_nothing: request not found"},
 		"baseline":          {append([]string{"baseline", "show", "fedc"}, incidents...), exitFine, "fedcba9876543210", ""},
 		"past baseline":     {append([]string{"baseline", "show", "0123456789abcdef"}, incidents...), exitFine, "0123456789abcdef", ""},
 		"parent of a query": {append([]string{"retrain", "list", "--parent", "rr_"}, requests...), exitError, "", `several ids begin with "rr_"`},

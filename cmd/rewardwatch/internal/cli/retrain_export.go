@@ -178,7 +178,7 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 	}
 	var request ledger.Request
 	if err := service.Get(ctx, &request, "retrain-requests", id); err != nil {
-		return fmt.Errorf("request %s: %w", id, err)
+		return err
 	}
 	var order exportedOrder
 	if err := json.Unmarshal(request.Order, &order); err != nil {

@@ -141,7 +141,7 @@ func TestRetrainExportSaysWhatIsWrong(t *testing.T) {
 	}{
 		"no configuration": {[]string{"rr_1"}, noConfig, "--config is required: pass the configuration file with the ingest section for the telemetry"},
 		"no request":       {nil, flags, "0 arguments given; usage: rewardwatch "},
-		"unknown request":  {[]string{"rr_unknown"}, flags, "request rr_unknown: the service refused the request (404 Not Found): request not found"},
+		"unknown request":  {[]string{"rr_unknown"}, flags, "rr_unknown: request not found"},
 		"unknown data":     {[]string{"rr_1", "--data", "all"}, flags, `invalid argument "all" for "--data" flag: must be drifted, baseline or both`},
 		"unknown format":   {[]string{"rr_1", "--format", "csv"}, flags, `invalid argument "csv" for "--format" flag: must be ndjson or parquet`},
 		"unknown time":     {[]string{"rr_1", "--until", "tomorrow"}, flags, `invalid argument "tomorrow" for "--until" flag: must be now or a time such as 2026-11-20T10:00:00Z`},

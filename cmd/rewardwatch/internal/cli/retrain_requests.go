@@ -219,13 +219,15 @@ func decideOnRequest(ctx context.Context, c *terminal.Console, service *client.C
 		return err
 	}
 	var before shownRequest
-	if err := service.Get(ctx, &before, "retrain-requests", id); err != nil {
-		return err
+	if verb == "reject" {
+		if err := service.Get(ctx, &before, "retrain-requests", id); err != nil {
+			return err
+		}
 	}
 	if err := changeRequest(ctx, c, service, why, id, verb); err != nil {
 		return err
 	}
-	if verb == "reject" && slices.Contains([]ledger.State{ledger.StateDelivered, ledger.StateRunning, ledger.StateVerifying}, before.State) {
+	if slices.Contains([]ledger.State{ledger.StateDelivered, ledger.StateRunning, ledger.StateVerifying}, before.State) {
 		c.Tell("Target %s already has this request. Stop its job yourself: Rewardwatch refuses its reports from now on.", before.Target)
 	}
 	return nil

@@ -41,7 +41,7 @@ func TestVerbsOfRequests(t *testing.T) {
 		"retrain_show_old":      {"show", "rr_old"},
 		"retrain_show_rollback": {"show", "rr_back"},
 		"retrain_approve":       append([]string{"approve", "rr_1"}, why...),
-		"retrain_reject":        append([]string{"reject", "rr_1"}, why...),
+		"retrain_reject":        append([]string{"reject", "rr_waits"}, why...),
 		"retrain_resend":        append([]string{"resend", "rr_1"}, why...),
 		"retrain_status":        {"status", "rr_1", "failed", "--error", "out of memory", "--log-file", log, "--by", "trainer-7"},
 	} {
@@ -65,13 +65,24 @@ func TestVerbsOfRequests(t *testing.T) {
 		})
 	}
 	asked := strings.Join(d.Asked, "\n")
-	for _, want := range []string{"approve rr_1 alice go on", "reject rr_1 alice go on", "resend rr_1 alice go on", "report rr_1 trainer-7 failed"} {
+	for _, want := range []string{"approve rr_1 alice go on", "reject rr_waits alice go on", "resend rr_1 alice go on", "report rr_1 trainer-7 failed"} {
 		if strings.Count(asked, want) != 2 {
 			t.Errorf("asked %q, want %q twice", d.Asked, want)
 		}
 	}
 	if r := d.Reported; r.Error != "out of memory" || !strings.HasSuffix(r.Log, "édone\n") || len(r.Log) > sentLog+3 || r.Version != "" {
 		t.Errorf("reported %s %q, a log of %d bytes", r.State, r.Error, len(r.Log))
+	}
+}
+
+// Nobody stops the job of a request that its target has, so whoever rejects it is told to.
+func TestRejectingADeliveredRequestWarnsOfItsJob(t *testing.T) {
+	flags := serveDesk(t, apitest.Storied())
+	for id, told := range map[string]bool{"rr_waits": false, "rr_open": false, "rr_delivered": true, "rr_running": true, "rr_verifying": true} {
+		got := runVerb(append([]string{"retrain", "reject", id, "--by", "alice", "--why", "not needed"}, flags...)...)
+		if got.code != exitFine || told != strings.Contains(got.err, "Target trainer already has this request. Stop its job yourself") {
+			t.Errorf("%s: exit %d, %q", id, got.code, got.err)
+		}
 	}
 }
 
@@ -90,7 +101,7 @@ func TestVerbsOfRequestsSayWhatIsWrong(t *testing.T) {
 		"no such state": {append([]string{"list", "--state", "waiting"}, flags...), `unknown --state "waiting": must be one of queued, awaiting_approval, open, `},
 		"no job state":  {append([]string{"status", "rr_1"}, flags...), "1 argument given; usage: rewardwatch retrain "},
 		"long version":  {append([]string{"status", "rr_1", "succeeded", "--version", strings.Repeat("x", 201)}, flags...), "version must have at most 200 characters"},
-		"unknown":       {append([]string{"show", "rr_none"}, flags...), "(404 Not Found): request not found"},
+		"unknown":       {append([]string{"show", "rr_none"}, flags...), "rr_none: request not found"},
 		"no token":      {[]string{"resend", "rr_1", "--by", "alice", "--why", "x", "--server", flags[1]}, "(401 Unauthorized): a valid bearer token is required"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -86,7 +86,7 @@ func TestRetrainDiffSaysWhatIsWrong(t *testing.T) {
 		"no configuration": {[]string{"base", "ranker"}, "--config is required to compare recipes: pass the configuration file with retrain.recipes"},
 		"unknown recipe":   {append([]string{"base", "nobody"}, config...), `unknown recipe "nobody"`},
 		"bad recipes":      {[]string{"base", "ranker", "--config", fromHere(t, "recipes.bad.yml")}, "../config/testdata/bad_recipes/ranker.yaml:2:25: config.learning_rate: is a number here and a string in base.yaml:2"},
-		"unknown request":  {append([]string{"rr_1", "rr_none"}, server...), "request rr_none: the service refused the request (404 Not Found): request not found"},
+		"unknown request":  {append([]string{"rr_1", "rr_none"}, server...), "rr_none: request not found"},
 		"old request":      {append([]string{"rr_1", "rr_old"}, server...), "request rr_old: the request has no contract: it was opened by a build without recipes"},
 		"no service":       {[]string{"rr_1", "rr_2", "--server", "http://127.0.0.1:1"}, "query the service: "},
 		"one side":         {[]string{"base"}, "1 argument given; usage: rewardwatch retrain "},

@@ -24,19 +24,12 @@ const (
 
 // fleetData is what the fleet page shows, as text. The template only lays it out.
 type fleetData struct {
-	Query        string // the search text
-	State        string
-	Refresh      string // link to the same page
-	NotReady     string // "" if ready
-	NoLedger     bool
-	Incidents    []attention // that somebody has to look at
-	Faults       []attention
-	Requests     []requestLine // that wait for a person, or cannot be delivered
-	Muted        []attention   // incidents
-	UnderWay     []requestLine // the other unfinished ones
-	Open         int  // incidents, including those that did not fit
-	MoreFaults   int  // number that did not fit
-	MoreRequests bool // whether some did not fit
+	Query    string // the search text
+	State    string
+	Refresh  string // link to the same page
+	NotReady string // "" if ready
+	NoLedger bool
+	open
 	Counts       []stateCount
 	Rows         []fleetRow
 	Unit         finding.UnitName // of all rows
@@ -45,6 +38,20 @@ type fleetData struct {
 	Next         string
 	Empty        bool   // no policy is watched yet
 	Baselines    string // how many groups have one, "" if all have
+}
+
+// open is what is not settled: first what somebody has to look at, then what is in progress.
+type open struct {
+	Incidents []attention
+	Faults    []attention
+	Requests  []requestLine // that wait for a person, or cannot be delivered
+
+	Muted    []attention   // incidents
+	UnderWay []requestLine // the other unfinished requests
+
+	Open         int  // incidents, including those that did not fit
+	MoreFaults   int  // number that did not fit
+	MoreRequests bool // whether some did not fit
 }
 
 // stateCount links to the policies in a state.
@@ -110,7 +117,7 @@ func (c *Console) fleetData(ctx context.Context, query url.Values) fleetData {
 		}
 	}
 	incidents, faults := c.view.Incidents(), c.view.Faults()
-	d.addAttention(incidents, faults, c.now())
+	d.open.add(incidents, faults, c.now())
 	summaries := c.view.Summaries()
 	if of := finding.ProgressOf(summaries); of.Groups > 1 && of.Accepted < of.Groups {
 		d.Baselines = fmt.Sprintf("%d of %d groups have an accepted baseline, %d a provisional one", of.Accepted, of.Groups, of.Provisional)
@@ -180,7 +187,7 @@ func (c *Console) unfinished(ctx context.Context) (lines []requestLine, more, fa
 	return requestLines(requests[:min(len(requests), maxAttention)]), len(requests) > maxAttention, false
 }
 
-func (d *fleetData) addAttention(incidents []alerts.Incident, faults []alerts.Fault, now time.Time) {
+func (d *open) add(incidents []alerts.Incident, faults []alerts.Fault, now time.Time) {
 	for i := range incidents {
 		switch {
 		case incidents[i].Closed:
@@ -203,7 +210,7 @@ func (d *fleetData) addAttention(incidents []alerts.Incident, faults []alerts.Fa
 }
 
 // MoreIncidents returns how many of the open incidents did not fit.
-func (d fleetData) MoreIncidents() int { return d.Open - len(d.Incidents) }
+func (d open) MoreIncidents() int { return d.Open - len(d.Incidents) }
 
 func loudness(severity string) int {
 	return slices.Index(alerts.Severities(), alerts.Severity(severity))
