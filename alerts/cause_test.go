@@ -439,7 +439,9 @@ func TestOffPolicyEstimateNamesTheCause(t *testing.T) {
 			b := NewTracker()
 			applied(b, f)
 			a := b.Alarms()[0]
-			said := slices.ContainsFunc(a.Evidence, func(e string) bool { return strings.Contains(e, "-0.2 (-0.3 to -0.1) of the change is due to the policy") })
+			said := slices.ContainsFunc(a.Evidence, func(e string) bool {
+				return strings.Contains(e, "-0.2 (-0.3 to -0.1) of the change is due to the policy")
+			})
 			if a.Cause != c.want {
 				t.Errorf("cause %s, want %s: %q", a.Cause, c.want, a.Evidence)
 			}

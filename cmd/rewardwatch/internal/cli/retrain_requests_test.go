@@ -75,7 +75,7 @@ func TestVerbsOfRequests(t *testing.T) {
 	}
 }
 
-// Nobody stops the job of a request that its target has, so whoever rejects it is told to.
+// Rejecting a request that its target has does not stop its job, which the command says.
 func TestRejectingADeliveredRequestWarnsOfItsJob(t *testing.T) {
 	flags := serveDesk(t, apitest.Storied())
 	for id, told := range map[string]bool{"rr_waits": false, "rr_open": false, "rr_delivered": true, "rr_running": true, "rr_verifying": true} {

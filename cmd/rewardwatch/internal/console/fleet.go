@@ -117,7 +117,7 @@ func (c *Console) fleetData(ctx context.Context, query url.Values) fleetData {
 		}
 	}
 	incidents, faults := c.view.Incidents(), c.view.Faults()
-	d.open.add(incidents, faults, c.now())
+	d.add(incidents, faults, c.now())
 	summaries := c.view.Summaries()
 	if of := finding.ProgressOf(summaries); of.Groups > 1 && of.Accepted < of.Groups {
 		d.Baselines = fmt.Sprintf("%d of %d groups have an accepted baseline, %d a provisional one", of.Accepted, of.Groups, of.Provisional)
