@@ -211,8 +211,8 @@ func readTail(file string, most int64) (string, error) {
 }
 
 // changeRequest sends an order about a request and prints the request as it is after that.
-// decideOnRequest carries out a person's decision. Nobody stops the job of a request that is rejected while its target has it,
-// so that is said.
+// decideOnRequest carries out a person's decision. If it rejects a request that its target has, the job goes on until the
+// person stops it, so the command says so.
 func decideOnRequest(ctx context.Context, c *terminal.Console, service *client.Client, why wire.Reason, given, verb string) error {
 	id, err := fullID(ctx, service, aRequest, given)
 	if err != nil {
