@@ -20,6 +20,8 @@ func TestBenchLearning(t *testing.T) {
 		fmt.Println("| learner | incidents | allowed | of signals | alerts of the moving mean |\n| --- | --- | --- | --- | --- |")
 		healthyRow("Q-learning", liveHealthy(mode, newLake, 10_000, runs, units))
 		healthyRow("Thompson sampling", liveHealthy(mode, newShelf, 10_000, runs, units))
+		healthyRow("FrozenLake", liveHealthy(mode, newIce, 10_000, runs, units))
+		healthyRow("Taxi", liveHealthy(mode, newTaxi, 10_000, runs, units))
 		fmt.Printf("\n### Changes after 2,500 episodes of learning, `%s`, %d runs, found within 300 episodes\n\n", mode, changedRuns)
 		fmt.Println("| learner | change | found | median delay | right | unknown | wrong | moving mean |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
 		for i, c := range lakeChanges {
@@ -27,6 +29,12 @@ func TestBenchLearning(t *testing.T) {
 		}
 		for i, c := range shelfChanges {
 			changeRow("Thompson sampling", c.name, liveChange(mode, newShelf, c, 30_000+100*uint64(i), changedRuns, 2500, 300))
+		}
+		for i, c := range iceChanges {
+			changeRow("FrozenLake", c.name, liveChange(mode, newIce, c, 40_000+100*uint64(i), changedRuns, 2500, 300))
+		}
+		for i, c := range taxiChanges {
+			changeRow("Taxi", c.name, liveChange(mode, newTaxi, c, 50_000+100*uint64(i), changedRuns, 2500, 300))
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (v Vocabulary) discrete(episodes []Episode) []float32 {
 	v.States = states
 	table := &Model{Vocabulary: v, layout: l}
 	counts, known := table.learnCells(partChange, episodes, maxCells)
-	if !known || table.surprisal(&counts, episodes) >= numbers.surprisal(linear.sample(&numbers, episodes, 1)) {
+	if !known || table.surprisal(&counts, episodes) >= numbers.surprisal(linear.sample(&numbers, episodes, 1), v.states()) {
 		return nil
 	}
 	return states
@@ -90,25 +90,37 @@ func (v *Vocabulary) stateOf(observation []float32) int {
 }
 
 // surprisal returns the negative log-likelihood of changes of whole numbers, in nats. Each is normal around its
-// prediction with the variance of its leaf, and at most certain.
-func (r *regression) surprisal(rows []sampled) (nats float64) {
+// prediction with the variance of its leaf, and rounded. In each leaf, one step more is taken to have led to any of so
+// many states.
+func (r *regression) surprisal(rows []sampled, states int) (nats float64) {
 	counts, squares := make([]float64, len(r.leaves)), make([]float64, len(r.leaves)*r.q)
+	leaves, errors := make([]int, len(rows)), make([]float64, len(rows)*r.q)
 	predicted := make([]float32, r.q)
 	for i := range rows {
 		at := leafOf(r.nodes, rows[i].x)
 		r.leaves[at].predict(predicted, rows[i].x)
+		leaves[i] = at
 		counts[at]++
 		for k, y := range rows[i].y {
 			d := float64(y - r.scale[k]*predicted[k])
+			errors[i*r.q+k] = d
 			squares[at*r.q+k] += d * d
 		}
 	}
-	for i, sum := range squares {
-		if n := counts[i/r.q]; sum > 0 {
-			nats += n * max(0, .5*math.Log(2*math.Pi*math.E*sum/n))
+	for i, at := range leaves {
+		mass, n := 1., counts[at]
+		for k := range r.q {
+			mass *= rounded(errors[i*r.q+k], math.Sqrt(squares[at*r.q+k]/n))
 		}
+		nats -= math.Log((n*mass + 1/float64(states)) / (n + 1))
 	}
 	return nats
+}
+
+// rounded returns the probability that a normal number of that standard deviation is within half of x.
+func rounded(x, sd float64) float64 {
+	scale := 1 / (math.Sqrt2 * max(sd, 1e-6))
+	return .5 * (math.Erf((x+.5)*scale) - math.Erf((x-.5)*scale))
 }
 
 // surprisal returns the negative log-likelihood of the next states of every other episode, in nats. In each situation,

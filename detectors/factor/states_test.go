@@ -29,6 +29,7 @@ type maze struct {
 	near    bool    // episodes start in the rows that they do not start in otherwise
 	late    bool    // the observation is that of the step before
 	dead    bool    // the observation is always the same
+	noise   float64 // share of observations that are of any cell
 	renamed float32 // is added to the numbers of cells
 }
 
@@ -60,6 +61,8 @@ func (w maze) told(seed uint64, n int) []Told {
 				seen = float32(number[before])
 			case w.dead:
 				seen = 3
+			case rng.Float64() < w.noise:
+				seen = float32(rng.IntN(mazeGoal))
 			}
 			s.At, s.Actions = append(s.At, int32(t)), append(s.Actions, int32(a))
 			s.Rows = append(s.Rows, seen+w.renamed, float32(reward))
@@ -123,6 +126,7 @@ func TestTheLawOfStatesThatMovedIsNamed(t *testing.T) {
 		"one door is shut":      {func(w *maze) { w.shut = true }, ByEnvironment, Dynamics},
 		"another goal":          {func(w *maze) { w.worth = .5 }, ByReward, Reward},
 		"another toll":          {func(w *maze) { w.toll = .2 }, ByReward, Reward},
+		"noisy sensors":         {func(w *maze) { w.noise = .2 }, ByEnvironment, Dynamics}, // as nothing tells them from other dynamics
 		"late sensors":          {func(w *maze) { w.late = true }, ByObservations, Dynamics},
 		"a sensor that is dead": {func(w *maze) { w.dead = true }, ByObservations, Dynamics},
 	} {
@@ -136,6 +140,33 @@ func TestTheLawOfStatesThatMovedIsNamed(t *testing.T) {
 		t.Logf("%s: %+v", name, v.Factors)
 		if v.Cause != c.cause || !v.Factors[c.moved].Moved {
 			t.Errorf("%s: %s (%d), want %s with %s: %+v", name, v.Cause, v.Broken, c.cause, c.moved, v.Factors)
+		}
+	}
+}
+
+// An agent that learns adapts to other dynamics of its states, and its policy moves then, too. While these are only
+// suspected, it is not called the cause.
+func TestWhatAnAgentAdaptsToIsTheCause(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy, dynamics, z float64 // effects, and how sure that of the dynamics is
+		exact               bool
+		want                Cause
+	}{
+		"it adapts":                    {1, 1.5, 9, true, ByEnvironment},
+		"it adapts to numbers":         {1, 1.5, 9, false, Unknown},
+		"it moves further":             {2, 1.5, 9, true, ByPolicy},
+		"both as far":                  {1.1, 1, 9, true, Unknown},
+		"to what is suspected":         {1, 1.5, 3.5, true, Unknown},
+		"to numbers that are":          {1, 1.5, 3.5, false, ByPolicy},
+		"dynamics are hardly suspect":  {1, 1.5, 2.5, true, ByPolicy},
+		"less than it moves":           {1, .8, 3.5, true, ByPolicy},
+		"dynamics alone are suspected": {0, 1.5, 3.5, true, Unknown},
+	} {
+		var v Verdict
+		v.Factors[Policy] = Movement{Moved: c.policy > 0, Foremost: Shift{Effect: c.policy, Z: 9}, Support: 1}
+		v.Factors[Dynamics] = Movement{Moved: c.z > 4, Foremost: Shift{Effect: c.dynamics, Z: c.z}, Support: 1}
+		if got := v.cause(c.exact); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }
