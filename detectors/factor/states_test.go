@@ -154,12 +154,13 @@ func TestWhatAnAgentAdaptsToIsTheCause(t *testing.T) {
 	}{
 		"it adapts":                    {1, 1.5, 9, true, ByEnvironment},
 		"it adapts to numbers":         {1, 1.5, 9, false, Unknown},
-		"it moves further":             {2, 1.5, 9, true, ByPolicy},
+		"it moves further":             {2, 1.5, 9, true, Unknown},
 		"both as far":                  {1.1, 1, 9, true, Unknown},
 		"to what is suspected":         {1, 1.5, 3.5, true, Unknown},
 		"to numbers that are":          {1, 1.5, 3.5, false, ByPolicy},
 		"dynamics are hardly suspect":  {1, 1.5, 2.5, true, ByPolicy},
-		"less than it moves":           {1, .8, 3.5, true, ByPolicy},
+		"to what it avoids by now":     {1, .6, 3.5, true, Unknown},
+		"dynamics hardly differ":       {1, .4, 3.5, true, ByPolicy},
 		"dynamics alone are suspected": {0, 1.5, 3.5, true, Unknown},
 	} {
 		var v Verdict

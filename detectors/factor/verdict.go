@@ -244,8 +244,8 @@ const (
 	policyRatio      = 1.2
 	leastSupport     = .3
 
-	// Laws of discrete states are not moved by an agent that goes elsewhere. Where dynamics have moved, it is these that
-	// the agent adapts to.
+	// Laws of discrete states are not moved by an agent that goes elsewhere. Where dynamics have moved, it may be these
+	// that the policy adapts to, and it is not called the cause.
 	exactRatio = 1
 )
 
@@ -257,10 +257,11 @@ func (v *Verdict) effect(f Factor) float64 {
 	return math.Abs(v.Factors[f].Foremost.Effect)
 }
 
-// suspects reports whether a factor may well have moved further than the policy, but not enough episodes show it yet.
+// suspects reports whether a factor may have moved although not enough episodes show it: not yet, or no longer, since the
+// agent has learned to avoid what changed.
 func (v *Verdict) suspects(f Factor) bool {
 	s := &v.Factors[f].Foremost
-	return !v.Factors[f].Moved && math.Abs(s.Z) > stillLevel && math.Abs(s.Effect) > v.effect(Policy)
+	return !v.Factors[f].Moved && math.Abs(s.Z) > stillLevel && math.Abs(s.Effect) > movedEffect
 }
 
 // cause returns the cause in the order in which effects follow one another: broken observations move every law, a
@@ -276,7 +277,7 @@ func (v *Verdict) cause(exact bool) Cause {
 		return ByReward
 	case dynamics > environmentRatio*policy, exact && dynamics > exactRatio*policy:
 		return ByEnvironment
-	case exact && policy > 0 && v.suspects(Dynamics):
+	case exact && policy > 0 && (dynamics > 0 || v.suspects(Dynamics)):
 		return Unknown
 	case policy > policyRatio*dynamics:
 		return ByPolicy

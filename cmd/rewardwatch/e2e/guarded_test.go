@@ -262,10 +262,9 @@ func (s setting) learnerIsHeld(t *testing.T) {
 	for _, change := range []struct {
 		guard, breaks, repairs string
 		signals                []string // any of them
-		cause                  string   // "" if any is right
+		cause                  string
 	}{
-		// The cause is not checked: on slippery ice, the numbers of states look like those of a noisy sensor.
-		{"slips", `{"grip": 0.4}`, `{"grip": 0.8, "restore": true}`, []string{"return"}, ""},
+		{"slips", `{"grip": 0.4}`, `{"grip": 0.8, "restore": true}`, []string{"law.dynamics", "return"}, string(alerts.CauseEnvironment)},
 		// The return falls with the law, and may be the one that is proven first.
 		{"losses", `{"sign": -1}`, `{"sign": 1, "restore": true}`, []string{"law.reward", "return"}, string(alerts.CauseRewardFunction)},
 	} {
