@@ -219,8 +219,8 @@ func telemetryLost() rule {
 		expr: fmt.Sprintf("sum by (job, topic, partition) (increase(%[1]s[15m])) > 0 or sum by (job, topic, partition) (%[1]s unless %[1]s offset 15m) > 0",
 			ingest.MetricOffsetGap),
 		summary: summary,
-		description: `Kafka deleted {{ $value | printf "%.0f" }} records of partition {{ $labels.partition }} of {{ $labels.topic }} before ` +
-			"they were read, in the last 15 minutes. Either the retention is too short for the lag, or the topic is compacted.",
+		description: `In the last 15 minutes, Kafka deleted {{ $value | printf "%.0f" }} records of partition {{ $labels.partition }} of ` +
+			"{{ $labels.topic }} before they were read. Either the retention is too short for the lag, or the topic is compacted.",
 		tests: []ruleTest{
 			{
 				name: "a gap", at: "20m",
