@@ -23,6 +23,7 @@ type incidentsPage struct {
 	Open, All   int
 	Found       int
 	From        int    // how many matches precede these
+	Refresh     string // link to the same page
 	Next        string // address of the next page, "" if there is none
 }
 
@@ -45,7 +46,7 @@ func (c *Console) incidents(w http.ResponseWriter, r *http.Request) {
 
 // incidentsOf filters by policy, label, signal or id, and by state.
 func incidentsOf(incidents []alerts.Incident, query url.Values) incidentsPage {
-	d := incidentsPage{Text: strings.TrimSpace(query.Get("text")), State: query.Get("state"), All: len(incidents)}
+	d := incidentsPage{Text: strings.TrimSpace(query.Get("text")), State: query.Get("state"), All: len(incidents), Refresh: "?" + query.Encode()}
 	var found []listedIncident
 	for _, i := range openFirst(incidents) {
 		if !i.Closed {

@@ -24,6 +24,7 @@ type ledgerPage struct {
 	None    bool   // whether no retraining is configured
 	Problem string // why the list is empty
 	Lines   []requestLine
+	Refresh string // link to the same page
 	Next    string // address of the next page, "" if there is none
 }
 
@@ -64,7 +65,7 @@ func newLedgerPage(query url.Values) ledgerPage {
 		Text: get("text"), Policy: query.Get("policy"), Cause: get("cause"), State: ledger.State(get("state")), Recipe: get("recipe"),
 		Parameter: get("parameter"), After: get("after"), Limit: requestsShown,
 	}
-	d := ledgerPage{Filter: f}
+	d := ledgerPage{Filter: f, Refresh: "?" + query.Encode()}
 	f.After, f.Limit = "", 0
 	d.Chosen = f != ledger.Filter{}
 	for _, s := range ledger.States() {

@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"net/url"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/retrain"
@@ -54,6 +56,40 @@ func TestE2EPagesRefreshUntilTouched(t *testing.T) {
 				p.clean(t)
 			})
 		}
+	}
+}
+
+// The lists of incidents and of requests show what happens, by the filter that they are shown with.
+func TestE2EListsRefresh(t *testing.T) {
+	s, b := newSite(t, ""), startBrowser(t)
+	for name, list := range map[string]struct {
+		path, shown string // whether it has happened
+		happens     func()
+	}{
+		"incidents": {"/incidents?state=open", `.includes("muted")`, func() {
+			_, err := s.Mute(t.Context(), s.open.ID, alerts.Decision{Kind: alerts.Muted, By: "Bob", Why: "known", At: now, Until: now.Add(time.Hour)})
+			must(t, err)
+		}},
+		"requests": {"/retrain?policy=" + url.QueryEscape(s.drifting.policy), `.includes("awaiting approval") === false`, func() {
+			_, err := s.desk.DoSeen(t.Context(), s.waiting, 1, retrain.VerbApprove, "Bob", "go on")
+			must(t, err)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := b.open(t, laptop)
+			p.record(t)
+			p.visit(t, s.address+list.path)
+			before, shown := eval[string](t, p, `location.search`), `document.querySelector("#found").innerText`+list.shown
+			if eval[bool](t, p, shown) {
+				t.Fatalf("it shows at once what is to happen:\n%s", p.shown(t))
+			}
+			list.happens()
+			p.until(t, shown)
+			if after := eval[string](t, p, `location.search`); after != before {
+				t.Errorf("the refresh leads from %s to %s", before, after)
+			}
+			p.clean(t)
+		})
 	}
 }
 
