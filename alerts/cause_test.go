@@ -184,6 +184,30 @@ func TestEvidenceIsThatOfTheHeadline(t *testing.T) {
 	}
 }
 
+// The version that a retraining has made drifts from the baseline, too, while the incident is still open. It is not why.
+func TestALaterChangeIsNotTheCause(t *testing.T) {
+	at := func(ordinal int64) finding.UnitRef { return finding.UnitRef{Ordinal: ordinal} }
+	for name, tt := range map[string]struct {
+		resolved bool
+		from     int64
+		cause    Cause
+		want     Cause
+	}{
+		"a later version":               {false, 130, CausePolicy, CauseEnvironment},
+		"the same change, by its onset": {false, 90, CausePolicy, CausePolicy},
+		"once the first has recovered":  {true, 130, CausePolicy, CausePolicy},
+		"what needs a person":           {false, 130, CauseRewardFunction, CauseRewardFunction},
+	} {
+		i := Incident{Opened: at(100), Alarms: []Alarm{
+			{Signal: "return", Cause: CauseEnvironment, OnsetFrom: at(80), EvidenceAt: at(120), Resolved: tt.resolved},
+			{Signal: "action", Cause: tt.cause, OnsetFrom: at(tt.from), EvidenceAt: at(140)},
+		}}
+		if i.attribute(); i.Cause != tt.want {
+			t.Errorf("%s: the cause is %s, want %s", name, i.Cause, tt.want)
+		}
+	}
+}
+
 func TestEvidenceIsBounded(t *testing.T) {
 	b := NewTracker()
 	applied(b, drift("return", 100))

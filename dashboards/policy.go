@@ -118,7 +118,7 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 		columns = append(columns, valueColumnOf(i+1, title, inUnit("short"), inDecimals(3), ifAbsent("-"), inWidth(95)))
 	}
 	folded(d, "Versions and baselines", "baselines.md",
-		rows("Versions side by side", "Versions of policy, environment and reward function in the time range, newest first: when the first episode (or block) ended, and the average of these figures while the version was active: mean and standard deviation of $signal over the last 200 episodes (or blocks), shift from the baseline, and highest score. Directly after a change, the last 200 contain both versions.",
+		rows("Versions side by side", "Versions of policy, environment and reward function in the time range, newest first. For each version: when its first episode (or block) ended, and averages over its active time of the mean and standard deviation of $signal in the last 200 episodes (or blocks), the shift from the baseline, and the highest score. Directly after a change, the last 200 contain both versions.",
 			columns, []order{{"Value #A", true}},
 			query{expr: "1000 * max_over_time((" + byVersion + s.of(metrics.MetricVersionSince) + "))[$__range:$__rate_interval])"},
 			while(ofGroup(metrics.MetricSignalMean, `sample="current"`)),
@@ -151,7 +151,7 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "False-alarm budget", "detection.md#what-is-promised",
 		number("Budget", "The mean number of episodes (or blocks) between false alarms for which the thresholds are set, over all signals of the policy.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricFalseAlarmUnits) + ")"}).Span(quarter),
-		number("Expected", "The mean number of episodes (or blocks) between false alarms that calibration expects, as the median over baselines that could have been drawn.", "short", steps(gray),
+		number("Expected", "The expected mean number of episodes (or blocks) between false alarms: the median over resampled baselines.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `q="0.5"`) + ")"}).Span(quarter),
 		number("Allowance", "The allowance for the sampling error of the baseline, in standard errors. Above 2.25, the budget is not confirmed. Larger baselines need a smaller allowance.", "short", steps(green, step{2.25, red}),
 			query{expr: "max(" + s.of(metrics.MetricAllowance) + ")"}).Decimals(2).Span(quarter),
@@ -161,7 +161,7 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend() + " quantile {{q}}"},
 			query{expr: "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")", legend: s.legend() + " budget"}).
 			Min(0).AxisSoftMax(1).OverrideByRegexp("/budget/", dashed()).Span(full),
-		rows("Confidence", "How reliable the budget is. Reduced: episodes (or blocks) depend on each other, or the baseline covers less than a day. Provisional: the baseline is still small. Unconfirmed: no allowance was found that keeps the budget. None: no detector is armed. The weakest branch has the largest share of the expected false alarms.",
+		rows("Confidence", "How reliable the budget is. Reduced: episodes (or blocks) depend on each other, or the baseline covers less than a day. Provisional: the baseline is still small. Unconfirmed: calibration found no thresholds that are certain to meet the budget. None: no detector is armed. The weakest branch has the largest share of the expected false alarms.",
 			slices.Concat(labelColumns(s.labels...), []column{labelColumn("confidence", slices.Concat(texts(confidenceColors()...), inWidth(120))...), labelColumn("weakest", atLeast(300)...)}), nil,
 			query{expr: "max by (" + s.groups("confidence", "weakest") + ") (" + s.of(metrics.MetricPromise) + ")"}).Span(full),
 		rows("Branches of each signal", "Armed: branches that can page. Dropped: branches for which the baseline is too small. Dependence: how strongly the baseline's episodes (or blocks) depend on each other. Above 2, the budget is less reliable; above 4, none is stated.",

@@ -47,14 +47,14 @@ func partitionsUnassigned() rule {
 func partitionStalled() rule {
 	const (
 		summary     = "a partition is stalled"
-		description = "Connections were cut 3 times within 30 minutes because a partition of topic agents stopped advancing while it had unread records. See the log for details."
+		description = "Rewardwatch reconnected 3 times within 30 minutes, because reading of a partition of topic agents stalled with unread records. See the log for details."
 	)
 	stalled := func(topic string) string { return fmt.Sprintf("topic=%q,reason=\"stalled\"", topic) }
 	return rule{
 		alert: "PartitionStalled", severity: alerts.Warning,
 		expr:        fmt.Sprintf("sum by (job, instance, topic) (increase(%s{reason=\"stalled\"}[30m])) > 1", ingest.MetricReconnects),
 		summary:     summary,
-		description: `Connections were cut {{ $value | printf "%.0f" }} times within 30 minutes because a partition of topic {{ $labels.topic }} stopped advancing while it had unread records. See the log for details.`,
+		description: `Rewardwatch reconnected {{ $value | printf "%.0f" }} times within 30 minutes, because reading of a partition of topic {{ $labels.topic }} stalled with unread records. See the log for details.`,
 		tests: []ruleTest{
 			{
 				name: "again and again", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 3+0x30")},
@@ -119,7 +119,7 @@ func retentionOvertaking() rule {
 func logRefuses() rule {
 	const (
 		summary     = "telemetry is refused because the local log cannot store it"
-		description = "The local log telemetry refused writes (reason: disk). Agents must resend these records. If the reason is full or queue, telemetry arrives " +
+		description = "The local log \"telemetry\" refused writes (reason: disk). Agents must resend these records. If the reason is full or queue, telemetry arrives " +
 			"faster than it can be judged or written. If it is disk, check the service log."
 	)
 	of := func(reason string) string { return fmt.Sprintf("log=\"telemetry\",reason=%q", reason) }
@@ -127,7 +127,7 @@ func logRefuses() rule {
 		alert: "LogRefuses", severity: alerts.Critical, wait: "5m",
 		expr:        fmt.Sprintf("sum by (job, instance, log, reason) (increase(%s[5m])) > 0", locallog.MetricRefused),
 		summary:     summary,
-		description: strings.NewReplacer("log telemetry", "log {{ $labels.log }}", "reason: disk", "reason: {{ $labels.reason }}").Replace(description),
+		description: strings.NewReplacer(`"telemetry"`, `"{{ $labels.log }}"`, "reason: disk", "reason: {{ $labels.reason }}").Replace(description),
 		tests: []ruleTest{
 			{
 				name: "a disk that stays full", at: "20m", series: []inputSeries{ofInstance(locallog.MetricRefused, of("disk"), "0+5x40")},

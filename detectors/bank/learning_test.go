@@ -277,7 +277,7 @@ func TestABetterReturnDoesNotLowerOtherLevels(t *testing.T) {
 }
 
 // The progress of a return is shown while the policy learns, also after a restart, and of no other policy and signal.
-func TestProgressOfAReturn(t *testing.T) {
+func TestSimProgressOfAReturn(t *testing.T) {
 	cfg := learning(100_000)
 	frozen := cfg
 	frozen.Learning = watch.LearningFrozen

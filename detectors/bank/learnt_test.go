@@ -149,7 +149,7 @@ func armedQuantities(p *Policy, signal string) map[string]bool {
 }
 
 // The baseline of a learned quantity is its held-out values, and later units are given what the whole baseline taught.
-func TestLearntQuantitiesAreThoseOfTheirModels(t *testing.T) {
+func TestSimLearntQuantitiesAreThoseOfTheirModels(t *testing.T) {
 	c := newCourses(800)
 	var rewards, outcomes []float64
 	var profiles [][]float32
@@ -220,7 +220,7 @@ func TestSimEvenDegradationIsFoundByTheWeightedCourse(t *testing.T) {
 	}
 }
 
-func TestLearntQuantitiesAreArmedOnceProved(t *testing.T) {
+func TestSimLearntQuantitiesAreArmedOnceProved(t *testing.T) {
 	c := newCourses(830)
 	p := c.frozen(300, 20_000, stream.ProvingUnits-1)
 	want := []string{stream.WeightedQuantity + ": 99 of 100 values before it is armed"}
@@ -242,7 +242,7 @@ func TestLearntQuantitiesAreArmedOnceProved(t *testing.T) {
 }
 
 // What its next units do not bear out is not armed, and says so, until all units since the freeze together do.
-func TestRefutedQuantityIsNotArmed(t *testing.T) {
+func TestSimRefutedQuantityIsNotArmed(t *testing.T) {
 	c := newCourses(840)
 	p := c.frozen(300, 20_000, 0)
 	q := quantityOf(p, "outcome.sales", stream.ResidualQuantity)
@@ -269,7 +269,7 @@ func TestRefutedQuantityIsNotArmed(t *testing.T) {
 }
 
 // Units of an open incident prove nothing.
-func TestIncidentsHoldTheProof(t *testing.T) {
+func TestSimIncidentsHoldTheProof(t *testing.T) {
 	c := newCourses(850)
 	p := c.frozen(300, 20_000, 10)
 	q := quantityOf(p, "reward", stream.WeightedQuantity)
@@ -357,7 +357,7 @@ func TestSimEveryBaselineLearnsAnew(t *testing.T) {
 }
 
 // A bank restored in the midst of a proof finds what the original does.
-func TestLearntQuantitiesAreRestored(t *testing.T) {
+func TestSimLearntQuantitiesAreRestored(t *testing.T) {
 	c := newCourses(890)
 	p := c.frozen(300, 20_000, 40)
 	back := restored(t, p)

@@ -278,7 +278,7 @@ func TestSimWhichActionsAreJudged(t *testing.T) {
 }
 
 // A restart changes nothing, in the warm-up, after the freeze or in an incident.
-func TestARestartWithManyActions(t *testing.T) {
+func TestSimARestartWithManyActions(t *testing.T) {
 	run := func(restarts ...int) (found []finding.Finding) {
 		s := newManyActions(7, 0, 1).follow(uniformActions, 80)
 		cfg := episodes(actionsN)

@@ -852,7 +852,7 @@ func TestTrendingWarmUpIsRefused(t *testing.T) {
 }
 
 // Days that differ by more than their units are allowed for as dependence, and beyond a factor of 4 there is no promise.
-func TestDifferentDaysAreAllowedFor(t *testing.T) {
+func TestSimDifferentDaysAreAllowedFor(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		level float64

@@ -73,7 +73,7 @@ func TestSimSeasonIsRankedWithinStrata(t *testing.T) {
 }
 
 // A snapshot goes on to the same alarm, of a weekend too, and what it says is without the season.
-func TestSeasonSurvivesARestart(t *testing.T) {
+func TestSimSeasonSurvivesARestart(t *testing.T) {
 	s := weekly(500, 6, weekend, 231, 0)
 	p := s.frozen(500, 2000)
 	for range 40 {
@@ -107,7 +107,7 @@ func TestSeasonSurvivesARestart(t *testing.T) {
 }
 
 // A unit without a time is ranked among all.
-func TestSeasonOfAUnitWithoutATime(t *testing.T) {
+func TestSimSeasonOfAUnitWithoutATime(t *testing.T) {
 	s := weekly(500, 6, weekend, 232, 0)
 	p := s.frozen(500, 2000)
 	q := rewardMean(p)
@@ -151,7 +151,7 @@ func sameFindings(a, b []finding.Finding) bool {
 }
 
 // An outcome that is a number has its season like all else.
-func TestOutcomesHaveASeason(t *testing.T) {
+func TestSimOutcomesHaveASeason(t *testing.T) {
 	s, p := weekly(500, 6, weekend, 235, 0), newBank(episodes(2000))
 	feed := func(n int) (found []finding.Finding) {
 		for range n {

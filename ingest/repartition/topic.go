@@ -40,7 +40,7 @@ func (w *Writer) prepare(ctx context.Context) (partitions int, err error) {
 			return 0, fmt.Errorf("preparing the topic in ingest.kafka.repartition_topic: %w", err)
 		}
 		if n%30 == 0 {
-			w.Log.Warn().Err(err).Strs("brokers", w.Kafka.Brokers).Msg("waiting for the telemetry topics that are to be repartitioned")
+			w.Log.Warn().Err(err).Strs("brokers", w.Kafka.Brokers).Msg("waiting for the telemetry topics to repartition")
 		}
 		if !fetch.Sleep(ctx, watch) {
 			return 0, ctx.Err()

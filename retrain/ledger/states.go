@@ -65,7 +65,9 @@ func (e *StateError) Error() string {
 // becoming says what a request does that comes to a state.
 func becoming(s State) string {
 	switch s {
-	case StateOpen, StateDelivered:
+	case StateOpen:
+		return "be approved or delivered again"
+	case StateDelivered:
 		return "be delivered"
 	case StateRunning:
 		return "start"

@@ -105,7 +105,7 @@ func spaces(a *Artefact) []fault {
 		return ""
 	})
 	if !strings.HasSuffix(a.Text, "\n") || strings.HasSuffix(a.Text, "\n\n") {
-		out = append(out, fault{strings.Count(a.Text, "\n") + 1, "the file must end with one line break"})
+		out = append(out, fault{strings.Count(a.Text, "\n") + 1, "the file must end with exactly one newline"})
 	}
 	return out
 }

@@ -276,7 +276,7 @@ func (r *receiver) ended(d *done) {
 		log = r.log.Error()
 	}
 	log.Str("target", r.Name).Str("policy", d.policy).Str("result", string(d.attempt.Result)).Int("status", d.attempt.Status).
-		Str("error", d.attempt.Err).Bool("disabled", r.gone).Msg("a guard state was not delivered")
+		Str("error", d.attempt.Err).Bool("disabled", r.gone).Msg("failed to deliver a guard state")
 }
 
 // messageID identifies a document: the same state at another time is another one.

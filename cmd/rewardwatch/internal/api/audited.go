@@ -36,7 +36,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 		}
 		if err := s.audit.Writable(); err != nil && pattern != telemetryRoute {
 			s.log.Error().Err(err).Msg("refused a change, because it cannot be recorded in the audit log")
-			s.refuse(w, http.StatusServiceUnavailable, "the audit log cannot be written")
+			s.refuse(w, http.StatusServiceUnavailable, "cannot write to the audit log, so the change was refused")
 			return
 		}
 		e := audit.Entry{Time: s.Now().UTC(), From: r.RemoteAddr, What: pattern, Object: variables(pattern, r.URL)}

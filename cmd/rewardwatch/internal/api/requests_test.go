@@ -116,7 +116,7 @@ func TestPeopleAndJobsChangeRequests(t *testing.T) {
 		by, why    string
 	}{
 		"approve":            {ledger.StateAwaitingApproval, "approve", who, 200, `"state":"open"`, ledger.StateOpen, "alice", "new prices"},
-		"approve too late":   {ledger.StateExpired, "approve", who, 409, `is expired, so it cannot be delivered","state":"expired"}`, "", "", ""},
+		"approve too late":   {ledger.StateExpired, "approve", who, 409, `is expired, so it cannot be approved or delivered again","state":"expired"}`, "", "", ""},
 		"reject":             {ledger.StateAwaitingApproval, "reject", who, 200, `"reason":"new prices"`, ledger.StateRejected, "alice", "new prices"},
 		"reject what runs":   {ledger.StateRunning, "reject", who, 200, `"reason":"new prices"`, ledger.StateRejected, "alice", "new prices"},
 		"reject too late":    {ledger.StateMet, "reject", who, 409, `"state":"met"}`, "", "", ""},

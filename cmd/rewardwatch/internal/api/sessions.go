@@ -20,7 +20,7 @@ func (s *Server) registerSignIn(mux *http.ServeMux, people session.Access, conso
 		if s.audit != nil {
 			if err := s.audit.Writable(); err != nil {
 				s.log.Error().Err(err).Msg("a sign-in is refused, because it cannot be recorded")
-				console.LoginProblem(w, r, http.StatusServiceUnavailable, "the audit log cannot be written")
+				console.LoginProblem(w, r, http.StatusServiceUnavailable, "cannot write to the audit log, so the change was refused")
 				return
 			}
 		}

@@ -195,7 +195,7 @@ func shapeOf(path string, value any, out *strings.Builder) {
 	}
 }
 
-func TestCalibrationsHaveTheDocumentedShape(t *testing.T) {
+func TestSimCalibrationsHaveTheDocumentedShape(t *testing.T) {
 	var b strings.Builder
 	code, out := verb(t, "calibrate", "--output", "json", "--seconds", ".1", "--config", testkit.WriteConfig(t, fmt.Sprintf(budgetOfHundreds, 250)),
 		healthyFleet(4).file(t), "testdata/returns/td3-Pendulum-v1.csv.gz")
@@ -391,7 +391,7 @@ func TestCalibrateRefusesWrongUsage(t *testing.T) {
 	}
 }
 
-func TestCalibrationText(t *testing.T) {
+func TestSimCalibrationText(t *testing.T) {
 	code, out := verb(t, "calibrate", "--seconds", ".1", "--config", testkit.WriteConfig(t, fmt.Sprintf(budgetOfHundreds, 250)), healthyFleet(4).file(t))
 	if code != exitFine {
 		t.Fatalf("exit %d", code)

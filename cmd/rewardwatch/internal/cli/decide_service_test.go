@@ -219,7 +219,7 @@ retrain:
 		t.Errorf("exit %d %s, shown %s", shown.code, shown.err, shown.out)
 	}
 	approved := runVerb(append([]string{"retrain", "approve", id, "--by", "ann", "--why", "go on"}, flags...)...)
-	if approved.code != exitError || !strings.Contains(approved.err, "is rejected, so it cannot be delivered") {
+	if approved.code != exitError || !strings.Contains(approved.err, "is rejected, so it cannot be approved or delivered again") {
 		t.Errorf("exit %d %s, printed %s", approved.code, approved.err, approved.out)
 	}
 	p.interrupt(t)

@@ -16,7 +16,7 @@ import (
 )
 
 // The demo ends by itself, with the drift found, its cause named, and the order to retrain received.
-func TestDemoFindsItsDrift(t *testing.T) {
+func TestSimDemoFindsItsDrift(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
@@ -38,32 +38,49 @@ func TestDemoFollowsItsRetrainingToItsOutcome(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
+	code, said := keptDemo(t, "100ms", map[string]string{"The retrain request": "approve"}, "The outcome of the retraining is ")
+	if code != 0 || !strings.Contains(said, "\nThe outcome of the retraining is met: ") {
+		t.Errorf("exit %d:\n%s", code, said)
+	}
+}
+
+// The demo runs on if somebody ends its request while the job runs.
+func TestSimDemoRunsOnWithoutItsRequest(t *testing.T) {
+	decisions := map[string]string{"The retrain request": "approve", "The simulated training job has started.": "reject"}
+	if code, said := keptDemo(t, "3s", decisions, "The service refused the report of the job"); code != 0 {
+		t.Errorf("exit %d:\n%s", code, said)
+	}
+}
+
+// keptDemo runs the demo with --keep, makes decisions on its request after lines that begin so, and interrupts it after a
+// line. It returns the exit code and what the demo said.
+func keptDemo(t *testing.T, training string, decisions map[string]string, until string) (code int, said string) {
+	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	told, errs := io.Pipe()
 	ended := make(chan int, 1)
-	args := []string{"demo", "--keep", "--training", "100ms", "--brokers", startBroker(t, 4)}
+	args := []string{"demo", "--keep", "--training", training, "--brokers", startBroker(t, 4)}
 	go func() {
 		ended <- execute(ctx, &terminal.Console{In: strings.NewReader(""), Out: io.Discard, Err: errs}, args)
 		_ = errs.Close() // a pipe's does not fail
 	}()
-	waits := regexp.MustCompile(`^The retrain request (rr_\w+) .* waits for your approval: (http://[^/]+)/`)
-	var said, outcome string
+	waits := regexp.MustCompile(`(?m)^The retrain request (rr_\w+) .* waits for your approval: (http://[^/]+)/`)
 	for lines := bufio.NewScanner(told); lines.Scan(); {
 		said += lines.Text() + "\n"
-		if found := waits.FindStringSubmatch(lines.Text()); found != nil {
-			answer, err := http.Post(found[2]+"/api/v1/retrain-requests/"+found[1]+"/approve", "application/json", strings.NewReader(`{"by": "ann", "why": "the customers have changed"}`))
-			if err != nil || answer.StatusCode != http.StatusOK {
-				t.Fatalf("approve: %v %v", answer, err)
+		for begins, verb := range decisions {
+			if strings.HasPrefix(lines.Text(), begins) {
+				request := waits.FindStringSubmatch(said)
+				answer, err := http.Post(request[2]+"/api/v1/retrain-requests/"+request[1]+"/"+verb, "application/json", strings.NewReader(`{"by": "ann", "why": "a test"}`))
+				if err != nil || answer.StatusCode != http.StatusOK {
+					t.Fatalf("%s: %v %v", verb, answer, err)
+				}
+				_ = answer.Body.Close() // nothing is read of it
 			}
-			_ = answer.Body.Close() // nothing is read of it
 		}
-		if strings.HasPrefix(lines.Text(), "The outcome of the retraining is ") {
-			outcome = lines.Text()
+		if strings.HasPrefix(lines.Text(), until) {
 			interrupt()
 		}
 	}
-	if code := <-ended; code != 0 || !strings.HasPrefix(outcome, "The outcome of the retraining is met: ") {
-		t.Errorf("exit %d, %q:\n%s", code, outcome, said)
-	}
+	return <-ended, said
 }

@@ -33,7 +33,7 @@ func commandsOf(page string) (commands []shownCommand) {
 
 // Every command of the page is run here and prints what the page shows, but for those that README.md has too: make build and
 // the service.
-func TestGettingStarted(t *testing.T) {
+func TestSimGettingStarted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}

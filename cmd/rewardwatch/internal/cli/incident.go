@@ -43,7 +43,7 @@ func newIncidentCommand(c *terminal.Console) *cobra.Command {
 				return showIncident(c, &i, service.Get(cmd.Context(), &i, "incidents", id))
 			},
 		},
-		newAcceptCommand(c, service), newMuteCommand(c, service), newCommentCommand(c, service))
+		newAcceptCommand(c, service), newMuteCommand(c, service), newUnmuteCommand(c, service), newCommentCommand(c, service))
 	return cmd
 }
 
@@ -100,8 +100,8 @@ func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command 
 	cmd := &cobra.Command{
 		Use:   "mute INCIDENT (--for DURATION | --until TIME) --why TEXT",
 		Short: "Mute an incident until a given time",
-		Long: "Resolves the alert, and triggers no retraining, until the given time. If the incident is still open then, the alert\n" +
-			"fires again. A later mute replaces an earlier one; --for 0 ends it at once.",
+		Long: "Until the given time, the alert is resolved and the incident does not trigger a retraining. If the incident is still\n" +
+			"open then, the alert fires again. A later mute replaces an earlier one. To end it early, use unmute.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeIDs(service, anIncident, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -112,8 +112,27 @@ func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command 
 		},
 	}
 	client.ReasonFlags(cmd, &order.Reason)
-	cmd.Flags().StringVar(&duration, "for", "", "length of the mute, such as 4h or 2d; 0 ends a mute")
+	cmd.Flags().StringVar(&duration, "for", "", "length of the mute, such as 4h or 2d")
 	cmd.Flags().StringVar(&until, "until", "", "end of the mute, such as 2026-11-20T18:00:00Z")
+	return cmd
+}
+
+func newUnmuteCommand(c *terminal.Console, service *client.Client) *cobra.Command {
+	var order muteOrder
+	cmd := &cobra.Command{
+		Use:               "unmute INCIDENT --why TEXT",
+		Short:             "End the mute of an incident",
+		Long:              "If the incident is still open, its alert fires again.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeIDs(service, anIncident, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(order.Check(), order.set("", "0s")); err != nil {
+				return err
+			}
+			return orderIncident(cmd.Context(), c, service, order, args[0], "mute")
+		},
+	}
+	client.ReasonFlags(cmd, &order.Reason)
 	return cmd
 }
 

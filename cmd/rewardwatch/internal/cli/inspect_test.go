@@ -362,7 +362,7 @@ func TestPoliciesAlikeShareAnEntry(t *testing.T) {
 	}
 }
 
-func TestProposalsOfHostileNamesLoad(t *testing.T) {
+func TestSimProposalsOfHostileNamesLoad(t *testing.T) {
 	for _, name := range testkit.HostileNames() {
 		text, _ := json.Marshal(name)
 		var lines []string
@@ -435,7 +435,7 @@ func TestInspectRefusesFilesOfTwoKindsWithOneName(t *testing.T) {
 }
 
 // Both commands say how far the count of clicks is, and that a baseline has too few of them.
-func TestRareOutcomesInReports(t *testing.T) {
+func TestSimRareOutcomesInReports(t *testing.T) {
 	decisions := func(rate float64) string {
 		rng := rand.New(rand.NewPCG(1, 0))
 		lines := make([]string, 800)
@@ -464,7 +464,7 @@ func TestRareOutcomesInReports(t *testing.T) {
 }
 
 // A return that changes because other visitors come is said to, and is not proposed to be learned.
-func TestInspectNamesTheMixOfWhoComes(t *testing.T) {
+func TestSimInspectNamesTheMixOfWhoComes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	var lines []string
 	for i := range 1200 {

@@ -85,7 +85,7 @@ func TestValidateReadsASample(t *testing.T) {
 }
 
 // What is found in mapped records is what is found in the same records as telemetry v1.
-func TestReplayReadsMappedFiles(t *testing.T) {
+func TestSimReplayReadsMappedFiles(t *testing.T) {
 	cfg := writeFile(t, "shop.yml", fmt.Sprintf(shopConfig, "request.id"))
 	records := shopRecords(9000, true)
 	var same strings.Builder

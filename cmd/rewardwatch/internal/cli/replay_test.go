@@ -237,7 +237,7 @@ func TestSimReplayOfStationaryTelemetryRaisesNoAlarm(t *testing.T) {
 }
 
 // One standard deviation of the mean reward of an episode.
-func TestReplayFindsAShiftOfTheMeanReward(t *testing.T) {
+func TestSimReplayFindsAShiftOfTheMeanReward(t *testing.T) {
 	f := newFleet(3, 8)
 	f.episodes(1500)
 	drifted := len(f.lines)

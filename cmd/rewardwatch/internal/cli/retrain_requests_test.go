@@ -96,7 +96,7 @@ func TestVerbsOfRequestsSayWhatIsWrong(t *testing.T) {
 	}{
 		"no reason":     {append([]string{"approve", "rr_1", "--by", "alice"}, flags...), "--why must be set to the reason, as a sentence for others to read"},
 		"nobody":        {append([]string{"reject", "rr_1", "--by", "", "--why", "x"}, flags...), "--by must be set to your name"},
-		"wrong state":   {append([]string{"approve", "rr_failed", "--by", "alice", "--why", "x"}, flags...), "(409 Conflict): request rr_failed is failed, so it cannot be delivered"},
+		"wrong state":   {append([]string{"approve", "rr_failed", "--by", "alice", "--why", "x"}, flags...), "(409 Conflict): request rr_failed is failed, so it cannot be approved or delivered again"},
 		"no log":        {append([]string{"status", "rr_1", "failed", "--log-file", "/does/not/exist"}, flags...), "--log-file: "},
 		"no such state": {append([]string{"list", "--state", "waiting"}, flags...), `unknown --state "waiting": must be one of queued, awaiting_approval, open, `},
 		"no job state":  {append([]string{"status", "rr_1"}, flags...), "1 argument given; usage: rewardwatch retrain "},

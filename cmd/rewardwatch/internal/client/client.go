@@ -57,7 +57,7 @@ func (c *Client) Get(ctx context.Context, into any, path ...string) error {
 
 // Query reads a path of the API with a query.
 func (c *Client) Query(ctx context.Context, into any, query url.Values, path ...string) error {
-	return c.do(ctx, http.MethodGet, nil, into, path, "?"+query.Encode())
+	return c.do(ctx, http.MethodGet, nil, into, path, asked(query))
 }
 
 // Post sends an order.
@@ -91,7 +91,7 @@ func (c *Client) do(ctx context.Context, method string, body []byte, into any, p
 
 // CopyAll copies the answer of a path of the API, however long that takes.
 func (c *Client) CopyAll(ctx context.Context, to io.Writer, query url.Values, path ...string) error {
-	answer, err := c.send(ctx, http.MethodGet, nil, path, "?"+query.Encode())
+	answer, err := c.send(ctx, http.MethodGet, nil, path, asked(query))
 	if err != nil {
 		return err
 	}
@@ -135,6 +135,14 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 		return nil, fmt.Errorf("read the response of the service: %w", err)
 	}
 	return nil, serviceRefusal(answer.Status, path, text)
+}
+
+// asked returns a query as it follows a path.
+func asked(query url.Values) string {
+	if len(query) == 0 {
+		return ""
+	}
+	return "?" + query.Encode()
 }
 
 func escaped(path []string) []string {

@@ -66,7 +66,7 @@ func TestRequestBeginsWithItsDrift(t *testing.T) {
 	top, _, _ := strings.Cut(body, `id="config"`)
 	for _, want := range []string{
 		"<dt>Drift</dt><dd>return has drifted from the baseline since <time", "Mean return now 401.7, was 482.1 (-1.29 baseline SD)",
-		`<a href="./../incidents/5f0c2e9a11d04b7c">Show the incident</a>`, "<dt>Signals</dt><dd>return, outcome.conversion <span class=\"none\">when the request was opened", "<dt>Cause</dt><dd>environment</dd>",
+		`<a href="./../incidents/5f0c2e9a11d04b7c">Show the incident</a>`, "<dt>Signals at opening</dt><dd>return, outcome.conversion</dd>", "<dt>Cause</dt><dd>environment</dd>",
 	} {
 		if !strings.Contains(top, want) {
 			t.Errorf("the top lacks %q:\n%s", want, top)

@@ -165,3 +165,19 @@ func TestOtherSignalsAreOthers(t *testing.T) {
 		t.Errorf("%d alarms, %d other signals", len(d.Alarms), len(d.Shifts))
 	}
 }
+
+// The first sentences of an incident that has ended say by what: nobody has accepted what a retraining has mended.
+func TestLeadSaysHowAnIncidentEnded(t *testing.T) {
+	v := madeUpFleet(1, someTime)
+	i := v.incidents[0]
+	i.Closed = true
+	for want, d := range map[string]alerts.Decision{
+		"Accepted as the new normal by ann.":                                                       {Kind: alerts.Accepted, By: "ann", Why: "new prices"},
+		"Closed by a reset of the baseline by ann.":                                                {Kind: alerts.Reset, By: "ann", Why: "new prices"},
+		"Closed, because v2 has met the contract of retraining rr_1. A new baseline is collected.": {Kind: alerts.Reset, By: "rewardwatch", Why: "v2 has met the contract of retraining rr_1"},
+	} {
+		if i.Decisions = []alerts.Decision{d}; !strings.Contains(lead(&i), want) {
+			t.Errorf("%+v: %s", d, lead(&i))
+		}
+	}
+}

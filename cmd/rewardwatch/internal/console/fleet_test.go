@@ -221,7 +221,7 @@ func TestFleetShowsRequestsAndGoesOnWithoutThem(t *testing.T) {
 		ID: "rr_1", Policy: "policy-0000", State: ledger.StateAwaitingApproval, Recipe: "ranker", OpenedAt: someTime, DueAt: someTime.Add(time.Hour),
 	}}}
 	body := get(consoleOf(v, kept), "/").Body.String()
-	for _, want := range []string{`href="./retrain/rr_1"`, string(times("approval, until 2026-11-20 11:00:05 UTC")), "badge telemetry-fault"} {
+	for _, want := range []string{`href="./retrain/rr_1"`, string(times("approval (times out at 2026-11-20 11:00:05 UTC)")), "badge telemetry-fault"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("without %q the page is %s", want, body)
 		}

@@ -225,6 +225,10 @@ func lead(i *alerts.Incident) string {
 	switch d, ended := i.Ended(); {
 	case ended && d.Kind == alerts.Released:
 		fmt.Fprintf(&s, "Released by %s. ", d.By)
+	case ended && d.Kind == alerts.Reset && d.By == ledger.ByService:
+		fmt.Fprintf(&s, "Closed, because %s. A new baseline is collected. ", d.Why)
+	case ended && d.Kind == alerts.Reset:
+		fmt.Fprintf(&s, "Closed by a reset of the baseline by %s. ", d.By)
 	case ended:
 		fmt.Fprintf(&s, "Accepted as the new normal by %s. ", d.By)
 	case i.Closed:

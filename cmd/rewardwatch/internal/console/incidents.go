@@ -40,6 +40,9 @@ type listedIncident struct {
 	since, closed int64 // in Unix nanoseconds; 0 without a clock, closed also while it is open
 }
 
+// RecentlyClosed returns how many of the known incidents are closed.
+func (d incidentsPage) RecentlyClosed() int { return d.All - d.Open }
+
 func (c *Console) incidents(w http.ResponseWriter, r *http.Request) {
 	c.show(w, r, http.StatusOK, "incidents.html", incidentsOf(c.view.Incidents(), r.URL.Query()))
 }

@@ -153,7 +153,7 @@ func TestPageStaysWithItsGroup(t *testing.T) {
 		}
 	}
 	w := get(c, "/policies/policy-0000"+groupLink("gone"))
-	if body := w.Body.String(); w.Code != http.StatusNotFound || !strings.Contains(body, "Unknown group: this instance has not judged any telemetry of it. Choose a group above.") || strings.Contains(body, ">Signals</h2>") ||
+	if body := w.Body.String(); w.Code != http.StatusNotFound || !strings.Contains(body, "Unknown group: this instance has not received any telemetry for it. Choose a group above.") || strings.Contains(body, ">Signals</h2>") ||
 		strings.Contains(body, `aria-current="true"`) || strings.Count(body, `class="dot `) != 3 {
 		t.Errorf("one that is gone gives %d %s", w.Code, body)
 	}

@@ -86,7 +86,7 @@ func TestIncidentTellsThePolicyFromTheWorld(t *testing.T) {
 		wants(t, "an estimate", w, 200, want)
 	}
 	wants(t, "no estimate", get(c, "/incidents/none"), 200,
-		"Not enough support to estimate what a policy with the baseline&#39;s action frequencies would have earned: the effective sample size is 12, below the required 50.")
+		"Not enough data to estimate what a policy with the baseline&#39;s action frequencies would have earned: the effective sample size is 12, below the required 50.")
 }
 
 func TestIncidentNamesTheMixOfWhoComes(t *testing.T) {

@@ -25,17 +25,17 @@ import (
 func (d *demo) retrained(ctx context.Context, page string) error {
 	id := d.receiver.got().id
 	d.say("The simulated training job has started. It takes %s.", d.training)
-	if err := d.report(ctx, page, id, map[string]string{"state": "started"}); err != nil {
+	if accepted, err := d.report(ctx, page, id, map[string]string{"state": "started"}); err != nil || !accepted {
 		return err
 	}
 	ends := time.Now().Add(d.training)
 	if err := d.until(ctx, func() bool { return time.Now().After(ends) }); err != nil || ctx.Err() != nil {
 		return err
 	}
-	d.agents.retrained.Store(true)
-	if err := d.report(ctx, page, id, map[string]string{"state": "succeeded", "version": retrainedVersion}); err != nil {
+	if accepted, err := d.report(ctx, page, id, map[string]string{"state": "succeeded", "version": retrainedVersion}); err != nil || !accepted {
 		return err
 	}
+	d.agents.retrained.Store(true)
 	d.say("The job has succeeded, and the agents now act by policy_version %s.", retrainedVersion)
 	var request ledger.Request
 	var failed error
@@ -55,23 +55,29 @@ func (d *demo) retrained(ctx context.Context, page string) error {
 	return nil
 }
 
-// report posts the status of the job, as a training job of a user does.
-func (d *demo) report(ctx context.Context, page, id string, status map[string]string) error {
+// report posts the status of the job, as a training job of a user does. The service does not accept it if a person has
+// ended the request.
+func (d *demo) report(ctx context.Context, page, id string, status map[string]string) (accepted bool, err error) {
 	body, _ := json.Marshal(status) // strings: it cannot fail
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, page+"/api/v1/retrain-requests/"+id+"/status", bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("demo: %w", err)
+		return false, fmt.Errorf("demo: %w", err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return fmt.Errorf("demo: report the status of the job: %w", err)
+		return false, fmt.Errorf("demo: report the status of the job: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }() // nothing is read after it
-	if text, _ := io.ReadAll(io.LimitReader(answer.Body, int64(ingest.MiB))); answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("demo: report the status of the job: %s: %s", answer.Status, text)
+	switch text, _ := io.ReadAll(io.LimitReader(answer.Body, int64(ingest.MiB))); answer.StatusCode {
+	case http.StatusOK:
+		return true, nil
+	case http.StatusConflict:
+		d.say("The service refused the report of the job, because the request has ended. The policy stays as it is.")
+		return false, nil
+	default:
+		return false, fmt.Errorf("demo: report the status of the job: %s: %s", answer.Status, text)
 	}
-	return nil
 }
 
 // receiver is the webhook receiver of the trainer. It checks signatures, as one that a user writes should.

@@ -143,7 +143,7 @@ var (
 	ErrWrongToken     = errors.New("wrong token")
 	ErrTooManyGuesses = errors.New("too many wrong tokens from your address: try again later")
 	// ErrTooManySessions is only in the log.
-	ErrTooManySessions = errors.New("too many sessions of this token are open")
+	ErrTooManySessions = errors.New("too many open sessions for this token")
 )
 
 // Cookie returns a cookie that scripts cannot read and that requests from other sites do not carry.

@@ -45,8 +45,10 @@ func EffectOf(s ledger.State) string {
 		return "The target has the request. Use “Deliver again” if the target lost it. " + end
 	case ledger.StateDeadLetter:
 		return "The target did not accept the request. “Deliver again” sends it once more."
-	case ledger.StateRunning, ledger.StateVerifying:
+	case ledger.StateRunning:
 		return end
+	case ledger.StateVerifying:
+		return "“Stop following it” closes the request as rejected, without an outcome. The new version stays in use."
 	}
 	return ""
 }

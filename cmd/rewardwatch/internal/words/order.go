@@ -85,7 +85,7 @@ func WaitsFor(q ledger.Request) string {
 	default:
 		return ""
 	}
-	return what + ", until " + Time(q.DueAt)
+	return what + " (times out at " + Time(q.DueAt) + ")"
 }
 
 // RequestDecisions describes what people decided on a request, by its history, oldest first.

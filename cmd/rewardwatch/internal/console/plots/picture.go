@@ -63,7 +63,7 @@ func shorten(name string, most int) string {
 func PictureOf(s *finding.StreamSummary, unit finding.UnitName) *Picture {
 	b, c := s.Baseline.HistogramRatio, s.Current.HistogramRatio
 	highest := max(slices.Max(b[:]), slices.Max(c[:]), .2)
-	p := &Picture{Text: "Deciles of the baseline, share of the last " + unit.Many() + " in each: "}
+	p := &Picture{Text: "Share of the last " + unit.Many() + " in each decile of the baseline: "}
 	for i := range b {
 		left, high, now := float64(i*binWidth), binsHeight*b[i]/highest, binsHeight*c[i]/highest
 		p.Bins = append(p.Bins, bin{
