@@ -166,7 +166,7 @@ func TestOtherSignalsAreOthers(t *testing.T) {
 	}
 }
 
-// The first sentences of an incident that has ended say by what: nobody has accepted what a retraining has mended.
+// The first sentences of an incident that has ended say by what. What a retraining has mended was not accepted.
 func TestLeadSaysHowAnIncidentEnded(t *testing.T) {
 	v := madeUpFleet(1, someTime)
 	i := v.incidents[0]
