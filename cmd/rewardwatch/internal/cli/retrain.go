@@ -33,10 +33,12 @@ func newRetrainCommand(c *terminal.Console) *cobra.Command {
 		newRequestDecisionCommand(c, service, "approve", "Approve a request that is waiting for approval",
 			"Delivers the request at once. If the target cannot be reached, delivery is retried for up to 24 hours."),
 		newRequestDecisionCommand(c, service, "reject", "End a request that is not finished",
-			"A target that already has the request is not notified. Stop its job yourself; its later reports are refused.\n"+
+			"Ends the request without an outcome. A target that already has it is not notified: stop its job yourself. Later\n"+
+				"reports of the job are refused.\n"+
 				"The incident does not trigger another request. The policy's next incident can, once the trigger's cooldown is over."),
 		newRequestDecisionCommand(c, service, "withdraw", "End a request that has not been delivered",
-			"The incident does not trigger another request. A request that has been delivered can only be rejected."),
+			"Ends the request before the target receives it. The incident does not trigger another request. A request that has been\n"+
+				"delivered can only be rejected."),
 		newRequestDecisionCommand(c, service, "resend", "Deliver a request again",
 			"Use this if the request could not be delivered, or if the target has lost it. The id and the body stay the same: a target\n"+
 				"that already has the request must not act on it twice."),

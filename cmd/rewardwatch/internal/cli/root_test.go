@@ -38,6 +38,8 @@ func TestCommandLine(t *testing.T) {
 		"unknown verb":       {[]string{"watch"}, 2, "", "rewardwatch: unknown command \"watch\" for \"rewardwatch\"\n"},
 		"mistyped verb":      {[]string{"incidnt"}, 2, "", "rewardwatch: unknown command \"incidnt\" for \"rewardwatch\" (did you mean incident?)\n"},
 		"mistyped subverb":   {[]string{"retrain", "aprove"}, 2, "", "rewardwatch: unknown command \"aprove\" for \"rewardwatch retrain\" (did you mean approve?)\n"},
+		"verb with a flag":   {[]string{"incidents", "--server", "http://127.0.0.1:1"}, 2, "", "rewardwatch: unknown command \"incidents\" for \"rewardwatch\" (did you mean incident?)\n"},
+		"subverb with one":   {[]string{"retrain", "aprove", "rr_1", "--why", "x"}, 2, "", "rewardwatch: unknown command \"aprove\" for \"rewardwatch retrain\" (did you mean approve?)\n"},
 		"mistyped flag":      {[]string{"version", "--outptu", "json"}, 2, "", "rewardwatch: unknown flag: --outptu (did you mean --output?)\n"},
 		"unknown flag":       {[]string{"version", "--fast"}, 2, "", "rewardwatch: unknown flag: --fast\n"},
 		"unknown output":     {[]string{"version", "--output", "xml"}, 2, "", "rewardwatch: invalid argument \"xml\" for \"--output\" flag: must be text or json\n"},

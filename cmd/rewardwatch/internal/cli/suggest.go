@@ -97,11 +97,15 @@ func tellUsage(cmd *cobra.Command) {
 // unknownFlag matches the error of the flag library for a flag that does not exist.
 var unknownFlag = regexp.MustCompile(`^unknown flag: --(.+)$`)
 
-// flagError adds the nearest flag to the error of one that does not exist.
+// flagError adds the nearest flag to the error of one that does not exist. Behind a mistyped subcommand it returns the error
+// of that, because the flag may be one of the command that was meant.
 func flagError(cmd *cobra.Command, err error) error {
 	name := unknownFlag.FindStringSubmatch(err.Error())
 	if name == nil {
 		return err
+	}
+	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
+		return unknownCommand(cmd, cmd.Flags().Arg(0))
 	}
 	var flags []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
