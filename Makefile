@@ -118,7 +118,7 @@ packages_of = $(addprefix ./,$(sort $(dir $(1))))
 packages_with = $(call packages_of,$(shell grep -rl --include='*_test.go' '^func $(1)' $(FOLDERS)))
 
 # The packages that start goroutines or have locks, in their code or their tests, and all others with tests.
-CONCURRENT = $(call packages_of,$(shell grep -rlE --include='*.go' '^[[:space:]]*go [a-z]|[.]Go[^a-zA-Z]|"sync"|"sync/atomic"' $(FOLDERS)))
+CONCURRENT = $(call packages_of,$(shell grep -rlE --include='*.go' '^[[:space:]]*go [a-z]|[.]Go[^a-zA-Z]|"sync"|"sync/atomic"|httptest[.]New|AfterFunc' $(FOLDERS)))
 SEQUENTIAL = $(filter-out $(CONCURRENT),$(call packages_of,$(shell find $(FOLDERS) -name '*_test.go')))
 
 # Goes on where one kind fails. Tests of real servers mostly wait, so the others run beside them, and each of the two prints

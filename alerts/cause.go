@@ -297,29 +297,35 @@ func (a *Alarm) blameTelemetry(fault StreamFault) {
 
 // attribute sets the cause of an incident from its alarms. If any alarm has the telemetry, the reward function or the
 // observations as its cause, that is the cause, because withholding a retraining is better than ordering a wrong one.
-// Otherwise it is the cause of the newest evidence that named one, about the change with which the incident began: the
-// version that a retraining has made drifts from the baseline as well, and is not why. The evidence shown is that of the first alarm with this
+// Otherwise it is the cause of the newest evidence that named one. The evidence shown is that of the first alarm with this
 // cause, in the order of Headline, so it does not alternate between alarms as each is renewed. The mix of strata is not the
 // cause if it does not explain all alarms.
 func (i *Incident) attribute() {
-	var lead *Alarm
-	began := slices.ContainsFunc(i.Alarms, func(a Alarm) bool { return !a.Resolved && !a.beganAfter(i.Opened) })
-	for k := range i.Alarms {
-		a := &i.Alarms[k]
-		if began && a.beganAfter(i.Opened) && care(a.Cause) <= care(CauseEnvironment) {
-			continue
-		}
-		if lead == nil || leads(a, lead) {
+	alarms := i.ofItsChange()
+	lead := alarms[0]
+	for _, a := range alarms {
+		if leads(a, lead) {
 			lead = a
 		}
 	}
-	agree := slices.DeleteFunc(pointers(i.Alarms), func(a *Alarm) bool { return a.Cause != lead.Cause })
+	agree := slices.DeleteFunc(alarms, func(a *Alarm) bool { return a.Cause != lead.Cause })
 	lead = i.onlyMixed(first(agree))
 	i.Cause, i.Evidence, i.Causes = lead.Cause, i.withMix(lead.Evidence), lead.Causes
 }
 
-// beganAfter reports whether what the alarm is about began after a unit.
-func (a *Alarm) beganAfter(u finding.UnitRef) bool { return a.OnsetFrom.Ordinal > u.Ordinal }
+// ofItsChange returns the alarms that may say why the incident opened. A new version of the policy that came while it was
+// open, as of a retraining, may drift from the baseline as well. Its alarms say why only if they need a person, or if no
+// firing alarm before them names a cause.
+func (i *Incident) ofItsChange() []*Alarm {
+	own := slices.DeleteFunc(pointers(i.Alarms), func(a *Alarm) bool {
+		later := a.OnsetFrom.Ordinal > i.Opened.Ordinal && a.Before.Policy != a.After.Policy
+		return later && care(a.Cause) <= care(CauseEnvironment)
+	})
+	if slices.ContainsFunc(own, func(a *Alarm) bool { return !a.Resolved && care(a.Cause) > care(CauseUnknown) }) {
+		return own
+	}
+	return pointers(i.Alarms)
+}
 
 // settledUnits is the number of units after an alarm at which its cause is judged for the second time.
 const settledUnits = 20

@@ -185,25 +185,32 @@ func TestEvidenceIsThatOfTheHeadline(t *testing.T) {
 }
 
 // The version that a retraining has made drifts from the baseline, too, while the incident is still open. It is not why.
-func TestALaterChangeIsNotTheCause(t *testing.T) {
+func TestALaterVersionIsNotTheCause(t *testing.T) {
 	at := func(ordinal int64) finding.UnitRef { return finding.UnitRef{Ordinal: ordinal} }
 	for name, tt := range map[string]struct {
+		first    Cause
 		resolved bool
 		from     int64
-		cause    Cause
-		want     Cause
+		version  string // after the onset of the second alarm; v1 before
+		second   Cause
+		want     string
 	}{
-		"a later version":               {false, 130, CausePolicy, CauseEnvironment},
-		"the same change, by its onset": {false, 90, CausePolicy, CausePolicy},
-		"once the first has recovered":  {true, 130, CausePolicy, CausePolicy},
-		"what needs a person":           {false, 130, CauseRewardFunction, CauseRewardFunction},
+		"a later version":               {CauseEnvironment, false, 130, "v2", CausePolicy, "environment by return"},
+		"a later change of another":     {CauseEnvironment, false, 130, "v1", CausePolicy, "policy by action"},
+		"the same change, by its onset": {CauseEnvironment, false, 90, "v2", CausePolicy, "policy by action"},
+		"once the first has recovered":  {CauseEnvironment, true, 130, "v2", CausePolicy, "policy by action"},
+		"the first names none":          {CauseUnknown, false, 130, "v2", CausePolicy, "policy by action"},
+		"what needs a person":           {CauseEnvironment, false, 130, "v2", CauseRewardFunction, "reward_function by action"},
+		"the same cause":                {CausePolicy, false, 130, "v2", CausePolicy, "policy by return"},
 	} {
 		i := Incident{Opened: at(100), Alarms: []Alarm{
-			{Signal: "return", Cause: CauseEnvironment, OnsetFrom: at(80), EvidenceAt: at(120), Resolved: tt.resolved},
-			{Signal: "action", Cause: tt.cause, OnsetFrom: at(tt.from), EvidenceAt: at(140)},
+			{Signal: "action", Cause: tt.second, Evidence: []string{"action"}, OnsetFrom: at(tt.from), EvidenceAt: at(140),
+				Before: ingest.Versions{Policy: "v1"}, After: ingest.Versions{Policy: tt.version}},
+			{Signal: "return", Cause: tt.first, Evidence: []string{"return"}, OnsetFrom: at(80), EvidenceAt: at(120), Resolved: tt.resolved},
 		}}
-		if i.attribute(); i.Cause != tt.want {
-			t.Errorf("%s: the cause is %s, want %s", name, i.Cause, tt.want)
+		i.attribute()
+		if got := fmt.Sprintf("%s by %s", i.Cause, strings.Join(i.Evidence, ", ")); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
 }

@@ -186,7 +186,7 @@ func memoryLimitPassed(memory, limit string) rule {
 		alert: "MemoryLimitPassed", severity: alerts.Warning, wait: "15m",
 		expr:        fmt.Sprintf("max by (job, instance) (%s / %s) > 1", memory, limit),
 		summary:     summary,
-		description: strings.Replace(description, "1.25", `{{ $value | printf "%.2f" }}`, 1),
+		description: description,
 		tests: []ruleTest{
 			{
 				name: "passed", at: "30m", series: []inputSeries{ofInstance(memory, "", "500+0x40"), ofInstance(limit, "", "400+0x40")},

@@ -418,3 +418,32 @@ func TestSimScoresOfStatesAreNormal(t *testing.T) {
 		}
 	}
 }
+
+// Cells of a damaged snapshot are refused as it is read, and not by a panic at the next step.
+func TestDamagedCellsAreRefused(t *testing.T) {
+	for name, damage := range map[string]func(*ModelWire, *cellsWire){
+		"a first result that is not there": func(_ *ModelWire, c *cellsWire) { c.All[len(c.All)-1].From = int32(len(c.Results)) },
+		"results before those of the cell": func(_ *ModelWire, c *cellsWire) { c.All[1].From = -1 },
+		"a cell that is too small":         func(_ *ModelWire, c *cellsWire) { c.All[0].N = leastCell - 1 },
+		"no leaves":                        func(m *ModelWire, _ *cellsWire) { m.Regressions[0].Leaves = nil },
+		"no names":                         func(m *ModelWire, _ *cellsWire) { m.Names = nil },
+		"an unknown category": func(m *ModelWire, _ *cellsWire) {
+			for i := range m.Regressions {
+				if r := &m.Regressions[i]; r.Categories {
+					r.Cells.Results[0].What = int32(r.Q)
+				}
+			}
+		},
+	} {
+		w := lawsOfStates(t).Model.Wire()
+		damage(&w, w.Regressions[0].Cells)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: it is read", name)
+				}
+			}()
+			w.Live()
+		}()
+	}
+}

@@ -1,6 +1,8 @@
 package factor
 
 import (
+	"slices"
+
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
@@ -59,6 +61,19 @@ func (c *cells) wire() cellsWire {
 		saved.Each(c.all, func(c cell) cellWire { return cellWire{Key: c.key, From: c.from, N: c.n, Mean: c.mean} }),
 		saved.Each(c.results, func(o result) resultWire { return resultWire{What: o.what, N: o.n} }), c.values,
 	}
+}
+
+// valid reports whether each index into the cells of a part has something at it, as scoring steps takes for granted.
+func (w *cellsWire) valid(r *regressionWire, names int) bool {
+	from := int32(0)
+	for _, c := range w.All {
+		if c.N < leastCell || c.From < from || int(c.From) >= len(w.Results) {
+			return false
+		}
+		from = c.From
+	}
+	told := slices.ContainsFunc(w.Results, func(o resultWire) bool { return r.Categories && int(o.What) >= r.Q })
+	return names > 0 && len(r.Leaves) == 2*sizes && !told
 }
 
 func (w *cellsWire) live() cells {
@@ -173,6 +188,11 @@ func (m *Model) Wire() ModelWire {
 
 // Live returns the model. It panics if the form is none of a model.
 func (w *ModelWire) Live() Model {
+	for i := range w.Regressions {
+		if r := &w.Regressions[i]; r.Cells != nil && !r.Cells.valid(r, len(w.Names)) {
+			panic("factor: cells that belong to no model")
+		}
+	}
 	m := Model{
 		Vocabulary: Vocabulary{Names: w.Names, Columns: w.Columns, Width: w.Width, Numbers: w.Numbers, Categories: w.Categories, States: w.States},
 		Most:       w.Most, centre: w.Centre, inverse: w.Inverse, regressions: saved.EachOf(w.Regressions, (*regressionWire).live),

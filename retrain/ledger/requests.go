@@ -98,12 +98,12 @@ func (r *Reader) Requests(ctx context.Context, limit int) ([]Request, error) {
 	return ask(ctx, r, "requests", scanRequest, selectRequests+` ORDER BY opened_at DESC, id LIMIT $1`, limit)
 }
 
-// Unfinished returns the requests that are not in a final state, at most limit: first those that wait for a person,
-// then the newest.
+// Unfinished returns the requests that are not in a final state, at most limit: first those that wait for a person, then
+// those whose delivery is repeated, then the newest.
 func (r *Reader) Unfinished(ctx context.Context, limit int) ([]Request, error) {
 	return ask(ctx, r, "requests", scanRequest, selectRequests+`
 		WHERE closed_at IS NULL
-		ORDER BY CASE state WHEN 'awaiting_approval' THEN 0 ELSE 1 END, opened_at DESC, id LIMIT $1`, limit)
+		ORDER BY CASE WHEN state = 'awaiting_approval' THEN 0 WHEN state = 'open' AND attempts > 1 THEN 1 ELSE 2 END, opened_at DESC, id LIMIT $1`, limit)
 }
 
 const selectRequests = `

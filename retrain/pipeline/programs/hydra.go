@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"bytes"
 	"cmp"
 	"io/fs"
 	"path"
@@ -65,7 +66,7 @@ func (f *Finder) compose(dir, name string) []Setting {
 	}
 	out := []Setting{main}
 	for _, m := range groupChosen.FindAllSubmatch(block(main.Text, "defaults"), maxComposed) {
-		group, chosen := string(m[1]), string(m[2])
+		group, chosen := strings.Trim(string(m[1]), "/"), string(m[2])
 		if chosen == "" {
 			group, chosen = "", group
 		}
@@ -94,7 +95,7 @@ func (f *Finder) setting(dir, name string) (Setting, bool) {
 		return Setting{}, false
 	}
 	text, err := fs.ReadFile(f.repository, file)
-	return Setting{File: file, Text: text}, err == nil
+	return Setting{File: file, Text: bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))}, err == nil
 }
 
 // block returns the lines below a key at the left of a YAML file.

@@ -99,8 +99,11 @@ func TestVerbsOfPeople(t *testing.T) {
 			}
 		})
 	}
+	if got := runVerb(append([]string{"incident", "unmute", "i1", "--by", "alice", "--why", "known"}, flags...)...); got.code != exitFine || o.Decision.Kind != alerts.Unmuted || !o.Decision.Until.IsZero() {
+		t.Errorf("unmute: exit %d, %+v", got.code, o.Decision)
+	}
 	asked := strings.Join(o.Asked, "\n")
-	for want, times := range map[string]int{"accept i1": 2, "mute i1": 4, "comment i1": 2, "promote b1": 2, "reset checkout-rankermap[env:prod-eu]": 2} {
+	for want, times := range map[string]int{"accept i1": 2, "mute i1": 5, "comment i1": 2, "promote b1": 2, "reset checkout-rankermap[env:prod-eu]": 2} {
 		if strings.Count(asked, want) != times {
 			t.Errorf("asked %q, want %q %d times", o.Asked, want, times)
 		}
@@ -127,7 +130,7 @@ func TestVerbsOfPeopleSayWhatIsWrong(t *testing.T) {
 		"no token file":      {append([]string{"incident", "accept", "i1", "--token-file", "/does/not/exist"}, decide...), "--token-file: "},
 		"no service":         {[]string{"incident", "list", "--server", "http://127.0.0.1:1"}, "query the service: "},
 		"no address":         {[]string{"incident", "list", "--server", "::"}, `--server "::" must begin with http:// or https://`},
-		"baseline not found": {append([]string{"baseline", "diff", "a", "b"}, flags...), "a: baseline not found"},
+		"baseline not found": {append([]string{"baseline", "diff", "a", "b"}, flags...), "(404 Not Found): baseline not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := runVerb(tt.args...); got.code != exitError || got.out != "" || !strings.Contains(got.err, tt.says) {

@@ -227,8 +227,11 @@ func decideOnRequest(ctx context.Context, c *terminal.Console, service *client.C
 	if err := changeRequest(ctx, c, service, why, id, verb); err != nil {
 		return err
 	}
-	if slices.Contains([]ledger.State{ledger.StateDelivered, ledger.StateRunning, ledger.StateVerifying}, before.State) {
+	switch before.State {
+	case ledger.StateDelivered, ledger.StateRunning:
 		c.Tell("Target %s already has this request. Stop its job yourself: Rewardwatch refuses its reports from now on.", before.Target)
+	case ledger.StateVerifying:
+		c.Tell("Version %s stays in use, and gets no outcome.", before.NewVersion)
 	}
 	return nil
 }

@@ -78,9 +78,12 @@ func TestVerbsOfRequests(t *testing.T) {
 // Rejecting a request that its target has does not stop its job, which the command says.
 func TestRejectingADeliveredRequestWarnsOfItsJob(t *testing.T) {
 	flags := serveDesk(t, apitest.Storied())
-	for id, told := range map[string]bool{"rr_waits": false, "rr_open": false, "rr_delivered": true, "rr_running": true, "rr_verifying": true} {
+	const stop = "Target trainer already has this request. Stop its job yourself: Rewardwatch refuses its reports from now on.\n"
+	for id, told := range map[string]string{
+		"rr_waits": "", "rr_open": "", "rr_delivered": stop, "rr_running": stop, "rr_verifying": "Version v3 stays in use, and gets no outcome.\n",
+	} {
 		got := runVerb(append([]string{"retrain", "reject", id, "--by", "alice", "--why", "not needed"}, flags...)...)
-		if got.code != exitFine || told != strings.Contains(got.err, "Target trainer already has this request. Stop its job yourself") {
+		if got.code != exitFine || got.err != told {
 			t.Errorf("%s: exit %d, %q", id, got.code, got.err)
 		}
 	}

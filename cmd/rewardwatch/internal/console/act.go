@@ -186,8 +186,11 @@ func savedQuery(order string) string {
 	return "?saved=decision"
 }
 
-// saved returns what a page says of the form that led to it, "" if none did.
+// saved returns what a page says of the form that led to it, "" if none did. A refused form shows its own page.
 func saved(r *http.Request) string {
+	if r.Method != http.MethodGet {
+		return ""
+	}
 	return map[string]string{"comment": "Your comment was saved.", "decision": "Your decision was saved."}[r.URL.Query().Get("saved")]
 }
 

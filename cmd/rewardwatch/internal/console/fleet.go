@@ -49,8 +49,9 @@ type open struct {
 	Muted    []attention   // incidents
 	UnderWay []requestLine // the other unfinished requests
 
-	Open         int  // incidents, including those that did not fit
+	Open         int  // incidents that are not muted, including those that did not fit
 	MoreFaults   int  // number that did not fit
+	MoreMuted    int  // the same of muted incidents
 	MoreRequests bool // whether some did not fit
 }
 
@@ -203,7 +204,7 @@ func (d *open) add(incidents []alerts.Incident, faults []alerts.Fault, now time.
 	for _, f := range faults {
 		d.Faults = append(d.Faults, faultLine(f, now))
 	}
-	d.Open, d.MoreFaults = len(d.Incidents), max(0, len(d.Faults)-maxAttention)
+	d.Open, d.MoreFaults, d.MoreMuted = len(d.Incidents), max(0, len(d.Faults)-maxAttention), max(0, len(d.Muted)-maxAttention)
 	for _, list := range []*[]attention{&d.Incidents, &d.Faults, &d.Muted} {
 		*list = (*list)[:min(len(*list), maxAttention)]
 	}

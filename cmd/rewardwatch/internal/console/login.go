@@ -149,8 +149,9 @@ func PageOf(path string) string {
 // here returns the path of the requested page, relative to the root, with its query.
 func here(r *http.Request) string {
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
-	if r.URL.RawQuery != "" {
-		path += "?" + r.URL.RawQuery
+	query := r.URL.Query()
+	if query.Del("saved"); len(query) > 0 {
+		path += "?" + query.Encode()
 	}
 	return PageOf(path)
 }
