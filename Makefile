@@ -83,7 +83,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build linux-packages image chart demo test test-without-servers test-race test-sequential test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages image chart demo test test-race test-sequential test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
@@ -121,15 +121,12 @@ packages_with = $(call packages_of,$(shell grep -rl --include='*_test.go' '^func
 CONCURRENT = $(call packages_of,$(shell grep -rlE --include='*.go' '^[[:space:]]*go [a-z]|[.]Go[^a-zA-Z]|"sync"|"sync/atomic"|httptest[.]New|AfterFunc' $(FOLDERS)))
 SEQUENTIAL = $(filter-out $(CONCURRENT),$(call packages_of,$(shell find $(FOLDERS) -name '*_test.go')))
 
-# Goes on where one kind fails. Tests of real servers mostly wait, so the others run beside them, and each of the two prints
-# all that it says at its end.
+# Goes on where one kind fails. Tests of real servers mostly wait, so sequential ones run beside them, and each of the two
+# prints all that it says at its end. Beside the race detector, they would wait for each other.
 test:
-	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-without-servers test-e2e
-
-test-without-servers:
 	status=0
 	$(MAKE) --no-print-directory test-race || status=1
-	$(MAKE) --no-print-directory test-sequential || status=1
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-sequential test-e2e || status=1
 	exit $$status
 
 # SQLite, which was translated from C, would take four times as long under the detector, and gonum and regular expressions

@@ -204,8 +204,10 @@ func TestALaterVersionIsNotTheCause(t *testing.T) {
 		"the same cause":                {CausePolicy, false, 130, "v2", CausePolicy, "policy by return"},
 	} {
 		i := Incident{Opened: at(100), Alarms: []Alarm{
-			{Signal: "action", Cause: tt.second, Evidence: []string{"action"}, OnsetFrom: at(tt.from), EvidenceAt: at(140),
-				Before: ingest.Versions{Policy: "v1"}, After: ingest.Versions{Policy: tt.version}},
+			{
+				Signal: "action", Cause: tt.second, Evidence: []string{"action"}, OnsetFrom: at(tt.from), EvidenceAt: at(140),
+				Before: ingest.Versions{Policy: "v1"}, After: ingest.Versions{Policy: tt.version},
+			},
 			{Signal: "return", Cause: tt.first, Evidence: []string{"return"}, OnsetFrom: at(80), EvidenceAt: at(120), Resolved: tt.resolved},
 		}}
 		i.attribute()

@@ -225,7 +225,7 @@ func serviceRefusal(status string, path []string, answer []byte) error {
 	if err := json.Unmarshal(answer, &said); err != nil || said.Error == "" {
 		return fmt.Errorf("the service responded with %s", status)
 	}
-	if strings.HasPrefix(status, "404 ") && len(path) > 1 && slices.Contains([]string{"gate", "incidents", "retrain-requests"}, path[0]) {
+	if strings.HasPrefix(status, "404 ") && len(path) > 1 && slices.Contains([]string{"gates", "incidents", "retrain-requests"}, path[0]) {
 		return fmt.Errorf("%s: %s", terminal.Printable(path[1]), terminal.Printable(said.Error))
 	}
 	return fmt.Errorf("the service refused the request (%s): %s", status, terminal.Printable(said.Error))

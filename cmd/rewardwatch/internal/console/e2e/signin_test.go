@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
@@ -94,9 +94,14 @@ func (p *tab) signIn(t *testing.T, page string) {
 	t.Helper()
 	p.follow(t, providerLink)
 	p.follow(t, named("Log in at the provider"))
-	for deadline := time.Now().Add(patience); p.address(t) != page; {
-		if time.Now().After(deadline) {
-			t.Fatalf("logging in leads to %s", p.address(t))
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	for at := ""; at != page; { // an error is that of a page that was just left
+		if ctx.Err() != nil {
+			t.Fatalf("logging in leads to %s", at)
+		}
+		if now, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href`)); err == nil {
+			at = now
 		}
 	}
 	p.settle(t)
