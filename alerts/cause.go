@@ -301,7 +301,7 @@ func (a *Alarm) blameTelemetry(fault StreamFault) {
 // cause, in the order of Headline, so it does not alternate between alarms as each is renewed. The mix of strata is not the
 // cause if it does not explain all alarms.
 func (i *Incident) attribute() {
-	alarms := i.ofItsChange()
+	alarms := ofItsChange(i)
 	lead := alarms[0]
 	for _, a := range alarms {
 		if leads(a, lead) {
@@ -316,7 +316,7 @@ func (i *Incident) attribute() {
 // ofItsChange returns the alarms that may say why the incident opened. A new version of the policy that came while it was
 // open, as of a retraining, may drift from the baseline as well. Its alarms say why only if they need a person, or if no
 // firing alarm before them names a cause.
-func (i *Incident) ofItsChange() []*Alarm {
+func ofItsChange(i *Incident) []*Alarm {
 	own := slices.DeleteFunc(pointers(i.Alarms), func(a *Alarm) bool {
 		later := a.OnsetFrom.Ordinal > i.Opened.Ordinal && a.Before.Policy != a.After.Policy
 		return later && care(a.Cause) <= care(CauseEnvironment)

@@ -425,8 +425,12 @@ func TestDamagedCellsAreRefused(t *testing.T) {
 		"a first result that is not there": func(_ *ModelWire, c *cellsWire) { c.All[len(c.All)-1].From = int32(len(c.Results)) },
 		"results before those of the cell": func(_ *ModelWire, c *cellsWire) { c.All[1].From = -1 },
 		"a cell that is too small":         func(_ *ModelWire, c *cellsWire) { c.All[0].N = leastCell - 1 },
-		"no leaves":                        func(m *ModelWire, _ *cellsWire) { m.Regressions[0].Leaves = nil },
-		"no names":                         func(m *ModelWire, _ *cellsWire) { m.Names = nil },
+		"no leaves": func(m *ModelWire, _ *cellsWire) {
+			for i := range m.Regressions {
+				m.Regressions[i].Leaves = nil
+			}
+		},
+		"no names": func(m *ModelWire, _ *cellsWire) { m.Names = nil },
 		"an unknown category": func(m *ModelWire, _ *cellsWire) {
 			for i := range m.Regressions {
 				if r := &m.Regressions[i]; r.Categories {
@@ -436,7 +440,8 @@ func TestDamagedCellsAreRefused(t *testing.T) {
 		},
 	} {
 		w := lawsOfStates(t).Model.Wire()
-		damage(&w, w.Regressions[0].Cells)
+		several := slices.IndexFunc(w.Regressions, func(r regressionWire) bool { return len(r.Cells.All) > 1 })
+		damage(&w, w.Regressions[several].Cells)
 		func() {
 			defer func() {
 				if recover() == nil {
