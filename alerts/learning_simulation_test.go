@@ -204,26 +204,42 @@ func TestSimHealthyLearners(t *testing.T) {
 	}
 }
 
+// changesFound counts what was found of changes of learners, each over so many runs.
+type changesFound struct {
+	*testing.T
+	runs                int
+	all                 float64 // runs without an incident before the change
+	found, right, wrong int
+}
+
+func (c *changesFound) take(name string, f foundLearner) {
+	c.Logf("%s: %+v", name, f)
+	c.found, c.right, c.wrong, c.all = c.found+f.found, c.right+f.right, c.wrong+f.wrong, c.all+float64(c.runs-f.before)
+}
+
+// atLeast checks that changes are found, and their causes right, in such shares of all runs, and that a wrong cause is named in
+// at most .05 of them, within three standard errors.
+func (c *changesFound) atLeast(found, right float64) {
+	c.Helper()
+	error3 := func(share float64) float64 { return 3 * math.Sqrt(share*(1-share)*c.all) }
+	if float64(c.found) < found*c.all-error3(found) {
+		c.Errorf("found in %d of %v runs, want a share of %v", c.found, c.all, found)
+	}
+	if float64(c.right) < right*c.all-error3(right) {
+		c.Errorf("the right cause in %d of %v runs, want a share of %v", c.right, c.all, right)
+	}
+	if float64(c.wrong) > .05*c.all+error3(.05) {
+		c.Errorf("a wrong cause in %d of %v runs", c.wrong, c.all)
+	}
+}
+
 // What changes while an agent learns is found, and named.
 func TestSimChangesUnderLearning(t *testing.T) {
 	const runs, before, after = 3, 2000, 300
-	found, right, wrong, all := 0, 0, 0, 0.
-	take := func(name string, f foundLearner) {
-		t.Logf("%s: %+v", name, f)
-		found, right, wrong, all = found+f.found, right+f.right, wrong+f.wrong, all+float64(runs-f.before)
-	}
+	all := changesFound{T: t, runs: runs}
 	for _, c := range lakeChanges {
-		take(c.name, liveChange(watch.LearningContinuous, newLake, c, 420, runs, before, after))
+		all.take(c.name, liveChange(watch.LearningContinuous, newLake, c, 420, runs, before, after))
 	}
-	take("learner broken", liveChange(watch.LearningContinuous, newShelf, shelfChanges[3], 420, runs, before, after))
-	atLeast := func(what string, n int, share float64) {
-		if float64(n) < share*all-3*math.Sqrt(share*(1-share)*all) {
-			t.Errorf("%s in %d of %v runs, want a share of %v", what, n, all, share)
-		}
-	}
-	atLeast("found", found, .95)
-	atLeast("the right cause", right, .8)
-	if float64(wrong) > .05*all+3*math.Sqrt(.05*.95*all) {
-		t.Errorf("a wrong cause in %d of %v runs", wrong, all)
-	}
+	all.take("learner broken", liveChange(watch.LearningContinuous, newShelf, shelfChanges[3], 420, runs, before, after))
+	all.atLeast(.95, .8)
 }

@@ -197,25 +197,12 @@ func TestSimHealthyLearnersOfStates(t *testing.T) {
 // What changes in a world of discrete states is found within 60 episodes while the agent learns, and named.
 func TestSimChangesOfStatesUnderLearning(t *testing.T) {
 	const runs, before, after = 5, 800, 60
-	found, right, wrong, all := 0, 0, 0, 0.
-	take := func(name string, f foundLearner) {
-		t.Logf("%s: %+v", name, f)
-		found, right, wrong, all = found+f.found, right+f.right, wrong+f.wrong, all+float64(runs-f.before)
-	}
+	all := changesFound{T: t, runs: runs}
 	for _, c := range iceChanges {
-		take(c.name, liveChange(watch.LearningContinuous, newIce, c, 4420, runs, before, after))
+		all.take(c.name, liveChange(watch.LearningContinuous, newIce, c, 4420, runs, before, after))
 	}
 	for _, c := range taxiChanges {
-		take(c.name, liveChange(watch.LearningContinuous, newTaxi, c, 4420, runs, before, after))
+		all.take(c.name, liveChange(watch.LearningContinuous, newTaxi, c, 4420, runs, before, after))
 	}
-	atLeast := func(what string, n int, share float64) {
-		if float64(n) < share*all-3*math.Sqrt(share*(1-share)*all) {
-			t.Errorf("%s in %d of %v runs, want a share of %v", what, n, all, share)
-		}
-	}
-	atLeast("found", found, .95)
-	atLeast("the right cause", right, .9)
-	if float64(wrong) > .05*all+3*math.Sqrt(.05*.95*all) {
-		t.Errorf("a wrong cause in %d of %v runs", wrong, all)
-	}
+	all.atLeast(.95, .9)
 }

@@ -33,10 +33,10 @@ func (i *Incident) summary() string {
 		}
 		return fmt.Sprintf("%s: guard %s: %s since %s (cause: %s)", i.Group.Policy, g.Name, g.State, i.Opened.Moment(i.UnitName()), i.Cause)
 	}
-	if d, ended := i.Ended(); ended && d.Kind == Reset {
-		return fmt.Sprintf("%s: closed by a reset of the baseline; collecting a new one", i.Group)
-	}
 	if d, ended := i.Ended(); ended {
+		if d.Kind == Reset {
+			return fmt.Sprintf("%s: closed by a reset of the baseline; collecting a new one", i.Group)
+		}
 		return fmt.Sprintf("%s: accepted as the new normal by %s; collecting a new baseline", i.Group, d.By)
 	}
 	if len(firing) == 0 {

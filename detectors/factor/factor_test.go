@@ -110,13 +110,18 @@ func TestTheLawThatMovedIsNamed(t *testing.T) {
 
 // In 20 windows of 100 healthy units no law moves: at a chance of 4e-4 each, one would in .8 %.
 func TestHealthyUnitsMoveNoLaw(t *testing.T) {
-	l := lawsOf(t)
-	for i, u := range healthy().told(3, 2000) {
+	moveNoLaw(t, lawsOf(t), healthy().told(3, 2000), 100)
+}
+
+// moveNoLaw checks that no law has moved in any window of the units.
+func moveNoLaw(t *testing.T, l *Laws, units []Told, window int) {
+	t.Helper()
+	for i, u := range units {
 		observe(l, u, int64(i))
-		if i%100 != 99 {
+		if (i+1)%window != 0 {
 			continue
 		}
-		for f, m := range l.Judge(int64(i - 99)).Factors {
+		for f, m := range l.Judge(int64(i + 1 - window)).Factors {
 			if m.Moved {
 				t.Errorf("units to %d: %s has moved: %+v", i, Factor(f), m)
 			}

@@ -174,18 +174,7 @@ func TestWhatAnAgentAdaptsToIsTheCause(t *testing.T) {
 
 // In 40 windows of 50 healthy units no law of states moves: at a chance of 4e-4 each, one would in 1.6 %.
 func TestHealthyUnitsMoveNoLawOfStates(t *testing.T) {
-	l := lawsOfStates(t)
-	for i, u := range calm().told(3, 2000) {
-		observe(l, u, int64(i))
-		if i%50 != 49 {
-			continue
-		}
-		for f, m := range l.Judge(int64(i - 49)).Factors {
-			if m.Moved {
-				t.Errorf("units to %d: %s has moved: %+v", i, Factor(f), m)
-			}
-		}
-	}
+	moveNoLaw(t, lawsOfStates(t), calm().told(3, 2000), 50)
 }
 
 // Where the agent goes says nothing of a law of states: one that acts at random moves only that of the policy.

@@ -255,7 +255,7 @@ func (f *Finder) newest(p *program, example string) string {
 // ofDirectory is an argument for a directory, not for a file in it.
 var ofDirectory = regexp.MustCompile(`dir|folder|root|^logs?$|^runs?$|_run$|^exp|log_path`)
 
-// leavesDirectory reports whether the training is told the directory of its model, but not the name of the file.
+// leavesDirectory reports whether an argument of the training sets the directory of its model, but not the name of the file.
 func (f *Finder) leavesDirectory() bool {
 	if len(f.trained) == 0 {
 		return false

@@ -180,7 +180,11 @@ func newJobStatusCommand(c *terminal.Console, service *client.Client) *cobra.Com
 					return fmt.Errorf("--log-file: %w", err)
 				}
 			}
-			return changeRequest(cmd.Context(), c, service, body, args[0], "status")
+			id, err := fullID(cmd.Context(), service, aRequest, args[0])
+			if err != nil {
+				return err
+			}
+			return changeRequest(cmd.Context(), c, service, body, id, "status")
 		},
 	}
 	cmd.Flags().StringVar(&body.Version, "version", "", "policy_version that the job produced")
@@ -210,7 +214,6 @@ func readTail(file string, most int64) (string, error) {
 	return strings.ToValidUTF8(string(text), "\ufffd"), err
 }
 
-// changeRequest sends an order about a request and prints the request as it is after that.
 // decideOnRequest carries out a person's decision. If it rejects a request that its target has, the job goes on until the
 // person stops it, so the command says so.
 func decideOnRequest(ctx context.Context, c *terminal.Console, service *client.Client, why wire.Reason, given, verb string) error {
@@ -236,11 +239,8 @@ func decideOnRequest(ctx context.Context, c *terminal.Console, service *client.C
 	return nil
 }
 
-func changeRequest(ctx context.Context, c *terminal.Console, service *client.Client, order any, given, verb string) error {
-	id, err := fullID(ctx, service, aRequest, given)
-	if err != nil {
-		return err
-	}
+// changeRequest sends an order about a request and prints the request as it is after that.
+func changeRequest(ctx context.Context, c *terminal.Console, service *client.Client, order any, id, verb string) error {
 	var q shownRequest
 	if err := service.Post(ctx, order, &q, "retrain-requests", id, verb); err != nil {
 		return err

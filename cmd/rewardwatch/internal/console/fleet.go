@@ -111,7 +111,7 @@ func (c *Console) fleetData(ctx context.Context, query url.Values) fleetData {
 	var unfinished []requestLine
 	unfinished, d.MoreRequests, d.NoLedger = c.unfinished(ctx)
 	for _, line := range unfinished {
-		if line.Waits || line.Class == "drift" {
+		if line.Waits || line.Retried {
 			d.Requests = append(d.Requests, line)
 		} else {
 			d.UnderWay = append(d.UnderWay, line)

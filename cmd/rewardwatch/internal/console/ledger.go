@@ -42,6 +42,7 @@ type requestLine struct {
 	Recipe, Asked                string
 	Opened                       string
 	Waits                        bool     // for a person
+	Retried                      bool     // its delivery has failed so far
 	Decided                      []string // by people, oldest first; only where the history was read
 
 	state ledger.State
@@ -130,7 +131,7 @@ func requestLineOf(q ledger.Request) requestLine {
 		out.Stands = words.Capital(out.State) + ": " + q.Reason // often the words of a person
 	}
 	if q.State == ledger.StateOpen && q.Attempts > 1 {
-		out.Class = "drift"
+		out.Class, out.Retried = "drift", true
 	}
 	if waits := words.WaitsFor(q); waits != "" {
 		out.Stands = "Waiting for " + waits

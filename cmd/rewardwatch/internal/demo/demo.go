@@ -237,8 +237,16 @@ func (d *demo) discovery(ctx context.Context, page string, before int64) error {
 	return nil
 }
 
-// approval asks for an approval of the retraining, and narrates its delivery, until ctx ends.
+// approval asks for an approval of the retraining, and narrates what becomes of it, until ctx ends. An interrupt is no error.
 func (d *demo) approval(ctx context.Context, page, incident string) error {
+	err := d.followed(ctx, page, incident)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func (d *demo) followed(ctx context.Context, page, incident string) error {
 	var waiting []ledger.Request
 	var failed error
 	if err := d.wait(ctx, "waiting for the retrain request", func() (float64, bool) {
@@ -252,34 +260,17 @@ func (d *demo) approval(ctx context.Context, page, incident string) error {
 	}
 	d.say("The retrain request %s for incident %s waits for your approval: %s/incidents/%[2]s", waiting[0].ID, incident, page)
 	d.say("Running at %s/. Press Ctrl-C to stop.", page)
-	if err := d.until(ctx, func() bool { return d.receiver.got() != nil }); err != nil || ctx.Err() != nil {
+	if err := until(ctx, func() bool { return d.receiver.got() != nil }); err != nil {
 		return err
 	}
 	if err := d.delivery(); err != nil {
 		return err
 	}
-	if err := d.retrained(ctx, page); err != nil || ctx.Err() != nil {
+	if err := d.retrained(ctx, page); err != nil {
 		return err
 	}
 	d.say("Running at %s/. Press Ctrl-C to stop.", page)
-	return d.until(ctx, func() bool { return false })
-}
-
-// until waits, for as long as a person takes, until done or until ctx ends. An interrupt is no error.
-func (d *demo) until(ctx context.Context, done func() bool) error {
-	pulse := time.NewTicker(demoPulse)
-	defer pulse.Stop()
-	for !done() {
-		select {
-		case <-ctx.Done():
-			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-				return cause
-			}
-			return nil
-		case <-pulse.C:
-		}
-	}
-	return nil
+	return until(ctx, func() bool { return false })
 }
 
 // delivery narrates what the webhook receiver got.
@@ -309,27 +300,30 @@ func (d *demo) group() (finding.GroupSummary, bool) {
 
 // wait shows progress until done. It fails if patience or ctx ends first.
 func (d *demo) wait(ctx context.Context, what string, done func() (share float64, finished bool)) error {
-	patience := time.NewTimer(demoPatience)
-	defer patience.Stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, demoPatience, fmt.Errorf("demo: %s took longer than %s", what, demoPatience))
+	defer cancel()
+	defer d.progress.Clear()
+	return until(ctx, func() bool {
+		share, finished := done()
+		if !finished {
+			d.progress.Show(what, share, fmt.Sprintf("%d events, %d episodes", d.agents.sent.Load(), d.agents.ended.Load()))
+		}
+		return finished
+	})
+}
+
+// until waits until done. If ctx ends first, it returns the cause.
+func until(ctx context.Context, done func() bool) error {
 	pulse := time.NewTicker(demoPulse)
 	defer pulse.Stop()
-	for {
-		share, finished := done()
-		if finished {
-			d.progress.Clear()
-			return nil
-		}
-		d.progress.Show(what, share, fmt.Sprintf("%d events, %d episodes", d.agents.sent.Load(), d.agents.ended.Load()))
+	for !done() {
 		select {
 		case <-ctx.Done():
-			d.progress.Clear()
 			return context.Cause(ctx)
-		case <-patience.C:
-			d.progress.Clear()
-			return fmt.Errorf("demo: %s took longer than %s", what, demoPatience)
 		case <-pulse.C:
 		}
 	}
+	return nil
 }
 
 // say narrates on standard error. Results go to standard output.

@@ -29,7 +29,7 @@ func (d *demo) retrained(ctx context.Context, page string) error {
 		return err
 	}
 	ends := time.Now().Add(d.training)
-	if err := d.until(ctx, func() bool { return time.Now().After(ends) }); err != nil || ctx.Err() != nil {
+	if err := until(ctx, func() bool { return time.Now().After(ends) }); err != nil {
 		return err
 	}
 	if accepted, err := d.report(ctx, page, id, map[string]string{"state": "succeeded", "version": retrainedVersion}); err != nil || !accepted {
@@ -39,10 +39,10 @@ func (d *demo) retrained(ctx context.Context, page string) error {
 	d.say("The job has succeeded, and the agents now act by policy_version %s.", retrainedVersion)
 	var request ledger.Request
 	var failed error
-	if err := d.until(ctx, func() bool {
+	if err := until(ctx, func() bool {
 		request, failed = d.app.Server.Requests.Request(ctx, id)
 		return failed != nil || request.State.Final()
-	}); err != nil || ctx.Err() != nil {
+	}); err != nil {
 		return err
 	}
 	if failed != nil {
