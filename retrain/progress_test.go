@@ -365,8 +365,8 @@ func testPeopleDecide(t *testing.T, on storage) {
 		rejected := wait()
 		q, err := r.Reject(t.Context(), rejected, "ann", "prices change tomorrow")
 		check(t, err)
-		if q.State != ledger.StateRejected || q.Reason != "prices change tomorrow" {
-			t.Errorf("request %+v, want rejected", q)
+		if q.State != ledger.StateRejected || q.Reason != "prices change tomorrow" || q.Untracked {
+			t.Errorf("request %+v, want rejected before its target had it", q)
 		}
 		var wrong *ledger.StateError
 		if _, err := r.Approve(t.Context(), rejected, "bob", ""); !errors.As(err, &wrong) {
@@ -424,8 +424,8 @@ func testUnfinishedRequestIsRejected(t *testing.T, on storage) {
 			}
 			q, err := r.Reject(t.Context(), id, "ann", "the job hangs")
 			check(t, err)
-			if q.State != ledger.StateRejected || q.ClosedAt.IsZero() {
-				t.Errorf("%s: request %+v, want rejected", state, q)
+			if q.State != ledger.StateRejected || q.ClosedAt.IsZero() || !q.Untracked {
+				t.Errorf("%s: request %+v, want rejected after its target had it", state, q)
 			}
 			var wrong *ledger.StateError
 			if _, err := r.Report(t.Context(), id, Report{State: JobSucceeded, Version: "v4"}); !errors.As(err, &wrong) {

@@ -44,6 +44,7 @@ type Request struct {
 	Recipe      string          `json:"recipe"` // "" if a build before recipes opened it
 	Target      string          `json:"target"`
 	State       State           `json:"state"`
+	Untracked   bool            `json:"untracked,omitempty"` // rejected after its target had received it: the job may still run
 	Reason      string          `json:"reason"` // why it is in that state, "" if the state says so
 	NewVersion  string          `json:"new_version,omitempty"`
 	Log         string          `json:"log,omitempty"` // the end of the job's output
@@ -108,7 +109,8 @@ func (r *Reader) Unfinished(ctx context.Context, limit int) ([]Request, error) {
 
 const selectRequests = `
 	SELECT id, kind, origin_kind, origin, parent, policy, trigger_key, recipe, target, state, reason, new_version, log, attempts,
-		opened_at, due_at, next_attempt_at, closed_at, ` + bodyNow + `
+		opened_at, due_at, next_attempt_at, closed_at, ` + bodyNow + `,
+		state = 'rejected' AND EXISTS (SELECT 1 FROM history h WHERE h.request = requests.id AND h.state = 'delivered')
 	FROM requests`
 
 // ErrUnknownRequest means that the ledger has no request with an id.
@@ -203,7 +205,7 @@ func scanRequest(rows *sql.Rows) (Request, error) {
 	var closed sql.NullInt64
 	var body []byte
 	err := rows.Scan(&r.ID, &r.Kind, &r.OriginKind, &r.Origin, &r.Parent, &r.Policy, &r.Trigger, &r.Recipe, &r.Target, &r.State, &r.Reason,
-		&r.NewVersion, &r.Log, &r.Attempts, &opened, &due, &next, &closed, &body)
+		&r.NewVersion, &r.Log, &r.Attempts, &opened, &due, &next, &closed, &body, &r.Untracked)
 	if err != nil {
 		return Request{}, err
 	}

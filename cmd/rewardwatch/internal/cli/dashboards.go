@@ -16,7 +16,7 @@ func newDashboardsCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dashboards -o DIR",
 		Short: "Write the Grafana dashboards",
-		Long:  "Write the Grafana dashboards as JSON, and all of them as a Kubernetes ConfigMap. The dashboard variables follow the group_by labels of the configuration.",
+		Long:  "Writes the Grafana dashboards as JSON, and all of them as a Kubernetes ConfigMap. The dashboard variables follow the group_by labels of the configuration.",
 		Args:  cobra.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return writeDashboards(c, dir, config) },
 	}

@@ -242,7 +242,7 @@ func (s *storyJSON) incidentText(p terminal.Paint) string {
 
 // orderText describes what a request orders, and the result.
 func orderText(q ledger.Request) string {
-	s := fmt.Sprintf("%s %s by recipe %s, of %s, at %s: %s", words.Plain(q.Kind), q.ID, terminal.Dash(q.Recipe), q.Target, words.Time(q.OpenedAt), words.Plain(q.State))
+	s := fmt.Sprintf("%s %s by recipe %s for target %s, at %s: %s", words.Plain(q.Kind), q.ID, terminal.Dash(q.Recipe), q.Target, words.Time(q.OpenedAt), words.StateOf(q))
 	if q.NewVersion != "" {
 		s += ", new version " + q.NewVersion
 	}

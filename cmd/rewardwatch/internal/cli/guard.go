@@ -49,8 +49,8 @@ func newReleaseCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 	cmd := &cobra.Command{
 		Use:   "release POLICY GUARD --why TEXT",
 		Short: "Release a guard that has tripped",
-		Long: "Closes the incident of the guard. Agents resume normal operation, and the guard starts counting from zero. As long as the\n" +
-			"limit is kept, it trips again with a probability of at most alpha.",
+		Long: "Closes the incident of the guard. Agents resume normal operation, and the guard starts counting from zero. While the\n" +
+			"policy keeps the limit, the guard trips again with a probability of at most alpha.",
 		Args: cobra.ExactArgs(2), ValidArgsFunction: completePolicies(service),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := why.Check(); err != nil {

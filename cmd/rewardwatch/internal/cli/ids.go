@@ -69,7 +69,7 @@ func listed(ctx context.Context, service *client.Client, k kind) ([]named, error
 	}
 	for i := range answer.Requests {
 		q := &answer.Requests[i]
-		out = append(out, named{q.ID, fmt.Sprintf("%s, %s", q.Policy, words.Plain(q.State))})
+		out = append(out, named{q.ID, fmt.Sprintf("%s, %s", q.Policy, words.StateOf(*q))})
 	}
 	return out, nil
 }

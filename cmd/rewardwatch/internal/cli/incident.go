@@ -60,7 +60,8 @@ func newAcceptCommand(c *terminal.Console, service *client.Client) *cobra.Comman
 			if err := why.Check(); err != nil {
 				return err
 			}
-			return orderIncident(cmd.Context(), c, service, why, args[0], "accept")
+			_, err := orderIncident(cmd.Context(), c, service, why, args[0], "accept")
+			return err
 		},
 	}
 	client.ReasonFlags(cmd, &why)
@@ -80,7 +81,8 @@ func newCommentCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 			if err := why.Check(); err != nil {
 				return err
 			}
-			return orderIncident(cmd.Context(), c, service, why, args[0], "comment")
+			_, err := orderIncident(cmd.Context(), c, service, why, args[0], "comment")
+			return err
 		},
 	}
 	client.ReasonFlags(cmd, &why)
@@ -108,7 +110,11 @@ func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command 
 			if err := errors.Join(order.Check(), order.set(until, duration)); err != nil {
 				return err
 			}
-			return orderIncident(cmd.Context(), c, service, order, args[0], "mute")
+			i, err := orderIncident(cmd.Context(), c, service, order, args[0], "mute")
+			if err == nil && i.mutedLong() {
+				c.Tell("Warning: this incident alerts no one for more than %d days. To end the mute earlier, run `rewardwatch incident unmute %s`.", mutedLongDays, i.ID)
+			}
+			return err
 		},
 	}
 	client.ReasonFlags(cmd, &order.Reason)
@@ -129,7 +135,8 @@ func newUnmuteCommand(c *terminal.Console, service *client.Client) *cobra.Comman
 			if err := errors.Join(order.Check(), order.set("", "0s")); err != nil {
 				return err
 			}
-			return orderIncident(cmd.Context(), c, service, order, args[0], "mute")
+			_, err := orderIncident(cmd.Context(), c, service, order, args[0], "mute")
+			return err
 		},
 	}
 	client.ReasonFlags(cmd, &order.Reason)
@@ -150,6 +157,18 @@ func (o *muteOrder) set(until, duration string) error {
 	}
 	o.Until = &t
 	return nil
+}
+
+// mutedLongDays is the length of a mute from which on it is rather a slip, or forgotten before it ends.
+const mutedLongDays = 30
+
+// mutedLong reports whether the last decision is a mute of more than mutedLongDays.
+func (i *shownIncident) mutedLong() bool {
+	if len(i.Decisions) == 0 {
+		return false
+	}
+	last := i.Decisions[len(i.Decisions)-1]
+	return last.Until != nil && last.Until.Sub(last.At) > mutedLongDays*24*time.Hour
 }
 
 // shownIncident is an incident as the API returns it. Raw is printed as JSON.
@@ -210,13 +229,13 @@ func (i *shownIncident) signals() []string {
 }
 
 // orderIncident sends an order about an incident and prints the incident as it is after that.
-func orderIncident(ctx context.Context, c *terminal.Console, service *client.Client, order any, given, verb string) error {
+func orderIncident(ctx context.Context, c *terminal.Console, service *client.Client, order any, given, verb string) (*shownIncident, error) {
+	var i shownIncident
 	id, err := fullID(ctx, service, anIncident, given)
 	if err != nil {
-		return err
+		return &i, err
 	}
-	var i shownIncident
-	return showIncident(c, &i, service.Post(ctx, order, &i, "incidents", id, verb))
+	return &i, showIncident(c, &i, service.Post(ctx, order, &i, "incidents", id, verb))
 }
 
 // showIncident prints an incident that the service returned, or returns the error of the request.

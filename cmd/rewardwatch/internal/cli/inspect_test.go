@@ -450,7 +450,7 @@ func TestSimRareOutcomesInReports(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ file, inspect, calibrate string }{
 		"rare":     {decisions(.03), `outcome\.click mean: has \d\d of about 300 rare values; .* in about \d+00 episodes`, `has \d\d of about 300 rare values`},
-		"too rare": {decisions(.005), `500 episodes has too few rare values \([1-4]\) to detect a fall of their rate; set baseline\.units to about `, `500 episodes has too few rare values \([1-4]\) to detect a fall of their rate; set baseline\.units to about `},
+		"too rare": {decisions(.005), `500 episodes has too few rare values \([1-4]\) to detect a drop in their rate; set baseline\.units to about `, `500 episodes has too few rare values \([1-4]\) to detect a drop in their rate; set baseline\.units to about `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if code, out := verb(t, "inspect", c.file); code != exitFine || !regexp.MustCompile(c.inspect).MatchString(out) {

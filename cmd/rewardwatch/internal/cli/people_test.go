@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
@@ -106,6 +107,25 @@ func TestVerbsOfPeople(t *testing.T) {
 	for want, times := range map[string]int{"accept i1": 2, "mute i1": 5, "comment i1": 2, "promote b1": 2, "reset checkout-rankermap[env:prod-eu]": 2} {
 		if strings.Count(asked, want) != times {
 			t.Errorf("asked %q, want %q %d times", o.Asked, want, times)
+		}
+	}
+}
+
+// A mute of months is rather a slip of the keyboard, or forgotten before it ends.
+func TestLongMutesWarn(t *testing.T) {
+	for length, warns := range map[time.Duration]bool{30 * 24 * time.Hour: false, 400 * 24 * time.Hour: true} {
+		v := decided()
+		i := v.Opened[1]
+		i.MutedUntil = apitest.QuietTime.Add(length)
+		i.Decisions = []alerts.Decision{{Kind: alerts.Muted, By: "alice", Why: "known", At: apitest.QuietTime, Until: i.MutedUntil}}
+		flags := serveOrders(t, v, &apitest.FixedOrders{Incident: i})
+		got := runVerb(append([]string{"incident", "mute", i.ID, "--by", "alice", "--why", "known", "--for", "1h"}, flags...)...)
+		want := ""
+		if warns {
+			want = "Warning: this incident alerts no one for more than 30 days. To end the mute earlier, run `rewardwatch incident unmute " + i.ID + "`.\n"
+		}
+		if got.code != exitFine || got.err != want {
+			t.Errorf("%s: exit %d, %q, want %q", length, got.code, got.err, want)
 		}
 	}
 }

@@ -405,6 +405,16 @@ func TestReplayWithoutAValidEventIsAnError(t *testing.T) {
 	}
 }
 
+// A file that does not exist has no summary: it would look like a result.
+func TestReplayOfAMissingFileSaysOnlyThat(t *testing.T) {
+	for _, output := range []string{"text", "json"} {
+		got := runVerb("replay", "nope", "--output", output)
+		if got.code != exitError || got.out != "" || !strings.Contains(got.err, "stat nope: no such file or directory") {
+			t.Errorf("%s: exit %d, %q, %q", output, got.code, got.out, got.err)
+		}
+	}
+}
+
 func TestReplayWritesScores(t *testing.T) {
 	scores := filepath.Join(t.TempDir(), "scores.ndjson")
 	f := newFleet(4, 2)

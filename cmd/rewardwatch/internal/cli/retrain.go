@@ -24,7 +24,7 @@ func newRetrainCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
 	cmd := showsHelp(&cobra.Command{
 		Use:   "retrain",
-		Short: "Show retrain requests, decide about them, report the status of their jobs, and compare recipes",
+		Short: "Show retrain requests, decide on them, report the status of their jobs, and compare recipes",
 	})
 	service.Flags(cmd)
 	cmd.AddCommand(

@@ -234,7 +234,7 @@ func decideOnRequest(ctx context.Context, c *terminal.Console, service *client.C
 	case ledger.StateDelivered, ledger.StateRunning:
 		c.Tell("Target %s already has this request. Stop its job yourself: Rewardwatch refuses its reports from now on.", before.Target)
 	case ledger.StateVerifying:
-		c.Tell("Version %s stays in use, and gets no outcome.", before.NewVersion)
+		c.Tell("Version %s stays in use, and the request ends without an outcome.", before.NewVersion)
 	}
 	return nil
 }
@@ -278,7 +278,7 @@ func listRequests(ctx context.Context, c *terminal.Console, service *client.Clie
 	}
 	rows := [][]string{{"REQUEST", "STATE", "POLICY", "RECIPE", "REQUESTED BY", "OPENED", "WAITING FOR"}}
 	for _, q := range requests {
-		rows = append(rows, []string{q.ID, words.Plain(q.State), q.Policy, q.Recipe, originText(q.Request), words.Time(q.OpenedAt), words.WaitsFor(q.Request)})
+		rows = append(rows, []string{q.ID, words.StateOf(q.Request), q.Policy, q.Recipe, originText(q.Request), words.Time(q.OpenedAt), words.WaitsFor(q.Request)})
 	}
 	return terminal.PrintTable(c.Out, rows)
 }
@@ -316,7 +316,7 @@ func (q *shownRequest) text(w io.Writer) error {
 			rows = append(rows, []string{name, value})
 		}
 	}
-	add("state", words.Plain(q.State))
+	add("state", words.StateOf(q.Request))
 	add("reason", q.Reason)
 	add("waiting for", words.WaitsFor(q.Request))
 	if q.Links != nil {
@@ -345,7 +345,7 @@ func (s *requestStory) text(w io.Writer) error {
 	}
 	history := [][]string{{"AT", "STATE", "BY", "WHY"}}
 	for _, h := range s.History {
-		history = append(history, []string{words.Time(h.At), words.Plain(h.State), h.By, h.Reason})
+		history = append(history, []string{words.Time(h.At), words.StepOf(s.Request.Request, h.State), h.By, h.Reason})
 	}
 	deliveries := [][]string{{"ATTEMPT", "STARTED", "TOOK", "TARGET", "RESULT", "STATUS", "ERROR"}}
 	for _, d := range slices.Backward(s.Deliveries) {

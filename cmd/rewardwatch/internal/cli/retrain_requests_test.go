@@ -80,7 +80,7 @@ func TestRejectingADeliveredRequestWarnsOfItsJob(t *testing.T) {
 	flags := serveDesk(t, apitest.Storied())
 	const stop = "Target trainer already has this request. Stop its job yourself: Rewardwatch refuses its reports from now on.\n"
 	for id, told := range map[string]string{
-		"rr_waits": "", "rr_open": "", "rr_delivered": stop, "rr_running": stop, "rr_verifying": "Version v3 stays in use, and gets no outcome.\n",
+		"rr_waits": "", "rr_open": "", "rr_delivered": stop, "rr_running": stop, "rr_verifying": "Version v3 stays in use, and the request ends without an outcome.\n",
 	} {
 		got := runVerb(append([]string{"retrain", "reject", id, "--by", "alice", "--why", "not needed"}, flags...)...)
 		if got.code != exitFine || got.err != told {

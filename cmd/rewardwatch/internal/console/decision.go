@@ -47,7 +47,7 @@ type verbPart struct {
 // verbsFor returns what people can do with a request in a state.
 func verbsFor(s ledger.State) []verbPart {
 	reject := verbPart{Verb: retrain.VerbReject, Title: "Reject"}
-	end := verbPart{Verb: retrain.VerbReject, Title: "Stop following it"}
+	end := verbPart{Verb: retrain.VerbReject, Title: "Stop tracking"}
 	switch s {
 	case ledger.StateAwaitingApproval:
 		return []verbPart{{retrain.VerbApprove, "Approve", true}, reject, {Verb: retrain.VerbWithdraw, Title: "Withdraw"}}

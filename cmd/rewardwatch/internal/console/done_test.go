@@ -66,9 +66,9 @@ func TestWhoAskedForARetraining(t *testing.T) {
 // A button of a request that has gone out says what it does.
 func TestButtonsSayWhatTheyDo(t *testing.T) {
 	for state, want := range map[ledger.State][2]string{
-		ledger.StateAwaitingApproval: {">Approve</button>", "reject if it should not happen, withdraw if it is no longer needed."},
+		ledger.StateAwaitingApproval: {">Approve</button>", "reject a request that should not happen, and withdraw one that is no longer needed."},
 		ledger.StateDelivered:        {">Deliver again</button>", "if the target lost it."},
-		ledger.StateRunning:          {">Stop following it</button>", "does not stop the job."},
+		ledger.StateRunning:          {">Stop tracking</button>", "does not stop the job."},
 		ledger.StateDeadLetter:       {">Deliver again</button>", "The target did not accept the request."},
 	} {
 		r := newRig(t)
@@ -100,14 +100,16 @@ func TestDecisionsOnRequestsNameThePerson(t *testing.T) {
 		{ledger.StateDelivered, ledger.ByService, "", "Approved by ann"},
 		{ledger.StateOpen, "bob", "lost", "Delivery repeated by bob at 2026-11-20 10:00:05 UTC: lost"},
 		{ledger.StateDelivered, ledger.ByService, "", "Delivery repeated by bob"},
-		{ledger.StateRejected, "sam", "trying", "Following stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run"},
+		{ledger.StateRejected, "sam", "trying", "Tracking stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run"},
 	} {
 		r.desk.move("rr_waits", step.to, step.by, step.why)
 		wants(t, "the incident", r.send(http.MethodGet, somePage, nil), 200, string(times(step.wants)))
 		wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "<bdi>"+string(times(step.wants)))
 		wants(t, "its list of decisions", r.send(http.MethodGet, somePage, nil), 200, "<li>Retrain request: "+string(times(step.wants)))
 	}
-	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "a trigger</bdi>. <bdi>"+string(times("Following stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run")))
+	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "a trigger</bdi>. <bdi>"+string(times("Tracking stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run")))
+	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, ">no longer tracked</span>")
+	wants(t, "the ledger", r.send(http.MethodGet, "/retrain", nil), 200, ">no longer tracked</span>")
 	r = newRig(t)
 	q := &r.desk.requests[r.desk.find("rr_waits")]
 	r.desk.move("rr_waits", ledger.StateRejected, "sam", "not now")
@@ -172,9 +174,9 @@ func TestLeadSaysHowAnIncidentEnded(t *testing.T) {
 	i := v.incidents[0]
 	i.Closed = true
 	for want, d := range map[string]alerts.Decision{
-		"Accepted as the new normal by ann.":                                                       {Kind: alerts.Accepted, By: "ann", Why: "new prices"},
-		"Closed by a reset of the baseline by ann.":                                                {Kind: alerts.Reset, By: "ann", Why: "new prices"},
-		"Closed, because v2 has met the contract of retraining rr_1. A new baseline is collected.": {Kind: alerts.Reset, By: "rewardwatch", Why: "v2 has met the contract of retraining rr_1"},
+		"Accepted as the new normal by ann.":                                                            {Kind: alerts.Accepted, By: "ann", Why: "new prices"},
+		"Closed by a reset of the baseline by ann.":                                                     {Kind: alerts.Reset, By: "ann", Why: "new prices"},
+		"Closed because v2 has met the contract of retraining rr_1. A new baseline is being collected.": {Kind: alerts.Reset, By: "rewardwatch", Why: "v2 has met the contract of retraining rr_1"},
 	} {
 		if i.Decisions = []alerts.Decision{d}; !strings.Contains(lead(&i), want) {
 			t.Errorf("%+v: %s", d, lead(&i))

@@ -226,7 +226,7 @@ func lead(i *alerts.Incident) string {
 	case ended && d.Kind == alerts.Released:
 		fmt.Fprintf(&s, "Released by %s. ", d.By)
 	case ended && d.Kind == alerts.Reset && d.By == ledger.ByService:
-		fmt.Fprintf(&s, "Closed, because %s. A new baseline is collected. ", d.Why)
+		fmt.Fprintf(&s, "Closed because %s. A new baseline is being collected. ", d.Why)
 	case ended && d.Kind == alerts.Reset:
 		fmt.Fprintf(&s, "Closed by a reset of the baseline by %s. ", d.By)
 	case ended:
@@ -249,10 +249,10 @@ func lead(i *alerts.Incident) string {
 func drifted(i *alerts.Incident) string {
 	var s strings.Builder
 	if g := i.Guard(); g != nil {
-		fmt.Fprintf(&s, "Guard %s tripped at %s and asks for %s: %s. ", g.Name, i.Opened.Moment(i.UnitName()), g.State, g.Why)
+		fmt.Fprintf(&s, "Guard %s tripped at %s (state: %s): %s. ", g.Name, i.Opened.Moment(i.UnitName()), g.State, g.Why)
 	} else if len(i.Alarms) > 0 {
 		names := signalsOf(i)
-		fmt.Fprintf(&s, "%s %s the baseline since %s. ", words.Listed(names), verb(i, len(names)), i.Earliest().Onset.Moment(i.UnitName()))
+		fmt.Fprintf(&s, "%s %s %s. ", words.Listed(names), verb(i, len(names)), i.Earliest().Onset.Moment(i.UnitName()))
 		named := i.Headline()
 		e := named.Foremost()
 		if e.Quantity != "" && plots.Finite(e.BaselineMean, e.BaselineSD, e.CurrentMean, e.CurrentSD, e.StandardShift) {
@@ -300,17 +300,17 @@ func parenthesized(text string) string {
 func verb(i *alerts.Incident, signals int) string {
 	switch {
 	case i.Improvement && i.Closed:
-		return "became better than"
+		return "improved on the baseline, starting at"
 	case i.Improvement && signals == 1:
-		return "has become better than"
+		return "has been better than the baseline since"
 	case i.Improvement:
-		return "have become better than"
+		return "have been better than the baseline since"
 	case i.Closed:
-		return "drifted from"
+		return "drifted from the baseline, starting at"
 	case signals == 1:
-		return "has drifted from"
+		return "has drifted from the baseline since"
 	}
-	return "have drifted from"
+	return "have drifted from the baseline since"
 }
 
 // signalsOf returns the signals that drift, or those that did if none still drifts, as people look at them.

@@ -124,7 +124,7 @@ func requestLines(requests []ledger.Request) []requestLine {
 func requestLineOf(q ledger.Request) requestLine {
 	out := requestLine{
 		ID: q.ID, Path: url.PathEscape(q.ID), Policy: q.Policy, PolicyPath: segment(q.Policy), Kind: string(q.Kind),
-		State: words.Plain(q.State), Class: requestClass(q.State), Stands: words.Capital(q.Reason), Recipe: q.Recipe, Asked: words.AskedBy(q),
+		State: words.StateOf(q), Class: requestClass(q.State), Stands: words.Capital(q.Reason), Recipe: q.Recipe, Asked: words.AskedBy(q),
 		Opened: words.Stamp(q.OpenedAt), Waits: q.State == ledger.StateAwaitingApproval, state: q.State,
 	}
 	if out.Stands != "" && (q.State == ledger.StateRejected || q.State == ledger.StateWithdrawn) {

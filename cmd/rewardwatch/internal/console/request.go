@@ -130,7 +130,7 @@ func (c *Console) requestData(ctx context.Context, id string, before bool) (requ
 		return requestPage{}, err
 	}
 	for _, h := range history {
-		d.History = append(d.History, stepPart{words.Stamp(h.At), words.Plain(h.State), requestClass(h.State), h.By, h.Reason})
+		d.History = append(d.History, stepPart{words.Stamp(h.At), words.StepOf(q, h.State), requestClass(h.State), h.By, h.Reason})
 	}
 	for _, a := range slices.Backward(deliveries) {
 		d.Deliveries = append(d.Deliveries, deliveryPartOf(a))
@@ -158,7 +158,7 @@ func (c *Console) requestPageOf(q ledger.Request) requestPage {
 	}
 	d.Outcome = outcomePart{Expected: order.Contract.Expected.Told(), Version: q.NewVersion}
 	if q.State.Final() {
-		d.Outcome.Verdict, d.Outcome.Class, d.Outcome.Why = words.Plain(q.State), requestClass(q.State), q.Reason
+		d.Outcome.Verdict, d.Outcome.Class, d.Outcome.Why = words.StateOf(q), requestClass(q.State), q.Reason
 	}
 	return d
 }

@@ -33,7 +33,7 @@ func TestIncidentTellsTheWholeStory(t *testing.T) {
 		"Location in the data", "45714 to 52903 of partition 0", "45448 to 45973", "0 to 19000", "rewardwatch explain 5f0c2e9a11d04b7c",
 		"Decisions and comments", "muted by ann", "the catalogue team is on it",
 		"Retrain requests", `href="./../retrain/rr_missed"`, "missed", "not &gt; 480", "Rollback", `href="./../retrain/rr_waits"`, "Waiting for approval",
-		"the cause was not certain and could still need a person", "a retraining was requested",
+		"the cause was uncertain, so a person might still have to decide", "a retraining was requested",
 	} {
 		i := strings.Index(strings.ReplaceAll(body[at:], "&#43;", "+"), want)
 		if i < 0 {
@@ -340,7 +340,7 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 	w := r.send(http.MethodGet, "/retrain/rr_missed", nil)
 	for _, says := range []string{
 		"Changes from recipe <bdi>base</bdi>", `<tr class="removed"><td class="sign">−<span class="hidden"> was</span></td><td>config.warmup</td><td>100</td><td class="from">base.yaml:9</td>`,
-		"a policy that has learnt from the data", "mean return &gt; 480 over 200 episodes within 24h", "by <b><bdi>job</bdi></b><br>the job made version v2",
+		"a policy that has learned from the data", "mean return &gt; 480 over 200 episodes within 24h", "by <b><bdi>job</bdi></b><br>the job made version v2",
 		"no answer within 15s", "120 ms", `202 <code>{&#34;job&#34;:&#34;7781&#34;}</code>`, "epoch 1 loss 0.713\nepoch 2", "&lt;script&gt;alert(1)", `<span class="badge drift">missed</span> the mean of return was 455.2`,
 		"New version</dt><dd>v2",
 	} {

@@ -124,10 +124,10 @@ func TestFaultLine(t *testing.T) {
 	for i, want := range map[int]string{
 		0: `{"event":"fault","state":"begun","id":"` + alerts.FaultID(apitest.SomeAlarm().Group, faults[0]) + `",` + rest +
 			`"index":45210,"ts":"2026-11-20T09:58:20Z","unit":1203,"evidence":["the same value over more episodes, or over more steps of one, ` +
-			`than the baseline explains by chance"],"offsets":{"first":45180,"last":45210}}`,
+			`than chance explains, given the baseline"],"offsets":{"first":45180,"last":45210}}`,
 		2: `{"event":"fault","state":"ended","id":"` + alerts.FaultID(apitest.SomeAlarm().Group, faults[0]) + `",` + rest +
 			`"index":46110,"ts":"2026-11-20T10:00:00.123456789Z","unit":1234,"evidence":["the same value over more episodes, or over more steps of one, ` +
-			`than the baseline explains by chance"],"offsets":{"first":45180,"last":46110}}`,
+			`than chance explains, given the baseline"],"offsets":{"first":45180,"last":46110}}`,
 	} {
 		if got := asLine(t, faultLine(apitest.SomeAlarm().Group, finding.Episodes(), faults[i])); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)

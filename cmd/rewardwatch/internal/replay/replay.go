@@ -41,7 +41,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		Use:   "replay [flags] FILE...",
 		Short: "Find drift in recorded telemetry",
 		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input) one after\n" +
-			"another (files of several topics in order of time) and prints the alarms and telemetry faults that the service would find.\nDoes not send alerts or retrain requests.\n" +
+			"another (files of several topics are merged by time) and prints the alarms and telemetry faults that the service would find.\nDoes not send alerts or retrain requests.\n" +
 			"With --compare, also prints the alarms that a second configuration would add, remove or move.\n" +
 			"Exits with 1 if drift or a telemetry fault is found, and with 2 if there is no valid event. Alarms that are only\nimprovements exit with 0.",
 		Args: cobra.MinimumNArgs(1),
@@ -97,6 +97,9 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 	read.Stdin, read.Refuse = c.In, r.refusals.Refuse
 	read.Progress = func(done, total int64) { bar.Reading("Replaying", r.events, done, total) }
 	counts, err := recording.ReadFiles(ctx, read, files, r)
+	if err != nil && counts.Read == 0 { // a summary would look like a result
+		return err
+	}
 	if err := errors.Join(err, r.finish(o, files, counts)); err != nil {
 		return err
 	}

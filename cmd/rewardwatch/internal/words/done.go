@@ -37,10 +37,10 @@ func Alerted(i *alerts.Incident, d alerts.Delivery) (text, class string) {
 
 // EffectOf says what the decisions on a request in a state do where their names do not, "" elsewhere.
 func EffectOf(s ledger.State) string {
-	const end = "“Stop following it” closes the request as rejected and does not stop the job."
+	const end = "“Stop tracking” closes the request and does not stop the job."
 	switch s {
 	case ledger.StateAwaitingApproval:
-		return "Approve sends the request to the target. Reject and withdraw close it: reject if it should not happen, withdraw if it is no longer needed."
+		return "“Approve” sends the request to the target. “Reject” and “Withdraw” close it: reject a request that should not happen, and withdraw one that is no longer needed."
 	case ledger.StateDelivered:
 		return "The target has the request. Use “Deliver again” if the target lost it. " + end
 	case ledger.StateDeadLetter:
@@ -48,7 +48,7 @@ func EffectOf(s ledger.State) string {
 	case ledger.StateRunning:
 		return end
 	case ledger.StateVerifying:
-		return "“Stop following it” closes the request as rejected, without an outcome. The new version stays in use."
+		return "“Stop tracking” closes the request without an outcome. The new version stays in use."
 	}
 	return ""
 }
@@ -65,8 +65,8 @@ func ReasonText(r ledger.Reason) string {
 		ledger.NotLasted:        "the incident was shorter than the trigger requires",
 		ledger.Provisional:      "its alarms are based on a provisional baseline",
 		ledger.Improvement:      "the signals improved, and no trigger matches improvements",
-		ledger.CauseNeedsPerson: "the cause needs a person, because a retraining would learn the fault",
-		ledger.CauseUnsettled:   "the cause was not certain and could still need a person",
+		ledger.CauseNeedsPerson: "a person must decide, because a retraining would learn the fault",
+		ledger.CauseUnsettled:   "the cause was uncertain, so a person might still have to decide",
 		ledger.GuardTripped:     "a person must decide what to do about a tripped guard",
 		ledger.Cooldown:         "the trigger was in its cooldown",
 		ledger.OpenRequest:      "the policy had an unfinished request",

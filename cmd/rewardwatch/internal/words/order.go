@@ -63,6 +63,25 @@ func OfIncident(newestFirst []ledger.Request, incident string) []ledger.Request 
 	return out
 }
 
+// StateOf returns the state of a request in words. One that a person rejected after its target had received it goes on at
+// the target, so it has a word of its own.
+func StateOf(q ledger.Request) string {
+	if q.Untracked {
+		return untracked
+	}
+	return Plain(q.State)
+}
+
+const untracked = "no longer tracked"
+
+// StepOf returns a state that a request has gone through in words.
+func StepOf(q ledger.Request, s ledger.State) string {
+	if s == ledger.StateRejected {
+		return StateOf(q)
+	}
+	return Plain(s)
+}
+
 // WaitsFor says what a request waits for, "" if it is finished.
 func WaitsFor(q ledger.Request) string {
 	what := ""
@@ -107,7 +126,7 @@ func requestDecision(before []ledger.StateChange, h ledger.StateChange) string {
 	case h.By == "" || h.By == ledger.ByService:
 		return ""
 	case h.State == ledger.StateRejected && sent:
-		what, more = "Following stopped", ". The job may still run"
+		what, more = "Tracking stopped", ". The job may still run"
 	case h.State == ledger.StateRejected:
 		what = "Rejected"
 	case h.State == ledger.StateWithdrawn:

@@ -264,7 +264,7 @@ func incident(n names, id string) alerts.Incident {
 const rankerRecipe = `contract:
   objective: "{{ policy }} serves as well as when it was accepted"
   owner: ranking@shop.example
-  hypothesis: "{{ signals }} moved in {{ group.env }} since {{ onset.ts }}: a policy that has learnt from the data since then does better"
+  hypothesis: "{{ signals }} moved in {{ group.env }} since {{ onset.ts }}: a policy that has learned from the data since then does better"
   expected: mean return > 480 over 200 episodes within 24h
 config:
   algorithm: ppo

@@ -48,7 +48,7 @@ func CurveOf(s *finding.StreamSummary, unit finding.UnitName) *Curve {
 	first, last := math.Log(float64(shown[0].Units)), math.Log(float64(shown[len(shown)-1].Units))
 	c := &Curve{Title: unit.Many() + " since the change", Sizes: "shift in baseline SD"}
 	if shown[0].OfRate {
-		c.Sizes = "drop of the rate"
+		c.Sizes = "drop in the rate"
 	}
 	var line, text []string
 	for _, r := range shown {

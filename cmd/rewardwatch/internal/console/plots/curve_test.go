@@ -30,7 +30,7 @@ func TestCurveOfWhatCanBeSeen(t *testing.T) {
 	rate := &finding.StreamSummary{Reach: []finding.Reach{
 		{Units: 500, Size: 1, OfRate: true}, {Units: 2000, Size: .78, OfRate: true}, {Units: 5300, Size: .5, OfRate: true, Known: 4000},
 	}}
-	if c := CurveOf(rate, unit); len(c.Points) != 2 || c.Points[1].Size != "78%" || c.Sizes != "drop of the rate" {
+	if c := CurveOf(rate, unit); len(c.Points) != 2 || c.Points[1].Size != "78%" || c.Sizes != "drop in the rate" {
 		t.Errorf("of a rate: %+v", c)
 	}
 	for name, reach := range map[string][]finding.Reach{"nothing known": nil, "a single size": {{Units: 20, Size: math.NaN()}, {Units: 50, Size: 1}}} {
