@@ -33,7 +33,7 @@ func TestIncidentAlert(t *testing.T) {
 		t.Errorf("labels: %v", got.labels)
 	}
 	want := map[string]string{
-		"summary": `checkout{env="prod"}: return, reward drift from the baseline since 2027-01-15T08:01:30Z (cause: reward_function)`,
+		"summary": `checkout{env="prod"}: return, reward have drifted from the baseline since 2027-01-15T08:01:30Z (cause: reward_function)`,
 		"description": `return now 12.25, was 21.5 (-1.85 baseline SD); SD now 5, was 5; over 9 episodes; since episode 92 (2027-01-15T08:01:32Z, ` +
 			`agent a-1, id e-92); score 1.02 (threshold 1) by location
 reward: step SD now 1, was 0; over 16 episodes; since episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); ` +

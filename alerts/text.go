@@ -50,13 +50,13 @@ func (i *Incident) summary() string {
 func (i *Incident) verb(signals int) string {
 	switch {
 	case i.Improvement && signals > 1:
-		return "are better than the baseline"
+		return "have been better than the baseline"
 	case i.Improvement:
-		return "is better than the baseline"
+		return "has been better than the baseline"
 	case signals > 1:
-		return "drift from the baseline"
+		return "have drifted from the baseline"
 	}
-	return "drifts from the baseline"
+	return "has drifted from the baseline"
 }
 
 // decisions lists what people decided on the incident, one per line.

@@ -179,7 +179,7 @@ func TestE2ERequestReachesAChannelThatWasToldBefore(t *testing.T) {
 			}
 			i := retraintest.Incident("i1", "checkout")
 			n.Update([]alerts.Change{{Incident: &i}})
-			next("[CRITICAL] " + group + ": return drifts from the baseline since episode or block 0 (cause: policy) -> " + page)
+			next("[CRITICAL] " + group + ": return has drifted from the baseline since episode or block 0 (cause: policy) -> " + page)
 			n.AskApproval(&i, "rr_1", link)
 			next("[INFO] " + group + ": a retraining is waiting for approval -> " + link)
 			n.AskApproval(&i, "rr_1", "")

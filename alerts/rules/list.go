@@ -86,9 +86,9 @@ func (g ruleGroups) drift(severity alerts.Severity) rule {
 	selector := fmt.Sprintf("severity=%q", severity)
 	alarms := func(values string) inputSeries { return g.series(alerts.MetricAlarms, selector, values) }
 	const more = " Run `rewardwatch incident list` to list incidents, and `rewardwatch incident show` to see the onset, size and cause."
-	moved, why := " drifts from its baseline", ""
+	moved, why := " is drifting from its baseline", ""
 	if severity == alerts.Info {
-		moved, why = " changed from its baseline", " The baseline is provisional, or the signals have improved."
+		moved, why = " has changed from its baseline", " The baseline is provisional, or the signals have improved."
 	}
 	return rule{
 		alert: alerts.AlertRewardDrift, severity: severity, dashboard: alerts.PolicyDashboard,
@@ -249,8 +249,8 @@ func consumerLagHigh() rule {
 		expr: fmt.Sprintf("max by (job, topic, partition) (%s) > 300 or (max by (job, topic, partition) (%s) > 100000 unless "+
 			"max by (job, topic, partition) (%s))", ingest.MetricLagSeconds, ingest.MetricLagRecords, ingest.MetricLagSeconds),
 		summary: summary,
-		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} seconds behind, or records if " +
-			"the telemetry has no timestamps. Alarms are delayed accordingly.",
+		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} seconds behind (records, if " +
+			"the telemetry has no timestamps). Alarms are delayed accordingly.",
 		tests: []ruleTest{
 			{
 				name: "minutes behind", at: "15m",
@@ -258,14 +258,14 @@ func consumerLagHigh() rule {
 					ofJob(ingest.MetricLagSeconds, telemetry("0"), "600+0x20"),
 					ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20"),
 				},
-				fires: []expectedAlert{fires(summary, "Partition 0 of agents is 600 seconds behind, or records if the "+
-					"telemetry has no timestamps. Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
+				fires: []expectedAlert{fires(summary, "Partition 0 of agents is 600 seconds behind (records, if the "+
+					"telemetry has no timestamps). Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records behind without a clock", at: "15m",
 				series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20")},
-				fires: []expectedAlert{fires(summary, "Partition 0 of agents is 200k seconds behind, or records if the "+
-					"telemetry has no timestamps. Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
+				fires: []expectedAlert{fires(summary, "Partition 0 of agents is 200k seconds behind (records, if the "+
+					"telemetry has no timestamps). Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records but seconds only, and a peak", at: "15m",

@@ -95,8 +95,8 @@ const staleAfter = 90
 
 // baselineStale alerts on baselines that have not been reviewed for a long time.
 func (g ruleGroups) baselineStale() rule {
-	const description = "Its baseline was frozen {{ $value | humanizeDuration }} ago. Normal behavior may have changed since then. Promote a newer baseline, " +
-		"or confirm this one."
+	const description = "Its baseline was frozen {{ $value | humanizeDuration }} ago. Normal behavior may have changed since then. If the policy " +
+		"and its environment are healthy, run `rewardwatch baseline reset` to collect a new baseline."
 	age := func(values string) inputSeries { return g.series(metrics.MetricBaselineAge, "", values) }
 	return rule{
 		alert: "BaselineStale", severity: alerts.Info, wait: "1h", dashboard: alerts.PolicyDashboard,
@@ -106,7 +106,7 @@ func (g ruleGroups) baselineStale() rule {
 			{
 				name: "of a hundred days", at: "2h", series: []inputSeries{age("8640000+0x200")},
 				fires: []expectedAlert{g.fires(" has an old baseline", "Its baseline was frozen 100d 0h 0m 0s ago. Normal behavior may "+
-					"have changed since then. Promote a newer baseline, or confirm this one.")},
+					"have changed since then. If the policy and its environment are healthy, run `rewardwatch baseline reset` to collect a new baseline.")},
 			},
 			{name: "of ten days", at: "2h", series: []inputSeries{age("864000+0x200")}},
 		},
@@ -117,7 +117,7 @@ func (g ruleGroups) baselineStale() rule {
 // budget of false alarms allows for the units of thirty days, plus three.
 func (g ruleGroups) falseAlarmBudgetSpent() rule {
 	const description = "{{ $value | printf `%.0f` }} incidents opened in 30 days, far more than the budget of false alarms allows. Either the policy " +
-		"drifts this often, or its baseline is out of date. Compare with a newer baseline in `rewardwatch calibrate`."
+		"drifts this often, or its baseline is out of date. To check, run `rewardwatch calibrate` on recent telemetry."
 	by := g.by()
 	opened := func(values string) inputSeries { return g.series(alerts.MetricIncidentsOpened, "", values) }
 	units := func(values string) inputSeries { return g.series(metrics.MetricUnits, "", values) }
@@ -131,8 +131,8 @@ func (g ruleGroups) falseAlarmBudgetSpent() rule {
 			{
 				name: "an incident every hour", at: "2h", series: []inputSeries{opened("0+1x24 24+0x200"), units("0+1x200"), budget},
 				fires: []expectedAlert{g.fires(" has more incidents than its budget allows", "24 incidents opened in 30 days, far more than the budget of false alarms "+
-					"allows. Either the policy drifts this often, or its baseline is out of date. Compare with a newer baseline "+
-					"in `rewardwatch calibrate`.")},
+					"allows. Either the policy drifts this often, or its baseline is out of date. To check, run "+
+					"`rewardwatch calibrate` on recent telemetry.")},
 			},
 			{name: "as many as chance makes", at: "2h", series: []inputSeries{opened("0+1x2 2+0x200"), units("0+3x200"), budget}},
 		},

@@ -39,7 +39,7 @@ func ledgerSuspended(suspended string) rule {
 func retrainNoImprovement(requests, suspended string) rule {
 	const (
 		summary     = "a retraining of checkout did not help"
-		description = "The new version does not meet its contract, or the job failed. See `rewardwatch retrain list --policy checkout` " +
+		description = "The new version does not meet its contract, or the job failed. Run `rewardwatch retrain list --policy checkout` " +
 			"to find the request and the reason."
 	)
 	first := fmt.Sprintf(`0 * max by (job, policy, state) (%s{state=~"missed|failed"})`, requests)
@@ -63,7 +63,7 @@ func retrainNoImprovement(requests, suspended string) rule {
 		alert: "RetrainNoImprovement", severity: alerts.Warning, dashboard: alerts.PolicyDashboard,
 		expr:    fmt.Sprintf(`max by (job, policy, state) (%[1]s{state=~"missed|failed"}) > (max by (job, policy, state) (%[1]s{state=~"missed|failed"} offset 1h) or %[2]s)`, requests, first),
 		summary: "a retraining of {{ $labels.policy }} did not help",
-		description: "The new version does not meet its contract, or the job failed. See `rewardwatch retrain list --policy {{ $labels.policy }}` " +
+		description: "The new version does not meet its contract, or the job failed. Run `rewardwatch retrain list --policy {{ $labels.policy }}` " +
 			"to find the request and the reason.",
 		tests: tests,
 	}
@@ -73,7 +73,7 @@ func retrainNoImprovement(requests, suspended string) rule {
 func retrainAwaitsApproval(requests string) rule {
 	const (
 		summary     = "a retraining of checkout is waiting for approval"
-		description = "The request expires one day after it was opened. See `rewardwatch retrain list --state awaiting_approval`."
+		description = "The request expires one day after it was opened. Run `rewardwatch retrain list --state awaiting_approval` to see it."
 	)
 	return rule{
 		alert: alerts.AlertRetrainAwaitsApproval, severity: alerts.Info, wait: "4h", dashboard: alerts.RetrainingDashboard,

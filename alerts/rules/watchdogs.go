@@ -47,14 +47,14 @@ func partitionsUnassigned() rule {
 func partitionStalled() rule {
 	const (
 		summary     = "a partition is stalled"
-		description = "Rewardwatch reconnected 3 times within 30 minutes, because reading of a partition of topic agents stalled with unread records. See the log for details."
+		description = "Rewardwatch reconnected 3 times within 30 minutes, because reads from a partition of topic agents stalled while it had unread records. See the log for details."
 	)
 	stalled := func(topic string) string { return fmt.Sprintf("topic=%q,reason=\"stalled\"", topic) }
 	return rule{
 		alert: "PartitionStalled", severity: alerts.Warning,
 		expr:        fmt.Sprintf("sum by (job, instance, topic) (increase(%s{reason=\"stalled\"}[30m])) > 1", ingest.MetricReconnects),
 		summary:     summary,
-		description: `Rewardwatch reconnected {{ $value | printf "%.0f" }} times within 30 minutes, because reading of a partition of topic {{ $labels.topic }} stalled with unread records. See the log for details.`,
+		description: `Rewardwatch reconnected {{ $value | printf "%.0f" }} times within 30 minutes, because reads from a partition of topic {{ $labels.topic }} stalled while it had unread records. See the log for details.`,
 		tests: []ruleTest{
 			{
 				name: "again and again", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 3+0x30")},
@@ -179,7 +179,7 @@ func clockJumped() rule {
 func memoryLimitPassed(memory, limit string) rule {
 	const (
 		summary     = "Rewardwatch exceeds its memory limit"
-		description = "It uses more than limits.memory although it evicts groups, and reads more slowly. Too many groups have open incidents or " +
+		description = "It uses more than limits.memory even after evicting groups, and has slowed down reads. Too many groups have open incidents or " +
 			"faults, or are active at the same time, or the limit is too low. See Memory in docs/sizing.md."
 	)
 	return rule{

@@ -42,7 +42,7 @@ func Words(rule, units string) string {
 	case NonFinite:
 		return "more than 1% of the values of the last 20 " + units + " are NaN or infinite"
 	case Constant:
-		return "the same value over more " + units + ", or over more steps of one, than the baseline explains by chance"
+		return "the same value over more " + units + ", or over more steps of one, than chance explains, given the baseline"
 	case Clipped:
 		return "many of the last 20 " + units + " end at exactly the same bound, which the baseline exceeded"
 	case Scale:

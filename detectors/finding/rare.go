@@ -12,13 +12,13 @@ const rareValues = " rare values"
 // RareNote says how many rare values a quantity has of those from which their rate is known, and in about
 // how many units it will be.
 func RareNote(quantity string, rare, known, left int, unit UnitName) string {
-	return fmt.Sprintf("%s: has %d of about %d%s; a fall of their rate by half is detected reliably once it has them, in about %s",
+	return fmt.Sprintf("%s: has %d of about %d%s; a drop in their rate by half can be detected reliably once it has that many, in about %s",
 		quantity, rare, roundedUp(known), rareValues, unit.Count(roundedUp(left)))
 }
 
 // TooRareNote says that a baseline has too few rare values to test for a fall of their rate, and how large it has to be.
 func TooRareNote(quantity string, rare, units, enough int, unit UnitName) string {
-	return fmt.Sprintf("%s: the baseline of %s has too few%s (%d) to detect a fall of their rate; set baseline.units to about %d",
+	return fmt.Sprintf("%s: the baseline of %s has too few%s (%d) to detect a drop in their rate; set baseline.units to about %d",
 		quantity, unit.Count(int64(units)), rareValues, rare, roundedUp(enough))
 }
 

@@ -53,7 +53,7 @@ type Budget struct {
 // CausesConfig configures how causes are found.
 type CausesConfig struct {
 	Memory  ingest.ByteSize `yaml:"memory"`   // memory per group for the laws of its steps, and eight times as much while a baseline is collected; 0 to find causes from signals only
-	SplitBy []string        `yaml:"split_by"` // labels.<name> or env that say who comes: evidence names a change that comes from their mix
+	SplitBy []string        `yaml:"split_by"` // labels.<name> or env that describe the user or request: evidence names a change that comes from their mix
 }
 
 // mostSplits is the most labels of causes.split_by.

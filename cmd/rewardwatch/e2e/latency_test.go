@@ -34,7 +34,7 @@ retrain:
 
 const recipeOfDrifting = `contract:
   objective: "{{ policy }} earns what it did"
-  hypothesis: a policy that has learnt from the data since then does
+  hypothesis: a policy that has learned from the data since then does
   expected: mean return > 0 over 200 episodes within 24h
   owner: agents@shop.example
 config: {}

@@ -19,8 +19,8 @@ func (s *Server) registerSignIn(mux *http.ServeMux, people session.Access, conso
 	mux.HandleFunc(signin.FinishRoute, func(w http.ResponseWriter, r *http.Request) {
 		if s.audit != nil {
 			if err := s.audit.Writable(); err != nil {
-				s.log.Error().Err(err).Msg("a sign-in is refused, because it cannot be recorded")
-				console.LoginProblem(w, r, http.StatusServiceUnavailable, "cannot write to the audit log, so the change was refused")
+				s.log.Error().Err(err).Msg("refused a sign-in, because it cannot be recorded in the audit log")
+				console.LoginProblem(w, r, http.StatusServiceUnavailable, "cannot write to the audit log, so the sign-in was refused")
 				return
 			}
 		}

@@ -40,7 +40,7 @@ func startBrokerIn(directory string) (*broker, error) {
 	switch _, err := os.Stat(binary); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("start the demo broker: %s is missing from %s: install it there "+
-			"(GOBIN=%[2]s go install github.com/rewardwatch/rewardwatch/cmd/%[1]s@latest), or name a Kafka with --brokers",
+			"(GOBIN=%[2]s go install github.com/rewardwatch/rewardwatch/cmd/%[1]s@latest), or set --brokers to an existing Kafka cluster",
 			brokerName, directory)
 	case err != nil:
 		return nil, fmt.Errorf("start the demo broker: %w", err)

@@ -56,7 +56,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	cmd.Flags().BoolVar(&keep, "keep", false, "require an approval of the retraining, and run until interrupted")
 	cmd.Flags().DurationVar(&training, "training", 20*time.Second, "with --keep, how long the simulated training job takes")
 	cmd.Flags().StringSliceVar(&brokers, "brokers", nil,
-		"addresses of a Kafka with an empty topic agent-telemetry, which the demo writes to; by default it starts "+brokerName)
+		"addresses of Kafka brokers with an empty topic agent-telemetry, which the demo writes to; by default it starts "+brokerName)
 	return cmd
 }
 

@@ -268,7 +268,7 @@ func (d *Delivery) Full(onTheWay func() int) bool {
 		if d.units != nil {
 			event = d.Log.Error().Int64("bytes", d.units.needed.Load()).Int("unwritten_bytes", d.units.spool.Held())
 		}
-		event.Msg("reading is paused: the judged units cannot be saved")
+		event.Msg("reading is paused: judged episodes or blocks cannot be saved")
 	}
 	d.told = full
 	return full

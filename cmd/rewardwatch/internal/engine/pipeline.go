@@ -172,7 +172,7 @@ func (p *Pipeline) Failed() <-chan struct{} { return p.Ctx.Done() }
 // errStopped is the cause of an orderly stop. errTooLate is why a policy is not saved during one.
 var (
 	errStopped = errors.New("stopped")
-	errTooLate = errors.New("shutdown timed out: units judged since the last save are judged again after the next start")
+	errTooLate = errors.New("shutdown timed out: episodes or blocks judged since the last save will be judged again after the next start")
 )
 
 // Stop lets every worker finish its units and save its state, waits for all of them, and returns their errors.

@@ -104,7 +104,7 @@ func (s Secret) run(ctx context.Context, log zerolog.Logger) {
 			return
 		case <-tick.C:
 			if err := s.renew(ctx); err != nil && ctx.Err() == nil {
-				log.Error().Err(err).Msg("a secret is not renewed, and its file is kept")
+				log.Error().Err(err).Msg("failed to renew a secret, keeping its file")
 			}
 		}
 	}

@@ -120,7 +120,7 @@ func TestSecretsAreRenewed(t *testing.T) {
 	if err := os.Remove(source); err != nil {
 		t.Fatal(err)
 	}
-	until("a failure is not logged", func() bool { return strings.Contains(said.String(), "a secret is not renewed") })
+	until("a failure is not logged", func() bool { return strings.Contains(said.String(), "failed to renew a secret") })
 	if got := content(t, file); got != "second" {
 		t.Errorf("after a failure the file has %q", got)
 	}

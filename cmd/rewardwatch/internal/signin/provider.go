@@ -247,7 +247,7 @@ func (p *Provider) complete(ctx context.Context, found *oidc.Provider, tokens *o
 	}
 	more := claims{}
 	if err := info.Claims(&more); err != nil || info.Subject != out["sub"] {
-		return fmt.Errorf("%w: it tells of somebody else", ErrRefused)
+		return fmt.Errorf("%w: the user info belongs to a different account", ErrRefused)
 	}
 	for name, value := range more {
 		if _, known := out[name]; !known {
