@@ -45,7 +45,7 @@ type Request struct {
 	Target      string          `json:"target"`
 	State       State           `json:"state"`
 	Untracked   bool            `json:"untracked,omitempty"` // rejected after its target had received it: the job may still run
-	Reason      string          `json:"reason"` // why it is in that state, "" if the state says so
+	Reason      string          `json:"reason"`              // why it is in that state, "" if the state says so
 	NewVersion  string          `json:"new_version,omitempty"`
 	Log         string          `json:"log,omitempty"` // the end of the job's output
 	Attempts    int             `json:"attempts"`
