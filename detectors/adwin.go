@@ -105,22 +105,47 @@ func (a *ADWIN) Add(x float64) (drift bool) {
 	return a.Drifted
 }
 
-// addFirst is Add up to the first drift, after which only Reset may follow. It leaves out the variances of buckets, which
-// only dropOldest needs.
-func (a *ADWIN) addFirst(x float64) (drift bool) {
+// firstWindow is ADWIN up to its first drift, after which only Reset may follow. Until then, the buckets of each size that
+// a window has had lie at fixed places, and only those that a search needs are put into rows. The variances of buckets,
+// which only dropOldest needs, are left out.
+type firstWindow struct {
+	ADWIN
+	sums [adwinRows][adwinClock]float64 // over the newest buckets, by row and by their number from the start of the window
+}
+
+// Add folds in a value as ADWIN does.
+func (w *firstWindow) Add(x float64) (drift bool) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false
 	}
-	a.count(x)
-	for i := 0; ; i++ {
-		a.push(i, x, 0)
-		row := &a.Rows[i]
-		if row.Buckets <= adwinBuckets {
-			return a.Count%adwinClock == 0 && a.differs()
+	w.sums[0][uint(w.Count)%adwinClock] = x
+	if w.count(x); w.Count%adwinClock != 0 {
+		return false
+	}
+	for i := 1; w.Count>>i > 0; i++ {
+		below, sums := &w.sums[i-1], &w.sums[i]
+		for k := uint(w.Count-adwinClock) >> i; k < uint(w.Count)>>i; k++ {
+			sums[k%adwinClock] = below[2*k%adwinClock] + below[(2*k+1)%adwinClock]
 		}
-		x = row.Total[0] + row.Total[1]
-		row.Buckets = copy(row.Total[:], row.Total[2:])
-		a.Top = max(a.Top, i+1)
+	}
+	w.fillRows()
+	return w.differs()
+}
+
+// fillRows puts the buckets of the window into its rows. Of six buckets in a row, the oldest two have been merged.
+func (w *firstWindow) fillRows() {
+	for i, had := 0, w.Count; had > 0; i++ {
+		if i == len(w.Rows) {
+			w.Rows = append(w.Rows, ADWINRow{})
+		}
+		merged := max(0, (had-adwinBuckets+1)/2)
+		row := &w.Rows[i]
+		row.Buckets = 0
+		for k := 2 * merged; k < had; k++ {
+			row.Total[row.Buckets] = w.sums[i][uint(k)%adwinClock]
+			row.Buckets++
+		}
+		w.Top, had = i, merged
 	}
 }
 

@@ -46,11 +46,11 @@ func newARL0(values, alarms int) ARL0 {
 // both see the same draws, and a window that is dropped at its first drift needs no variances of its buckets.
 func GaugeARL0(sample []float64, seed uint64, values int) (adwin, pageHinkley ARL0) {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	a, p := NewADWIN(ADWINDelta), NewPageHinkley()
+	a, p := firstWindow{ADWIN: *NewADWIN(ADWINDelta)}, NewPageHinkley()
 	cuts, alarms := 0, 0
 	for range values {
 		x := sample[rng.IntN(len(sample))]
-		if a.addFirst(x) {
+		if a.Add(x) {
 			cuts++
 			a.Reset()
 		}

@@ -1,6 +1,7 @@
 package detectors
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -20,6 +21,53 @@ func chainByElimination(increments []float64) float64 {
 		}
 	}
 	return firstPassage(q)
+}
+
+// firstPassage solves (I - Q) t = 1 for the mean times t to absorption and returns the one from state 0; q is I - Q and
+// is overwritten. The result is infinite if absorption cannot be reached.
+func firstPassage(q *mat.Dense) float64 {
+	n, _ := q.Dims()
+	ones := make([]float64, n)
+	for i := range ones {
+		ones[i] = 1
+	}
+	var lu mat.LU
+	lu.Factorize(q)
+	times := mat.NewVecDense(n, nil)
+	err := lu.SolveVecTo(times, false, mat.NewVecDense(n, ones))
+	var condition mat.Condition
+	if errors.As(err, &condition) && math.IsInf(float64(condition), 1) {
+		return math.Inf(1)
+	}
+	return times.AtVec(0)
+}
+
+// noveltyByElimination is the textbook form of Novelty.meanTime.
+func noveltyByElimination(t *Novelty, h int) float64 {
+	q := mat.NewDense(h, h, nil)
+	for i := range h {
+		q.Set(i, i, 1)
+		down := max(0, i-1)
+		q.Set(i, down, q.At(i, down)-(1-t.Rate))
+		if up := i + t.Up; up < h {
+			q.Set(i, up, q.At(i, up)-t.Rate)
+		}
+	}
+	return firstPassage(q)
+}
+
+func TestNoveltyAgreesWithElimination(t *testing.T) {
+	for _, rate := range []float64{1e-4, .0077, .05, .2, .49} {
+		for _, up := range []int{1, 2, 5, 9, 40} {
+			test := &Novelty{Rate: rate, Up: up}
+			for _, h := range []int{1, 2, up, up + 1, 2*up + 1, 60} {
+				got, want := test.meanTime(h), noveltyByElimination(test, h)
+				if got < 1e9 && !(math.Abs(got/want-1) < 1e-6) { // beyond, elimination is inexact
+					t.Errorf("rate %v, %d up, height %d: mean time %v, want %v", rate, up, h, got, want)
+				}
+			}
+		}
+	}
 }
 
 // samplesOfLaws returns samples of m values of different laws, by name.

@@ -1,10 +1,8 @@
 package detectors
 
 import (
-	"errors"
 	"math"
 
-	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/mathext"
 )
 
@@ -79,37 +77,29 @@ func (t *Novelty) FalseAlarmRate() float64 {
 	return 1 / t.meanTime(t.Height)
 }
 
-// meanTime returns the mean number of baseline units in which the walk climbs from 0 to h.
+// meanTime returns the mean number of baseline units in which the walk climbs from 0 to h. With r the rate of novel units,
+// the mean times t from i are
+//
+//	t(i) = 1 + (1-r) t(i-1) + r t(i+Up),   t(i) = 0 from h on
+//
+// Solved from above, t(i) = a(i) + (1-c(i)) t(i-1). So t(i+Up) = A + (1-C) t(i), with sums of positive terms only.
 func (t *Novelty) meanTime(h int) float64 {
-	q := mat.NewDense(h, h, nil)
-	for i := range h {
-		q.Set(i, i, 1)
-		down := max(0, i-1)
-		q.Set(i, down, q.At(i, down)-(1-t.Rate))
-		if up := i + t.Up; up < h {
-			q.Set(i, up, q.At(i, up)-t.Rate)
+	var a, c [maxNoveltyHeight]float64
+	for i := h - 1; ; i-- {
+		above, fall := 0.0, 0.0 // A and C
+		if i+t.Up >= h {
+			fall = 1
+		} else {
+			for j := i + 1; j <= i+t.Up; j++ {
+				above, fall = a[j]+(1-c[j])*above, c[j]+(1-c[j])*fall
+			}
 		}
+		if i == 0 { // from which the walk does not fall
+			return (1 + t.Rate*above) / (t.Rate * fall)
+		}
+		pivot := 1 - t.Rate + t.Rate*fall
+		a[i], c[i] = (1+t.Rate*above)/pivot, t.Rate*fall/pivot
 	}
-	return firstPassage(q)
-}
-
-// firstPassage solves (I - Q) t = 1 for the mean times t to absorption and returns the one from state 0; q is I - Q and
-// is overwritten. The result is infinite if absorption cannot be reached.
-func firstPassage(q *mat.Dense) float64 {
-	n, _ := q.Dims()
-	ones := make([]float64, n)
-	for i := range ones {
-		ones[i] = 1
-	}
-	var lu mat.LU
-	lu.Factorize(q)
-	times := mat.NewVecDense(n, nil)
-	err := lu.SolveVecTo(times, false, mat.NewVecDense(n, ones))
-	var condition mat.Condition
-	if errors.As(err, &condition) && math.IsInf(float64(condition), 1) {
-		return math.Inf(1)
-	}
-	return times.AtVec(0)
 }
 
 // Observe folds in the value of unit number ordinal. While held the walk stops at the threshold.

@@ -82,7 +82,7 @@ func arrows() map[string][]string {
 		"detectors/progress":        nil,
 		"detectors/offpolicy":       {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/rarity":          {"detectors"},
-		"detectors/reach":           {"detectors/finding", "detectors/rarity", "detectors/stream"},
+		"detectors/reach":           {"detectors/finding", "detectors/rarity", "detectors/signals", "detectors/stream"},
 		"detectors/signals":         nil,
 		"detectors/season":          {"detectors"},
 		"detectors/strata":          {"detectors/mix", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},

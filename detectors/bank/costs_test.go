@@ -131,7 +131,7 @@ func BenchmarkCalibration(b *testing.B) {
 				cfg.Baseline.Units = c.units
 				p, units := newBank(cfg), make([]*ingest.Unit, c.units)
 				t := newTypical(c.actions)
-				t.length = c.steps
+				t.length, t.every = c.steps, 10_000/int64(c.units) // a longer warm-up would go on until it covers two days
 				for i := range units {
 					units[i] = t.unit()
 				}

@@ -7,6 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/reach"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -100,12 +101,13 @@ func (g *group) freezeLate(s *stream.Stream, share float64, at finding.UnitRef, 
 		lesson.Become(s, stream.ResidualQuantity)
 	}
 	s.Freeze(s.LateOf, g.cfg, stream.Ends{})
+	stream.StartGauges([]*stream.Stream{s})
 	s.InBaseline = true // also if nothing was armed: it is not tried again
 	s.Own = finding.BaselineRef{ID: baseline.ID([]*stream.Stream{s}), Config: g.cfg.Hash(), Units: units}
 	of := budget.Portion{Streams: []*stream.Stream{s}, Units: units, Share: share, Seed: s.Own.Seed()}
 	of.Arm(g.cfg.FalseAlarms.Shares, g.Promise.N, room)
 	of.Allow(g.calibrations)
-	measureReach(of.Streams, stream.Ends{})
+	reach.Measure(of.Streams, stream.Ends{})
 	for _, q := range s.Quantities {
 		q.Warm = nil
 	}

@@ -152,6 +152,7 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room bu
 	for _, s := range g.Streams {
 		s.Freeze(g.Warmup.Units, g.cfg, ended)
 	}
+	stream.StartGauges(g.Streams)
 	g.Strata = g.Warmup.Strata(g.Streams, ended, g.Seen)
 	if !g.Blocks.Decisions {
 		g.Newcomers.Wait(g.Warmup.Patience())
@@ -171,24 +172,12 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room bu
 	}
 	of.Arm(g.cfg.FalseAlarms.Shares, g.Promise.N, room)
 	g.promise(of.Allow(g.calibrations))
-	measureReach(g.Streams, ended)
+	reach.Measure(g.Streams, ended)
 	g.dismiss()
 	if accepted {
 		g.endWarmup()
 	}
 	return g.settle(at)
-}
-
-// measureReach computes which changes of returns, rewards and outcomes the armed branches find.
-func measureReach(streams []*stream.Stream, ended stream.Ends) {
-	for _, s := range streams {
-		if s.Signal != "return" && s.Signal != "reward" && !signals.IsOutcome(s.Signal) {
-			continue
-		}
-		if q := s.Find(signals.MainQuantity(s.Signal)); q != nil {
-			q.Reach = reach.Of(q, q.WarmReadings(ended))
-		}
-	}
 }
 
 // promised returns the mean number of units between false alarms that the budgets of the policy and of the fleet allow.

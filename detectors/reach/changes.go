@@ -7,8 +7,38 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
+
+// Measure computes which changes of returns, rewards and outcomes the armed branches find.
+func Measure(streams []*stream.Stream, ended stream.Ends) {
+	var measured []*stream.Quantity
+	for _, s := range streams {
+		if s.Signal != "return" && s.Signal != "reward" && !signals.IsOutcome(s.Signal) {
+			continue
+		}
+		q := s.Find(signals.MainQuantity(s.Signal))
+		if q == nil {
+			continue
+		}
+		if i := slices.IndexFunc(measured, func(other *stream.Quantity) bool { return alike(q, other) }); i >= 0 {
+			q.Reach = slices.Clone(measured[i].Reach)
+			continue
+		}
+		q.Reach = Of(q, q.WarmReadings(ended))
+		measured = append(measured, q)
+	}
+}
+
+// alike reports whether two quantities have the same ranked values and the same branches, such as the return and the reward
+// of episodes of one step.
+func alike(a, b *stream.Quantity) bool {
+	if a.Rank() == nil || b.Rank() == nil || a.Season != nil || b.Season != nil || a.SD != b.SD {
+		return false
+	}
+	return slices.Equal(a.Warm, b.Warm) && slices.Equal(a.Rank().Branches, b.Rank().Branches) && a.Rank().Factor == b.Rank().Factor
+}
 
 // Of returns the smallest change of a quantity that its armed branches find within 20, 50, 100, 200, 500, 1,000 and
 // 2,000 units; nil if they are not calibrated on ranks, counts or rare values, or if none is armed. The readings are

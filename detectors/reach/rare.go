@@ -3,7 +3,6 @@ package reach
 import (
 	"math"
 	"math/rand/v2"
-	"sync"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/rarity"
@@ -20,8 +19,8 @@ func ofRare(t *rarity.Test) []finding.Reach {
 	if t.Spend == 0 {
 		return nil
 	}
-	runs := sharedRuns.Get().(*runs)
-	defer sharedRuns.Put(runs)
+	runs := takeRuns()
+	defer runs.giveBack()
 	rate := float64(t.Novel) / float64(t.Units)
 	now := t.Grown(0, 0)
 	out := ofRate(smallest(1, func(lost float64) finder { return newRarer(now, rate*(1-lost), runs) }))
@@ -79,14 +78,18 @@ func newRarer(test *rarity.Test, rate float64, runs *runs) rarer {
 // time, so that a smaller rate is found no later.
 const rarerRuns = 500
 
-// finds implements finder. It stops as soon as enough runs have found the change, or too many have not.
+// finds implements finder. It stops as soon as enough runs have found the change, or too many have not. Runs that did not
+// find the one before come first: most do not find this one either.
 func (r rarer) finds(n float64) bool {
-	found, each := 0, math.Log1p(-r.rate)
-	for run := range rarerRuns {
-		if r.foundIn(run, int(n), each) {
+	found, missed, each, order := 0, 0, math.Log1p(-r.rate), &r.runs.order
+	for i, run := range order {
+		if r.foundIn(int(run), int(n), each) {
 			found++
+		} else {
+			order[i], order[missed] = order[missed], run
+			missed++
 		}
-		if best := found + rarerRuns - 1 - run; float64(best)/rarerRuns < finding.ReachProbability {
+		if float64(rarerRuns-missed)/rarerRuns < finding.ReachProbability {
 			return false
 		}
 		if float64(found)/rarerRuns >= finding.ReachProbability {
@@ -110,15 +113,16 @@ func (r rarer) findsWithin(n float64) float64 {
 // foundIn reports whether a run finds the change. The walks begin at 0, and the limits of the rate stay as they are, so
 // that the change is found at least as often. It jumps from one rare value to the next; each is log(1-rate).
 func (r *rarer) foundIn(run, within int, each float64) (found bool) {
-	one, other := r.falls[0], r.falls[1]
-	logs, most := r.runs.logs[run], float64(within)
+	one, other, logs := r.falls[0], r.falls[1], r.runs.logs[run]
 	for units, jump := 0, 0; units < within; units++ {
 		usual := within - units // values until the next rare one
 		if r.rate > 0 {
 			if jump == len(logs) {
 				logs = r.runs.more(run)
 			}
-			usual = min(usual, int(min(most, logs[jump]/each)))
+			if next := logs[jump] / each; next < float64(usual) {
+				usual = int(next)
+			}
 			jump++
 		}
 		one.walk += usual * one.usual
@@ -135,14 +139,16 @@ func (r *rarer) foundIn(run, within int, each float64) (found bool) {
 // runs are the random numbers of all runs: by run, the logarithms of 1 minus a uniform number. Divided by that of 1 minus a
 // rate, each is the number of values before the next rare one. They do not depend on the baseline, so that many share them.
 type runs struct {
-	logs [rarerRuns][]float64
-	next [rarerRuns]rand.PCG
+	logs  [rarerRuns][]float64
+	next  [rarerRuns]rand.PCG
+	order [rarerRuns]int16 // in which they are tried, which changes no result
 }
 
 func newRuns() *runs {
 	rng, out := rand.New(rand.NewPCG(1, 0)), &runs{}
 	for i := range out.next {
 		out.next[i].Seed(rng.Uint64(), 0)
+		out.order[i] = int16(i)
 	}
 	return out
 }
@@ -157,8 +163,26 @@ func (s *runs) more(run int) []float64 {
 	return logs
 }
 
-// sharedRuns holds runs that no calibration uses.
-var sharedRuns = sync.Pool{New: func() any { return newRuns() }}
+// sharedRuns holds runs that no calibration uses. They take some megabytes, and a fleet calibrates on a few cores.
+var sharedRuns = make(chan *runs, 4)
+
+// takeRuns returns runs that no other calibration uses.
+func takeRuns() *runs {
+	select {
+	case r := <-sharedRuns:
+		return r
+	default:
+		return newRuns()
+	}
+}
+
+// giveBack lets other calibrations use the runs.
+func (s *runs) giveBack() {
+	select {
+	case sharedRuns <- s:
+	default:
+	}
+}
 
 // twoDigits rounds a number up to two digits.
 func twoDigits(x float64) int {

@@ -296,3 +296,32 @@ func BenchmarkReach(b *testing.B) {
 		}
 	}
 }
+
+// Quantities with the same values and branches, which are measured once, have the reach that each has by itself; another
+// threshold is another reach.
+func TestMeasureOfEqualQuantities(t *testing.T) {
+	var streams []*stream.Stream
+	for _, of := range []struct {
+		signal, quantity string
+		seed             uint64
+		lower            float64
+	}{{"return", "return", 1, 0}, {"reward", "mean", 1, 0}, {"outcome.margin", "mean", 1, 1}, {"outcome.sales", "mean", 2, 0}} {
+		q, readings := laws[0].frozen(rand.New(rand.NewPCG(7, of.seed)), 500)
+		q.Walks().Lower(of.lower)
+		q.Name = of.quantity
+		for i, r := range readings {
+			q.Warm = append(q.Warm, stream.Observed{Unit: int32(i), X: r.X})
+		}
+		streams = append(streams, &stream.Stream{Signal: of.signal, Quantities: []*stream.Quantity{q}})
+	}
+	reach.Measure(streams, stream.Ends{})
+	for i, s := range streams {
+		q := s.Quantities[0]
+		if want := reach.Of(q, q.WarmReadings(stream.Ends{})); len(want) == 0 || fmt.Sprint(q.Reach) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", s.Signal, q.Reach, want)
+		}
+		if same := fmt.Sprint(q.Reach) == fmt.Sprint(streams[0].Quantities[0].Reach); same != (i < 2) {
+			t.Errorf("%s: as that of the return: %t", s.Signal, same)
+		}
+	}
+}

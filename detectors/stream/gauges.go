@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"slices"
+
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
@@ -25,28 +27,39 @@ const (
 	AtPageHinkley
 )
 
-// startGauges starts the gauges of the stream's main quantity on a new baseline.
-func (s *Stream) startGauges() {
-	q := s.Find(signals.MainQuantity(s.Signal))
-	if q == nil {
-		return
-	}
-	if q.Ranks == nil || q.SD == 0 {
-		q.Gauges = nil
-		return
-	}
-	before := q.Gauges
-	q.Gauges = newGauges(q.Standardized())
-	if before != nil {
-		q.Gauges.Drifts = before.Drifts
+// StartGauges starts the gauges of the main quantities of streams on new baselines. Those of equal baselines, such as that
+// of the return and that of the reward of episodes of one step, are measured once.
+func StartGauges(streams []*Stream) {
+	var started []*Quantity
+	for _, s := range streams {
+		q := s.Find(signals.MainQuantity(s.Signal))
+		switch {
+		case q == nil:
+		case q.Ranks == nil || q.SD == 0:
+			q.Gauges = nil
+		default:
+			q.startGauges(started)
+			started = append(started, q)
+		}
 	}
 }
 
-// newGauges returns gauges that have seen nothing and measures others like them on a baseline: their windows become long.
-func newGauges(baseline []float64) *gauges {
-	g := &gauges{ADWIN: detectors.NewADWIN(detectors.ADWINDelta), PageHinkley: detectors.NewPageHinkley()}
-	g.ARL0[atADWIN], g.ARL0[AtPageHinkley] = detectors.GaugeARL0(baseline, 0, GaugeValues)
-	return g
+// startGauges starts the gauges of the quantity. It measures them if none of the started ones has an equal baseline.
+func (q *Quantity) startGauges(started []*Quantity) {
+	before := q.Gauges
+	q.Gauges = &gauges{ADWIN: detectors.NewADWIN(detectors.ADWINDelta), PageHinkley: detectors.NewPageHinkley()}
+	if before != nil {
+		q.Gauges.Drifts = before.Drifts
+	}
+	same := slices.IndexFunc(started, func(other *Quantity) bool {
+		return other.Mean == q.Mean && other.SD == q.SD && slices.Equal(other.Ranks.Points, q.Ranks.Points) &&
+			slices.Equal(other.Ranks.Below, q.Ranks.Below)
+	})
+	if same >= 0 {
+		q.Gauges.ARL0 = started[same].Gauges.ARL0
+		return
+	}
+	q.Gauges.ARL0[atADWIN], q.Gauges.ARL0[AtPageHinkley] = detectors.GaugeARL0(q.Standardized(), 0, GaugeValues)
 }
 
 // Standardized returns the baseline in standard deviations from its mean.

@@ -76,7 +76,8 @@ func (s *Stream) Place(name string) int {
 	return len(s.Quantities) - 1
 }
 
-// Freeze makes the collected values the baseline of the stream; units is the number of units they come from.
+// Freeze makes the collected values the baseline of the stream; units is the number of units they come from. Its gauges are
+// started by StartGauges.
 func (s *Stream) Freeze(units int, cfg *watch.Config, e Ends) {
 	s.Own, s.LateUnits, s.LateOf, s.LateTrend, s.LateGiven = finding.BaselineRef{}, 0, 0, "", nil
 	most := 0
@@ -91,7 +92,6 @@ func (s *Stream) Freeze(units int, cfg *watch.Config, e Ends) {
 	}
 	s.Shown = cfg.Learning.Learns() && !slices.ContainsFunc(s.Quantities, func(q *Quantity) bool { return q.toJudge(s.Signal, cfg) })
 	s.certify()
-	s.startGauges()
 	s.InBaseline = most > 0
 	s.Fault.Freeze(most, units)
 }
