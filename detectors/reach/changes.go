@@ -139,7 +139,7 @@ func evenly(readings []stream.Reading) []stream.Reading {
 func shifted(readings []stream.Reading, unit float64) func(size float64) []weighted {
 	out := make([]weighted, len(readings))
 	for i, r := range readings {
-		out[i] = weighted{r, 1 / float64(len(readings))}
+		out[i] = weighted{Reading: r, Weight: 1 / float64(len(readings))}
 	}
 	return func(size float64) []weighted {
 		for i := range readings {
@@ -166,10 +166,12 @@ func thinned(readings []stream.Reading) func(lost float64) []weighted {
 	var out []weighted
 	return func(lost float64) []weighted {
 		out = out[:0]
-		for _, c := range distinct {
-			for _, left := range binomial(c.events, 1-lost) {
-				out = append(out, weighted{stream.Reading{X: left.events / c.steps, Steps: c.steps}, units[c] * left.probability})
+		left, place := newBinomial(1-lost), 1 // place is that of no events left of so many steps
+		for i, c := range distinct {
+			if i > 0 && c.steps != distinct[i-1].steps {
+				place += exactEvents + 1
 			}
+			out = left.thin(out, c, units[c], place)
 		}
 		return out
 	}
@@ -178,21 +180,36 @@ func thinned(readings []stream.Reading) func(lost float64) []weighted {
 // exactEvents is the number of events up to which each count that may be left has its own probability.
 const exactEvents = 16
 
-// outcome is a number of events and its probability.
-type outcome struct{ events, probability float64 }
+// binomial tells how many of some events happen if each has probability p. It holds the powers of p and of 1-p.
+type binomial struct {
+	p            float64
+	happens, not [exactEvents + 1]float64
+}
 
-// binomial returns how many of n events happen if each has probability p: all outcomes or, of many events, two with the
-// same mean and variance.
-func binomial(n, p float64) []outcome {
-	if n > exactEvents {
-		sd := math.Sqrt(n * p * (1 - p))
-		return []outcome{{n*p - sd, .5}, {n*p + sd, .5}}
+func newBinomial(p float64) *binomial {
+	b := &binomial{p: p}
+	for k := range b.happens {
+		b.happens[k], b.not[k] = math.Pow(p, float64(k)), math.Pow(1-p, float64(k))
 	}
-	out := make([]outcome, 0, exactEvents+1)
-	ways := 1.0
-	for k := 0.0; k <= n; k++ {
-		out = append(out, outcome{k, ways * math.Pow(p, k) * math.Pow(1-p, n-k)})
-		ways *= (n - k) / (k + 1)
+	return b
+}
+
+// thin appends the readings that are left of those with the given counts and weight: of all outcomes or, of many events,
+// of two with the same mean and variance. Outcomes have places from the given one on.
+func (b *binomial) thin(out []weighted, c counts, weight float64, place int) []weighted {
+	add := func(events, probability float64, place int) {
+		out = append(out, weighted{stream.Reading{X: events / c.steps, Steps: c.steps}, weight * probability, place})
+	}
+	if n := c.events; n > exactEvents {
+		sd := math.Sqrt(n * b.p * (1 - b.p))
+		add(n*b.p-sd, .5, 0)
+		add(n*b.p+sd, .5, 0)
+		return out
+	}
+	ways, n := 1.0, int(c.events)
+	for k := range n + 1 {
+		add(float64(k), ways*b.happens[k]*b.not[n-k], place+k)
+		ways *= float64(n-k) / float64(k+1)
 	}
 	return out
 }

@@ -50,14 +50,16 @@ type changedWalks []walk
 type weighted struct {
 	stream.Reading
 	Weight float64
+	place  int // in mover.known, 0 if the reading is not kept there
 }
 
-// mover tells how far units move the walks of a quantity. The change of a reading depends only on its slot, if values are
-// ranked without a season, so that each slot is tried once.
+// mover tells how far units move the walks of a quantity. Readings of one place move them alike, so that each place is
+// tried once.
 type mover struct {
 	test    *stream.Quantity // with no other tests than these walks
-	moves   []float64        // of all branches by slot, or of those of the last reading
-	known   []bool           // whether there are moves of a slot; nil if they depend on more
+	moves   []float64        // of all branches by place; at place 0 those of the last reading
+	known   []bool           // whether there are moves of a place
+	ranked  bool             // the place follows from the slot of the value
 	drift   []float64        // by branch, the mean of the moves
 	squares []float64        // the mean of their squares
 }
@@ -69,14 +71,20 @@ func newMover(q *stream.Quantity) *mover {
 	if walks == nil {
 		return nil
 	}
-	slots := 1
-	if q.Rank() != nil && q.Season == nil {
-		slots = 2*q.Ranks.Distinct() + 1
-		m.known = make([]bool, slots)
+	places := 1
+	if m.ranked = q.Rank() != nil && q.Season == nil; m.ranked {
+		places += 2*q.Ranks.Distinct() + 1
 	}
-	branches := len(walks.Branches)
-	m.moves, m.drift, m.squares = make([]float64, slots*branches), make([]float64, branches), make([]float64, branches)
+	m.grow(places)
+	m.drift, m.squares = make([]float64, len(walks.Branches)), make([]float64, len(walks.Branches))
 	return m
+}
+
+// grow makes room for so many places.
+func (m *mover) grow(places int) {
+	more := places - len(m.known)
+	m.known = append(m.known, make([]bool, more)...)
+	m.moves = append(m.moves, make([]float64, more*len(m.test.Walks().Branches))...)
 }
 
 // after returns what becomes of the walks if units have these readings from now on; nil if none is armed.
@@ -88,7 +96,7 @@ func (m *mover) after(readings []weighted) (out changedWalks) {
 	clear(m.squares)
 	for i := range readings {
 		w := readings[i].Weight
-		for k, x := range m.of(&readings[i].Reading) {
+		for k, x := range m.of(&readings[i]) {
 			m.drift[k] += w * x
 			m.squares[k] += w * x * x
 		}
@@ -104,23 +112,24 @@ func (m *mover) after(readings []weighted) (out changedWalks) {
 }
 
 // of returns by how much a reading moves each walk.
-func (m *mover) of(r *stream.Reading) []float64 {
-	branches, slot := len(m.drift), 0
-	if m.known != nil {
-		slot = m.test.Ranks.Slot(r.X)
+func (m *mover) of(r *weighted) []float64 {
+	place := r.place
+	if m.ranked {
+		place = 1 + m.test.Ranks.Slot(r.X)
 	}
-	moves := m.moves[slot*branches:][:branches]
-	if m.known != nil {
-		if m.known[slot] {
-			return moves
-		}
-		m.known[slot] = true
+	if place >= len(m.known) {
+		m.grow(place + 1)
 	}
+	moves := m.moves[place*len(m.drift):][:len(m.drift)]
+	if m.known[place] {
+		return moves
+	}
+	m.known[place] = place > 0
 	walks := m.test.Walks()
 	for i := range walks.Branches {
 		walks.Branches[i].Walk = aloft
 	}
-	m.test.Test(m.test.Read(*r), 0, false)
+	m.test.Test(m.test.Read(r.Reading), 0, false)
 	for i := range moves {
 		moves[i] = walks.Branches[i].Walk - aloft
 	}
