@@ -5,6 +5,7 @@ package order
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -265,15 +266,18 @@ func (m *Merger) TakeLate() int {
 	return n
 }
 
-// inOrder compares queues by their first units. No two are equal, as each is of another partition.
+// inOrder compares queues by their first units. No two are equal, as each is of another partition. Of thousands of units in
+// a second, many end at the same time: their names are compared only as far as needed.
 func inOrder(p, q *queue) int {
 	a, b := p.first(), q.first()
-	if at := a.at.compare(b.at); at != 0 { // nearly always: the names are seldom read
+	if at := a.at.compare(b.at); at != 0 {
 		return at
 	}
-	return cmp.Or(
-		cmp.Compare(a.Decision.Agent, b.Decision.Agent),
-		cmp.Compare(a.Decision.Episode, b.Decision.Episode),
-		cmp.Compare(a.Decision.Pos.Partition, b.Decision.Pos.Partition),
-	)
+	if agent := strings.Compare(a.Decision.Agent, b.Decision.Agent); agent != 0 {
+		return agent
+	}
+	if episode := strings.Compare(a.Decision.Episode, b.Decision.Episode); episode != 0 {
+		return episode
+	}
+	return cmp.Compare(a.Decision.Pos.Partition, b.Decision.Pos.Partition)
 }
