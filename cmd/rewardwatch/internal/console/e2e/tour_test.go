@@ -44,9 +44,9 @@ func TestE2ETour(t *testing.T) {
 		from    string // the element on top, as CSS selects it
 		most    int64  // of the height, in CSS pixels
 	}{
-		{"fleet", visitor, s.address + "/", "html", 700},
-		{"fleet-dark", visitorNight, s.address + "/", "html", 700},
-		{"policy", visitor, "http://" + d.address + "/policies/checkout-ranker", "html", 1100},
+		{"fleet", visitor, s.address + "/", "html", 1000},
+		{"fleet-dark", visitorNight, s.address + "/", "html", 1000},
+		{"policy", visitor, "http://" + d.address + "/policies/checkout-ranker", "html", 960},
 		{"incident", visitor, incident, "html", 1100},
 		{"incident-phone", phone, incident, "html", 1100},
 		{"decision", visitor, s.address + s.decide, "html", 900},
