@@ -139,6 +139,31 @@ func TestE2EChartTellsWithoutPointing(t *testing.T) {
 	}
 }
 
+// As a chart gets longer, its marks move closer to each other. Their names then take more rows, and none is left out.
+func TestE2EChartMakesRoomForNames(t *testing.T) {
+	s, b := newSite(t, ""), startBrowser(t)
+	p := b.open(t, laptop)
+	p.record(t)
+	p.visit(t, s.address+"/incidents/"+s.open.ID)
+	for _, length := range []int{1, 20} {
+		eval[bool](t, p, fmt.Sprintf(`(() => {
+			const chart = document.querySelector("score-chart"), c = window.course ??= JSON.parse(chart.dataset.course), first = c.x[0], span = c.x.at(-1) - first;
+			c.marks = [.3, .6, .9].map((at, i) => ({...c.marks[0], x: first + at * span, text: "onset of signal " + i}));
+			chart.dataset.course = JSON.stringify({...c, x: c.x.map(x => first + (x - first) * %d)});
+			return true;
+		})()`, length))
+		p.settle(t)
+		all(t, p.readable(t).Faults)
+		drawn := eval[string](t, p, charted)
+		for i := range 3 {
+			if want := fmt.Sprint("onset of signal ", i); !strings.Contains(drawn, want) {
+				t.Errorf("%d times as long, the chart lacks %q: %s", length, want, drawn)
+			}
+		}
+	}
+	p.clean(t)
+}
+
 // charted returns what is drawn on the first canvas, and its legend.
 const charted = `(() => {
 	const root = document.querySelector("score-chart").shadowRoot;

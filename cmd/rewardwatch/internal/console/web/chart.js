@@ -32,6 +32,9 @@ const ROW = 15, ROWS = 5;
 // LABEL is the room for the title of an axis.
 const LABEL = 18;
 
+// BAND and SCORE are the widths of the y axis of a signal and of scores.
+const BAND = 60, SCORE = 44;
+
 // RIGHT is the room beside a plot, for half a date under its last tick.
 const RIGHT = 34;
 
@@ -87,6 +90,18 @@ class ScoreChart extends HTMLElement {
     const { min, max } = this.#plot.scales.x, zoomed = min > x[0] || max < x.at(-1);
     this.#plot.setData(this.#data(), !zoomed);
     if (zoomed) this.#plot.setScale("x", { min, max });
+    else if (this.#needed() > this.#rows) this.#begin(); // with time, marks move closer to each other
+  }
+
+  // needed returns how many rows the names of marks need.
+  #needed() {
+    const size = this.#course.band ? BAND : SCORE, width = Math.max(1, this.clientWidth - size - LABEL - RIGHT), x = this.#course.x;
+    const scale = width / Math.max(x.at(-1) - x[0], 1e-9);
+    return Math.max(0, ...this.#named(this.#font(), width, (m) => (m.x - x[0]) * scale, ROWS).map((n) => n.row + 1));
+  }
+
+  #font() {
+    return "12px " + getComputedStyle(this).fontFamily;
   }
 
   #data() {
@@ -98,7 +113,7 @@ class ScoreChart extends HTMLElement {
     this.#plot?.destroy();
     const css = getComputedStyle(this);
     const colour = (name) => css.getPropertyValue(name).trim();
-    const font = "12px " + css.fontFamily, narrow = this.clientWidth < NARROW;
+    const font = this.#font(), narrow = this.clientWidth < NARROW;
     const clock = this.#course.clock ? { values: (u, at) => times(at, narrow) } : {}; // in local time
     const axis = { stroke: colour("--faint"), font, grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
     const title = (label) => ({ label, labelSize: LABEL, labelFont: font });
@@ -110,9 +125,8 @@ class ScoreChart extends HTMLElement {
       const free = (to - from || Math.abs(to) || 1) * 0.08;
       return [from - free, to + free];
     };
-    const size = band ? 60 : 44, width = Math.max(1, this.clientWidth - size - LABEL - RIGHT), x = this.#course.x;
-    const scale = width / Math.max(x.at(-1) - x[0], 1e-9);
-    this.#rows = Math.max(0, ...this.#named(font, width, (m) => (m.x - x[0]) * scale, ROWS).map((n) => n.row + 1));
+    const size = band ? BAND : SCORE, x = this.#course.x;
+    this.#rows = this.#needed();
     const side = (label) => ({ label, stroke: "transparent", points: { show: false }, value: (u, y) => number(y) });
     this.#plot = new uPlot({
       ...this.#size(),
