@@ -3,7 +3,9 @@ package pipeline
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -32,6 +34,7 @@ func parse(w *Work) string {
 		w.Problems = append(w.Problems, r.Problems()...)
 	}
 	slices.Reverse(w.chain)
+	oneLine(reflect.ValueOf(&w.File).Elem())
 	return fmt.Sprintf("%d file(s): %v", len(paths), paths)
 }
 
@@ -55,4 +58,20 @@ func (w *Work) read(path string, depth int) (text []byte, parent string, ok bool
 		return text, f.Extends, true
 	}
 	return text, filepath.Join(filepath.Dir(path), f.Extends), true
+}
+
+// oneLine cuts the newline that ends a folded text of YAML, as in "description: >".
+func oneLine(x reflect.Value) {
+	switch x.Kind() {
+	case reflect.Struct:
+		for _, f := range yamlfile.Fields(x) {
+			oneLine(f.Value)
+		}
+	case reflect.Slice:
+		for i := range x.Len() {
+			oneLine(x.Index(i))
+		}
+	case reflect.String:
+		x.SetString(strings.TrimSuffix(x.String(), "\n"))
+	}
 }

@@ -291,6 +291,9 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 // machines agrees on what runs where: the machines of GitHub have limits.
 func (d *drawer) machines(f map[string]any, section func(string) map[string]any, targets []any) {
 	training, gate := section("training"), section("gate")
+	if gate["within"] == "1m" {
+		gate["every"] = "1m"
+	}
 	for _, s := range []map[string]any{training, gate} {
 		if list, ok := s["runner"].([]any); ok {
 			s["runner"] = distinct(list)

@@ -19,6 +19,7 @@ import (
 
 var (
 	projectName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$`)
+	notEmpty    = regexp.MustCompile(`.`)
 	identifier  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	imageName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?(:[0-9]+)?(/[a-z0-9]([a-z0-9._-]*[a-z0-9])?)*$`)
 	pinnedImage = regexp.MustCompile(`^[a-z0-9][a-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*|@sha256:[0-9a-f]{64})$`)
@@ -138,7 +139,7 @@ func validateProject(w *Work) {
 	f := &w.File
 	w.matches(projectName, "project", f.Project, "at most 40 lowercase letters, digits and hyphens, starting with a letter")
 	w.matches(release, "release", f.Release, "a tag such as v0.1.0, or a commit")
-	w.matches(imageName, "image", f.Image, "an image without a tag, such as ghcr.io/acme/lander")
+	w.matches(imageName, "image", f.Image, "an image without a tag, in lowercase letters, such as ghcr.io/acme/lander")
 	w.matches(pinnedImage, "base", f.Base, "an image with a digest, or with a version in its tag")
 	for i, t := range f.Targets {
 		w.oneOf(element("targets", i), t, Targets())
@@ -362,7 +363,7 @@ func validateEvaluation(w *Work) {
 	}
 	for i, c := range e.Constraints {
 		path := element("evaluation.constraints", i)
-		w.matches(identifier, path+".metric", c.Metric, "return, episode_length, or a name in the environment's info")
+		w.matches(notEmpty, path+".metric", c.Metric, "return, episode_length, or a name in the environment's info")
 		if c.AtLeast.Kind == yamlfile.Absent && c.AtMost.Kind == yamlfile.Absent {
 			w.report(path, "must have at_least or at_most")
 		}
@@ -391,6 +392,10 @@ func validateStages(w *Work) {
 	validateKeeping(w)
 	w.duration("gate.within", f.Gate.Within)
 	w.duration("gate.every", f.Gate.Every)
+	within, bad := duration(f.Gate.Within)
+	if every, err := duration(f.Gate.Every); err == nil && bad == nil && every > within && !f.Gate.Skip {
+		w.report("gate.every", "must be at most gate.within, which is %s", f.Gate.Within)
+	}
 	w.runner("gate", f.Gate.Runner)
 	w.hostedLimit("gate", f.Gate.Within, f.Gate.Runner)
 	w.oneOf("gate.undecided", f.Gate.Undecided, []string{Fail, Pass})

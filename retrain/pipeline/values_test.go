@@ -90,6 +90,10 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"secret of a shell":     {"deploy.py, --to, production]", "x]\n  secrets: [UID]", "deploy.secrets[0]: UID has another meaning"},
 		"secret of another":     {"deploy.py, --to, production]", "x]\n  secrets: [REWARDWATCH_STATUS_TOKEN]", "deploy.secrets[0]: REWARDWATCH_STATUS_TOKEN has another meaning"},
 		"secret of no stage":    {"data:\n", "shadow: {secrets: [A]}\ndata:\n", "shadow.secrets: requires shadow.command"},
+		"polls too rarely":      {"within: 4h, every: 5m", "within: 4h, every: 5h", "gate.every: must be at most gate.within, which is 4h"},
+		"image in capitals":     {"ghcr.io/example/cartpole", "ghcr.io/Example/cartpole", "in lowercase letters"},
+		"two lines, folded":     {"description: Balances a pole on a cart.", "description: >\n  Balances a pole\n\n  on a cart.", "description: must be one line"},
+		"secret in a command":   {"deploy.py, --to, production]", "deploy.py, \"ghp_0123456789abcdefghijklmnopqrstuvwxyz\"]", "deploy.command[2]: secrets: looks like a secret in plain text"},
 		"one seed":              {"evaluation:\n", "evaluation:\n  seeds: [1]\n", "at least two seeds"},
 	} {
 		w, err := run(t, test.old, test.now)
@@ -101,6 +105,23 @@ func TestMistakesHavePlaces(t *testing.T) {
 			if p.Line == 0 || p.File == "" {
 				t.Errorf("%s: %v has no place", name, p)
 			}
+		}
+	}
+}
+
+// Values that strangers wrote in other ways than the example are values too.
+func TestOtherWaysToWriteValues(t *testing.T) {
+	for name, test := range map[string][]string{
+		"a folded description":   {"description: Balances a pole on a cart.", "description: >\n  Balances a pole\n  on a cart."},
+		"a literal description":  {"description: Balances a pole on a cart.", "description: |\n  Balances a pole on a cart."},
+		"a folded argument":      {"[python, deploy.py, --to, production]", "\n    - sh\n    - -c\n    - >\n      python deploy.py\n      --to production"},
+		"brokers without quotes": {"data:\n  brokers: [\"kafka-1:9092\"]", "data: {brokers: [kafka-1:9092, kafka-2.example:9092]}"},
+		"a metric with a point":  {"metric: return", "metric: \"safety.trips [1/h]\""},
+		"a directive":            {"# CartPole", "%YAML 1.2\n---\n# CartPole"},
+		"a byte order mark":      {"# CartPole", "\ufeff# CartPole"},
+	} {
+		if _, err := run(t, test...); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func rules(w *Work) []rule {
 
 // verify checks all artefacts. What is left after the corrections is a problem at its line.
 func verify(w *Work) string {
-	corrected := 0
+	corrected, texts := 0, valuesOf(&w.File).texts
 	for i := range w.Artefacts {
 		a := &w.Artefacts[i]
 		for range maxRounds {
@@ -61,8 +61,15 @@ func verify(w *Work) string {
 				continue
 			}
 			for _, f := range r.faults(a) {
-				at := yamlfile.Place{File: a.Path, Line: f.line, Column: 1}
-				w.Problems = append(w.Problems, yamlfile.Problem{Place: at, Message: r.name + ": " + f.message})
+				p := yamlfile.Problem{Place: yamlfile.Place{File: a.Path, Line: f.line, Column: 1}, Message: r.name + ": " + f.message}
+				if i := slices.IndexFunc(a.Origins, func(o Origin) bool {
+					return r.name == "secrets" && o.Line == f.line && secret.MatchString(texts[o.Path].Value)
+				}); i >= 0 {
+					p.Place, p.Path = a.Origins[i].Place, a.Origins[i].Path // where a person can remove it
+				}
+				if !slices.Contains(w.Problems, p) {
+					w.Problems = append(w.Problems, p)
+				}
 			}
 		}
 	}

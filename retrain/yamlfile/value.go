@@ -118,7 +118,7 @@ func (r *Reader) tree(path string, n ast.Node, depth int) Value {
 			if r.full {
 				break
 			}
-			v.Items[i] = r.tree(fmt.Sprintf("%s[%d]", path, i), item, depth+1)
+			v.Items[i] = r.tree(fmt.Sprintf("%s[%d]", path, i), word(item), depth+1)
 		}
 		return v
 	}

@@ -88,7 +88,12 @@ type Reader struct {
 func Read(file string, text []byte, dst any) *Reader {
 	start := Place{file, 1, 1}
 	r := &Reader{file: file, places: map[string]Place{"": start}, unread: map[string]bool{}, anchors: map[string]ast.Node{}}
-	tokens := lexer.Tokenize(string(text))
+	content := strings.TrimPrefix(string(text), byteOrderMark)
+	if at, found := notText(file, content); found {
+		r.fault(at, "", "is not UTF-8: save the file with this encoding")
+		return r
+	}
+	tokens := lexer.Tokenize(content)
 	if at, message := tooMuch(tokens); at != nil {
 		r.fault(r.placeOf(at), "", message)
 		return r
@@ -114,7 +119,7 @@ func (r *Reader) syntaxError(err error) {
 func (r *Reader) documents(file *ast.File, dst reflect.Value) {
 	read := false
 	for _, doc := range file.Docs {
-		if doc.Body == nil {
+		if doc.Body == nil || doc.Body.Type() == ast.DirectiveType {
 			continue
 		}
 		if read {
@@ -340,6 +345,7 @@ func (r *Reader) list(path string, n ast.Node, dst reflect.Value) {
 	}
 	out := reflect.MakeSlice(dst.Type(), len(seq.Values), len(seq.Values))
 	for i, v := range seq.Values {
+		v = word(v)
 		SetDefaults(out.Index(i))
 		inside := fmt.Sprintf("%s[%d]", path, i)
 		at := r.placeOf(firstToken(v))
