@@ -180,7 +180,7 @@ func (p *dependencies) list(file, text string) {
 	for line := range strings.Lines(m[1]) {
 		line, _, _ = strings.Cut(line, " #")
 		for _, item := range quotedItem.FindAllStringSubmatch(line, -1) {
-			p.add(file, cmp.Or(item[1], item[2]), "")
+			p.lines(file, cmp.Or(item[1], item[2]))
 		}
 	}
 }

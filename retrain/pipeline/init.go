@@ -277,7 +277,7 @@ func (p *Proposal) name(file string, text []byte) {
 func (p *Proposal) source(file string, text []byte, weight int) {
 	if weight > 0 {
 		p.imports(text)
-		p.interfaces(file, text)
+		p.calls.Take(file, text)
 	}
 	p.register(file, text)
 	p.mentioned(file, namedEnvironment, text, weight)
@@ -368,6 +368,9 @@ func (p *Proposal) found(to *[]Finding, f Finding) {
 		p.known[to] = known
 	}
 	i, ok := known[f.Value]
+	if strings.ContainsAny(f.Value, "{}%") { // the program composes it
+		return
+	}
 	switch {
 	case !ok && len(*to) < maxFindings:
 		known[f.Value], f.times = len(*to), 1

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"regexp"
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
@@ -41,40 +40,29 @@ func (p *dependencies) provides(module, name string) bool {
 	})
 }
 
-var (
-	ofKeras2 = regexp.MustCompile(`_make_predict_function\b|manual_variable_initialization\b|\bnp_utils\b|\.(?:fit|predict|evaluate)_generator\(|\bkeras\.(?:engine|layers\.(?:merge|core|convolutional|advanced_activations))\b|\boptimizers\.legacy\b|tensorflow\.python\.keras\b|\b(?:Adam|RMSprop|SGD|Nadam|Adamax|Adagrad)\([ \t]*lr[ \t]*=`)
-	ofTF1    = regexp.MustCompile(`\b(?:tf|tensorflow)\.contrib\b|\btf\.(?:placeholder|Session|get_variable|variable_scope|global_variables_initializer)\(`)
-	asTF1    = regexp.MustCompile(`compat\.v1 as tf\b|\btf = \w+\.compat\.v1\b`)
-)
-
-// interfaces takes which versions of TensorFlow a program was written for.
-func (p *dependencies) interfaces(file string, text []byte) {
-	if p.keras2 == "" && ofKeras2.Match(text) {
-		p.keras2 = file
-	}
-	if p.tf1 == "" && ofTF1.Match(text) && !asTF1.Match(text) {
-		p.tf1 = file
-	}
-}
-
 // withKeras2 are the last versions with Keras 2, which have files for Python 3.9 to 3.11.
 var withKeras2 = map[string]string{"tensorflow": "2.15.1", "tensorflow-cpu": "2.15.1", "keras": "2.15.0"}
 
 // outdated limits TensorFlow and Keras to versions that have what the programs call, where the declarations allow it.
 func (p *dependencies) outdated() {
 	for i, d := range p.Packages {
-		if packageName(d.Name) == "tensorflow" && p.tf1 != "" && p.limits["tensorflow"] == tf1 {
-			p.Packages[i].Why = p.tf1 + " was written for TensorFlow 1"
+		name := packageName(d.Name)
+		if name == "tensorflow" && p.calls.TF1 != "" && p.limits["tensorflow"] == tf1 {
+			p.Packages[i].Why = p.calls.TF1 + " was written for TensorFlow 1"
+		}
+		if v, file := p.calls.Last(name); v != "" && (name != "gym" || p.imported[name] > 0) && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(d.Wanted, v) {
+			p.limits[name] = "==" + v
+			p.Packages[i].Why = file + " calls what later versions do not have"
 		}
 	}
-	if p.keras2 == "" || !slices.Contains([]string{"3.9", "3.10", "3.11"}, p.python) {
+	if p.calls.Keras2 == "" || !slices.Contains([]string{"3.9", "3.10", "3.11"}, p.python) {
 		return
 	}
 	for i, d := range p.Packages {
 		name := packageName(d.Name)
 		if v := withKeras2[name]; v != "" && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(p.known(d).Wanted, v) {
 			p.limits[name] = "==" + v
-			p.Packages[i].Why = p.keras2 + " was written for Keras 2"
+			p.Packages[i].Why = p.calls.Keras2 + " was written for Keras 2"
 		}
 	}
 }

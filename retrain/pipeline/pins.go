@@ -25,9 +25,8 @@ type dependencies struct {
 	locked     map[string]string // versions in locks by normalized name
 	limits     map[string]string // what constraints say by normalized name
 	aside      map[string]string // what packages of other purposes want, by normalized name
-	keras2     string            // file that calls what Keras 3 does not have
+	calls      pins.Interfaces   // of programs
 	games      bool              // whether Atari games are preprocessed
-	tf1        string            // file that calls what TensorFlow 2 does not have
 }
 
 // pythonWanted is what a file says of the version of Python.
@@ -113,6 +112,9 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	}
 	p.importedPackages(least == ofPage, own)
 	p.undeclared(atOnce, own)
+	if p.calls.Tensorboard != "" && !slices.ContainsFunc(p.Packages, func(d Declared) bool { return pins.HasTensorboard(d.Name) }) {
+		p.need("tensorboard", p.calls.Tensorboard+" imports it with torch")
+	}
 	p.companions(environments)
 	p.outdated()
 	for _, d := range p.Packages {
@@ -166,7 +168,7 @@ func (p *dependencies) choosePython() {
 		}
 	}
 	python, because := pins.Python(wanted, packages, p.classified)
-	if p.tf1 != "" {
+	if p.calls.TF1 != "" {
 		old, of := pins.Python(wanted, p.beforeTF2(packages), p.classified)
 		if old == "3.7" { // the last with TensorFlow 1
 			python, because = old, of
@@ -189,8 +191,8 @@ func (p *dependencies) choosePython() {
 			p.BaseWhy = d.File + " requires " + because + d.Wanted
 		}
 	}
-	if p.tf1 != "" && p.limits["tensorflow"] == tf1 {
-		p.BaseWhy = p.tf1 + " was written for TensorFlow 1"
+	if p.calls.TF1 != "" && p.limits["tensorflow"] == tf1 {
+		p.BaseWhy = p.calls.TF1 + " was written for TensorFlow 1"
 	}
 	for _, w := range p.pythons {
 		switch {

@@ -10,6 +10,7 @@ var (
 	pipInstall  = regexp.MustCompile("(?m)(?:^|[`/>$&;!%]|\\bRUN|\\buv|-m)[ \\t]*pip3?[ \\t]+install[ \\t]+([^\\n`|&;#]*)")
 	takesValue  = regexp.MustCompile(`^(?:-[rceift]|--(?:requirement|constraint|editable|index-url|extra-index-url|find-links|target|trusted-host|prefix|root|no-binary|only-binary|python-version|platform))$`)
 	plainSpec   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?(?:[<>=~!][^\s/]*)?$`)
+	fromImage   = regexp.MustCompile(`(?m)^FROM[ \t]+(?:--\S+[ \t]+)?(?:docker\.io/)?(pytorch|tensorflow)/(?:pytorch|tensorflow):([0-9]+\.[0-9]+\.[0-9]+)`)
 	goesOn      = regexp.MustCompile(`^(?:and|or|to|for|with|if|the|then|in|from|first|before|after|as|on)$`)
 )
 
@@ -17,9 +18,16 @@ var (
 const maxInstalled = 200
 
 // Installed returns the requirements that a page or a Dockerfile installs with pip, without those of files, directories
-// and addresses.
+// and addresses, and the framework of the image that a Dockerfile builds on.
 func Installed(text string) []string {
 	var out []string
+	for _, m := range fromImage.FindAllStringSubmatch(text, maxInstalled) {
+		name := map[string]string{"pytorch": "torch"}[m[1]]
+		if name == "" {
+			name = m[1]
+		}
+		out = append(out, name+"=="+m[2])
+	}
 	for _, m := range pipInstall.FindAllStringSubmatch(joinedLines.ReplaceAllString(text, " "), maxInstalled) {
 		words := strings.Fields(m[1])
 		for i := 0; i < len(words) && len(out) < maxInstalled; i++ {

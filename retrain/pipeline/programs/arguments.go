@@ -11,9 +11,9 @@ import (
 
 // The flags whose meaning is known, the clearest first.
 var (
-	savesTo     = regexp.MustCompile(`^(save_path|save_dir|save_to|model_save_path|save_model_path|model_save_dir|save_folder|model_dir|model_path|output_model|model_out|out_model|checkpoint_dir|ckpt_dir|checkpoint_path|ckpt_path|checkpoints?_folder|output_dir|output_path|out_dir|outdir|output_folder|output|out|results?_dir|results?_path|train_dir|experiment_dir|exp_dir|run_dir|runs_dir|workdir|work_dir|save|log_dir|logdir|log_path|log_folder|logs_dir|logs|log_root|root_dir|base_dir|default_root_dir|save_file|save_name)$`)
+	savesTo     = regexp.MustCompile(`^(save_path|save_dir|saved_path|saved_dir|saved_models?_path|saved_models?_dir|save_to|model_save_path|save_model_path|model_save_dir|save_folder|model_dir|model_path|output_model|model_out|out_model|checkpoint_dir|ckpt_dir|checkpoint_path|ckpt_path|checkpoints?_folder|output_dir|output_path|out_dir|outdir|output_folder|output|out|results?_dir|results?_path|train_dir|experiment_dir|exp_dir|run_dir|runs_dir|workdir|work_dir|save|log_dir|logdir|log_path|log_folder|logs_dir|logs|log_root|root_dir|base_dir|default_root_dir|save_file|save_name)$`)
 	firstOf     = []string{"save", "model", "checkpoint", "ckpt", "out", "result", "train_dir", "exp", "run", "work", "root", "base", "log", "default"}
-	readsFrom   = regexp.MustCompile(`^(model_path|model|model_file|model_dir|checkpoint|checkpoint_path|checkpoint_dir|checkpoint_file|ckpt|ckpt_path|ckpt_dir|load|load_path|load_model|load_dir|load_from|load_checkpoint|load_run|policy|policy_path|agent|agent_path|weights|weights_path|restore|restore_path|trained_agent|trained_model|resume|resume_path|resume_from|results?_dir|train_dir|experiment_dir|exp_dir|run_dir|log_dir|logdir|folder|fpath|snapshot|actor_path|params_path|save_dir|save_path|path)$`)
+	readsFrom   = regexp.MustCompile(`^(model_path|model|model_file|model_dir|checkpoint|checkpoint_path|checkpoint_dir|checkpoint_file|ckpt|ckpt_path|ckpt_dir|load|load_path|load_model|load_dir|load_from|load_checkpoint|load_run|policy|policy_path|agent|agent_path|weights|weights_path|restore|restore_path|trained_agent|trained_model|resume|resume_path|resume_from|results?_dir|train_dir|experiment_dir|exp_dir|run_dir|log_dir|logdir|folder|fpath|snapshot|actor_path|params_path|save_dir|save_path|saved_path|saved_dir|saved_models?_path|saved_models?_dir|path)$`)
 	readsFirst  = []string{"model_path", "model", "checkpoint", "ckpt", "load", "policy", "agent", "weights", "restore", "trained", "resume", "fpath", "actor", "params", "snapshot", "result", "train_dir", "exp", "run", "folder", "save", "log", "path"}
 	envFlag     = regexp.MustCompile(`^(env|env_id|env_name|environment|environment_id|environment_name|gym_id|gym_env|task|task_name|task_id|game|domain|scenario)$`)
 	algoFlag    = regexp.MustCompile(`^(algo|algorithm|alg|algo_name|agent_name|agent_type)$`)
@@ -22,7 +22,7 @@ var (
 	nameFlag    = regexp.MustCompile(`^(exp|exp_name|experiment|experiment_name|run_name|name|run|run_id|tag)$`)
 	seedFlag    = regexp.MustCompile(`^(seed|random_seed)$`)
 	noDisplay   = regexp.MustCompile(`^(no_render|no_rendering|headless|no_display|no_gui|no_show|no_viewer|no_video|norender)$`)
-	loggingFlag = regexp.MustCompile(`^--?(track|wandb.*|with_wandb.*|use_wandb.*|push.*|capture-video|capture_video|render|live|gui|display|save-video|video|upload.*)(=.*)?$`)
+	loggingFlag = regexp.MustCompile(`^--?(track|wandb.*|with_wandb.*|use_wandb.*|push.*|capture-video|capture_video|render|live|gui|display|save[-_]video|video|upload.*)(=.*)?$`)
 	savesModel  = regexp.MustCompile(`^(save_model|save|save_agent|save_policy)$`)
 	writtenName = regexp.MustCompile(`["']([\w./-]+\.(?:pth?|zip|ckpt|pkl|h5|onnx|npz|safetensors|msgpack))["']`)
 	saving      = regexp.MustCompile(`(?:\.save|_save|save_\w+|\.dump|save)\(`)
@@ -569,13 +569,19 @@ func (f *Finder) isFile(text string) bool {
 	return strings.Contains(text, ".") && f.exists(path.Clean(text))
 }
 
-// readsBeside reports whether a program names a file of the repository from its root, which it then must run in: one that
+// readsBeside reports whether a program, or a file that it imports, names a file of the repository from its root, which it then must run in: one that
 // no argument can name.
 func (f *Finder) readsBeside(p *program) bool {
-	for _, m := range textLiteral.FindAllStringSubmatch(f.text[p.file], 50) {
-		isDefault := func(x option) bool { return path.Clean(x.value) == path.Clean(m[1]) && !x.position }
-		if f.exists(m[1]) && !slices.ContainsFunc(p.flags, isDefault) {
-			return true
+	files := []string{p.file}
+	for _, to := range f.imports(p.file) {
+		files = append(files, to.file)
+	}
+	for _, file := range files {
+		for _, m := range textLiteral.FindAllStringSubmatch(f.text[file], 50) {
+			isDefault := func(x option) bool { return path.Clean(x.value) == path.Clean(m[1]) && !x.position }
+			if f.exists(m[1]) && !slices.ContainsFunc(p.flags, isDefault) {
+				return true
+			}
 		}
 	}
 	return false

@@ -12,7 +12,7 @@ import (
 
 var (
 	hydraMain      = regexp.MustCompile(`@hydra\.main\(`)
-	groupChosen    = regexp.MustCompile(`(?m)^[ \t]*-[ \t]+(?:(?:optional|override)[ \t]+)?([\w/-]+)(?:@[\w.]+)?[ \t]*(?::[ \t]*["']?([\w./-]+)["']?)?[ \t]*(?:#[^\n]*)?$`)
+	groupChosen    = regexp.MustCompile(`(?m)^[ \t]*-[ \t]+(?:(?:optional|override)[ \t]+)?([\w/-]+)(?:@([\w.]+))?[ \t]*(?::[ \t]*["']?([\w./-]+)["']?)?[ \t]*(?:#[^\n]*)?$`)
 	globalGroup    = regexp.MustCompile(`(?m)^#[ \t]*@package[ \t]+_global_`)
 	yamlKey        = regexp.MustCompile(`^( *)["']?([A-Za-z_][\w-]*)["']?:(?:[ \t]+(.*))?$`)
 	yamlComment    = regexp.MustCompile(`(?:^|[ \t])#.*$`)
@@ -64,20 +64,30 @@ func (f *Finder) compose(dir, name string) []Setting {
 	if !ok {
 		return nil
 	}
-	out := []Setting{main}
-	for _, m := range groupChosen.FindAllSubmatch(block(main.Text, "defaults"), maxComposed) {
-		group, chosen := strings.Trim(string(m[1]), "/"), string(m[2])
+	return append([]Setting{main}, f.chosen(dir, "", "", main.Text)...)
+}
+
+// chosen returns the files that the defaults of a file of a group choose, and those that they choose in turn. Their keys
+// are below those of the file.
+func (f *Finder) chosen(dir, of, below string, text []byte) []Setting {
+	var out []Setting
+	for _, m := range groupChosen.FindAllSubmatch(block(text, "defaults"), maxComposed) {
+		group, within, chosen := strings.Trim(string(m[1]), "/"), string(m[2]), string(m[3])
 		if chosen == "" {
 			group, chosen = "", group
 		}
-		s, ok := f.setting(dir, path.Join(group, chosen))
+		s, ok := f.setting(path.Join(dir, of), path.Join(group, chosen))
 		if !ok {
 			continue
 		}
-		if !globalGroup.Match(s.Text) {
-			s.group = strings.ReplaceAll(group, "/", ".")
+		s.group = strings.Trim(below+"."+strings.ReplaceAll(group, "/", "."), ".")
+		if within == "_global_" || globalGroup.Match(s.Text) {
+			s.group = ""
 		}
 		out = append(out, s)
+		if of == "" && group != "" { // once more: a task may build on another
+			out = append(out, f.chosen(dir, group, s.group, s.Text)...)
+		}
 	}
 	return out
 }
@@ -171,7 +181,7 @@ func settingFlags(group string, text []byte) []option {
 // assigned reports whether a program sets a setting itself, which is left open for that.
 func assigned(text, name string) bool {
 	for _, m := range assignsSetting.FindAllStringSubmatch(text, maxMatches) {
-		if m[1] == name {
+		if m[1] == name || strings.HasSuffix(name, "."+m[1]) { // also by what is handed on of the settings
 			return true
 		}
 	}

@@ -406,7 +406,9 @@ func (f *Finder) common(p *program, env string) int {
 // suggestion returns how much pages count for a program, and the arguments that they name, by what is right for them.
 func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []string, string) {
 	most, other := advice{}, advice{}
-	named := 0
+	named, beside := 0, func(a advice) int {
+		return a.weight + 25*boolean(path.Dir(p.file) != "." && path.Dir(a.file) == path.Dir(p.file))
+	}
 	for _, a := range f.said.aboutProgram(p) {
 		rest, ok := f.speaksOf(a, p)
 		if !ok {
@@ -420,7 +422,7 @@ func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []
 		if !f.available(rest) {
 			to = &other
 		}
-		if a.weight > to.weight {
+		if to.weight == 0 || beside(a) > beside(*to) {
 			*to = a
 			to.args = rest
 		}

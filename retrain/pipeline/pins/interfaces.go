@@ -1,0 +1,60 @@
+package pins
+
+import "regexp"
+
+// Interfaces are what programs call that only old versions of packages have: the first file that does.
+type Interfaces struct {
+	Keras2 string // what Keras 3 does not have
+	TF1    string // what TensorFlow 2 does not have
+
+	Tensorboard string // torch.utils.tensorboard, which torch does not bring along
+
+	gym, rendering, hydra string // what Gym 0.26, Gym 0.22 and Hydra 1 do not have
+}
+
+var (
+	ofKeras2 = regexp.MustCompile(`_make_predict_function\b|manual_variable_initialization\b|\bnp_utils\b|\.(?:fit|predict|evaluate)_generator\(|\bkeras\.(?:engine|layers\.(?:merge|core|convolutional|advanced_activations))\b|\boptimizers\.legacy\b|tensorflow\.python\.keras\b|\b(?:Adam|RMSprop|SGD|Nadam|Adamax|Adagrad)\([ \t]*lr[ \t]*=`)
+	ofTF1    = regexp.MustCompile(`\b(?:tf|tensorflow)\.contrib\b|\btf\.(?:placeholder|Session|get_variable|variable_scope|global_variables_initializer)\(`)
+	asTF1    = regexp.MustCompile(`compat\.v1 as tf\b|\btf = \w+\.compat\.v1\b`)
+
+	// ofGym are the seed, the four results of a step, the only one of a reset, and the list of all environments.
+	ofGym          = regexp.MustCompile(`\benvs?\.seed\(|\bregistry\.(?:all\(\)|env_specs)|(?m:^[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*(?:[\w.]*done\w*|dones?|terminal|d),[ \t]*[\w.]+[ \t]*=[ \t]*[\w.\[\]]+\.step\()`)
+	ofRendering    = regexp.MustCompile(`\bclassic_control(?:[ \t]+import[ \t]+|\.)rendering\b|\bwrappers\.Monitor\(|from gym\.wrappers import Monitor\b`)
+	ofTensorboard  = regexp.MustCompile(`(?m)^(?:from|import)[ \t]+torch\.utils\.tensorboard\b`)
+	hasTensorboard = regexp.MustCompile(`^(?i)(?:tensorboard|tensorflow|tf-nightly)$|^stable.baselines3\[.*extra`)
+
+	ofHydra = regexp.MustCompile(`@hydra\.main\([^()]*\bstrict[ \t]*=`)
+)
+
+// Take takes what a program calls.
+func (i *Interfaces) Take(file string, text []byte) {
+	for _, c := range []struct {
+		first *string
+		calls *regexp.Regexp
+	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}} {
+		if *c.first == "" && c.calls.Match(text) {
+			*c.first = file
+		}
+	}
+	if i.TF1 == "" && ofTF1.Match(text) && !asTF1.Match(text) {
+		i.TF1 = file
+	}
+}
+
+// HasTensorboard reports whether a requirement brings the package that torch.utils.tensorboard needs.
+func HasTensorboard(requirement string) bool { return hasTensorboard.MatchString(requirement) }
+
+// Last returns the last version of a package that has what programs call, and the file that calls it; "" if they call
+// nothing that was removed. Gym before 0.22 no longer builds with current setuptools, so it is only for what nothing
+// later has.
+func (i *Interfaces) Last(name string) (version, file string) {
+	switch {
+	case name == "gym" && i.rendering != "":
+		return "0.21.0", i.rendering
+	case name == "gym" && i.gym != "":
+		return "0.25.2", i.gym
+	case name == "hydra-core" && i.hydra != "":
+		return "0.11.3", i.hydra
+	}
+	return "", ""
+}

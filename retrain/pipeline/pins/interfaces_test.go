@@ -1,0 +1,43 @@
+package pins
+
+import "testing"
+
+// What only old versions of a package have decides which version is proposed.
+func TestInterfacesOfOldVersions(t *testing.T) {
+	for name, test := range map[string]struct {
+		text, gym, hydra string
+	}{
+		"the seed of an environment":     {"env.seed(cfg.seed)\n", "0.25.2", ""},
+		"seeds of several":               {"envs.seed(1)\n", "0.25.2", ""},
+		"four results of a step":         {"    obs, reward, done, info = self.env.step(action)\n", "0.25.2", ""},
+		"without names for two":          {"s, _, done, _ = env.step(a)\n", "0.25.2", ""},
+		"the list of all environments":   {"for e in gym.envs.registry.all():\n", "0.25.2", ""},
+		"a window of its own":            {"from gym.envs.classic_control import rendering\n", "0.21.0", ""},
+		"the old recorder":               {"env = gym.wrappers.Monitor(env, 'v')\nenv.seed(1)\n", "0.21.0", ""},
+		"five results":                   {"obs, reward, done, truncated, info = env.step(action)\n", "", ""},
+		"the seed of a space":            {"env.action_space.seed(1)\n", "", ""},
+		"Hydra 0.11":                     {"@hydra.main(config_path='config/train.yaml', strict=True)\n", "", "0.11.3"},
+		"Hydra 1":                        {"@hydra.main(config_path='cfgs', config_name='config')\n", "", ""},
+		"strictness of something else":   {"@hydra.main(config_path='cfgs')\ndef main(cfg):\n    load(strict=True)\n", "", ""},
+		"a time step of another library": {"time_step = env.step(action)\n", "", ""},
+	} {
+		var i Interfaces
+		i.Take("train.py", []byte(test.text))
+		gym, of := i.Last("gym")
+		hydra, _ := i.Last("hydra-core")
+		if torch, _ := i.Last("torch"); gym != test.gym || hydra != test.hydra || torch != "" || (of == "") != (gym == "") {
+			t.Errorf("%s: gym %q of %q, hydra-core %q", name, gym, of, hydra)
+		}
+	}
+}
+
+func TestTensorboardComesWithOthers(t *testing.T) {
+	for requirement, want := range map[string]bool{
+		"tensorboard": true, "tensorflow": true, "stable-baselines3[extra]": true, "stable_baselines3[extra]": true,
+		"stable-baselines3": false, "tensorboardX": false, "tb-nightly": false, "torch": false,
+	} {
+		if got := HasTensorboard(requirement); got != want {
+			t.Errorf("%s: %v", requirement, got)
+		}
+	}
+}
