@@ -35,7 +35,7 @@ tensordict torchrl lightning pytorch-lightning torchmetrics tensorboard protobuf
 jax jaxlib flax optax chex distrax rlax dm-haiku orbax-checkpoint brax jumanji gymnax
 tensorflow keras tf-keras tensorflow-probability dm-sonnet
 pettingzoo shimmy pygame pyglet mujoco ale-py minigrid highway-env moviepy imageio imageio-ffmpeg pybullet box2d
-opencv-python opencv-python-headless seaborn scikit-image networkx sympy joblib psutil requests click rich typer einops absl-py termcolor colorlog loguru tabulate attrs dill plotly
+opencv-python opencv-python-headless seaborn scikit-image nes-py networkx sympy joblib psutil requests click rich typer einops absl-py termcolor colorlog loguru tabulate attrs dill plotly
 tensorboardx wandb optuna omegaconf hydra-core pydantic huggingface-hub tyro python-dotenv prettytable easydict gin-config ml-collections filelock threadpoolctl
 dm-control gymnasium-robotics procgen crafter gym-minigrid mo-gymnasium vizdoom envpool supersuit
 ray pyarrow mlflow jinja2 fastapi uvicorn flask pyzmq redis grpcio msgpack lz4 zstandard
