@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What was wrong in the proposals for repositories that nobody here had seen.
+// What was wrong in the proposals for repositories of the fifth trial.
 func TestProposalsForRepositoriesOfStrangers(t *testing.T) {
 	const train = "import gym\nimport torch\nimport argparse\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    ARGS\n    train(p.parse_args())\n"
 	with := func(args, more string) string { return strings.Replace(train, "ARGS", args, 1) + more }

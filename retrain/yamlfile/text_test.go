@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What YAML allows before and between keys is no mistake, whoever wrote the file.
+// What YAML allows before and after the keys is no mistake.
 func TestTextAroundTheDocument(t *testing.T) {
 	for name, text := range map[string]string{
 		"a byte order mark":             "\ufeffv: x\n",
