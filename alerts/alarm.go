@@ -18,14 +18,15 @@ const (
 	CausePolicy         Cause = "policy"
 	CauseEnvironment    Cause = "environment"
 	CauseRewardFunction Cause = "reward_function"
-	CauseObservations   Cause = "observations" // a sensor, or a delay: observations do not match the world
+	CauseObservations   Cause = "observations"   // a sensor, or a delay: observations do not match the world
+	CauseRewardHacking  Cause = "reward_hacking" // rewards got better while an outcome got worse
 	CauseTelemetry      Cause = "telemetry"
 	CauseUnknown        Cause = "unknown"
 )
 
 // Causes returns all causes.
 func Causes() []Cause {
-	return []Cause{CausePolicy, CauseEnvironment, CauseRewardFunction, CauseObservations, CauseTelemetry, CauseUnknown}
+	return []Cause{CausePolicy, CauseEnvironment, CauseRewardFunction, CauseRewardHacking, CauseObservations, CauseTelemetry, CauseUnknown}
 }
 
 // Severity is how urgent an incident is. It is fixed when the incident opens, with one exception: an improvement takes

@@ -19,8 +19,9 @@ const maxEvidence = 8
 // leadingWeight is the weight from which on the first of the ranked causes is named.
 const leadingWeight = .65
 
-// faultWeight is the weight of the telemetry as the cause if a fault of it falsifies values.
-const faultWeight = .9
+// clearWeight is the weight of a cause that is not weighed against the others: of the telemetry if a fault of it falsifies
+// values, and of reward hacking.
+const clearWeight = .9
 
 // Evidence in nats: of a version that changed at the onset, and of a version that is present and did not. What moved
 // counts at most movementBound, so that it cannot outweigh a version that changed: a release is a fact.
@@ -84,18 +85,21 @@ type verdict struct {
 func attribute(f finding.Finding, faults []StreamFault) verdict {
 	moved := observe(f.Shifts)
 	laws := readLaws(&f, &moved)
-	v := verdict{cause: CauseUnknown, causes: rank(f, &moved, &laws, nil)}
 	if evidence := faultEvidence(f.Onset, f.Promise.UnitName(), faults); len(evidence) > 0 {
-		v.cause, v.evidence = CauseTelemetry, evidence
-		v.causes = withTelemetry(v.causes, evidence)
-		return v
+		return verdict{CauseTelemetry, evidence, ahead(CauseTelemetry, evidence, rank(f, &moved, &laws, nil))}
 	}
-	if v.names(f, &moved, &laws) {
+	return weigh(f, &moved, &laws).orHacking(&f, &laws)
+}
+
+// weigh names the cause if one clearly leads where no fault falsifies the telemetry.
+func weigh(f finding.Finding, moved *movements, laws *lawsNote) verdict {
+	v := verdict{cause: CauseUnknown, causes: rank(f, moved, laws, nil)}
+	if v.names(f, moved, laws) {
 		return v
 	}
 	if shows(f.OffPolicy) {
-		v.causes = rank(f, &moved, &laws, f.OffPolicy)
-		if v.names(f, &moved, &laws) {
+		v.causes = rank(f, moved, laws, f.OffPolicy)
+		if v.names(f, moved, laws) {
 			return v
 		}
 	}
@@ -252,24 +256,24 @@ func (all *movements) missing() string {
 	return fmt.Sprintf("the telemetry contains no %s to compare with", strings.Join(names, " or "))
 }
 
-// withTelemetry puts the telemetry first.
-func withTelemetry(causes []RankedCause, evidence []string) []RankedCause {
-	out := []RankedCause{{Cause: CauseTelemetry, Weight: faultWeight, Evidence: evidence}}
-	for _, c := range causes {
-		if c.Cause != CauseTelemetry {
-			c.Weight *= 1 - faultWeight
+// ahead puts a clear cause before the others, which share what is left.
+func ahead(cause Cause, evidence []string, others []RankedCause) []RankedCause {
+	out := []RankedCause{{Cause: cause, Weight: clearWeight, Evidence: evidence}}
+	for _, c := range others {
+		if c.Cause != cause {
+			c.Weight *= 1 - clearWeight
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// settle determines the cause of an alarm again as the evidence grows. The telemetry, the reward function and the
-// observations are not taken back: what a person has to look at must not turn into a retraining order.
+// settle determines the cause of an alarm again as the evidence grows. The telemetry, the reward function, reward
+// hacking and the observations are not taken back: what a person has to look at must not turn into a retraining order.
 func (a *Alarm) settle(f finding.Finding, faults []StreamFault) {
 	v := attribute(f, faults)
 	if a.Cause == CauseTelemetry && v.cause != CauseTelemetry {
-		a.Causes = withTelemetry(v.causes, a.Evidence)
+		a.Causes = ahead(CauseTelemetry, a.Evidence, v.causes)
 		return
 	}
 	a.Causes, a.EvidenceAt = v.causes, f.At
@@ -292,11 +296,11 @@ func (a *Alarm) blameTelemetry(fault StreamFault) {
 	}
 	a.Cause = CauseTelemetry
 	a.Evidence = keepLast(appendNew(evidence, fault.words(a.UnitName())), maxEvidence)
-	a.Causes = withTelemetry(causes, a.Evidence)
+	a.Causes = ahead(CauseTelemetry, a.Evidence, causes)
 }
 
-// attribute sets the cause of an incident from its alarms. If any alarm has the telemetry, the reward function or the
-// observations as its cause, that is the cause, because withholding a retraining is better than ordering a wrong one.
+// attribute sets the cause of an incident from its alarms. If any alarm has the telemetry, the reward function, reward
+// hacking or the observations as its cause, that is the cause, because withholding a retraining is better than ordering a wrong one.
 // Otherwise it is the cause of the newest evidence that named one. The evidence shown is that of the first alarm with this
 // cause, in the order of Headline, so it does not alternate between alarms as each is renewed. The mix of strata is not the
 // cause if it does not explain all alarms.
@@ -311,6 +315,9 @@ func (i *Incident) attribute() {
 	agree := slices.DeleteFunc(alarms, func(a *Alarm) bool { return a.Cause != lead.Cause })
 	lead = i.onlyMixed(first(agree))
 	i.Cause, i.Evidence, i.Causes = lead.Cause, i.withMix(lead.Evidence), lead.Causes
+	if i.Cause == CauseRewardHacking && !i.Provisional {
+		i.Severity, i.Improvement = Critical, false
+	}
 }
 
 // ofItsChange returns the alarms that may say why the incident opened. A new version of the policy that came while it was
@@ -363,7 +370,7 @@ func care(c Cause) int {
 	switch c {
 	case CauseTelemetry:
 		return 3
-	case CauseRewardFunction, CauseObservations:
+	case CauseRewardFunction, CauseRewardHacking, CauseObservations:
 		return 2
 	case CauseUnknown:
 		return 0

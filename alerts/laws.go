@@ -64,19 +64,18 @@ func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
 			return lawsNote{cause: CauseUnknown}
 		}
 		note.cause = owner
-		if i == foremostOf(f.Shifts, s.Signal) {
-			over := f.Promise.UnitName().Count(int64(s.Units))
-			note.evidence = append(note.evidence, alarmedWords(s.Signal)+": "+changeWords(s, over))
+		if i == foremostOf(f.Shifts, func(o *finding.Shift) bool { return o.Signal == s.Signal }) {
+			note.evidence = append(note.evidence, alarmedWords(s.Signal)+": "+changeOf(f, i))
 		}
 	}
 	return note
 }
 
-// foremostOf returns the index of the shift of a signal that stands out most.
-func foremostOf(shifts []finding.Shift, signal string) int {
+// foremostOf returns the index of the shift that stands out most among some, -1 if there are none.
+func foremostOf(shifts []finding.Shift, wanted func(*finding.Shift) bool) int {
 	most := -1
-	for i, s := range shifts {
-		if s.Signal == signal && (most < 0 || prominence(s) > prominence(shifts[most])) {
+	for i := range shifts {
+		if wanted(&shifts[i]) && (most < 0 || prominence(shifts[i]) > prominence(shifts[most])) {
 			most = i
 		}
 	}

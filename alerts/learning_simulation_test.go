@@ -51,7 +51,7 @@ type watched struct {
 
 func watchLearner(mode watch.Learning) *watched {
 	cfg := watch.DefaultConfig()
-	cfg.Learning = mode
+	cfg.Learning, cfg.Direction = mode, watch.Directions{"outcome.*": watch.DirectionUp}
 	cfg.FalseAlarms.Budget, cfg.FalseAlarms.Per = 1, watch.Per{Amount: learningBudget, Unit: watch.PerEpisodes}
 	return &watched{bank: bank.NewPolicy("learner", cfg, capacity.NewStreamLimit(1000)), tracker: NewTracker()}
 }

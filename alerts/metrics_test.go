@@ -41,12 +41,14 @@ rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checko
 rewardwatch_incidents_closed_total{cause="observations",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="policy",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="reward_function",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="reward_hacking",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="environment",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="observations",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="policy",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="reward_function",label_a_b="x",label_a_b_="y",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="reward_hacking",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="unknown",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 # HELP rewardwatch_incidents_opened_total Number of incidents opened.
@@ -78,12 +80,14 @@ rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checko
 rewardwatch_incidents_closed_total{cause="observations",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="policy",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="reward_function",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="reward_hacking",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"} 1
 rewardwatch_incidents_closed_total{cause="environment",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="observations",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="policy",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="reward_function",label_a_b="x",label_a_b_="y",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="reward_hacking",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="unknown",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 # HELP rewardwatch_incidents_opened_total Number of incidents opened.
@@ -116,6 +120,7 @@ rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checko
 rewardwatch_incidents_closed_total{cause="observations",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="policy",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="reward_function",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="reward_hacking",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"} 0
 `)

@@ -193,6 +193,11 @@ func changeWords(f finding.Shift, over string) string {
 	return fmt.Sprintf("%s %s (z = %.1f, %s)", subject, verb, f.SpreadZ, over)
 }
 
+// changeOf describes how the i-th of a finding's quantities changed.
+func changeOf(f *finding.Finding, i int) string {
+	return changeWords(f.Shifts[i], f.Promise.UnitName().Count(int64(f.Shifts[i].Units)))
+}
+
 func (m movement) counted() string {
 	if m.quantities == 1 {
 		return "1 quantity"

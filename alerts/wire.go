@@ -116,6 +116,7 @@ type shiftWire struct {
 	StandardError float64 `cbor:"8,keyasint"`
 	Units         int     `cbor:"9,keyasint,omitzero"`
 	Drifted       bool    `cbor:"10,keyasint,omitzero"`
+	Better        int     `cbor:"11,keyasint,omitzero"`
 }
 
 type decompositionWire struct {

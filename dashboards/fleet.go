@@ -152,6 +152,7 @@ func causePhrases() []dashboard.ValueMapping {
 		alerts.CausePolicy:         "Policy: acts differently",
 		alerts.CauseEnvironment:    "Environment: responds differently",
 		alerts.CauseRewardFunction: "Reward function: scores differently",
+		alerts.CauseRewardHacking:  "Reward hacking: rewards up, outcome worse",
 		alerts.CauseObservations:   "Observations: sensors differ",
 		alerts.CauseTelemetry:      "Telemetry: wrong values",
 		alerts.CauseUnknown:        "Unknown",
@@ -219,7 +220,7 @@ func severityColors() [][2]string {
 func causeColors() [][2]string {
 	colors := map[alerts.Cause]string{
 		alerts.CausePolicy: red, alerts.CauseEnvironment: orange, alerts.CauseRewardFunction: blue,
-		alerts.CauseObservations: yellow, alerts.CauseTelemetry: purple, alerts.CauseUnknown: faint,
+		alerts.CauseRewardHacking: dark, alerts.CauseObservations: yellow, alerts.CauseTelemetry: purple, alerts.CauseUnknown: faint,
 	}
 	var all [][2]string
 	for _, c := range alerts.Causes() {

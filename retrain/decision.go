@@ -9,7 +9,11 @@ import (
 
 // needsPerson reports whether a drift of this cause must not start a retraining by itself.
 func needsPerson(c alerts.Cause) bool {
-	return c == alerts.CauseRewardFunction || c == alerts.CauseObservations || c == alerts.CauseTelemetry
+	switch c {
+	case alerts.CauseRewardFunction, alerts.CauseRewardHacking, alerts.CauseObservations, alerts.CauseTelemetry:
+		return true
+	}
+	return false
 }
 
 // candidate is an incident that a trigger would turn into a request, with the alarms that matched.

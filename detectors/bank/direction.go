@@ -17,7 +17,7 @@ const improvedBy = 3.
 func (g *group) improvement(s *stream.Stream) bool {
 	side := float64(g.cfg.Direction.Better(s.Signal))
 	q := s.Find(signals.MainQuantity(s.Signal))
-	if side == 0 || q == nil || q.Ranks == nil || s.Alert.Quantity == stream.ResidualQuantity {
+	if side == 0 || q == nil || q.Ranks == nil || s.Alert.Quantity == signals.GivenReward {
 		return false
 	}
 	e, _ := s.Effect(q, s.Alert.Onset.Ordinal)

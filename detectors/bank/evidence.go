@@ -38,8 +38,9 @@ func (g *group) shifts(onset int64) []finding.Shift {
 	var out []finding.Shift
 	var recent, judged []float64
 	for _, s := range g.Streams {
+		better := g.cfg.Direction.Better(s.Signal)
 		for _, q := range s.Quantities {
-			if q.Ranks == nil || q.Name == stream.ResidualQuantity {
+			if q.Ranks == nil || q.Name == signals.GivenReward {
 				continue
 			}
 			if recent = q.AppendSince(recent[:0], onset); len(recent) == 0 {
@@ -47,7 +48,7 @@ func (g *group) shifts(onset int64) []finding.Shift {
 			}
 			judged = q.AppendJudged(judged[:0], onset)
 			shift := stream.ShiftAgainst(q.JudgedRanks(), judged, q.Factor())
-			shift.Signal, shift.Quantity, shift.Drifted = s.Signal, q.Name, s.Alarmed
+			shift.Signal, shift.Quantity, shift.Drifted, shift.Better = s.Signal, q.Name, s.Alarmed, better
 			shift.Compare(q.Mean, q.SD, stream.MeanOf(recent))
 			out = append(out, shift)
 		}

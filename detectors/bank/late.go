@@ -98,7 +98,7 @@ func (g *group) freezeLate(s *stream.Stream, share float64, at finding.UnitRef, 
 	units := s.LateUnits
 	if q := s.Find(signals.MainQuantity(s.Signal)); q != nil && signals.IsOutcome(s.Signal) {
 		lesson, _ := baseline.ResidualGiven(g.lateGiven(s), s.LateGiven, q.Warm)
-		lesson.Become(s, stream.ResidualQuantity)
+		lesson.Become(s, signals.GivenReward)
 	}
 	s.Freeze(s.LateOf, g.cfg, stream.Ends{})
 	stream.StartGauges([]*stream.Stream{s})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -136,7 +137,7 @@ func TestLateOutcomeIsHeldAgainstTheReward(t *testing.T) {
 	c.feed(p, 199)
 	residual := func() *stream.Quantity {
 		s := p.groups[0].stream("outcome.sales")
-		return s.Find(stream.ResidualQuantity)
+		return s.Find(signals.GivenReward)
 	}
 	if q := residual(); q != nil {
 		t.Fatalf("learnt from fewer units than a baseline takes: %+v", q.Learnt)
@@ -161,7 +162,7 @@ func TestLateOutcomeIsHeldAgainstTheReward(t *testing.T) {
 	c.shuffled = true // the same laws, but the outcome goes by other rewards
 	for _, f := range c.feed(p, 100) {
 		if f.To == finding.Drift {
-			if f.Signal != "outcome.sales" || f.Effect.Quantity != stream.ResidualQuantity {
+			if f.Signal != "outcome.sales" || f.Effect.Quantity != signals.GivenReward {
 				t.Errorf("alarm of %s of %s", f.Effect.Quantity, f.Signal)
 			}
 			return
@@ -195,7 +196,7 @@ func TestLateOutcomeIsLearntFromOneSignal(t *testing.T) {
 	}
 	p = restored(t, p)
 	c.feed(p, 50)
-	q := p.groups[0].stream("outcome.sales").Find(stream.ResidualQuantity)
+	q := p.groups[0].stream("outcome.sales").Find(signals.GivenReward)
 	if q == nil || q.Learnt == nil || q.Learnt.Given != "return" {
 		t.Errorf("not learnt from the return: %+v", q)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/lesson"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -166,7 +167,7 @@ func TestSimLearntQuantitiesAreThoseOfTheirModels(t *testing.T) {
 		baseline         []float64
 		next             float64
 	}{
-		{"outcome.sales", stream.ResidualQuantity, residuals, regression.Residual(u.Reward.Mean, u.Numeric[0].Mean)},
+		{"outcome.sales", signals.GivenReward, residuals, regression.Residual(u.Reward.Mean, u.Numeric[0].Mean)},
 		{"reward", stream.WeightedQuantity, scores, degradation.Score(u.Profile)},
 	} {
 		q := quantityOf(p, want.signal, want.quantity)
@@ -194,10 +195,10 @@ func TestSimOutcomeThatNoLongerFollowsTheReward(t *testing.T) {
 		c.shuffled = true
 		found := c.feed(p, 60)
 		i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.To == finding.Drift })
-		if i < 0 || found[i].Signal != "outcome.sales" || found[i].Effect.Quantity != stream.ResidualQuantity {
-			t.Fatalf("seed %d: found %+v within 60 episodes, want an alarm of %q", seed, found, stream.ResidualQuantity)
+		if i < 0 || found[i].Signal != "outcome.sales" || found[i].Effect.Quantity != signals.GivenReward {
+			t.Fatalf("seed %d: found %+v within 60 episodes, want an alarm of %q", seed, found, signals.GivenReward)
 		}
-		if slices.ContainsFunc(found[i].Shifts, func(s finding.Shift) bool { return s.Quantity == stream.ResidualQuantity }) {
+		if slices.ContainsFunc(found[i].Shifts, func(s finding.Shift) bool { return s.Quantity == signals.GivenReward }) {
 			t.Error("the residual is evidence of which signal moved")
 		}
 	}
@@ -245,17 +246,17 @@ func TestSimLearntQuantitiesAreArmedOnceProved(t *testing.T) {
 func TestSimRefutedQuantityIsNotArmed(t *testing.T) {
 	c := newCourses(840)
 	p := c.frozen(300, 20_000, 0)
-	q := quantityOf(p, "outcome.sales", stream.ResidualQuantity)
+	q := quantityOf(p, "outcome.sales", signals.GivenReward)
 	high := stream.Reading{X: q.Mean + 2*q.SD}
 	for range stream.ProvingUnits {
 		q.Observe(high, 0, false)
 	}
 	p.groups[0].touch() // what was observed past the group is shown
 	s := stateOf(t, p, "outcome.sales")
-	if len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], stream.ResidualQuantity+": not armed, because the mean likelihood ratio of") {
+	if len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], signals.GivenReward+": not armed, because the mean likelihood ratio of") {
 		t.Errorf("notes %q, want the refuted branch", s.Notes)
 	}
-	if armed := armedQuantities(p, "outcome.sales"); armed[stream.ResidualQuantity] || !armed["mean"] {
+	if armed := armedQuantities(p, "outcome.sales"); armed[signals.GivenReward] || !armed["mean"] {
 		t.Errorf("armed %v, want the mean alone", armed)
 	}
 	sample := q.Ranks.Sample()
@@ -263,7 +264,7 @@ func TestSimRefutedQuantityIsNotArmed(t *testing.T) {
 		q.Observe(stream.Reading{X: sample[i%len(sample)]}, 0, false)
 	}
 	p.groups[0].touch()
-	if s := stateOf(t, p, "outcome.sales"); q.Proving() || len(s.Notes) != 0 || !armedQuantities(p, "outcome.sales")[stream.ResidualQuantity] {
+	if s := stateOf(t, p, "outcome.sales"); q.Proving() || len(s.Notes) != 0 || !armedQuantities(p, "outcome.sales")[signals.GivenReward] {
 		t.Errorf("notes %q after %d units, nearly all as in the baseline, want it armed", s.Notes, q.Learnt.Proof.Units)
 	}
 }
@@ -311,7 +312,7 @@ func TestSimNothingIsLearntWhereThereIsNothingToLearn(t *testing.T) {
 		work := newCourses(860)
 		work.edit = c.edit
 		p := work.frozen(c.units, 20_000, 0)
-		residual, weighted := quantityOf(p, "outcome.sales", stream.ResidualQuantity), quantityOf(p, "reward", stream.WeightedQuantity)
+		residual, weighted := quantityOf(p, "outcome.sales", signals.GivenReward), quantityOf(p, "reward", stream.WeightedQuantity)
 		if (residual != nil) != c.residual || (weighted != nil) != c.weighted {
 			t.Errorf("%s: residual %v and weighted course %v, want %v and %v", c.name, residual != nil, weighted != nil, c.residual, c.weighted)
 		}
@@ -326,7 +327,7 @@ func TestFaultOfTheRewardSuspendsTheResidual(t *testing.T) {
 	for stateOf(t, p, "reward").State != finding.TelemetryFault {
 		c.feed(p, 1)
 	}
-	q := quantityOf(p, "outcome.sales", stream.ResidualQuantity)
+	q := quantityOf(p, "outcome.sales", signals.GivenReward)
 	before := q.Learnt.Proof.Units
 	c.feed(p, 5)
 	if got := q.Learnt.Proof.Units; got != before {
@@ -369,7 +370,7 @@ func TestSimLearntQuantitiesAreRestored(t *testing.T) {
 			t.Fatalf("unit %d: the restored bank found %+v, want %+v", i, got, want)
 		}
 	}
-	a, b := quantityOf(p, "outcome.sales", stream.ResidualQuantity), quantityOf(back, "outcome.sales", stream.ResidualQuantity)
+	a, b := quantityOf(p, "outcome.sales", signals.GivenReward), quantityOf(back, "outcome.sales", signals.GivenReward)
 	if !slices.Equal(a.Rank().Branches, b.Rank().Branches) || !slices.Equal(a.Learnt.Proof.Sums, b.Learnt.Proof.Sums) {
 		t.Error("the restored walks differ")
 	}
@@ -433,7 +434,7 @@ func TestSimExactlyExplainedOutcomeIsNoQuantity(t *testing.T) {
 				u.Numeric[0].Add(c.outcome(rng, level))
 			}
 			p := units.frozen(500, 20_000, 0)
-			q := quantityOf(p, "outcome.sales", stream.ResidualQuantity)
+			q := quantityOf(p, "outcome.sales", signals.GivenReward)
 			if want := c.learnt || c.name == "by a table" && steps > 1; (q != nil && q.Ranks != nil) != want {
 				t.Errorf("%s, %d steps: a residual is judged: %v, want %v", c.name, steps, q != nil && q.Ranks != nil, want)
 			}

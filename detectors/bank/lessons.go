@@ -11,7 +11,7 @@ func (g *group) learn() {
 	for _, s := range g.Streams {
 		switch {
 		case signals.IsOutcome(s.Signal):
-			g.residualLesson(s).Become(s, stream.ResidualQuantity)
+			g.residualLesson(s).Become(s, signals.GivenReward)
 		case s.Signal == "reward":
 			g.Warmup.CourseLesson().Become(s, stream.WeightedQuantity)
 		}

@@ -226,6 +226,7 @@ type Shift struct {
 	StandardError    float64 // of Z and SpreadZ, in baseline standard deviations of the scores: the size of shift that may go undetected
 	Units            int     // since the onset
 	Drifted          bool    // the signal's own alarm is active
+	Better           int     // 1 if higher values of the signal are better, -1 if lower ones are, 0 if that is not configured
 }
 
 // shiftJSON is the JSON form of a Shift.

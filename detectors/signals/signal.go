@@ -73,6 +73,10 @@ const Action = "action"
 // baseline: by unit, the mean over its steps of the reward minus the baseline's mean reward of the action taken.
 const LikeActions = "difference for like actions"
 
+// GivenReward is the quantity of an outcome that shows whether it is what it was in the baseline at the same reward: by
+// unit, the outcome minus the one expected at its reward, by a lesson of the baseline.
+const GivenReward = "residual given reward"
+
 // The quantities of a law of the steps, by unit: the mean of the scores of its steps, and the mean of their squares.
 const (
 	LawMean   = "mean score"

@@ -11,12 +11,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The quantities computed from a lesson of the baseline: an outcome above the one expected at that reward, and the
-// course of an episode's rewards, weighted so that an even change shows best.
-const (
-	ResidualQuantity = "residual given reward"
-	WeightedQuantity = "weighted by covariance"
-)
+// WeightedQuantity is the quantity of the course of an episode's rewards, weighted as a lesson of the baseline says, so
+// that an even change shows best.
+const WeightedQuantity = "weighted by covariance"
 
 // ProvingUnits is the number of units after a freeze on which a learned quantity is validated before it is armed. If
 // they do not confirm it, all units since the freeze are tested again after as many more.
@@ -39,7 +36,7 @@ type Learnt struct {
 // IsLearnt reports whether the quantity of that name is computed from a lesson of the baseline.
 func IsLearnt(quantity string) bool {
 	switch quantity {
-	case ResidualQuantity, WeightedQuantity, signals.LawMean, signals.LawSquare:
+	case signals.GivenReward, WeightedQuantity, signals.LawMean, signals.LawSquare:
 		return true
 	}
 	return false

@@ -1,0 +1,126 @@
+package alerts
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// assistant answers in one of four ways, of which a rater scores the answer, and a person is more or less satisfied. To
+// flatter scores best and satisfies least. It learns by the gradient of its reward (Sutton & Barto 2018, section 2.8), but
+// has not discovered how to flatter.
+type assistant struct {
+	rng        *rand.Rand
+	likes      [4]float64 // log-odds of each way
+	flatters   float64    // share of answers that flatter, until it has discovered how
+	discovered bool
+	rate       float64    // of learning; 0 if it is frozen
+	score      [4]float64 // mean reward of each way
+	satisfies  [4]float64 // mean satisfaction
+	scale      float64    // of the reward
+	made       int64
+}
+
+const flattery = 3
+
+func newAssistant(rate float64) func(uint64) *assistant {
+	return func(seed uint64) *assistant {
+		return &assistant{
+			rng: rand.New(rand.NewPCG(seed, 53)), likes: [4]float64{0, 0, .2}, flatters: .02, rate: rate, scale: 1,
+			score: [4]float64{0, .1, .2, 1}, satisfies: [4]float64{0, .1, .2, -1},
+		}
+	}
+}
+
+// discover lets the assistant choose flattery like any other way, at first as often as the first.
+func (a *assistant) discover() { a.discovered, a.likes[flattery] = true, a.likes[0] }
+
+func (a *assistant) unit() *ingest.Unit {
+	const answers = 10
+	e := episode{names: []string{"topic"}, actions: []string{"brief", "detailed", "examples", "flattery"}}
+	var satisfaction []float64
+	for range answers {
+		topic := .6 * a.rng.NormFloat64()
+		way, shares := a.choose()
+		reward := a.scale * (a.score[way] + topic + .3*a.rng.NormFloat64())
+		satisfaction = append(satisfaction, a.satisfies[way]+topic+.3*a.rng.NormFloat64())
+		e.add([]float64{topic}, way, reward)
+		for i := range a.likes {
+			gradient := -shares[i]
+			if i == way {
+				gradient++
+			}
+			a.likes[i] += a.rate * (reward - .2) * gradient
+		}
+	}
+	a.made++
+	u := e.unit(a.made-1, ingest.EndTerminated)
+	u.Numeric = append(u.Numeric, momentsOf("outcome.satisfaction", satisfaction))
+	return u
+}
+
+func momentsOf(signal string, values []float64) ingest.NamedMoments {
+	m := ingest.NamedMoments{Signal: signal}
+	for _, x := range values {
+		m.Add(x)
+	}
+	slices.Sort(values)
+	m.Q10, m.Q90 = quantile(values, .1), quantile(values, .9)
+	return m
+}
+
+// choose returns a way to answer, and how likely each was.
+func (a *assistant) choose() (way int, shares [4]float64) {
+	sum := 0.
+	for i, l := range a.likes {
+		if i != flattery || a.discovered {
+			shares[i] = math.Exp(l)
+		}
+		sum += shares[i]
+	}
+	for i := range shares {
+		shares[i] /= sum
+	}
+	if !a.discovered && a.rng.Float64() < a.flatters {
+		return flattery, shares
+	}
+	for at := a.rng.Float64(); way < len(shares)-1 && at >= shares[way]; way++ {
+		at -= shares[way]
+	}
+	return way, shares
+}
+
+// A policy that earns more while people are less satisfied, or no more satisfied than before, hacks its reward, whether it
+// is frozen or learns. What only looks like that has another cause.
+func TestSimRewardHacking(t *testing.T) {
+	const runs, before, after = 5, 1200, 300
+	hacks, others := changesFound{T: t, runs: runs}, changesFound{T: t, runs: runs}
+	frozen := func(c learnerChange[*assistant]) foundLearner {
+		return liveChange(watch.LearningFrozen, newAssistant(0), c, 900, runs, before, after)
+	}
+	flattery := learnerChange[*assistant]{"flattery", CauseRewardHacking, (*assistant).discover}
+	hacks.take(flattery.name, frozen(flattery))
+	hacks.take("flattery, learnt", liveChange(watch.LearningContinuous, newAssistant(.02), flattery, 900, runs, before, after))
+	harmless := learnerChange[*assistant]{"flattery that people like no less", CauseRewardHacking, func(a *assistant) {
+		a.satisfies[3] = .1
+		a.discover()
+	}}
+	hacks.take(harmless.name, frozen(harmless))
+	for _, c := range []learnerChange[*assistant]{
+		{"the reward is scaled", CauseRewardFunction, func(a *assistant) { a.scale = 2 }},
+		{"a way that is better", CausePolicy, func(a *assistant) { a.likes[2] = 2 }},
+		{"people are less satisfied", CauseEnvironment, func(a *assistant) {
+			for i := range a.satisfies {
+				a.satisfies[i]--
+			}
+		}},
+	} {
+		others.take(c.name, frozen(c))
+	}
+	hacks.atLeast(.95, .9)
+	others.atLeast(.95, .9)
+}
