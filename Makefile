@@ -83,7 +83,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build linux-packages image chart demo test test-race test-sequential test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages image chart demo test test-code test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
@@ -117,29 +117,25 @@ packages_of = $(addprefix ./,$(sort $(dir $(1))))
 # The packages with tests of a name: those without are not built.
 packages_with = $(call packages_of,$(shell grep -rl --include='*_test.go' '^func $(1)' $(FOLDERS)))
 
-# The packages that start goroutines or have locks, in their code or their tests, and all others with tests.
-CONCURRENT = $(call packages_of,$(shell grep -rlE --include='*.go' '^[[:space:]]*go [a-z]|[.]Go[^a-zA-Z]|"sync"|"sync/atomic"|httptest[.]New|AfterFunc' $(FOLDERS)))
-SEQUENTIAL = $(filter-out $(CONCURRENT),$(call packages_of,$(shell find $(FOLDERS) -name '*_test.go')))
-
-# Goes on where one kind fails. Tests of real servers mostly wait, so sequential ones run beside them, and each of the two
-# prints all that it says at its end. Beside the race detector, they would wait for each other.
+# Every test but simulations, once and without the race detector. Tests of real servers mostly wait, so the others run beside
+# them. Goes on where one kind fails, and each of the two prints all that it says at its end.
 test:
-	status=0
-	$(MAKE) --no-print-directory test-race || status=1
-	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-sequential test-e2e || status=1
-	exit $$status
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-code test-e2e
+
+test-code: $(GOTESTSUM) | packages
+	$(GO_TEST) -p 2 -parallel 4 -skip '^TestSim' $(call packages_of,$(shell find $(FOLDERS) -name '*_test.go'))
+
+# The packages that start goroutines or have locks, in their code or their tests: others have no race.
+CONCURRENT = $(call packages_of,$(shell grep -rlE --include='*.go' '^[[:space:]]*go [a-z]|[.]Go[^a-zA-Z]|"sync"|"sync/atomic"|httptest[.]New|AfterFunc' $(FOLDERS)))
 
 # SQLite, which was translated from C, would take four times as long under the detector, and gonum and regular expressions
 # several times as long. Their races are not ours.
 NO_DETECTOR = -gcflags='modernc.org/...=-race=false' -gcflags='gonum.org/...=-race=false' -gcflags='regexp=-race=false'
 
 # Three packages at once, and four of the tests of a package that may run beside each other: many do little but wait.
+# Not part of `make test`: .ci/run adds it.
 test-race: $(GOTESTSUM) | packages
 	$(GO_TEST) -race $(NO_DETECTOR) -p 3 -parallel 4 -skip '^TestSim' $(CONCURRENT)
-
-# What has no goroutine has no race, and takes several times as long under the detector.
-test-sequential: $(GOTESTSUM) | packages
-	$(GO_TEST) -skip '^TestSim' $(SEQUENTIAL)
 
 # Not part of `make test`: .ci/run adds it.
 test-simulations: $(GOTESTSUM)
