@@ -65,6 +65,7 @@ func testLedger(t *testing.T, on storage) {
 		{"ContractRelativeToTheBaseline", testContractRelativeToTheBaseline},
 		{"DriftedDataIsCutAgain", testDriftedDataIsCutAgain},
 		{"UnfinishedRequestIsRejected", testUnfinishedRequestIsRejected},
+		{"RejectedBeforeTheAnswer", testRejectedBeforeTheAnswer},
 		{"Resend", testResend},
 		{"DoSeen", testDoSeen},
 		{"CircuitOpens", testCircuitOpens},

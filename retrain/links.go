@@ -49,7 +49,7 @@ func (d *Desk) LinkedRequest(ctx context.Context, id, token string) (ledger.Requ
 	}
 	q, err := d.Request(ctx, id)
 	if err == nil && q.State != ledger.StateAwaitingApproval {
-		err = &ledger.StateError{Request: id, State: q.State, To: ledger.StateOpen}
+		err = &ledger.StateError{Request: id, State: q.State, Untracked: q.Untracked, To: ledger.StateOpen}
 	}
 	return q, err
 }

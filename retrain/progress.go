@@ -199,8 +199,8 @@ func (d *Desk) DoSeen(ctx context.Context, id string, seen int, v Verb, by, why 
 			return ledger.Move{}, err
 		}
 		if entries != seen {
-			state, err := tx.State(ctx, id)
-			return ledger.Move{}, cmp.Or[error](err, &ledger.StateError{Request: id, State: state, To: v.To()})
+			state, untracked, err := tx.State(ctx, id)
+			return ledger.Move{}, cmp.Or[error](err, &ledger.StateError{Request: id, State: state, Untracked: untracked, To: v.To()})
 		}
 		m := v.move(by, why, now)
 		m.Once = true

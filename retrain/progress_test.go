@@ -438,6 +438,34 @@ func testUnfinishedRequestIsRejected(t *testing.T, on storage) {
 	}
 }
 
+// A job may report before the answer to its delivery arrives. Its target had the request all the same, and the answer does
+// not undo what a person decided meanwhile.
+func testRejectedBeforeTheAnswer(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		r = newRig(t, on, func(http.ResponseWriter, *http.Request) {
+			q := r.request()
+			if _, err := r.Report(t.Context(), q.ID, Report{State: JobStarted, By: "trainer"}); err != nil {
+				t.Error(err)
+			}
+			if _, err := r.Reject(t.Context(), q.ID, "ann", "the job hangs"); err != nil {
+				t.Error(err)
+			}
+		})
+		r.run()
+		id := r.consider(retraintest.Incident("i1", "ranker")).Request
+		r.pass(lateness)
+		want := []ledger.State{ledger.StateOpen, ledger.StateRunning, ledger.StateRejected}
+		if q := r.request(); q.State != ledger.StateRejected || !q.Untracked || !slices.Equal(r.states(id), want) {
+			t.Errorf("request %+v, states %v, want %v, untracked", q, r.states(id), want)
+		}
+		const refused = "is no longer tracked, so it cannot be approved or delivered again"
+		if _, err := r.Approve(t.Context(), id, "bob", "go on"); err == nil || !strings.Contains(err.Error(), refused) {
+			t.Errorf("approving it: %v, want %q", err, refused)
+		}
+	})
+}
+
 // What was seen is held against the history in the transaction of the change: states recur, and everything unfinished can be rejected.
 func testDoSeen(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {

@@ -165,10 +165,10 @@ func (l *Ledger) Finish(ctx context.Context, t target.Target, request string, at
 }
 
 // arrive records that the receiver has the order, even if it was given up meanwhile. If the policy has another
-// unfinished request by then, the old one stays closed.
+// unfinished request by then, the old one stays closed, as does one that a person rejected after its job had reported.
 func arrive(ctx context.Context, tx *Tx, t target.Target, request string, now time.Time) error {
-	state, err := tx.State(ctx, request)
-	if err != nil || state != StateOpen && !givenUp(state) {
+	state, untracked, err := tx.State(ctx, request)
+	if err != nil || untracked || state != StateOpen && !givenUp(state) {
 		return err // nil if the job has reported more already
 	}
 	m := Move{

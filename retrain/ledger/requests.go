@@ -109,8 +109,7 @@ func (r *Reader) Unfinished(ctx context.Context, limit int) ([]Request, error) {
 
 const selectRequests = `
 	SELECT id, kind, origin_kind, origin, parent, policy, trigger_key, recipe, target, state, reason, new_version, log, attempts,
-		opened_at, due_at, next_attempt_at, closed_at, ` + bodyNow + `,
-		state = 'rejected' AND EXISTS (SELECT 1 FROM history h WHERE h.request = requests.id AND h.state = 'delivered')
+		opened_at, due_at, next_attempt_at, closed_at, ` + bodyNow + `, ` + untrackedNow + `
 	FROM requests`
 
 // ErrUnknownRequest means that the ledger has no request with an id.

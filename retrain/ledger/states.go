@@ -51,15 +51,34 @@ func States() []State { return slices.Concat(UnfinishedStates(), finalStates()) 
 // Final reports whether the request does not change by itself any more.
 func (s State) Final() bool { return !slices.Contains(UnfinishedStates(), s) }
 
+// AtTarget reports whether the target of an unfinished request has received it. A job may report before the ledger knows
+// of the delivery.
+func (s State) AtTarget() bool {
+	return s == StateDelivered || s == StateRunning || s == StateVerifying
+}
+
+// untrackedNow is whether a request is rejected although its target has received it: it was AtTarget before.
+const untrackedNow = `state = 'rejected' AND EXISTS (
+	SELECT 1 FROM history h WHERE h.request = requests.id AND h.state IN ('delivered', 'running', 'verifying'))`
+
+// InWords returns the state as people read it. An untracked request goes on at its target, so it has words of its own.
+func (s State) InWords(untracked bool) string {
+	if untracked {
+		return "no longer tracked"
+	}
+	return strings.ReplaceAll(string(s), "_", " ")
+}
+
 // StateError means that the state of a request does not allow the change.
 type StateError struct {
-	Request string
-	State   State
-	To      State
+	Request   string
+	State     State
+	Untracked bool // as that of Request
+	To        State
 }
 
 func (e *StateError) Error() string {
-	return fmt.Sprintf("request %s is %s, so it cannot %s", e.Request, words(e.State), becoming(e.To))
+	return fmt.Sprintf("request %s is %s, so it cannot %s", e.Request, e.State.InWords(e.Untracked), becoming(e.To))
 }
 
 // becoming says what a request does that comes to a state.
@@ -76,12 +95,10 @@ func becoming(s State) string {
 	case StateFailed:
 		return "fail"
 	case StateRejected, StateWithdrawn:
-		return "be " + words(s)
+		return "be " + s.InWords(false)
 	}
-	return "become " + words(s)
+	return "become " + s.InWords(false)
 }
-
-func words(s State) string { return strings.ReplaceAll(string(s), "_", " ") }
 
 // ByService is the author of state changes that neither a person nor a job makes.
 const ByService = "rewardwatch"
@@ -104,12 +121,12 @@ type Move struct {
 // error only if Once is set: a repeated call may not have seen the first answer. The other errors are ErrUnknownRequest
 // and *StateError.
 func (m Move) Apply(ctx context.Context, tx *Tx) (changed bool, err error) {
-	state, err := tx.State(ctx, m.Id)
+	state, untracked, err := tx.State(ctx, m.Id)
 	if err != nil || state == m.To && !m.Once {
 		return false, err
 	}
 	if !slices.Contains(m.From, state) {
-		return false, &StateError{Request: m.Id, State: state, To: m.To}
+		return false, &StateError{Request: m.Id, State: state, Untracked: untracked, To: m.To}
 	}
 	var closed, due any
 	if m.To.Final() {
@@ -129,13 +146,13 @@ func (m Move) Apply(ctx context.Context, tx *Tx) (changed bool, err error) {
 	return true, remember(ctx, tx, m.Id, StateChange{At: m.At, State: m.To, By: m.By, Reason: m.Why})
 }
 
-// State returns the state of a request. The error is ErrUnknownRequest if there is none.
-func (tx *Tx) State(ctx context.Context, id string) (state State, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT state FROM requests WHERE id = $1`, Plain(id)).Scan(&state)
+// State returns the state of a request, and whether it is untracked. The error is ErrUnknownRequest if there is none.
+func (tx *Tx) State(ctx context.Context, id string) (state State, untracked bool, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT state, `+untrackedNow+` FROM requests WHERE id = $1`, Plain(id)).Scan(&state, &untracked)
 	if errors.Is(err, sql.ErrNoRows) {
-		return "", ErrUnknownRequest
+		return "", false, ErrUnknownRequest
 	}
-	return state, err
+	return state, untracked, err
 }
 
 // Entries returns the number of entries in the history of a request.

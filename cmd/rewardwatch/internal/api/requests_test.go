@@ -175,6 +175,30 @@ func TestPeopleAndJobsChangeRequests(t *testing.T) {
 	}
 }
 
+// What a person rejected after its target had received it is untracked, as the published document says.
+func TestUntrackedRequest(t *testing.T) {
+	r := newDeskRig(t)
+	id := r.request(ledger.StateOpen)
+	at := "/api/v1/retrain-requests/" + id
+	if w := post(r.Server, at+"/status", `{"state":"started"}`, apitest.SomeToken); w.Code != 200 || strings.Contains(w.Body.String(), "untracked") {
+		t.Fatalf("gives %d %s", w.Code, w.Body)
+	}
+	if w := post(r.Server, at+"/reject", `{"by":"alice","why":"new prices"}`, apitest.SomeToken); w.Code != 200 {
+		t.Fatalf("gives %d %s", w.Code, w.Body)
+	}
+	for path, document := range map[string]string{at: "/api/v1/retrain-requests/{id}", "/api/v1/retrain-requests": "/api/v1/retrain-requests"} {
+		w := ask(r.Server, http.MethodGet, path)
+		if w.Code != 200 || !strings.Contains(w.Body.String(), `"state":"rejected","untracked":true`) {
+			t.Errorf("%s gives %d %s, want it untracked", path, w.Code, w.Body)
+		}
+		checkAgainstOpenAPI(t, document, w.Body.Bytes())
+	}
+	w := post(r.Server, at+"/approve", `{"by":"bob","why":"go on"}`, apitest.SomeToken)
+	if w.Code != 409 || !strings.Contains(w.Body.String(), `is no longer tracked, so it cannot be approved or delivered again","state":"rejected"}`) {
+		t.Errorf("approving it gives %d %s", w.Code, w.Body)
+	}
+}
+
 func TestRequestsOfADisabledTarget(t *testing.T) {
 	r := newDeskRig(t)
 	id := r.request(ledger.StateAwaitingApproval)

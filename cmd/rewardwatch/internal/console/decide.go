@@ -107,7 +107,7 @@ func (c *Console) carryOut(w http.ResponseWriter, r *http.Request, d decideData,
 // linkRefusal returns the status and the text for people; everything else is in the log.
 func (c *Console) linkRefusal(err error) (status int, text string) {
 	if state, decided := errors.AsType[*ledger.StateError](err); decided {
-		return http.StatusGone, "This link has already been used: the request is " + words.Plain(state.State) + "."
+		return http.StatusGone, "This link has already been used: the request is " + state.State.InWords(state.Untracked) + "."
 	}
 	if said, ok := errors.AsType[*ledger.SuspendedError](err); ok {
 		return http.StatusServiceUnavailable, sentence(said) + " Open the link again once it is available."

@@ -228,7 +228,7 @@ func (c *Console) awaitDelivery(ctx context.Context, id string) {
 // log.
 func (c *Console) refusal(err error) (status int, text string) {
 	if state, wrong := errors.AsType[*ledger.StateError](err); wrong {
-		return http.StatusConflict, "No change: the request is " + words.Plain(state.State) + " now."
+		return http.StatusConflict, "No change: the request is " + state.State.InWords(state.Untracked) + " now."
 	}
 	if refused, ok := errors.AsType[*Refusal](err); ok {
 		return refused.Status, sentence(refused)

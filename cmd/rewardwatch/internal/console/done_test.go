@@ -110,6 +110,9 @@ func TestDecisionsOnRequestsNameThePerson(t *testing.T) {
 	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "a trigger</bdi>. <bdi>"+string(times("Tracking stopped by sam at 2026-11-20 10:00:05 UTC: trying. The job may still run")))
 	wants(t, "the request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, ">no longer tracked</span>")
 	wants(t, "the ledger", r.send(http.MethodGet, "/retrain", nil), 200, ">no longer tracked</span>")
+	wants(t, "the ledger's filter", r.send(http.MethodGet, "/retrain", nil), 200, `<option value="rejected">rejected or no longer tracked</option>`)
+	r.logIn()
+	wants(t, "another decision", r.send(http.MethodPost, "/retrain/rr_waits", decision("reject", 1)), 409, "No change: the request is no longer tracked now.")
 	r = newRig(t)
 	q := &r.desk.requests[r.desk.find("rr_waits")]
 	r.desk.move("rr_waits", ledger.StateRejected, "sam", "not now")

@@ -70,7 +70,7 @@ func newLedgerPage(query url.Values) ledgerPage {
 	f.After, f.Limit = "", 0
 	d.Chosen = f != ledger.Filter{}
 	for _, s := range ledger.States() {
-		d.States = append(d.States, choice{string(s), words.Plain(s), s == f.State})
+		d.States = append(d.States, choice{string(s), words.StatesOf(s), s == f.State})
 	}
 	for _, cause := range alerts.Causes() {
 		d.Causes = append(d.Causes, choice{string(cause), words.Plain(cause), string(cause) == f.Cause})

@@ -138,7 +138,7 @@ func (d *madeUpDesk) DoSeen(ctx context.Context, id string, seen int, v retrain.
 	}
 	q, err := d.Request(ctx, id)
 	if err == nil && seen != len(d.history[id]) {
-		err = &ledger.StateError{Request: id, State: q.State, To: v.To()}
+		err = &ledger.StateError{Request: id, State: q.State, Untracked: q.Untracked, To: v.To()}
 	}
 	if err != nil {
 		return ledger.Request{}, err
@@ -168,7 +168,7 @@ func (d *madeUpDesk) ApproveByLink(ctx context.Context, id, _, by, why string) (
 func (d *madeUpDesk) move(id string, to ledger.State, by, why string) ledger.Request {
 	q := &d.requests[d.find(id)]
 	q.State = to
-	q.Untracked = to == ledger.StateRejected && slices.ContainsFunc(d.history[id], func(h ledger.StateChange) bool { return h.State == ledger.StateDelivered })
+	q.Untracked = to == ledger.StateRejected && slices.ContainsFunc(d.history[id], func(h ledger.StateChange) bool { return h.State.AtTarget() })
 	d.history[id] = append(d.history[id], ledger.StateChange{At: someTime, State: to, By: by, Reason: why})
 	return *q
 }

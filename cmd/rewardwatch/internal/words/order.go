@@ -63,16 +63,16 @@ func OfIncident(newestFirst []ledger.Request, incident string) []ledger.Request 
 	return out
 }
 
-// StateOf returns the state of a request in words. One that a person rejected after its target had received it goes on at
-// the target, so it has a word of its own.
-func StateOf(q ledger.Request) string {
-	if q.Untracked {
-		return untracked
-	}
-	return Plain(q.State)
-}
+// StateOf returns the state of a request in words.
+func StateOf(q ledger.Request) string { return q.State.InWords(q.Untracked) }
 
-const untracked = "no longer tracked"
+// StatesOf returns what requests in a state are shown as.
+func StatesOf(s ledger.State) string {
+	if s == ledger.StateRejected {
+		return s.InWords(false) + " or " + s.InWords(true)
+	}
+	return Plain(s)
+}
 
 // StepOf returns a state that a request has gone through in words.
 func StepOf(q ledger.Request, s ledger.State) string {
@@ -121,7 +121,7 @@ func RequestDecisions(history []ledger.StateChange) []string {
 // requestDecision describes a change of state after others, "" if no person decided it.
 func requestDecision(before []ledger.StateChange, h ledger.StateChange) string {
 	what, more, last := "", "", before[len(before)-1].State
-	sent := slices.ContainsFunc(before, func(h ledger.StateChange) bool { return h.State == ledger.StateDelivered })
+	sent := slices.ContainsFunc(before, func(h ledger.StateChange) bool { return h.State.AtTarget() })
 	switch {
 	case h.By == "" || h.By == ledger.ByService:
 		return ""
