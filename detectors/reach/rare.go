@@ -3,6 +3,8 @@ package reach
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
+	"sync"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/rarity"
@@ -19,8 +21,7 @@ func ofRare(t *rarity.Test) []finding.Reach {
 	if t.Spend == 0 {
 		return nil
 	}
-	runs := takeRuns()
-	defer runs.giveBack()
+	runs := newRuns()
 	rate := float64(t.Novel) / float64(t.Units)
 	now := t.Grown(0, 0)
 	out := ofRate(smallest(1, func(lost float64) finder { return newRarer(now, rate*(1-lost), runs) }))
@@ -137,51 +138,48 @@ func (r *rarer) foundIn(run, within int, each float64) (found bool) {
 }
 
 // runs are the random numbers of all runs: by run, the logarithms of 1 minus a uniform number. Divided by that of 1 minus a
-// rate, each is the number of values before the next rare one. They do not depend on the baseline, so that many share them.
+// rate, each is the number of values before the next rare one. One calibration uses them at a time.
 type runs struct {
 	logs  [rarerRuns][]float64
-	next  [rarerRuns]rand.PCG
-	order [rarerRuns]int16 // in which they are tried, which changes no result
+	next  [rarerRuns]rand.PCG // that continue them
+	order [rarerRuns]int16    // in which they are tried, which changes no result
 }
 
-func newRuns() *runs {
+// firstNumbers is how many numbers of each run all calibrations share: about as many as 2,000 units have rare values if
+// a tenth of them is rare.
+const firstNumbers = 256
+
+// firstRuns returns the first numbers of all runs, which do not depend on the baseline. They take a megabyte and are never
+// written again, so calibrations may share them.
+var firstRuns = sync.OnceValue(func() *runs {
 	rng, out := rand.New(rand.NewPCG(1, 0)), &runs{}
 	for i := range out.next {
 		out.next[i].Seed(rng.Uint64(), 0)
 		out.order[i] = int16(i)
+		out.logs[i] = slices.Clip(drawn(make([]float64, 0, firstNumbers), &out.next[i], firstNumbers))
 	}
 	return out
+})
+
+// newRuns returns runs that no other calibration uses.
+func newRuns() *runs {
+	out := *firstRuns()
+	return &out
 }
 
-// more returns the numbers of a run with some more of them.
+// more returns the numbers of a run with half as many more. The shared ones have no room behind them, so they are copied.
 func (s *runs) more(run int) []float64 {
-	logs, rng := s.logs[run], rand.New(&s.next[run])
-	for range max(8, len(logs)/2) {
+	s.logs[run] = drawn(s.logs[run], &s.next[run], len(s.logs[run])/2)
+	return s.logs[run]
+}
+
+// drawn appends so many numbers of a run.
+func drawn(logs []float64, of *rand.PCG, n int) []float64 {
+	rng := rand.New(of)
+	for range n {
 		logs = append(logs, math.Log(1-rng.Float64()))
 	}
-	s.logs[run] = logs
 	return logs
-}
-
-// sharedRuns holds runs that no calibration uses. They take some megabytes, and a fleet calibrates on a few cores.
-var sharedRuns = make(chan *runs, 4)
-
-// takeRuns returns runs that no other calibration uses.
-func takeRuns() *runs {
-	select {
-	case r := <-sharedRuns:
-		return r
-	default:
-		return newRuns()
-	}
-}
-
-// giveBack lets other calibrations use the runs.
-func (s *runs) giveBack() {
-	select {
-	case sharedRuns <- s:
-	default:
-	}
 }
 
 // twoDigits rounds a number up to two digits.

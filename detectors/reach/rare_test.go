@@ -1,8 +1,12 @@
 package reach
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
@@ -36,15 +40,21 @@ func foundPlainly(test *rarity.Test, rate float64, within int) float64 {
 	return float64(found) / rarerRuns
 }
 
+// armed returns a test armed on a baseline of 500 units, of which so many have a rare value.
+func armed(rare int) *rarity.Test {
+	sample := make([]float64, 500)
+	for i := range rare {
+		sample[i*500/rare] = 1
+	}
+	test := rarity.New(detectors.NewRanks(sample), 1)
+	test.Arm(1. / 20_000)
+	return test
+}
+
 func TestRarerValuesAreFoundAsOneByOne(t *testing.T) {
 	shared, seen := newRuns(), map[bool]int{}
 	for _, rare := range []int{6, 25, 100, 160} {
-		sample := make([]float64, 500)
-		for i := range rare {
-			sample[i*500/rare] = 1
-		}
-		test := rarity.New(detectors.NewRanks(sample), 1)
-		test.Arm(1. / 20_000)
+		test := armed(rare)
 		for doublings := range 3 {
 			grown := test.Grown(doublings, rare<<doublings-rare)
 			for _, lost := range []float64{0, .1, .3, .5, .8, 1} {
@@ -63,5 +73,34 @@ func TestRarerValuesAreFoundAsOneByOne(t *testing.T) {
 	}
 	if seen[true] < 20 || seen[false] < 20 {
 		t.Errorf("too few cases of each kind: %v", seen)
+	}
+}
+
+// Calibrations at the same time use the same numbers: each finds what it finds alone, also one that needs more of them, and
+// leaves the shared ones as they are.
+func TestCalibrationsShareNumbers(t *testing.T) {
+	rates := []int{6, 25, 100, 160}
+	var want [4]string
+	for i, rare := range rates {
+		want[i] = fmt.Sprint(ofRare(armed(rare)))
+	}
+	before := *newRuns()
+	var all sync.WaitGroup
+	for n := range 2 * len(rates) {
+		i := n % len(rates)
+		all.Go(func() {
+			if got := fmt.Sprint(ofRare(armed(rates[i]))); got != want[i] {
+				t.Errorf("%d of 500 beside others: %s, alone %s", rates[i], got, want[i])
+			}
+		})
+	}
+	all.Wait()
+	if !reflect.DeepEqual(before, *newRuns()) {
+		t.Error("a calibration has changed the shared numbers")
+	}
+	needy := newRuns()
+	newRarer(armed(160), .3, needy).findsWithin(2000)
+	if longest := slices.MaxFunc(needy.logs[:], func(a, b []float64) int { return len(a) - len(b) }); len(longest) <= firstNumbers {
+		t.Error("no run needed more than the shared numbers")
 	}
 }
