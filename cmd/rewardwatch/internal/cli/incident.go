@@ -162,13 +162,15 @@ func (o *muteOrder) set(until, duration string) error {
 // mutedLongDays is the length of a mute from which on it is rather a slip, or forgotten before it ends.
 const mutedLongDays = 30
 
-// mutedLong reports whether the last decision is a mute of more than mutedLongDays.
+// mutedLong reports whether the last mute is of more than mutedLongDays. Comments may follow it: repeating a mute adds no
+// decision.
 func (i *shownIncident) mutedLong() bool {
-	if len(i.Decisions) == 0 {
-		return false
+	for _, d := range slices.Backward(i.Decisions) {
+		if d.Decision == alerts.Muted {
+			return d.Until != nil && d.Until.Sub(d.At) > mutedLongDays*24*time.Hour
+		}
 	}
-	last := i.Decisions[len(i.Decisions)-1]
-	return last.Until != nil && last.Until.Sub(last.At) > mutedLongDays*24*time.Hour
+	return false
 }
 
 // shownIncident is an incident as the API returns it. Raw is printed as JSON.

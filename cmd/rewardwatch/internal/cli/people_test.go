@@ -117,7 +117,10 @@ func TestLongMutesWarn(t *testing.T) {
 		v := decided()
 		i := v.Opened[1]
 		i.MutedUntil = apitest.QuietTime.Add(length)
-		i.Decisions = []alerts.Decision{{Kind: alerts.Muted, By: "alice", Why: "known", At: apitest.QuietTime, Until: i.MutedUntil}}
+		i.Decisions = []alerts.Decision{
+			{Kind: alerts.Muted, By: "alice", Why: "known", At: apitest.QuietTime, Until: i.MutedUntil},
+			{Kind: alerts.Commented, By: "bob", Why: "seen", At: apitest.QuietTime.Add(time.Minute)}, // the mute is repeated after it
+		}
 		flags := serveOrders(t, v, &apitest.FixedOrders{Incident: i})
 		got := runVerb(append([]string{"incident", "mute", i.ID, "--by", "alice", "--why", "known", "--for", "1h"}, flags...)...)
 		want := ""
