@@ -27,7 +27,7 @@ def check(event: Any) -> None:
     for name, valid, expected in _FIELDS:
         value = event.get(name)
         if value is not None and not valid(value):
-            raise Refused(f"{name} is {_shown(value)}, where {expected} is due")
+            raise Refused(f"{name} is {_shown(value)}: expected {expected}")
     if not event.get("policy"):
         raise Refused("an event needs a policy")
     if not any(_is_there(event.get(name)) for name in _REQUIRED):
@@ -40,7 +40,7 @@ def check(event: Any) -> None:
 def check_name(what: str, value: str) -> str:
     """The text, which can be a name, id or version. Raises ValueError where it cannot."""
     if not _is_name(value):
-        raise ValueError(f"{what} is {_shown(value)}, where {_NAME} is due")
+        raise ValueError(f"{what} is {_shown(value)}: expected {_NAME}")
     return value
 
 

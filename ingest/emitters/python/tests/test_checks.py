@@ -2,7 +2,7 @@ import json
 import unittest
 from pathlib import Path
 
-from rewardwatch.checks import Refused, check
+from rewardwatch.checks import Refused, check, check_name
 
 
 class ChecksTest(unittest.TestCase):
@@ -36,6 +36,12 @@ class ChecksTest(unittest.TestCase):
                     continue
                 with self.assertRaises(Refused):
                     check({"policy": "p", "reward": 1, **event})
+
+    def test_reasons(self):
+        with self.assertRaisesRegex(Refused, "^step is -1: expected a whole number from 0 on$"):
+            check({"policy": "p", "reward": 1, "step": -1})
+        with self.assertRaisesRegex(ValueError, "^key is .*: expected a text of at most 1024 bytes of UTF-8 without NUL$"):
+            check_name("key", "a\0b")
 
 
 if __name__ == "__main__":
