@@ -108,8 +108,8 @@ demo: build
 	bin/rewardwatch demo
 
 # A line for each package while it runs; at the end the tests that were skipped or failed, with what they said, and a count of each.
-# `make lint` vets all code, so the tests do not.
-GO_TEST := $(GOTESTSUM) --no-color --format-icons text --format-hide-empty-pkg -- -timeout 40m -vet=off
+# `make lint` vets all code, so the tests do not. Nothing debugs their binaries, so they are linked without what that needs.
+GO_TEST := $(GOTESTSUM) --no-color --format-icons text --format-hide-empty-pkg -- -timeout 40m -vet=off -ldflags=-w
 
 FOLDERS := alerts cmd dashboards deploy detectors ingest retrain
 packages_of = $(addprefix ./,$(sort $(dir $(1))))
@@ -141,10 +141,13 @@ test-race: $(GOTESTSUM) | packages
 test-simulations: $(GOTESTSUM)
 	$(GO_TEST) -run '^TestSim' $(call packages_with,TestSim)
 
+# Begun first, so that no core waits for them at the end.
+LONGEST := ./cmd/rewardwatch/e2e/ ./cmd/rewardwatch/internal/console/e2e/
+
 test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(NFPM) $(HELM) $(KUSTOMIZE) $(OPERATOR) $(AXE) $(GRAFANA_DATA) | packages
 	deploy/local/kafka/kafka.sh fetch
 	deploy/local/keycloak/keycloak.sh fetch
-	$(GO_TEST) -tags e2e -count=1 -p 3 -run '^TestE2E' $(call packages_with,TestE2E)
+	$(GO_TEST) -tags e2e -count=1 -p 4 -run '^TestE2E' $(LONGEST) $(filter-out $(LONGEST),$(call packages_with,TestE2E))
 
 # For while working: no race detector, and no test that takes long. What is left mostly waits, so much of it runs at once.
 test-quick: $(GOTESTSUM)
