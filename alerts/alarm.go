@@ -29,8 +29,8 @@ func Causes() []Cause {
 	return []Cause{CausePolicy, CauseEnvironment, CauseRewardFunction, CauseRewardHacking, CauseObservations, CauseTelemetry, CauseUnknown}
 }
 
-// Severity is how urgent an incident is. It is fixed when the incident opens, with one exception: an improvement takes
-// the severity of its first alarm that is not an improvement.
+// Severity is how urgent an incident is. It is fixed when the incident opens, with two exceptions: an improvement takes
+// the severity of its first alarm that is not an improvement, and reward hacking is critical.
 type Severity string
 
 // The severities. A primary signal on an accepted baseline is critical, any other signal a warning. Whatever is judged
@@ -80,6 +80,11 @@ type Alarm struct {
 	Resolved     bool
 	ResolvedAt   finding.UnitRef // valid if Resolved
 	Guard        *finding.Guard  // that has tripped; nil for a drift
+}
+
+// OnsetInterval returns the 90% interval of the onset, or nil if none was estimated.
+func (a *Alarm) OnsetInterval() *finding.Interval {
+	return finding.IntervalOf(a.OnsetFrom, a.Onset, a.OnsetTo, a.OnsetOffsets)
 }
 
 // Incident is the open alarms of one group: one page, and at most one retrain request.

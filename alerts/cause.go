@@ -205,6 +205,9 @@ func versionSays(c Cause, f finding.Finding) float64 {
 	}
 }
 
+// againstIt begins evidence that speaks against a cause.
+const againstIt = "against it: "
+
 // evidence lists what speaks for the cause, and then what speaks against it, compared with another cause.
 func (h hypothesis) evidence(f finding.Finding, moved *movements, rival hypothesis) []string {
 	var pro, contra []string
@@ -219,7 +222,7 @@ func (h hypothesis) evidence(f finding.Finding, moved *movements, rival hypothes
 		case ratio >= .9:
 			pro = append(pro, moved[c].words(c, f.Promise.UnitName()))
 		case ratio < .5:
-			contra = append(contra, "against it: "+moved[c].words(c, f.Promise.UnitName()))
+			contra = append(contra, againstIt+moved[c].words(c, f.Promise.UnitName()))
 		}
 	}
 	if missing := moved.missing(); missing != "" && len(f.Shifts) > 0 {
@@ -278,6 +281,9 @@ func (a *Alarm) settle(f finding.Finding, faults []StreamFault) {
 	}
 	a.Causes, a.EvidenceAt = v.causes, f.At
 	if care(a.Cause) > care(CauseEnvironment) && v.cause != a.Cause && care(v.cause) <= care(a.Cause) {
+		if a.Cause == CauseRewardHacking || v.cause == CauseRewardHacking {
+			a.Causes = ahead(a.Cause, a.Evidence, v.causes)
+		}
 		return
 	}
 	a.Cause, a.Evidence = v.cause, v.evidence
@@ -315,8 +321,11 @@ func (i *Incident) attribute() {
 	agree := slices.DeleteFunc(alarms, func(a *Alarm) bool { return a.Cause != lead.Cause })
 	lead = i.onlyMixed(first(agree))
 	i.Cause, i.Evidence, i.Causes = lead.Cause, i.withMix(lead.Evidence), lead.Causes
-	if i.Cause == CauseRewardHacking && !i.Provisional {
-		i.Severity, i.Improvement = Critical, false
+	if i.Cause == CauseRewardHacking {
+		i.Improvement = false
+		if !i.Provisional {
+			i.Severity = Critical
+		}
 	}
 }
 
@@ -369,8 +378,10 @@ func leads(a, than *Alarm) bool {
 func care(c Cause) int {
 	switch c {
 	case CauseTelemetry:
+		return 4
+	case CauseRewardFunction, CauseObservations:
 		return 3
-	case CauseRewardFunction, CauseRewardHacking, CauseObservations:
+	case CauseRewardHacking:
 		return 2
 	case CauseUnknown:
 		return 0

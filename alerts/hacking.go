@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -8,49 +9,62 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// orHacking names reward hacking in place of the cause of a finding whose rewards got better while an outcome with a
-// direction got worse: what the policy is rewarded for is no longer what is wanted of it (Skalse et al. 2022, "Defining
-// and characterizing reward hacking").
+// turned is the z score from which a quantity has turned at an onset, and turnUnits the number of units in which the reward
+// and an outcome must turn to have done so together.
+const (
+	turned    = 3.
+	turnUnits = 200
+)
+
+// orHacking names reward hacking in place of the cause of a finding of an outcome that became worse while the reward got
+// better: what the policy is rewarded for is no longer what is wanted of it (Skalse et al. 2022, "Defining and
+// characterizing reward hacking"). Both must have turned at the onset of the finding.
 //
-// A cause that explains both by itself stands: wrong telemetry or sensors, a reward function that scores otherwise, and
-// an environment with a new version, or whose laws say that it changed. If the outcome is only worse than its reward
-// tells, but not in itself, rewards may just be larger numbers; then the policy must have changed as well.
+// If the outcome is only worse than its reward tells, but not in itself, rewards may just be larger numbers; then the
+// policy must have changed as well.
 func (v verdict) orHacking(f *finding.Finding, laws *lawsNote) verdict {
-	if care(v.cause) > care(CauseEnvironment) || laws.cause == CauseEnvironment ||
-		slices.Contains(f.Changed, string(CauseEnvironment)) || slices.Contains(f.Changed, string(CauseRewardFunction)) {
-		return v
-	}
+	own := foremostOf(f.Shifts, func(s *finding.Shift) bool {
+		return s.Signal == f.Signal && s.Quantity == signals.MainQuantity(s.Signal)
+	})
 	gain := foremostOf(f.Shifts, func(s *finding.Shift) bool {
-		return (s.Signal == "return" || s.Signal == "reward") && clearlyBetter(s) > 0
+		return (s.Signal == "return" || s.Signal == "reward") && turnedBetter(s) > 0 && clearly(s.Z)
 	})
-	loss := foremostOf(f.Shifts, func(s *finding.Shift) bool { return signals.IsOutcome(s.Signal) && clearlyBetter(s) < 0 })
-	if gain < 0 || loss < 0 && (v.cause != CausePolicy || !worseThanItsReward(f)) {
+	if own < 0 || gain < 0 || !signals.IsOutcome(f.Signal) || v.explainsBoth(f, laws) || f.At.Ordinal-f.Onset.Ordinal > turnUnits {
 		return v
 	}
-	seen := []string{changeOf(f, gain) + ", which is better", f.Signal + " is worse than in the baseline at the same reward"}
-	if loss >= 0 {
-		seen[1] = changeOf(f, loss) + ", which is worse"
+	seen := []string{changeOf(f, gain) + ", which is better", changeOf(f, own) + ", which is worse"}
+	switch s := &f.Shifts[own]; {
+	case turnedBetter(s) < 0 && clearly(s.Z):
+	case turnedBetter(s) <= 0 && v.cause == CausePolicy && f.Effect.Quantity == signals.GivenReward && float64(s.Better)*f.Effect.MeanShift < 0:
+		seen[1] = f.Signal + " is worse than in the baseline at the same reward"
+	default:
+		return v
 	}
-	rest := slices.DeleteFunc(slices.Clone(v.evidence), func(e string) bool {
-		return strings.HasPrefix(seen[0], e) || strings.HasPrefix(seen[1], e)
-	})
-	v.evidence = keepFirst(append(seen, rest...), maxEvidence)
+	if v.cause == CausePolicy {
+		seen = append(seen, slices.DeleteFunc(slices.Clone(v.evidence), func(e string) bool {
+			return strings.HasPrefix(e, againstIt) || strings.HasPrefix(seen[0], e) || strings.HasPrefix(seen[1], e)
+		})...)
+	}
+	v.evidence = keepFirst(seen, maxEvidence)
 	v.cause, v.causes = CauseRewardHacking, ahead(CauseRewardHacking, v.evidence, v.causes)
 	return v
 }
 
-// worseThanItsReward reports whether a finding is of an outcome that became worse than its reward tells.
-func worseThanItsReward(f *finding.Finding) bool {
-	own := foremostOf(f.Shifts, func(s *finding.Shift) bool { return s.Signal == f.Signal })
-	return own >= 0 && f.Effect.Quantity == signals.GivenReward && float64(f.Shifts[own].Better)*f.Effect.MeanShift < 0
+// explainsBoth reports whether the cause explains by itself that rewards and outcomes part: wrong telemetry or sensors, a
+// reward function that scores otherwise, an environment with a new version or other laws, and another mix of strata.
+func (v *verdict) explainsBoth(f *finding.Finding, laws *lawsNote) bool {
+	return care(v.cause) > care(CauseEnvironment) || care(laws.cause) > care(CauseEnvironment) || laws.cause == CauseEnvironment ||
+		slices.Contains(f.Changed, string(CauseEnvironment)) || slices.Contains(f.Changed, string(CauseRewardFunction)) ||
+		explainedByMix(f, laws)
 }
 
-// clearlyBetter returns 1 if the main quantity of a signal clearly got better, -1 if it got worse, else 0.
-func clearlyBetter(s *finding.Shift) int {
-	if s.Quantity != signals.MainQuantity(s.Signal) || !clearly(s.Z) {
+// turnedBetter returns 1 if a signal got better at the onset, -1 if it got worse, 0 if neither is clear, or if its better
+// side is not configured.
+func turnedBetter(s *finding.Shift) int {
+	switch {
+	case math.Abs(s.Turn) < turned:
 		return 0
-	}
-	if s.Z < 0 {
+	case s.Turn < 0:
 		return -s.Better
 	}
 	return s.Better

@@ -4,58 +4,87 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// moves is the shift of the main quantity of a signal by z standard errors.
+// moves is the shift of the main quantity of a signal that turned by z standard errors at the onset.
 func moves(signal string, z float64, better int) finding.Shift {
 	return finding.Shift{
-		Signal: signal, Quantity: signals.MainQuantity(signal), StandardShift: z / 5, Z: z, StandardError: .2, Units: 50, Better: better,
+		Signal: signal, Quantity: signals.MainQuantity(signal), StandardShift: z / 5, Z: z, StandardError: .2, Units: 50,
+		Turn: z, Better: better,
 	}
 }
 
-// improves is a finding of a return that got better, with what else moved.
-func improves(others ...finding.Shift) finding.Finding {
-	f := drift("return", 100)
-	f.Improvement = true
-	f.Shifts = append([]finding.Shift{moves("return", 6, 1)}, others...)
+// satisfies is a finding of an outcome that moved by z standard errors while the return got better, with what else moved.
+func satisfies(z float64, others ...finding.Shift) finding.Finding {
+	f := drift("outcome.satisfaction", 100)
+	f.Improvement = z > 0
+	f.Shifts = append([]finding.Shift{moves("return", 6, 1), moves("outcome.satisfaction", z, 1)}, others...)
 	return f
 }
 
+// but is a finding with another shift in place of the i-th.
+func but(f finding.Finding, i int, edit func(*finding.Shift)) finding.Finding {
+	f.Shifts = slices.Clone(f.Shifts)
+	edit(&f.Shifts[i])
+	return f
+}
+
+// rewardLaw is what the laws show of a reward function that scores otherwise.
+func rewardLaw() *factor.Verdict {
+	return judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: 2})
+}
+
 func TestRewardHacking(t *testing.T) {
-	worse := improves(moves("outcome.satisfaction", -5, 1))
-	provisional, otherReward, otherWorld, fell := worse, worse, worse, worse
+	worse := satisfies(-5)
+	provisional, otherReward, otherWorld, mixed, late := worse, worse, worse, worse, worse
 	provisional.Provisional = true
 	otherReward.Changed, otherReward.After.Reward = []string{"reward_function"}, "r8"
 	otherWorld.Changed, otherWorld.After.Env = []string{"environment"}, "42"
-	fell.Shifts = []finding.Shift{moves("return", -6, 1), worse.Shifts[1]}
-	cost := improves(moves("outcome.cost", 5, -1))
-	residual := improves(moves("action.flattery", 9, 0), moves("outcome.satisfaction", 0, 1))
-	residual.Signal, residual.Improvement, residual.Changed, residual.After.Policy = "outcome.satisfaction", false, []string{"policy"}, "p2"
+	mixed.Mix = segments(-.1, .5)
+	late.At = unit(400, 0)
+	undirected := but(worse, 1, func(s *finding.Shift) { s.Better = 0 })
+	slight := but(worse, 1, func(s *finding.Shift) { s.Z = -3 })
+	fell := but(worse, 0, func(s *finding.Shift) { s.Z, s.Turn = -6, -6 })
+	before := but(worse, 0, func(s *finding.Shift) { s.Turn = 0 })
+	rare := but(worse, 1, func(s *finding.Shift) { s.Z = 7.9 }) // that more values are rare does not say which way
+	cost := but(worse, 1, func(s *finding.Shift) { s.Z, s.Turn, s.Better = 5, 5, -1 })
+
+	residual := satisfies(0, moves("action.flattery", 9, 0))
+	residual.Changed, residual.After.Policy = []string{"policy"}, "p2"
 	residual.Effect = finding.Effect{Quantity: signals.GivenReward, MeanShift: -.4}
+	lessBetter := but(residual, 1, func(s *finding.Shift) { s.Z, s.Turn = 6, 6 })
 	unchanged := residual
-	unchanged.Changed, unchanged.After = nil, unchanged.Before
-	unchanged.Shifts = []finding.Shift{residual.Shifts[0], residual.Shifts[2]}
+	unchanged.Changed, unchanged.After, unchanged.Shifts = nil, unchanged.Before, residual.Shifts[:2]
+	byLaw := residual
+	byLaw.Laws = rewardLaw()
 	for name, c := range map[string]struct {
 		before   []finding.Finding
 		finding  finding.Finding
 		hacked   bool
 		severity Severity
 	}{
-		"an outcome gets worse":                          {finding: worse, hacked: true, severity: Critical},
-		"a cost grows":                                   {finding: cost, hacked: true, severity: Critical},
-		"on a provisional baseline":                      {finding: provisional, hacked: true, severity: Info},
-		"an outcome does not follow, by a new policy":    {finding: residual, hacked: true, severity: Critical},
-		"an outcome does not follow, by nothing known":   {finding: unchanged, severity: Critical},
-		"an outcome without a direction":                 {finding: improves(moves("outcome.clicks", -5, 0)), severity: Info},
-		"an outcome that hardly moved":                   {finding: improves(moves("outcome.clicks", -2, 1)), severity: Info},
-		"the outcome gets better as well":                {finding: improves(moves("outcome.clicks", 5, 1)), severity: Info},
-		"the return gets worse as well":                  {finding: fell, severity: Info},
-		"another version of the reward function":         {finding: otherReward, severity: Info},
-		"another version of the environment":             {finding: otherWorld, severity: Info},
-		"a fault, which may have made either of the two": {before: []finding.Finding{faulty("reward", fault.Scale, 60)}, finding: worse, severity: Info},
+		"an outcome gets worse":                        {finding: worse, hacked: true, severity: Critical},
+		"a rare outcome gets rarer":                    {finding: rare, hacked: true, severity: Critical},
+		"a cost grows":                                 {finding: cost, hacked: true, severity: Critical},
+		"on a provisional baseline":                    {finding: provisional, hacked: true, severity: Info},
+		"an outcome does not follow, by a new policy":  {finding: residual, hacked: true, severity: Critical},
+		"an outcome does not follow, by nothing known": {finding: unchanged, severity: Critical},
+		"an outcome gets better, but less so":          {finding: lessBetter, severity: Critical},
+		"an outcome does not follow another reward":    {finding: byLaw, severity: Critical},
+		"an outcome without a direction":               {finding: undirected, severity: Critical},
+		"an outcome that hardly moved":                 {finding: slight, severity: Critical},
+		"the outcome gets better as well":              {finding: satisfies(5), severity: Info},
+		"the return gets worse as well":                {finding: fell, severity: Critical},
+		"the return got better before":                 {finding: before, severity: Critical},
+		"long after the onset":                         {finding: late, severity: Critical},
+		"another version of the reward function":       {finding: otherReward, severity: Critical},
+		"another version of the environment":           {finding: otherWorld, severity: Critical},
+		"other users come":                             {finding: mixed, severity: Critical},
+		"a fault, which may have made both":            {before: []finding.Finding{faulty("reward", fault.Scale, 60)}, finding: worse, severity: Critical},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := NewTracker()
@@ -64,37 +93,50 @@ func TestRewardHacking(t *testing.T) {
 			if hacked := i.Cause == CauseRewardHacking; hacked != c.hacked || i.Severity != c.severity {
 				t.Errorf("cause %s (%v), severity %s", i.Cause, i.Evidence, i.Severity)
 			}
-			if i.Improvement != (c.severity == Info && c.finding.Improvement) {
-				t.Errorf("improvement: %t", i.Improvement)
+			if c.hacked && (i.Improvement || i.Causes[0].Cause != CauseRewardHacking) {
+				t.Errorf("improvement: %t, causes %+v", i.Improvement, i.Causes)
 			}
 		})
 	}
 }
 
 func TestEvidenceOfRewardHacking(t *testing.T) {
+	f := satisfies(-5, moves("action.flattery", 9, 0), moves("observation.topic", 6, 0))
+	f.Changed, f.After.Policy = []string{"policy"}, "p2"
 	b := NewTracker()
-	applied(b, improves(moves("outcome.satisfaction", -5, 1)))
+	applied(b, f)
 	i := b.Incidents()[0]
 	want := []string{
 		"mean return rose by 1.2 baseline SD (z = 6.0, 50 units), which is better",
 		"mean outcome.satisfaction fell by 1 baseline SD (z = -5.0, 50 units), which is worse",
-		"the telemetry contains no actions or observations to compare with",
+		"policy_version changed from p1 to p2 at the onset",
+		"mean action.flattery rose by 1.8 baseline SD (z = 9.0, 50 units)",
 	}
 	if !slices.Equal(i.Evidence, want) {
 		t.Errorf("evidence %q, want %q", i.Evidence, want)
 	}
-	if first := i.Causes[0]; first.Cause != CauseRewardHacking || first.Weight != clearWeight {
-		t.Errorf("the first of the causes is %+v", first)
-	}
 }
 
-// What a person has to look at is not taken back by what is seen later.
+// An improvement becomes critical. What a person has to look at is not taken back by what is seen later, unless it shows a
+// cause that explains both.
 func TestRewardHackingStays(t *testing.T) {
 	b := NewTracker()
-	later := drift("return", 140)
-	later.Kind, later.Shifts = finding.StreamUpdated, []finding.Shift{moves("return", 6, 1)}
-	applied(b, improves(moves("outcome.satisfaction", -5, 1)), later)
-	if i := b.Incidents()[0]; i.Cause != CauseRewardHacking || i.Severity != Critical {
-		t.Errorf("cause %s, severity %s", i.Cause, i.Severity)
+	better := drift("return", 95)
+	better.Improvement = true
+	applied(b, better, satisfies(-5))
+	first := b.Incidents()[0]
+	if first.Cause != CauseRewardHacking || first.Severity != Critical || first.Improvement {
+		t.Errorf("cause %s, severity %s, improvement %t", first.Cause, first.Severity, first.Improvement)
+	}
+	later := satisfies(-1)
+	later.Kind, later.At = finding.StreamUpdated, unit(140, 0)
+	applied(b, later)
+	if i := b.Incidents()[0]; i.Cause != CauseRewardHacking || i.Causes[0].Cause != CauseRewardHacking || i.Severity != Critical {
+		t.Errorf("cause %s of %+v, severity %s", i.Cause, i.Causes, i.Severity)
+	}
+	later.Laws = rewardLaw()
+	applied(b, later)
+	if i := b.Incidents()[0]; i.Cause != CauseRewardFunction || i.Causes[0].Cause != CauseRewardFunction {
+		t.Errorf("cause %s of %+v, where the laws say it is the reward function", i.Cause, i.Causes)
 	}
 }

@@ -38,8 +38,8 @@ const (
 	AlertRetrainAwaitsApproval = "RetrainAwaitsApproval"
 )
 
-// incidentAlert returns the alert of an incident. Its labels are those with which the incident opened; with others,
-// Alertmanager would take it for a different alert.
+// incidentAlert returns the alert of an incident. Of its labels only the severity may change, which rarely happens:
+// Alertmanager then takes it for another alert.
 func (l Links) incidentAlert(i *Incident) alert {
 	labels := map[string]string{
 		"alertname": AlertRewardDrift, "incident": i.ID, "policy": i.Group.Policy, "severity": string(i.Severity),

@@ -169,13 +169,18 @@ func (n *Notifier) put(key string, a alert) bool {
 	n.forget()
 	now := time.Now()
 	t := n.alerts[key]
+	relabelled := t != nil && !t.resolved && !maps.Equal(t.labels, a.labels)
+	if relabelled {
+		n.end(key, t, now)
+		t = nil
+	}
 	if a.resolved {
 		delete(n.asked, key)
 	} else if link := n.asked[key]; link != "" {
 		a.annotations[approvalURL] = link
 	}
 	if t == nil && a.resolved {
-		return false // it was never sent, for example because it was muted
+		return relabelled // otherwise it was never sent, for example because it was muted
 	}
 	if t == nil || (t.resolved && !a.resolved) {
 		t = &tracked{startsAt: startOf(a, now), accepted: make([]accepted, len(n.senders))}
@@ -195,10 +200,19 @@ func (n *Notifier) put(key string, a alert) bool {
 	if a.resolved {
 		t.endsAt = now
 	}
-	if begins {
+	if begins && !relabelled {
 		n.recall(key, t)
 	}
 	return true
+}
+
+// end resolves an alert that goes on with other labels, as those of another severity: Alertmanager takes it for another one.
+// The caller holds the lock.
+func (n *Notifier) end(key string, t *tracked, now time.Time) {
+	ended := *t
+	n.revision++
+	ended.resolved, ended.endsAt, ended.revision = true, now, n.revision
+	n.alerts[key+" "+ended.labels["severity"]] = &ended
 }
 
 // AskApproval says that a retrain request of an incident waits for a person, and the address at which people approve

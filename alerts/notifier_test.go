@@ -198,6 +198,35 @@ func TestRenewalWaitsForTheNextPushAndNewsDoesNot(t *testing.T) {
 	})
 }
 
+// For Alertmanager, an incident with another severity is another alert: the former one ends with it.
+func TestAlertOfAnotherSeverityEndsTheFormer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200}, NewTracker()
+		n := start(t, am)
+		better := drift("return", 95)
+		better.Improvement = true
+		n.Update(b.Apply(better))
+		pass(time.Second)
+		am.taken()
+		n.Update(b.Apply(satisfies(-5)))
+		now := time.Now()
+		pass(time.Second)
+		ends := map[string]bool{}
+		for _, p := range am.taken() {
+			ends[p.Labels["severity"]] = p.EndsAt.Equal(now)
+		}
+		if want := map[string]bool{"info": true, "critical": false}; !maps.Equal(ends, want) {
+			t.Errorf("severities, and whether they end: %v, want %v", ends, want)
+		}
+		n.Update(b.Apply(quiet(150)))
+		pass(time.Minute)
+		expectPending(t, n, 0)
+		if len(n.alerts) != 0 {
+			t.Errorf("still remembers %d alerts", len(n.alerts))
+		}
+	})
+}
+
 func TestResolvedAlertIsRepeatedUntilConfirmed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		am, b := &receiver{status: 200}, NewTracker()

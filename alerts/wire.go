@@ -116,7 +116,8 @@ type shiftWire struct {
 	StandardError float64 `cbor:"8,keyasint"`
 	Units         int     `cbor:"9,keyasint,omitzero"`
 	Drifted       bool    `cbor:"10,keyasint,omitzero"`
-	Better        int     `cbor:"11,keyasint,omitzero"`
+	Turn          float64 `cbor:"11,keyasint,omitzero"`
+	Better        int     `cbor:"12,keyasint,omitzero"`
 }
 
 type decompositionWire struct {

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
 )
 
 // What Grafana's page has around the panels. The menu is as wide as when it is docked in a new Grafana; it takes 56 pixels otherwise, and the
@@ -201,11 +203,18 @@ func TestEventsAreBars(t *testing.T) {
 	}
 }
 
+func causes() (all []string) {
+	for _, c := range alerts.Causes() {
+		all = append(all, string(c))
+	}
+	return all
+}
+
 // Series with a meaning have the same color everywhere: those with a name of their own, and those by a label whose values are known.
 func TestNamesHaveColors(t *testing.T) {
 	known := map[string][]string{
 		"{{severity}}": {"critical", "warning", "info"}, "{{confidence}}": {"kept", "reduced", "provisional", "unconfirmed", "none"},
-		"{{cause}}":   {"policy", "environment", "reward_function", "observations", "telemetry", "unknown"},
+		"{{cause}}":   causes(),
 		"{{outcome}}": {"met", "missed", "inconclusive", "failed"}, "{{kind}}": {"partition", "bank"},
 		"{{state}}": {"queued", "awaiting_approval", "open", "delivered", "running", "verifying", "met", "missed", "inconclusive", "failed", "rejected", "expired", "dead_letter", "withdrawn"},
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Ask is a retraining that a person asks for. Only the rules of the ledger can refuse it: a person may retrain during a
-// cooldown, with an open breaker, and when the cause is the reward function or the telemetry.
+// cooldown, with an open breaker, and when the cause needs a person.
 type Ask struct {
 	ID             string // identifies a repeated ask; "" if it is not repeated
 	Policy         string

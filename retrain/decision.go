@@ -50,6 +50,9 @@ func judge(triggers []Trigger, inc alerts.Incident) (candidate, ledger.Reason) {
 
 // narrow keeps the alarms that may order a retraining.
 func narrow(c candidate, inc alerts.Incident) (candidate, ledger.Reason) {
+	if inc.Cause == alerts.CauseRewardHacking { // though the reward is better
+		return c, ledger.CauseNeedsPerson
+	}
 	c.alarms = keep(c.alarms, func(a alerts.Alarm) bool { return c.trigger.Improvements || !a.Improvement })
 	if len(c.alarms) == 0 {
 		return c, ledger.Improvement

@@ -45,6 +45,10 @@ func TestTriggerWants(t *testing.T) {
 			improved(i)
 			i.Cause = alerts.CauseRewardFunction
 		}, ledger.CauseNeedsPerson},
+		"reward hacking, by a reward that is better": {Trigger{}, func(i *alerts.Incident) {
+			improved(i)
+			i.Cause = alerts.CauseRewardHacking
+		}, ledger.CauseNeedsPerson},
 		"provisional": {
 			Trigger{Severity: alerts.Critical},
 			func(i *alerts.Incident) { i.Severity, i.Provisional = alerts.Info, true }, ledger.Provisional,

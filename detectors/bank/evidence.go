@@ -50,6 +50,9 @@ func (g *group) shifts(onset int64) []finding.Shift {
 			shift := stream.ShiftAgainst(q.JudgedRanks(), judged, q.Factor())
 			shift.Signal, shift.Quantity, shift.Drifted, shift.Better = s.Signal, q.Name, s.Alarmed, better
 			shift.Compare(q.Mean, q.SD, stream.MeanOf(recent))
+			if better != 0 && q.Name == signals.MainQuantity(s.Signal) {
+				shift.Turn = q.Turn(onset, recent)
+			}
 			out = append(out, shift)
 		}
 		if s.Signal == "reward" && g.LikeActions != nil {

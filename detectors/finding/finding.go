@@ -226,7 +226,10 @@ type Shift struct {
 	StandardError    float64 // of Z and SpreadZ, in baseline standard deviations of the scores: the size of shift that may go undetected
 	Units            int     // since the onset
 	Drifted          bool    // the signal's own alarm is active
-	Better           int     // 1 if higher values of the signal are better, -1 if lower ones are, 0 if that is not configured
+	// Turn is the z score of the mean since the onset against that of the 200 units before it, of the main quantity of a
+	// signal whose better side is configured; 0 if there are no such units.
+	Turn   float64
+	Better int // 1 if higher values of the signal are better, -1 if lower ones are, 0 if that is not configured
 }
 
 // shiftJSON is the JSON form of a Shift.

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"math"
+
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/certificate"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -113,6 +115,23 @@ func (q *Quantity) Since(onset int64) []float64 { return q.AppendSince(nil, onse
 // AppendSince appends what Since returns.
 func (q *Quantity) AppendSince(values []float64, onset int64) []float64 {
 	return q.Trace.appendNewest(values, onset)
+}
+
+// Turn returns the z score of the mean of values since a unit against that of the newest 200 units before it, which is 0 if
+// none of these is recorded. The larger of both standard deviations counts for both.
+func (q *Quantity) Turn(onset int64, since []float64) float64 {
+	before, after := ingest.Moments{}, MomentsOf(since)
+	for ordinal, x := range q.Trace.since(max(q.Trace.oldest(), onset-CurrentUnits)) {
+		if ordinal >= onset {
+			break
+		}
+		before.Add(x)
+	}
+	change := after.Mean - before.Mean
+	if before.N == 0 || after.N == 0 || change == 0 {
+		return 0
+	}
+	return change / (max(before.SD(), after.SD()) * math.Sqrt(max(1, q.Factor())*(1/float64(before.N)+1/float64(after.N))))
 }
 
 // AppendJudged appends the values that the tests have judged since a unit, the newest 200 at most.

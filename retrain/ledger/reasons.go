@@ -16,7 +16,7 @@ const (
 	NotLasted        Reason = "not_lasted"         // not open for as long as the trigger requires
 	Provisional      Reason = "provisional"        // the alarms are on trial
 	Improvement      Reason = "improvement"        // the signals are better than the baseline, and the trigger ignores improvements
-	CauseNeedsPerson Reason = "cause_needs_person" // reward function or telemetry: retraining would learn the fault
+	CauseNeedsPerson Reason = "cause_needs_person" // such as the reward function or the telemetry: retraining would learn the fault
 	CauseUnsettled   Reason = "cause_unsettled"    // may turn out to need a person: more evidence is expected
 	GuardTripped     Reason = "guard_tripped"      // a person must decide what to do about a tripped guard
 	Cooldown         Reason = "cooldown"           // the trigger recently opened a request for this policy

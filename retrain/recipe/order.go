@@ -54,7 +54,7 @@ type order struct {
 	ConfigFrom   map[string]string `json:"config_from"`   // file:line of each leaf, by its path, such as optimizer.lr or seeds[0]
 
 	// Of the first of the alarms.
-	OnsetInterval *alerts.Interval       `json:"onset_interval"`
+	OnsetInterval *finding.Interval      `json:"onset_interval"`
 	ReturnChange  *finding.Decomposition `json:"return_change"`
 	Promise       finding.Promise        `json:"promise"`
 	Shifts        []finding.Shift        `json:"shifts"`

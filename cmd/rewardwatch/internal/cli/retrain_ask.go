@@ -16,9 +16,9 @@ func newRetrainAskCommand(c *terminal.Console, service *client.Client) *cobra.Co
 	cmd := &cobra.Command{
 		Use:   "request POLICY --recipe RECIPE --target TARGET --why TEXT [--incident INCIDENT]",
 		Short: "Request a retraining",
-		Long: "You can request a retraining even during a trigger's cooldown, while the policy's breaker is open, or if the cause is the\n" +
-			"reward function or the telemetry. With --incident, the request includes the evidence of that incident; without it, the\n" +
-			"request contains no alarms. A policy can have only one unfinished request at a time.",
+		Long: "You can request a retraining even during a trigger's cooldown, while the policy's breaker is open, or if the cause needs\n" +
+			"a person. With --incident, the request includes the evidence of that incident; without it, the request contains no\n" +
+			"alarms. A policy can have only one unfinished request at a time.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePolicies(service),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -234,9 +234,12 @@ func lead(i *alerts.Incident) string {
 	case i.Closed:
 		fmt.Fprintf(&s, "Resolved at %s. ", i.ClosedAt.Moment(i.UnitName()))
 	}
-	if i.Cause == alerts.CauseUnknown || i.Cause == "" {
+	switch i.Cause {
+	case alerts.CauseUnknown, "":
 		s.WriteString("The cause is unknown.")
-	} else {
+	case alerts.CauseRewardHacking:
+		fmt.Fprintf(&s, "The most likely cause is reward hacking%s.", parenthesized(versionOfCause(i)))
+	default:
 		fmt.Fprintf(&s, "The most likely cause is the %s%s.", words.Cause(i), parenthesized(versionOfCause(i)))
 	}
 	if question := i.Question(); question != "" {
@@ -277,7 +280,7 @@ func versionOfCause(i *alerts.Incident) string {
 	switch i.Cause {
 	case alerts.CauseEnvironment:
 		name, from, to = "env_version", before.Env, after.Env
-	case alerts.CausePolicy:
+	case alerts.CausePolicy, alerts.CauseRewardHacking:
 		name, from, to = "policy_version", before.Policy, after.Policy
 	case alerts.CauseRewardFunction:
 		name, from, to = "reward_version", before.Reward, after.Reward

@@ -14,7 +14,7 @@ import (
 // AlarmContext is the evidence for an alarm beyond its own signal. The causes are ranked, the likeliest first. The
 // shifts are of the signals that stand out most since the onset, whether they drift or not.
 type AlarmContext struct {
-	OnsetInterval *alerts.Interval       `json:"onset_interval"`
+	OnsetInterval *finding.Interval      `json:"onset_interval"`
 	Causes        []alerts.RankedCause   `json:"causes"`
 	ReturnChange  *finding.Decomposition `json:"return_change"`
 	OffPolicy     *finding.OffPolicy     `json:"off_policy"`

@@ -1,10 +1,9 @@
-package alerts
+package finding
 
 import (
 	"fmt"
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -21,19 +20,18 @@ type Interval struct {
 	Offsets    []ingest.Range `json:"offsets"` // of all its units, one range per partition
 }
 
-// OnsetInterval returns the 90% interval of the onset, or nil if none was estimated.
-func (a *Alarm) OnsetInterval() *Interval {
-	from, to := a.OnsetFrom, a.OnsetTo
-	if from == (finding.UnitRef{}) && to == (finding.UnitRef{}) {
+// IntervalOf returns the 90% interval of an onset, whose units lie at these offsets; nil if none was estimated.
+func IntervalOf(from, onset, to UnitRef, offsets []ingest.Range) *Interval {
+	if from == (UnitRef{}) && to == (UnitRef{}) {
 		return nil
 	}
 	i := &Interval{
 		FirstUnit: from.Ordinal, LastUnit: to.Ordinal, FirstTS: timeOf(from.TS), LastTS: timeOf(to.TS),
-		Offsets: append([]ingest.Range{}, a.OnsetOffsets...),
+		Offsets: append([]ingest.Range{}, offsets...),
 	}
-	if p := a.Onset.First.Partition; from.First.Partition == p && to.First.Partition == p {
+	if p := onset.First.Partition; from.First.Partition == p && to.First.Partition == p {
 		// Episodes of several agents overlap: one that ended later may have begun earlier.
-		at := a.Onset.First.Offset
+		at := onset.First.Offset
 		i.FirstIndex = new(min(from.First.Offset, at, to.First.Offset))
 		i.LastIndex = new(max(from.First.Offset, at, to.First.Offset))
 	}
@@ -41,7 +39,7 @@ func (a *Alarm) OnsetInterval() *Interval {
 }
 
 // Words names the units between which the onset lies, and their times if there is a clock.
-func (i *Interval) Words(unit finding.UnitName) string {
+func (i *Interval) Words(unit UnitName) string {
 	if i.FirstUnit == i.LastUnit {
 		return "at " + unit.One() + " " + when(i.FirstUnit, i.FirstTS)
 	}
