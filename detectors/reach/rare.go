@@ -145,12 +145,12 @@ type runs struct {
 	order [rarerRuns]int16    // in which they are tried, which changes no result
 }
 
-// firstNumbers is how many numbers of each run all calibrations share: about as many as 2,000 units have rare values if
-// a tenth of them is rare.
-const firstNumbers = 256
+// firstNumbers is how many numbers of each run all calibrations share: more than 2,000 units have rare values if a third of
+// them is rare (rarity.MostShare), so that hardly any calibration draws its own.
+const firstNumbers = 768
 
-// firstRuns returns the first numbers of all runs, which do not depend on the baseline. They take a megabyte and are never
-// written again, so calibrations may share them.
+// firstRuns returns the first numbers of all runs, which do not depend on the baseline. They take three megabytes and are
+// never written again, so calibrations may share them.
 var firstRuns = sync.OnceValue(func() *runs {
 	rng, out := rand.New(rand.NewPCG(1, 0)), &runs{}
 	for i := range out.next {

@@ -99,7 +99,7 @@ func TestCalibrationsShareNumbers(t *testing.T) {
 		t.Error("a calibration has changed the shared numbers")
 	}
 	needy := newRuns()
-	newRarer(armed(160), .3, needy).findsWithin(2000)
+	newRarer(armed(160), .6, needy).findsWithin(2000)
 	if longest := slices.MaxFunc(needy.logs[:], func(a, b []float64) int { return len(a) - len(b) }); len(longest) <= firstNumbers {
 		t.Error("no run needed more than the shared numbers")
 	}
