@@ -185,8 +185,8 @@ bench:
 
 # What reading and judging costs, as a ratio to a loop that only reads the same topics from a real broker, for each number of
 # GROUPS and each kind of TRAFFIC (a regular expression). EVENTS are those of the steady state. Fleets of more groups than
-# CALIBRATED (1,000 too) get copies of the baselines of twenty groups, and no row of calibration, as 1,000 groups calibrate
-# for a minute of CPU and 20,000 for 20 minutes. docs/throughput.txt holds the results of the last release; with five
+# CALIBRATED (1,000 too) get copies of the baselines of twenty groups, and no row of calibration: at 119 ms of CPU each,
+# 1,000 groups calibrate for two minutes and 20,000 for 40. docs/throughput.txt holds the results of the last release; with five
 # ROUNDS or more, bench-compare says which differences from it are not chance.
 GROUPS ?= 20,1000
 TRAFFIC ?= .
