@@ -80,16 +80,17 @@ func TestRarerValuesAreFoundAsOneByOne(t *testing.T) {
 // leaves the shared ones as they are.
 func TestCalibrationsShareNumbers(t *testing.T) {
 	rates := []int{6, 25, 100, 160}
+	needy := func(of *runs) float64 { return newRarer(armed(160), .6, of).findsWithin(2000) }
 	var want [4]string
 	for i, rare := range rates {
-		want[i] = fmt.Sprint(ofRare(armed(rare)))
+		want[i] = fmt.Sprint(ofRare(armed(rare)), needy(newRuns()))
 	}
 	before := *newRuns()
 	var all sync.WaitGroup
 	for n := range 2 * len(rates) {
 		i := n % len(rates)
 		all.Go(func() {
-			if got := fmt.Sprint(ofRare(armed(rates[i]))); got != want[i] {
+			if got := fmt.Sprint(ofRare(armed(rates[i])), needy(newRuns())); got != want[i] {
 				t.Errorf("%d of 500 beside others: %s, alone %s", rates[i], got, want[i])
 			}
 		})
@@ -98,9 +99,9 @@ func TestCalibrationsShareNumbers(t *testing.T) {
 	if !reflect.DeepEqual(before, *newRuns()) {
 		t.Error("a calibration has changed the shared numbers")
 	}
-	needy := newRuns()
-	newRarer(armed(160), .6, needy).findsWithin(2000)
-	if longest := slices.MaxFunc(needy.logs[:], func(a, b []float64) int { return len(a) - len(b) }); len(longest) <= firstNumbers {
+	own := newRuns()
+	needy(own)
+	if longest := slices.MaxFunc(own.logs[:], func(a, b []float64) int { return len(a) - len(b) }); len(longest) <= firstNumbers {
 		t.Error("no run needed more than the shared numbers")
 	}
 }
