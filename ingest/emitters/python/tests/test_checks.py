@@ -40,7 +40,8 @@ class ChecksTest(unittest.TestCase):
     def test_reasons(self):
         with self.assertRaisesRegex(Refused, "^step is -1: expected a whole number from 0 on$"):
             check({"policy": "p", "reward": 1, "step": -1})
-        with self.assertRaisesRegex(ValueError, "^key is .*: expected a text of at most 1024 bytes of UTF-8 without NUL$"):
+        expected = "^key is .*: expected a text of at most 1024 bytes of UTF-8 without NUL$"
+        with self.assertRaisesRegex(ValueError, expected):
             check_name("key", "a\0b")
 
 
