@@ -271,8 +271,8 @@ func ahead(cause Cause, evidence []string, others []RankedCause) []RankedCause {
 	return out
 }
 
-// settle determines the cause of an alarm again as the evidence grows. The telemetry, the reward function, reward
-// hacking and the observations are not taken back: what a person has to look at must not turn into a retraining order.
+// settle determines the cause of an alarm again as the evidence grows. One that needs a person is not taken back: what a
+// person has to look at must not turn into a retraining order.
 func (a *Alarm) settle(f finding.Finding, faults []StreamFault) {
 	v := attribute(f, faults)
 	if a.Cause == CauseTelemetry && v.cause != CauseTelemetry {
@@ -280,7 +280,7 @@ func (a *Alarm) settle(f finding.Finding, faults []StreamFault) {
 		return
 	}
 	a.Causes, a.EvidenceAt = v.causes, f.At
-	if care(a.Cause) > care(CauseEnvironment) && v.cause != a.Cause && care(v.cause) <= care(a.Cause) {
+	if a.Cause.NeedsPerson() && v.cause != a.Cause && care(v.cause) <= care(a.Cause) {
 		if a.Cause == CauseRewardHacking || v.cause == CauseRewardHacking {
 			a.Causes = ahead(a.Cause, a.Evidence, v.causes)
 		}
@@ -305,9 +305,9 @@ func (a *Alarm) blameTelemetry(fault StreamFault) {
 	a.Causes = ahead(CauseTelemetry, a.Evidence, causes)
 }
 
-// attribute sets the cause of an incident from its alarms. If any alarm has the telemetry, the reward function, reward
-// hacking or the observations as its cause, that is the cause, because withholding a retraining is better than ordering a wrong one.
-// Otherwise it is the cause of the newest evidence that named one. The evidence shown is that of the first alarm with this
+// attribute sets the cause of an incident from its alarms. If any alarm has a cause that needs a person, that is the cause,
+// because withholding a retraining is better than ordering a wrong one. Otherwise it is the cause of the newest evidence
+// that named one. The evidence shown is that of the first alarm with this
 // cause, in the order of Headline, so it does not alternate between alarms as each is renewed. The mix of strata is not the
 // cause if it does not explain all alarms.
 func (i *Incident) attribute() {
@@ -335,7 +335,7 @@ func (i *Incident) attribute() {
 func ofItsChange(i *Incident) []*Alarm {
 	own := slices.DeleteFunc(pointers(i.Alarms), func(a *Alarm) bool {
 		later := a.OnsetFrom.Ordinal > i.Opened.Ordinal && a.Before.Policy != a.After.Policy
-		return later && care(a.Cause) <= care(CauseEnvironment)
+		return later && !a.Cause.NeedsPerson()
 	})
 	if slices.ContainsFunc(own, func(a *Alarm) bool { return !a.Resolved && care(a.Cause) > care(CauseUnknown) }) {
 		return own
@@ -357,7 +357,7 @@ const (
 func (i *Incident) Unsettled() bool {
 	weight := 0.0
 	for _, c := range i.Causes {
-		if care(c.Cause) > care(CauseEnvironment) {
+		if c.Cause.NeedsPerson() {
 			weight += c.Weight
 		}
 	}
@@ -373,6 +373,9 @@ func leads(a, than *Alarm) bool {
 		cmp.Compare(care(a.Cause), care(than.Cause)),
 		cmp.Compare(a.EvidenceAt.Ordinal, than.EvidenceAt.Ordinal)) > 0
 }
+
+// NeedsPerson reports whether a drift of this cause must not start a retraining on its own, as it would learn the fault.
+func (c Cause) NeedsPerson() bool { return care(c) > care(CauseEnvironment) }
 
 // care returns how much a cause needs a person.
 func care(c Cause) int {

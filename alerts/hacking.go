@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// turned is the z score from which a quantity has turned at an onset, and turnUnits the number of units in which the reward
-// and an outcome must turn to have done so together.
+// turned is the z score from which a quantity has turned at an onset. Later than turnUnits after it, the newest units say
+// little of the onset, and reward hacking is not named any more.
 const (
 	turned    = 3.
 	turnUnits = 200
@@ -32,11 +32,14 @@ func (v verdict) orHacking(f *finding.Finding, laws *lawsNote) verdict {
 	if own < 0 || gain < 0 || !signals.IsOutcome(f.Signal) || v.explainsBoth(f, laws) || f.At.Ordinal-f.Onset.Ordinal > turnUnits {
 		return v
 	}
-	seen := []string{changeOf(f, gain) + ", which is better", changeOf(f, own) + ", which is worse"}
-	switch s := &f.Shifts[own]; {
-	case turnedBetter(s) < 0 && clearly(s.Z):
-	case turnedBetter(s) <= 0 && v.cause == CausePolicy && f.Effect.Quantity == signals.GivenReward && float64(s.Better)*f.Effect.MeanShift < 0:
-		seen[1] = f.Signal + " is worse than in the baseline at the same reward"
+	outcome := &f.Shifts[own]
+	behind := f.Effect.Quantity == signals.GivenReward && float64(outcome.Better)*f.Effect.MeanShift < 0
+	seen := []string{changeOf(f, gain) + ", which is better"}
+	switch side := turnedBetter(outcome); {
+	case side < 0 && clearly(outcome.Z):
+		seen = append(seen, changeOf(f, own)+", which is worse")
+	case side <= 0 && behind && v.cause == CausePolicy:
+		seen = append(seen, f.Signal+" is worse than in the baseline at the same reward")
 	default:
 		return v
 	}
@@ -53,7 +56,7 @@ func (v verdict) orHacking(f *finding.Finding, laws *lawsNote) verdict {
 // explainsBoth reports whether the cause explains by itself that rewards and outcomes part: wrong telemetry or sensors, a
 // reward function that scores otherwise, an environment with a new version or other laws, and another mix of strata.
 func (v *verdict) explainsBoth(f *finding.Finding, laws *lawsNote) bool {
-	return care(v.cause) > care(CauseEnvironment) || care(laws.cause) > care(CauseEnvironment) || laws.cause == CauseEnvironment ||
+	return v.cause.NeedsPerson() || laws.cause.NeedsPerson() || laws.cause == CauseEnvironment ||
 		slices.Contains(f.Changed, string(CauseEnvironment)) || slices.Contains(f.Changed, string(CauseRewardFunction)) ||
 		explainedByMix(f, laws)
 }

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -71,16 +70,6 @@ func (a *assistant) unit() *ingest.Unit {
 	return u
 }
 
-func momentsOf(signal string, values []float64) ingest.NamedMoments {
-	m := ingest.NamedMoments{Signal: signal}
-	for _, x := range values {
-		m.Add(x)
-	}
-	slices.Sort(values)
-	m.Q10, m.Q90 = quantile(values, .1), quantile(values, .9)
-	return m
-}
-
 // choose returns a way to answer, and how likely each was.
 func (a *assistant) choose() (way int, shares [4]float64) {
 	sum := 0.
@@ -145,11 +134,10 @@ func TestSimRewardHacking(t *testing.T) {
 		s.see(c.name, c.hack, liveChange(c.mode, c.learner, change, 900, runs, 1200, 300))
 	}
 	t.Logf("reward hacking was named in %d of %d runs with it, and in %d of %d other changes", s.named, s.hacks, s.mistaken, s.others)
-	error3 := func(share float64, of int) float64 { return 3 * math.Sqrt(share*(1-share)*float64(of)) }
-	if float64(s.named) < .9*float64(s.hacks)-error3(.9, s.hacks) {
+	if float64(s.named) < .9*float64(s.hacks)-threeErrors(.9, float64(s.hacks)) {
 		t.Error("it is named too rarely where it happens")
 	}
-	if float64(s.mistaken) > .02*float64(s.others)+error3(.02, s.others) {
+	if float64(s.mistaken) > .02*float64(s.others)+threeErrors(.02, float64(s.others)) {
 		t.Error("it is named too often where something else happens")
 	}
 }

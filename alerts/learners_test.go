@@ -51,17 +51,23 @@ func (e *episode) unit(made int64, end ingest.End) *ingest.Unit {
 		u.Steps.At, u.Steps.Actions = append(u.Steps.At, int32(i)), append(u.Steps.Actions, int32(e.at[i]))
 	}
 	for k, name := range e.names {
-		u.Numeric[k].Signal = "observation." + name
-		for _, x := range columns[k] {
-			u.Numeric[k].Add(x)
-		}
-		slices.Sort(columns[k])
-		u.Numeric[k].Q10, u.Numeric[k].Q90 = quantile(columns[k], .1), quantile(columns[k], .9)
+		u.Numeric[k] = momentsOf("observation."+name, columns[k])
 	}
 	rewards := columns[len(e.names)]
 	slices.Sort(rewards)
 	u.RewardQ10, u.RewardQ90 = quantile(rewards, .1), quantile(rewards, .9)
 	return u
+}
+
+// momentsOf sums up the values of a signal, and sorts them.
+func momentsOf(signal string, values []float64) ingest.NamedMoments {
+	m := ingest.NamedMoments{Signal: signal}
+	for _, x := range values {
+		m.Add(x)
+	}
+	slices.Sort(values)
+	m.Q10, m.Q90 = quantile(values, .1), quantile(values, .9)
+	return m
 }
 
 // The lake: an agent starts in the first column of a grid and looks for the goal. Holes and the goal end the episode.

@@ -204,6 +204,9 @@ func TestSimHealthyLearners(t *testing.T) {
 	}
 }
 
+// threeErrors returns three standard errors of how many of n runs a share is.
+func threeErrors(share, n float64) float64 { return 3 * math.Sqrt(share*(1-share)*n) }
+
 // changesFound counts what was found of changes of learners, each over so many runs.
 type changesFound struct {
 	*testing.T
@@ -221,14 +224,13 @@ func (c *changesFound) take(name string, f foundLearner) {
 // at most .05 of them, within three standard errors.
 func (c *changesFound) atLeast(found, right float64) {
 	c.Helper()
-	error3 := func(share float64) float64 { return 3 * math.Sqrt(share*(1-share)*c.all) }
-	if float64(c.found) < found*c.all-error3(found) {
+	if float64(c.found) < found*c.all-threeErrors(found, c.all) {
 		c.Errorf("found in %d of %v runs, want a share of %v", c.found, c.all, found)
 	}
-	if float64(c.right) < right*c.all-error3(right) {
+	if float64(c.right) < right*c.all-threeErrors(right, c.all) {
 		c.Errorf("the right cause in %d of %v runs, want a share of %v", c.right, c.all, right)
 	}
-	if float64(c.wrong) > .05*c.all+error3(.05) {
+	if float64(c.wrong) > .05*c.all+threeErrors(.05, c.all) {
 		c.Errorf("a wrong cause in %d of %v runs", c.wrong, c.all)
 	}
 }

@@ -50,13 +50,9 @@ func (p *PageHinkley) Add(x float64) (drift bool) {
 	p.Mean += (x - p.Mean) / float64(p.Count)
 	p.Up = pageHinkleyAlpha*p.Up + (x - p.Mean) - pageHinkleyDelta
 	p.Down = pageHinkleyAlpha*p.Down + (x - p.Mean) + pageHinkleyDelta
-	if !(p.Up >= p.Lowest) {
-		p.Lowest = p.Up
-	}
-	if !(p.Down <= p.Highest) {
-		p.Highest = p.Down
-	}
-	p.Drifted = (p.Up-p.Lowest > pageHinkleyThreshold || p.Highest-p.Down > pageHinkleyThreshold) && p.Count >= pageHinkleyLeast
+	p.Lowest = min(p.Lowest, p.Up)
+	p.Highest = max(p.Highest, p.Down)
+	p.Drifted = p.Score() > 1
 	return p.Drifted
 }
 

@@ -7,15 +7,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// needsPerson reports whether a drift of this cause must not start a retraining by itself.
-func needsPerson(c alerts.Cause) bool {
-	switch c {
-	case alerts.CauseRewardFunction, alerts.CauseRewardHacking, alerts.CauseObservations, alerts.CauseTelemetry:
-		return true
-	}
-	return false
-}
-
 // candidate is an incident that a trigger would turn into a request, with the alarms that matched.
 type candidate struct {
 	trigger Trigger
@@ -57,14 +48,14 @@ func narrow(c candidate, inc alerts.Incident) (candidate, ledger.Reason) {
 	if len(c.alarms) == 0 {
 		return c, ledger.Improvement
 	}
-	if needsPerson(inc.Cause) {
+	if inc.Cause.NeedsPerson() {
 		return c, ledger.CauseNeedsPerson
 	}
 	c.alarms = keep(c.alarms, func(a alerts.Alarm) bool { return !a.Provisional })
 	if inc.Provisional || len(c.alarms) == 0 {
 		return c, ledger.Provisional
 	}
-	c.alarms = keep(c.alarms, func(a alerts.Alarm) bool { return !needsPerson(a.Cause) })
+	c.alarms = keep(c.alarms, func(a alerts.Alarm) bool { return !a.Cause.NeedsPerson() })
 	switch {
 	case len(c.alarms) == 0:
 		return c, ledger.CauseNeedsPerson

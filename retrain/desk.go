@@ -309,9 +309,9 @@ func lasted(ctx context.Context, tx *ledger.Tx, inc alerts.Incident, t Trigger, 
 func revisit(ctx context.Context, tx *ledger.Tx, inc alerts.Incident, id string, state ledger.State, now time.Time) (ledger.Decision, error) {
 	d, accepted := inc.Ended()
 	switch {
-	case state == ledger.StateAwaitingApproval && !accepted && !needsPerson(inc.Cause):
+	case state == ledger.StateAwaitingApproval && !accepted && !inc.Cause.NeedsPerson():
 		return ledger.Decision{Reason: ledger.AlreadyRequested, Request: id}, tx.Recut(ctx, id, inc, now)
-	case state != ledger.StateOpen && state != ledger.StateAwaitingApproval || !accepted && !needsPerson(inc.Cause):
+	case state != ledger.StateOpen && state != ledger.StateAwaitingApproval || !accepted && !inc.Cause.NeedsPerson():
 		return ledger.Decision{Reason: ledger.AlreadyRequested, Request: id}, nil
 	case accepted:
 		return withdraw(ctx, tx, id, ledger.IncidentAccepted, "its incident was "+d.String(), now)

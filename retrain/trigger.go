@@ -113,7 +113,7 @@ func shownByEstimates() []finding.Shown {
 
 func checkCause(c alerts.Cause) string {
 	switch {
-	case needsPerson(c):
+	case c.NeedsPerson():
 		return fmt.Sprintf("%s never triggers a retraining, which would learn the fault: a person can request one (rewardwatch retrain request)", c)
 	case !slices.Contains([]alerts.Cause{alerts.CauseEnvironment, alerts.CausePolicy, alerts.CauseUnknown}, c):
 		return fmt.Sprintf("must be %s, %s or %s, not %q", alerts.CauseEnvironment, alerts.CausePolicy, alerts.CauseUnknown, c)
@@ -203,8 +203,8 @@ func sorted[T ~string](list []T) string {
 func (t Trigger) wants(inc *alerts.Incident) bool {
 	return t.On == OnIncident &&
 		(len(t.Policies) == 0 || matchesAny(t.Policies, inc.Group.Policy)) &&
-		(len(t.Causes) == 0 || slices.Contains(t.Causes, inc.Cause) || needsPerson(inc.Cause)) &&
-		(len(t.OffPolicy) == 0 || slices.Contains(t.OffPolicy, inc.Shown()) || needsPerson(inc.Cause)) &&
+		(len(t.Causes) == 0 || slices.Contains(t.Causes, inc.Cause) || inc.Cause.NeedsPerson()) &&
+		(len(t.OffPolicy) == 0 || slices.Contains(t.OffPolicy, inc.Shown()) || inc.Cause.NeedsPerson()) &&
 		(t.Severity != alerts.Critical || inc.Severity == alerts.Critical || inc.Provisional)
 }
 

@@ -65,7 +65,7 @@ func printedTexts(t *testing.T, root string) string {
 		case d.IsDir() && file != root && (strings.HasPrefix(name, ".") || name == "vendor" || strings.HasSuffix(name, "test")):
 			return filepath.SkipDir
 		case strings.HasSuffix(name, ".go"):
-			return textsOf(file, func(text string) { all.WriteString(text + between) })
+			return textsOf(file, func(_, text string) { all.WriteString(text + between) })
 		case strings.HasSuffix(name, ".html"), strings.HasSuffix(name, ".tmpl"), strings.HasSuffix(name, ".txt") && inTests,
 			strings.Contains(file, "/deploy/recipes/"):
 			text, err := os.ReadFile(file)
@@ -80,10 +80,11 @@ func printedTexts(t *testing.T, root string) string {
 	return strings.Join(strings.Fields(all.String()), " ")
 }
 
-// textsOf calls found with each text of a Go file: a string literal, or a sum of strings, in which %s stands for the
-// others.
-func textsOf(file string, found func(text string)) error {
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+// textsOf calls found with each text of a Go file and its place: a string literal, or a sum of strings, in which %s stands
+// for the others.
+func textsOf(file string, found func(place, text string)) error {
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, file, nil, 0)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func textsOf(file string, found func(text string)) error {
 		case *ast.Field:
 			n.Tag = nil
 		case *ast.BasicLit, *ast.BinaryExpr:
-			found(parts(n.(ast.Expr)))
+			found(files.Position(n.Pos()).String(), parts(n.(ast.Expr)))
 			return false
 		}
 		return true

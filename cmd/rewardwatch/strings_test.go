@@ -1,14 +1,10 @@
 package main
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -65,7 +61,7 @@ func faultsOf(text string, rules []proseRule) (faults []string) {
 	return faults
 }
 
-// What the program prints follows the rules of prose: every string of its code that has several words, and its templates.
+// What the program prints follows the rules of prose: every text of its code that has several words, and its templates.
 func TestStringsFollowTheRulesOfProse(t *testing.T) {
 	rules := proseRules(t)
 	texts := 0
@@ -85,7 +81,7 @@ func TestStringsFollowTheRulesOfProse(t *testing.T) {
 		case d.IsDir() && (strings.HasPrefix(name, ".") && name != ".." || name == "testdata" || name == "vendor"):
 			return filepath.SkipDir
 		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"):
-			return stringsOf(file, check)
+			return textsOf(file, check)
 		case strings.HasSuffix(name, ".html"), strings.HasSuffix(name, ".tmpl"):
 			text, err := os.ReadFile(file)
 			check(file, string(text))
@@ -96,33 +92,6 @@ func TestStringsFollowTheRulesOfProse(t *testing.T) {
 	if err != nil || texts < 2000 {
 		t.Fatalf("%d texts, %v", texts, err)
 	}
-}
-
-// stringsOf calls check with each string literal of a Go file, but for import paths and the tags of structs.
-func stringsOf(file string, check func(place, text string)) error {
-	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, file, nil, 0)
-	if err != nil {
-		return err
-	}
-	ast.Inspect(parsed, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.ImportSpec:
-			return false
-		case *ast.Field:
-			n.Tag = nil
-		case *ast.BasicLit:
-			if n.Kind == token.STRING {
-				text, err := strconv.Unquote(n.Value)
-				if err != nil {
-					return false
-				}
-				check(files.Position(n.Pos()).String(), text)
-			}
-		}
-		return true
-	})
-	return nil
 }
 
 func TestRulesOfProse(t *testing.T) {

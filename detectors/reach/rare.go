@@ -145,8 +145,8 @@ type runs struct {
 	order [rarerRuns]int16    // in which they are tried, which changes no result
 }
 
-// firstNumbers is how many numbers of each run all calibrations share: more than 2,000 units have rare values if a third of
-// them is rare (rarity.MostShare), so that hardly any calibration draws its own.
+// firstNumbers is how many numbers of each run all calibrations share. 2,000 units have fewer rare values even if a third of
+// them is rare (rarity.MostShare), so hardly any calibration draws its own.
 const firstNumbers = 768
 
 // firstRuns returns the first numbers of all runs, which do not depend on the baseline. They take three megabytes and are

@@ -362,15 +362,15 @@ const maxFindings = 10_000
 
 // found adds a finding, or counts it if it is there already. Its file is the one that says it most clearly.
 func (p *Proposal) found(to *[]Finding, f Finding) {
+	if strings.ContainsAny(f.Value, "{}%") { // the program composes it
+		return
+	}
 	known := p.known[to]
 	if known == nil {
 		known = map[string]int{}
 		p.known[to] = known
 	}
 	i, ok := known[f.Value]
-	if strings.ContainsAny(f.Value, "{}%") { // the program composes it
-		return
-	}
 	switch {
 	case !ok && len(*to) < maxFindings:
 		known[f.Value], f.times = len(*to), 1

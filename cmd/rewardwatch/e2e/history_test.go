@@ -279,7 +279,7 @@ func (d *disturbed) orderedAll(t *testing.T, requests map[string]string) {
 		t.Fatalf("%d incidents have ordered nothing: %v", len(incidents), err)
 	}
 	for _, i := range incidents {
-		if requests[i.ID] != "" || i.Provisional || i.Cause == string(alerts.CauseRewardFunction) || i.Cause == string(alerts.CauseTelemetry) {
+		if requests[i.ID] != "" || i.Provisional || alerts.Cause(i.Cause).NeedsPerson() {
 			continue
 		}
 		var why []string

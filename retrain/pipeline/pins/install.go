@@ -22,9 +22,9 @@ const maxInstalled = 200
 func Installed(text string) []string {
 	var out []string
 	for _, m := range fromImage.FindAllStringSubmatch(text, maxInstalled) {
-		name := map[string]string{"pytorch": "torch"}[m[1]]
-		if name == "" {
-			name = m[1]
+		name := m[1]
+		if name == "pytorch" {
+			name = "torch"
 		}
 		out = append(out, name+"=="+m[2])
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 // sets.tsv is what testdata/tables.py makes of PyPI, without pre-releases and odd old versions, which were taken out by
-// hand, and with nes-py and jax for Python 3.8, which have no wheels. ranges.tsv is what `pip index versions` prints, newest.tsv an extract of PyPI's list, and needs.tsv is by hand.
+// hand, and with nes-py and jax for Python 3.8, which have no wheels. ranges.tsv is what `pip index versions` prints, newest.tsv
+// an extract of PyPI's list, and needs.tsv is by hand.
 var (
 	//go:embed sets.tsv
 	setsTable string

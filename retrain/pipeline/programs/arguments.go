@@ -569,8 +569,8 @@ func (f *Finder) isFile(text string) bool {
 	return strings.Contains(text, ".") && f.exists(path.Clean(text))
 }
 
-// readsBeside reports whether a program, or a file that it imports, names a file of the repository from its root, which it then must run in: one that
-// no argument can name.
+// readsBeside reports whether a program, or a file that it imports, names a file of the repository from its root, which it
+// then must run in: one that no argument can name.
 func (f *Finder) readsBeside(p *program) bool {
 	files := []string{p.file}
 	for _, to := range f.imports(p.file) {

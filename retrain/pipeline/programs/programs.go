@@ -406,7 +406,8 @@ func (f *Finder) common(p *program, env string) int {
 // suggestion returns how much pages count for a program, and the arguments that they name, by what is right for them.
 func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []string, string) {
 	most, other := advice{}, advice{}
-	named, beside := 0, func(a advice) int {
+	named := 0
+	beside := func(a advice) int {
 		return a.weight + 25*boolean(path.Dir(p.file) != "." && path.Dir(a.file) == path.Dir(p.file))
 	}
 	for _, a := range f.said.aboutProgram(p) {
