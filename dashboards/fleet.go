@@ -3,6 +3,7 @@ package dashboards
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
@@ -26,10 +27,11 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 	fleetStates(d, s)
 	folded(d, "Alarms and causes", "causes.md",
 		firing(s, "Firing alarms. Info: based on a provisional baseline. Muted: a person has muted the incident, so the alarms page no one."),
-		inColors(happened("Incidents closed by cause", "Closed incidents, by cause.",
-			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overPoint, "cause"), legend: "{{cause}}"}), causeColors()...),
+		inColors(spaced(happened("Incidents closed by cause", "Closed incidents, by cause.",
+			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overPoint, "cause"), legend: "{{cause}}"})), causeColors()...),
 		stacked("Telemetry faults by rule", "Signals with a telemetry fault, by rule.", "short",
-			query{expr: orNone("count by (rule) ("+s.of(metrics.MetricStreamFault)+")", s.of(metrics.MetricStreamState), "rule"), legend: "{{rule}}"}),
+			query{expr: orNone("count by (rule) ("+s.of(metrics.MetricStreamFault)+")", s.of(metrics.MetricStreamState), "rule"), legend: "{{rule}}"}).
+			OverrideByRegexp("/./", shadesOf(purple)).OverrideByName("none", colored(green)),
 		number("Incidents opened", "Number of incidents opened in the selected time range.", "short", steps(gray),
 			query{expr: counted(s.of(alerts.MetricIncidentsOpened), overRange)}).Height(graphHeight).Span(half))
 	folded(d, "False-alarm budgets", "detection.md",
@@ -100,7 +102,7 @@ func budgetUsed(s scope) string {
 
 // budgetLimits colors a multiple of the budget.
 func budgetLimits() *dashboard.ThresholdsConfigBuilder {
-	return steps(green, step{1, yellow}, step{3, red})
+	return steps(green, step{1, amber}, step{3, red})
 }
 
 func againstBudget(s scope) *table.PanelBuilder {
@@ -143,7 +145,7 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	return rows("Open incidents", "The drifting groups, with the estimated onset, the most likely cause, and whether Alertmanager has accepted the alert. Alerts that are not sent are left to the alerting rules of Prometheus. Click the id of an incident to open it in the console, where you can mute it or decide on a retraining.", columns,
 		[]order{{"Value #B", false}, {"Value #A", true}},
 		query{expr: "1000 * " + onset}, query{expr: ranks}, query{expr: "1000 * " + onset}, query{expr: delivery}).
-		NoValue("No open incident").Span(full)
+		NoValue("No open incidents").Span(full)
 }
 
 // causePhrases says what each cause means.
@@ -168,11 +170,11 @@ func causePhrases() []dashboard.ValueMapping {
 func deliveryNames() []dashboard.ValueMapping {
 	options := map[string]dashboard.ValueMappingResult{}
 	for state, shown := range map[alerts.DeliveryState][2]string{
-		alerts.ByRules: {"not sent", faint}, alerts.Undelivered: {"not delivered", red},
-		alerts.Delivered: {"delivered", green}, alerts.Silenced: {"muted", yellow},
+		alerts.ByRules: {"not sent", gray}, alerts.Undelivered: {"not delivered", red},
+		alerts.Delivered: {"delivered", green}, alerts.Silenced: {"muted", blue},
 	} {
 		options[strconv.Itoa(int(state))] = dashboard.ValueMappingResult{
-			Text: cog.ToPtr(shown[0]), Color: cog.ToPtr(shown[1]), Index: cog.ToPtr(int32(state)),
+			Text: cog.ToPtr(shown[0]), Color: cog.ToPtr(readable(shown[1])), Index: cog.ToPtr(int32(state)),
 		}
 	}
 	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}
@@ -224,7 +226,7 @@ func causeColors() [][2]string {
 	}
 	var all [][2]string
 	for _, c := range alerts.Causes() {
-		all = append(all, [2]string{string(c), colors[c]})
+		all = append(all, [2]string{strings.ReplaceAll(string(c), "_", " "), colors[c]})
 	}
 	return all
 }

@@ -205,7 +205,7 @@ func TestEventsAreBars(t *testing.T) {
 
 func causes() (all []string) {
 	for _, c := range alerts.Causes() {
-		all = append(all, string(c))
+		all = append(all, strings.ReplaceAll(string(c), "_", " "))
 	}
 	return all
 }
@@ -216,17 +216,20 @@ func TestNamesHaveColors(t *testing.T) {
 		"{{severity}}": {"critical", "warning", "info"}, "{{confidence}}": {"kept", "reduced", "provisional", "unconfirmed", "none"},
 		"{{cause}}":   causes(),
 		"{{outcome}}": {"met", "missed", "inconclusive", "failed"}, "{{kind}}": {"partition", "bank"},
-		"{{state}}": {"queued", "awaiting_approval", "open", "delivered", "running", "verifying", "met", "missed", "inconclusive", "failed", "rejected", "expired", "dead_letter", "withdrawn"},
+		"{{state}}": {"queued", "awaiting approval", "open", "delivered", "running", "verifying", "met", "missed", "inconclusive", "failed", "rejected", "expired", "dead letter", "withdrawn"},
 	}
 	checked := 0
 	for file, d := range build(t, DefaultOptions()) {
-		for _, p := range d.Panels {
+		for i, p := range d.Panels {
 			if p.Type != "timeseries" {
 				continue
 			}
 			colors := p.colors(t)
 			for _, q := range p.Targets {
 				names := known[q.Legend]
+				if strings.Contains(strings.Join(names, ""), " ") && !strings.Contains(string(d.raw[i]), `"renameByRegex"`) {
+					t.Errorf("%s: %q shows names as their metric has them, with underscores", file, p.Title)
+				}
 				if !strings.Contains(q.Legend, "{{") {
 					names = []string{q.Legend}
 				}

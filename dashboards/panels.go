@@ -51,6 +51,7 @@ const (
 	blue   = "blue"
 	purple = "purple"
 	gray   = "text"
+	amber  = "dark-orange" // of large numbers: yellow and orange ones cannot be read in the light theme
 )
 
 // faint is the color of what is neither good nor bad, where it is drawn: gray is nearly black or white there.
@@ -309,11 +310,30 @@ func mapped(mappings []dashboard.ValueMapping) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "mappings", Value: mappings}}
 }
 
+// readable returns the color in which a cell has a text for which curves have a given color. Orange and yellow texts cannot
+// be read in the light theme, dark red ones in the dark theme.
+func readable(color string) string {
+	switch color {
+	case red, dark:
+		return red
+	case green, "semi-dark-green":
+		return "semi-dark-green"
+	case blue, "super-light-blue", "light-blue", "semi-dark-blue":
+		return blue
+	case purple:
+		return purple
+	}
+	return gray
+}
+
 // inLimits colors the text of a column by the steps that its values reach.
 func inLimits(limits *dashboard.ThresholdsConfigBuilder) []dashboard.DynamicConfigValue {
 	built, err := limits.Build()
 	if err != nil { // steps makes none that fail
 		panic(err)
+	}
+	for i := range built.Steps {
+		built.Steps[i].Color = readable(built.Steps[i].Color)
 	}
 	return []dashboard.DynamicConfigValue{
 		{Id: "thresholds", Value: built}, {Id: "color", Value: map[string]any{"mode": "thresholds"}}, filledCell("color-text"),
@@ -343,7 +363,7 @@ func inWidth(pixels int) []dashboard.DynamicConfigValue {
 func texts(colors ...[2]string) []dashboard.DynamicConfigValue {
 	options := map[string]dashboard.ValueMappingResult{}
 	for i, c := range colors {
-		options[c[0]] = dashboard.ValueMappingResult{Text: cog.ToPtr(strings.ReplaceAll(c[0], "_", " ")), Color: cog.ToPtr(c[1]), Index: cog.ToPtr(int32(i))}
+		options[c[0]] = dashboard.ValueMappingResult{Text: cog.ToPtr(strings.ReplaceAll(c[0], "_", " ")), Color: cog.ToPtr(readable(c[1])), Index: cog.ToPtr(int32(i))}
 	}
 	return append(mapped([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}), filledCell("color-text"))
 }
@@ -369,6 +389,11 @@ func inColors(p *timeseries.PanelBuilder, colors ...[2]string) *timeseries.Panel
 		p.OverrideByName(c[0], colored(c[1]))
 	}
 	return p
+}
+
+// spaced writes the names of series, which are values of one label, as people do: dead letter, not dead_letter.
+func spaced(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
+	return p.WithTransformation(dashboard.DataTransformerConfig{Id: "renameByRegex", Options: map[string]any{"regex": "/_/g", "renamePattern": " "}})
 }
 
 // step is a value from which on a color applies.

@@ -43,21 +43,21 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
 	d.WithPanel(number("Firing alarms", "Firing alarms of the policy.", "short", steps(green, step{1, red}),
 		query{expr: "sum(" + s.of(alerts.MetricAlarms) + ")"})).
-		WithPanel(number("Score (1 = alarm)", "The highest score of all signals. Every detector raises an alarm at 1.", "short", steps(green, step{.8, yellow}, step{1, red}),
+		WithPanel(number("Score (1 = alarm)", "The highest score of all signals. Every detector raises an alarm at 1.", "short", steps(green, step{.8, amber}, step{1, red}),
 			query{expr: "max(" + s.of(metrics.MetricDetectorScore) + ")"}).Decimals(2)).
 		WithPanel(number("Budget used (of 1)", "Incidents in the last 30 days, as a multiple of the false alarms that the budget allows for the episodes (or blocks) in that time. At 1, the budget is used up.", budgets, budgetLimits(),
 			query{expr: "max(" + budgetUsed(s) + ")"}).Decimals(1)).
 		WithPanel(number("Baseline age", "Time since the oldest baseline was frozen.", "s", steps(gray),
 			query{expr: "max(" + s.of(metrics.MetricBaselineAge) + ")"}).NoValue("None yet")).
-		WithPanel(number("Muted alarms", "Firing alarms that page no one, because a person has muted the incident.", "short", steps(gray, step{1, yellow}),
+		WithPanel(number("Muted alarms", "Firing alarms that page no one, because a person has muted the incident.", "short", steps(gray, step{1, amber}),
 			muted(s))).
 		WithPanel(unconfirmed(s))
 }
 
 // requestsNow counts the retrain requests of the policy, which says what was done about its incidents.
 func requestsNow(s scope) *table.PanelBuilder {
-	return rows("Retrain requests now", "Retrain requests for the policy, by state. See the row Past incidents and retraining for their history.",
-		[]column{labelColumn("state", texts(requestColors(ledger.States()...)...)...), valueColumn("requests", inDecimals(0), inWidth(90))}, []order{{"state", false}},
+	return rows("Retrain requests now", "Retrain requests for the policy, by state. Click a state to approve or reject requests in the console. See the row Past incidents and retraining for their history.",
+		[]column{labelColumn("state", append(texts(requestColors(ledger.States()...)...), requestsInConsole("policy=${policy:percentencode}")...)...), valueColumn("requests", inDecimals(0), inWidth(90))}, []order{{"state", false}},
 		query{expr: "max by (state) (" + s.policies(retrain.MetricRequests) + ") > 0"}).
 		NoValue("No requests")
 }
@@ -265,9 +265,9 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 			actual).
 			OverrideByRegexp("/ (low|high)$/", dashed()).NoValue("No support for an estimate"),
 		levels("Effective sample size", "How many episodes (or blocks) of the accepted policy would carry as much information as the observed ones.", "short",
-			ofGroup(metrics.MetricOffPolicyEffective)).Span(quarter).NoValue("No estimate"),
+			ofGroup(metrics.MetricOffPolicyEffective)).Span(quarter).NoValue("No estimates"),
 		levels("Mean weight", "Close to 1 if today's policy takes every action of the accepted one, and the logged probabilities are correct.", "short",
-			ofGroup(metrics.MetricOffPolicyWeight)).Span(quarter).NoValue("No estimate"))
+			ofGroup(metrics.MetricOffPolicyWeight)).Span(quarter).NoValue("No estimates"))
 }
 
 func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
@@ -302,7 +302,7 @@ func policyIncidents(d *dashboard.DashboardBuilder, s scope) {
 			[]column{labelColumn("cause"), valueColumn("incidents", inDecimals(0))}, []order{{"Value", true}, {"cause", false}},
 			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overRange, "cause")}),
 		inStateColors(stacked("Retrain requests", "Retrain requests for the policy, by state.", "short",
-			query{expr: "max by (state) (" + s.policies(retrain.MetricRequests) + ") > 0", legend: "{{state}}"})).NoValue("No request"),
+			query{expr: "max by (state) (" + s.policies(retrain.MetricRequests) + ") > 0", legend: "{{state}}"})).NoValue("No requests"),
 		levels("Cooldown", "Time until an incident of the policy can request another retraining, by target.", "s",
-			query{expr: "max by (target) (" + s.policies(retrain.MetricCooldown) + ")", legend: "{{target}}"}).NoValue("No cooldown"))
+			query{expr: "max by (target) (" + s.policies(retrain.MetricCooldown) + ")", legend: "{{target}}"}).NoValue("No cooldowns"))
 }

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
@@ -19,27 +21,28 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
 	d := frame("Rewardwatch / Retraining", "Retrain requests: what is waiting, whether deliveries arrive, and how the new versions perform.",
 		retrainingUID, s, everything(policyVariable()))
-	d.WithPanel(number("Awaiting approval", "Requests that a person must approve before they are delivered.", "short", steps(green, step{1, yellow}),
-		query{expr: inStates(s, "awaiting_approval")})).
+	d.WithPanel(inConsole(number("Awaiting approval", "Requests that a person must approve before they are delivered. Click the number to decide on them in the console.", "short", steps(green, step{1, amber}),
+		query{expr: inStates(s, "awaiting_approval")}), "awaiting_approval")).
 		WithPanel(number("In progress", "Requests that are waiting for delivery, whose job is running, or whose new version is being judged.", "short", steps(gray),
 			query{expr: inStates(s, "queued|open|delivered|running|verifying")})).
 		WithPanel(number("Retrying", "Requests with at least one failed delivery attempt. Rewardwatch tries again.", "short", steps(green, step{1, red}),
 			query{expr: "sum(max by (target) (" + s.service(retrain.MetricRetrying) + "))"}).
 			ColorMode(common.BigValueColorModeBackgroundSolid)).
-		WithPanel(number("Given up", "Requests that could not be delivered. They can be resent.", "short", steps(green, step{1, red}),
-			query{expr: inStates(s, "dead_letter")})).
+		WithPanel(inConsole(number("Given up", "Requests that could not be delivered. Click the number to deliver them again from the console.", "short", steps(green, step{1, red}),
+			query{expr: inStates(s, "dead_letter")}), "dead_letter")).
 		WithPanel(number("Missed or failed", "Retrainings whose new version did not meet its contract, and jobs that failed or did not end in time.", "short", steps(green, step{1, red}),
 			query{expr: inStates(s, "missed|failed")})).
 		WithPanel(number("Met", "Retrainings whose new version met its contract.", "short", steps(green),
 			query{expr: inStates(s, "met")})).
 		WithPanel(verdicts(s)).
+		WithPanel(underWay(s)).
 		WithPanel(inStateColors(stacked("Requests by state", "Retrain requests in the ledger, by state.", "short",
-			query{expr: "sum by (state) (max by (policy, state) (" + s.policies(retrain.MetricRequests) + ")) > 0", legend: "{{state}}"})).NoValue("No request")).
-		WithPanel(webhooks(s))
+			query{expr: "sum by (state) (max by (policy, state) (" + s.policies(retrain.MetricRequests) + ")) > 0", legend: "{{state}}"})).NoValue("No requests").Span(7)).
+		WithPanel(webhooks(s).Span(7))
 	retrainingOutcomes(d, s)
 	folded(d, "Deliveries", "targets.md#the-queue",
 		levels("Webhook delivery time", "90th percentile of the duration of delivery attempts, by target.", "s",
-			query{expr: "histogram_quantile(0.9, sum by (le, target) (rate(" + s.service(retrain.MetricDeliveryDuration+"_bucket") + "[$__rate_interval]))) >= 0", legend: "{{target}}"}).NoValue("No attempt"),
+			query{expr: "histogram_quantile(0.9, sum by (le, target) (rate(" + s.service(retrain.MetricDeliveryDuration+"_bucket") + "[$__rate_interval]))) >= 0", legend: "{{target}}"}).NoValue("No deliveries"),
 		targetsInTrouble(s),
 		happened("Ledger retries", "Transactions that were retried because the ledger could not be reached.",
 			query{expr: counted(s.service(retrain.MetricLedgerRetries), overPoint, "instance"), legend: "{{instance}}"}))
@@ -70,6 +73,38 @@ func verdicts(s scope) *table.PanelBuilder {
 		NoValue("No retrainings delivered").Span(full)
 }
 
+// underWay lists the policies whose requests have not ended. Those that wait for a person are on top.
+func underWay(s scope) *table.PanelBuilder {
+	of := func(states string) string {
+		return "max by (policy, state) (" + s.policies(retrain.MetricRequests, `state=~"`+states+`"`) + ") > 0"
+	}
+	const others = "queued|open|delivered|running|verifying"
+	return rows("Requests under way", "Retrain requests that have not ended, by policy. Those awaiting approval are on top. Click a policy to see its requests in the console.",
+		[]column{
+			labelColumn("policy", append(requestsInConsole("policy=${__data.fields.policy:percentencode}"), atLeast(220)...)...),
+			labelColumn("state", append(texts(requestColors(ledger.States()...)...), inWidth(130)...)...),
+			valueColumnOf(0, "requests", inDecimals(0), inWidth(85)),
+		}, []order{{"Value #B", false}, {"policy", false}, {"state", false}},
+		query{expr: of("awaiting_approval|" + others)},
+		query{expr: "0 * (" + of("awaiting_approval") + ") or 1 + 0 * (" + of(others) + ")"}).
+		NoValue("No requests under way").Span(10)
+}
+
+// requestsInConsole links to the requests that the console finds with a query.
+func requestsInConsole(query string) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "links", Value: []map[string]any{
+		{"title": "Open the requests in the console", "url": "${console:raw}/retrain?" + query, "targetBlank": true},
+	}}}
+}
+
+// inConsole makes the number of requests in a state link to these.
+func inConsole(p *stat.PanelBuilder, state string) *stat.PanelBuilder {
+	return p.DataLinks([]cog.Builder[dashboard.DashboardLink]{
+		dashboard.NewDashboardLinkBuilder("Open the requests in the console").Type(dashboard.DashboardLinkTypeLink).
+			Url("${console:raw}/retrain?state=" + state).TargetBlank(true),
+	})
+}
+
 // inStates returns the number of requests in some states. All instances that share a ledger export the same.
 func inStates(s scope, states string) string {
 	return "sum(max by (policy, state) (" + s.policies(retrain.MetricRequests, `state=~"`+states+`"`) + "))"
@@ -77,7 +112,11 @@ func inStates(s scope, states string) string {
 
 // inStateColors assigns a color to each state of a request: good outcomes are green, bad ones red.
 func inStateColors(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
-	return inColors(p, requestColors(ledger.States()...)...)
+	colors := requestColors(ledger.States()...)
+	for i := range colors {
+		colors[i][0] = strings.ReplaceAll(colors[i][0], "_", " ")
+	}
+	return inColors(spaced(p), colors...)
 }
 
 func requestColors(states ...ledger.State) [][2]string {
@@ -106,9 +145,9 @@ func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 		inColors(happened("Retrainings by outcome", "Retrainings that have ended. Met, missed: the new version met or did not meet its contract. Inconclusive: there were too few episodes (or blocks) to decide. Failed: the job did not produce a version.",
 			query{expr: "round(sum by (outcome) (max by (policy, outcome) (increase(" + s.policies(retrain.MetricOutcomes) + "[$__rate_interval]))))", legend: "{{outcome}}"}),
 			requestColors(ledger.StateMet, ledger.StateInconclusive, ledger.StateMissed, ledger.StateFailed)...).
-			NoValue("No retraining has ended"),
+			NoValue("No retrainings have ended"),
 		levels("Cooldowns", "The six longest times until an incident of a policy can request a retraining from a target again.", "s",
-			query{expr: "topk(6, max by (policy, target) (" + s.policies(retrain.MetricCooldown) + ") > 0)", legend: "{{policy}} {{target}}"}).NoValue("No cooldown"))
+			query{expr: "topk(6, max by (policy, target) (" + s.policies(retrain.MetricCooldown) + ") > 0)", legend: "{{policy}} {{target}}"}).NoValue("No cooldowns"))
 }
 
 // observations returns the statistics of the last 200 units under the names that contracts use for them.
@@ -126,7 +165,7 @@ func observations(s scope) string {
 func webhooks(s scope) *timeseries.PanelBuilder {
 	return happened("Webhook deliveries", "Attempts to deliver retrain requests, by target and result. Red: failed attempts, which are retried.",
 		query{expr: counted(s.service(retrain.MetricDeliveries), overPoint, "target", "result") + " > 0", legend: "{{target}} {{result}}"}).
-		NoValue("No attempt").
+		NoValue("No deliveries").
 		OverrideByRegexp("/ /", shadesOf(red)).
 		OverrideByRegexp("/ delivered$/", shadesOf(green))
 }
@@ -137,5 +176,5 @@ func targetsInTrouble(s scope) *timeseries.PanelBuilder {
 	}
 	return levels("Targets in trouble", "Requests that could not be delivered, by target; targets that returned 410 Gone and receive nothing more (disabled); and targets for which five consecutive attempts failed, so that they receive only one request per minute (circuit open).", "short",
 		of(retrain.MetricDeadLetters, "not delivered"), of(retrain.MetricTargetDisabled, "disabled"), of(retrain.MetricCircuitOpen, "circuit open")).
-		NoValue("No target is in trouble")
+		NoValue("No targets in trouble")
 }

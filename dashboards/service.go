@@ -36,14 +36,14 @@ func service(opts Options) *dashboard.DashboardBuilder {
 
 // serviceHeadline answers whether the service works.
 func serviceHeadline(d *dashboard.DashboardBuilder, s scope) {
-	d.WithPanel(number("Freshness budget", "How fast the budget for late episodes (or blocks) is being spent, over the last hour: 1% may be judged more than a minute after their last event. Above 1, the budget runs out before the 30 days are over.", budgets, steps(green, step{1, yellow}, step{6, red}),
+	d.WithPanel(number("Freshness budget", "How fast the budget for late episodes (or blocks) is being spent, over the last hour: 1% may be judged more than a minute after their last event. Above 1, the budget runs out before the 30 days are over.", budgets, steps(green, step{1, amber}, step{6, red}),
 		query{expr: burnRate(s, "1h")}).Decimals(1).NoValue("Nothing judged")).
-		WithPanel(number("Lag", "Number of unread records.", "short", steps(green, step{100000, yellow}),
+		WithPanel(number("Lag", "Number of unread records.", "short", steps(green, step{100000, amber}),
 			query{expr: "sum(max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))"})).
-		WithPanel(number("Refused records", "Share of records that were refused.", "percentunit", steps(green, step{.001, yellow}, step{.01, red}),
+		WithPanel(number("Refused records", "Share of records that were refused.", "percentunit", steps(green, step{.001, amber}, step{.01, red}),
 			query{expr: "sum(rate(" + s.service(ingest.MetricEvents, `result="refused"`) + "[$__rate_interval])) / (sum(rate(" + s.service(ingest.MetricEvents) + "[$__rate_interval])) > 0)"}).
 			NoValue("Nothing read")).
-		WithPanel(number("Checkpoint age", "Age of the oldest partition checkpoint.", "s", steps(green, step{300, yellow}, step{900, red}),
+		WithPanel(number("Checkpoint age", "Age of the oldest partition checkpoint.", "s", steps(green, step{300, amber}, step{900, red}),
 			query{expr: "max(" + s.service(ingest.MetricCheckpointAge) + ")"})).
 		WithPanel(unconfirmed(s)).
 		WithPanel(failedPushes(s))
@@ -89,14 +89,14 @@ func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "sum by (topic) (rate(" + s.service(ingest.MetricOffsetGap) + "[$__rate_interval])) > 0", legend: "removed by retention: {{topic}}"}),
 			[2]string{"signal_limit", orange}).NoValue("All records were judged"),
 		stacked("Episode ends", "Episodes by how they ended. Abandoned episodes were dropped unfinished.", episodes,
-			query{expr: perSecond(s.service(assemble.MetricEpisodes), "end") + " > 0", legend: "{{end}}"}).NoValue("No episode ended"),
+			query{expr: perSecond(s.service(assemble.MetricEpisodes), "end") + " > 0", legend: "{{end}}"}).NoValue("No episodes ended"),
 		inColors(levels("Open episodes", "Episodes that have not ended yet.", "short",
 			query{expr: "sum(" + s.service(assemble.MetricOpenEpisodes) + ")", legend: "open"}), [2]string{"open", blue}),
 		levels("Partitions", "Partitions of each topic that are assigned to an instance, and that exist.", "short",
 			query{expr: "sum by (topic) (" + s.service(ingest.MetricPartitions, `kind="assigned"`) + ")", legend: "{{topic}} assigned"},
 			query{expr: "max by (topic) (" + s.service(ingest.MetricPartitions, `kind="existing"`) + ")", legend: "{{topic}} existing"}),
 		happened("Reconnections", "Reopened connections to partition leaders, by topic and reason.",
-			query{expr: counted(s.service(ingest.MetricReconnects), overPoint, "topic", "reason") + " > 0", legend: "{{topic}}: {{reason}}"}).NoValue("No reconnection"))
+			query{expr: counted(s.service(ingest.MetricReconnects), overPoint, "topic", "reason") + " > 0", legend: "{{topic}}: {{reason}}"}).NoValue("No reconnections"))
 }
 
 // serviceFreshness shows how soon units are judged, compared with the objective of the alert FreshnessBudgetBurn.
@@ -138,7 +138,7 @@ func serviceState(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: counted(s.service(metrics.MetricSeriesLimitHits), overPoint) + " > 0", legend: "series omitted"},
 			query{expr: counted(s.service(names.MetricStreamLimitHits), overPoint) + " > 0", legend: "streams refused"},
 			query{expr: "max(1 - " + s.service(names.MetricReloaded) + ") > 0", legend: "configuration refused"}),
-			[2]string{"series omitted", yellow}, [2]string{"streams refused", orange}, [2]string{"configuration refused", red}).NoValue("No failure"),
+			[2]string{"series omitted", yellow}, [2]string{"streams refused", orange}, [2]string{"configuration refused", red}).NoValue("No failures"),
 		inColors(happened("Late or not judged", "Episodes (or blocks) that were judged late or not at all. Late: judged after an episode from another partition that ended later. Not judged: no entry in policies matches, limits.streams was reached, or another policy_version has replaced this one.",
 			query{expr: counted(s.service(names.MetricLateUnits), overPoint) + " > 0", legend: "late"},
 			query{expr: counted(s.service(names.MetricUnitsDropped), overPoint, "reason") + " > 0", legend: "not judged: {{reason}}"},

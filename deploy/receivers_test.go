@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -107,6 +109,102 @@ func TestE2EChatMessage(t *testing.T) {
 	}
 }
 
+// pagerDutyEvent is what Alertmanager posts to PagerDuty.
+type pagerDutyEvent struct {
+	Key     string `json:"routing_key"`
+	Action  string `json:"event_action"`
+	Payload struct {
+		Summary, Severity string
+		Details           map[string]string `json:"custom_details"`
+	}
+	Links []struct{ Href, Text string }
+}
+
+func (e pagerDutyEvent) links() map[string]string {
+	links := map[string]string{}
+	for _, l := range e.Links {
+		links[l.Text] = l.Href
+	}
+	return links
+}
+
+// A real Alertmanager pages PagerDuty with the event of receivers.yml, and ends the page when the alert is resolved.
+func TestE2EPage(t *testing.T) {
+	pagerDuty, posted := channel(t)
+	am := startAlertmanagerOf(t, newAlertmanager, receiversFor(t, pagerDuty, "pager"))
+	alert := map[string]any{
+		"labels": map[string]string{"alertname": "RewardDrift", "policy": "checkout", "severity": "critical", "incident": "6dcbf0b8c1d2e3f4"},
+		"annotations": map[string]string{
+			"summary": "checkout: return fell", "description": "return fell by 1.2 SD", "cause": "environment",
+			"incident_url": "https://rw.example/incidents/6dcbf0b8c1d2e3f4", "mute_url": "https://rw.example/incidents/6dcbf0b8c1d2e3f4#act",
+			"dashboard_url": "https://grafana.example/d/rewardwatch-policy?var-policy=checkout", "runbook_url": "https://docs.example/runbooks#rewarddrift",
+		},
+	}
+	am.postAlerts(t, alert)
+	e := nextOf[pagerDutyEvent](t, posted)
+	if e.Key != "key" || e.Action != "trigger" || e.Payload.Summary != "[CRITICAL] checkout: return fell" || e.Payload.Severity != "critical" {
+		t.Errorf("event %+v", e)
+	}
+	if got := e.Payload.Details["what"]; got != "return fell by 1.2 SD\nCause: environment" {
+		t.Errorf("details %q", got)
+	}
+	want := map[string]string{
+		"Incident": "https://rw.example/incidents/6dcbf0b8c1d2e3f4", "Mute": "https://rw.example/incidents/6dcbf0b8c1d2e3f4#act",
+		"Dashboard": "https://grafana.example/d/rewardwatch-policy?var-policy=checkout", "Runbook": "https://docs.example/runbooks#rewarddrift",
+	}
+	if got := e.links(); !maps.Equal(got, want) {
+		t.Errorf("links %v, want %v", got, want)
+	}
+	alert["endsAt"] = time.Now().Add(-time.Second).Format(time.RFC3339)
+	am.postAlerts(t, alert)
+	if e := nextOf[pagerDutyEvent](t, posted); e.Action != "resolve" {
+		t.Errorf("event %+v, want the end of the page", e)
+	}
+}
+
+// The Mute button of an alert without a mute form of its own leads to a new silence of Alertmanager for just this alert.
+func TestE2EEveryAlertCanBeMuted(t *testing.T) {
+	slack, posted := channel(t)
+	am := startAlertmanagerOf(t, newAlertmanager, receiversFor(t, slack, "chat"))
+	of := func(policy string) map[string]any {
+		return map[string]any{
+			"labels":      map[string]string{"alertname": "TelemetryFault", "policy": policy, "severity": "warning", "env": `eu "west" + 1`},
+			"annotations": map[string]string{"summary": policy, "description": "no rewards", "runbook_url": "https://docs.example/runbooks#telemetryfault"},
+		}
+	}
+	am.postAlerts(t, of("checkout"), of("search"))
+	for range 2 {
+		a := nextOf[slackMessage](t, posted).Attachments[0]
+		_, filter, found := strings.Cut(a.buttons()["Mute"], "/#/silences/new?filter=")
+		if !found {
+			t.Fatalf("Mute leads to %q", a.buttons()["Mute"])
+		}
+		matchers, err := url.PathUnescape(filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		query := url.Values{"filter": strings.Split(strings.Trim(matchers, "{}"), ",")}
+		var matched []struct{ Annotations map[string]string }
+		get(t, am.url+"?"+query.Encode(), &matched)
+		if len(matched) != 1 || !strings.HasSuffix(a.Title, " "+matched[0].Annotations["summary"]) {
+			t.Errorf("%s is of %v, want the alert of %q", matchers, matched, a.Title)
+		}
+	}
+}
+
+// get decodes the answer of a server.
+func get(t *testing.T, address string, into any) {
+	t.Helper()
+	resp, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		t.Fatalf("%s: %s: %v", address, resp.Status, err)
+	}
+}
+
 // receiversFor returns receivers.yml in a directory with its templates. A receiver of it, whose webhook is at an address,
 // takes all alerts.
 func receiversFor(t *testing.T, webhook, receiver string) string {
@@ -119,6 +217,7 @@ func receiversFor(t *testing.T, webhook, receiver string) string {
 		}
 		shown := strings.NewReplacer(
 			"api_url_file: /etc/alertmanager/slack-webhook", "api_url: "+webhook, "webhook_url_file: /etc/alertmanager/teams-webhook", "webhook_url: "+webhook,
+			"routing_key_file: /etc/alertmanager/pagerduty-key", "routing_key: key\n        url: "+webhook,
 			"receiver: chat", "receiver: "+receiver, "receiver: pager", "receiver: "+receiver, "group_wait: 10s", "group_wait: 1s", "group_interval: 1m", "group_interval: 1s",
 		).Replace(string(text))
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(shown), 0o600); err != nil {
@@ -195,9 +294,9 @@ func TestE2ERequestReachesAChannelThatWasToldBefore(t *testing.T) {
 // The template for channels without buttons names every page, and has a part for each of several alerts.
 func TestE2EMessageWithLinks(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data.json")
-	const alerts = `{"receiver":"inbox","status":"firing","commonLabels":{"severity":"critical","policy":"checkout"},"alerts":[
+	const alerts = `{"receiver":"inbox","status":"firing","externalURL":"https://am.example","commonLabels":{"severity":"critical","policy":"checkout"},"alerts":[
 		{"status":"firing","annotations":{"summary":"one","description":"first","incident_url":"https://rw.example/incidents/1","dashboard_url":"https://g.example/d/1","runbook_url":"https://docs.example/1","mute_url":"https://rw.example/incidents/1#act","approval_url":"https://rw.example/retrain/rr_1/decide?token=a.b"}},
-		{"status":"firing","annotations":{"summary":"two","description":"second","runbook_url":"https://docs.example/2"}}]}`
+		{"status":"firing","labels":{"alertname":"TelemetryFault","env":"eu west","policy":"check\"out"},"annotations":{"summary":"two","description":"second","runbook_url":"https://docs.example/2"}}]}`
 	if err := os.WriteFile(data, []byte(alerts), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +308,8 @@ func TestE2EMessageWithLinks(t *testing.T) {
 	}
 	got := regexp.MustCompile(`\n+`).ReplaceAllString(strings.TrimSpace(render("rewardwatch.linked")), "\n")
 	const want = "one\nfirst\ntwo\nsecond\nIncident: https://rw.example/incidents/1\nDashboard: https://g.example/d/1\nRunbook: https://docs.example/1\n" +
-		"Mute: https://rw.example/incidents/1#act\nApprove or reject the retraining: https://rw.example/retrain/rr_1/decide?token=a.b\nRunbook: https://docs.example/2"
+		"Mute: https://rw.example/incidents/1#act\nApprove or reject the retraining: https://rw.example/retrain/rr_1/decide?token=a.b\nRunbook: https://docs.example/2\n" +
+		"Mute: https://am.example/#/silences/new?filter=%7Balertname%3D%22TelemetryFault%22%2Cenv%3D%22eu%20west%22%2Cpolicy%3D%22check%5C%22out%22%7D"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

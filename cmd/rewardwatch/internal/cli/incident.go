@@ -112,7 +112,7 @@ func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command 
 			}
 			i, err := orderIncident(cmd.Context(), c, service, order, args[0], "mute")
 			if err == nil && i.mutedLong() {
-				c.Tell("Warning: this incident alerts no one for more than %d days. To end the mute earlier, run `rewardwatch incident unmute %s`.", mutedLongDays, i.ID)
+				c.Tell("Warning: this incident alerts no one for more than %d days. To end the mute earlier, run `rewardwatch incident unmute %s`.", words.MutedLongDays, i.ID)
 			}
 			return err
 		},
@@ -159,15 +159,11 @@ func (o *muteOrder) set(until, duration string) error {
 	return nil
 }
 
-// mutedLongDays is the length of a mute from which on it is rather a slip, or forgotten before it ends.
-const mutedLongDays = 30
-
-// mutedLong reports whether the last mute is of more than mutedLongDays. Comments may follow it: repeating a mute adds no
-// decision.
+// mutedLong reports whether the last mute is a long one. Comments may follow it: repeating a mute adds no decision.
 func (i *shownIncident) mutedLong() bool {
 	for _, d := range slices.Backward(i.Decisions) {
 		if d.Decision == alerts.Muted {
-			return d.Until != nil && d.Until.Sub(d.At) > mutedLongDays*24*time.Hour
+			return d.Until != nil && words.MutedLong(d.At, *d.Until)
 		}
 	}
 	return false

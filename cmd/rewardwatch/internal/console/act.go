@@ -28,6 +28,7 @@ type actPart struct {
 	Open     bool   // whether the incident is open, so that it can be muted and accepted
 	Decides  bool   // whether the person may accept it and decide on requests
 	Muted    bool
+	Long     int // days, if the mute is longer than that, which is rather a slip
 	Mutes    []muteChoice
 	Requests []actRequest // that a person can decide on
 	Ask      *askPart     // nil if no retraining can be asked for
@@ -68,6 +69,9 @@ func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []request
 	f.formPart = f.by(r, who, may)
 	d := actPart{Form: f, Login: f.Login, Closed: f.Closed, Open: !i.Closed, Muted: i.IsMuted(), Mutes: muteChoices}
 	d.Decides = who.Role.Permits(access.Decide)
+	if mute := lastMute(i); d.Muted && words.MutedLong(mute.At, i.MutedUntil) {
+		d.Long = words.MutedLongDays
+	}
 	if g := i.Guard(); g != nil {
 		d.Guard = g.Name
 	}
@@ -105,6 +109,16 @@ func latest(i *alerts.Incident) (out []string) {
 		}
 	}
 	return out
+}
+
+// lastMute returns the last mute of an incident. Comments may follow it: repeating a mute adds no decision.
+func lastMute(i *alerts.Incident) (last alerts.Decision) {
+	for _, d := range i.Decisions {
+		if d.Kind == alerts.Muted {
+			last = d
+		}
+	}
+	return last
 }
 
 // decidable returns the requests that people can decide on. If the ledger does not answer in time, there are none: the
@@ -145,9 +159,9 @@ func (c *Console) askPart(policy string, f actForm) *askPart {
 
 // The errors of a mute without a valid end. People see their texts, which name no time: an example would soon be past.
 var (
-	errNoTime   = errors.New("set the end of the mute to a time in UTC, as YYYY-MM-DD HH:MM")
-	errNoDate   = errors.New("the end of the mute has no date: write it in UTC, as YYYY-MM-DD HH:MM")
-	errPastTime = errors.New("the end of the mute has passed: set a time in the future, in UTC")
+	errNoTime   = errors.New("set the end of the mute as YYYY-MM-DD HH:MM")
+	errNoDate   = errors.New("the end of the mute has no date: write it as YYYY-MM-DD HH:MM")
+	errPastTime = errors.New("the end of the mute has passed: set a time in the future")
 )
 
 // act carries out what the form of an incident asks for.

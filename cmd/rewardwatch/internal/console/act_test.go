@@ -120,7 +120,7 @@ func TestActionsThatAreRefused(t *testing.T) {
 	}{
 		"nobody":        {"comment", func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must have 1 to 200"},
 		"no reason":     {"mute 1h", func(f url.Values) { f.Del("why") }, nil, 400, `name="by" value="ann"`}, // what was written is not lost
-		"no time":       {"mute ", nil, nil, 400, "Set the end of the mute to a time in UTC, as YYYY-MM-DD HH:MM."},
+		"no time":       {"mute ", nil, nil, 400, "Set the end of the mute as YYYY-MM-DD HH:MM."},
 		"no date":       {"mute ", func(f url.Values) { f.Set("until", "23:00") }, nil, 400, "The end of the mute has no date"},
 		"a passed time": {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, "The end of the mute has passed"},
 		"a past time":   {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, `name="until" value="2026-11-20 10:00"`},
@@ -175,6 +175,25 @@ func TestLatestDecisionsOfAnIncident(t *testing.T) {
 		}
 		if got := latest(&alerts.Incident{Decisions: tt.decisions, MutedUntil: tt.until}); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A mute of months is rather a slip of the keyboard, or forgotten before it ends: the form says so while it holds.
+func TestLongMutesAreQuestioned(t *testing.T) {
+	for length, warns := range map[time.Duration]bool{30 * 24 * time.Hour: false, 400 * 24 * time.Hour: true} {
+		r := newRig(t)
+		i := &r.view.incidents[len(r.view.incidents)-1] // the open one
+		i.MutedUntil = someTime.Add(length)
+		i.Decisions = []alerts.Decision{
+			{Kind: alerts.Muted, By: "ann", Why: "known", At: someTime, Until: i.MutedUntil},
+			{Kind: alerts.Commented, By: "bob", Why: "seen", At: someTime.Add(time.Minute)}, // the mute is repeated after it
+		}
+		r.logIn()
+		page := r.send(http.MethodGet, somePage, nil)
+		wants(t, "the page", page, http.StatusOK, "Unmute")
+		if got := strings.Contains(page.Body.String(), "This incident alerts no one for more than 30 days."); got != warns {
+			t.Errorf("a mute of %s: warns %v, want %v", length, got, warns)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -79,6 +80,12 @@ func ReasonText(r ledger.Reason) string {
 	}
 	return text
 }
+
+// MutedLongDays is the length of a mute from which on it is rather a slip, or forgotten before it ends.
+const MutedLongDays = 30
+
+// MutedLong reports whether a mute is that long.
+func MutedLong(at, until time.Time) bool { return until.Sub(at) > MutedLongDays*24*time.Hour }
 
 // Decision describes a decision for people.
 func Decision(d alerts.Decision) string {

@@ -23,3 +23,23 @@ function localize() {
 // A refresh brings times in UTC. They are changed before they are drawn, however the page was changed.
 new MutationObserver(localize).observe(document.documentElement, { subtree: true, childList: true, characterData: true, attributeFilter: ["datetime"] });
 localize();
+
+// What people write as the end of a mute is a time of theirs, unless they are in UTC. The service reads and writes UTC.
+const written = /^\s*(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d)\s*$/;
+function localizeEnds() {
+  if (Intl.DateTimeFormat().resolvedOptions().timeZone === "UTC") return;
+  for (const field of document.querySelectorAll('form input[name="until"]')) {
+    const parts = written.exec(field.value);
+    const d = parts && new Date(field.value.trim().replace(" ", "T") + "Z");
+    if (d && !isNaN(d)) field.value = day(d) + " " + clock(d);
+    field.previousElementSibling.textContent = "Until (local time)";
+    field.form.addEventListener("formdata", (e) => {
+      const parts = written.exec(field.value);
+      if (!parts) return;
+      const [year, month, date, hour, minute] = parts.slice(1).map(Number);
+      const local = new Date(year, month - 1, date, hour, minute);
+      if (day(local) + " " + clock(local) === field.value.trim()) e.formData.set("until", local.toISOString().slice(0, 16).replace("T", " "));
+    });
+  }
+}
+localizeEnds();

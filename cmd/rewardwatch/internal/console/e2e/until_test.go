@@ -1,0 +1,51 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+)
+
+// The end of a mute is written in local time, as all times of the page are shown, also in a form that was refused.
+func TestE2EMutesEndAtLocalTimes(t *testing.T) {
+	b := startBrowser(t)
+	for _, how := range []look{desktop, phone} {
+		t.Run(how.name, func(t *testing.T) {
+			s := newSite(t, "")
+			p := b.open(t, how)
+			p.record(t)
+			p.do(t, "go to India", command(emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"}))
+			p.visit(t, s.address+"/incidents/"+s.open.ID)
+			const field = "Until (local time)"
+			mute := func(until string) int {
+				eval[bool](t, p, `[...document.querySelectorAll("#act input:not([type=hidden])")].every(e => (e.value = "") === "")`)
+				p.fill(t, "Your name", s.drifting.person)
+				p.fill(t, "Reason or comment", s.drifting.why)
+				p.fill(t, field, until)
+				return p.follow(t, named("Mute until"))
+			}
+			for _, bad := range []string{"2020-01-01 08:00", "soon"} { // passed, and no time
+				p.expect("status of 400")
+				if status := mute(bad); status != http.StatusBadRequest {
+					t.Errorf("%q gives %d", bad, status)
+				}
+				if shown := eval[string](t, p, `document.querySelector('[name="until"]').value`); shown != bad {
+					t.Errorf("the form shows %q, want %q", shown, bad)
+				}
+			}
+			if status := mute("2099-01-01 08:00"); status != http.StatusOK {
+				t.Errorf("gives %d", status)
+			}
+			if got, want := s.Incidents()[0].MutedUntil, time.Date(2099, 1, 1, 2, 30, 0, 0, time.UTC); !got.Equal(want) {
+				t.Errorf("muted until %s, want %s", got, want)
+			}
+			all(t, p.overflow(t))
+			all(t, p.readable(t).Faults)
+			p.clean(t)
+		})
+	}
+}
