@@ -88,6 +88,10 @@ func attribute(f finding.Finding, faults []StreamFault) verdict {
 	if evidence := faultEvidence(f.Onset, f.Promise.UnitName(), faults); len(evidence) > 0 {
 		return verdict{CauseTelemetry, evidence, ahead(CauseTelemetry, evidence, rank(f, &moved, &laws, nil))}
 	}
+	if f.Guard != nil && f.Guard.Cause != "" { // the incident that tripped it has weighed the evidence
+		cause, why := Cause(f.Guard.Cause), []string{f.Guard.Why}
+		return verdict{cause, why, ahead(cause, why, rank(f, &moved, &laws, nil))}
+	}
 	return weigh(f, &moved, &laws).orHacking(&f, &laws)
 }
 
@@ -321,7 +325,7 @@ func (i *Incident) attribute() {
 	agree := slices.DeleteFunc(alarms, func(a *Alarm) bool { return a.Cause != lead.Cause })
 	lead = i.onlyMixed(first(agree))
 	i.Cause, i.Evidence, i.Causes = lead.Cause, i.withMix(lead.Evidence), lead.Causes
-	if i.Cause == CauseRewardHacking {
+	if i.Cause == CauseRewardHacking && i.Guard() == nil {
 		i.Improvement = false
 		if !i.Provisional {
 			i.Severity = Critical

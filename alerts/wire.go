@@ -81,6 +81,7 @@ type guardWire struct {
 	State string `cbor:"2,keyasint"`
 	Limit string `cbor:"3,keyasint"`
 	Why   string `cbor:"4,keyasint"`
+	Cause string `cbor:"5,keyasint,omitzero"`
 }
 
 type streamFaultWire struct {

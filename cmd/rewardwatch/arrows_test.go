@@ -92,6 +92,7 @@ func arrows() map[string][]string {
 		"detectors/watch":           {"detectors", "detectors/signals", "ingest"},
 		"alerts":                    {"detectors/factor", "detectors/fault", "detectors/finding", "detectors/metrics", "detectors/mix", "detectors/signals", "ingest", "ingest/httpclient", "ingest/saved"},
 		"alerts/rules":              {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // names of metrics
+		"alerts/tripping":           {"alerts", "detectors/guard"},
 		"cmd/rewardwatch/names":     nil,
 		"retrain":                   {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/command", "retrain/ledger", "retrain/outcome", "retrain/recipe", "retrain/target"},
 		"retrain/command":           nil,

@@ -345,9 +345,10 @@ func ChangedVersions(before, after ingest.Versions) (changed []string) {
 // Guard is a guard that has tripped.
 type Guard struct {
 	Name  string `json:"name"`
-	State string `json:"state"` // warn, hold or fallback
-	Limit string `json:"limit"` // what it allows, in words
-	Why   string `json:"why"`   // what it has seen, in words
+	State string `json:"state"`           // warn, hold or fallback
+	Limit string `json:"limit"`           // what it allows, in words
+	Why   string `json:"why"`             // what it has seen, in words
+	Cause string `json:"cause,omitempty"` // of the incident that tripped it; "" if a limit on steps or episodes did
 }
 
 // Beyond reports whether location or spread differ from the baseline by at least so many standard errors.

@@ -49,6 +49,7 @@ type guard struct {
 	open     bool     // the unit that began last goes on: the steps until an episode ends are one unit
 	habits   habits   // of entropy and largest_share
 	episodes episodes // of return_below
+	cases    cases    // of causes
 	n, c     float64  // values and their sum since the beginning
 	invalid  int64
 
@@ -82,6 +83,7 @@ type Trip struct {
 	Before, After ingest.Versions // of the unit before OnsetFrom, and of At
 	N, C          float64         // values, and their sum, since Onset, or since the guard began if that is At
 	Why           string          // in words
+	Cause         string          // of the incident that tripped a limit on causes
 }
 
 func newGuard(l watch.GuardLimit) *guard {
@@ -95,6 +97,8 @@ func newGuard(l watch.GuardLimit) *guard {
 // observe folds a unit in, and reports whether the guard tripped, or was released.
 func (g *guard) observe(u *ingest.Unit, at finding.UnitRef) (tripped, released bool) {
 	switch ofReturn := g.limit.ReturnBelow != ""; {
+	case len(g.limit.Causes) > 0:
+		return false, g.outlive(u, at)
 	case u.End == ingest.EndOpen && ofReturn:
 		g.stepOfEpisode(u)
 		return false, false
@@ -190,6 +194,9 @@ func (g *guard) foldEntropy(u *ingest.Unit) bool {
 
 // evidence returns the evidence that the limit is not kept. With a share of 0, one value above 0 proves it.
 func (g *guard) evidence() float64 {
+	if len(g.limit.Causes) > 0 {
+		return g.evidenceOfCases()
+	}
 	if g.limit.Entropy == 0 && g.limit.Share == 0 {
 		if g.c > 0 {
 			return mostEvidence
@@ -269,7 +276,7 @@ func (g *guard) mayRelease(evidence float64, at finding.UnitRef) bool {
 		return false
 	}
 	units := g.wealth.units
-	if g.limit.ReturnBelow != "" { // bets wait for episodes that began before, of which some never end
+	if g.limit.ReturnBelow != "" || len(g.limit.Causes) > 0 { // bets wait for episodes that began before, of which some never end
 		units = int64(g.n)
 	}
 	enough := units >= after && !g.open

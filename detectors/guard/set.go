@@ -141,7 +141,7 @@ func (s *Set) tripped(g *guard) finding.Finding {
 		Onset: t.Onset, OnsetFrom: t.OnsetFrom, OnsetTo: t.At, Detectors: []string{finding.DetectorGuard}, Score: 1,
 		Before: t.Before, After: t.After, Changed: finding.ChangedVersions(t.Before, t.After),
 		Guard: &finding.Guard{
-			Name: g.limit.Name, State: g.state.String(), Limit: limitWords(&g.limit), Why: t.Why,
+			Name: g.limit.Name, State: g.state.String(), Limit: limitWords(&g.limit), Why: t.Why, Cause: t.Cause,
 		},
 	}
 }
@@ -225,7 +225,7 @@ func tripWords(l *watch.GuardLimit, t *Trip) string {
 func percent(x float64) string { return fmt.Sprintf("%.3g%%", 100*x) }
 
 func unitOf(l *watch.GuardLimit) string {
-	if l.ReturnBelow != "" {
+	if l.ReturnBelow != "" || len(l.Causes) > 0 {
 		return "episodes"
 	}
 	return "steps"
@@ -234,6 +234,8 @@ func unitOf(l *watch.GuardLimit) string {
 // one names a single thing that a limit counts.
 func one(l *watch.GuardLimit) string {
 	switch {
+	case len(l.Causes) > 0:
+		return "incident with cause " + listed(l.Causes)
 	case len(l.Actions) > 0:
 		return "step with action " + listed(l.Actions)
 	case l.Range != (watch.ActionRange{}):

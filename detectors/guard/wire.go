@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -40,6 +41,7 @@ type guardWire struct {
 	Cost     momentWire          `cbor:"16,keyasint,omitzero"`
 	Open     bool                `cbor:"17,keyasint,omitzero"`
 	Episodes episodesWire        `cbor:"18,keyasint,omitzero"`
+	Cases    []caseWire          `cbor:"19,keyasint,omitzero"`
 }
 
 type habitsWire struct {
@@ -78,6 +80,7 @@ type tripWire struct {
 	C      float64             `cbor:"6,keyasint,omitzero"`
 	From   finding.UnitRefWire `cbor:"7,keyasint,omitzero"`
 	Why    string              `cbor:"8,keyasint,omitzero"`
+	Cause  string              `cbor:"9,keyasint,omitzero"`
 }
 
 // Changed reports whether anything has changed since the guards were created, resumed or last Saved.
@@ -164,8 +167,9 @@ func wireOf(g *guard) guardWire {
 		Trip: tripWire{
 			At: finding.UnitRefWireOf(&g.trip.At), Onset: finding.UnitRefWireOf(&g.trip.Onset), Before: saved.Versions(g.trip.Before),
 			After: saved.Versions(g.trip.After), N: g.trip.N, C: g.trip.C, From: finding.UnitRefWireOf(&g.trip.OnsetFrom),
-			Why: g.trip.Why,
+			Why: g.trip.Why, Cause: g.trip.Cause,
 		},
+		Cases: saved.EachOf(g.cases, caseWireOf),
 	}
 }
 
@@ -174,6 +178,7 @@ func (w *guardWire) resume(g *guard) {
 	g.trip = Trip{
 		At: w.Trip.At.Live(), Onset: w.Trip.Onset.Live(), Before: ingest.Versions(w.Trip.Before), After: ingest.Versions(w.Trip.After),
 		N: w.Trip.N, C: w.Trip.C, OnsetFrom: w.Trip.From.Live(), Why: w.Trip.Why,
+		Cause: w.Trip.Cause,
 	}
 	if g.tripped {
 		g.state = stateOf(g.limit.Then) // of the present configuration
@@ -193,11 +198,17 @@ func (w *guardWire) resume(g *guard) {
 	}
 	g.cost = w.Cost.live()
 	g.episodes = w.Episodes.live()
+	for _, c := range w.Cases {
+		g.cases = append(g.cases, openCase(c))
+	}
 }
 
 // limitHash identifies what a guard counts, and against which limit.
 func limitHash(g *guard) string {
 	l := g.limit
 	l.Then, l.ReleaseAfter = "", 0 // they do not change what the evidence says
-	return fmt.Sprintf("%+v", l)
+	if len(l.Causes) > 0 {
+		return fmt.Sprintf("%q", l.Causes)
+	}
+	return strings.Replace(fmt.Sprintf("%+v", l), " Causes:[]", "", 1) // as before there were such limits
 }

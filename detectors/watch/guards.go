@@ -19,8 +19,8 @@ type Guards struct {
 	Limits    []GuardLimit   `yaml:"limits"`
 }
 
-// GuardLimit sets one limit. Exactly one of actions, range, outcome, return_below, largest_share and entropy says what
-// it counts.
+// GuardLimit sets one limit. Exactly one of actions, range, outcome, return_below, largest_share, entropy and causes says
+// what it counts.
 type GuardLimit struct {
 	Name string `yaml:"name"` // name of the limit, in letters, digits, _ and -
 
@@ -30,6 +30,7 @@ type GuardLimit struct {
 	ReturnBelow  Bound       `yaml:"return_below"`  // count episodes with a smaller return
 	LargestShare bool        `yaml:"largest_share"` // count steps with the action that is the most frequent one so far
 	Entropy      float64     `yaml:"entropy"`       // minimum entropy of the actions, in nats
+	Causes       []string    `yaml:"causes"`        // trip at an incident with one of these causes, such as reward_hacking
 
 	Share float64 `yaml:"share"` // maximum share of what is counted, from 0 to below 1; with 0, a single occurrence trips the guard
 	Alpha float64 `yaml:"alpha"` // largest chance, over the whole life of a policy that keeps the limit, that the guard trips
@@ -52,6 +53,11 @@ const (
 	GuardHold     = "hold"
 	GuardFallback = "fallback"
 )
+
+// GuardCauses returns the causes of incidents that a limit can name.
+func GuardCauses() []string {
+	return []string{"policy", "environment", "reward_function", "reward_hacking", "observations", "telemetry", "unknown"}
+}
 
 // DefaultGuards returns the values of keys that are not given.
 func DefaultGuards() Guards {
@@ -124,12 +130,21 @@ func (l GuardLimit) check(report func(key, msg string)) {
 		report("name", fmt.Sprintf("must be 1 to 64 letters, digits, _ and -, not %q", l.Name))
 	}
 	if l.kinds() != 1 {
-		report("name", "needs exactly one of actions, range, outcome, return_below, largest_share and entropy")
+		report("name", "needs exactly one of actions, range, outcome, return_below, largest_share, entropy and causes")
+	}
+	for i, c := range l.Causes {
+		if !slices.Contains(GuardCauses(), c) {
+			report(fmt.Sprintf("causes[%d]", i), fmt.Sprintf("must be one of %s, not %q", strings.Join(GuardCauses(), ", "), c))
+		}
 	}
 	switch {
 	case l.Entropy != 0:
 		if l.Share != 0 {
 			report("share", "is not used with entropy")
+		}
+	case len(l.Causes) > 0:
+		if l.Share != 0 {
+			report("share", "is not used with causes")
 		}
 	case !(l.Share >= 0 && l.Share < 1):
 		report("share", "must be from 0 to below 1")
@@ -161,7 +176,7 @@ func (l GuardLimit) check(report func(key, msg string)) {
 // kinds returns how many of the things to count are given.
 func (l GuardLimit) kinds() int {
 	n := 0
-	for _, given := range []bool{len(l.Actions) > 0, l.Range.given(), l.Outcome != "", l.ReturnBelow != "", l.LargestShare, l.Entropy != 0} {
+	for _, given := range []bool{len(l.Actions) > 0, l.Range.given(), l.Outcome != "", l.ReturnBelow != "", l.LargestShare, l.Entropy != 0, len(l.Causes) > 0} {
 		if given {
 			n++
 		}

@@ -313,7 +313,7 @@ func (d *drawer) watching(f map[string]any, section func(string) map[string]any,
 	limits, _ := guards["limits"].([]any)
 	for _, l := range limits {
 		limit := l.(map[string]any)
-		kinds := []string{"actions", "range", "outcome", "return_below", "largest_share", "entropy"}
+		kinds := []string{"actions", "range", "outcome", "return_below", "largest_share", "entropy", "causes"}
 		kind := pick(d, kinds...)
 		for _, k := range kinds {
 			delete(limit, k)
@@ -323,7 +323,7 @@ func (d *drawer) watching(f map[string]any, section func(string) map[string]any,
 		if kind == "range" {
 			limit[kind] = map[string]any{"min": leaves["guards.limits[].range.min"](d), "max": leaves["guards.limits[].range.max"](d)}
 		}
-		if limit["share"] = leaves["guards.limits[].share"](d); kind == "entropy" {
+		if limit["share"] = leaves["guards.limits[].share"](d); kind == "entropy" || kind == "causes" {
 			delete(limit, "share")
 		}
 	}

@@ -327,3 +327,94 @@ func TestValuesThatAGuardLeavesOutAreLogged(t *testing.T) {
 		t.Errorf("%d lines of 20 values:\n%s", n, log.String())
 	}
 }
+
+// TestAnIncidentTripsAGuardOnce hacks the reward, restarts the worker from a save before the trip and from one after it, and
+// has it read the same episodes again. A person releases the guard while the incident is open.
+func TestAnIncidentTripsAGuardOnce(t *testing.T) {
+	t.Parallel()
+	c := watch.DefaultConfig()
+	c.Direction = watch.Directions{"outcome.*": watch.DirectionUp}
+	c.Guards.Limits = []watch.GuardLimit{{Name: "hacking", Causes: []string{string(alerts.CauseRewardHacking)}, Then: watch.GuardHold}}
+	const before, all = 600, 900
+	var units []*ingest.Unit
+	rng := rand.New(rand.NewPCG(19, 5))
+	for i := range int64(all) {
+		u := ingesttest.Unit("ranker", 0, i, rng)
+		u.Numeric = append(u.Numeric, ingest.NamedMoments{Signal: "outcome.satisfaction"})
+		satisfied, more := &u.Numeric[len(u.Numeric)-1].Moments, 0.
+		if i >= before {
+			more = 1
+		}
+		u.Return, u.Reward.Mean = u.Return+20*more, u.Reward.Mean+more
+		for range 5 {
+			satisfied.Add(rng.NormFloat64() - more)
+		}
+		units = append(units, u)
+	}
+	d := NewWorker("ranker", c, capacity.NewStreamLimit(100), newMemory())
+	again := func() {
+		d.lost()
+		parts, _, err := d.Changes()
+		must(t, err)
+		d = NewWorker("ranker", c, capacity.NewStreamLimit(100), newMemory())
+		must(t, d.restore(parts, time.Now()))
+	}
+	observe := func(from, to int) {
+		for _, u := range units[from:to] {
+			must(t, d.Observe(t.Context(), u, time.Now()))
+		}
+	}
+	trips := func() (ids []string) {
+		for _, i := range d.tracker.Incidents() {
+			if i.Guard() != nil {
+				ids = append(ids, i.ID)
+			}
+		}
+		return ids
+	}
+	at := 0
+	for ; at < all && len(trips()) == 0; at++ {
+		observe(at, at+1)
+		if at == before {
+			again()
+		}
+	}
+	first := trips()
+	if at <= before || at > before+60 || len(first) != 1 {
+		t.Fatalf("tripped %v at %d, want once from %d to %d", first, at, before, before+60)
+	}
+	if s := d.guards.Summary(); s.State != guard.Hold || s.Seq != 1 || !strings.Contains(s.Guards[0].Why, "has the cause reward_hacking: ") {
+		t.Errorf("%+v", s)
+	}
+	again()
+	observe(at-50, at+25) // those before are known
+	must(t, d.accept(t.Context(), first[0], testkit.DecisionOf(alerts.Released, time.Time{})))
+	again()
+	observe(at+25, all)
+	s := d.guards.Summary()
+	if got := trips(); s.State != guard.OK || len(s.Events) != 2 || len(got) != 1 || got[0] != first[0] {
+		t.Errorf("incidents of guards %v, %s, %+v; want no more trips", got, s.State, s.Events)
+	}
+	for _, i := range d.tracker.Incidents() {
+		if open := i.Guard() == nil; open == i.Closed || i.Cause != alerts.CauseRewardHacking {
+			t.Errorf("incident %+v", i)
+		}
+	}
+}
+
+func TestGuardsKnowTheCausesOfIncidents(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, c := range watch.GuardCauses() {
+		known[c] = true
+	}
+	for _, c := range alerts.Causes() {
+		if !known[string(c)] {
+			t.Errorf("no limit can name the cause %s", c)
+		}
+		delete(known, string(c))
+	}
+	if len(known) > 0 {
+		t.Errorf("no incident has the causes %v", known)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/alerts/tripping"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -120,6 +121,7 @@ func (d *Worker) apply(ctx context.Context, found []finding.Finding) error {
 		f.Baseline.Offsets = ingest.Named(d.topics, f.Baseline.Offsets)
 		changes = append(changes, d.tracker.Apply(f)...)
 	}
+	changes = tripping.Follow(d.guards, d.tracker, changes)
 	if err := d.tell(ctx, changes); err != nil {
 		return err
 	}

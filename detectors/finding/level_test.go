@@ -1,4 +1,4 @@
-package engine
+package finding_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-func TestLevelIn(t *testing.T) {
+func TestLevel(t *testing.T) {
 	groupOf := func(env string) ingest.Group { return ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: env}) }
 	eu, us, cn, none := groupOf("eu"), groupOf("us"), groupOf("cn"), groupOf("none")
 	streams := func(mean float64) []finding.StreamSummary {
@@ -34,7 +34,7 @@ func TestLevelIn(t *testing.T) {
 		"no such signal": {s, &eu, "outcome.x", 0, "the baseline of " + eu.String() + " has no outcome.x"},
 		"group not found: no telemetry for it has been received": {s, &none, "return", 0, `policy "ranker" has no baseline yet`},
 	} {
-		got, err := levelIn(tt.in, tt.group, tt.signal)
+		got, err := tt.in.Level(tt.group, tt.signal)
 		said := ""
 		if err != nil {
 			said = err.Error()
