@@ -171,7 +171,7 @@ func (n *Notifier) put(key string, a alert) bool {
 	t := n.alerts[key]
 	relabelled := t != nil && !t.resolved && !maps.Equal(t.labels, a.labels)
 	if relabelled {
-		n.end(key, t, now)
+		n.end(key, t, a, now)
 		t = nil
 	}
 	if a.resolved {
@@ -207,12 +207,18 @@ func (n *Notifier) put(key string, a alert) bool {
 }
 
 // end resolves an alert that goes on with other labels, as those of another severity: Alertmanager takes it for another one.
-// The caller holds the lock.
-func (n *Notifier) end(key string, t *tracked, now time.Time) {
+// Its last message says so, or people would take the incident for closed. The caller holds the lock.
+func (n *Notifier) end(key string, t *tracked, next alert, now time.Time) {
 	ended := *t
 	n.revision++
 	ended.resolved, ended.endsAt, ended.revision = true, now, n.revision
-	n.alerts[key+" "+ended.labels["severity"]] = &ended
+	from, to := t.labels["severity"], next.labels["severity"]
+	if !next.resolved {
+		ended.annotations = maps.Clone(t.annotations) // a push may be reading it
+		ended.annotations["summary"] += "; the incident continues with severity " + to
+		ended.annotations["description"] = "The severity of the incident changed from " + from + " to " + to + ". This alert ends, and the one with the new severity fires."
+	}
+	n.alerts[key+" "+from] = &ended
 }
 
 // AskApproval says that a retrain request of an incident waits for a person, and the address at which people approve

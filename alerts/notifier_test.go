@@ -214,6 +214,11 @@ func TestAlertOfAnotherSeverityEndsTheFormer(t *testing.T) {
 		ends := map[string]bool{}
 		for _, p := range am.taken() {
 			ends[p.Labels["severity"]] = p.EndsAt.Equal(now)
+			goesOn := strings.HasSuffix(p.Annotations["summary"], "; the incident continues with severity critical") &&
+				p.Annotations["description"] == "The severity of the incident changed from info to critical. This alert ends, and the one with the new severity fires."
+			if goesOn != p.EndsAt.Equal(now) {
+				t.Errorf("the %s alert says %q", p.Labels["severity"], p.Annotations)
+			}
 		}
 		if want := map[string]bool{"info": true, "critical": false}; !maps.Equal(ends, want) {
 			t.Errorf("severities, and whether they end: %v, want %v", ends, want)
@@ -223,6 +228,30 @@ func TestAlertOfAnotherSeverityEndsTheFormer(t *testing.T) {
 		expectPending(t, n, 0)
 		if len(n.alerts) != 0 {
 			t.Errorf("still remembers %d alerts", len(n.alerts))
+		}
+	})
+}
+
+// An incident that ends with another severity than it had does not go on.
+func TestAlertThatEndsWithAnotherSeverityDoesNotGoOn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200}, NewTracker()
+		n := start(t, am)
+		better := drift("return", 95)
+		better.Improvement = true
+		n.Update(b.Apply(better))
+		pass(time.Second)
+		am.taken()
+		changes := b.Apply(quiet(150))
+		for _, c := range changes {
+			c.Incident.Severity, c.Incident.Closed = Critical, true
+		}
+		n.Update(changes)
+		pass(time.Second)
+		for _, p := range am.taken() {
+			if strings.Contains(p.Annotations["summary"], "continues") {
+				t.Errorf("the %s alert says %q", p.Labels["severity"], p.Annotations)
+			}
 		}
 	})
 }

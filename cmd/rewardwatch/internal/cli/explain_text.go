@@ -223,7 +223,7 @@ func (s *storyJSON) incidentText(p terminal.Paint) string {
 	if i.MutedUntil != nil {
 		head += ", muted until " + words.Time(*i.MutedUntil)
 	}
-	rows := [][]string{{"  ALARM", "SIGNAL", terminal.StateColumn, "SCORE", "SINCE", "BY"}}
+	rows := [][]string{{"  ALARM", "SIGNAL", terminal.StateColumn, "SCORE", "SINCE", "CHANGE"}}
 	for k := range i.Alarms {
 		a := i.Alarms[k].Alarm()
 		rows = append(rows, []string{

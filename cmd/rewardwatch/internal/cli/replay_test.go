@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -412,6 +414,29 @@ func TestReplayOfAMissingFileSaysOnlyThat(t *testing.T) {
 		if got.code != exitError || got.out != "" || !strings.Contains(got.err, "stat nope: no such file or directory") {
 			t.Errorf("%s: exit %d, %q, %q", output, got.code, got.out, got.err)
 		}
+	}
+}
+
+// A file that cannot be read leaves no scores, and keeps those of the replay before.
+func TestReplayOfAnUnreadableFileWritesNoScores(t *testing.T) {
+	dir := t.TempDir()
+	before, none := filepath.Join(dir, "before.ndjson"), filepath.Join(dir, "none.ndjson")
+	if err := os.WriteFile(before, []byte("scores\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, scores := range []string{before, none} {
+		if got := runVerb("replay", "--scores", scores, filepath.Join(dir, "missing.ndjson")); got.code != exitError {
+			t.Errorf("exit %d", got.code)
+		}
+	}
+	if text, err := os.ReadFile(before); err != nil || string(text) != "scores\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := os.Stat(none); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an empty file: %v", err)
+	}
+	if got := runVerb("replay", "--scores", filepath.Join(dir, "missing", "scores.ndjson"), none); got.code != exitError || !strings.Contains(got.err, "write scores: ") {
+		t.Errorf("exit %d, %s", got.code, got.err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -79,12 +78,9 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 		return err
 	}
 	if o.scores != "" {
-		f, err := os.Create(o.scores)
-		if err != nil {
-			return fmt.Errorf("write scores: %w", err)
+		if r.scores, err = newScoresFile(o.scores); err != nil {
+			return err
 		}
-		r.scores = bufio.NewWriter(f)
-		defer func() { _ = f.Close() }() // Flush has returned the error that matters
 	}
 	if o.report != "" {
 		if _, err := os.Stat(filepath.Dir(o.report)); err != nil { // found out now, not after hours of reading
@@ -127,7 +123,7 @@ type replay struct {
 	known    *budget.Calibrations
 	workers  map[string]*engine.Worker
 	order    []*engine.Worker
-	scores   *bufio.Writer // nil without --scores
+	scores   *scoresFile   // nil without --scores
 	courses  plots.Courses // nil without --report
 	events   int64
 	units    int64
@@ -263,7 +259,7 @@ func (r *replay) finish(o replayOptions, files []string, counts recording.Counts
 	err = errors.Join(err, r.tellHistories(summaries))
 	err = errors.Join(err, r.console.Print(line, func(w io.Writer) error { return summaryText(w, line) }), r.tellIgnored())
 	if r.scores != nil {
-		err = errors.Join(err, r.scores.Flush())
+		err = errors.Join(err, r.scores.finish())
 	}
 	return err
 }

@@ -26,11 +26,11 @@ func what(a alerts.Alarm) (facts []words.Fact) {
 		facts = append(facts, words.Fact{"resolved", words.Place(a.ResolvedAt, unit, a.ResolvedAt.Pos)})
 	}
 	foremost := a.Foremost()
-	by := foremost.Words(unit)
+	change := words.Fact{"change", foremost.Words(unit)}
 	if g := a.Guard; g != nil {
-		facts, by = append(facts, words.Fact{"guard", g.Name + ": " + g.State}), g.Why
+		facts, change = append(facts, words.Fact{"guard", g.Name + ": " + g.State}), words.Fact{"why", g.Why}
 	}
-	facts = append(facts, words.Fact{"by", by})
+	facts = append(facts, change)
 	if foremost.Quantity != a.Effect.Quantity {
 		facts = append(facts, words.Fact{"", a.Effect.Words(unit)})
 	}
@@ -161,7 +161,7 @@ func effectText(e finding.Effect) string {
 
 // otherCauses returns the evidence for and against the causes that the alarm does not name.
 func otherCauses(a alerts.Alarm) (facts []words.Fact) {
-	name := "or"
+	name := "others"
 	for _, c := range a.Causes {
 		if c.Cause == a.Cause {
 			continue
