@@ -280,11 +280,12 @@ tour: $(GRAFANA_UI) | packages
 	go test -tags e2e,tour -count=1 -run '^TestTourOfDashboards$$' -v ./dashboards -args -pictures $(CURDIR)/docs/pictures
 	go test -count=1 -run '^TestTerminalOfTheTour$$' ./cmd/rewardwatch/internal/cli -update
 
+# An input that reaches new code is made smaller ten times only: by default that takes a minute for each.
 fuzz:
 	targets=0
 	for file in $(FUZZ_FILES); do
 		for name in $$(grep -oE '^func Fuzz[A-Za-z0-9_]+' $$file | cut -c6-); do
-			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file)
+			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$$(dirname $$file)
 			targets=$$((targets + 1))
 		done
 	done

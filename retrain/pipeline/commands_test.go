@@ -87,7 +87,7 @@ func TestProposedCommands(t *testing.T) {
 				"conf/a.yaml": "env: Run-v0\n",
 			},
 			`cd "$WORK" && exec python "$OLDPWD/run.py" --train --file "$OLDPWD/conf/a.yaml"`,
-			`exec python run.py --play --file conf/a.yaml --checkpoint "$(find "$WORK" -name "*.pth" -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`,
+			`cd "$WORK" && exec python "$OLDPWD/run.py" --play --file "$OLDPWD/conf/a.yaml" --checkpoint "$(find "$WORK" -name "*.pth" -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`,
 		},
 		"a choice of modes": {
 			map[string]string{
@@ -242,7 +242,7 @@ func TestProposedCommands(t *testing.T) {
 				"eval.py":       "evaluate()" + guard,
 				"config/x.yaml": "lr: 1\n",
 			},
-			`python train.py`,
+			`cp -r . "$WORK/project" && cd "$WORK/project" && exec python train.py`,
 			`cd "$WORK" && exec python "$OLDPWD/eval.py"`,
 		},
 	} {

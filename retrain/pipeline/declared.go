@@ -117,6 +117,7 @@ func (p *dependencies) declared(file, text string) {
 			p.conda(file, text)
 		case isPage(file):
 			p.lines(file, strings.Join(pins.Installed(text), "\n"))
+			p.page = append(p.page, pins.PythonsOf(text)...)
 		case !notForTraining.MatchString(base):
 			p.lines(file, text)
 		}

@@ -125,7 +125,7 @@ func (p *Proposal) choose() {
 	}
 	p.environments()
 	switch {
-	case len(p.Environments) == 0 && len(p.Programs) > 0: // the generated scripts could not make its environment
+	case len(p.Programs) > 0 && p.ownWorld(): // the generated scripts could not make its environment
 		p.Library, p.chosen, p.Algorithms = Custom, append(p.chosen, p.Algorithms...), nil
 	case len(p.Algorithms) > 0:
 		p.Library = StableBaselines3
@@ -141,6 +141,15 @@ func (p *Proposal) choose() {
 	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return p.named != "" && packageName(d.Name) == normalised(p.named) })
 	p.packages(p.Library, p.Environments, p.atOnce(), p.isOwn)
 	p.commands()
+}
+
+// ownWorld reports whether the training makes an environment that has no id.
+func (p *Proposal) ownWorld() bool {
+	if len(p.Environments) == 0 {
+		return true
+	}
+	_, registered := p.modules[p.Environments[0].Value[strings.LastIndex(p.Environments[0].Value, ":")+1:]]
+	return !registered && p.finder.MakesOwnWorld()
 }
 
 // atOnce returns what the programs of the pipeline import at once: those of the repository, or the generated ones, which
@@ -223,9 +232,9 @@ func (p *Proposal) take(file string, text []byte) {
 	var program []byte // without what only explains
 	switch path.Ext(file) {
 	case ".py":
-		program = readable(code(text))
+		program = readable(programs.Code(text))
 	case ".ipynb":
-		program = readable(code(programs.NotebookCode(text)))
+		program = readable(programs.Code(programs.NotebookCode(text)))
 	}
 	p.finder.Take(file, text, program)
 	if isDependencies(file) {

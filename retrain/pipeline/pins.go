@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,7 +21,8 @@ type dependencies struct {
 	merged     map[string]int    // where a package is among the packages, by its normalized name
 	python     string            // version of Python in the image
 	pythons    []pythonWanted    // of versions of Python
-	classified []string          // versions of Python that classifiers name
+	classified []string          // versions of Python that classifiers name, or else the page
+	page       []string          // versions of Python that the page names
 	imported   map[string]int    // files that import a module
 	locked     map[string]string // versions in locks by normalized name
 	limits     map[string]string // what constraints say by normalized name
@@ -124,6 +126,21 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	}
 	p.pin(library)
 	headless(p.Packages)
+	p.compiled()
+}
+
+// compiled chooses the image with a compiler if a package, or another one of the lock, needs one.
+func (p *dependencies) compiled() {
+	all := maps.Clone(p.locked)
+	for _, d := range p.Packages {
+		if d.Pin != "" && d.Left == "" {
+			all[packageName(d.Name)] = d.Pin
+		}
+	}
+	if what := pins.Compiled(p.python, all); what != "" {
+		p.Base = pins.Compiling(p.python)
+		p.BaseWhy = strings.TrimPrefix(p.BaseWhy+"; "+what+" is compiled", "; ")
+	}
 }
 
 // headless replaces the builds of OpenCV that fail where a screen's libraries are missing, as in the image.
@@ -167,6 +184,10 @@ func (p *dependencies) choosePython() {
 			packages = append(packages, p.known(d))
 		}
 	}
+	namedBy := "classifiers name"
+	if len(p.classified) == 0 {
+		p.classified, namedBy = p.page, "README.md names"
+	}
 	python, because := pins.Python(wanted, packages, p.classified)
 	if p.calls.TF1 != "" {
 		old, of := pins.Python(wanted, p.beforeTF2(packages), p.classified)
@@ -185,7 +206,7 @@ func (p *dependencies) choosePython() {
 	if python == pins.Default {
 		return
 	}
-	p.Base, p.BaseWhy = pins.Base(python), "classifiers name Python "+python
+	p.Base, p.BaseWhy = pins.Base(python), namedBy+" Python "+python
 	for _, d := range p.stated {
 		if normalised(packageName(d.Name)) == because {
 			p.BaseWhy = d.File + " requires " + because + d.Wanted

@@ -55,8 +55,106 @@ func TestProposalsForRepositoriesOfStrangers(t *testing.T) {
 		},
 		"files that a module reads": {
 			map[string]string{"requirements.txt": "gymnasium\n", "Gates.txt": "1\n", "car.py": "def load():\n    return open('Gates.txt').read()\n", "train.py": "import torch\nfrom car import load\nload()\nmodel.learn(total_timesteps=10000)\n"},
-			[]string{"command: [python, \"train.py\"]"},
+			[]string{`'cp -r . "$WORK/project" && cd "$WORK/project" && exec python train.py'`},
 			[]string{"cd \"$WORK\" && exec python \"$OLDPWD/train.py\""},
+		},
+	} {
+		text := proposalOf(t, test.files)
+		for _, want := range test.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, text)
+			}
+		}
+		for _, never := range test.never {
+			if strings.Contains(text, never) {
+				t.Errorf("%s: %q in\n%s", name, never, text)
+			}
+		}
+	}
+}
+
+// What was wrong in the proposals for repositories of the sixth trial: an own loop on Atari, an emulator with settings
+// beside the program, and drones with environments of the repository's own.
+func TestProposalsForTheSixthTrial(t *testing.T) {
+	const guard = "if __name__ == '__main__':\n"
+	for name, test := range map[string]struct {
+		files       map[string]string
+		want, never []string
+	}{
+		"a package without files for a new Python": {
+			map[string]string{"requirements.txt": "atari-py\nnumpy\ntorch\n", "main.py": "import torch\n" + guard + "    train()\n"},
+			[]string{"base: python:3.9.23-slim-bookworm # requirements.txt requires atari-py", "- atari-py==0.2.9 ", "- torch==2.8.0 ", "- numpy==2.0.2 "},
+			nil,
+		},
+		"a package that must be compiled": {
+			map[string]string{"pyproject.toml": "[project]\nname = \"d\"\nrequires-python = \">=3.12,<3.13\"\ndependencies = [\"PyFlyt==0.28.0\"]\n", "uv.lock": "[[package]]\nname = \"pybullet\"\nversion = \"3.2.7\"\n", "train.py": "import torch\n" + guard + "    train()\n"},
+			[]string{"base: python:3.12.11-bookworm # pyproject.toml requires Python >=3.12,<3.13; pybullet 3.2.7 is compiled"},
+			nil,
+		},
+		"a package that is never built": {
+			map[string]string{"requirements.txt": "hnswlib==0.7.0\ntorch==2.0.1\n", "train.py": "import torch\n" + guard + "    train()\n"},
+			[]string{"base: python:3.11.13-bookworm # hnswlib 0.7.0 is compiled"},
+			nil,
+		},
+		"the Python of the page": {
+			map[string]string{"README.md": "\U0001f40d Python 3.10 is recommended. Other versions may work.\n", "requirements.txt": "torch==2.0.1\n", "train.py": "import torch\n" + guard + "    train()\n"},
+			[]string{"base: python:3.10.18-slim-bookworm # README.md names Python 3.10"},
+			nil,
+		},
+		"the Python of conda on the page": {
+			map[string]string{"README.md": "```\nconda create -n rl python=3.9 -y\n```\n", "requirements.txt": "torch==2.0.1\n", "train.py": "import torch\n" + guard + "    train()\n"},
+			[]string{"base: python:3.9.23-slim-bookworm # README.md names Python 3.9"},
+			nil,
+		},
+		"the least Python of the page": {
+			map[string]string{"README.md": "Requires Python 3.8+ or later. Tested with Python 3.8 and above.\n", "requirements.txt": "torch==2.0.1\n", "train.py": "import torch\n" + guard + "    train()\n"},
+			nil,
+			[]string{"base:"},
+		},
+		"steps by their help": {
+			map[string]string{"requirements.txt": "torch\n", "main.py": "p.add_argument('--T-max', type=int, default=int(50e6), metavar='STEPS', help='Number of training steps (4x number of frames)')\np.add_argument('--learn-start', type=int, default=int(20e3), help='Number of steps before starting training')\np.add_argument('--evaluation-interval', type=int, default=100000, help='Number of training steps between evaluations')\n" + guard + "    train()\n"},
+			[]string{"steps: 50000000 "},
+			nil,
+		},
+		"steps that the program multiplies": {
+			map[string]string{"requirements.txt": "torch\n", "train.py": guard + "    ep_length = 2048 * 10\n    num_cpu = 16  # cores\n    model.learn(\n        total_timesteps=(ep_length) * num_cpu * 1000,\n        callback=x,\n    )\n", "other.py": guard + "    model.learn(total_timesteps=480000)\n"},
+			[]string{"steps: 327680000 "},
+			nil,
+		},
+		"steps of a constant": {
+			map[string]string{"requirements.txt": "torch\n", "train.py": "D = dict(\n    n_steps        = 1024,\n)\nDEFAULT_TIMESTEPS = 200_000\ndef train(total):\n    model.learn(\n        total_timesteps     = total,\n    )\n" + guard + "    p.add_argument(\n        \"--timesteps\",\n        type=int,\n        default=DEFAULT_TIMESTEPS,\n    )\n    train(p.parse_args().timesteps)\n"},
+			[]string{"steps: 200000 "},
+			nil,
+		},
+		"a model in a directory that the program composes": {
+			map[string]string{
+				"requirements.txt": "torch\n",
+				"agent.py":         "import torch\nclass Agent:\n    def save(self, path, name='model.pth'):\n        torch.save(self.net.state_dict(), os.path.join(path, name))\n",
+				"main.py":          "import torch\nfrom agent import Agent\np.add_argument('--model', type=str)\np.add_argument('--evaluate', action='store_true')\nresults = os.path.join('results', args.id)\nif args.evaluate:\n    agent.load(args.model)\n    evaluate()\nelse:\n    train()\n    torch.save(metrics, os.path.join(results, 'metrics.pth'))\n    dqn.save(results)\n    dqn.save(results, 'checkpoint.pth')\n" + guard + "    run()\n",
+			},
+			[]string{`cd "$WORK" && exec python "$OLDPWD/main.py" --evaluate --model "$(find "$WORK" -name model.pth `},
+			nil,
+		},
+		"files beside the program": {
+			map[string]string{
+				"README.md": "cd baselines\n```python run_fast.py```\n", "baselines/requirements.txt": "torch\nstable-baselines3==2.0.0\n", "start.state": "1",
+				"baselines/env.py":      "import gymnasium\nclass Red(gymnasium.Env):\n    pass\n",
+				"baselines/run_fast.py": "from stable_baselines3 import PPO\nfrom env import Red\n" + guard + "    c = {'init': '../start.state', 'rom': '../Red.gb'}\n    model = PPO('CnnPolicy', Red(c))\n    model.learn(total_timesteps=5000)\n",
+				"baselines/grids.py":    "import numpy as np\ndef make(rows):\n    return np.concatenate(rows)\n" + guard + "    media.write_video('grid.mp4', make([]))\n",
+				"baselines/look.py":     "from stable_baselines3 import PPO\nfrom env import Red\n" + guard + "    env = Red({'headless': False})\n    model = PPO.load('x.zip')\n    while True:\n        obs = env.step(model.predict(obs))\n        env.render()\n",
+			},
+			[]string{`'cp -r . "$WORK/project" && cd "$WORK/project/baselines" && exec python run_fast.py'`, "library: custom"},
+			[]string{"grids.py"},
+		},
+		"environments of the repository": {
+			map[string]string{
+				"requirements.txt": "torch\nstable-baselines3\n", "envs/__init__.py": "from .hover import Hover\n",
+				"envs/base.py":  "import gymnasium as gym\nID = 'PyFlyt/QuadX-Hover-v3'\nclass Base(gym.Env):\n    def __init__(self, render_mode=None):\n        self.inner = gym.make(ID, render_mode=render_mode)\n",
+				"envs/hover.py": "from .base import Base\nclass Hover(Base):\n    pass\n",
+				"train.py":      "from stable_baselines3 import PPO\nfrom envs import Hover\nMODELS = './models/'\nPROFILE = {'env_id': 'PyFlyt/QuadX-Hover-v3'}\ndef train(task):\n    env = Hover(render_mode=None)\n    model = PPO('MlpPolicy', env)\n    model.learn(total_timesteps=200_000)\n    model.save(path)\ndef play(task):\n    model = PPO.load(path)\n    env = Hover(render_mode=\"human\")\n    env.step(model.predict(obs))\n" + guard + "    p.add_argument('--task', choices=['hover'], default='hover')\n    p.add_argument('--mode', choices=['train', 'play'], default='train')\n    args = p.parse_args()\n    if args.mode == 'train':\n        train(args.task)\n    else:\n        play(args.task)\n",
+			},
+			[]string{"library: custom", `cd "$WORK" && exec python "$OLDPWD/train.py" --mode train`, "command: [python, CHANGE-ME.py]"},
+			[]string{"policy:", "--mode play"},
 		},
 	} {
 		text := proposalOf(t, test.files)

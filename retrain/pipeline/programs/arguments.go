@@ -63,10 +63,23 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		args = append(args, "hydra.run.dir="+workDir+"model")
 		model = cmp.Or(model, savedByHydra(f.text[p.file]))
 	}
+	at := f.placeOf(p, out == nil)
+	f.copied = at.copied
 	if model == "" {
-		model = written(f.text[p.file])
+		model = f.left(p, at)
 	}
-	return f.proposed(p, args, out == nil), model, args
+	return f.proposed(p, args, at, true), model, args
+}
+
+// left returns where a program without an argument for it leaves its model, "" if it does not say so.
+func (f *Finder) left(p *program, at place) string {
+	if file := written(f.text[p.file]); file != "" {
+		return at.directory() + file
+	}
+	if name := f.namedModel(p); name != "" {
+		return lastModel + "/" + name
+	}
+	return ""
 }
 
 // base returns the arguments that a page names, without those that only a person at a screen wants.
@@ -123,13 +136,17 @@ func savesBy(text, setting string) bool {
 	return false
 }
 
-// written returns the model that a program without an argument for it writes, in the directory that it runs in; "" if the
-// program composes its name.
+// written returns the model that a program without an argument for it writes, from the directory that it runs in; "" if
+// the program composes its name, or the directory that comes before it.
 func written(text string) string {
 	for _, m := range saving.FindAllStringIndex(text, 100) {
-		for _, a := range call(text, m[1]-1) {
+		arguments := call(text, m[1]-1)
+		if len(arguments) > 1 && text[m[0]:m[1]] == ".save(" && literal(arguments[0].text) == "" && !savesObject.MatchString(text[max(0, m[0]-20):m[0]]) {
+			continue
+		}
+		for _, a := range arguments {
 			if w := writtenName.FindStringSubmatch(a.text); w != nil && !strings.HasPrefix(w[1], "/") && literal(a.text) != "" {
-				return workDir + strings.TrimPrefix(w[1], "./")
+				return strings.TrimPrefix(w[1], "./")
 			}
 		}
 	}
@@ -146,6 +163,9 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 		place = f.newest(p, cmp.Or(example, at.value))
 		if strings.HasPrefix(place, lastModel) && f.leavesDirectory() && !ofDirectory.MatchString(at.key()) {
 			model = place
+		}
+		if strings.HasPrefix(model, lastModel) && ofDirectory.MatchString(at.key()) { // it wants a directory
+			model = ""
 		}
 		missing := example == "" && (!at.position && at.required || at.value == "" && !at.required) // else it is where the training leaves it
 		if model != "" && (example != "" || !at.position || !at.required) || missing || f.isExample(example) {
@@ -166,7 +186,17 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 	if hydraMain.MatchString(f.text[p.file]) && slices.ContainsFunc(args, expands) {
 		args = append(args, "hydra.run.dir="+workDir+"evaluation")
 	}
-	return f.proposed(p, args, !slices.ContainsFunc(args, expands))
+	return f.proposed(p, args, f.placeOfEvaluation(p, args), false)
+}
+
+// placeOfEvaluation returns where an evaluation runs: if it is the program of the training, where that runs.
+func (f *Finder) placeOfEvaluation(p *program, args []string) place {
+	same := len(f.trained) > 0 && f.trained[0].file == p.file && f.output(&f.trained[0]) == nil
+	at := f.placeOf(p, same || !slices.ContainsFunc(args, expands))
+	if at.copied && !f.copied { // there is no copy
+		return place{}
+	}
+	return at
 }
 
 // given returns the value that arguments have for one of a program, "" for none.
@@ -451,45 +481,29 @@ func configuration(yaml []string, p *program) string {
 	return best
 }
 
-// proposed returns the words of a command. A program that writes into its working directory runs in $WORK.
-func (f *Finder) proposed(p *program, args []string, inWork bool) Command {
+// proposed returns the words of a command that runs at a place.
+func (f *Finder) proposed(p *program, args []string, at place, training bool) Command {
 	start := slices.Clone(p.start)
 	all := append(slices.Clone(p.path), args...)
-	if inWork && f.readsBeside(p) {
-		inWork = false
-	}
 	for _, x := range p.flags { // a default is no file of $WORK
 		if x.position || has(args, x) {
 			continue
 		}
 		switch beside := path.Join(path.Dir(p.file), x.value); {
-		case inWork && f.isFile(x.value):
+		case at.work && f.isFile(x.value):
 			all = append(all, x.words(x.value)...)
-		case !f.isFile(x.value) && beside != x.value && f.isFile(beside): // its pages are for another directory
+		case !f.isFile(x.value) && beside != x.value && f.isFile(beside) && !at.copied: // its pages are for another directory
 			all = append(all, x.words(beside)...)
 		}
 	}
 	for i, a := range all {
-		name, value, ok := strings.Cut(a, "=")
-		if !ok {
-			name, value = "", a
-		}
-		plain := strings.TrimPrefix(value, projectDir)
-		if beside := path.Join(path.Dir(p.file), plain); !f.exists(path.Clean(plain)) && fs.ValidPath(beside) && f.isFile(beside) {
-			plain = beside
-		}
-		if !f.exists(path.Clean(plain)) && !leftOut(plain) {
-			continue
-		}
-		if inWork {
-			plain = projectDir + path.Clean(plain)
-		}
-		if all[i] = plain; ok {
-			all[i] = name + "=" + plain
-		}
+		all[i] = f.fromPlace(p, a, at)
 	}
-	if inWork && strings.HasSuffix(start[0], ".py") {
+	switch {
+	case at.work && strings.HasSuffix(start[0], ".py"):
 		start[0] = projectDir + start[0]
+	case at.copied && at.dir != ".":
+		start[0] = path.Base(start[0])
 	}
 	words := append(append([]string{"python"}, start...), all...)
 	if f.tracks(p) {
@@ -499,18 +513,42 @@ func (f *Finder) proposed(p *program, args []string, inWork bool) Command {
 	if p.from != "" && p.from != p.file {
 		from = p.from
 	}
-	if !inWork && !slices.ContainsFunc(words, expands) {
+	if at == (place{}) && !slices.ContainsFunc(words, expands) {
 		return Command{words, from}
 	}
 	var line strings.Builder
-	if inWork {
-		line.WriteString(`cd "$WORK" && `)
-	}
-	line.WriteString("exec")
+	line.WriteString(at.enter(training) + "exec")
 	for _, w := range words {
 		line.WriteString(" " + inShell(w))
 	}
 	return Command{[]string{"sh", "-c", line.String()}, from}
+}
+
+// fromPlace returns an argument as it names a file of the repository from the place where the program runs.
+func (f *Finder) fromPlace(p *program, argument string, at place) string {
+	name, value, ok := strings.Cut(argument, "=")
+	if !ok {
+		name, value = "", argument
+	}
+	plain := strings.TrimPrefix(value, projectDir)
+	if at.copied && at.dir != "." && f.exists(path.Join(at.dir, plain)) {
+		return argument
+	}
+	if beside := path.Join(path.Dir(p.file), plain); !f.exists(path.Clean(plain)) && fs.ValidPath(beside) && f.isFile(beside) {
+		plain = beside
+	}
+	switch {
+	case !f.exists(path.Clean(plain)) && !leftOut(plain):
+		return argument
+	case at.work:
+		plain = projectDir + path.Clean(plain)
+	case at.copied && at.dir != ".":
+		plain = copyDir + path.Clean(plain)
+	}
+	if ok {
+		return name + "=" + plain
+	}
+	return plain
 }
 
 var (
@@ -549,7 +587,11 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
 // inShell returns a word as a shell reads it, in which the two directories are expanded.
 func inShell(w string) string {
 	if before, extension, ok := strings.Cut(w, lastModel); ok && (before == "" || plainWord.MatchString(before)) && plainWord.MatchString(extension) {
-		return before + `"$(find "$WORK" -name "*` + extension + `" -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`
+		name := `"*` + extension + `"`
+		if strings.HasPrefix(extension, "/") {
+			name = extension[1:]
+		}
+		return before + `"$(find "$WORK" -name ` + name + ` -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`
 	}
 	for _, dir := range []string{workDir, projectDir} {
 		if before, after, ok := strings.Cut(w, dir); ok && (before == "" || plainWord.MatchString(before)) && plainWord.MatchString(after) {
@@ -562,27 +604,7 @@ func inShell(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-var textLiteral = regexp.MustCompile(`["']((?:[\w-]+/)*[\w-]+\.(?:ya?ml|json|toml|csv|xml|npz|pkl|txt))["']`)
-
 // isFile reports whether a text is the path of a file of the repository, from its root.
 func (f *Finder) isFile(text string) bool {
 	return strings.Contains(text, ".") && f.exists(path.Clean(text))
-}
-
-// readsBeside reports whether a program, or a file that it imports, names a file of the repository from its root, which it
-// then must run in: one that no argument can name.
-func (f *Finder) readsBeside(p *program) bool {
-	files := []string{p.file}
-	for _, to := range f.imports(p.file) {
-		files = append(files, to.file)
-	}
-	for _, file := range files {
-		for _, m := range textLiteral.FindAllStringSubmatch(f.text[file], 50) {
-			isDefault := func(x option) bool { return path.Clean(x.value) == path.Clean(m[1]) && !x.position }
-			if f.exists(m[1]) && !slices.ContainsFunc(p.flags, isDefault) {
-				return true
-			}
-		}
-	}
-	return false
 }

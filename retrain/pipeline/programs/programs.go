@@ -41,6 +41,8 @@ type Finder struct {
 	exist map[string]bool // which files do
 
 	trained, evaluated []program // ranked
+
+	copied bool // whether the training runs in a copy of the project
 }
 
 // New returns a finder of the programs of a repository, which must take its files. It looks for no more of them once
@@ -280,7 +282,7 @@ var (
 )
 
 // facts are what code does, as far as its text shows.
-type facts struct{ trains, learns, evaluates, loads, saves, shows, windows, rl, decides, asks bool }
+type facts struct{ trains, learns, evaluates, loads, saves, shows, windows, rl, decides, asks, screen bool }
 
 // known are the facts of code that was read.
 type known map[string]*facts
@@ -292,11 +294,28 @@ func (k known) of(code string) *facts {
 		found = &facts{
 			trains: trains.MatchString(code), learns: strings.Contains(code, ".learn("), evaluates: evaluates.MatchString(code), loads: loads.MatchString(code),
 			saves: saving.MatchString(code), shows: shows.MatchString(code), windows: forWindows.MatchString(code), rl: importsRL.MatchString(code),
-			decides: decides.MatchString(code), asks: asks.MatchString(code),
+			decides: decides.MatchString(code), asks: asks.MatchString(code), screen: onScreen.MatchString(code),
 		}
 		k[code] = found
 	}
 	return found
+}
+
+// handles reports whether code does something with a model.
+func (x *facts) handles() bool { return x.evaluates || x.loads || x.decides }
+
+var (
+	// onlyShows is a program that may show anything: a model, or a picture.
+	onlyShows = regexp.MustCompile(`render|show|visuali|watch`)
+	// onScreen is an environment that opens a window, whatever the arguments of the program are.
+	onScreen = regexp.MustCompile(`\brender_mode\s*=\s*["']human["']\s*[,)]|["']headless["']\s*:\s*False\s*[,}]`)
+)
+
+// needsScreen reports whether a program opens a window that no argument of it forbids.
+func (f *Finder) needsScreen(p *program) bool {
+	return f.code.of(p.text).screen && !slices.ContainsFunc(p.flags, func(x option) bool {
+		return noDisplay.MatchString(x.key()) || strings.Contains(x.key(), "render")
+	})
 }
 
 // weighed is a pattern of names and what it counts.
@@ -551,6 +570,12 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 		}
 		if f.testsItself(&p) || f.code.forPeople(&p, f.text[p.file], f.mainBlock(p.file)) {
 			p.score -= 100
+		}
+		if onlyShows.MatchString(p.name()) && !f.code.of(f.text[p.file]).handles() {
+			p.score -= 100
+		}
+		if f.needsScreen(&p) {
+			continue
 		}
 		if f.code.of(p.text).evaluates {
 			p.score += 10

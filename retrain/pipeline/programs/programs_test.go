@@ -305,6 +305,8 @@ func TestStepsOfAText(t *testing.T) {
 		"model.learn(total_timesteps=25_000)":                        "25000 clearly",
 		"max_frames_per_traj: 5000, n_frames: 4":                     "",
 		"p.add_argument('--total-env-steps', type=int, default=2e6)": "2000000 clearly",
+		"a = b\nb = a * 2\nmodel.learn(a)":                           "",
+		"n = 4 ** 5 * (10 - 2) // 2\nmodel.learn(n * 10)":            "40960 clearly",
 	} {
 		var got []string
 		for _, x := range StepsOf([]byte(text)) {

@@ -1,0 +1,40 @@
+package pins
+
+import (
+	"regexp"
+	"strings"
+)
+
+// builds are packages that a compiler alone builds where they have no files: other sources need more than that.
+var builds = []string{"box2d-py", "hnswlib", "pybullet"}
+
+// Compiled returns a package, of those with versions, that is compiled when it is installed with a version of Python,
+// which the slim images cannot do; "" if none is.
+func Compiled(python string, versions map[string]string) string {
+	for _, name := range builds {
+		if v := versions[name]; v != "" && (len(windows(name)) == 0 || !hasFiles(Package{name, "==" + v}, python)) {
+			return name + " " + v
+		}
+	}
+	return ""
+}
+
+// Compiling returns the image of a version of Python that has a compiler.
+func Compiling(python string) string { return strings.Replace(Base(python), "slim-", "", 1) }
+
+// namesPython is how a page names the version of Python that it was written for. A least one leaves it open.
+var namesPython = regexp.MustCompile(`(?im)\bconda create\b[^\n]*\bpython=+([0-9]+\.[0-9]+)\b|\bpython[ -]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ ]+(?:is|was)[ ]+(?:recommended|required|used|needed)|\b(?:tested|developed|written)[ ]+(?:on|with|in|using|for)[ ]+python[ ]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?\b([^\n]{0,20})`)
+
+// laterToo is how a page says that a version of Python is only the least.
+var laterToo = regexp.MustCompile(`^[ ]*(?:\+|and (?:above|later|newer|up)|or (?:above|later|newer|higher)|to\b|-|–)`)
+
+// PythonsOf returns the versions of Python that a page names as those that it was written for.
+func PythonsOf(page string) []string {
+	var out []string
+	for _, m := range namesPython.FindAllStringSubmatch(page, maxInstalled) {
+		if v := m[1] + m[2] + m[3]; !laterToo.MatchString(m[4]) && Base(v) != "" {
+			out = append(out, v)
+		}
+	}
+	return out
+}

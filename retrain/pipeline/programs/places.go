@@ -1,0 +1,131 @@
+package programs
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// place is where a program runs. The project's own directory cannot be written to in the image.
+type place struct {
+	work   bool   // in $WORK
+	copied bool   // in a copy of the project in $WORK, as it reads files from there and writes beside them
+	dir    string // of the copy
+}
+
+// copyDir is the copy of the project.
+const copyDir = workDir + "project/"
+
+// placeOf returns where a program runs: one that writes into its working directory in $WORK, or in a copy of the project
+// if it also reads files from there.
+func (f *Finder) placeOf(p *program, writes bool) place {
+	switch beside := writes && f.readsBeside(p); {
+	case !writes, beside && hydraMain.MatchString(f.text[p.file]): // whose directory is an argument
+		return place{}
+	case f.readsAbove(p):
+		return place{copied: true, dir: path.Dir(p.file)}
+	case beside:
+		return place{copied: true, dir: "."}
+	}
+	return place{work: true}
+}
+
+// directory returns the directory of a place, with a slash at its end.
+func (a place) directory() string {
+	switch {
+	case a.copied && a.dir != ".":
+		return copyDir + a.dir + "/"
+	case a.copied:
+		return copyDir
+	}
+	return workDir
+}
+
+// enter returns the words of a shell that come before the program. Only the training makes the copy.
+func (a place) enter(training bool) string {
+	switch to := strings.TrimSuffix(a.directory(), "/"); {
+	case a.copied && training:
+		return `cp -r . "` + strings.TrimSuffix(copyDir, "/") + `" && cd "` + to + `" && `
+	case a.copied, a.work:
+		return `cd "` + to + `" && `
+	}
+	return ""
+}
+
+var (
+	aboveLiteral = regexp.MustCompile(`["']((?:\.\./)+[\w./-]+)["']`)
+	textLiteral  = regexp.MustCompile(`["']((?:[\w-]+/)*[\w-]+\.(?:ya?ml|json|toml|csv|xml|npz|pkl|txt))["']`)
+)
+
+// withImports returns the file of a program, and those that it imports.
+func (f *Finder) withImports(p *program) []string {
+	files := []string{p.file}
+	for _, to := range f.imports(p.file) {
+		files = append(files, to.file)
+	}
+	slices.Sort(files[1:])
+	return slices.Compact(files)
+}
+
+// readsAbove reports whether a program names a file that is above its own directory, which it then must run in.
+func (f *Finder) readsAbove(p *program) bool {
+	if len(p.start) != 1 || path.Dir(p.file) == "." {
+		return false
+	}
+	for _, m := range aboveLiteral.FindAllStringSubmatch(f.text[p.file], 50) {
+		if f.exists(path.Join(path.Dir(p.file), m[1])) {
+			return true
+		}
+	}
+	return false
+}
+
+// readsBeside reports whether a program, or a file that it imports, names a file of the repository from its root, which it
+// then must run in: one that no argument can name.
+func (f *Finder) readsBeside(p *program) bool {
+	for _, file := range f.withImports(p) {
+		for _, m := range textLiteral.FindAllStringSubmatch(f.text[file], 50) {
+			isDefault := func(x option) bool { return path.Clean(x.value) == path.Clean(m[1]) && !x.position }
+			if f.exists(m[1]) && !slices.ContainsFunc(p.flags, isDefault) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var (
+	ofModelName = regexp.MustCompile(`(?i)^(?:best_?|final_?|last_?)?(?:model|policy|agent|actor|net|network|weights|q_?net\w*|dqn|ppo|sac|td3|ddpg|a2c)[\w-]*$`)
+	savesAt     = regexp.MustCompile(`\.save\(\s*([A-Za-z_][\w.]*)\s*[,)]`)
+	savesObject = regexp.MustCompile(`\b(?:torch|th|pickle|joblib|dill|cloudpickle|np|numpy|jnp|tf)$`)
+	saveMethod  = regexp.MustCompile(`\bdef save\w*\(([^()\n]*)\)`)
+)
+
+// namedModel returns the name of the file that a training leaves its model in, in a directory that it composes; "" if it
+// does not say so.
+func (f *Finder) namedModel(p *program) string {
+	text := f.text[p.file]
+	if !savesAt.MatchString(text) {
+		return ""
+	}
+	for _, file := range f.withImports(p) {
+		var places []string
+		for _, m := range saveMethod.FindAllStringSubmatch(f.text[file], 20) {
+			places = append(places, m[1])
+		}
+		for _, m := range saving.FindAllStringIndex(f.text[file], 100) {
+			if len(places) < 100 {
+				for _, a := range call(f.text[file], m[1]-1) {
+					places = append(places, a.text)
+				}
+			}
+		}
+		for _, at := range places {
+			if w := writtenName.FindStringSubmatch(at); w != nil && ofModelName.MatchString(strings.TrimSuffix(path.Base(w[1]), path.Ext(w[1]))) {
+				return path.Base(w[1])
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,79 @@
+package programs
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	classLine = regexp.MustCompile(`(?m)^class (\w+)\(([^()\n]*)\)`)
+	baseOfGym = regexp.MustCompile(`^(?:(?:gym|gymnasium)\.)?(?:Env|Wrapper|(?:Observation|Action|Reward)Wrapper)$`)
+	makesByID = regexp.MustCompile(`\b(?:gym|gymnasium)\.make(?:_vec)?\(|(?:^|[^.\w])make\(|\bmake_(?:vec|atari)_env\(`)
+)
+
+const (
+	maxDerived = 5   // how far classes derive from others of the repository
+	maxWorlds  = 100 // classes that are looked for
+)
+
+// MakesOwnWorld reports whether the first training makes an environment of a class of the repository, and none by an id:
+// what the generated scripts would make by an id is then another one.
+func (f *Finder) MakesOwnWorld() bool {
+	if len(f.trained) == 0 {
+		return false
+	}
+	text := f.text[f.trained[0].file]
+	if makesByID.MatchString(text) {
+		return false
+	}
+	for i, class := range slices.Sorted(maps.Keys(f.worlds())) {
+		if i < maxWorlds && calls(text, class) {
+			return true
+		}
+	}
+	return false
+}
+
+// worlds returns the classes of the repository that are environments.
+func (f *sources) worlds() map[string]bool {
+	bases := map[string][]string{}
+	for _, file := range f.order {
+		for _, m := range classLine.FindAllStringSubmatch(f.text[file], maxMatches) {
+			for base := range strings.SplitSeq(m[2], ",") {
+				bases[m[1]] = append(bases[m[1]], strings.TrimSpace(base))
+			}
+		}
+	}
+	out := map[string]bool{}
+	for range maxDerived {
+		for class, all := range bases {
+			for _, base := range all {
+				if baseOfGym.MatchString(base) || out[last(base)] {
+					out[class] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// calls reports whether a text makes an object of a class.
+func calls(text, class string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, class+"(")
+		if i < 0 {
+			return false
+		}
+		before := rest[:i]
+		if !strings.HasSuffix(before, "class ") && (before == "" || !isWord(before[len(before)-1])) {
+			return true
+		}
+		rest = rest[i+len(class):]
+	}
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
