@@ -622,6 +622,9 @@ func TestIncidentsAreInWords(t *testing.T) {
 			if file == "policy.json" && !regexp.MustCompile(`"`+string(cause)+`":\s*\{[^}]*"text":\s*"[A-Z]`).MatchString(text) {
 				t.Errorf("%s: no phrase for the cause %s", file, cause)
 			}
+			if file == "fleet.json" && !namesCause(text, cause) {
+				t.Errorf("%s: the cause %s is shown as its metric has it", file, cause)
+			}
 		}
 		for state := alerts.ByRules; state <= alerts.Silenced; state++ {
 			if !regexp.MustCompile(fmt.Sprintf(`"%d":\s*\{[^}]*"text":\s*"[a-z]`, state)).MatchString(text) {
@@ -629,6 +632,22 @@ func TestIncidentsAreInWords(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The causes of incidents that have closed are words too.
+func TestCausesOfClosedIncidentsAreInWords(t *testing.T) {
+	m := build(t, DefaultOptions())["policy.json"]
+	at := slices.IndexFunc(m.Panels, func(p panel) bool { return p.Title == "Causes of closed incidents" })
+	for _, cause := range alerts.Causes() {
+		if !namesCause(string(m.raw[at]), cause) {
+			t.Errorf("the cause %s is shown as its metric has it", cause)
+		}
+	}
+}
+
+// namesCause reports whether a panel shows a cause without underscores.
+func namesCause(text string, cause alerts.Cause) bool {
+	return regexp.MustCompile(`"` + string(cause) + `":\s*\{[^}]*"text":\s*"` + strings.ReplaceAll(string(cause), "_", " ") + `"`).MatchString(text)
 }
 
 // A dashed line that the legend leaves out has its name at the axis, or nothing says what it is.

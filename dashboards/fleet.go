@@ -120,7 +120,7 @@ func againstBudget(s scope) *table.PanelBuilder {
 // the time of the onset and for what the cause means.
 func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	columns := []column{labelColumn("severity", slices.Concat(texts(severityColors()...), inWidth(85))...)}
-	cause := labelColumn("cause")
+	cause := causeColumn()
 	if s.single {
 		columns = append(columns, valueColumnOf(0, "since", inUnit("dateTimeAsIso"), mapped(noClock()), inWidth(172)))
 		cause = labelColumn("cause", slices.Concat(mapped(causePhrases()), atLeast(250))...)
@@ -146,6 +146,15 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 		[]order{{"Value #B", false}, {"Value #A", true}},
 		query{expr: "1000 * " + onset}, query{expr: ranks}, query{expr: "1000 * " + onset}, query{expr: delivery}).
 		NoValue("No open incidents").Span(full)
+}
+
+// causeColumn returns the column of the cause, as people write it: reward function, not reward_function.
+func causeColumn() column {
+	options := map[string]dashboard.ValueMappingResult{}
+	for i, cause := range alerts.Causes() {
+		options[string(cause)] = dashboard.ValueMappingResult{Text: cog.ToPtr(strings.ReplaceAll(string(cause), "_", " ")), Index: cog.ToPtr(int32(i))}
+	}
+	return labelColumn("cause", mapped([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}})...)
 }
 
 // causePhrases says what each cause means.

@@ -422,7 +422,7 @@ func (d *Desk) order(w requestSpec, now time.Time) (ledger.Entry, error) {
 		return ledger.Entry{}, fmt.Errorf("unknown recipe %q", w.recipe)
 	}
 	if how.Kind != recipe.Retrain && (d.learns == nil || !d.learns(w.policy)) {
-		return ledger.Entry{}, fmt.Errorf("recipe %q orders %s, which needs a policy with learning: continuous", w.recipe, how.Kind)
+		return ledger.Entry{}, fmt.Errorf("recipe %q requests %s, which requires a policy with learning: continuous", w.recipe, how.Kind)
 	}
 	id := recipe.RequestID(w.origin, w.trigger)
 	body, err := how.Order(recipe.Occasion{ID: id, Policy: w.policy, Incident: w.incident, Alarms: w.alarms, Level: d.levelOf(w), At: now})

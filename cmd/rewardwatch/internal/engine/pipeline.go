@@ -116,7 +116,7 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "When the state of a policy was last saved, in Unix time."}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: names.MetricUnitDelay, Help: "Time from the last event of an episode or block until it was judged.",
-			Buckets: []float64{1, 5, 15, alerts.FreshWithin, 300, 1800, 7200},
+			Buckets: []float64{.05, .2, 1, 5, 15, alerts.FreshWithin, 300, 1800, 7200},
 		}),
 	}
 	for _, why := range []error{ErrUnmatched, errStreamLimit, errNoBaseline, ErrDamagedUnit} {
