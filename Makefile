@@ -117,13 +117,23 @@ packages_of = $(addprefix ./,$(sort $(dir $(1))))
 # The packages with tests of a name: those without are not built.
 packages_with = $(call packages_of,$(shell grep -rl --include='*_test.go' '^func $(1)' $(FOLDERS)))
 
+# The packages with tests of real servers. Those that take longest begin first, so that no core waits for them at the end.
+LONGEST := ./cmd/rewardwatch/e2e/ ./cmd/rewardwatch/internal/console/e2e/ ./retrain/ ./cmd/rewardwatch/internal/cli/ ./deploy/
+SERVERS = $(LONGEST) $(filter-out $(LONGEST),$(call packages_with,TestE2E))
+
 # Every test but simulations, once and without the race detector. Tests of real servers mostly wait, so the others run beside
 # them. Goes on where one kind fails, and each of the two prints all that it says at its end.
 test:
 	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-code test-e2e
 
 test-code: $(GOTESTSUM) | packages
-	$(GO_TEST) -p 2 -parallel 4 -skip '^TestSim' $(call packages_of,$(shell find $(FOLDERS) -name '*_test.go'))
+	$(GO_TEST) -p 2 -parallel 4 -skip '^TestSim' $(filter-out $(SERVERS),$(call packages_of,$(shell find $(FOLDERS) -name '*_test.go')))
+
+# All tests of these packages, so that each is built once.
+test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(NFPM) $(HELM) $(KUSTOMIZE) $(OPERATOR) $(AXE) $(GRAFANA_DATA) | packages
+	deploy/local/kafka/kafka.sh fetch
+	deploy/local/keycloak/keycloak.sh fetch
+	$(GO_TEST) -tags e2e -count=1 -p 5 -parallel 4 -skip '^TestSim' $(SERVERS)
 
 # The packages that start goroutines or have locks, in their code or their tests: others have no race.
 CONCURRENT = $(call packages_of,$(shell grep -rlE --include='*.go' '^[[:space:]]*go [a-z]|[.]Go[^a-zA-Z]|"sync"|"sync/atomic"|httptest[.]New|AfterFunc' $(FOLDERS)))
@@ -140,14 +150,6 @@ test-race: $(GOTESTSUM) | packages
 # Not part of `make test`: .ci/run adds it.
 test-simulations: $(GOTESTSUM)
 	$(GO_TEST) -run '^TestSim' $(call packages_with,TestSim)
-
-# Begun first, so that no core waits for them at the end.
-LONGEST := ./cmd/rewardwatch/e2e/ ./cmd/rewardwatch/internal/console/e2e/
-
-test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(NFPM) $(HELM) $(KUSTOMIZE) $(OPERATOR) $(AXE) $(GRAFANA_DATA) | packages
-	deploy/local/kafka/kafka.sh fetch
-	deploy/local/keycloak/keycloak.sh fetch
-	$(GO_TEST) -tags e2e -count=1 -p 4 -run '^TestE2E' $(LONGEST) $(filter-out $(LONGEST),$(call packages_with,TestE2E))
 
 # For while working: no race detector, and no test that takes long. What is left mostly waits, so much of it runs at once.
 test-quick: $(GOTESTSUM)

@@ -134,7 +134,7 @@ func (s shownDashboard) picture(t *testing.T, bundle string) (taken []byte) {
 	}
 	var said bytes.Buffer
 	allocator, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath("chromium-headless-shell"), chromedp.CombinedOutput(&said), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"))...)
+		chromedp.ExecPath("chromium-headless-shell"), chromedp.CombinedOutput(&said), chromedp.Flag("disable-gpu", true), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"))...)
 	defer end()
 	ctx, closeTab := chromedp.NewContext(allocator)
 	defer closeTab()
