@@ -164,7 +164,7 @@ func TestFleetLeadsToThePolicy(t *testing.T) {
 			labels, column = ofRow, "policy"
 		}
 		for from, link := range p.links(t) {
-			if from == "incident" { // in the console
+			if from == inTheConsole { // in the console
 				continue
 			}
 			leading++

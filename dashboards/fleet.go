@@ -116,6 +116,9 @@ func againstBudget(s scope) *table.PanelBuilder {
 		query{expr: counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())})
 }
 
+// inTheConsole is the title of the column whose ids lead to where people act.
+const inTheConsole = "incident in console"
+
 // openIncidents lists the open incidents, the gravest and then the newest first. The dashboard of one policy has room for
 // the time of the onset and for what the cause means.
 func openIncidents(s scope, policy ...column) *table.PanelBuilder {
@@ -129,7 +132,7 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 		policy, labelColumns(s.labels...), []column{
 			cause,
 			valueColumnOf(3, "alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, ifAbsent("-"), inWidth(120)),
-			labelColumn("incident", slices.Concat(toConsole("Open in the console to mute the incident or decide on a retraining", "/incidents/", "incident"), atLeast(164))...),
+			{"incident", inTheConsole, slices.Concat(toConsole("Open in the console to mute the incident or decide on a retraining", "/incidents/", inTheConsole), atLeast(164))},
 		})
 	by := "max by (" + s.groups("severity", "cause", "incident") + ") ("
 	var ranks string

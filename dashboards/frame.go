@@ -130,7 +130,7 @@ func stateNames() []dashboard.ValueMapping {
 // toConsole returns the link of a column to a page of the console, whose address ends in the text of the cell.
 func toConsole(title, path, column string) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "links", Value: []map[string]any{
-		{"title": title, "url": "${console:raw}" + path + "${__data.fields." + column + "}", "targetBlank": true},
+		{"title": title, "url": "${console:raw}" + path + `${__data.fields["` + column + `"]}`, "targetBlank": true},
 	}}}
 }
 
