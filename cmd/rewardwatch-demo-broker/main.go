@@ -1,4 +1,4 @@
-// Command rewardwatch-demo-broker is the Kafka broker of `rewardwatch demo`, which starts it. It keeps everything in memory.
+// Command rewardwatch-demo-broker is the Kafka broker of `rewardwatch demo`, which starts it. It keeps the newest records in memory.
 // It has a binary of its own, so that the binary of the service has no code of tests.
 package main
 
@@ -7,26 +7,33 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// partitions is how many partitions the topic has.
-const partitions = 4
+const (
+	partitions = 4        // of the topic
+	kept       = 32 << 20 // bytes of each partition, which are some minutes: a demo may run for days
+	trimEvery  = 10 * time.Second
+)
 
 func main() {
-	if err := run(os.Stdin, os.Stdout); err != nil {
+	if err := run(os.Stdin, os.Stdout, kept, trimEvery); err != nil {
 		fmt.Fprintf(os.Stderr, "rewardwatch-demo-broker: %v\n", err)
 		os.Exit(2)
 	}
 }
 
 // run prints the address of the broker as one line, and serves until in ends, as it does when the demo exits. An
-// interrupt from the terminal reaches the demo too, which still commits while it stops.
-func run(in io.Reader, out io.Writer) error {
+// interrupt from the terminal reaches the demo too, which still commits while it stops. At each interval, it drops the
+// oldest records of partitions with more bytes than kept.
+func run(in io.Reader, out io.Writer, kept int, interval time.Duration) error {
 	signal.Ignore(os.Interrupt)
-	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "agent-telemetry"))
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "agent-telemetry"),
+		kfake.BrokerConfigs(map[string]string{"log.retention.bytes": strconv.Itoa(kept)}))
 	if err != nil {
 		return fmt.Errorf("start the broker: %w", err)
 	}
@@ -34,6 +41,17 @@ func run(in io.Reader, out io.Writer) error {
 	if _, err := fmt.Fprintln(out, strings.Join(broker.ListenAddrs(), ",")); err != nil {
 		return fmt.Errorf("print the address: %w", err)
 	}
-	_, err = io.Copy(io.Discard, in)
-	return err
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, in)
+		ended <- err
+	}()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(interval):
+			broker.ApplyRetention() // the broker trims only topics that are created with a limit of their own
+		}
+	}
 }
