@@ -158,7 +158,7 @@ func TestE2ECheckersFindNoFault(t *testing.T) {
 		generate(fmt.Sprintf("seed %d", seed), w, err)
 	}
 	projects, err := filepath.Glob("testdata/[ps]*/*.yaml") // projects, and files as strangers write them
-	if err != nil || len(projects) != 102 {
+	if err != nil || len(projects) != 108 {
 		t.Fatalf("%v, %v", projects, err)
 	}
 	for _, file := range projects {
@@ -270,7 +270,7 @@ func named(t *testing.T, file string) string {
 func lintWorkflows(t *testing.T, files []string) {
 	t.Helper()
 	labels := filepath.Join(t.TempDir(), "actionlint.yaml")
-	if err := os.WriteFile(labels, []byte("self-hosted-runner: {labels: [gpu-a100, unity, sumo, h100.8x, ubuntu-latest-4-cores, gpu-8, gpu, g, ecr.large, A100_80GB.x2, gpu_2, linux-x64, a100, small, \"8\", \"1.5\", \"no\", \"null\", \"y\", "+strings.Repeat("r", 80)+"]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(labels, []byte("self-hosted-runner: {labels: [gpu-a100, cpu-16, unity, sumo, h100.8x, ubuntu-latest-4-cores, gpu-8, gpu, g, ecr.large, A100_80GB.x2, gpu_2, linux-x64, a100, small, \"8\", \"1.5\", \"no\", \"null\", \"y\", "+strings.Repeat("r", 80)+"]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	check(t, actionlint, append([]string{"-shellcheck", "shellcheck", "-config-file", labels}, files...)...)

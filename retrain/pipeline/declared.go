@@ -213,6 +213,7 @@ func (p *dependencies) toml(file, text string) {
 		if v := tomlVersion.FindStringSubmatch(m[3]); v != nil {
 			version = v[1]
 		}
+		version = strings.TrimPrefix(version, name)
 		if version != "" && version[0] >= '0' && version[0] <= '9' { // exactly this one
 			version = "==" + version
 		}

@@ -376,3 +376,36 @@ func TestJobsEndAndImagesStay(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// An image with an old Gym has what can build it. Others are as they were.
+func TestOldGymCanBeBuilt(t *testing.T) {
+	for requirement, builds := range map[string]bool{"gym==0.21.0": true, "gym[atari]==0.17.3": true, "gym==0.26.2": false, "gym-minigrid==0.21.0": false} {
+		w := mustRun(t, "  - scipy==1.17.1\n", "  - scipy==1.17.1\n  - "+requirement+"\n")
+		text := artefact(t, w, "pipeline/Dockerfile")
+		const line = "RUN printf '%s\\n' setuptools==65.5.1 wheel==0.38.4 > /etc/pip-constraints.txt\nENV PIP_CONSTRAINT=/etc/pip-constraints.txt\n"
+		if strings.Contains(text, line) != builds || strings.Contains(text, "PIP_CONSTRAINT") != builds {
+			t.Errorf("%s: %s", requirement, text)
+		}
+	}
+}
+
+// The templates are right by themselves: nothing that they generate is corrected, unless a value of the file needs it.
+func TestNothingIsCorrected(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for i, file := range append(files, example) {
+		if testing.Short() && i%10 != 0 || strings.HasSuffix(file, "/long-names.yaml") { // whose description ends with a space
+			continue
+		}
+		w, err := Run(file, "", Options{Release: "v0.1.0"})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if last := fmt.Sprint(w.Trace); !strings.Contains(last, ", 0 corrected") {
+			t.Errorf("%s: %s", file, last)
+		}
+	}
+}

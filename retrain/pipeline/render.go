@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -53,6 +54,8 @@ type Origin struct {
 type Model struct {
 	Stages []Stage
 	Stage  Stage // of the script, in templates of stages
+
+	Builders []string // that old packages need to be built, as requirements
 }
 
 // render fills the templates of all targets.
@@ -118,7 +121,7 @@ func (r *renderer) directory(target string, dir fs.FS) {
 
 // artefact renders one template. The script of a stage that is not planned is left out.
 func (r *renderer) artefact(target, name, text string) {
-	model := Model{Stages: r.work.Stages}
+	model := Model{Stages: r.work.Stages, Builders: pins.Builders(r.work.File.Requirements)}
 	file := strings.ReplaceAll(strings.TrimSuffix(name, suffix), "@project@", r.work.File.Project)
 	if base, ok := strings.CutPrefix(file, "pipeline/stages/"); ok && strings.HasSuffix(base, ".sh") {
 		i := slices.IndexFunc(model.Stages, func(s Stage) bool { return s.Script() == file })

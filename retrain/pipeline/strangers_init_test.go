@@ -146,6 +146,29 @@ func TestProposalsForTheSixthTrial(t *testing.T) {
 			[]string{`'cp -r . "$WORK/project" && cd "$WORK/project/baselines" && exec python run_fast.py'`, "library: custom"},
 			[]string{"grids.py"},
 		},
+		"a version that repeats the name": {
+			map[string]string{"pyproject.toml": "[tool.poetry.dependencies]\nwandb = \"wandb>=0.22.3\"\n", "train.py": "import torch\n" + guard + "    train()\n"},
+			[]string{"- wandb=="},
+			[]string{"wandbwandb"},
+		},
+		"a page that lists models first": {
+			map[string]string{
+				"README.md": "```bash\npython eval.py --list\npython eval.py --model runs/*/a.cleanrl_model --episodes 10\n```\n", "requirements.txt": "torch\n",
+				"train.py": "import torch\n" + guard + "    train()\n    path = f\"runs/{name}/{exp}.cleanrl_model\"\n    torch.save(agent.state_dict(), path)\n",
+				"eval.py":  "import torch\ndef main():\n    p.add_argument(\"--model\", type=str, nargs=\"+\")\n    p.add_argument(\"--episodes\", type=int, default=10)\n    p.add_argument(\"--list\", action=\"store_true\")\n    evaluate(torch.load(p.parse_args().model))\n" + guard + "    main()\n",
+			},
+			[]string{`python eval.py --episodes 10 --model "$(find "$WORK" -name "*.cleanrl_model"`},
+			[]string{"--list"},
+		},
+		"an evaluation that a word turns on": {
+			map[string]string{
+				"requirements.txt": "torch\n", "data/prices.csv": "1\n",
+				"train_it.py": "import torch\ndef train_it(name):\n    prices = read('data/prices.csv')\n    torch.save(brain, os.getcwd() + name + 'model.pt')\n",
+				"main.py":     "import torch\nfrom train_it import train_it\ndef parse_args():\n    p.add_argument(\"--ckpt\", default=None)\n    p.add_argument(\"--eval\", default=False, type=lambda x: (str(x).lower() == 'true'))\n    return p.parse_args()\ndef run(a):\n    if a.eval:\n        brain = torch.load(a.ckpt)\n        brain.select_action(state)\n    else:\n        train_it('')\n" + guard + "    run(parse_args())\n",
+			},
+			[]string{`'cp -r . "$WORK/project" && cd "$WORK/project" && exec python main.py'`, `'cd "$WORK/project" && exec python main.py --eval True --ckpt "$(find "$WORK" -name "*.pt" `},
+			nil,
+		},
 		"environments of the repository": {
 			map[string]string{
 				"requirements.txt": "torch\nstable-baselines3\n", "envs/__init__.py": "from .hover import Hover\n",

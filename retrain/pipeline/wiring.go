@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -121,6 +122,15 @@ func tuples[T any](all []T, name func(T) string) string {
 	return list
 }
 
+// wiredImage are the lines of the Dockerfile.
+func wiredImage(f *File) string {
+	list := "\nFROM " + f.Base + "\n"
+	if len(pins.Builders(f.Requirements)) > 0 {
+		list += "|ENV PIP_CONSTRAINT=/etc/pip-constraints.txt\n"
+	}
+	return list
+}
+
 // wiredByValues are the lines that an artefact must have because of values of the file.
 func wiredByValues(w *Work, file string) []string {
 	f := &w.File
@@ -134,7 +144,7 @@ func wiredByValues(w *Work, file string) []string {
 	case "pipeline/evaluate.py", "pipeline/world.py", "pipeline/train.py":
 		list = wiredPrograms(f, file)
 	case "pipeline/Dockerfile":
-		list = "\nFROM " + f.Base + "\n"
+		list = wiredImage(f)
 	case ".gitlab-ci.yml":
 		list = "stages:\n  - build\n  - " + strings.Join(names(w), "\n  - ") + "\n"
 	case "pipeline/Makefile":

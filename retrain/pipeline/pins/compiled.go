@@ -22,6 +22,17 @@ func Compiled(python string, versions map[string]string) string {
 // Compiling returns the image of a version of Python that has a compiler.
 func Compiling(python string) string { return strings.Replace(Base(python), "slim-", "", 1) }
 
+// Builders returns the versions of setuptools and wheel that can build what of the requirements has no files: Gym before
+// 0.22 describes its extras in a way that later ones refuse. It returns none if the current ones can.
+func Builders(requirements []string) []string {
+	for _, r := range requirements {
+		if name, version, ok := strings.Cut(r, "=="); ok && (name == "gym" || strings.HasPrefix(name, "gym[")) && Allowed("<0.22", version) {
+			return []string{"setuptools==65.5.1", "wheel==0.38.4"}
+		}
+	}
+	return nil
+}
+
 // namesPython is how a page names the version of Python that it was written for. A least one leaves it open.
 var namesPython = regexp.MustCompile(`(?im)\bconda create\b[^\n]*\bpython=+([0-9]+\.[0-9]+)\b|\bpython[ -]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ ]+(?:is|was)[ ]+(?:recommended|required|used|needed)|\b(?:tested|developed|written)[ ]+(?:on|with|in|using|for)[ ]+python[ ]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?\b([^\n]{0,20})`)
 

@@ -24,7 +24,7 @@ var (
 	noDisplay   = regexp.MustCompile(`^(no_render|no_rendering|headless|no_display|no_gui|no_show|no_viewer|no_video|norender)$`)
 	loggingFlag = regexp.MustCompile(`^--?(track|wandb.*|with_wandb.*|use_wandb.*|push.*|capture-video|capture_video|render|live|gui|display|save[-_]video|video|upload.*)(=.*)?$`)
 	savesModel  = regexp.MustCompile(`^(save_model|save|save_agent|save_policy)$`)
-	writtenName = regexp.MustCompile(`["']([\w./-]+\.(?:pth?|zip|ckpt|pkl|h5|onnx|npz|safetensors|msgpack))["']`)
+	writtenName = regexp.MustCompile(`["']([\w./-]+\.(?:pth?|zip|ckpt|pkl|h5|onnx|npz|safetensors|msgpack|cleanrl_model))["']`)
 	saving      = regexp.MustCompile(`(?:\.save|_save|save_\w+|\.dump|save)\(`)
 )
 
@@ -250,7 +250,7 @@ func (p *program) index(args []string, x option) int {
 	return -1
 }
 
-var ofModel = regexp.MustCompile(`\.(?:pth?|zip|ckpt|pkl|pickle|h5|hdf5|onnx|npz|safetensors|msgpack|d3|tar|keras|weights|model)$`)
+var ofModel = regexp.MustCompile(`\.(?:pth?|zip|ckpt|pkl|pickle|h5|hdf5|onnx|npz|safetensors|msgpack|d3|tar|keras|weights|model|cleanrl_model)$`)
 
 // isExample reports whether the place of a model, as a page names it, is one that the training does not leave: a model of
 // another machine, or one that is in the repository already, or a file that the training does not name.
@@ -269,8 +269,8 @@ func (f *Finder) isExample(place string) bool {
 func (f *Finder) newest(p *program, example string) string {
 	extension := extension(example)
 	if len(f.trained) > 0 && extension == "" {
-		for _, text := range []string{f.text[f.trained[0].file], f.text[p.file]} {
-			if m := modelExtension.FindStringSubmatch(text); m != nil {
+		for _, file := range append(f.withImports(&f.trained[0]), p.file) {
+			if m := modelExtension.FindStringSubmatch(f.text[file]); m != nil {
 				extension = m[1]
 				break
 			}
@@ -314,7 +314,7 @@ func onProcessor(p *program, args []string) []string {
 	return args
 }
 
-var modelExtension = regexp.MustCompile(`["'(\w}](\.(?:pth?|zip|ckpt|h5|safetensors|msgpack))["')]`)
+var modelExtension = regexp.MustCompile(`["'(\w}](\.(?:pth?|zip|ckpt|h5|safetensors|msgpack|cleanrl_model))["']`)
 
 // whichModel is the default of an argument that says which model of a directory is meant.
 var whichModel = regexp.MustCompile(`^(last|latest|newest|best|final|-?[0-9]+)$`)

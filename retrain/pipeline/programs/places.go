@@ -122,8 +122,12 @@ func (f *Finder) namedModel(p *program) string {
 			}
 		}
 		for _, at := range places {
-			if w := writtenName.FindStringSubmatch(at); w != nil && ofModelName.MatchString(strings.TrimSuffix(path.Base(w[1]), path.Ext(w[1]))) {
-				return path.Base(w[1])
+			w := writtenName.FindStringSubmatchIndex(at)
+			if w == nil || strings.HasSuffix(strings.TrimSpace(at[:w[0]]), "+") { // only the end of a name
+				continue
+			}
+			if file := path.Base(at[w[2]:w[3]]); ofModelName.MatchString(strings.TrimSuffix(file, path.Ext(file))) {
+				return file
 			}
 		}
 	}

@@ -550,6 +550,9 @@ var idInArgument = regexp.MustCompile(`^(?:[\w-]+=)?((?:[\w.-]+/)?[A-Za-z][\w.]*
 // evaluating reports whether an argument makes a program evaluate.
 func evaluating(arg string) bool { return evaluatesBy.MatchString(arg) }
 
+// listing is an argument that only makes a program say what there is.
+var listing = regexp.MustCompile(`^--(?:list|version|info)\b`)
+
 var evaluatesBy = regexp.MustCompile(`^(?:--?)?(?:do_|run_|only_)?(play|test|eval|evaluate|evaluation|enjoy|eval_only|infer|inference)(?:=(?:True|true|1))?$|=(?:eval|evaluate|test|play|inference)$`)
 
 func ranked(out []program) []program {
@@ -586,7 +589,7 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 		if training != nil {
 			p.score += goesWith(&p, training)
 		}
-		named, args, _ := f.suggestion(&p, func([]string) bool { return true })
+		named, args, _ := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, listing.MatchString) })
 		p.args = args
 		p.score += named / 2
 		if p.score >= minScore+30 {
@@ -638,6 +641,9 @@ func (f *Finder) byItself(training *program) (program, bool) {
 			return p, true
 		case x.boolean && evaluating(x.name) && (x.key() != "test" || f.code.of(f.text[p.file]).loads || f.code.of(p.text).loads): // else it may be a smoke test
 			p.args = append(p.args, x.on())
+			return p, true
+		case x.value == "False" && !x.boolean && !x.position && evaluating(x.name):
+			p.args = append(p.args, x.words("True")...)
 			return p, true
 		}
 	}
