@@ -10,7 +10,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/alerts/tripping"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
-	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -72,10 +71,7 @@ func watchDesk() *watched {
 	cfg.Direction = watch.Directions{"outcome.*": watch.DirectionUp}
 	cfg.FalseAlarms.Budget, cfg.FalseAlarms.Per = 1, watch.Per{Amount: budget, Unit: watch.PerEpisodes}
 	cfg.Guards.Limits = []watch.GuardLimit{{Name: "hacking", Causes: []string{"reward_hacking"}, Alpha: .01, Then: watch.GuardHold}}
-	return &watched{
-		bank: bank.NewPolicy("desk", cfg, capacity.NewStreamLimit(100)), tracker: alerts.NewTracker(), guards: guard.New("desk", cfg.Guards),
-		incidents: map[string]alerts.Incident{},
-	}
+	return watching("desk", cfg)
 }
 
 func (w *watched) see(u *ingest.Unit) {

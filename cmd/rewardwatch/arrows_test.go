@@ -56,7 +56,7 @@ func arrows() map[string][]string {
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank": {
 			"detectors", "detectors/actions", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/capacity", "detectors/factor",
-			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/held", "detectors/history", "detectors/offpolicy", "detectors/progress", "detectors/reach", "detectors/season", "detectors/signals", "detectors/strata", "detectors/stream", "detectors/trail",
+			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/held", "detectors/history", "detectors/offpolicy", "detectors/progress", "detectors/raters", "detectors/reach", "detectors/season", "detectors/signals", "detectors/strata", "detectors/stream", "detectors/trail",
 			"detectors/versions", "detectors/watch", "ingest", "ingest/packed", "ingest/saved",
 		},
 		"detectors/actions":         {"detectors", "detectors/divergence", "detectors/finding", "detectors/signals", "detectors/stream", "detectors/trail", "detectors/watch", "ingest", "ingest/saved"},
@@ -87,6 +87,7 @@ func arrows() map[string][]string {
 		"detectors/season":          {"detectors"},
 		"detectors/strata":          {"detectors/mix", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/stream":          {"detectors", "detectors/certificate", "detectors/factor", "detectors/fault", "detectors/finding", "detectors/lesson", "detectors/rarity", "detectors/season", "detectors/signals", "detectors/watch", "ingest", "ingest/saved"},
+		"detectors/raters":          {"ingest"},
 		"detectors/trail":           {"detectors", "detectors/finding", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/versions":        {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/watch":           {"detectors", "detectors/signals", "ingest"},

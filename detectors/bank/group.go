@@ -18,6 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/gate"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
+	"github.com/rewardwatch/rewardwatch/detectors/raters"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/strata"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
@@ -67,6 +68,8 @@ type group struct {
 
 	Strata *strata.Strata // of the baseline; nil if nothing divides its units
 
+	Raters raters.Raters // of outcomes that people rate
+
 	Laws factor.Laws // of the steps, and what units show of them; the model is in the frozen part of the checkpoint
 
 	History *history.History // of the main quantities; a version that warms up shares that of its group
@@ -105,8 +108,16 @@ type group struct {
 func newGroup(key ingest.Group, cfg *watch.Config, limit *capacity.StreamLimit, calibrations *budget.Calibrations) *group {
 	return &group{
 		Key: key, cfg: cfg, limit: limit, calibrations: calibrations, Battery: battery.New(), History: &history.History{},
-		changed: true,
+		changed: true, Raters: raters.Raters{},
 	}
+}
+
+// rated returns a unit with the levels of its raters taken out: u itself if the policy has no raters.
+func (g *group) rated(u *ingest.Unit) *ingest.Unit {
+	if len(g.cfg.Raters) == 0 {
+		return u
+	}
+	return g.Raters.Adjust(u, g.cfg.Raters, g.cfg.Causes.SplitBy, raters.Phase{Collecting: !g.Warmup.Done, Incident: g.Incident})
 }
 
 // touch marks the group as changed: it has to be saved and summarized again.

@@ -120,6 +120,7 @@ func (p *Policy) judgeNow(of packed.Unit) []finding.Finding {
 		panic("bank: a unit of a group that was evicted and has not come back")
 	}
 	g.touch()
+	u = g.rated(u)
 	p.residents.Use(g.resident)
 	if g.try(u); u.Shadow {
 		return nil
@@ -156,7 +157,7 @@ func (p *Policy) Learn(u *ingest.Unit) {
 		return
 	}
 	g.touch()
-	if u = g.unit(u); u == nil {
+	if u = g.unit(g.rated(u)); u == nil {
 		return
 	}
 	g.Line.Versions.adopt(u.Versions.Policy)

@@ -153,6 +153,7 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Find
 	}
 	s.Next = nil
 	p.replace(g, next, fmt.Sprintf("policy_version %s has a baseline of its own", next.Line.Versions.Version), now)
+	next.Raters = g.Raters
 	next.Versions = seen // the version change explains nothing that is found against the version's own baseline
 	later := p.awaited(next)
 	found := p.calibrate(next, next.Warmup.Units, func() held.Freeze {

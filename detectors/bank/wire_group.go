@@ -13,6 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
+	"github.com/rewardwatch/rewardwatch/detectors/raters"
 	"github.com/rewardwatch/rewardwatch/detectors/strata"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/trail"
@@ -152,6 +153,7 @@ type groupWire struct {
 	Strata      *strata.Wire             `cbor:"35,keyasint,omitzero"`
 	Changes     []history.ChangeWire     `cbor:"36,keyasint,omitzero"` // of versions, in the history
 	Onset       int64                    `cbor:"37,keyasint,omitzero"` // ordinal that the history keeps apart
+	Raters      []raters.Wire            `cbor:"38,keyasint,omitzero"`
 }
 
 func (x *group) wire() groupWire {
@@ -171,6 +173,7 @@ func (x *group) wire() groupWire {
 		Strata:  saved.Pointer(x.Strata, (*strata.Strata).Wire),
 		Changes: saved.Each(x.History.Unless(x.Number == 0).Changes(), history.Change.Wire),
 		Onset:   x.History.Unless(x.Number == 0).Kept(),
+		Raters:  x.Raters.Wire(),
 	}
 }
 
@@ -187,7 +190,7 @@ func (w *groupWire) live() group {
 		Quiet: w.Quiet, Probation: probation(w.Probation), Positive: w.Positive, Negative: w.Negative,
 		Rewards: w.Rewards, OffPolicy: saved.Pointer(w.OffPolicy, (*offpolicy.FollowerWire).Live),
 		Laws: w.Laws.Live(), History: w.history(),
-		Strata: saved.Pointer(w.Strata, (*strata.Wire).Live),
+		Strata: saved.Pointer(w.Strata, (*strata.Wire).Live), Raters: raters.Live(w.Raters),
 	}
 }
 

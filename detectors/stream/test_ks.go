@@ -28,10 +28,11 @@ type ShapeTest struct {
 	KS    *detectors.SlidingKS `cbor:"-"`
 }
 
-// beginSlidingKS returns nil if the baseline is too large for an exact comparison or has a season. With a season, the
-// last units do not follow the distribution of the whole baseline.
+// beginSlidingKS returns nil if the baseline is too large for an exact comparison, has a season, or consists of ratings. With
+// a season, the last units do not follow the distribution of the whole baseline. Nor do those of another mix of raters: once
+// their levels are taken out, the shape of what is left still differs between raters.
 func beginSlidingKS(q *Quantity, of *basis) Test {
-	if !of.main(q) || q.Season != nil {
+	if !of.main(q) || q.Season != nil || of.cfg.Raters.Rate(of.signal) {
 		return nil
 	}
 	t := &ShapeTest{Window: of.cfg.KS.Window, Zeroed: true}

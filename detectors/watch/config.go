@@ -29,6 +29,7 @@ type Config struct {
 	Guaranteed   []GivenMean    `yaml:"guaranteed"`         // signals with a mean known from elsewhere: their false alarms are guaranteed, whatever their distribution
 	Causes       CausesConfig   `yaml:"causes" json:"-"`
 	Guards       Guards         `yaml:"guards" json:"-"`
+	Raters       Raters         `yaml:"raters" json:",omitempty"`  // by outcome that people rate, labels.<name> of the rater: the level of each rater is taken out of its ratings
 	Fleet        Budget         `yaml:"-"`                         // the policy's share of a budget over all policies; Budget is 0 if there is none
 	Learning     Learning       `yaml:"learning" json:",omitzero"` // whether the policy learns while it is watched: frozen; versions, each of them frozen; or continuous. While it learns, actions and visited states are shown and not judged, and returns and outcomes only if they get worse
 	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new policy_version: compare keeps the baseline; rebaseline replaces it once one of the new version is complete
@@ -165,6 +166,7 @@ func (c Config) Check(report func(path, msg string)) {
 	c.Baseline.check(report)
 	c.Causes.check(c.GroupBy, report)
 	c.Guards.check(report)
+	c.Raters.check(c.GroupBy, report)
 	if !(c.FalseAlarms.Budget > 0) {
 		report("false_alarms.budget", "must be greater than 0")
 	}

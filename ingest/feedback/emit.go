@@ -77,7 +77,7 @@ func (j *Joiner) whole(d *decision, r *rules) *ingest.Unit {
 	}
 	j.feedback(d, r)
 	u := j.single.Unit(&j.event)
-	u.Group, u.Labels = j.store.groups.values[d.group].group, j.store.groups.values[d.group].split
+	u.Group, u.Labels = j.store.groups.values[d.group].group, j.labels(d)
 	if d.delay >= 0 {
 		u.Numeric = append(u.Numeric, delayed(time.Duration(d.delay).Seconds()))
 	}
@@ -100,7 +100,7 @@ func (j *Joiner) soFar(d *decision, r *rules) *ingest.Unit {
 		return nil
 	}
 	u := j.single.Unit(&j.event)
-	u.Group, u.Labels = j.store.groups.values[d.group].horizons[d.stage], j.store.groups.values[d.group].split
+	u.Group, u.Labels = j.store.groups.values[d.group].horizons[d.stage], j.labels(d)
 	return u
 }
 

@@ -15,6 +15,7 @@ const (
 	outcome
 	actionProb
 	targetProb
+	rater // not a number, but who gave the outcomes: the name is the label, a NUL, and its value
 )
 
 // field names one number of a record.

@@ -22,6 +22,8 @@ type Options struct {
 	GroupBy func(policy string) []string
 	// SplitBy returns the labels of decisions that their units keep, as in assemble.Config; nil for none.
 	SplitBy func(policy string) []string
+	// RatedBy returns the labels of feedback that the units keep, as SplitBy does; nil for none.
+	RatedBy func(policy string) []string
 	// MaxOpen is the most decisions held open: above it, the one that is due first is dropped.
 	MaxOpen int
 }
@@ -61,6 +63,7 @@ type policy struct {
 	rules   *rules
 	groupBy []string
 	splitBy []string
+	ratedBy []string
 }
 
 // hash returns the hash of a key of the policy. It is the same in every process.
@@ -152,6 +155,9 @@ func (j *Joiner) meet(name string) *policy {
 	p := &policy{name: name, seed: fnv1a(fnvBasis, append([]byte(name), 0)), number: j.freeNumber(), rules: newRules(c), groupBy: j.options.GroupBy(name)}
 	if j.options.SplitBy != nil {
 		p.splitBy = j.options.SplitBy(name)
+	}
+	if j.options.RatedBy != nil {
+		p.ratedBy = j.options.RatedBy(name)
 	}
 	j.policies[name], j.byNumber[p.number] = p, p
 	return p
@@ -439,6 +445,9 @@ func (j *Joiner) addNumbers(d *decision, e *ingest.Event, decides bool) {
 		if x := j.place(component, v.Name); x != nil {
 			*x += v.X
 		}
+	}
+	if p := j.byNumber[d.policy]; !decides && len(p.ratedBy) > 0 && len(e.Outcomes) > 0 {
+		j.rate(assemble.LabelsOf(p.ratedBy, e))
 	}
 	for _, v := range e.Outcomes {
 		if x := j.place(outcome, v.Name); x != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/measure"
+	"github.com/rewardwatch/rewardwatch/detectors/raters"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
@@ -125,6 +126,7 @@ type calibratedPolicy struct {
 type calibratedGroup struct {
 	key       ingest.Group
 	units     int64
+	raters    raters.Raters
 	accepted  string          // id of its baseline, "" before there is one
 	recorded  bool            // the baseline is from a recording
 	recording map[unitKey]int // units of the recording; the telemetry may contain them too, and they are not held out
@@ -209,9 +211,9 @@ func (p *calibratedPolicy) group(key ingest.Group) *calibratedGroup {
 	if g := p.groups[key]; g != nil {
 		return g
 	}
-	g := &calibratedGroup{key: key, accepted: p.bank.Accepted(key), recorded: p.cfg.Baseline.From != watch.FromWarmup}
+	g := &calibratedGroup{key: key, raters: raters.Raters{}, accepted: p.bank.Accepted(key), recorded: p.cfg.Baseline.From != watch.FromWarmup}
 	if g.recorded {
-		g.baseline = p.recordedBaseline(key)
+		g.baseline = p.recordedBaseline(g)
 		g.recording = keysOf(g.baseline)
 	}
 	p.groups[key] = g
@@ -221,18 +223,23 @@ func (p *calibratedPolicy) group(key ingest.Group) *calibratedGroup {
 
 // recordedBaseline returns the units of the recording that the baseline of a group was taken from: the first ones, as
 // many as the baseline has or as its blocks were made of.
-func (p *calibratedPolicy) recordedBaseline(key ingest.Group) []*ingest.Unit {
+func (p *calibratedPolicy) recordedBaseline(g *calibratedGroup) []*ingest.Unit {
 	var units []*ingest.Unit
 	for _, u := range p.learned {
-		if u.Group == key && len(units) < mostKept {
-			units = append(units, u)
+		if u.Group == g.key && len(units) < mostKept {
+			units = append(units, p.rated(g, u))
 		}
 	}
 	if len(units) == 0 {
 		return nil
 	}
-	size := p.bank.Group(key).Baseline.Units
-	return units[:sort.Search(len(units), func(n int) bool { return len(p.bank.Whole(key, units[:n])) >= size })]
+	size := p.bank.Group(g.key).Baseline.Units
+	return units[:sort.Search(len(units), func(n int) bool { return len(p.bank.Whole(g.key, units[:n])) >= size })]
+}
+
+// rated returns a unit as the bank judges it: with the levels of raters taken out.
+func (p *calibratedPolicy) rated(g *calibratedGroup, u *ingest.Unit) *ingest.Unit {
+	return g.raters.Adjust(u, p.cfg.Raters, nil, raters.Phase{Collecting: g.baseline == nil, Incident: g.open})
 }
 
 // unitKey identifies a unit of a recording by everything but its position: the recording may be a separate file that
@@ -279,6 +286,7 @@ func (p *calibratedPolicy) observe(u *ingest.Unit) {
 		return
 	}
 	found := p.bank.Observe(u, time.Unix(0, u.EndTS))
+	u = p.rated(g, u)
 	if id := p.bank.Accepted(u.Group); id != g.accepted {
 		g.begin(id, append(g.recent, u), p.follows())
 		return

@@ -53,7 +53,11 @@ func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake {
 	}
 	splitBy := func(policy string) []string {
 		c, _ := cfg.Policy(policy)
-		return c.Causes.SplitBy
+		return c.KeptLabels()
+	}
+	ratedBy := func(policy string) []string {
+		c, _ := cfg.Policy(policy)
+		return c.Raters.Labels()
 	}
 	in := &Intake{Episodes: assemble.New(assemble.Config{
 		MaxOpen: cfg.Limits.OpenEpisodes,
@@ -69,7 +73,7 @@ func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake {
 		},
 	}, m.episodes)}
 	if cfg.Joins() {
-		in.Decisions = feedback.New(feedback.Options{Of: cfg.Feedback, GroupBy: groupBy, SplitBy: splitBy, MaxOpen: cfg.Limits.OpenDecisions}, m.decisions, m.episodes)
+		in.Decisions = feedback.New(feedback.Options{Of: cfg.Feedback, GroupBy: groupBy, SplitBy: splitBy, RatedBy: ratedBy, MaxOpen: cfg.Limits.OpenDecisions}, m.decisions, m.episodes)
 	}
 	return in
 }

@@ -1,0 +1,48 @@
+package calibrate
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+)
+
+// TestRatingsAreHeldOutAsTheyAreJudged lets one of two raters, who differ by 20 standard deviations, rate alone once the baseline
+// is complete.
+func TestRatingsAreHeldOutAsTheyAreJudged(t *testing.T) {
+	cfg := watch.DefaultConfig()
+	cfg.Baseline.Units = 200
+	cfg.Raters = watch.Raters{"rating": "labels.rater"}
+	p := &calibratedPolicy{name: "ranker", cfg: cfg, bank: bank.NewPolicy("ranker", cfg, capacity.NewStreamLimit(100)), groups: map[ingest.Group]*calibratedGroup{}}
+	rng := rand.New(rand.NewPCG(5, 5))
+	for i := range int64(700) {
+		u, who := ingesttest.Unit("ranker", 0, i, rng), rng.IntN(2)
+		if i >= 300 {
+			who = 1
+		}
+		m := ingest.NamedMoments{Signal: "outcome.rating"}
+		m.Add(10*float64(who) + .5*rng.NormFloat64())
+		u.Numeric, u.Labels = append(u.Numeric, m), []ingest.Label{{Name: "labels.rater", Value: []string{"a", "b"}[who]}}
+		p.observe(u)
+	}
+	g := p.order[0]
+	if len(g.heldOut) < 300 || g.incidents > 0 {
+		t.Fatalf("%d units held out, %d incidents", len(g.heldOut), g.incidents)
+	}
+	var before, after ingest.Moments
+	for sum, units := range map[*ingest.Moments][]*ingest.Unit{&before: g.baseline, &after: g.heldOut} {
+		for _, u := range units {
+			if x := bank.Value(u, "outcome.rating"); !math.IsNaN(x) {
+				sum.Add(x)
+			}
+		}
+	}
+	if math.Abs(before.Mean-after.Mean) > 4*.5/math.Sqrt(100) || after.SD() > .7 {
+		t.Errorf("ratings of the baseline are %.2f on average, of units held out %.2f ± %.2f", before.Mean, after.Mean, after.SD())
+	}
+}

@@ -1,0 +1,65 @@
+package bank
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+)
+
+// TestRatersSurviveARestart has a policy judge ratings of a hundred raters, with and without restarts. A version that gets a
+// baseline of its own keeps what is known of them.
+func TestRatersSurviveARestart(t *testing.T) {
+	cfg := watch.DefaultConfig()
+	cfg.Baseline.Units, cfg.OnNewVersion = 150, watch.OnNewVersionRebaseline
+	cfg.Raters = watch.Raters{"rating": "labels.rater"}
+	fresh := func() *Policy { return NewPolicy("ranker", cfg, capacity.NewStreamLimit(100)) }
+	whole, broken := fresh(), fresh()
+	rng := rand.New(rand.NewPCG(8, 8))
+	for i := range int64(900) {
+		u, who := ingesttest.Unit("ranker", 0, i, rng), rng.IntN(100)
+		m := ingest.NamedMoments{Signal: "outcome.rating"}
+		m.Add(float64(who) + rng.NormFloat64())
+		u.Numeric, u.Labels = append(u.Numeric, m), []ingest.Label{{Name: "labels.rater", Value: fmt.Sprint(who)}}
+		if u.Versions.Policy = "1"; i > 400 {
+			u.Versions.Policy = "2"
+		}
+		again := *u
+		if want, got := whole.Observe(u, time.Time{}), broken.Observe(&again, time.Time{}); !reflect.DeepEqual(want, got) {
+			t.Fatalf("unit %d: %+v, want %+v", i, got, want)
+		}
+		if u.Numeric[len(u.Numeric)-1].Mean != m.Mean {
+			t.Fatalf("unit %d was changed", i)
+		}
+		if i%40 == 0 {
+			var b bytes.Buffer
+			if err := broken.Snapshot(&b); err != nil {
+				t.Fatal(err)
+			}
+			broken = fresh()
+			if err := broken.Restore(&b, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want, got := whole.groups[0], broken.groups[0]
+	if !reflect.DeepEqual(want.Raters.Wire(), got.Raters.Wire()) {
+		t.Errorf("the raters are %+v after restarts, want %+v", got.Raters.Wire(), want.Raters.Wire())
+	}
+	q := want.Streams[0].Find("mean")
+	for _, s := range want.Streams {
+		if s.Signal == "outcome.rating" {
+			q = s.Find("mean")
+		}
+	}
+	if want.Line.Versions.Version != "2" || want.Raters["rating labels.rater"].Seen != 900 || q.SD > 2 {
+		t.Errorf("version %s, %d ratings, SD %v", want.Line.Versions.Version, want.Raters["rating labels.rater"].Seen, q.SD)
+	}
+}

@@ -1,0 +1,216 @@
+// Package raters takes the levels of raters out of what they rate: some people give higher ratings than others for the same
+// thing. Otherwise, a new rater or another mix of raters would look like a change of the policy.
+package raters
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// mostRaters bounds the raters of an outcome. Of more, the one that has been silent for longest is forgotten, and new if it
+// comes back.
+const mostRaters = 1000
+
+// centerRatings is how many ratings only teach, before any is judged. Their mean is the level at which ratings are shown.
+const centerRatings = 20
+
+// A level is learned from settledRatings ratings of its rater, and stays then, or a slow change of all ratings would become
+// part of the levels. While an incident is open, only those of raters with fewer than knownRatings are learned: the ratings
+// may have changed, but without a level, none of a new rater would be judged.
+const (
+	settledRatings = 100
+	knownRatings   = 10
+)
+
+// Raters knows the raters of the outcomes of a group, by outcome and label. Exported fields are saved.
+type Raters map[string]*Outcome
+
+// Outcome knows the raters of one outcome. The rating y of a rater at a reward r is taken as level + slope r + noise, with one
+// slope for all raters (the analysis of covariance), so that the level of a rater is not that of a policy that earns more
+// when this rater comes.
+type Outcome struct {
+	Seen      int64             // ratings so far
+	Center    float64           // mean of the first ones
+	Rewards   int64             // ratings of a baseline, and the mean of their rewards
+	Reward    float64           //
+	Product   float64           // sums within raters of the products of rating and reward, and of the squares of the reward
+	Square    float64           //
+	Slope     float64           // since the baseline is accepted; 0 before
+	Raters    map[string]*Rater // by id
+	collected bool
+}
+
+// Rater is what is known of one rater.
+type Rater struct {
+	N              int64 // ratings that its level was learned from
+	Rating, Reward float64
+	Last           int64 // Seen at its last rating
+}
+
+// Phase is the state of a group that matters for what is learned.
+type Phase struct {
+	Collecting bool // its baseline is not accepted
+	Incident   bool // one is open
+}
+
+const outcomePrefix = "outcome."
+
+// Adjust returns a unit with the levels of raters taken out of its ratings: u itself if it has none, else a copy. of is the label
+// of the rater by outcome. The copy lacks ratings of a rater that is not known yet, and the labels of raters, except for those
+// to keep. It has the rating
+//
+//	center + slope (r - mean reward) + sqrt(n/(n+1)) (y - slope (r - mean reward) - level)
+//
+// after n ratings of the same rater. If nothing has changed, the last terms of all ratings are independent of each other, and
+// have mean zero and the variance of the noise, for any raters (recursive residuals: Brown, Durbin & Evans, Journal of the
+// Royal Statistical Society B 1975). So neither new raters nor their mix need an allowance.
+func (all Raters) Adjust(u *ingest.Unit, of map[string]string, keep []string, phase Phase) *ingest.Unit {
+	out := u
+	for name, label := range of {
+		at := slices.IndexFunc(out.Numeric, func(n ingest.NamedMoments) bool {
+			rest, is := strings.CutPrefix(n.Signal, outcomePrefix)
+			return is && rest == name && n.N > 0
+		})
+		if at < 0 {
+			continue
+		}
+		if out == u {
+			c := *u
+			c.Numeric = slices.Clone(u.Numeric) // units are kept to be judged again after a crash
+			out = &c
+		}
+		m := &out.Numeric[at]
+		y, known := all.outcome(name, label).adjust(valueOf(u.Labels, label), m.Mean, rewardOf(u), phase)
+		if !known {
+			out.Numeric = slices.Delete(out.Numeric, at, at+1)
+			continue
+		}
+		m.Moments = moved(m.Moments, y-m.Mean)
+	}
+	if out != u {
+		out.Labels = without(u.Labels, of, keep)
+	}
+	return out
+}
+
+func (all Raters) outcome(name, label string) *Outcome {
+	key := name + " " + label
+	o := all[key]
+	if o == nil {
+		o = &Outcome{Raters: map[string]*Rater{}}
+		all[key] = o
+	}
+	return o
+}
+
+func (o *Outcome) adjust(id string, y, r float64, phase Phase) (adjusted float64, known bool) {
+	if !phase.Collecting && !o.collected {
+		o.collected = true
+		if o.Square > 0 {
+			o.Slope = o.Product / o.Square
+		}
+	}
+	if math.IsNaN(r) {
+		r = o.Reward
+	}
+	of := o.rater(id)
+	o.Seen++
+	of.Last = o.Seen
+	if o.Seen <= centerRatings {
+		o.Center += (y - o.Center) / float64(o.Seen)
+	}
+	if known = of.N > 0 && o.Seen > centerRatings; known {
+		expected, n := o.Slope*(r-o.Reward), float64(of.N)
+		level := of.Rating - o.Slope*(of.Reward-o.Reward)
+		adjusted = o.Center + expected + math.Sqrt(n/(n+1))*(y-expected-level)
+	}
+	if of.N < knownRatings || of.N < settledRatings && !phase.Incident {
+		o.learn(of, y, r, phase.Collecting)
+	}
+	return adjusted, known
+}
+
+func (o *Outcome) learn(of *Rater, y, r float64, collecting bool) {
+	of.N++
+	dy, dr := y-of.Rating, r-of.Reward
+	of.Rating += dy / float64(of.N)
+	of.Reward += dr / float64(of.N)
+	if collecting {
+		o.Product += dy * (r - of.Reward)
+		o.Square += dr * (r - of.Reward)
+		o.Rewards++
+		o.Reward += (r - o.Reward) / float64(o.Rewards)
+	}
+}
+
+// rater returns a rater, a new one if it is not known.
+func (o *Outcome) rater(id string) *Rater {
+	if of := o.Raters[id]; of != nil {
+		return of
+	}
+	if len(o.Raters) >= mostRaters {
+		o.forgetOldest()
+	}
+	of := &Rater{}
+	o.Raters[strings.Clone(id)] = of
+	return of
+}
+
+func (o *Outcome) forgetOldest() {
+	oldest, last := "", int64(math.MaxInt64)
+	for id, of := range o.Raters {
+		if of.Last < last { // no two are equal
+			oldest, last = id, of.Last
+		}
+	}
+	delete(o.Raters, oldest)
+}
+
+// moved returns moments of which each value has moved by d. Of several values, the sums of those above and below 0 stay: only
+// rewards are judged by them.
+func moved(m ingest.Moments, d float64) ingest.Moments {
+	if m.N == 1 {
+		one := ingest.Moments{NonFinite: m.NonFinite}
+		one.Add(m.Mean + d)
+		return one
+	}
+	m.Mean, m.Min, m.Max = m.Mean+d, m.Min+d, m.Max+d
+	return m
+}
+
+// rewardOf returns the mean reward of a unit, or its return if it has none; NaN without either.
+func rewardOf(u *ingest.Unit) float64 {
+	switch {
+	case u.Reward.N > 0:
+		return u.Reward.Mean
+	case u.HasReturn && !math.IsInf(u.Return, 0):
+		return u.Return
+	}
+	return math.NaN()
+}
+
+func valueOf(labels []ingest.Label, name string) string {
+	for _, l := range labels {
+		if l.Name == name {
+			return l.Value
+		}
+	}
+	return ""
+}
+
+// without returns the labels that are not those of raters, or that are kept.
+func without(labels []ingest.Label, of map[string]string, keep []string) (out []ingest.Label) {
+	for _, l := range labels {
+		isRater := false
+		for _, label := range of {
+			isRater = isRater || label == l.Name
+		}
+		if !isRater || slices.Contains(keep, l.Name) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
