@@ -92,7 +92,7 @@ func attribute(f finding.Finding, faults []StreamFault) verdict {
 		cause, why := Cause(f.Guard.Cause), []string{f.Guard.Why}
 		return verdict{cause, why, ahead(cause, why, rank(f, &moved, &laws, nil))}
 	}
-	return weigh(f, &moved, &laws).orHacking(&f, &laws)
+	return weigh(f, &moved, &laws).orHacking(&f, &laws).orSwapped(&f)
 }
 
 // weigh names the cause if one clearly leads where no fault falsifies the telemetry.

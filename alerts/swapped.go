@@ -1,0 +1,49 @@
+package alerts
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+)
+
+// An outcome scatters more at the same reward from scatterUnits units on whose residuals have leastScatter times the spread
+// of the baseline, and have moved by at most mostMoved standard deviations. Up to ownQuiet standard errors, the outcome
+// itself has not changed, and up to othersQuiet, nor have the many quantities of actions, observations and other outcomes.
+const (
+	scatterUnits = 40
+	leastScatter = 1.15
+	mostMoved    = .5
+	ownQuiet     = 2.
+	othersQuiet  = 3.5
+)
+
+// orSwapped names the reward function as the unknown cause of a finding of an outcome that scatters more at the same reward,
+// though neither the outcome nor actions or observations have changed: the reward does not measure any more what the outcome
+// does, as with another reward model. Its rewards may well have the same distribution as before.
+func (v verdict) orSwapped(f *finding.Finding) verdict {
+	e := &f.Effect
+	if v.cause != CauseUnknown || e.Quantity != signals.GivenReward || e.CurrentUnits < scatterUnits || e.SpreadRatio < leastScatter ||
+		math.Abs(e.StandardShift) > mostMoved {
+		return v
+	}
+	for _, s := range f.Shifts {
+		most := othersQuiet
+		if s.Signal == f.Signal {
+			most = ownQuiet
+		}
+		switch c, known := classOf(s, true); {
+		case !known || c == rewards || c == likeRewards:
+		case prominence(s) > most:
+			return v
+		}
+	}
+	seen := []string{
+		fmt.Sprintf("%s scatters more at the same reward, by a factor of %.2g over %s", f.Signal, e.SpreadRatio, f.Promise.UnitName().Count(int64(e.CurrentUnits))),
+		f.Signal + " itself, actions and observations did not change",
+	}
+	v.evidence = keepFirst(append(seen, v.evidence...), maxEvidence)
+	v.cause, v.causes = CauseRewardFunction, ahead(CauseRewardFunction, v.evidence, v.causes)
+	return v
+}
