@@ -118,7 +118,7 @@ packages_of = $(addprefix ./,$(sort $(dir $(1))))
 packages_with = $(call packages_of,$(shell grep -rl --include='*_test.go' '^func $(1)' $(FOLDERS)))
 
 # The packages with tests of real servers. Those that take longest begin first, so that no core waits for them at the end.
-LONGEST := ./cmd/rewardwatch/e2e/ ./cmd/rewardwatch/internal/console/e2e/ ./retrain/ ./cmd/rewardwatch/internal/cli/ ./deploy/
+LONGEST := ./cmd/rewardwatch/e2e/ ./cmd/rewardwatch/internal/console/e2e/ ./retrain/ ./cmd/rewardwatch/internal/cli/ ./deploy/ ./retrain/pipeline/
 SERVERS = $(LONGEST) $(filter-out $(LONGEST),$(call packages_with,TestE2E))
 
 # Every test but simulations, once and without the race detector. Tests of real servers mostly wait, so the others run beside

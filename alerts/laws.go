@@ -209,7 +209,7 @@ func brokenWords(b factor.Broken) string {
 	case factor.Delayed:
 		return "observations respond to the previous action instead of the last one, so they arrive late"
 	default:
-		return "an observation that used to change is constant"
+		return "an observation that varied is now constant"
 	}
 }
 

@@ -104,7 +104,7 @@ func TestWordsOfLaws(t *testing.T) {
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a dead sensor": {broken(factor.Stuck), []string{
-			"an observation that used to change is constant",
+			"an observation that varied is now constant",
 			"the same actions in the same situations have different effects (by 3.0 standard deviations)",
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},

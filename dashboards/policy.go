@@ -266,7 +266,7 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 			OverrideByRegexp("/ (low|high)$/", dashed()).NoValue("No support for an estimate"),
 		levels("Effective sample size", "How many episodes (or blocks) of the accepted policy would carry as much information as the observed ones.", "short",
 			ofGroup(metrics.MetricOffPolicyEffective)).Span(quarter).NoValue("No estimates"),
-		levels("Mean weight", "Close to 1 if today's policy takes every action of the accepted one, and the logged probabilities are correct.", "short",
+		levels("Mean weight", "Close to 1 if today's policy takes all actions of the accepted one and the logged probabilities are correct.", "short",
 			ofGroup(metrics.MetricOffPolicyWeight)).Span(quarter).NoValue("No estimates"))
 }
 

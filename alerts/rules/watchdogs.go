@@ -204,7 +204,7 @@ func memoryLimitPassed(memory, limit string) rule {
 func policiesNotWatched(streamLimitHits, eventsIgnored string) rule {
 	const (
 		summary     = "Rewardwatch is not judging new policies or groups"
-		description = "limits.streams has been reached, one policy uses all free streams, or a partition has 20,000 groups. New policies and groups are not judged. " +
+		description = "limits.streams has been reached, one policy uses half of the streams that others leave, or a partition has 20,000 groups. New policies and groups are not judged. " +
 			"Use `rewardwatch forget` to remove a policy that is no longer needed."
 	)
 	groupLimit := eventsIgnored + `{reason="group_limit"}`

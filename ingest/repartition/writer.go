@@ -73,7 +73,7 @@ type Writer struct {
 func Open(o Options) (*Writer, error) {
 	sent := promauto.With(o.Registerer).NewCounterVec(prometheus.CounterOpts{
 		Name: MetricEvents,
-		Help: "Events sent to ingest.kafka.repartition_topic, by what selected the partition: the key or the original partition.",
+		Help: "Events sent to ingest.kafka.repartition_topic, by what set the partition: the key or the original partition.",
 	}, []string{"by"})
 	w := &Writer{
 		Options: o, byKey: sent.WithLabelValues("key"), others: sent.WithLabelValues("partition"),

@@ -87,7 +87,7 @@ func (r *retrainings) leaves(ctx context.Context, name string) (shown string, le
 	if leaves, err = recipe.LeavesOfOrder(request.Order); err != nil {
 		return "", nil, fmt.Errorf("request %s: %w", name, err)
 	}
-	return fmt.Sprintf("request %s of recipe %s", name, request.Recipe), leaves, nil
+	return fmt.Sprintf("request %s (recipe %s)", name, request.Recipe), leaves, nil
 }
 
 func (r *retrainings) ofRecipe(name string) ([]recipe.Leaf, error) {

@@ -85,7 +85,7 @@ func newCeiling(limit ingest.ByteSize, reg prometheus.Registerer) *ceiling {
 	c := &ceiling{
 		limit: int64(limit), saves: make(chan struct{}, mostSaves), residents: capacity.NewResidents(0),
 		evictions: prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricGroupEvictions, Help: "Groups evicted from memory."}),
-		returns:   prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricGroupReturns, Help: "Groups loaded into memory again."}),
+		returns:   prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricGroupReturns, Help: "Groups reloaded into memory."}),
 	}
 	c.held.Store(unheld)
 	for _, name := range []string{
