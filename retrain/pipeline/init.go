@@ -13,6 +13,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
 
@@ -229,6 +230,10 @@ func projectOf(name string) string {
 
 // take takes what a file says.
 func (p *Proposal) take(file string, text []byte) {
+	if strings.HasPrefix(file, workflowsOf+"/") {
+		p.workflows = append(p.workflows, pins.PythonsOfWorkflow(file, string(text))...)
+		return
+	}
 	var program []byte // without what only explains
 	switch path.Ext(file) {
 	case ".py":

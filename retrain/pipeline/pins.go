@@ -23,6 +23,7 @@ type dependencies struct {
 	pythons    []pythonWanted    // of versions of Python
 	classified []string          // versions of Python that classifiers name, or else the page
 	page       []string          // versions of Python that the page names
+	workflows  []string          // versions of Python that workflows set up
 	imported   map[string]int    // files that import a module
 	locked     map[string]string // versions in locks by normalized name
 	limits     map[string]string // what constraints say by normalized name
@@ -187,6 +188,9 @@ func (p *dependencies) choosePython() {
 	namedBy := "classifiers name"
 	if len(p.classified) == 0 {
 		p.classified, namedBy = p.page, "README.md names"
+	}
+	if len(p.classified) == 0 {
+		p.classified, namedBy = p.workflows, "a workflow of GitHub sets up"
 	}
 	python, because := pins.Python(wanted, packages, p.classified)
 	if p.calls.TF1 != "" {

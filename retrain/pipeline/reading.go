@@ -38,6 +38,9 @@ func (r *reading) late() bool { return time.Since(r.began) > r.time }
 // notRead are directories that are none of the project's, unless they are packages.
 var notRead = []string{"node_modules", "venv", "env", "site-packages", "build", "dist", "pipeline"}
 
+// workflowsOf is the directory with the workflows of GitHub, of which only versions of Python are taken.
+const workflowsOf = ".github"
+
 // walk calls take with each file that could say something of the project.
 func (r *reading) walk(repository fs.FS, take func(file string, text []byte)) error {
 	return fs.WalkDir(repository, ".", func(file string, d fs.DirEntry, err error) error {
@@ -47,7 +50,7 @@ func (r *reading) walk(repository fs.FS, take func(file string, text []byte)) er
 			return err
 		case err != nil: // a directory that cannot be read is none of the project's
 			return fs.SkipDir
-		case d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains(notRead, d.Name()) && !isPackage(repository, file)):
+		case d.IsDir() && file != "." && file != workflowsOf && (strings.HasPrefix(d.Name(), ".") || slices.Contains(notRead, d.Name()) && !isPackage(repository, file)):
 			return fs.SkipDir
 		case file != "." && r.full(file):
 			return fs.SkipAll

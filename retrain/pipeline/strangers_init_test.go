@@ -193,3 +193,50 @@ func TestProposalsForTheSixthTrial(t *testing.T) {
 		}
 	}
 }
+
+// What was wrong in the proposals for repositories of the eighth trial.
+func TestProposalsForTheEighthTrial(t *testing.T) {
+	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
+	for name, test := range map[string]struct {
+		files       map[string]string
+		want, never []string
+	}{
+		"the Python of uv on the page": {
+			map[string]string{"README.md": "Python 3.10+\n```\nuv venv --python 3.10\n```\n", "pyproject.toml": "[project]\nname = \"d\"\nrequires-python = \">=3.10\"\ndependencies = [\"torch==2.0.1\"]\n", "train.py": train},
+			[]string{"base: python:3.10.18-slim-bookworm # README.md names Python 3.10"},
+			nil,
+		},
+		"the Python that uv pins": {
+			map[string]string{"README.md": "```\nuv python pin 3.9\n```\n", ".github/workflows/tests.yml": "        python-version: '3.10'\n", "requirements.txt": "torch==2.0.1\n", "train.py": train},
+			[]string{"base: python:3.9.23-slim-bookworm # README.md names Python 3.9"},
+			nil,
+		},
+		"the Python of a workflow": {
+			map[string]string{".github/workflows/tests.yml": "env:\n  gym_id: Wrong-v1\njobs:\n  a:\n    steps:\n      - uses: actions/setup-python@v5\n        with:\n          python-version: \"3.10\"\n", ".github/other.yml": "python-version: '3.8'\n", "requirements.txt": "torch==2.0.1\n", "train.py": train},
+			[]string{"base: python:3.10.18-slim-bookworm # a workflow of GitHub sets up Python 3.10"},
+			[]string{"Wrong-v1"},
+		},
+		"the Pythons of a matrix": {
+			map[string]string{".github/workflows/tests.yml": "    strategy:\n      matrix:\n        python-version:\n          - \"3.10\"\n          - \"3.11\"\n", ".github/workflows/b.yml": "        python-version: [3.9, '3.10']\n", "requirements.txt": "torch==2.0.1\n", "train.py": train},
+			nil,
+			[]string{"base:"},
+		},
+		"a workflow that the packaging forbids": {
+			map[string]string{".github/workflows/tests.yml": "        python-version: 3.8\n", "setup.py": "setup(name='x', python_requires='>=3.9', install_requires=['torch==2.0.1'])\n", "train.py": train},
+			nil,
+			[]string{"base:"},
+		},
+	} {
+		text := proposalOf(t, test.files)
+		for _, want := range test.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, text)
+			}
+		}
+		for _, never := range test.never {
+			if strings.Contains(text, never) {
+				t.Errorf("%s: %q in\n%s", name, never, text)
+			}
+		}
+	}
+}
