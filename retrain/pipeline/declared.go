@@ -2,7 +2,7 @@ package pipeline
 
 import (
 	"cmp"
-	"encoding/json"
+	"maps"
 	"path"
 	"regexp"
 	"strings"
@@ -104,9 +104,9 @@ func (p *dependencies) declared(file, text string) {
 			p.lines(file, m[1])
 		}
 	case "Pipfile.lock":
-		p.pipfileLock(text)
+		maps.Copy(p.locked, pins.OfPipfileLock(text))
 	case pipReport:
-		p.pipReport(text)
+		maps.Copy(p.locked, pins.OfReport(text))
 	case "poetry.lock", "uv.lock", "pdm.lock":
 		for _, m := range lockEntry.FindAllStringSubmatch(text, -1) {
 			p.locked[normalised(m[1])] = m[2]
@@ -281,36 +281,5 @@ func (p *dependencies) conda(file, text string) {
 	p.lines(file, strings.Join(pins.OfConda(text), "\n"))
 }
 
-func (p *dependencies) pipfileLock(text string) {
-	var lock struct {
-		Default map[string]struct {
-			Version string `json:"version"`
-		} `json:"default"`
-	}
-	if json.Unmarshal([]byte(text), &lock) != nil {
-		return
-	}
-	for name, x := range lock.Default {
-		p.locked[normalised(name)] = strings.TrimPrefix(x.Version, "==")
-	}
-}
-
 // pipReport is what pip writes of the versions that it would install.
 const pipReport = "pip-report.json"
-
-func (p *dependencies) pipReport(text string) {
-	var report struct {
-		Install []struct {
-			Metadata struct {
-				Name    string `json:"name"`
-				Version string `json:"version"`
-			} `json:"metadata"`
-		} `json:"install"`
-	}
-	if json.Unmarshal([]byte(text), &report) != nil {
-		return
-	}
-	for _, x := range report.Install {
-		p.locked[normalised(x.Metadata.Name)] = x.Metadata.Version
-	}
-}

@@ -93,8 +93,8 @@ func propose(name string, repository fs.FS, l limits) (*Proposal, error) {
 	r := &reading{limits: l, began: time.Now()}
 	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), dependencies: dependencies{imported: map[string]int{}, locked: map[string]string{}, limits: map[string]string{}, merged: map[string]int{}, aside: map[string]string{}}, defaults: map[string]string{}, modules: map[string]string{}, ids: map[string]bool{}, reexports: map[string]map[string]bool{}, roots: map[string]bool{}, known: map[*[]Finding]map[string]int{}, finder: programs.New(repository, r.late)}
 	err := r.walk(repository, p.take)
-	p.choose()
 	p.Unread = r.unread()
+	p.choose()
 	if p.finder.Stopped() {
 		p.Unread = append(p.Unread, fmt.Sprintf("the commands of some programs, because the time limit of %v was reached", r.time))
 	}
@@ -140,6 +140,9 @@ func (p *Proposal) choose() {
 		p.games = p.Seeing.Atari
 	}
 	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return p.named != "" && packageName(d.Name) == normalised(p.named) })
+	if len(p.Unread) == 0 {
+		p.leaveOut()
+	}
 	p.packages(p.Library, p.Environments, p.atOnce(), p.isOwn)
 	p.commands()
 }

@@ -310,6 +310,21 @@ func (p *dependencies) bound() {
 	})
 }
 
+// leaveOut leaves out what only a requirements.txt beside the packaging names, without a version, and no program uses.
+func (p *Proposal) leaveOut() {
+	packaged := map[string]bool{}
+	for _, d := range p.stated {
+		if slices.Contains(packaging, d.File) {
+			packaged[packageName(d.Name)] = true
+		}
+	}
+	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool {
+		name := packageName(d.Name)
+		open := d.File == "requirements.txt" && pins.Exact(d.Wanted) == "" && !strings.Contains(d.Name, "[")
+		return open && len(packaged) > 0 && !packaged[name] && pins.Unused(name, p.finder.Names)
+	})
+}
+
 // companions adds what the environments, and environments of the old interface, need beside their library.
 func (p *dependencies) companions(environments []Finding) {
 	for _, e := range environments {

@@ -226,6 +226,26 @@ func TestProposalsForTheEighthTrial(t *testing.T) {
 			nil,
 			[]string{"base:"},
 		},
+		"requirements that the packaging does not name": {
+			map[string]string{
+				"pyproject.toml":   "[project]\nname = \"d\"\ndependencies = [\"torch>=2.0\"]\n",
+				"requirements.txt": "torch==2.4.0\ngym[box2d]\ntensorboard\nwandb\nmpi4py\nopencv-python\nunheard-of==1.0\npandas\nmatplotlib\ntorchaudio\ntorchvision\npillow\npygame\nseaborn==0.13.2\n",
+				"train.py":         train + "def plot():\n    from matplotlib import pyplot\n", "look.ipynb": `{"cells": [{"cell_type": "code", "source": ["try: import os, pygame\n"]}]}`,
+				"cfg/a.yaml": "model:\n  _target_: torchvision.models.resnet18\n", "tests/test_a.py": "import seaborn\n",
+			},
+			[]string{"- torch==2.4.0\n", "- gym[box2d]==", "- tensorboard==", "- wandb==", "mpi4py", "- opencv-python-headless==", "- unheard-of==1.0\n", "- matplotlib==", "- torchvision==", "- pygame==", "- pillow==", "- seaborn==0.13.2\n"},
+			[]string{"torchaudio"},
+		},
+		"requirements alone": {
+			map[string]string{"pyproject.toml": "[project]\nname = \"d\"\n", "requirements.txt": "torch==2.4.0\ntorchaudio\n", "train.py": train},
+			[]string{"- torchaudio=="},
+			nil,
+		},
+		"requirements that nothing uses": {
+			map[string]string{"setup.py": "setup(name='d', install_requires=['torch'], extras_require={'dev': ['pandas']})\n", "requirements.txt": "gym\npandas\nmatplotlib\npillow\npygame\ntorchvision\n", "train.py": train},
+			[]string{"- torch=="},
+			[]string{"gym", "pandas", "matplotlib", "pillow", "pygame", "torchvision"},
+		},
 	} {
 		text := proposalOf(t, test.files)
 		for _, want := range test.want {

@@ -42,6 +42,11 @@ type Finder struct {
 
 	trained, evaluated []program // ranked
 
+	notebooks    strings.Builder // their code
+	targets      map[string]bool // modules that settings name
+	namedModules map[string]bool
+	dropped      bool // whether some code was not kept
+
 	copied bool // whether the training runs in a copy of the project
 }
 
@@ -51,6 +56,7 @@ func New(repository fs.FS, late func() bool) *Finder {
 	return &Finder{
 		sources: newSources(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{}, seen: map[string]Seeing{},
 		composed: map[string][]Setting{}, code: known{}, exist: map[string]bool{},
+		targets: map[string]bool{}, namedModules: map[string]bool{},
 	}
 }
 
@@ -72,12 +78,20 @@ func (f *Finder) Take(file string, text, code []byte) {
 	f.console(file, string(text))
 	if isYAML(file) && printable(file) {
 		f.yaml = append(f.yaml, file)
+		for _, m := range targetOf.FindAllSubmatch(text, maxMatches) {
+			f.targets[string(m[1])] = true
+		}
 		f.sees(file, text)
 	}
 	if path.Ext(file) == ".ipynb" {
 		f.sees(file, code)
+		f.notebook(code)
 	}
-	if path.Ext(file) != ".py" || f.kept+len(text) > maxKept {
+	if path.Ext(file) != ".py" {
+		return
+	}
+	if f.kept+len(text) > maxKept {
+		f.dropped = true
 		return
 	}
 	f.kept += len(text)
