@@ -246,6 +246,30 @@ func TestProposalsForTheEighthTrial(t *testing.T) {
 			[]string{"- torch=="},
 			[]string{"gym", "pandas", "matplotlib", "pillow", "pygame", "torchvision"},
 		},
+		"files in directories of the repository": {
+			map[string]string{"requirements.txt": "torch\n", "results/a.md": "", "results/Cart.py": "import torch\nconfig.data = \"results/data/Cart.pkl\"\nif __name__ == '__main__':\n    train(config)\n"},
+			[]string{`'cp -r . "$WORK/project" && cd "$WORK/project" && exec python results/Cart.py'`},
+			nil,
+		},
+		"files in directories that the module writes": {
+			map[string]string{
+				"requirements.txt": "torch\n", "saved/__init__.py": "", "keep.py": "import torch\ndef keep(net, n):\n    torch.save(net, f'saved/model_{n}.pth')\n",
+				"train.py":    "import torch\nfrom keep import keep\nif __name__ == '__main__':\n    train()\n    keep(net, 1)\n",
+				"evaluate.py": "import torch\nif __name__ == '__main__':\n    net = torch.load('saved/model_1.pth')\n    evaluate(net)\n",
+			},
+			[]string{`'cp -r . "$WORK/project" && cd "$WORK/project" && exec python train.py'`, `'cd "$WORK/project" && exec python evaluate.py'`},
+			nil,
+		},
+		"directories that the program makes": {
+			map[string]string{"requirements.txt": "torch\n", "models/a.md": "", "train.py": "import torch, os\nif __name__ == '__main__':\n    train()\n    os.makedirs('models', exist_ok=True)\n    torch.save(net, 'models/net.pth')\n"},
+			[]string{`'cd "$WORK" && exec python "$OLDPWD/train.py"'`},
+			nil,
+		},
+		"files beside the module": {
+			map[string]string{"requirements.txt": "torch\n", "assets/a.png": "", "train.py": "import torch, os\nICON = os.path.join(os.path.dirname(__file__), 'assets/a.png')\nOTHER = HERE / 'assets/b.png'\nif __name__ == '__main__':\n    train('elsewhere/a.png')\n"},
+			[]string{`'cd "$WORK" && exec python "$OLDPWD/train.py"'`},
+			nil,
+		},
 	} {
 		text := proposalOf(t, test.files)
 		for _, want := range test.want {

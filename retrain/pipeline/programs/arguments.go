@@ -63,7 +63,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		args = append(args, "hydra.run.dir="+workDir+"model")
 		model = cmp.Or(model, savedByHydra(f.text[p.file]))
 	}
-	at := f.placeOf(p, out == nil)
+	at := f.besideIfNeeded(p, f.placeOf(p, out == nil))
 	f.copied = at.copied
 	if model == "" {
 		model = f.left(p, at)
@@ -193,7 +193,10 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 func (f *Finder) placeOfEvaluation(p *program, args []string) place {
 	same := len(f.trained) > 0 && f.trained[0].file == p.file && f.output(&f.trained[0]) == nil
 	at := f.placeOf(p, same || !slices.ContainsFunc(args, expands))
-	if at.copied && !f.copied { // there is no copy
+	switch {
+	case f.copied:
+		return f.besideIfNeeded(p, at)
+	case at.copied: // there is no copy
 		return place{}
 	}
 	return at

@@ -96,6 +96,42 @@ func (f *Finder) readsBeside(p *program) bool {
 }
 
 var (
+	// fileInside is a file in a directory, by a name that may be composed, which a training writes or reads.
+	fileInside = regexp.MustCompile(`["'](?:\./)?([\w-]+)/(?:[\w-]+/)*[^"'\s/]+\.(?:pkl|pickle|pth?|npy|npz|csv|json|txt|log|png|jpe?g|pdf|svg|html|h5|hdf5|zip|onnx|ckpt|parquet|mp4|gif)["']`)
+	// composes is what comes before the rest of a place that a program composes.
+	composes       = regexp.MustCompile(`(?:\bjoin(?:path)?\([^\n]*|[/+]\s*f?)$`)
+	makesDirectory = regexp.MustCompile(`\b(?:makedirs|mkdir)\(`)
+)
+
+// besideIfNeeded returns a place of a program in $WORK, or the copy of the project there if it writes into directories of
+// the repository.
+func (f *Finder) besideIfNeeded(p *program, at place) place {
+	if at.work && !hydraMain.MatchString(f.text[p.file]) && f.writesInside(p) {
+		return place{copied: true, dir: "."}
+	}
+	return at
+}
+
+// writesInside reports whether a program, or a file that it imports, names a file in a directory of the repository, that
+// no argument can name, and none of them makes directories: it would miss it elsewhere.
+func (f *Finder) writesInside(p *program) bool {
+	inside := false
+	for _, file := range f.withImports(p) {
+		text := f.text[file]
+		if makesDirectory.MatchString(text) {
+			return false
+		}
+		for _, m := range fileInside.FindAllStringSubmatchIndex(text, 50) {
+			name := text[m[0]+1 : m[1]-1]
+			isDefault := func(x option) bool { return path.Clean(x.value) == path.Clean(name) && !x.position }
+			line := text[max(0, m[0]-200):m[0]]
+			inside = inside || f.isDirectory(text[m[2]:m[3]]) && !composes.MatchString(line) && !slices.ContainsFunc(p.flags, isDefault)
+		}
+	}
+	return inside
+}
+
+var (
 	ofModelName = regexp.MustCompile(`(?i)^(?:best_?|final_?|last_?)?(?:model|policy|agent|actor|net|network|weights|q_?net\w*|dqn|ppo|sac|td3|ddpg|a2c)[\w-]*$`)
 	savesAt     = regexp.MustCompile(`\.save\(\s*([A-Za-z_][\w.]*)\s*[,)]`)
 	savesObject = regexp.MustCompile(`\b(?:torch|th|pickle|joblib|dill|cloudpickle|np|numpy|jnp|tf)$`)

@@ -73,6 +73,16 @@ func (f *Finder) exists(file string) bool {
 	return known
 }
 
+func (f *Finder) isDirectory(dir string) bool {
+	known, ok := f.exist[dir+"/"]
+	if !ok {
+		info, err := fs.Stat(f.repository, dir)
+		known = err == nil && info.IsDir()
+		f.exist[dir+"/"] = known
+	}
+	return known
+}
+
 // Take takes a file. Code is that of a Python file without comments.
 func (f *Finder) Take(file string, text, code []byte) {
 	f.console(file, string(text))
