@@ -270,6 +270,11 @@ func TestProposalsForTheEighthTrial(t *testing.T) {
 			[]string{`'cd "$WORK" && exec python "$OLDPWD/train.py"'`},
 			nil,
 		},
+		"a package that needs a compiled one": {
+			map[string]string{"requirements.txt": "torch==2.4.0\npynput==1.8.2\n", "train.py": train},
+			[]string{"base: python:3.11.13-bookworm # evdev of pynput is compiled"},
+			nil,
+		},
 	} {
 		text := proposalOf(t, test.files)
 		for _, want := range test.want {

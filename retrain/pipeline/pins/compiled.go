@@ -6,7 +6,7 @@ import (
 )
 
 // builds are packages that a compiler alone builds where they have no files: other sources need more than that.
-var builds = []string{"box2d-py", "hnswlib", "pybullet"}
+var builds = []string{"box2d-py", "evdev", "hnswlib", "pybullet"}
 
 // Compiled returns a package, of those with versions, that is compiled when it is installed with a version of Python,
 // which the slim images cannot do; "" if none is.
@@ -15,6 +15,9 @@ func Compiled(python string, versions map[string]string) string {
 		if v := versions[name]; v != "" && (len(windows(name)) == 0 || !hasFiles(Package{name, "==" + v}, python)) {
 			return name + " " + v
 		}
+	}
+	if v := versions["pynput"]; v != "" && Allowed(">=1.7", v) {
+		return "evdev of pynput"
 	}
 	return ""
 }
