@@ -19,25 +19,30 @@ const (
 	othersQuiet  = 3.5
 )
 
-// orSwapped names the reward function as the unknown cause of a finding of an outcome that scatters more at the same reward,
-// though neither the outcome nor actions or observations have changed: the reward does not measure any more what the outcome
-// does, as with another reward model. Its rewards may well have the same distribution as before.
+// orSwapped names the reward function as the unknown cause of an outcome that scatters more at the same reward, though neither
+// it nor actions or observations have changed: the reward, which may have the same distribution, no longer measures it.
 func (v verdict) orSwapped(f *finding.Finding) verdict {
 	e := &f.Effect
-	if v.cause != CauseUnknown || e.Quantity != signals.GivenReward || e.CurrentUnits < scatterUnits || e.SpreadRatio < leastScatter ||
-		math.Abs(e.StandardShift) > mostMoved {
+	if v.cause != CauseUnknown || e.Quantity != signals.GivenReward || e.CurrentUnits < scatterUnits || !(e.SpreadRatio >= leastScatter && e.SpreadRatio < math.Inf(1)) ||
+		!(math.Abs(e.StandardShift) <= mostMoved) {
 		return v
 	}
+	own, others := false, false
 	for _, s := range f.Shifts {
 		most := othersQuiet
 		if s.Signal == f.Signal {
-			most = ownQuiet
+			most, own = ownQuiet, true
 		}
 		switch c, known := classOf(s, true); {
 		case !known || c == rewards || c == likeRewards:
-		case prominence(s) > most:
+		case !(prominence(s) <= most):
 			return v
+		default:
+			others = others || c == actions || c == observations
 		}
+	}
+	if !own || !others { // an unseen change of the policy explains it as well
+		return v
 	}
 	seen := []string{
 		fmt.Sprintf("%s scatters more at the same reward, by a factor of %.2g over %s", f.Signal, e.SpreadRatio, f.Promise.UnitName().Count(int64(e.CurrentUnits))),

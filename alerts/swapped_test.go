@@ -28,6 +28,8 @@ func TestAnOutcomeScattersAtTheSameReward(t *testing.T) {
 		"the outcome varies":        {but(scatters, 1, func(s *finding.Shift) { s.SpreadZ = 4 }), CauseUnknown},
 		"actions moved":             {but(scatters, 2, func(s *finding.Shift) { s.Z = 6 }), CauseUnknown},
 		"observations moved":        {but(scatters, 3, func(s *finding.Shift) { s.Z = 6 }), CauseUnknown},
+		"nothing else to compare":   {only(scatters, 0, 1), CauseUnknown},
+		"without the outcome":       {only(scatters, 0, 2, 3), CauseUnknown},
 		"another quantity":          {effect(func(e *finding.Effect) { e.Quantity = "mean" }), CauseUnknown},
 		"few":                       {effect(func(e *finding.Effect) { e.CurrentUnits = 20 }), CauseUnknown},
 		"it scatters less":          {effect(func(e *finding.Effect) { e.SpreadRatio = .7 }), CauseUnknown},
@@ -45,4 +47,14 @@ func TestAnOutcomeScattersAtTheSameReward(t *testing.T) {
 	if v := known.orSwapped(&scatters); v.cause != CausePolicy {
 		t.Errorf("a known cause becomes %s", v.cause)
 	}
+}
+
+// only returns a finding with some of its shifts.
+func only(f finding.Finding, which ...int) finding.Finding {
+	shifts := f.Shifts
+	f.Shifts = nil
+	for _, k := range which {
+		f.Shifts = append(f.Shifts, shifts[k])
+	}
+	return f
 }

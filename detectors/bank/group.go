@@ -117,7 +117,7 @@ func (g *group) rated(u *ingest.Unit) *ingest.Unit {
 	if len(g.cfg.Raters) == 0 {
 		return u
 	}
-	return g.Raters.Adjust(u, g.cfg.Raters, g.cfg.Causes.SplitBy, raters.Phase{Collecting: !g.Warmup.Done, Incident: g.Incident})
+	return g.Raters.Adjust(u, g.cfg.Raters, g.cfg.Causes.SplitBy, raters.Phase{Collecting: !g.Warmup.Done, Incident: g.Incident, Aside: u.Shadow})
 }
 
 // touch marks the group as changed: it has to be saved and summarized again.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/capacity"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
@@ -61,5 +62,42 @@ func TestRatersSurviveARestart(t *testing.T) {
 	}
 	if want.Line.Versions.Version != "2" || want.Raters["rating labels.rater"].Seen != 900 || q.SD > 2 {
 		t.Errorf("version %s, %d ratings, SD %v", want.Line.Versions.Version, want.Raters["rating labels.rater"].Seen, q.SD)
+	}
+}
+
+// A version that is rated higher gets a baseline of its own. That other people rate it later changes nothing.
+func TestNewRatersOfAVersionWithABaselineOfItsOwn(t *testing.T) {
+	cfg := watch.DefaultConfig()
+	cfg.Baseline.Units, cfg.OnNewVersion = 300, watch.OnNewVersionRebaseline
+	cfg.Raters = watch.Raters{"rating": "labels.rater"}
+	for seed := range uint64(3) {
+		p, rng := NewPolicy("ranker", cfg, capacity.NewStreamLimit(100)), rand.New(rand.NewPCG(seed, 9))
+		levels := make([]float64, 12)
+		for i := range levels {
+			levels[i] = 3 + rng.NormFloat64()
+		}
+		var found []finding.Finding
+		for i := range int64(2000) {
+			u, who := ingesttest.Unit("ranker", 0, i, rng), rng.IntN(6)
+			u.Versions.Policy = "1"
+			better := 0.
+			if i >= 500 {
+				u.Versions.Policy, better = "2", 1
+			}
+			if i >= 1200 {
+				who += 6
+			}
+			m := ingest.NamedMoments{Signal: "outcome.rating"}
+			m.Add(levels[who] + better + .7*rng.NormFloat64())
+			u.Numeric, u.Labels = append(u.Numeric, m), []ingest.Label{{Name: "labels.rater", Value: fmt.Sprint(who)}}
+			for _, f := range p.Observe(u, time.Time{}) {
+				if i >= 1200 && f.Signal == "outcome.rating" {
+					found = append(found, f)
+				}
+			}
+		}
+		if v := p.groups[0].Line.Versions.Version; v != "2" || len(found) > 0 {
+			t.Errorf("seed %d: version %s; %d findings after the raters have changed: %+v", seed, v, len(found), found)
+		}
 	}
 }

@@ -2,12 +2,17 @@ package bank
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/held"
+	"github.com/rewardwatch/rewardwatch/detectors/raters"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/versions"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -153,7 +158,7 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Find
 	}
 	s.Next = nil
 	p.replace(g, next, fmt.Sprintf("policy_version %s has a baseline of its own", next.Line.Versions.Version), now)
-	next.Raters = g.Raters
+	next.takeRaters(g.Raters)
 	next.Versions = seen // the version change explains nothing that is found against the version's own baseline
 	later := p.awaited(next)
 	found := p.calibrate(next, next.Warmup.Units, func() held.Freeze {
@@ -168,6 +173,28 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Find
 		next.hold.shown = before
 	}
 	return found
+}
+
+// takeRaters has a version keep the raters of the one before, on the scale of its own baseline.
+func (g *group) takeRaters(known raters.Raters) {
+	g.Raters = known
+	for outcome, label := range g.cfg.Raters {
+		earned := g.meanOf("reward")
+		if math.IsNaN(earned) {
+			earned = g.meanOf("return")
+		}
+		known.Rebase(outcome, label, g.meanOf("outcome."+outcome), earned)
+	}
+}
+
+// meanOf returns the mean of a signal over the units that are collected for the baseline, NaN if there is none.
+func (g *group) meanOf(signal string) float64 {
+	for _, s := range g.Streams {
+		if q := s.Find(signals.MainQuantity(signal)); s.Signal == signal && q != nil {
+			return stat.Mean(q.WarmValues(), nil)
+		}
+	}
+	return math.NaN()
 }
 
 // gather folds in a unit that is not judged. If collect is set, it also collects the unit for the next baseline.

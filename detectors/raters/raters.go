@@ -25,6 +25,10 @@ const (
 	knownRatings   = 10
 )
 
+// slopeRatings is how many ratings there must be beyond one for each rater before the slope is used: that of a few would be
+// far off.
+const slopeRatings = 50
+
 // Raters knows the raters of the outcomes of a group, by outcome and label. Exported fields are saved.
 type Raters map[string]*Outcome
 
@@ -34,11 +38,11 @@ type Raters map[string]*Outcome
 type Outcome struct {
 	Seen      int64             // ratings so far
 	Center    float64           // mean of the first ones
-	Rewards   int64             // ratings of a baseline, and the mean of their rewards
+	Rewards   int64             // ratings before Slope is known, and the mean of their rewards
 	Reward    float64           //
 	Product   float64           // sums within raters of the products of rating and reward, and of the squares of the reward
 	Square    float64           //
-	Slope     float64           // since the baseline is accepted; 0 before
+	Slope     float64           // since the baseline is accepted and enough ratings are there; 0 before
 	Raters    map[string]*Rater // by id
 	collected bool
 }
@@ -54,13 +58,15 @@ type Rater struct {
 type Phase struct {
 	Collecting bool // its baseline is not accepted
 	Incident   bool // one is open
+	Aside      bool // the unit is not of the version that is judged: nothing is learned from it
 }
 
 const outcomePrefix = "outcome."
 
 // Adjust returns a unit with the levels of raters taken out of its ratings: u itself if it has none, else a copy. of is the label
-// of the rater by outcome. The copy lacks ratings of a rater that is not known yet, and the labels of raters, except for those
-// to keep. It has the rating
+// of the rater by outcome. Outcomes without such a label when the baseline was collected stay as they are, like the baseline.
+// The copy lacks ratings of a rater that is not known yet, and the labels of raters, except for those to keep. It has the
+// rating
 //
 //	center + slope (r - mean reward) + sqrt(n/(n+1)) (y - slope (r - mean reward) - level)
 //
@@ -70,11 +76,12 @@ const outcomePrefix = "outcome."
 func (all Raters) Adjust(u *ingest.Unit, of map[string]string, keep []string, phase Phase) *ingest.Unit {
 	out := u
 	for name, label := range of {
+		o := all.outcome(name, label, phase)
 		at := slices.IndexFunc(out.Numeric, func(n ingest.NamedMoments) bool {
 			rest, is := strings.CutPrefix(n.Signal, outcomePrefix)
 			return is && rest == name && n.N > 0
 		})
-		if at < 0 {
+		if at < 0 || o == nil {
 			continue
 		}
 		if out == u {
@@ -83,23 +90,28 @@ func (all Raters) Adjust(u *ingest.Unit, of map[string]string, keep []string, ph
 			out = &c
 		}
 		m := &out.Numeric[at]
-		y, known := all.outcome(name, label).adjust(valueOf(u.Labels, label), m.Mean, rewardOf(u), phase)
+		y, known := o.adjust(valueOf(u.Labels, label), m.Mean, rewardOf(u), phase)
 		if !known {
 			out.Numeric = slices.Delete(out.Numeric, at, at+1)
 			continue
 		}
 		m.Moments = moved(m.Moments, y-m.Mean)
 	}
-	if out != u {
-		out.Labels = without(u.Labels, of, keep)
+	if rest := without(u.Labels, of, keep); len(rest) < len(u.Labels) {
+		if out == u {
+			c := *u
+			out = &c
+		}
+		out.Labels = rest
 	}
 	return out
 }
 
-func (all Raters) outcome(name, label string) *Outcome {
+// outcome returns nil for an outcome whose baseline was accepted before it had raters.
+func (all Raters) outcome(name, label string, phase Phase) *Outcome {
 	key := name + " " + label
 	o := all[key]
-	if o == nil {
+	if o == nil && phase.Collecting && !phase.Aside {
 		o = &Outcome{Raters: map[string]*Rater{}}
 		all[key] = o
 	}
@@ -107,14 +119,50 @@ func (all Raters) outcome(name, label string) *Outcome {
 }
 
 func (o *Outcome) adjust(id string, y, r float64, phase Phase) (adjusted float64, known bool) {
-	if !phase.Collecting && !o.collected {
+	if math.IsNaN(r) {
+		r = o.Reward
+	}
+	of := o.Raters[id]
+	if !phase.Aside {
+		of = o.meet(id, y, phase)
+	} else if of == nil {
+		return 0, false
+	}
+	if known = of.N > 0 && o.Seen > centerRatings; known {
+		expected, n := o.Slope*(r-o.Reward), float64(of.N)
+		level := of.Rating - o.Slope*(of.Reward-o.Reward)
+		adjusted = o.Center + expected + math.Sqrt(n/(n+1))*(y-expected-level)
+	}
+	if !phase.Aside && (of.N < knownRatings || of.N < settledRatings && !phase.Incident) {
+		o.learn(of, y, r)
+	}
+	return adjusted, known
+}
+
+// Rebase takes a change of all ratings into the levels of an outcome, so that raters who come later are judged on the scale of a
+// new baseline. mean is that of its ratings as Adjust returns them, and reward that of its rewards.
+func (all Raters) Rebase(name, label string, mean, reward float64) {
+	o := all[name+" "+label]
+	if o == nil || math.IsNaN(mean) {
+		return
+	}
+	by := mean - o.Center
+	if !math.IsNaN(reward) {
+		by -= o.Slope * (reward - o.Reward)
+	}
+	o.Center += by
+	for _, of := range o.Raters {
+		of.Rating += by
+	}
+}
+
+// meet counts a rating, and returns its rater.
+func (o *Outcome) meet(id string, y float64, phase Phase) *Rater {
+	if !phase.Collecting && !o.collected && o.Rewards-int64(len(o.Raters)) >= slopeRatings {
 		o.collected = true
 		if o.Square > 0 {
 			o.Slope = o.Product / o.Square
 		}
-	}
-	if math.IsNaN(r) {
-		r = o.Reward
 	}
 	of := o.rater(id)
 	o.Seen++
@@ -122,23 +170,15 @@ func (o *Outcome) adjust(id string, y, r float64, phase Phase) (adjusted float64
 	if o.Seen <= centerRatings {
 		o.Center += (y - o.Center) / float64(o.Seen)
 	}
-	if known = of.N > 0 && o.Seen > centerRatings; known {
-		expected, n := o.Slope*(r-o.Reward), float64(of.N)
-		level := of.Rating - o.Slope*(of.Reward-o.Reward)
-		adjusted = o.Center + expected + math.Sqrt(n/(n+1))*(y-expected-level)
-	}
-	if of.N < knownRatings || of.N < settledRatings && !phase.Incident {
-		o.learn(of, y, r, phase.Collecting)
-	}
-	return adjusted, known
+	return of
 }
 
-func (o *Outcome) learn(of *Rater, y, r float64, collecting bool) {
+func (o *Outcome) learn(of *Rater, y, r float64) {
 	of.N++
 	dy, dr := y-of.Rating, r-of.Reward
 	of.Rating += dy / float64(of.N)
 	of.Reward += dr / float64(of.N)
-	if collecting {
+	if !o.collected {
 		o.Product += dy * (r - of.Reward)
 		o.Square += dr * (r - of.Reward)
 		o.Rewards++

@@ -106,8 +106,11 @@ func TestWhatIsNotKnownIsNotJudged(t *testing.T) {
 		t.Errorf("labels to keep are left out: %v", kept)
 	}
 	unrated := &ingest.Unit{Labels: before.Labels}
-	if all.Adjust(unrated, byRater, nil, collecting) != unrated {
-		t.Error("a unit without ratings is copied")
+	if u := all.Adjust(unrated, byRater, nil, collecting); len(u.Labels) != 1 || len(unrated.Labels) != 2 {
+		t.Errorf("a unit without ratings has the labels %v, and had %v", u.Labels, unrated.Labels)
+	}
+	if plain := (&ingest.Unit{}); all.Adjust(plain, byRater, nil, collecting) != plain {
+		t.Error("a unit without ratings and raters is copied")
 	}
 	several := rated("a", 4, 0)
 	several.Numeric[1].Add(2)
@@ -175,4 +178,39 @@ func cmpText(a, b string) int {
 		return -1
 	}
 	return 1
+}
+
+// Units in shadow teach nothing, and outcomes that had no raters when their baseline was collected stay as they are.
+func TestWhatIsNotOfTheBaselineTeachesNothing(t *testing.T) {
+	all := Raters{}
+	for range 2 * centerRatings {
+		all.Adjust(rated("a", 4, 0), byRater, nil, Phase{Collecting: true})
+	}
+	before := all.Wire()
+	for _, id := range []string{"a", "b"} {
+		u := all.Adjust(rated(id, 1, 0), byRater, nil, Phase{Collecting: true, Aside: true})
+		if y := ratingOf(u); math.IsNaN(y) != (id == "b") || y > 2 {
+			t.Errorf("a rating of %s in shadow is judged as %v", id, y)
+		}
+	}
+	if !reflect.DeepEqual(all.Wire(), before) {
+		t.Errorf("units in shadow teach: %+v, was %+v", all.Wire(), before)
+	}
+	later := Raters{}
+	for range 100 {
+		if y := ratingOf(later.Adjust(rated("a", 4, 0), byRater, nil, Phase{})); y != 4 {
+			t.Fatalf("judged as %v against a baseline without raters, want 4", y)
+		}
+	}
+}
+
+// The slope of a few ratings of many raters is not used.
+func TestASlopeNeedsRatings(t *testing.T) {
+	all, rng := Raters{}, rand.New(rand.NewPCG(4, 4))
+	for i := range 400 {
+		all.Adjust(rated(fmt.Sprint(i%20), rng.NormFloat64(), rng.NormFloat64()), byRater, nil, Phase{Collecting: i < 30})
+		if o := all["rating labels.rater"]; (o.Slope != 0) != (i >= 20+slopeRatings) {
+			t.Fatalf("after %d ratings, the slope is %v", i+1, o.Slope)
+		}
+	}
 }

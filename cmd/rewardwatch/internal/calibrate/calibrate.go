@@ -239,7 +239,7 @@ func (p *calibratedPolicy) recordedBaseline(g *calibratedGroup) []*ingest.Unit {
 
 // rated returns a unit as the bank judges it: with the levels of raters taken out.
 func (p *calibratedPolicy) rated(g *calibratedGroup, u *ingest.Unit) *ingest.Unit {
-	return g.raters.Adjust(u, p.cfg.Raters, nil, raters.Phase{Collecting: g.baseline == nil, Incident: g.open})
+	return g.raters.Adjust(u, p.cfg.Raters, nil, raters.Phase{Collecting: g.baseline == nil, Incident: g.open, Aside: u.Shadow})
 }
 
 // unitKey identifies a unit of a recording by everything but its position: the recording may be a separate file that
