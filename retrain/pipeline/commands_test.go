@@ -242,7 +242,7 @@ func TestProposedCommands(t *testing.T) {
 				"eval.py":       "evaluate()" + guard,
 				"config/x.yaml": "lr: 1\n",
 			},
-			`cp -r . "$WORK/project" && cd "$WORK/project" && exec python train.py`,
+			`cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project" && exec python train.py`,
 			`cd "$WORK" && exec python "$OLDPWD/eval.py"`,
 		},
 	} {

@@ -55,7 +55,7 @@ func TestProposalsForRepositoriesOfStrangers(t *testing.T) {
 		},
 		"files that a module reads": {
 			map[string]string{"requirements.txt": "gymnasium\n", "Gates.txt": "1\n", "car.py": "def load():\n    return open('Gates.txt').read()\n", "train.py": "import torch\nfrom car import load\nload()\nmodel.learn(total_timesteps=10000)\n"},
-			[]string{`'cp -r . "$WORK/project" && cd "$WORK/project" && exec python train.py'`},
+			[]string{`'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project" && exec python train.py'`},
 			[]string{"cd \"$WORK\" && exec python \"$OLDPWD/train.py\""},
 		},
 	} {
@@ -143,7 +143,7 @@ func TestProposalsForTheSixthTrial(t *testing.T) {
 				"baselines/grids.py":    "import numpy as np\ndef make(rows):\n    return np.concatenate(rows)\n" + guard + "    media.write_video('grid.mp4', make([]))\n",
 				"baselines/look.py":     "from stable_baselines3 import PPO\nfrom env import Red\n" + guard + "    env = Red({'headless': False})\n    model = PPO.load('x.zip')\n    while True:\n        obs = env.step(model.predict(obs))\n        env.render()\n",
 			},
-			[]string{`'cp -r . "$WORK/project" && cd "$WORK/project/baselines" && exec python run_fast.py'`, "library: custom"},
+			[]string{`'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project/baselines" && exec python run_fast.py'`, "library: custom"},
 			[]string{"grids.py"},
 		},
 		"a version that repeats the name": {
@@ -166,7 +166,7 @@ func TestProposalsForTheSixthTrial(t *testing.T) {
 				"train_it.py": "import torch\ndef train_it(name):\n    prices = read('data/prices.csv')\n    torch.save(brain, os.getcwd() + name + 'model.pt')\n",
 				"main.py":     "import torch\nfrom train_it import train_it\ndef parse_args():\n    p.add_argument(\"--ckpt\", default=None)\n    p.add_argument(\"--eval\", default=False, type=lambda x: (str(x).lower() == 'true'))\n    return p.parse_args()\ndef run(a):\n    if a.eval:\n        brain = torch.load(a.ckpt)\n        brain.select_action(state)\n    else:\n        train_it('')\n" + guard + "    run(parse_args())\n",
 			},
-			[]string{`'cp -r . "$WORK/project" && cd "$WORK/project" && exec python main.py'`, `'cd "$WORK/project" && exec python main.py --eval True --ckpt "$(find "$WORK" -name "*.pt" `},
+			[]string{`'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project" && exec python main.py'`, `'cd "$WORK/project" && exec python main.py --eval True --ckpt "$(find "$WORK" -name "*.pt" `},
 			nil,
 		},
 		"environments of the repository": {
@@ -248,7 +248,7 @@ func TestProposalsForTheEighthTrial(t *testing.T) {
 		},
 		"files in directories of the repository": {
 			map[string]string{"requirements.txt": "torch\n", "results/a.md": "", "results/Cart.py": "import torch\nconfig.data = \"results/data/Cart.pkl\"\nif __name__ == '__main__':\n    train(config)\n"},
-			[]string{`'cp -r . "$WORK/project" && cd "$WORK/project" && exec python results/Cart.py'`},
+			[]string{`'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project" && exec python results/Cart.py'`},
 			nil,
 		},
 		"files in directories that the module writes": {
@@ -257,7 +257,7 @@ func TestProposalsForTheEighthTrial(t *testing.T) {
 				"train.py":    "import torch\nfrom keep import keep\nif __name__ == '__main__':\n    train()\n    keep(net, 1)\n",
 				"evaluate.py": "import torch\nif __name__ == '__main__':\n    net = torch.load('saved/model_1.pth')\n    evaluate(net)\n",
 			},
-			[]string{`'cp -r . "$WORK/project" && cd "$WORK/project" && exec python train.py'`, `'cd "$WORK/project" && exec python evaluate.py'`},
+			[]string{`'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project" && exec python train.py'`, `'cd "$WORK/project" && exec python evaluate.py'`},
 			nil,
 		},
 		"directories that the program makes": {

@@ -46,7 +46,7 @@ func (a place) directory() string {
 func (a place) enter(training bool) string {
 	switch to := strings.TrimSuffix(a.directory(), "/"); {
 	case a.copied && training:
-		return `cp -r . "` + strings.TrimSuffix(copyDir, "/") + `" && cd "` + to + `" && `
+		return `cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "` + to + `" && ` // $WORK may lie in the repository
 	case a.copied, a.work:
 		return `cd "` + to + `" && `
 	}
