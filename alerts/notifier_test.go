@@ -198,16 +198,22 @@ func TestRenewalWaitsForTheNextPushAndNewsDoesNot(t *testing.T) {
 	})
 }
 
+// improving returns a notifier that has pushed the alert of an improvement.
+func improving(t *testing.T) (*receiver, *Tracker, running) {
+	am, b := &receiver{status: 200}, NewTracker()
+	n := start(t, am)
+	better := drift("return", 95)
+	better.Improvement = true
+	n.Update(b.Apply(better))
+	pass(time.Second)
+	am.taken()
+	return am, b, n
+}
+
 // For Alertmanager, an incident with another severity is another alert: the former one ends with it.
 func TestAlertOfAnotherSeverityEndsTheFormer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{status: 200}, NewTracker()
-		n := start(t, am)
-		better := drift("return", 95)
-		better.Improvement = true
-		n.Update(b.Apply(better))
-		pass(time.Second)
-		am.taken()
+		am, b, n := improving(t)
 		n.Update(b.Apply(satisfies(-5)))
 		now := time.Now()
 		pass(time.Second)
@@ -235,13 +241,7 @@ func TestAlertOfAnotherSeverityEndsTheFormer(t *testing.T) {
 // An incident that ends with another severity than it had does not go on.
 func TestAlertThatEndsWithAnotherSeverityDoesNotGoOn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{status: 200}, NewTracker()
-		n := start(t, am)
-		better := drift("return", 95)
-		better.Improvement = true
-		n.Update(b.Apply(better))
-		pass(time.Second)
-		am.taken()
+		am, b, n := improving(t)
 		changes := b.Apply(quiet(150))
 		for _, c := range changes {
 			c.Incident.Severity, c.Incident.Closed = Critical, true

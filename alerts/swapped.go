@@ -23,8 +23,8 @@ const (
 // it nor actions or observations have changed: the reward, which may have the same distribution, no longer measures it.
 func (v verdict) orSwapped(f *finding.Finding) verdict {
 	e := &f.Effect
-	if v.cause != CauseUnknown || e.Quantity != signals.GivenReward || e.CurrentUnits < scatterUnits || !(e.SpreadRatio >= leastScatter && e.SpreadRatio < math.Inf(1)) ||
-		!(math.Abs(e.StandardShift) <= mostMoved) {
+	scatters := e.Quantity == signals.GivenReward && e.CurrentUnits >= scatterUnits && e.SpreadRatio >= leastScatter && e.SpreadRatio < math.Inf(1)
+	if v.cause != CauseUnknown || !scatters || !(math.Abs(e.StandardShift) <= mostMoved) {
 		return v
 	}
 	own, others := false, false

@@ -3,7 +3,6 @@ package dashboards
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
@@ -151,13 +150,12 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 		NoValue("No open incidents").Span(full)
 }
 
-// causeColumn returns the column of the cause, as people write it: reward function, not reward_function.
 func causeColumn() column {
-	options := map[string]dashboard.ValueMappingResult{}
-	for i, cause := range alerts.Causes() {
-		options[string(cause)] = dashboard.ValueMappingResult{Text: cog.ToPtr(strings.ReplaceAll(string(cause), "_", " ")), Index: cog.ToPtr(int32(i))}
+	var causes [][2]string
+	for _, cause := range alerts.Causes() {
+		causes = append(causes, [2]string{string(cause)})
 	}
-	return labelColumn("cause", mapped([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}})...)
+	return labelColumn("cause", plain(causes...)...)
 }
 
 // causePhrases says what each cause means.
@@ -238,7 +236,7 @@ func causeColors() [][2]string {
 	}
 	var all [][2]string
 	for _, c := range alerts.Causes() {
-		all = append(all, [2]string{strings.ReplaceAll(string(c), "_", " "), colors[c]})
+		all = append(all, [2]string{spacedName(string(c)), colors[c]})
 	}
 	return all
 }

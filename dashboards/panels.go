@@ -361,12 +361,23 @@ func inWidth(pixels int) []dashboard.DynamicConfigValue {
 
 // texts maps the values of a label to a color each.
 func texts(colors ...[2]string) []dashboard.DynamicConfigValue {
+	return append(plain(colors...), filledCell("color-text"))
+}
+
+// plain writes the values of a label as people do: reward function, not reward_function. A color may come with each.
+func plain(colors ...[2]string) []dashboard.DynamicConfigValue {
 	options := map[string]dashboard.ValueMappingResult{}
 	for i, c := range colors {
-		options[c[0]] = dashboard.ValueMappingResult{Text: cog.ToPtr(strings.ReplaceAll(c[0], "_", " ")), Color: cog.ToPtr(readable(c[1])), Index: cog.ToPtr(int32(i))}
+		shown := dashboard.ValueMappingResult{Text: cog.ToPtr(spacedName(c[0])), Index: cog.ToPtr(int32(i))}
+		if c[1] != "" {
+			shown.Color = cog.ToPtr(readable(c[1]))
+		}
+		options[c[0]] = shown
 	}
-	return append(mapped([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}), filledCell("color-text"))
+	return mapped([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}})
 }
+
+func spacedName(value string) string { return strings.ReplaceAll(value, "_", " ") }
 
 // band fills the area down to another series.
 func band(to, color string) []dashboard.DynamicConfigValue {

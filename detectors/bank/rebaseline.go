@@ -178,11 +178,11 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Find
 // takeRaters has a version keep the raters of the one before, on the scale of its own baseline.
 func (g *group) takeRaters(known raters.Raters) {
 	g.Raters = known
+	earned := g.meanOf("reward")
+	if math.IsNaN(earned) {
+		earned = g.meanOf("return")
+	}
 	for outcome, label := range g.cfg.Raters {
-		earned := g.meanOf("reward")
-		if math.IsNaN(earned) {
-			earned = g.meanOf("return")
-		}
 		known.Rebase(outcome, label, g.meanOf("outcome."+outcome), earned)
 	}
 }

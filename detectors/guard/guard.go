@@ -276,7 +276,7 @@ func (g *guard) mayRelease(evidence float64, at finding.UnitRef) bool {
 		return false
 	}
 	units := g.wealth.units
-	if g.limit.ReturnBelow != "" || len(g.limit.Causes) > 0 { // bets wait for episodes that began before, of which some never end
+	if g.limit.OfEpisodes() { // bets wait for episodes that began before, of which some never end, and limits on causes bet nothing
 		units = int64(g.n)
 	}
 	enough := units >= after && !g.open

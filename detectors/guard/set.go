@@ -225,7 +225,7 @@ func tripWords(l *watch.GuardLimit, t *Trip) string {
 func percent(x float64) string { return fmt.Sprintf("%.3g%%", 100*x) }
 
 func unitOf(l *watch.GuardLimit) string {
-	if l.ReturnBelow != "" || len(l.Causes) > 0 {
+	if l.OfEpisodes() {
 		return "episodes"
 	}
 	return "steps"

@@ -38,10 +38,10 @@ type Raters map[string]*Outcome
 type Outcome struct {
 	Seen      int64             // ratings so far
 	Center    float64           // mean of the first ones
-	Rewards   int64             // ratings before Slope is known, and the mean of their rewards
-	Reward    float64           //
-	Product   float64           // sums within raters of the products of rating and reward, and of the squares of the reward
-	Square    float64           //
+	Rewards   int64             // ratings before Slope is known
+	Reward    float64           // mean of their rewards
+	Product   float64           // sum within raters of the products of rating and reward
+	Square    float64           // sum within raters of the squares of the reward
 	Slope     float64           // since the baseline is accepted and enough ratings are there; 0 before
 	Raters    map[string]*Rater // by id
 	collected bool

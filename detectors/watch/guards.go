@@ -173,6 +173,9 @@ func (l GuardLimit) check(report func(key, msg string)) {
 	}
 }
 
+// OfEpisodes reports whether the limit counts episodes, not steps.
+func (l *GuardLimit) OfEpisodes() bool { return l.ReturnBelow != "" || len(l.Causes) > 0 }
+
 // kinds returns how many of the things to count are given.
 func (l GuardLimit) kinds() int {
 	n := 0

@@ -21,7 +21,7 @@ type dependencies struct {
 	merged     map[string]int    // where a package is among the packages, by its normalized name
 	python     string            // version of Python in the image
 	pythons    []pythonWanted    // of versions of Python
-	classified []string          // versions of Python that classifiers name, or else the page
+	classified []string          // versions of Python that classifiers name
 	page       []string          // versions of Python that the page names
 	workflows  []string          // versions of Python that workflows set up
 	imported   map[string]int    // files that import a module
@@ -185,16 +185,16 @@ func (p *dependencies) choosePython() {
 			packages = append(packages, p.known(d))
 		}
 	}
-	namedBy := "classifiers name"
-	if len(p.classified) == 0 {
-		p.classified, namedBy = p.page, "README.md names"
+	named, namedBy := p.classified, "classifiers name"
+	if len(named) == 0 {
+		named, namedBy = p.page, "README.md names"
 	}
-	if len(p.classified) == 0 {
-		p.classified, namedBy = p.workflows, "a workflow of GitHub sets up"
+	if len(named) == 0 {
+		named, namedBy = p.workflows, "a workflow of GitHub sets up"
 	}
-	python, because := pins.Python(wanted, packages, p.classified)
+	python, because := pins.Python(wanted, packages, named)
 	if p.calls.TF1 != "" {
-		old, of := pins.Python(wanted, p.beforeTF2(packages), p.classified)
+		old, of := pins.Python(wanted, p.beforeTF2(packages), named)
 		if old == "3.7" { // the last with TensorFlow 1
 			python, because = old, of
 		} else {

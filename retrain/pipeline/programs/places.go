@@ -98,7 +98,7 @@ func (f *Finder) readsBeside(p *program) bool {
 var (
 	// fileInside is a file in a directory, by a name that may be composed, which a training writes or reads.
 	fileInside = regexp.MustCompile(`["'](?:\./)?([\w-]+)/(?:[\w-]+/)*[^"'\s/]+\.(?:pkl|pickle|pth?|npy|npz|csv|json|txt|log|png|jpe?g|pdf|svg|html|h5|hdf5|zip|onnx|ckpt|parquet|mp4|gif)["']`)
-	// composes is what comes before the rest of a place that a program composes.
+	// composes matches code before a file name that is only a part of the path that it builds.
 	composes       = regexp.MustCompile(`(?:\bjoin(?:path)?\([^\n]*|[/+]\s*f?)$`)
 	makesDirectory = regexp.MustCompile(`\b(?:makedirs|mkdir)\(`)
 )
