@@ -196,7 +196,7 @@ func waitUntil(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(time.Minute); !holds(); {
+	for deadline := time.After(3 * time.Minute); !holds(); {
 		select {
 		case <-tick.C:
 		case <-deadline:

@@ -283,32 +283,44 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{Conn: c, wires: l.wires}
+	w := &wire{Conn: c, wires: l.wires, closed: make(chan struct{})}
 	l.wires.mu.Lock()
 	defer l.wires.mu.Unlock()
 	l.wires.open[w] = struct{}{}
 	return w, nil
 }
 
+// wire is a connection whose end the cluster does not notice, as when a network fails: only Close ends it. kfake would
+// otherwise keep a member forever whose connection ended before the answer to its JoinGroup; so its session times out.
 type wire struct {
 	net.Conn
-	wires *wires
-	sent  int64
+	wires  *wires
+	sent   int64
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if err != nil && n == 0 {
+		<-w.closed
+	}
+	return n, err
 }
 
 func (w *wire) Write(b []byte) (int, error) {
 	allowed, cut := w.wires.allow(w, len(b))
-	n, err := w.Conn.Write(b[:allowed])
+	_, _ = w.Conn.Write(b[:allowed]) // as into the buffers of a network that has failed
 	if cut {
 		w.Conn.Close() // the connection is meant to break
-		return n, net.ErrClosed
 	}
-	return n, err
+	return len(b), nil
 }
 
 func (w *wire) Close() error {
 	w.wires.mu.Lock()
 	delete(w.wires.open, w)
 	w.wires.mu.Unlock()
+	w.once.Do(func() { close(w.closed) })
 	return w.Conn.Close()
 }

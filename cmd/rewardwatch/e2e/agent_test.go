@@ -134,7 +134,7 @@ func follow(cmd *exec.Cmd, stdout io.Reader, done chan<- phaseDone) error {
 }
 
 // acting is how long a phase may take: thousands of steps are simulated. Of an agent that has died the end is seen at once.
-const acting = 5 * time.Minute
+const acting = 15 * time.Minute
 
 // wait returns when the broker has all events of the phase that runs.
 func (a *agent) wait(t *testing.T) phaseDone {

@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long a condition may take to come true. It is generous: the tests share two cores with four servers.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 // eventually asks every 50 ms until check gives no error, and fails the test with its last one when patience runs out.
 func eventually(t *testing.T, what string, check func() error) {

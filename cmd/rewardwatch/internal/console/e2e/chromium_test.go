@@ -26,7 +26,7 @@ import (
 )
 
 // patience is how long a step in the browser may take. It is generous: the tests share two cores with real servers.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // rebound is a name that leads to this machine: that of another site whose owner has changed where it leads, or the service's own.
 const rebound = "rebound.example"

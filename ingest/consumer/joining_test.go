@@ -1,0 +1,62 @@
+package consumer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+)
+
+// A member that is gone before the group answers it loses its partitions when its session ends.
+func TestAMemberThatIsGoneBeforeItHasJoined(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, 2)
+	silent, gone := b.outsider(), b.outsider()
+	if _, err := silent.Request(waitContext(t), b.joinRequest()); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitMembers(1) // whom the group waits for when others join
+	go func() { _, _ = gone.Request(waitContext(t), b.joinRequest()) }()
+	b.awaitMembers(2)
+	gone.Close()
+
+	m := b.join()
+	m.await("both partitions", func() bool { return len(m.Assigned()) == 2 })
+	m.stop()
+}
+
+// outsider is a client that joins groups as old clients do, in one request.
+func (b *bench) outsider() *kgo.Client {
+	b.t.Helper()
+	c, err := kgo.NewClient(kgo.SeedBrokers(b.broker.Addrs()...), kgo.MaxVersions(kversion.V0_10_1()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(c.Close)
+	return c
+}
+
+func (b *bench) joinRequest() *kmsg.JoinGroupRequest {
+	member := kmsg.NewConsumerMemberMetadata()
+	member.Topics = []string{b.cfg.Topic}
+	protocol := kmsg.NewJoinGroupRequestProtocol()
+	protocol.Name, protocol.Metadata = "range", member.AppendTo(nil)
+	join := kmsg.NewPtrJoinGroupRequest()
+	join.Group, join.ProtocolType, join.Protocols = b.cfg.Group, "consumer", append(join.Protocols, protocol)
+	join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = 1000, 5000
+	return join
+}
+
+func (b *bench) awaitMembers(members int) {
+	b.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if info := b.broker.Cluster().GroupInfo(b.cfg.Group); info != nil && len(info.Members) == members {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("the group does not have %d members", members)
+		}
+	}
+}
