@@ -97,8 +97,8 @@ func tellUsage(cmd *cobra.Command) {
 // unknownFlag matches the error of the flag library for a flag that does not exist.
 var unknownFlag = regexp.MustCompile(`^unknown flag: --(.+)$`)
 
-// flagError adds the nearest flag to the error of one that does not exist. Behind a mistyped subcommand it returns the error
-// of that, because the flag may be one of the command that was meant.
+// flagError adds the nearest flag to the error of one that does not exist, or how the command is called. Behind a mistyped
+// subcommand it returns the error of that, because the flag may be one of the command that was meant.
 func flagError(cmd *cobra.Command, err error) error {
 	name := unknownFlag.FindStringSubmatch(err.Error())
 	if name == nil {
@@ -112,5 +112,5 @@ func flagError(cmd *cobra.Command, err error) error {
 	if best := nearest.Of(name[1], slices.Values(flags)); best != "" {
 		return fmt.Errorf("%w (did you mean --%s?)", err, best)
 	}
-	return err
+	return fmt.Errorf("%w; usage: %s", err, cmd.UseLine())
 }
