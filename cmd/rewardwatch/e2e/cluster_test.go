@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -12,10 +13,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 )
 
-// cluster prepares some instances in one group, which share a ledger on PostgreSQL.
-func (s setting) cluster(t *testing.T, topic string, instances int, ledger *postgresql) *disturbed {
+// cluster prepares some instances in one group, which share a ledger on PostgreSQL and push to Alertmanager unless that is
+// nil.
+func (s setting) cluster(t *testing.T, topic string, instances int, ledger *postgresql, alerts *alertmanager) *disturbed {
 	t.Helper()
 	d := s.prepare(t, topic)
+	d.alerts = alerts
 	d.read = 2 * loadPartitions // of telemetry and of units
 	for range instances {
 		i := d.add(t, s.broker.address, ledger)
@@ -25,9 +28,15 @@ func (s setting) cluster(t *testing.T, topic string, instances int, ledger *post
 	return d
 }
 
-// joinedAndLeft has one of three instances die, another one leave, and both come again, and stops once incidents are open.
+// nextVersion is that of the build that replaces the one before.
+const nextVersion = "v999.0.0"
+
+// joinedAndLeft has one of three instances die, another one leave, and both come again. Then each is replaced by the next
+// build, one before incidents open, one as they do, and one while they are open. Every incident is paged once.
 func (s setting) joinedAndLeft(t *testing.T) {
-	d := s.cluster(t, "joined-and-left", 3, startPostgreSQL(t))
+	next := buildWith(t, "-ldflags=-X=github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/app.version="+nextVersion)
+	alerts := startAlertmanager(t, "group_by: [alertname, policy]", "group_by: ['...']") // a page is about one alert
+	d := s.cluster(t, "joined-and-left", 3, startPostgreSQL(t), alerts)
 	d.begin(t, 9)
 	d.judged(t, 100)
 	first, second := d.owner(t, "spread"), d.owner(t, "apart")
@@ -39,9 +48,52 @@ func (s setting) joinedAndLeft(t *testing.T) {
 	d.judged(t, 250)
 	first.launch(t)
 	second.launch(t)
-	d.judged(t, soundFirst+spoiltFor/2)
+	for n, units := range []int{soundFirst - 60, soundFirst + 10, soundFirst + spoiltFor/2} {
+		d.judged(t, units)
+		d.upgrade(t, d.instances[n], next)
+	}
+	d.judged(t, soundFirst+spoiltFor)
 	d.nothingLostNothingTwice(t)
+	d.pagedOnce(t)
 	d.stop(t)
+}
+
+// upgrade replaces an instance by one of another build, as a rolling upgrade does: once it is ready, the next one's turn comes.
+func (d *disturbed) upgrade(t *testing.T, s *service, binary string) {
+	t.Helper()
+	before := s.build(t)
+	s.stop(t)
+	s.binary = binary
+	s.start(t)
+	if after := s.build(t); after == before || !strings.Contains(after, nextVersion) {
+		t.Fatalf("the build %s was replaced by %s", before, after)
+	}
+}
+
+// pagedOnce checks that each incident that a replay finds is told once when it opens, at most once when it closes, and that
+// nothing else is told. Another severity is told as another alert.
+func (d *disturbed) pagedOnce(t *testing.T) {
+	t.Helper()
+	want := map[string]bool{}
+	for _, a := range d.replayed {
+		want[a.Incident] = true
+	}
+	eventually(t, "every incident is paged once", func() error {
+		told := map[string]bool{}
+		for page, times := range d.alerts.pager.incidents() {
+			if times != 1 || !want[page.incident] {
+				return fmt.Errorf("%+v was told %d times; a replay finds %v", page, times, want)
+			}
+			if page.status == "firing" {
+				told[page.incident] = true
+			}
+		}
+		if len(told) != len(want) {
+			return fmt.Errorf("%v were told; a replay finds %v", told, want)
+		}
+		return nil
+	})
+	t.Logf("%d incidents, told by %d pages", len(want), len(d.alerts.pager.incidents()))
 }
 
 // owner returns the instance that judges a policy.

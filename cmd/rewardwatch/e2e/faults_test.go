@@ -147,7 +147,7 @@ func (s setting) postgresqlRestarted(t *testing.T) {
 // then the broker or the ledger is started again meanwhile.
 func (s setting) churned(t *testing.T) {
 	ledger := startPostgreSQL(t)
-	d := s.cluster(t, "churned", 3, ledger)
+	d := s.cluster(t, "churned", 3, ledger, nil)
 	d.begin(t, 10)
 	var members []*member
 	for _, i := range d.instances {

@@ -30,6 +30,8 @@ type disturbed struct {
 	read      int       // partitions that they read, of all topics together
 	trainer   *receiver
 	load      *load
+	alerts    *alertmanager // nil if alerts are not pushed
+	replayed  []alarmLine   // of a replay, in the end
 }
 
 const loadPartitions = 4
@@ -71,7 +73,7 @@ func (d *disturbed) fail(ctx context.Context, request string) {
 // add configures one more instance, with the ledger on PostgreSQL unless that is nil.
 func (d *disturbed) add(t *testing.T, brokers string, ledger *postgresql) *service {
 	t.Helper()
-	s := newService(t, d.binary, brokers, d.topic, d.topic, d.trainer, nil)
+	s := newService(t, d.binary, brokers, d.topic, d.topic, d.trainer, d.alerts)
 	replaceIn(t, s.config, "cooldown: 24h", "cooldown: 0s") // every incident orders
 	replaceIn(t, s.config, "  targets:", "  breaker: {after: 0}\n  targets:")
 	if ledger != nil {
@@ -209,7 +211,8 @@ func (d *disturbed) sameAlarmsAsReplay(t *testing.T, records []record) {
 	for _, i := range incidents {
 		got = append(got, i.alarmIDs()...)
 	}
-	for _, a := range d.service.replay(t, file) {
+	d.replayed = d.service.replay(t, file)
+	for _, a := range d.replayed {
 		want = append(want, a.ID)
 	}
 	slices.Sort(got)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -147,26 +148,38 @@ type pager struct {
 
 	mu    sync.Mutex
 	pages map[string]int // by status and labels.policy
+	about map[page]int
 }
+
+// incidents returns how many pages there were about each.
+type page struct{ status, incident, severity string }
 
 func startPager(t *testing.T) *pager {
 	t.Helper()
-	p := &pager{pages: map[string]int{}}
+	p := &pager{pages: map[string]int{}, about: map[page]int{}}
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		var page struct {
+		var told struct {
 			Status string            `json:"status"`
 			Common map[string]string `json:"commonLabels"`
 		}
-		if err := json.NewDecoder(req.Body).Decode(&page); err != nil {
+		if err := json.NewDecoder(req.Body).Decode(&told); err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.pages[page.Status+" "+page.Common["alertname"]+" "+page.Common["policy"]]++
+		p.pages[told.Status+" "+told.Common["alertname"]+" "+told.Common["policy"]]++
+		p.about[page{told.Status, told.Common["incident"], told.Common["severity"]}]++
 	}))
 	t.Cleanup(p.server.Close)
 	return p
+}
+
+// incidents returns how often each was told of.
+func (p *pager) incidents() map[page]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.about)
 }
 
 func (p *pager) address() string { return p.server.Listener.Addr().String() }

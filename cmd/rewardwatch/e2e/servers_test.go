@@ -233,13 +233,14 @@ type alertmanager struct {
 	pager   *pager // whom it tells
 }
 
-func startAlertmanager(t *testing.T) *alertmanager {
+// startAlertmanager replaces more of its configuration, given as old, new, old, new.
+func startAlertmanager(t *testing.T, replace ...string) *alertmanager {
 	t.Helper()
 	dir, port := t.TempDir(), deploytest.FreePorts(t, 1)[0]
 	a := &alertmanager{address: "127.0.0.1:" + port, pager: startPager(t)}
 	config := filepath.Join(dir, "alertmanager.yml")
-	rewrite(t, "deploy/alertmanager/alertmanager.yml", config,
-		"127.0.0.1:9095", a.pager.address(), "group_wait: 10s", "group_wait: 1s", "group_interval: 1m", "group_interval: 1s")
+	rewrite(t, "deploy/alertmanager/alertmanager.yml", config, append(replace,
+		"127.0.0.1:9095", a.pager.address(), "group_wait: 10s", "group_wait: 1s", "group_interval: 1m", "group_interval: 1s")...)
 	local(t, "alertmanager.sh", filepath.Join(dir, "alertmanager.log"),
 		"ALERTMANAGER_DIR="+dir, "ALERTMANAGER_PORT="+port, "ALERTMANAGER_CONFIG="+config)
 	return a

@@ -21,14 +21,21 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
 // build builds the binary that is tested, with what is released: packages are compiled once for it and for the image.
 func build(t *testing.T) string {
 	t.Helper()
+	return buildWith(t)
+}
+
+// buildWith builds it with more flags.
+func buildWith(t *testing.T, flags ...string) string {
+	t.Helper()
 	binary := filepath.Join(t.TempDir(), "rewardwatch")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", binary, "./cmd/rewardwatch")
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-o", binary}, flags, []string{"./cmd/rewardwatch"})...)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build rewardwatch: %v\n%s", err, out)
@@ -194,6 +201,17 @@ func (s *service) lintMetrics(t *testing.T) {
 			t.Errorf("say episodes or blocks: %s", line)
 		}
 	}
+}
+
+// build returns the build that runs, as its metrics name it.
+func (s *service) build(t *testing.T) string {
+	t.Helper()
+	families, err := s.metrics()
+	built := families[names.MetricBuildInfo].GetMetric()
+	if err != nil || len(built) != 1 {
+		t.Fatalf("the service shows %d builds: %v", len(built), err)
+	}
+	return fmt.Sprint(built[0].GetLabel())
 }
 
 // samples returns the values of the series of a metric that carry the labels, at least one.

@@ -1,15 +1,19 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 	"strings"
 )
 
+// version is that of a release, which the linker sets (-X): an archive of the sources has no tag that Go could read.
+var version string
+
 // BuildInfo identifies the build.
 type BuildInfo struct {
-	Version  string `json:"version"`  // "(devel)" if not built from a tagged module
+	Version  string `json:"version"`  // "(devel)" if it is not a release, nor built from a tagged module
 	Revision string `json:"revision"` // commit, "" if unknown
 	Modified bool   `json:"modified"` // whether the work tree differed from the commit
 	Go       string `json:"go"`
@@ -23,9 +27,7 @@ func ReadBuildInfo() BuildInfo {
 	if !ok {
 		return b
 	}
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
-	}
+	b.Version = cmp.Or(version, info.Main.Version, b.Version)
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
