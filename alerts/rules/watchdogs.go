@@ -157,6 +157,27 @@ func guardsUndelivered(undelivered string) rule {
 	}
 }
 
+// secretsStale tolerates two failures of a command that runs at the default interval.
+func secretsStale(stale string) rule {
+	const (
+		summary     = "Rewardwatch cannot renew a secret"
+		description = "Commands of `secrets` have failed for 15 minutes. Secrets with an old value: 1. When it is no longer accepted, Kafka, Alertmanager or a target refuses Rewardwatch. " +
+			"See the log for the file and the reason."
+	)
+	return rule{
+		alert: "SecretsStale", severity: alerts.Warning, wait: "15m",
+		expr:    fmt.Sprintf("max by (job, instance) (%s) > 0", stale),
+		summary: summary, description: strings.Replace(description, ": 1.", ": {{ $value }}.", 1),
+		tests: []ruleTest{
+			{
+				name: "the secret manager is down", at: "30m", series: []inputSeries{ofInstance(stale, "", "0+0x5 1+0x30")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{name: "renewed again", at: "30m", series: []inputSeries{ofInstance(stale, "", "0+0x5 1+0x10 0+0x30")}},
+		},
+	}
+}
+
 func clockJumped() rule {
 	const (
 		summary     = "the clock of a machine has changed"

@@ -44,4 +44,5 @@ const (
 	MetricBuildInfo = "rewardwatch_build_info"                    // {version,revision,goversion} 1
 	MetricConsole   = "rewardwatch_console_info"                  // {url} 1
 	MetricReloaded  = "rewardwatch_config_last_reload_successful" // 1, or 0 after a configuration was refused
+	MetricStale     = "rewardwatch_secrets_stale"                 // secrets whose last renewal failed
 )

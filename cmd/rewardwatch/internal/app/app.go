@@ -69,6 +69,7 @@ type App struct {
 	metrics  *alerts.Metrics
 	Pipeline *engine.Pipeline
 	scores   *plots.Scores
+	stale    prometheus.Gauge
 	workers  *engine.Workers  // of a standalone instance
 	cluster  *cluster.Cluster // nil for a standalone instance
 	feeds    *engine.Telemetry
@@ -93,7 +94,7 @@ type closer struct {
 // New opens state, ledger and connections. POST /-/reload calls reload. If New fails, it closes all that it opened.
 // ctx is the context of Run: once it ends, New stops waiting for a ledger that cannot be reached.
 func New(ctx context.Context, cfg *config.Config, reload func() error, log zerolog.Logger) (*App, error) {
-	a := &App{cfg: cfg, log: log, scores: plots.NewScores(), Registry: prometheus.NewRegistry(), Reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
+	a := &App{cfg: cfg, log: log, scores: plots.NewScores(), stale: secrets.NewStale(), Registry: prometheus.NewRegistry(), Reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: names.MetricReloaded, Help: "1 if the last reload of the configuration succeeded, 0 otherwise.",
 	})}
 	a.Reloaded.Set(1)
@@ -113,7 +114,7 @@ func New(ctx context.Context, cfg *config.Config, reload func() error, log zerol
 // meanwhile.
 func (a *App) listen(reload func() error) (err error) {
 	a.Registry.MustRegister(
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfoMetric(), a.Reloaded)
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfoMetric(), a.Reloaded, a.stale)
 	if a.Server, err = api.New(a.cfg.HTTP, a, nil, a.Registry, reload, a.log); err != nil {
 		return err
 	}
@@ -378,7 +379,7 @@ func (a *App) run(ctx context.Context) error {
 	a.dispatcher(outward, &dispatchers, failed, "alertmanager", a.notifier.Run)
 	dispatchers.Go(func() { a.Pipeline.WatchMemory(outward) })
 	dispatchers.Go(func() { a.Pipeline.ExpireUnused(outward) })
-	dispatchers.Go(func() { secrets.Run(outward, a.cfg.Secrets, a.log) })
+	dispatchers.Go(func() { secrets.Run(outward, a.cfg.Secrets, a.stale, a.log) })
 	if a.retrain != nil {
 		a.dispatcher(outward, &dispatchers, failed, "retrain", a.retrain.Run)
 	}

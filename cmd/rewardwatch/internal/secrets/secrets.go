@@ -15,8 +15,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 )
 
 const (
@@ -83,19 +86,27 @@ func Write(ctx context.Context, all []Secret) error {
 	return nil
 }
 
+// NewStale returns the metric of the secrets whose last renewal failed.
+func NewStale() prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: names.MetricStale, Help: "Secrets whose last renewal failed, so that an old value is in use.",
+	})
+}
+
 // Run renews the secrets of commands until ctx ends. What is read of a file is never half a secret. If a command fails,
-// its file remains as it is, and the failure is logged.
-func Run(ctx context.Context, all []Secret, log zerolog.Logger) {
+// its file remains as it is, and the failure is logged and counted in stale until the command succeeds again.
+func Run(ctx context.Context, all []Secret, stale prometheus.Gauge, log zerolog.Logger) {
 	var running sync.WaitGroup
 	for _, s := range all {
 		if len(s.Command) > 0 {
-			running.Go(func() { s.run(ctx, log) })
+			running.Go(func() { s.run(ctx, stale, log) })
 		}
 	}
 	running.Wait()
 }
 
-func (s Secret) run(ctx context.Context, log zerolog.Logger) {
+func (s Secret) run(ctx context.Context, stale prometheus.Gauge, log zerolog.Logger) {
+	failed := false
 	tick := time.NewTicker(time.Duration(s.Every))
 	defer tick.Stop()
 	for {
@@ -103,9 +114,20 @@ func (s Secret) run(ctx context.Context, log zerolog.Logger) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := s.renew(ctx); err != nil && ctx.Err() == nil {
+			err := s.renew(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
 				log.Error().Err(err).Msg("failed to renew a secret, keeping its file")
 			}
+			switch {
+			case err != nil && !failed:
+				stale.Inc()
+			case err == nil && failed:
+				stale.Dec()
+			}
+			failed = err != nil
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
@@ -106,7 +107,8 @@ func TestSecretsAreRenewed(t *testing.T) {
 	var said safeBuffer
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { Run(ctx, ask, zerolog.New(&said)); close(done) }()
+	stale := NewStale()
+	go func() { Run(ctx, ask, stale, zerolog.New(&said)); close(done) }()
 	until := func(what string, holds func() bool) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); !holds(); runtime.Gosched() {
@@ -121,11 +123,15 @@ func TestSecretsAreRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	until("a failure is not logged", func() bool { return strings.Contains(said.String(), "failed to renew a secret") })
-	if got := content(t, file); got != "second" {
-		t.Errorf("after a failure the file has %q", got)
+	until("a failure is not counted", func() bool { return testutil.ToFloat64(stale) == 1 })
+	lines := strings.Count(said.String(), "\n")
+	until("it does not fail again", func() bool { return strings.Count(said.String(), "\n") > lines+1 })
+	if got := content(t, file); got != "second" || testutil.ToFloat64(stale) != 1 {
+		t.Errorf("after failures the file has %q, and %g secrets are stale", got, testutil.ToFloat64(stale))
 	}
 	set("third")
 	until("the file is not renewed after a failure", func() bool { return content(t, file) == "third" })
+	until("the secret remains stale", func() bool { return testutil.ToFloat64(stale) == 0 })
 	cancel()
 	<-done
 	if strings.Contains(said.String(), "second") || strings.Contains(said.String(), "third") {
