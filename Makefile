@@ -83,7 +83,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build linux-packages image chart demo test test-code test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages image chart python-package demo test test-code test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
@@ -103,6 +103,10 @@ image: | packages
 # The Helm chart, in bin/.
 chart: $(HELM)
 	$(HELM) package deploy/helm/rewardwatch --destination bin/
+
+# The source distribution and the wheel of the Python package, in bin/.
+python-package: $(VENV)
+	deploy/package/python.sh $(CACHE)/venv/bin/python bin
 
 demo: build
 	bin/rewardwatch demo

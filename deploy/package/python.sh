@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Builds the source distribution of the Python package, and the wheel from it, with the setuptools of a Python: python.sh
+# PYTHON DIR. The same commit and setuptools produce the same bytes: all times are SOURCE_DATE_EPOCH, which is that of the
+# commit, and no mode is that of the checkout.
+set -euo pipefail
+umask 022
+python="$(realpath -s "$1")"
+mkdir -p "$2"
+dir="$(cd "$2" && pwd)"
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
+
+# A copy, because setuptools writes beside what it reads.
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/source/rewardwatch" "$work/made" "$work/packed"
+(cd ingest/emitters/python && install -m 644 pyproject.toml README.md "$work/source" && install -m 644 rewardwatch/*.py rewardwatch/py.typed "$work/source/rewardwatch")
+install -m 644 LICENSE NOTICE "$work/source"
+(cd "$work/source" && "$python" -c 'import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])' "$work/made" >"$work/log") || { cat "$work/log" >&2; exit 1; }
+
+# setuptools writes the time of the build into the archive, so it is packed again.
+archive=("$work"/made/rewardwatch-*.tar.gz)
+name="$(basename "${archive[0]}")"
+tar -xzf "${archive[0]}" -C "$work/packed"
+tar -C "$work/packed" --sort=name --format=ustar --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -cf - "${name%.tar.gz}" | gzip -9n >"$work/$name"
+"$python" -m pip wheel --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --wheel-dir "$work" "$work/$name"
+cp "$work/$name" "$work"/rewardwatch-*.whl "$dir"
