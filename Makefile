@@ -51,6 +51,10 @@ ALERTMANAGER := $(CACHE)/bin/alertmanager-$(ALERTMANAGER_VERSION)
 NFPM_VERSION := v2.43.0
 NFPM := $(CACHE)/bin/nfpm-$(NFPM_VERSION)
 
+# renovate: datasource=go depName=github.com/CycloneDX/cyclonedx-gomod
+CYCLONEDX_VERSION := v1.10.0
+CYCLONEDX := $(CACHE)/bin/cyclonedx-gomod-$(CYCLONEDX_VERSION)
+
 HELM_VERSION := v3.22.0
 HELM := $(CACHE)/bin/helm-$(HELM_VERSION)
 
@@ -64,6 +68,9 @@ OPERATOR := $(CACHE)/prometheus-operator/.$(OPERATOR_VERSION)
 
 # Of the packages. Nothing is released yet, so a commit is newer than the one before by its time.
 VERSION ?= 0.0.0~$(shell git log -1 --format=%cd --date=format:%Y%m%d%H%M%S).$(shell git rev-parse --short HEAD)
+
+# A build of a release says its version. Others say the commit, as Go does.
+NAMED = $(if $(filter 0.0.0~%,$(VERSION)),,-X=github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/app.version=v$(VERSION))
 
 AXE_LOCK := cmd/rewardwatch/internal/console/e2e/axe/package-lock.json
 AXE := $(CACHE)/axe/.complete
@@ -83,30 +90,38 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build linux-packages image chart python-package demo test test-code test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages image chart python-package release demo test test-code test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
-	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
+	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w $(NAMED)' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
 
-# The Debian and the RPM package of the service, in bin/.
+# The Debian and the RPM package of the service, in OUT.
+OUT ?= bin
 linux-packages: build $(NFPM)
 	deploy/package/contents.sh bin
+	mkdir -p $(OUT)
 	for packager in deb rpm; do
-		VERSION='$(VERSION)' GOARCH=$$(go env GOARCH) $(NFPM) package --config deploy/package/nfpm.yaml --packager $$packager --target bin/
+		VERSION='$(VERSION)' GOARCH=$$(go env GOARCH) $(NFPM) package --config deploy/package/nfpm.yaml --packager $$packager --target $(OUT)/
 	done
 
-# The container image of the service for ARCHS, in bin/.
+# The container image of the service for ARCHS, in OUT.
 ARCHS ?= amd64 arm64
 image: | packages
-	ARCHS='$(ARCHS)' VERSION='$(VERSION)' deploy/image/build.sh bin/rewardwatch-image.tar
+	ARCHS='$(ARCHS)' VERSION='$(VERSION)' NAMED='$(NAMED)' deploy/image/build.sh $(OUT)/rewardwatch-image.tar
 
-# The Helm chart, in bin/.
+# The Helm chart, in OUT.
 chart: $(HELM)
-	$(HELM) package deploy/helm/rewardwatch --destination bin/
+	mkdir -p $(OUT)
+	$(HELM) package deploy/helm/rewardwatch --destination $(OUT)/
 
-# The source distribution and the wheel of the Python package, in bin/.
+# The source distribution and the wheel of the Python package, in OUT.
 python-package: $(VENV)
-	deploy/package/python.sh $(CACHE)/venv/bin/python bin
+	deploy/package/python.sh $(CACHE)/venv/bin/python $(OUT)
+
+# All that a release consists of, with bills of materials and checksums, in a directory of its own. It publishes nothing.
+release: OUT = bin/release/$(VERSION)
+release: linux-packages image chart python-package $(CYCLONEDX)
+	VERSION='$(VERSION)' CYCLONEDX=$(CYCLONEDX) deploy/package/release.sh $(OUT) $(ARCHS:%=bin/image/linux/%/rewardwatch)
 
 demo: build
 	bin/rewardwatch demo
@@ -134,7 +149,7 @@ test-code: $(GOTESTSUM) | packages
 	$(GO_TEST) -p 2 -parallel 4 -skip '^TestSim' $(filter-out $(SERVERS),$(call packages_of,$(shell find $(FOLDERS) -name '*_test.go')))
 
 # All tests of these packages, so that each is built once.
-test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(NFPM) $(HELM) $(KUSTOMIZE) $(OPERATOR) $(AXE) $(GRAFANA_DATA) | packages
+test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(NFPM) $(CYCLONEDX) $(HELM) $(KUSTOMIZE) $(OPERATOR) $(AXE) $(GRAFANA_DATA) | packages
 	deploy/local/kafka/kafka.sh fetch
 	deploy/local/keycloak/keycloak.sh fetch
 	$(GO_TEST) -tags e2e -count=1 -p 5 -parallel 4 -skip '^TestSim' $(SERVERS)
@@ -337,6 +352,10 @@ $(ACTIONLINT):
 $(NFPM):
 	GOBIN=$(CACHE)/bin go install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
 	mv $(CACHE)/bin/nfpm $@
+
+$(CYCLONEDX):
+	GOBIN=$(CACHE)/bin go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)
+	mv $(CACHE)/bin/cyclonedx-gomod $@
 
 $(HELM):
 	GOBIN=$(CACHE)/bin go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)

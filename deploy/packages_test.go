@@ -27,6 +27,7 @@ func TestE2EPackages(t *testing.T) {
 	contents := contentsOfPackages(t)
 	t.Run("Debian", func(t *testing.T) { debianPackage(t, contents) })
 	t.Run("RPM", func(t *testing.T) { rpmPackage(t, contents) })
+	t.Run("release", func(t *testing.T) { release(t, contents) })
 }
 
 // debianPackage is installed, started as its user, upgraded, removed and purged, by Debian's own dpkg in a directory.

@@ -14,7 +14,7 @@ context=bin/image
 rm -rf "$context"
 mkdir -p "$context/data"
 for arch in "${archs[@]}"; do
-  CGO_ENABLED=0 GOOS=linux GOARCH="$arch" go build -trimpath -ldflags='-s -w' \
+  CGO_ENABLED=0 GOOS=linux GOARCH="$arch" go build -trimpath -ldflags="-s -w ${NAMED:-}" \
     -o "$context/linux/$arch/" ./cmd/rewardwatch
 done
 # Paths below $context/root are those in the image. The certificates are from the Debian package ca-certificates.

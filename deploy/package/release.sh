@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Adds the bills of materials of some binaries, and the checksums of all files, to the files of a release in DIR:
+# release.sh DIR BINARY... VERSION is that of the release, and CYCLONEDX the program cyclonedx-gomod.
+set -euo pipefail
+dir="$1"
+
+for binary in "${@:2}"; do
+  platform="$(go version -m "$binary" | awk -F= '/\tbuild\tGOOS=/ { os = $2 } /\tbuild\tGOARCH=/ { arch = $2 } END { print os "_" arch }')"
+  "$CYCLONEDX" bin -json -noserial -notimestamp -version "v$VERSION" -output "$dir/rewardwatch_${VERSION}_$platform.cdx.json" "$binary" 2>/dev/null
+done
+cd "$dir"
+rm -f SHA256SUMS
+sha256sum -- * >.sums
+mv .sums SHA256SUMS

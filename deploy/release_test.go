@@ -1,0 +1,125 @@
+//go:build e2e
+
+package deploy
+
+import (
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// release is made of the packages, the chart and the Python package, as `make release` does, which adds the image.
+func release(t *testing.T, contents string) {
+	makefile := read(t, "../Makefile")
+	tool := func(name, version string) string {
+		t.Helper()
+		path, err := filepath.Abs("../.cache/bin/" + name + "-" + regexp.MustCompile(version + ` := (\S+)`).FindStringSubmatch(makefile)[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	dir, binary := t.TempDir(), contents+"/bin/rewardwatch"
+	for _, kind := range []string{"deb", "rpm"} {
+		run(t, contents, "env", "GOARCH="+runtime.GOARCH, "VERSION=1.0.0",
+			tool("nfpm", "NFPM_VERSION"), "package", "--config", "deploy/package/nfpm.yaml", "--packager", kind, "--target", dir+"/")
+	}
+	run(t, "", tool("helm", "HELM_VERSION"), "package", "helm/rewardwatch", "--destination", dir)
+	run(t, "", "package/python.sh", "../.cache/venv/bin/python", dir)
+	add := func() {
+		run(t, "", "env", "VERSION=1.0.0", "CYCLONEDX="+tool("cyclonedx-gomod", "CYCLONEDX_VERSION"), "package/release.sh", dir, binary)
+	}
+	add()
+	sums := read(t, dir+"/SHA256SUMS")
+	if want := checksums(t, dir); sums != want {
+		t.Errorf("the checksums are\n%s, want\n%s", sums, want)
+	}
+	for _, kind := range []string{`\.deb`, `\.rpm`, `\.tgz`, `\.whl`, `\.tar\.gz`, `\.cdx\.json`} {
+		if len(regexp.MustCompile(`(?m)^[0-9a-f]{64}  rewardwatch\S*`+kind+`$`).FindAllString(sums, -1)) != 1 {
+			t.Errorf("not one file %s in\n%s", kind, sums)
+		}
+	}
+	run(t, dir, "sha256sum", "--check", "--strict", "SHA256SUMS")
+	billOfMaterials(t, fmt.Sprintf("%s/rewardwatch_1.0.0_linux_%s.cdx.json", dir, runtime.GOARCH), binary)
+	add()
+	if again := read(t, dir+"/SHA256SUMS"); again != sums {
+		t.Errorf("once more, the checksums are\n%s, before\n%s", again, sums)
+	}
+}
+
+// checksums returns those of all files of a directory but SHA256SUMS, as sha256sum prints them.
+func checksums(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := os.ReadDir(dir) // sorted
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sums strings.Builder
+	for _, f := range files {
+		if f.Name() != "SHA256SUMS" {
+			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256([]byte(read(t, filepath.Join(dir, f.Name())))), f.Name())
+		}
+	}
+	return sums.String()
+}
+
+// billOfMaterials checks that a bill lists every module that is linked, with its version.
+func billOfMaterials(t *testing.T, file, binary string) {
+	t.Helper()
+	var bill struct {
+		BOMFormat string
+		Metadata  struct {
+			Component struct{ Name, Version string }
+		}
+		Components []struct{ Name, Version string }
+	}
+	if err := json.Unmarshal([]byte(read(t, file)), &bill); err != nil {
+		t.Fatal(err)
+	}
+	if m := bill.Metadata.Component; bill.BOMFormat != "CycloneDX" || m.Name != "github.com/rewardwatch/rewardwatch" || m.Version != "v1.0.0" {
+		t.Errorf("a bill in the format %s of %s %s", bill.BOMFormat, m.Name, m.Version)
+	}
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, c := range bill.Components {
+		if c.Name != "std" {
+			got = append(got, c.Name+" "+c.Version)
+		}
+	}
+	for _, d := range info.Deps {
+		want = append(want, d.Path+" "+d.Version)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if len(want) < 20 || !slices.Equal(got, want) {
+		t.Errorf("%d modules are listed, and %d are linked:\n%v\n%v", len(got), len(want), got, want)
+	}
+}
+
+// What `make release` runs makes every kind of file in one directory, before the checksums are made.
+func TestE2EReleaseMakesEveryKind(t *testing.T) {
+	said := run(t, "..", "make", "--dry-run", "--always-make", "release", "VERSION=1.2.3")
+	from := 0
+	for _, want := range []string{
+		"app.version=v1.2.3'", "for packager in deb rpm", "--target bin/release/1.2.3/", "deploy/image/build.sh bin/release/1.2.3/rewardwatch-image.tar",
+		"--destination bin/release/1.2.3/", "deploy/package/python.sh ",
+		"deploy/package/release.sh bin/release/1.2.3 bin/image/linux/amd64/rewardwatch bin/image/linux/arm64/rewardwatch",
+	} {
+		at := strings.Index(said[from:], want)
+		if at < 0 {
+			t.Fatalf("no %q where it should stand in\n%s", want, said)
+		}
+		from += at
+	}
+}
