@@ -277,11 +277,14 @@ type Unit struct {
 
 	Decisions *Decisions // nil unless a bank has joined the unit from episodes of one step
 
-	// Labels are those of its last event that its policy is split by, without those it lacks; nil for blocks.
+	// Labels are those of its last event that its policy is split by, without those it lacks, and of RaterLabel; nil for blocks.
 	Labels []Label
 
 	Shown bool // each of its steps came before as a unit of its own, with EndOpen
 }
+
+// RaterLabel is the label of a unit that says who has given an outcome, where the outcomes of a unit may have several raters.
+func RaterLabel(outcome string) string { return "rater of " + outcome }
 
 // Decisions is what only a block of decisions has. A decision is an episode of one step. Return is the mean of the
 // block's finite returns.

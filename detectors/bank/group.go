@@ -113,11 +113,11 @@ func newGroup(key ingest.Group, cfg *watch.Config, limit *capacity.StreamLimit, 
 }
 
 // rated returns a unit with the levels of its raters taken out: u itself if the policy has no raters.
-func (g *group) rated(u *ingest.Unit) *ingest.Unit {
+func (g *group) rated(u *ingest.Unit, of lane) *ingest.Unit {
 	if len(g.cfg.Raters) == 0 {
 		return u
 	}
-	return g.Raters.Adjust(u, g.cfg.Raters, g.cfg.Causes.SplitBy, raters.Phase{Collecting: !g.Warmup.Done, Incident: g.Incident, Aside: u.Shadow})
+	return g.Raters.Adjust(u, g.cfg.Raters, g.cfg.Causes.SplitBy, raters.Phase{Collecting: !g.Warmup.Done, Incident: g.Incident, Aside: u.Shadow || of == laneIgnored})
 }
 
 // touch marks the group as changed: it has to be saved and summarized again.

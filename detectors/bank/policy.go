@@ -120,12 +120,13 @@ func (p *Policy) judgeNow(of packed.Unit) []finding.Finding {
 		panic("bank: a unit of a group that was evicted and has not come back")
 	}
 	g.touch()
-	u = g.rated(u)
+	lane := g.lane(u)
+	u = g.rated(u, lane)
 	p.residents.Use(g.resident)
 	if g.try(u); u.Shadow {
 		return nil
 	}
-	if found, dealt := p.otherVersion(g, u, now); dealt {
+	if found, dealt := p.otherVersion(g, u, lane, now); dealt {
 		return found
 	}
 	found := g.Observe(u, now, p.present)
@@ -157,7 +158,7 @@ func (p *Policy) Learn(u *ingest.Unit) {
 		return
 	}
 	g.touch()
-	if u = g.unit(g.rated(u)); u == nil {
+	if u = g.unit(g.rated(u, laneJudged)); u == nil {
 		return
 	}
 	g.Line.Versions.adopt(u.Versions.Policy)

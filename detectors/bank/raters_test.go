@@ -101,3 +101,56 @@ func TestNewRatersOfAVersionWithABaselineOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// Each of many ratings in a row is the first one of its rater: none has a level yet, but the signal is there. Afterwards
+// people stop rating, which is a fault.
+func TestFirstRatingsAreNotMissing(t *testing.T) {
+	cfg := watch.DefaultConfig()
+	cfg.Baseline.Units = 600
+	cfg.Raters = watch.Raters{"rating": "labels.rater"}
+	p, rng := NewPolicy("ranker", cfg, capacity.NewStreamLimit(100)), rand.New(rand.NewPCG(6, 6))
+	for i := range int64(760) {
+		u, who := ingesttest.Unit("ranker", 0, i, rng), i%3
+		if i >= 660 {
+			who = i
+		}
+		if m := (ingest.NamedMoments{Signal: "outcome.rating"}); i < 730 {
+			m.Add(3 + rng.NormFloat64())
+			u.Numeric, u.Labels = append(u.Numeric, m), []ingest.Label{{Name: "labels.rater", Value: fmt.Sprint(who)}}
+		}
+		missing := false
+		for _, f := range p.Observe(u, time.Time{}) {
+			missing = missing || f.Signal == "outcome.rating" && f.To == finding.TelemetryFault
+		}
+		if missing != (i == 749) {
+			t.Errorf("unit %d: a fault %v", i, missing)
+		}
+	}
+}
+
+// Late ratings of a version that another one has replaced, and that was rated lower, are nobody's level.
+func TestRetiredVersionsTeachNoLevels(t *testing.T) {
+	cfg := watch.DefaultConfig()
+	cfg.Baseline.Units, cfg.OnNewVersion = 150, watch.OnNewVersionRebaseline
+	cfg.Raters = watch.Raters{"rating": "labels.rater"}
+	p, rng := NewPolicy("ranker", cfg, capacity.NewStreamLimit(100)), rand.New(rand.NewPCG(7, 7))
+	for i := range int64(600) {
+		u := ingesttest.Unit("ranker", 0, i, rng)
+		version, who, mean := "1", i%3, 3.
+		switch {
+		case i >= 560 && i%2 == 0:
+			who, mean = 7, 1 // of version 1
+		case i >= 200:
+			version = "2"
+		}
+		u.Versions.Policy = version
+		m := ingest.NamedMoments{Signal: "outcome.rating"}
+		m.Add(mean + .1*rng.NormFloat64())
+		u.Numeric, u.Labels = append(u.Numeric, m), []ingest.Label{{Name: "labels.rater", Value: fmt.Sprint(who)}}
+		p.Observe(u, time.Time{})
+	}
+	g := p.groups[0]
+	if o := g.Raters["rating labels.rater"]; g.Line.Versions.Version != "2" || g.Line.Versions.Ignored != 20 || o.Raters["7"] != nil || o.Seen != 580 {
+		t.Errorf("version %s, %d units ignored, %d ratings, rater %+v", g.Line.Versions.Version, g.Line.Versions.Ignored, o.Seen, o.Raters["7"])
+	}
+}

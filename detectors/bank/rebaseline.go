@@ -77,12 +77,17 @@ func (s *succession) lane(version string, ordinal int64) lane {
 	return laneWarmUp
 }
 
-// otherVersion handles a unit that is not judged because of its version; false if the unit is judged.
-func (p *Policy) otherVersion(g *group, u *ingest.Unit, now time.Time) (found []finding.Finding, dealt bool) {
-	if g.cfg.OnNewVersion != watch.OnNewVersionRebaseline {
-		return nil, false
+// lane returns how a unit is handled.
+func (g *group) lane(u *ingest.Unit) lane {
+	if g.cfg.OnNewVersion != watch.OnNewVersionRebaseline || u.Shadow {
+		return laneJudged
 	}
-	switch g.Line.Versions.lane(u.Versions.Policy, g.Seen) {
+	return g.Line.Versions.lane(u.Versions.Policy, g.Seen)
+}
+
+// otherVersion handles a unit that is not judged because of its version; false if the unit is judged.
+func (p *Policy) otherVersion(g *group, u *ingest.Unit, of lane, now time.Time) (found []finding.Finding, dealt bool) {
+	switch of {
 	case laneIgnored:
 		return g.ignore(u, now), true
 	case laneWarmUp:

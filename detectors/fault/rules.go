@@ -123,7 +123,7 @@ func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, bas
 	bad, total := valueCounts(u, signal, m)
 	note(&f.Held.NonFinite, NonFinite, total > 0 && f.NonFinite.holds(bad, total))
 	note(&f.Held.Constant, Constant, f.constantHolds(signal, u, baseline))
-	note(&f.Held.Missing, Missing, f.Missing.holds(total > 0 || alwaysPresent(u, signal)))
+	note(&f.Held.Missing, Missing, f.Missing.holds(total > 0 || alwaysPresent(u, signal) || signal != "reward" && m != nil)) // named without values: not judged, but there
 	note(&f.Held.ActionKind, ActionKind, signal == actionName && otherKind(u, kind))
 	return f.Rule
 }

@@ -65,8 +65,8 @@ const outcomePrefix = "outcome."
 
 // Adjust returns a unit with the levels of raters taken out of its ratings: u itself if it has none, else a copy. of is the label
 // of the rater by outcome. Outcomes without such a label when the baseline was collected stay as they are, like the baseline.
-// The copy lacks ratings of a rater that is not known yet, and the labels of raters, except for those to keep. It has the
-// rating
+// In the copy, the rating of a rater that is not known yet is an outcome without values, and the labels of raters are left
+// out, except for those to keep. It has the rating
 //
 //	center + slope (r - mean reward) + sqrt(n/(n+1)) (y - slope (r - mean reward) - level)
 //
@@ -90,9 +90,9 @@ func (all Raters) Adjust(u *ingest.Unit, of map[string]string, keep []string, ph
 			out = &c
 		}
 		m := &out.Numeric[at]
-		y, known := o.adjust(valueOf(u.Labels, label), m.Mean, rewardOf(u), phase)
+		y, known := o.adjust(raterOf(u.Labels, name, label), m.Mean, rewardOf(u), phase)
 		if !known {
-			out.Numeric = slices.Delete(out.Numeric, at, at+1)
+			*m = ingest.NamedMoments{Signal: m.Signal, Moments: ingest.Moments{NonFinite: m.NonFinite}} // its name says that it has come
 			continue
 		}
 		m.Moments = moved(m.Moments, y-m.Mean)
@@ -232,23 +232,28 @@ func rewardOf(u *ingest.Unit) float64 {
 	return math.NaN()
 }
 
-func valueOf(labels []ingest.Label, name string) string {
+// raterOf returns the rater of an outcome: that of a label for this outcome alone, if the unit has one.
+func raterOf(labels []ingest.Label, outcome, label string) (id string) {
+	own := ingest.RaterLabel(outcome)
 	for _, l := range labels {
-		if l.Name == name {
+		switch l.Name {
+		case own:
 			return l.Value
+		case label:
+			id = l.Value
 		}
 	}
-	return ""
+	return id
 }
 
 // without returns the labels that are not those of raters, or that are kept.
 func without(labels []ingest.Label, of map[string]string, keep []string) (out []ingest.Label) {
 	for _, l := range labels {
 		isRater := false
-		for _, label := range of {
-			isRater = isRater || label == l.Name
+		for outcome, label := range of {
+			isRater = isRater || l.Name == label && !slices.Contains(keep, label) || l.Name == ingest.RaterLabel(outcome)
 		}
-		if !isRater || slices.Contains(keep, l.Name) {
+		if !isRater {
 			out = append(out, l)
 		}
 	}

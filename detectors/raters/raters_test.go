@@ -23,10 +23,10 @@ func rated(rater string, rating, reward float64) *ingest.Unit {
 	return u
 }
 
-// ratingOf returns the rating of a unit, NaN if it has none.
+// ratingOf returns the rating of a unit, NaN if none can be judged.
 func ratingOf(u *ingest.Unit) float64 {
 	for _, n := range u.Numeric {
-		if n.Signal == "outcome.rating" {
+		if n.Signal == "outcome.rating" && n.N > 0 {
 			return n.Mean
 		}
 	}
@@ -201,6 +201,24 @@ func TestWhatIsNotOfTheBaselineTeachesNothing(t *testing.T) {
 		if y := ratingOf(later.Adjust(rated("a", 4, 0), byRater, nil, Phase{})); y != 4 {
 			t.Fatalf("judged as %v against a baseline without raters, want 4", y)
 		}
+	}
+}
+
+// Two people have rated two outcomes of a decision.
+func TestEachOutcomeHasItsRater(t *testing.T) {
+	all, of := Raters{}, map[string]string{"rating": "labels.rater", "cost": "labels.rater"}
+	var u *ingest.Unit
+	for i := range 3 * centerRatings {
+		u = rated([]string{"a", "b"}[i%2], 4, 0)
+		u.Numeric[0].Add(1)
+		u.Labels = append(u.Labels, ingest.Label{Name: ingest.RaterLabel("cost"), Value: "c"}, ingest.Label{Name: ingest.RaterLabel("rating"), Value: "d"})
+		u = all.Adjust(u, of, []string{"labels.rater"}, Phase{Collecting: true})
+	}
+	if c, r := all["cost labels.rater"].Raters, all["rating labels.rater"].Raters; len(c) != 1 || len(r) != 1 || c["c"] == nil || r["d"] == nil {
+		t.Errorf("raters %v and %v", c, r)
+	}
+	if len(u.Labels) != 2 || u.Labels[1].Name != "labels.rater" {
+		t.Errorf("labels %v", u.Labels)
 	}
 }
 

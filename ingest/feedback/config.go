@@ -95,7 +95,7 @@ func newRules(c Config) *rules {
 			continue
 		}
 		kind, rest := kindOf(name)
-		r.defaults = append(r.defaults, value{field{kind, rest}, x})
+		r.defaults = append(r.defaults, value{field: field{kind, rest}, x: x})
 	}
 	slices.SortFunc(r.defaults, func(a, b value) int { return a.compare(b.field) })
 	return r

@@ -23,7 +23,7 @@ type decision struct {
 	reward      float64 // sum of the rewards so far
 
 	seen [seenRecords]uint32 // hashes of the last feedback records
-	text place               // key, agent, and the numbers of the layout
+	text place               // key, agent, raters, and the numbers of the layout
 
 	records                                   uint32 // of feedback
 	policy, group, versions, layout, category uint32
@@ -246,6 +246,9 @@ func (s *store) again(d *decision) {
 func (s *store) write(d *decision, key, agent []byte, values []value, scratch []byte) []byte {
 	scratch = append(append(scratch[:0], key...), agent...)
 	for _, v := range values {
+		scratch = append(scratch, v.who...)
+	}
+	for _, v := range values {
 		scratch = binary.LittleEndian.AppendUint64(scratch, math.Float64bits(v.x))
 	}
 	d.keySize, d.agentSize = uint16(len(key)), uint16(len(agent))
@@ -275,11 +278,40 @@ func (s *store) agent(d *decision) []byte {
 
 // values appends the numbers of a decision to dst.
 func (s *store) values(d *decision, dst []value) []value {
-	numbers := s.texts.get(d.text)[int(d.keySize)+int(d.agentSize):]
-	for i, f := range s.layouts.values[d.layout] {
-		dst = append(dst, value{f, math.Float64frombits(binary.LittleEndian.Uint64(numbers[8*i:]))})
+	fields, rest := s.layouts.values[d.layout], s.texts.get(d.text)[int(d.keySize)+int(d.agentSize):]
+	numbers := rest[len(rest)-8*len(fields):]
+	for i, f := range fields {
+		v := value{field: f, x: numberAt(numbers, i)}
+		if f.kind == rater {
+			v.who, rest = string(rest[:int(v.x)]), rest[int(v.x):]
+		}
+		dst = append(dst, v)
 	}
 	return dst
+}
+
+func numberAt(numbers []byte, i int) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64(numbers[8*i:]))
+}
+
+// fits reports whether the raters and the numbers of a layout fill a text.
+func fits(layout string, text []byte) bool {
+	fields := fieldsOf(layout)
+	size := len(text) - 8*len(fields)
+	for i, f := range fields {
+		if size < 0 {
+			return false
+		}
+		if f.kind != rater {
+			continue
+		}
+		n := numberAt(text[len(text)-8*len(fields):], i)
+		if !(n >= 0 && n <= float64(size)) || n != math.Trunc(n) {
+			return false
+		}
+		size -= int(n)
+	}
+	return size == 0
 }
 
 // fieldsOf returns the names in a layout: for each, its kind, the length of the name, and the name. What follows a damage

@@ -15,7 +15,7 @@ const (
 	outcome
 	actionProb
 	targetProb
-	rater // not a number, but who gave the outcomes: the name is the label, a NUL, and its value
+	rater // of the outcome of that name: the number is the length of who
 )
 
 // field names one number of a record.
@@ -31,7 +31,8 @@ func (f field) compare(g field) int {
 // value is a number of a record with its name.
 type value struct {
 	field
-	x float64
+	x   float64
+	who string // of a rater
 }
 
 // kindOf splits the name of a signal that feedback may carry. The rest is "" for any other name.

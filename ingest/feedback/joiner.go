@@ -22,8 +22,9 @@ type Options struct {
 	GroupBy func(policy string) []string
 	// SplitBy returns the labels of decisions that their units keep, as in assemble.Config; nil for none.
 	SplitBy func(policy string) []string
-	// RatedBy returns the labels of feedback that the units keep, as SplitBy does; nil for none.
-	RatedBy func(policy string) []string
+	// RatedBy returns the label of the rater by outcome that people rate; nil for none. Units have a label of
+	// ingest.RaterLabel for each.
+	RatedBy func(policy string) map[string]string
 	// MaxOpen is the most decisions held open: above it, the one that is due first is dropped.
 	MaxOpen int
 }
@@ -63,7 +64,7 @@ type policy struct {
 	rules   *rules
 	groupBy []string
 	splitBy []string
-	ratedBy []string
+	rated   []rated
 }
 
 // hash returns the hash of a key of the policy. It is the same in every process.
@@ -157,7 +158,7 @@ func (j *Joiner) meet(name string) *policy {
 		p.splitBy = j.options.SplitBy(name)
 	}
 	if j.options.RatedBy != nil {
-		p.ratedBy = j.options.RatedBy(name)
+		p.rated = ratedOf(j.options.RatedBy(name))
 	}
 	j.policies[name], j.byNumber[p.number] = p, p
 	return p
@@ -429,16 +430,16 @@ func (j *Joiner) addNumbers(d *decision, e *ingest.Event, decides bool) {
 	j.addReward(d, e)
 	if decides {
 		for _, x := range e.Action.Values {
-			j.held = append(j.held, value{field{action, ""}, x})
+			j.held = append(j.held, value{field: field{action, ""}, x: x})
 		}
 		for _, v := range e.Observation {
-			j.held = append(j.held, value{field{observation, v.Name}, v.X})
+			j.held = append(j.held, value{field: field{observation, v.Name}, x: v.X})
 		}
 		if e.ActionProb.Known {
-			j.held = append(j.held, value{field{actionProb, ""}, e.ActionProb.P})
+			j.held = append(j.held, value{field: field{actionProb, ""}, x: e.ActionProb.P})
 		}
 		if e.TargetProb.Known {
-			j.held = append(j.held, value{field{targetProb, ""}, e.TargetProb.P})
+			j.held = append(j.held, value{field: field{targetProb, ""}, x: e.TargetProb.P})
 		}
 	}
 	for _, v := range e.RewardComponents {
@@ -446,8 +447,8 @@ func (j *Joiner) addNumbers(d *decision, e *ingest.Event, decides bool) {
 			*x += v.X
 		}
 	}
-	if p := j.byNumber[d.policy]; !decides && len(p.ratedBy) > 0 && len(e.Outcomes) > 0 {
-		j.rate(assemble.LabelsOf(p.ratedBy, e))
+	if !decides {
+		j.rate(j.byNumber[d.policy], e)
 	}
 	for _, v := range e.Outcomes {
 		if x := j.place(outcome, v.Name); x != nil {
@@ -469,7 +470,7 @@ func (j *Joiner) place(k kind, name string) *float64 {
 	if len(j.held) >= mostValues {
 		return nil
 	}
-	j.held = append(j.held, value{field{k, name}, 0})
+	j.held = append(j.held, value{field: field{k, name}})
 	return &j.held[len(j.held)-1].x
 }
 

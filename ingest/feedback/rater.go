@@ -5,34 +5,68 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
 
-// rate notes in j.held who gave the outcomes of a record. As of outcomes, the last rater counts.
-func (j *Joiner) rate(by []ingest.Label) {
-	for _, l := range by {
-		j.held = slices.DeleteFunc(j.held, func(v value) bool {
-			name, _, _ := strings.Cut(v.name, "\x00")
-			return v.kind == rater && name == l.Name
-		})
-		if len(j.held) < mostValues {
-			j.held = append(j.held, value{field{rater, l.Name + "\x00" + l.Value}, 0})
+// rated is an outcome that people rate, and the label of the rater.
+type rated struct{ outcome, label string }
+
+// ratedOf returns the rated outcomes of a policy, sorted.
+func ratedOf(by map[string]string) (out []rated) {
+	for outcome, label := range by {
+		out = append(out, rated{outcome, label})
+	}
+	slices.SortFunc(out, func(a, b rated) int { return strings.Compare(a.outcome, b.outcome) })
+	return out
+}
+
+// rate notes in j.held who gave the outcomes of a record. Whoever gave the value before is forgotten with it.
+func (j *Joiner) rate(p *policy, e *ingest.Event) {
+	for _, r := range p.rated {
+		if !slices.ContainsFunc(e.Outcomes, func(v ingest.Value) bool { return v.Name == r.outcome }) {
+			continue
+		}
+		j.held = slices.DeleteFunc(j.held, func(v value) bool { return v.kind == rater && v.name == r.outcome })
+		if by := assemble.LabelsOf([]string{r.label}, e); len(by) > 0 && len(j.held) < mostValues {
+			who := by[0].Value
+			j.held = append(j.held, value{field{rater, r.outcome}, float64(len(who)), who})
 		}
 	}
 }
 
-// labels returns the labels of the unit of a decision in hand. A rater takes precedence over the decision's label of that name.
+// labels returns the labels of the unit of a decision in hand: those of the decision, but of the last one who rated it, and the
+// rater of each outcome.
 func (j *Joiner) labels(d *decision) []ingest.Label {
-	out := j.store.groups.values[d.group].split
-	shared := true // with other decisions
+	of := j.store.groups.values[d.group].split
+	if !slices.ContainsFunc(j.held, func(v value) bool { return v.kind == rater }) {
+		return of
+	}
+	out := slices.Clone(of) // it is shared with other decisions
+	rated := j.byNumber[d.policy].rated
 	for _, v := range j.held {
-		if v.kind != rater {
-			continue
+		for _, r := range rated {
+			if v.kind == rater && v.name == r.outcome {
+				out = append(slices.DeleteFunc(out, func(l ingest.Label) bool { return l.Name == r.label }), ingest.Label{Name: r.label, Value: v.who})
+			}
 		}
-		if shared {
-			out, shared = slices.Clone(out), false
-		}
-		name, id, _ := strings.Cut(v.name, "\x00")
-		out = append(slices.DeleteFunc(out, func(l ingest.Label) bool { return l.Name == name }), ingest.Label{Name: name, Value: id})
+	}
+	for _, r := range rated {
+		out = append(out, ingest.Label{Name: ingest.RaterLabel(r.outcome), Value: j.raterOf(r, of)})
 	}
 	return out
+}
+
+// raterOf returns who has given an outcome of the decision in hand: by the label of the decision, unless feedback says so.
+func (j *Joiner) raterOf(r rated, of []ingest.Label) string {
+	for _, v := range j.held {
+		if v.kind == rater && v.name == r.outcome {
+			return v.who
+		}
+	}
+	for _, l := range of {
+		if l.Name == r.label {
+			return l.Value
+		}
+	}
+	return ""
 }

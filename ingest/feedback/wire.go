@@ -319,7 +319,7 @@ func (d *decisionWire) valid(w *stateWire) bool {
 	if !inside(d.Policy, len(w.Policies)) || !inside(d.Layout, len(w.Layouts)) || d.Seq == 0 || d.Records < 0 || d.Records > math.MaxUint32 {
 		return false
 	}
-	if int(d.KeySize)+int(d.AgentSize)+8*len(fieldsOf(w.Layouts[d.Layout])) != len(d.Text) {
+	if names := int(d.KeySize) + int(d.AgentSize); names > len(d.Text) || !fits(w.Layouts[d.Layout], d.Text[names:]) {
 		return false
 	}
 	if int(d.Stage) >= len(w.Policies[d.Policy].Moments) || d.ActionKind > uint8(ingest.ActionNumeric) {

@@ -55,9 +55,9 @@ func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake {
 		c, _ := cfg.Policy(policy)
 		return c.KeptLabels()
 	}
-	ratedBy := func(policy string) []string {
+	ratedBy := func(policy string) map[string]string {
 		c, _ := cfg.Policy(policy)
-		return c.Raters.Labels()
+		return c.Raters
 	}
 	in := &Intake{Episodes: assemble.New(assemble.Config{
 		MaxOpen: cfg.Limits.OpenEpisodes,
