@@ -25,13 +25,15 @@ type Incident struct {
 // openCase is an open incident that has, or had, one of the causes of a limit. It trips the guard once: a person who
 // releases the guard while the incident is open knows of it.
 type openCase struct {
-	ID  string
-	Has bool // one of the causes now
+	ID    string
+	Has   bool // one of the causes now
+	Cause string
 }
 
 type caseWire struct {
-	ID  string `cbor:"1,keyasint,omitzero"`
-	Has bool   `cbor:"2,keyasint,omitzero"`
+	ID    string `cbor:"1,keyasint,omitzero"`
+	Has   bool   `cbor:"2,keyasint,omitzero"`
+	Cause string `cbor:"3,keyasint,omitzero"`
 }
 
 func caseWireOf(c *openCase) caseWire { return caseWire(*c) }
@@ -46,15 +48,27 @@ func (all *cases) note(i *Incident, causes []string) (fresh, changed bool) {
 	case at < 0 && (i.Closed || !has):
 		return false, false
 	case at < 0:
-		*all = append((*all)[max(0, len(*all)+1-mostCases):], openCase{i.ID, true})
+		*all = append((*all)[max(0, len(*all)+1-mostCases):], openCase{i.ID, true, i.Cause})
 		return true, true
 	case i.Closed:
 		*all = slices.Delete(*all, at, at+1)
 		return false, true
 	}
-	changed = (*all)[at].Has != has
-	(*all)[at].Has = has
+	now := openCase{i.ID, has, i.Cause}
+	changed = (*all)[at] != now
+	(*all)[at] = now
 	return false, changed
+}
+
+// resume restores cases of a limit whose causes may have been others: an incident that a person knows of stays known.
+func (all *cases) resume(saved []caseWire, causes []string) {
+	for _, w := range saved {
+		c := openCase(w)
+		if c.Cause != "" {
+			c.Has = slices.Contains(causes, c.Cause)
+		}
+		*all = append(*all, c)
+	}
 }
 
 // Incident follows an incident of a drift, and returns what trips because of its cause. Incidents of guards, and those that

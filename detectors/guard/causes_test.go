@@ -135,6 +135,48 @@ func TestEpisodesWithoutSuchAnIncidentRelease(t *testing.T) {
 	}
 }
 
+// TestOtherCausesTripNothingAgain adds a cause to a limit while an incident is open whose trip a person has released.
+func TestOtherCausesTripNothingAgain(t *testing.T) {
+	before, after := hackingLimit(watch.GuardHold, 0), hackingLimit(watch.GuardHold, 0)
+	after.Causes = []string{"policy", "reward_hacking"}
+	of := func(l watch.GuardLimit) watch.Guards { return watch.Guards{Limits: []watch.GuardLimit{l}} }
+	s := New("p", of(before))
+	s.Observe(decision(false))
+	s.Incident(hacked("i1", 40))
+	policy := hacked("i2", 50)
+	policy.Cause = "policy"
+	s.Incident(policy)
+	s.Release("hacking", Decision{"ann", "known", time.Unix(5, 0)})
+	s = resumed(t, s, of(before))
+	s = resumed(t, s, of(after))
+	if found := s.Incident(hacked("i1", 60)); len(found) > 0 || s.Summary().State != OK {
+		t.Errorf("the incident that was released trips again: %+v", found)
+	}
+	if found := s.Incident(policy); len(found) != 1 {
+		t.Errorf("an incident with the new cause trips %d times, want once", len(found))
+	}
+}
+
+// TestOtherCausesLetEpisodesRelease takes the cause of an open incident out of a limit while its guard has tripped.
+func TestOtherCausesLetEpisodesRelease(t *testing.T) {
+	before, after := hackingLimit(watch.GuardHold, 3), hackingLimit(watch.GuardHold, 3)
+	after.Causes = []string{"policy"}
+	for name, c := range map[string]struct {
+		limit watch.GuardLimit
+		want  State
+	}{"the same causes": {before, Hold}, "others": {after, OK}} {
+		s := New("p", watch.Guards{Limits: []watch.GuardLimit{before}})
+		s.Incident(hacked("i1", 40))
+		s = resumed(t, s, watch.Guards{Limits: []watch.GuardLimit{c.limit}})
+		for range 3 {
+			s.Observe(decision(false))
+		}
+		if got := s.Summary().State; got != c.want {
+			t.Errorf("%s: %s after 3 episodes, want %s", name, got, c.want)
+		}
+	}
+}
+
 func TestOpenCasesAreBounded(t *testing.T) {
 	s := New("p", watch.Guards{Limits: []watch.GuardLimit{hackingLimit(watch.GuardHold, 0)}})
 	for i := range 3 * mostCases {

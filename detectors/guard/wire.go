@@ -183,6 +183,9 @@ func (w *guardWire) resume(g *guard) {
 	if g.tripped {
 		g.state = stateOf(g.limit.Then) // of the present configuration
 	}
+	if len(g.limit.Causes) > 0 {
+		g.cases.resume(w.Cases, g.limit.Causes)
+	}
 	if w.Limit != limitHash(g) || len(w.Bets) != bets || len(w.Starts) != bets || len(w.Habits.Names) != len(w.Habits.Counts) {
 		if !g.tripped {
 			g.state = OK
@@ -198,9 +201,6 @@ func (w *guardWire) resume(g *guard) {
 	}
 	g.cost = w.Cost.live()
 	g.episodes = w.Episodes.live()
-	for _, c := range w.Cases {
-		g.cases = append(g.cases, openCase(c))
-	}
 }
 
 // limitHash identifies what a guard counts, and against which limit.

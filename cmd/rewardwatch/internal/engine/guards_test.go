@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -328,8 +330,9 @@ func TestValuesThatAGuardLeavesOutAreLogged(t *testing.T) {
 	}
 }
 
-// TestAnIncidentTripsAGuardOnce hacks the reward, restarts the worker from a save before the trip and from one after it, and
-// has it read the same episodes again. A person releases the guard while the incident is open.
+// TestAnIncidentTripsAGuardOnce hacks the reward. It crashes after the trip, once with a save from before the trip, so that
+// the guard trips again, and then with one from after it, and reads the same episodes again. A person releases the guard while
+// the incident is open.
 func TestAnIncidentTripsAGuardOnce(t *testing.T) {
 	t.Parallel()
 	c := watch.DefaultConfig()
@@ -352,12 +355,15 @@ func TestAnIncidentTripsAGuardOnce(t *testing.T) {
 		units = append(units, u)
 	}
 	d := NewWorker("ranker", c, capacity.NewStreamLimit(100), newMemory())
-	again := func() {
+	save := func() ingest.Parts {
 		d.lost()
 		parts, _, err := d.Changes()
 		must(t, err)
+		return parts
+	}
+	crash := func(saved ingest.Parts) {
 		d = NewWorker("ranker", c, capacity.NewStreamLimit(100), newMemory())
-		must(t, d.restore(parts, time.Now()))
+		must(t, d.restore(saved, time.Now()))
 	}
 	observe := func(from, to int) {
 		for _, u := range units[from:to] {
@@ -373,23 +379,34 @@ func TestAnIncidentTripsAGuardOnce(t *testing.T) {
 		return ids
 	}
 	at := 0
+	var earlier ingest.Parts
 	for ; at < all && len(trips()) == 0; at++ {
 		observe(at, at+1)
 		if at == before {
-			again()
+			earlier = save()
+			crash(earlier)
 		}
 	}
 	first := trips()
 	if at <= before || at > before+60 || len(first) != 1 {
 		t.Fatalf("tripped %v at %d, want once from %d to %d", first, at, before, before+60)
 	}
-	if s := d.guards.Summary(); s.State != guard.Hold || s.Seq != 1 || !strings.Contains(s.Guards[0].Why, "has the cause reward_hacking: ") {
-		t.Errorf("%+v", s)
+	tripped := *d.guards.Summary()
+	if tripped.State != guard.Hold || tripped.Seq != 1 || len(tripped.Events) != 1 || !strings.Contains(tripped.Guards[0].Why, "has the cause reward_hacking: ") {
+		t.Errorf("%+v", tripped)
 	}
-	again()
-	observe(at-50, at+25) // those before are known
+	crash(earlier)
+	if s := d.guards.Summary(); s.State != guard.OK || len(s.Events) > 0 || len(trips()) > 0 {
+		t.Errorf("before the trip: %+v, %v", s, trips())
+	}
+	observe(before-50, at) // those before are known
+	if s := *d.guards.Summary(); !reflect.DeepEqual(s, tripped) || !slices.Equal(trips(), first) {
+		t.Errorf("read again: %+v and %v, want %+v and %v", s, trips(), tripped, first)
+	}
+	crash(save())
+	observe(at-50, at+25)
 	must(t, d.accept(t.Context(), first[0], testkit.DecisionOf(alerts.Released, time.Time{})))
-	again()
+	crash(save())
 	observe(at+25, all)
 	s := d.guards.Summary()
 	if got := trips(); s.State != guard.OK || len(s.Events) != 2 || len(got) != 1 || got[0] != first[0] {
