@@ -54,6 +54,7 @@ type Policy struct {
 	residents    *capacity.Residents
 	witness      func(*ingest.Unit) // nil if there is none
 	applying     func(*ingest.Unit) // nil if there is none
+	adjusting    func(*ingest.Unit) // nil if there is none
 
 	summary atomic.Pointer[finding.Summary]
 	samples samples // of baselines, for readers
@@ -121,7 +122,7 @@ func (p *Policy) judgeNow(of packed.Unit) []finding.Finding {
 	}
 	g.touch()
 	lane := g.lane(u)
-	u = g.rated(u, lane)
+	u = p.rated(g, u, lane)
 	p.residents.Use(g.resident)
 	if g.try(u); u.Shadow {
 		return nil
@@ -158,7 +159,7 @@ func (p *Policy) Learn(u *ingest.Unit) {
 		return
 	}
 	g.touch()
-	if u = g.unit(g.rated(u, laneJudged)); u == nil {
+	if u = g.unit(p.rated(g, u, laneJudged)); u == nil {
 		return
 	}
 	g.Line.Versions.adopt(u.Versions.Policy)

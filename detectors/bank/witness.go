@@ -17,6 +17,19 @@ func (p *Policy) Witness(see func(u *ingest.Unit)) { p.witness = see }
 // for a calibration. What the function has seen is what Applied covers. It must not keep the unit.
 func (p *Policy) Applying(see func(u *ingest.Unit)) { p.applying = see }
 
+// Adjusting sets a function that is called for every unit that the bank judges or learns from, with the levels of raters taken
+// out of it, and before it is joined with others. The function must not modify the unit.
+func (p *Policy) Adjusting(see func(u *ingest.Unit)) { p.adjusting = see }
+
+// rated returns a unit of a group with the levels of raters taken out.
+func (p *Policy) rated(g *group, u *ingest.Unit, of lane) *ingest.Unit {
+	u = g.rated(u, of)
+	if p.adjusting != nil {
+		p.adjusting(u)
+	}
+	return u
+}
+
 func (p *Policy) present(u *ingest.Unit) {
 	if p.witness != nil {
 		p.witness(u)

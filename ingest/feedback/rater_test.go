@@ -125,8 +125,16 @@ func TestDamagedRaters(t *testing.T) {
 		text []byte
 		want bool
 	}{
-		{text("ann", 3, 7), true}, {text("", 0, 7), true}, {text("ann", 2, 7), false}, {text("ann", 4, 7), false}, {text("ann", -1, 7), false},
-		{text("ann", 2.5, 7), false}, {text("ann", math.NaN(), 7), false}, {text("ann", math.Inf(1), 7), false}, {nil, false}, {[]byte("ann"), false},
+		{text("ann", 3, 7), true},
+		{text("", 0, 7), true},
+		{text("ann", 2, 7), false},
+		{text("ann", 4, 7), false},
+		{text("ann", -1, 7), false},
+		{text("ann", 2.5, 7), false},
+		{text("ann", math.NaN(), 7), false},
+		{text("ann", math.Inf(1), 7), false},
+		{nil, false},
+		{[]byte("ann"), false},
 	} {
 		if got := fits(layout, c.text); got != c.want {
 			t.Errorf("%q: %v, want %v", c.text, got, c.want)

@@ -21,7 +21,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/measure"
-	"github.com/rewardwatch/rewardwatch/detectors/raters"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
@@ -118,6 +117,7 @@ type calibratedPolicy struct {
 	cfg     watch.Config
 	bank    *bank.Policy
 	learned []*ingest.Unit // of the recording that the baseline is from, if it is from one
+	judged  *ingest.Unit   // the last one, as the bank judges it: with the levels of raters taken out
 	groups  map[ingest.Group]*calibratedGroup
 	order   []*calibratedGroup
 }
@@ -126,7 +126,6 @@ type calibratedPolicy struct {
 type calibratedGroup struct {
 	key       ingest.Group
 	units     int64
-	raters    raters.Raters
 	accepted  string          // id of its baseline, "" before there is one
 	recorded  bool            // the baseline is from a recording
 	recording map[unitKey]int // units of the recording; the telemetry may contain them too, and they are not held out
@@ -187,23 +186,29 @@ func (r *calibration) policy(ctx context.Context, name string) (*calibratedPolic
 		r.policies[name] = nil
 		return nil, nil
 	}
-	p := &calibratedPolicy{
-		name: name, cfg: cfg, bank: bank.NewPolicy(name, cfg, r.limit), groups: map[ingest.Group]*calibratedGroup{},
-	}
+	p := newCalibratedPolicy(name, cfg, r.limit)
 	p.bank.Share(r.calibrations)
-	if err := r.recorded.Teach(ctx, p.bank, name, cfg); err != nil {
+	if err := p.learn(ctx, r.recorded); err != nil {
 		return nil, err
-	}
-	if cfg.Baseline.From != watch.FromWarmup {
-		units, err := r.recorded.Units(ctx, cfg.Baseline)
-		if err != nil {
-			return nil, err
-		}
-		p.learned = units[name]
 	}
 	r.policies[name] = p
 	r.order = append(r.order, p)
 	return p, nil
+}
+
+func newCalibratedPolicy(name string, cfg watch.Config, limit *capacity.StreamLimit) *calibratedPolicy {
+	p := &calibratedPolicy{name: name, cfg: cfg, bank: bank.NewPolicy(name, cfg, limit), groups: map[ingest.Group]*calibratedGroup{}}
+	p.bank.Adjusting(p.judges)
+	return p
+}
+
+func (p *calibratedPolicy) judges(u *ingest.Unit) { p.judged = u }
+
+// learn has the bank learn the baseline from a recording, if it is from one.
+func (p *calibratedPolicy) learn(ctx context.Context, recorded *engine.Recordings) error {
+	p.bank.Adjusting(func(u *ingest.Unit) { p.learned = append(p.learned, u) })
+	defer p.bank.Adjusting(p.judges)
+	return recorded.Teach(ctx, p.bank, p.name, p.cfg)
 }
 
 // group returns a group, and starts it if necessary.
@@ -211,7 +216,7 @@ func (p *calibratedPolicy) group(key ingest.Group) *calibratedGroup {
 	if g := p.groups[key]; g != nil {
 		return g
 	}
-	g := &calibratedGroup{key: key, raters: raters.Raters{}, accepted: p.bank.Accepted(key), recorded: p.cfg.Baseline.From != watch.FromWarmup}
+	g := &calibratedGroup{key: key, accepted: p.bank.Accepted(key), recorded: p.cfg.Baseline.From != watch.FromWarmup}
 	if g.recorded {
 		g.baseline = p.recordedBaseline(g)
 		g.recording = keysOf(g.baseline)
@@ -227,7 +232,7 @@ func (p *calibratedPolicy) recordedBaseline(g *calibratedGroup) []*ingest.Unit {
 	var units []*ingest.Unit
 	for _, u := range p.learned {
 		if u.Group == g.key && len(units) < mostKept {
-			units = append(units, p.rated(g, u))
+			units = append(units, u)
 		}
 	}
 	if len(units) == 0 {
@@ -235,11 +240,6 @@ func (p *calibratedPolicy) recordedBaseline(g *calibratedGroup) []*ingest.Unit {
 	}
 	size := p.bank.Group(g.key).Baseline.Units
 	return units[:sort.Search(len(units), func(n int) bool { return len(p.bank.Whole(g.key, units[:n])) >= size })]
-}
-
-// rated returns a unit as the bank judges it: with the levels of raters taken out.
-func (p *calibratedPolicy) rated(g *calibratedGroup, u *ingest.Unit) *ingest.Unit {
-	return g.raters.Adjust(u, p.cfg.Raters, nil, raters.Phase{Collecting: g.baseline == nil, Incident: g.open, Aside: u.Shadow})
 }
 
 // unitKey identifies a unit of a recording by everything but its position: the recording may be a separate file that
@@ -285,8 +285,9 @@ func (p *calibratedPolicy) observe(u *ingest.Unit) {
 	if g.accepted != "" && !p.follows() && len(g.heldOut) >= mostKept {
 		return
 	}
+	p.judged = u // the bank ignores units for which it has no room
 	found := p.bank.Observe(u, time.Unix(0, u.EndTS))
-	u = p.rated(g, u)
+	u = p.judged
 	if id := p.bank.Accepted(u.Group); id != g.accepted {
 		g.begin(id, append(g.recent, u), p.follows())
 		return
