@@ -128,7 +128,7 @@ func TestFirstRatingsAreNotMissing(t *testing.T) {
 	}
 }
 
-// Late ratings of a version that another one has replaced, and that was rated lower, are nobody's level.
+// Late ratings of a version that another one has replaced, and that was rated lower, become no level.
 func TestRetiredVersionsTeachNoLevels(t *testing.T) {
 	cfg := watch.DefaultConfig()
 	cfg.Baseline.Units, cfg.OnNewVersion = 150, watch.OnNewVersionRebaseline

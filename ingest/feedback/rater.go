@@ -20,7 +20,7 @@ func ratedOf(by map[string]string) (out []rated) {
 	return out
 }
 
-// rate notes in j.held who gave the outcomes of a record. Whoever gave the value before is forgotten with it.
+// rate notes in j.held who gave the outcomes of a record. The rater of a value that is replaced is forgotten.
 func (j *Joiner) rate(p *policy, e *ingest.Event) {
 	for _, r := range p.rated {
 		if !slices.ContainsFunc(e.Outcomes, func(v ingest.Value) bool { return v.Name == r.outcome }) {

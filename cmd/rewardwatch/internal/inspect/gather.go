@@ -244,7 +244,7 @@ func (p *inspectedPolicy) judge(u *ingest.Unit) {
 	}
 	g.unit(u)
 	g.splits.add(u)
-	if len(p.cfg.Causes.SplitBy) == 0 {
+	if len(p.cfg.KeptLabels()) == 0 {
 		u.Labels = nil // the service would not have them
 	}
 	for _, f := range p.bank.Observe(u, time.Unix(0, u.EndTS)) {

@@ -40,6 +40,7 @@ type joining struct {
 	rewarded  int64 // decisions that have a reward or an outcome themselves
 	records   int64 // of feedback
 	names     []*feedbackValue
+	ratings   ratings
 	kept      int // values of all candidates, and feedback that waits
 }
 
@@ -92,6 +93,7 @@ func (j *joining) see(e *ingest.Event) {
 	switch {
 	case decides:
 		j.decisions++
+		j.ratings.decides(e)
 		if hasNumbers {
 			j.rewarded++
 		}
@@ -100,6 +102,7 @@ func (j *joining) see(e *ingest.Event) {
 	default:
 		j.records++
 		j.values(e)
+		j.ratings.see(e)
 	}
 	for _, k := range j.candidates(e) {
 		if k.full {

@@ -86,7 +86,9 @@ func (s *splits) add(u *ingest.Unit) {
 		row.x[i] = float32(math.NaN())
 	}
 	for _, l := range u.Labels {
-		s.place(&row, l.Name, l.Value)
+		if l.Name == "env" || strings.HasPrefix(l.Name, "labels.") { // not the rater of an outcome
+			s.place(&row, l.Name, l.Value)
+		}
 	}
 	if u.HasReturn {
 		s.note(&row, "return", u.Return)

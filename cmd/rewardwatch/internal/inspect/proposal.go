@@ -95,8 +95,10 @@ func writePolicies(b *strings.Builder, r inspection) {
 		}
 		writeSettings(b, "  ", []setting{match})
 		writeSettings(b, "    ", e.keys)
-		if example := directionExample(e.found); example != "" {
-			b.WriteString("    " + example + "\n")
+		for _, example := range []string{directionExample(e.found), ratersExample(e.found)} {
+			if example != "" {
+				b.WriteString("    " + example + "\n")
+			}
 		}
 	}
 	if !alike {
@@ -167,7 +169,7 @@ func completed(p PolicyInspection, differ []setting) []setting {
 		}
 	}
 	for _, s := range differ {
-		if s.Key == "direction" || s.Key == "feedback" || s.Key == "learning" {
+		if s.Key == "direction" || s.Key == "feedback" || s.Key == "learning" || s.Key == "raters" {
 			all = append(all, s)
 		}
 	}
@@ -197,6 +199,7 @@ func settings(p PolicyInspection) []setting {
 	add(directionSetting(p))
 	add(learningSetting(p))
 	add(feedbackSetting(p))
+	add(ratersSetting(p.raters))
 	return out
 }
 

@@ -71,7 +71,9 @@ type PolicyInspection struct {
 	groupBy     []string
 	falseAlarms watch.Budget
 	direction   watch.Directions
-	learned     learned // of the group with the most units
+	raters      watch.Raters
+	ratedBy     map[string]proposedRaters // by outcome; nil without feedback to join
+	learned     learned                   // of the group with the most units
 }
 
 // LabelJSON describes a label and the number of its values.
@@ -242,6 +244,10 @@ func (p *inspectedPolicy) report() PolicyInspection {
 	out := PolicyInspection{
 		Policy: p.name, Events: p.events, Labels: []LabelJSON{}, Ignored: map[string]int64{}, Unfinished: map[string]int64{},
 		Feedback: p.joins.report(), joined: p.joins.given, Warnings: []string{}, Groups: []GroupInspection{}, groupBy: p.cfg.GroupBy, falseAlarms: p.cfg.FalseAlarms, direction: p.cfg.Direction,
+		raters: p.cfg.Raters,
+	}
+	if out.joined.Enabled() {
+		out.ratedBy = p.joins.ratings.propose()
 	}
 	for name, l := range p.labels {
 		out.Labels = append(out.Labels, l.report(name, p.events))
