@@ -25,7 +25,7 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 	fleetHeadline(d, s)
 	fleetStates(d, s)
 	folded(d, "Alarms and causes", "causes.md",
-		firing(s, "Firing alarms. Info: based on a provisional baseline. Muted: a person has muted the incident, so the alarms page no one."),
+		firing(s, "Firing alarms. Info: based on a provisional baseline. Muted: a person has muted the incident, so its alarms do not page anyone."),
 		inColors(spaced(happened("Incidents closed by cause", "Closed incidents, by cause.",
 			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overPoint, "cause"), legend: "{{cause}}"})), causeColors()...),
 		stacked("Telemetry faults by rule", "Signals with a telemetry fault, by rule.", "short",
@@ -62,7 +62,7 @@ func fleetHeadline(d *dashboard.DashboardBuilder, s scope) {
 
 // unconfirmed shows the alerts that page no one because Alertmanager does not have them.
 func unconfirmed(s scope) *stat.PanelBuilder {
-	return number("Undelivered alerts", "Alerts that no Alertmanager has accepted. Until one accepts them, they page no one. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules, and nothing is pushed.",
+	return number("Undelivered alerts", "Alerts that no Alertmanager has accepted. Until one accepts them, they do not page anyone. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules, and nothing is pushed.",
 		"short", steps(green, step{1, red}),
 		query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")"}).
 		ColorMode(common.BigValueColorModeBackgroundSolid).NoValue("Not pushed")
@@ -70,7 +70,7 @@ func unconfirmed(s scope) *stat.PanelBuilder {
 
 // failedPushes shows whether pushes to Alertmanager fail now.
 func failedPushes(s scope) *stat.PanelBuilder {
-	return number("Failed pushes", "Pushes that Alertmanager did not accept in the last few minutes. While pushes fail, alerts page no one.",
+	return number("Failed pushes", "Pushes that Alertmanager did not accept in the last few minutes. While pushes fail, alerts do not page anyone.",
 		"short", steps(green, step{1, red}),
 		query{expr: counted(s.service(alerts.MetricNotifications, `result="failed"`), overPoint)}).
 		ColorMode(common.BigValueColorModeBackgroundSolid).NoValue("Not pushed")

@@ -49,7 +49,7 @@ func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max(" + budgetUsed(s) + ")"}).Decimals(1)).
 		WithPanel(number("Baseline age", "Time since the oldest baseline was frozen.", "s", steps(gray),
 			query{expr: "max(" + s.of(metrics.MetricBaselineAge) + ")"}).NoValue("None yet")).
-		WithPanel(number("Muted alarms", "Firing alarms that page no one, because a person has muted the incident.", "short", steps(gray, step{1, amber}),
+		WithPanel(number("Muted alarms", "Firing alarms that do not page anyone, because a person has muted the incident.", "short", steps(gray, step{1, amber}),
 			muted(s))).
 		WithPanel(unconfirmed(s))
 }
@@ -155,7 +155,7 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `q="0.5"`) + ")"}).Span(quarter),
 		number("Allowance", "The allowance for the sampling error of the baseline, in standard errors. Above 2.25, the budget is not confirmed. Larger baselines need a smaller allowance.", "short", steps(green, step{2.25, red}),
 			query{expr: "max(" + s.of(metrics.MetricAllowance) + ")"}).Decimals(2).Span(quarter),
-		number("Overlap", "The factor by which false alarms are rarer than the sum over the branches, because several branches raise alarms together.", "short", steps(gray),
+		number("Overlap", "How many times rarer false alarms are than the sum over the branches, because several branches raise alarms together.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricOverlap) + ")"}).Decimals(2).Span(quarter),
 		lines("Episodes between false alarms", "The budget (dashed) and the expected number of episodes (or blocks), for the unluckiest tenth of the baselines that could have been drawn (0.1), the median (0.5) and the luckiest tenth (0.9). The budget is kept if the 0.1 line is above it.", "short",
 			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend() + " quantile {{q}}"},
@@ -281,7 +281,7 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)"),
 		lines("Effect size of each signal", "Shift of the mean of the last 200 episodes (or blocks), in baseline standard deviations.", deviations,
 			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1),
-		happened("Drifts by ADWIN and Page-Hinkley", "Drifts of $signal found by detectors that are shown for comparison and never page. Dashed: the number expected by chance, from their mean time between false alarms on draws from the baseline.",
+		happened("Drifts found by ADWIN and Page-Hinkley", "Drifts of $signal found by detectors that are shown for comparison and never page. Dashed: the number expected by chance, from their mean time between false alarms on draws from the baseline.",
 			query{expr: counted(s.ofSignal(metrics.MetricComparisonAlarms), overPoint, "detector"), legend: "{{detector}}"},
 			query{expr: gaugeChance(s), legend: "{{detector}} by chance"}).
 			Decimals(2).OverrideByRegexp("/chance/", append(dashed(), asLine()...)))

@@ -32,7 +32,7 @@ func policyProgress(d *dashboard.DashboardBuilder, s scope) {
 // progressStates returns a panel with the progress of each group over time.
 func progressStates(s scope) *statetimeline.PanelBuilder {
 	return timeline("Progress of the return",
-		"Collapsed: the return has lost more than half of what was reached. Plateau: it shows no significant change.", half, progressNames(),
+		"Collapsed: the return has lost more than half of its gain. Plateau: it shows no significant change.", half, progressNames(),
 		query{expr: "max by (" + s.groups() + ") (" + s.of(metrics.MetricProgress) + ")", legend: s.legend()}).
 		NoValue(notLearning)
 }

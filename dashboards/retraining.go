@@ -174,7 +174,7 @@ func targetsInTrouble(s scope) *timeseries.PanelBuilder {
 	of := func(metric, legend string) query {
 		return query{expr: "max by (target) (" + s.service(metric) + ") > 0", legend: "{{target}} " + legend}
 	}
-	return levels("Targets in trouble", "Requests that could not be delivered, by target; targets that returned 410 Gone and receive nothing more (disabled); and targets for which five consecutive attempts failed, so that they receive only one request per minute (circuit open).", "short",
+	return levels("Failing targets", "Requests that could not be delivered, by target; targets that returned 410 Gone and receive nothing more (disabled); and targets for which five consecutive attempts failed, so that they receive only one request per minute (circuit open).", "short",
 		of(retrain.MetricDeadLetters, "not delivered"), of(retrain.MetricTargetDisabled, "disabled"), of(retrain.MetricCircuitOpen, "circuit open")).
 		NoValue("No targets in trouble")
 }

@@ -53,7 +53,7 @@ func NewSlidingKS(baseline []float64, window int) (*SlidingKS, error) {
 		return nil, errors.New("a Kolmogorov-Smirnov statistic needs a baseline of at least one point")
 	}
 	if slices.ContainsFunc(baseline, math.IsNaN) {
-		return nil, errors.New("the baseline of a Kolmogorov-Smirnov statistic holds NaN")
+		return nil, errors.New("the baseline of a Kolmogorov-Smirnov statistic contains NaN")
 	}
 	return order(baseline).SlidingKS(window)
 }

@@ -20,13 +20,13 @@ type KafkaConfig struct {
 	SASL       SASLConfig `yaml:"sasl"`
 }
 
-// TLSConfig configures the encryption of connections.
+// TLSConfig configures TLS for connections.
 type TLSConfig struct {
 	Enabled      bool `yaml:"enabled"` // encrypt connections
 	Certificates `yaml:",inline"`
 }
 
-// Certificates configures which servers a client trusts, and the certificate that it shows them.
+// Certificates configures which servers a client trusts, and the certificate that it presents to them.
 type Certificates struct {
 	CAFile             string `yaml:"ca_file"`              // PEM file with certificate authorities; default: the system's
 	CertFile           string `yaml:"cert_file"`            // client certificate
@@ -46,7 +46,7 @@ const (
 	SASLOAuthBearer = "OAUTHBEARER"
 )
 
-// SASLConfig configures the authentication by SASL. With OAUTHBEARER, the token is read from its file for each connection,
+// SASLConfig configures SASL authentication. With OAUTHBEARER, the token is read from its file for each connection,
 // so a command in [secrets](#secrets) can renew it.
 type SASLConfig struct {
 	Mechanism    string `yaml:"mechanism"`     // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER
@@ -80,7 +80,7 @@ func ValidTopic(name string) bool { return kafkaName.MatchString(name) }
 // Check reports every value that is out of range.
 func (c KafkaConfig) Check(report func(path, msg string)) {
 	if len(c.Brokers) == 0 {
-		report("brokers", "must name at least one broker")
+		report("brokers", "must list at least one broker")
 	}
 	for i, broker := range c.Brokers {
 		if msg := checkAddress(broker); msg != "" {

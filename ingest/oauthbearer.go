@@ -25,7 +25,7 @@ func (o oauthBearer) Start(context.Context) (sasl.StateMachine, []byte, error) {
 // Next implements sasl.StateMachine. A broker that refuses the token answers with the reason in JSON.
 func (oauthBearer) Next(_ context.Context, reason []byte) (done bool, response []byte, err error) {
 	if len(reason) > 0 {
-		return false, nil, fmt.Errorf("the broker refused the token: %.200q", reason)
+		return false, nil, fmt.Errorf("the broker rejected the token: %.200q", reason)
 	}
 	return true, nil, nil
 }

@@ -14,11 +14,11 @@ const (
 	defaultRuns = "data/runs"
 )
 
-// Config configures how retrainings are ordered.
+// Config configures how retrainings are requested.
 type Config struct {
 	Ledger   ledger.Config   `yaml:"ledger"`
 	Recipes  string          `yaml:"recipes"`        // directory with the recipes (*.yaml, *.yml)
-	Runs     string          `yaml:"runs_directory"` // directory of the runs of commands; created if missing
+	Runs     string          `yaml:"runs_directory"` // directory for the runs of training commands; created if missing
 	Targets  []target.Target `yaml:"targets"`
 	Triggers []Trigger       `yaml:"triggers"`
 	Breaker  BreakerConfig   `yaml:"breaker"`

@@ -141,7 +141,7 @@ func logRefuses() rule {
 func guardsUndelivered(undelivered string) rule {
 	const (
 		summary     = "Guard states are not delivered to a target"
-		description = "A target has not accepted the current state of 2 guards for 5 minutes. Agents that read their guards from this target act on an outdated state. When it expires, they follow on_silence."
+		description = "For 5 minutes, a target has not accepted the current state of 2 guards. Agents that read their guards from this target act on an outdated state. Once it expires, they follow on_silence."
 	)
 	return rule{
 		alert: "GuardsUndelivered", severity: alerts.Critical, wait: "5m",
@@ -225,7 +225,7 @@ func memoryLimitPassed(memory, limit string) rule {
 func policiesNotWatched(streamLimitHits, eventsIgnored string) rule {
 	const (
 		summary     = "Rewardwatch is not judging new policies or groups"
-		description = "limits.streams has been reached, one policy uses half of the streams that others leave, or a partition has 20,000 groups. New policies and groups are not judged. " +
+		description = "limits.streams has been reached, one policy uses half of the streams that other policies leave free, or a partition has 20,000 groups. New policies and groups are not judged. " +
 			"Use `rewardwatch forget` to remove a policy that is no longer needed."
 	)
 	groupLimit := eventsIgnored + `{reason="group_limit"}`

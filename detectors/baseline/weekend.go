@@ -3,7 +3,7 @@ package baseline
 import "time"
 
 // CaveatWeekend says that the baseline cannot tell a weekend from a change. It covers days of the week only.
-const CaveatWeekend = "the baseline has less than a day of a weekend"
+const CaveatWeekend = "the baseline covers less than a day of weekends"
 
 const (
 	aDay          = int64(24 * time.Hour)

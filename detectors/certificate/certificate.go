@@ -110,7 +110,7 @@ func New(baseline []float64, factor float64) (*Bound, error) {
 	case len(baseline) == 0:
 		return nil, errors.New("a certificate needs a baseline of at least one value")
 	case slices.ContainsFunc(baseline, math.IsNaN):
-		return nil, errors.New("the baseline of a certificate holds NaN")
+		return nil, errors.New("the baseline of a certificate contains NaN")
 	}
 	slices.Sort(baseline)
 	c := &Bound{Units: len(baseline), Factor: max(1, factor)}

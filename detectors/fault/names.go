@@ -52,7 +52,7 @@ func Words(rule, units string) string {
 	case ActionKind:
 		return "actions are strings and the baseline has numbers, or the reverse"
 	case Abandoned:
-		return "more than 5% of the episodes timed out without an end"
+		return "more than 5% of the episodes timed out without ending"
 	case Duplicates:
 		return "more than 5% of the events are duplicates"
 	case Late:

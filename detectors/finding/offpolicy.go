@@ -95,9 +95,9 @@ func (o *OffPolicy) ChangeWords() string {
 func (o *OffPolicy) ShownWords() string {
 	switch o.Shown {
 	case ShownPolicy:
-		return "the policy has changed; a change of the environment is not certain"
+		return "the policy has changed; a change in the environment is not certain"
 	case ShownWorld:
-		return "the environment has changed; a change of the policy is not certain"
+		return "the environment has changed; a change in the policy is not certain"
 	case ShownBoth:
 		return "both the policy and the environment have changed"
 	case Undecided:

@@ -29,19 +29,19 @@ type Config struct {
 	Guaranteed   []GivenMean    `yaml:"guaranteed"`         // signals with a mean known from elsewhere: their false alarms are guaranteed, whatever their distribution
 	Causes       CausesConfig   `yaml:"causes" json:"-"`
 	Guards       Guards         `yaml:"guards" json:"-"`
-	Raters       Raters         `yaml:"raters" json:",omitempty"`  // by outcome that people rate, labels.<name> of the rater: the level of each rater is taken out of its ratings
+	Raters       Raters         `yaml:"raters" json:",omitempty"`  // for each outcome that people rate, labels.<name> of the rater, whose usual level is subtracted from the ratings
 	Fleet        Budget         `yaml:"-"`                         // the policy's share of a budget over all policies; Budget is 0 if there is none
-	Learning     Learning       `yaml:"learning" json:",omitzero"` // whether the policy learns while it is watched: frozen; versions, each of them frozen; or continuous. While it learns, actions and visited states are shown and not judged, and returns and outcomes only if they get worse
-	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new policy_version: compare keeps the baseline; rebaseline replaces it once one of the new version is complete
+	Learning     Learning       `yaml:"learning" json:",omitzero"` // whether the policy learns while it is monitored: frozen; versions, each of which is frozen; or continuous. While it learns, actions and visited states are shown but not judged, and returns and outcomes raise alarms only if they get worse
+	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new policy_version: compare keeps the baseline; rebaseline replaces it once that of the new version is complete
 }
 
 // BaselineConfig configures the source of the baseline.
 type BaselineConfig struct {
 	From    string         `yaml:"from"`                    // warmup: the first episodes that arrive; file: recorded telemetry; pinned: offset ranges in the topic
-	Units   int            `yaml:"units"`                   // episodes of an accepted baseline; a warmup collects up to six times as many to cover two days, or two weeks of differing days
+	Units   int            `yaml:"units"`                   // number of episodes in an accepted baseline; a warmup collects up to six times as many to cover two days, or two weeks if days differ
 	File    string         `yaml:"file"`                    // recorded telemetry, with from: file
 	Offsets []ingest.Range `yaml:"offsets"`                 // the ranges, if from is pinned; the topic must hold them when the service starts without a baseline
-	Blocks  bool           `yaml:"blocks" json:",omitzero"` // judge frequent one-step episodes in blocks: less CPU, but a baseline takes up to 64 times as many
+	Blocks  bool           `yaml:"blocks" json:",omitzero"` // judge frequent one-step episodes in blocks: less CPU, but a baseline takes up to 64 times as many episodes
 }
 
 // Budget configures the average number of false alarms that a policy may raise.
@@ -54,7 +54,7 @@ type Budget struct {
 // CausesConfig configures how causes are found.
 type CausesConfig struct {
 	Memory  ingest.ByteSize `yaml:"memory"`   // memory per group for the laws of its steps, and eight times as much while a baseline is collected; 0 to find causes from signals only
-	SplitBy []string        `yaml:"split_by"` // labels.<name> or env that describe the user or request: evidence names a change that comes from their mix
+	SplitBy []string        `yaml:"split_by"` // labels.<name> or env that describe the user or request; if a change comes from their mix, the evidence says so
 }
 
 // mostSplits is the most labels of causes.split_by.
@@ -68,7 +68,7 @@ func (c CausesConfig) check(groupBy []string, report func(path, msg string)) {
 		report("causes.memory", "must be 0, or at least "+LeastCausesMemory.String())
 	}
 	if len(c.SplitBy) > mostSplits {
-		report("causes.split_by", fmt.Sprintf("must name at most %d labels", mostSplits))
+		report("causes.split_by", fmt.Sprintf("must list at most %d labels", mostSplits))
 	}
 	for i, key := range c.SplitBy {
 		at := fmt.Sprintf("causes.split_by[%d]", i)

@@ -32,11 +32,11 @@ type GuardLimit struct {
 	Entropy      float64     `yaml:"entropy"`       // minimum entropy of the actions, in nats
 	Causes       []string    `yaml:"causes"`        // trip at an incident with one of these causes, such as reward_hacking
 
-	Share float64 `yaml:"share"` // maximum share of what is counted, from 0 to below 1; with 0, a single occurrence trips the guard
-	Alpha float64 `yaml:"alpha"` // largest chance, over the whole life of a policy that keeps the limit, that the guard trips
+	Share float64 `yaml:"share"` // maximum share of what is counted, at least 0 and less than 1; with 0, a single occurrence trips the guard
+	Alpha float64 `yaml:"alpha"` // maximum probability that the guard ever trips while the policy keeps the limit
 
 	Then         string `yaml:"then"`          // state of a guard that trips: warn, hold or fallback
-	ReleaseAfter int64  `yaml:"release_after"` // episodes within the limit after which the guard is released; 0: only a person releases it
+	ReleaseAfter int64  `yaml:"release_after"` // episodes within the limit after which the guard is released; with 0, only a person can release it
 }
 
 // ActionRange is the allowed range of a numeric action, including both ends.
@@ -147,7 +147,7 @@ func (l GuardLimit) check(report func(key, msg string)) {
 			report("share", "is not used with causes")
 		}
 	case !(l.Share >= 0 && l.Share < 1):
-		report("share", "must be from 0 to below 1")
+		report("share", "must be at least 0 and less than 1")
 	case l.Share == 0 && l.LargestShare:
 		report("share", "must be greater than 0 with largest_share")
 	}

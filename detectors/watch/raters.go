@@ -35,7 +35,7 @@ func (c *Config) KeptLabels() []string {
 
 func (r Raters) check(groupBy []string, report func(path, msg string)) {
 	if len(r) > mostRated {
-		report("raters", fmt.Sprintf("must name at most %d outcomes", mostRated))
+		report("raters", fmt.Sprintf("must list at most %d outcomes", mostRated))
 	}
 	for _, outcome := range slices.Sorted(maps.Keys(r)) {
 		at := "raters." + outcome

@@ -75,7 +75,7 @@ func TestE2ETokensOnApacheKafka(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(tokenOf(time.Now().Add(-time.Minute)))
-	if err := sender.Send(ctx, []byte("a"), []byte("c")); err == nil || !strings.Contains(err.Error(), "the broker refused the token") {
+	if err := sender.Send(ctx, []byte("a"), []byte("c")); err == nil || !strings.Contains(err.Error(), "the broker rejected the token") {
 		t.Errorf("with an expired token: %v", err)
 	}
 	write(tokenOf(time.Now().Add(time.Hour)))

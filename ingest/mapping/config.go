@@ -39,7 +39,7 @@ type Field struct {
 	Default json.RawMessage            `yaml:"default"` // value if missing or null
 	Choices map[string]json.RawMessage `yaml:"choices"` // replacements for certain values
 	Scale   float64                    `yaml:"scale"`   // factor for numbers; 0 means 1
-	Unit    string                     `yaml:"unit"`    // unit of a numeric ts: s, ms, us or ns; by default from its size
+	Unit    string                     `yaml:"unit"`    // unit of a numeric ts: s, ms, us or ns; by default inferred from its size
 	Last    bool                       `yaml:"last"`    // only for the last element
 }
 

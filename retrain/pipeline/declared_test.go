@@ -82,7 +82,7 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"fast_examples/enjoy_gym.py":    "if __name__ == '__main__':\n    main()\n",
 				"fast_examples/enjoy_multi.py":  "if __name__ == '__main__':\n    main()\n",
 			},
-			[]string{"- numpy==1.26.4 # setup.py requires >=1.18.1,<2.0", "- gymnasium==0.29.1", "- opencv-python-headless==4.9.0.80 # opencv-python needs libraries of a screen, which the image lacks", "- odd==1.9 # the lock", `  - {id: "CartPole-v1"}`, `exec python "$OLDPWD/fast_examples/train_gym.py"'`, `exec python "$OLDPWD/fast_examples/enjoy_gym.py"'`},
+			[]string{"- numpy==1.26.4 # setup.py requires >=1.18.1,<2.0", "- gymnasium==0.29.1", "- opencv-python-headless==4.9.0.80 # opencv-python needs display libraries, which the image lacks", "- odd==1.9 # the lock", `  - {id: "CartPole-v1"}`, `exec python "$OLDPWD/fast_examples/train_gym.py"'`, `exec python "$OLDPWD/fast_examples/enjoy_gym.py"'`},
 			"other", 0,
 		},
 		"a catalogue of environments": {

@@ -52,7 +52,7 @@ func (p *dependencies) outdated() {
 		}
 		if v, file := p.calls.Last(name); v != "" && (name != "gym" || p.imported[name] > 0) && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(d.Wanted, v) {
 			p.limits[name] = "==" + v
-			p.Packages[i].Why = file + " calls what later versions do not have"
+			p.Packages[i].Why = file + " uses functions that later versions removed"
 		}
 	}
 	if p.calls.Keras2 == "" || !slices.Contains([]string{"3.9", "3.10", "3.11"}, p.python) {

@@ -152,7 +152,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"requirements.txt": "stable-baselines3\n",
 				"train.py":         "import gym\nfrom stable_baselines3 import PPO\nPPO('MlpPolicy', Own()).learn(5000)" + startsIt,
 			},
-			[]string{"- gym==0.26.2 # train.py imports it", "- shimmy==2.0.1 # Stable-Baselines3 needs it for environments of gym"},
+			[]string{"- gym==0.26.2 # train.py imports it", "- shimmy==2.0.1 # Stable-Baselines3 needs it for gym environments"},
 			nil,
 		},
 		"of the time of JAX's libraries": {
@@ -186,7 +186,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"requirements.txt": "torch\n",
 				"train.py":         "model.learn()" + startsIt,
 			},
-			[]string{"# base: pyproject.toml wants Python >=3.15, of which no image is known\n"},
+			[]string{"# base: pyproject.toml requires Python >=3.15, for which no image is known\n"},
 			[]string{"\nbase:"},
 		},
 		"for an old Python without an image": {
@@ -194,7 +194,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				".python-version": "3.6.5\n",
 				"train.py":        "model.learn()" + startsIt,
 			},
-			[]string{"base: python:3.7.17-slim-bookworm # .python-version wants Python ==3.6.*, of which no image is known, and this is the nearest\n"},
+			[]string{"base: python:3.7.17-slim-bookworm # .python-version requires Python ==3.6.*, for which no image is known; this is the nearest\n"},
 			nil,
 		},
 		"a probability with its TensorFlow": {

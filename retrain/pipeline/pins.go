@@ -107,7 +107,7 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 		p.need("scipy", "the generated scripts need it")
 	}
 	if p.games {
-		p.need("ale-py", "the Atari games need it")
+		p.need("ale-py", "Atari games need it")
 		p.need("opencv-python-headless", "their preprocessing needs it")
 	}
 	if library == Custom {
@@ -122,7 +122,7 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	p.outdated()
 	for _, d := range p.Packages {
 		if v := p.known(d); packageName(d.Name) == "tensorflow" && pins.Exact(v.Wanted) != "" && pins.Allowed("<2.9", pins.Exact(v.Wanted)) {
-			p.need("protobuf", "this version of tensorflow fails with a newer one")
+			p.need("protobuf", "this version of tensorflow does not work with a newer one")
 		}
 	}
 	p.pin(library)
@@ -152,9 +152,9 @@ func headless(packages []Declared) {
 		switch {
 		case !slices.Contains([]string{"opencv-python", "opencv-contrib-python"}, name) || d.Pin == "":
 		case slices.ContainsFunc(packages, func(x Declared) bool { return strings.HasSuffix(x.Name, "-headless") }):
-			d.Left = "its headless build takes its place"
+			d.Left = "replaced by its headless build"
 		default:
-			d.Name, d.Why = name+"-headless", name+" needs libraries of a screen, which the image lacks"
+			d.Name, d.Why = name+"-headless", name+" needs display libraries, which the image lacks"
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (p *dependencies) choosePython() {
 		named, namedBy = p.page, "README.md names"
 	}
 	if len(named) == 0 {
-		named, namedBy = p.workflows, "a workflow of GitHub sets up"
+		named, namedBy = p.workflows, "a GitHub workflow sets up"
 	}
 	python, because := pins.Python(wanted, packages, named)
 	if p.calls.TF1 != "" {
@@ -204,7 +204,7 @@ func (p *dependencies) choosePython() {
 	p.python = python
 	for _, w := range p.pythons {
 		if !pins.Suits(w.wanted, python) {
-			p.BaseWhy = w.file + " wants Python " + w.wanted + ", of which no image is known"
+			p.BaseWhy = w.file + " requires Python " + w.wanted + ", for which no image is known"
 		}
 	}
 	if python == pins.Default {
@@ -222,7 +222,7 @@ func (p *dependencies) choosePython() {
 	for _, w := range p.pythons {
 		switch {
 		case !pins.Suits(w.wanted, python):
-			p.BaseWhy = w.file + " wants Python " + w.wanted + ", of which no image is known, and this is the nearest"
+			p.BaseWhy = w.file + " requires Python " + w.wanted + ", for which no image is known; this is the nearest"
 		case !pins.Suits(w.wanted, pins.Default):
 			p.BaseWhy = w.file + " requires Python " + w.wanted
 		}
@@ -338,7 +338,7 @@ func (p *dependencies) companions(environments []Finding) {
 		return slices.ContainsFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == module && d.Left == "" })
 	}
 	if i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == "stable-baselines3" }); i >= 0 && has("gym") && pins.Allowed(p.known(p.Packages[i]).Wanted, "2.0.0") {
-		p.need("shimmy", "Stable-Baselines3 needs it for environments of gym")
+		p.need("shimmy", "Stable-Baselines3 needs it for gym environments")
 	}
 }
 

@@ -17,7 +17,7 @@ func TestDependenciesFitTheImage(t *testing.T) {
 			map[string]string{
 				"setup.py": "setup(name='roads', install_requires=[\n    'numpy',\n    'scipy',\n    'tensorflow==1.15.0',\n    'setuptools==50.3.2',\n    'stable_baselines',\n    'gym==0.17.0',\n    ],\n)\n",
 			},
-			[]string{"base: python:3.7.17-slim-bookworm # setup.py requires tensorflow==1.15.0\n", "- numpy==1.19.5 #", "- scipy==1.6.3 #", "- tensorflow==1.15.0\n", "- protobuf==3.17.1 # this version of tensorflow fails with a newer one", "- setuptools==50.3.2\n", "- stable_baselines==2.10.2 #"},
+			[]string{"base: python:3.7.17-slim-bookworm # setup.py requires tensorflow==1.15.0\n", "- numpy==1.19.5 #", "- scipy==1.6.3 #", "- tensorflow==1.15.0\n", "- protobuf==3.17.1 # this version of tensorflow does not work with a newer one", "- setuptools==50.3.2\n", "- stable_baselines==2.10.2 #"},
 			nil,
 		},
 		"another system, and the newest of what is built together": {

@@ -15,7 +15,7 @@ func TestProposalsForRepositoriesOfStrangers(t *testing.T) {
 	}{
 		"the framework of an image": {
 			map[string]string{"Dockerfile": "FROM pytorch/pytorch:1.5.1-cuda10.1-cudnn7-devel\nRUN pip install gym-super-mario-bros==7.3.2\n", "train.py": with("pass", "from nes_py.wrappers import JoypadSpace\nstate, reward, done, info = env.step(action)\n")},
-			[]string{"base: python:3.8.", "- torch==1.5.1\n", "- nes-py==8.2.1 ", "- gym==0.25.2 # train.py calls what later versions do not have\n"},
+			[]string{"base: python:3.8.", "- torch==1.5.1\n", "- nes-py==8.2.1 ", "- gym==0.25.2 # train.py uses functions that later versions removed\n"},
 			nil,
 		},
 		"an id that the program composes": {
@@ -213,7 +213,7 @@ func TestProposalsForTheEighthTrial(t *testing.T) {
 		},
 		"the Python of a workflow": {
 			map[string]string{".github/workflows/tests.yml": "env:\n  gym_id: Wrong-v1\njobs:\n  a:\n    steps:\n      - uses: actions/setup-python@v5\n        with:\n          python-version: \"3.10\"\n", ".github/other.yml": "python-version: '3.8'\n", "requirements.txt": "torch==2.0.1\n", "train.py": train},
-			[]string{"base: python:3.10.18-slim-bookworm # a workflow of GitHub sets up Python 3.10"},
+			[]string{"base: python:3.10.18-slim-bookworm # a GitHub workflow sets up Python 3.10"},
 			[]string{"Wrong-v1"},
 		},
 		"the Pythons of a matrix": {

@@ -97,7 +97,7 @@ func unprintable(s string) string {
 	}):
 		return "must be one line of printable characters"
 	case strings.Contains(s, placeholder):
-		return "must be filled in: " + placeholder + " stands for what only you know"
+		return "must be filled in: " + placeholder + " stands for a value that only you know"
 	case strings.Contains(s, "{{") || strings.Contains(s, "}}"):
 		return "must not contain {{ or }}, because orchestrators would replace them"
 	}

@@ -92,7 +92,7 @@ func judgeGitHub(a answer, now time.Time) Attempt {
 	o := a.Attempt
 	switch {
 	case o.Result == ResultDelivered && o.Status != http.StatusNoContent:
-		o.Result, o.Err = ResultRejected, "the response is not the expected 204 of GitHub; check that the url is that of the API"
+		o.Result, o.Err = ResultRejected, "GitHub did not respond with 204 as expected; check that url is the URL of the API"
 	case o.Result == ResultThrottled, o.Result == ResultRejected && o.Status == http.StatusForbidden:
 		if pause := githubPause(a, now); pause > 0 {
 			o.Result, o.RetryAfter = ResultThrottled, pause

@@ -30,7 +30,7 @@ const (
 
 // Target is a receiver of requests: a webhook, or one of the services below.
 type Target struct {
-	Name            string              `yaml:"name"`             // name for triggers
+	Name            string              `yaml:"name"`             // name that triggers refer to
 	Webhook         string              `yaml:"webhook"`          // URL of a receiver of Standard Webhooks
 	SecretFile      string              `yaml:"secret_file"`      // file with the whsec_ secrets of the webhook, one per line, newest first
 	Timeout         model.Duration      `yaml:"timeout"`          // time limit of one attempt

@@ -178,7 +178,7 @@ func (f *finder) onePolicy(at found, field mapping.Field, why string) (mapping.F
 		f.used[at.place] = true
 		f.line("policy_version", field, why)
 	}
-	return mapping.Field{Value: text(f.policy)}, "choose a name: feedback has no policy, so it can join the decisions of only one"
+	return mapping.Field{Value: text(f.policy)}, "choose a name: feedback has no policy, so it can join the decisions of only one policy"
 }
 
 // elsewhere returns where feedback of the same topic has its time, nil if that is where decisions have it.

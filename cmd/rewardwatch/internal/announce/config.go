@@ -18,7 +18,7 @@ type Config struct {
 // Target is a receiver of guard states: a webhook, or a Kafka topic, which is created with compaction if it does not
 // exist.
 type Target struct {
-	Name         string              `yaml:"name"`          // name for logs and metrics
+	Name         string              `yaml:"name"`          // name in logs and metrics
 	Webhook      string              `yaml:"webhook"`       // URL of a receiver of Standard Webhooks
 	SecretFile   string              `yaml:"secret_file"`   // file with the whsec_ secrets of the webhook, one per line, newest first
 	Timeout      model.Duration      `yaml:"timeout"`       // time limit of one attempt

@@ -24,7 +24,7 @@ type Config struct {
 	AuditLog           string   `yaml:"audit_log"`            // file to which every change by a person or program is appended, and every failed attempt
 	RequireToken       bool     `yaml:"require_token"`        // require a token or a login to read, except `/-/healthy` and `/-/ready`
 	Tokens             []Token  `yaml:"tokens"`               // tokens of single people and programs, each with a role
-	TrustedProxies     []string `yaml:"trusted_proxies"`      // networks of proxies, such as `10.0.0.0/8`: of their requests, the client in `X-Forwarded-For` is throttled and recorded
+	TrustedProxies     []string `yaml:"trusted_proxies"`      // networks of proxies, such as `10.0.0.0/8`; for their requests, the client in `X-Forwarded-For` is throttled and recorded
 
 	OIDC signin.Config `yaml:"oidc"` // provider at which people log in to the console
 }

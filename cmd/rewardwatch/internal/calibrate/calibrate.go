@@ -449,7 +449,7 @@ func (p *calibratedPolicy) missing(g *calibratedGroup, judged finding.GroupSumma
 	case p.cfg.Baseline.From == watch.FromWarmup && g.units < want:
 		return fmt.Sprintf("%d of %d %s for a baseline, %d missing", g.units, want, judged.UnitName().Many(), want-g.units)
 	case len(judged.Streams) == 0:
-		return "none of the signals is watched"
+		return "none of the signals is monitored"
 	}
 	for _, s := range judged.Streams {
 		if s.Missing != "" {

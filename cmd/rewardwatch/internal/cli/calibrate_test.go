@@ -286,7 +286,7 @@ func TestCalibrateOfTooLittle(t *testing.T) {
 			fmt.Sprintf("policies: [{match: ranker, baseline: {from: file, file: %s}}]", autoregressive(t, 0, 300)),
 			short.file(t), `ranker{env="prod"}: the recorded telemetry for its baseline has no episodes of this group`,
 		},
-		"not watched": {"policies: [{match: other}]", short.file(t), "none of the policies in the telemetry is watched"},
+		"not watched": {"policies: [{match: other}]", short.file(t), "none of the policies in the telemetry is monitored"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -53,7 +53,7 @@ type IngestConfig struct {
 // AlertsConfig configures notifications.
 type AlertsConfig struct {
 	GrafanaURL    string                    `yaml:"grafana_url"`    // URL of the Grafana instance with the dashboards, such as https://grafana.example, for links in alerts
-	ApprovalLinks bool                      `yaml:"approval_links"` // add the signed link of a retraining that waits for approval to the alert of its incident: anyone who can read the alert can then decide
+	ApprovalLinks bool                      `yaml:"approval_links"` // add the signed link of a retraining that is waiting for approval to alerts; anyone who can read the alert can then decide
 	Alertmanager  alerts.AlertmanagerConfig `yaml:"alertmanager"`
 }
 

@@ -30,7 +30,7 @@ rewardwatch validate rewardwatch.yml
 ` + "```" + `
 
 The command prints every mistake as ` + "`file:line:column: message`" + `. The format is YAML. Every key has a default, and
-an empty file watches every signal of every policy. Unknown keys, duplicate keys and values out of range are errors.
+an empty file monitors every signal of every policy. Unknown keys, duplicate keys and values out of range are errors.
 
 Durations are written as in Prometheus (` + "`30d`, `1h30m`, `10s`" + `), sizes as ` + "`1GiB`, `64KiB` or `10MB`" + `. Keys that
 end in ` + "`_file`" + ` name files, because secrets are never part of the configuration. A trailing line break in a file is

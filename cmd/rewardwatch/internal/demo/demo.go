@@ -53,7 +53,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 			return runDemo(cmd.Context(), c, &demo{brokers: brokers, keep: keep, training: training})
 		},
 	}
-	cmd.Flags().BoolVar(&keep, "keep", false, "require an approval of the retraining, and run until interrupted")
+	cmd.Flags().BoolVar(&keep, "keep", false, "require approval of the retraining, and run until interrupted")
 	cmd.Flags().DurationVar(&training, "training", 20*time.Second, "with --keep, how long the simulated training job takes")
 	cmd.Flags().StringSliceVar(&brokers, "brokers", nil,
 		"addresses of Kafka brokers with an empty topic agent-telemetry, which the demo writes to; by default it starts "+brokerName)

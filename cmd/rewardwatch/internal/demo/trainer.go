@@ -36,7 +36,7 @@ func (d *demo) retrained(ctx context.Context, page string) error {
 		return err
 	}
 	d.agents.retrained.Store(true)
-	d.say("The job has succeeded, and the agents now act by policy_version %s.", retrainedVersion)
+	d.say("The job has succeeded, and the agents now use policy_version %s.", retrainedVersion)
 	var request ledger.Request
 	var failed error
 	if err := until(ctx, func() bool {

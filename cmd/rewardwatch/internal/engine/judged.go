@@ -3,7 +3,7 @@ package engine
 // NothingJudged says why telemetry that the first stage has read contains nothing to judge.
 func NothingJudged(in *Intake) string {
 	if !in.Watches() {
-		return "none of the policies in the telemetry is watched"
+		return "none of the policies in the telemetry is monitored"
 	}
 	return NoUnits
 }

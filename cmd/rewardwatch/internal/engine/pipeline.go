@@ -153,7 +153,7 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 	for reason, refused := range refusals(p.limit) {
 		reg.MustRegister(prometheus.NewCounterFunc(
 			prometheus.CounterOpts{
-				Name: names.MetricStreamLimitHits, Help: "Streams not watched because of limits.streams.",
+				Name: names.MetricStreamLimitHits, Help: "Streams not judged because of limits.streams.",
 				ConstLabels: prometheus.Labels{"reason": reason},
 			},
 			func() float64 { return float64(refused()) }))

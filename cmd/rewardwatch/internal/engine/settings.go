@@ -22,8 +22,8 @@ type CheckpointConfig struct {
 	Every     model.Duration `yaml:"every"`     // time between checkpoints, which is also the most that is read again after a crash; policies are saved less often if saves take long
 }
 
-// PolicyConfig configures how policies are watched. The first entry that matches applies. A policy that no entry matches is
-// not watched. Without entries, every policy is watched with the defaults.
+// PolicyConfig configures how policies are monitored. The first entry that matches applies. A policy that matches no entry is
+// not monitored. Without entries, every policy is monitored with the defaults.
 type PolicyConfig struct {
 	Match        string `yaml:"match"` // glob for the name of the policy; * also matches slashes
 	watch.Config `yaml:",inline"`
@@ -38,7 +38,7 @@ type FleetConfig struct {
 	Policies int       `yaml:"policies"` // number of policies that share the budget; with more policies, the budget is exceeded and a warning is logged
 }
 
-// LimitsConfig configures limits on what is held in memory. Reaching a limit is counted and never fatal.
+// LimitsConfig configures limits on what is kept in memory. Reaching a limit is counted, and is never fatal.
 type LimitsConfig struct {
 	Streams       int `yaml:"streams"`        // maximum number of judged streams; one policy can take at most half of the limit
 	OpenEpisodes  int `yaml:"open_episodes"`  // maximum number of unfinished episodes per partition; beyond it, the oldest is dropped

@@ -84,7 +84,7 @@ func (d *Workers) restoreWorker(name string) error {
 	policy := name[len(BankPrefix):]
 	cfg, watched := d.Pipeline.Cfg.Policy(policy)
 	if !watched {
-		d.Pipeline.Log.Warn().Str("policy", policy).Msg("a saved policy is no longer watched; its state is kept, but not used")
+		d.Pipeline.Log.Warn().Str("policy", policy).Msg("a saved policy is no longer monitored; its state is kept, but not used")
 		return nil
 	}
 	parts, err := d.Store.Load(name)

@@ -87,7 +87,7 @@ const shownPolicies = 20
 // writePolicies writes the entries of the policies. The last is for policies that appear later.
 func writePolicies(b *strings.Builder, r inspection) {
 	entries, alike := policyEntries(r)
-	b.WriteString("policies: # the first matching entry applies; policies without a match are not watched\n")
+	b.WriteString("policies: # the first matching entry applies; policies without a match are not monitored\n")
 	for _, e := range entries {
 		match := setting{"- match", quoteYAML(escapeGlob(e.policy)), "found in the telemetry"}
 		if alike {

@@ -58,7 +58,7 @@ func TestGuardsAreThoseOfTheFile(t *testing.T) {
 		"all keys": {"guards:\n  max_age: 30s\n  on_silence: keep\n  limits:\n    - {name: a-1, actions: [\"it's: | #\", \"7\", \"on\"], share: 1e-5, alpha: 0.05, then: warn, release_after: 500}\n" +
 			"    - {name: b, range: {signal: action.0, min: -1.5, max: 2}, share: .1}\n    - {name: c, return_below: -3.5}\n    - {name: d, largest_share: true, share: 0.9}\n    - {name: e, entropy: 0.2}\n    - {name: f, causes: [reward_hacking, telemetry]}\n", ""},
 		"unknown key":   {"guards:\n  limits:\n    - name: a\n      outcome: cost\n      shara: 0.1\n", fmt.Sprintf("pipeline.yaml:%d:14: guards.limits[0].shara: ", line+4)},
-		"value":         {"guards:\n  limits:\n    - {name: a, outcome: cost,\n       share: 2}\n", fmt.Sprintf("pipeline.yaml:%d:15: guards.limits[0].share: must be from 0 to below 1", line+3)},
+		"value":         {"guards:\n  limits:\n    - {name: a, outcome: cost,\n       share: 2}\n", fmt.Sprintf("pipeline.yaml:%d:15: guards.limits[0].share: must be at least 0 and less than 1", line+3)},
 		"two kinds":     {"guards:\n  limits:\n    - {name: a, outcome: cost, entropy: 1}\n", fmt.Sprintf("pipeline.yaml:%d:14: guards.limits[0].name: needs exactly one", line+2)},
 		"twice":         {"guards:\n  limits:\n    - {name: a, outcome: cost}\n    - {name: a, outcome: cost}\n", fmt.Sprintf("pipeline.yaml:%d:14: guards.limits[1].name: \"a\" is listed twice", line+3)},
 		"no limits":     {"guards: {}\n", "guards: must contain limits"},

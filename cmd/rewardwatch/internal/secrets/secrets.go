@@ -38,7 +38,7 @@ var ErrUnavailable = errors.New("secret unavailable")
 // Secret configures a file with a secret that the service writes, with mode 600, before it reads any secret. The
 // directory must exist, and should be in memory, such as the RuntimeDirectory of systemd.
 type Secret struct {
-	File    string         `yaml:"file"`    // file for keys that end in _file
+	File    string         `yaml:"file"`    // file to write, for use in keys that end in _file
 	Env     string         `yaml:"env"`     // environment variable with the secret; required unless command is set
 	Command []string       `yaml:"command"` // program and arguments, without a shell; its output is the secret
 	Every   model.Duration `yaml:"every"`   // interval at which the command runs again. If it fails, the file is kept

@@ -13,26 +13,26 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 )
 
-// Config is the OpenID Connect provider at which people log in to the console, by the authorization code flow with PKCE. Register
+// Config is the OpenID Connect provider at which people log in to the console, with the authorization code flow and PKCE. Register
 // the service there as a client with the redirect address `EXTERNAL_URL/login/oidc/callback`. The secret is read for each login, and
 // the service starts while the provider is down. Claims come from the ID token, or from the userinfo endpoint if it lacks them. The
-// role is that of the time of the login. Each instance has its own sessions, which end when it stops.
+// role is assigned at login. Each instance has its own sessions, which end when it stops.
 type Config struct {
-	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as https://keycloak.example/realms/ops; https, or http at a loopback address
-	Title            string         `yaml:"title"`              // what the login page calls the provider
-	ClientID         string         `yaml:"client_id"`          // of this service at the provider
+	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as https://keycloak.example/realms/ops; requires https, except for a loopback address
+	Title            string         `yaml:"title"`              // name of the provider on the login page
+	ClientID         string         `yaml:"client_id"`          // id of the service at the provider
 	ClientSecretFile string         `yaml:"client_secret_file"` // file with the secret of the client; none for a public client
-	CAFile           string         `yaml:"ca_file"`            // PEM file of the authorities; by default those of the system
-	Scopes           []string       `yaml:"scopes"`             // requested in addition to `openid`
+	CAFile           string         `yaml:"ca_file"`            // PEM file with certificate authorities; default: the system's
+	Scopes           []string       `yaml:"scopes"`             // scopes to request in addition to `openid`
 	NameClaim        string         `yaml:"name_claim"`         // claim with the name that is recorded with decisions and in the audit log; choose one that people cannot change
-	RolesClaim       string         `yaml:"roles_claim"`        // claim with the groups or roles of a person; dots lead into objects, as in `realm_access.roles`
+	RolesClaim       string         `yaml:"roles_claim"`        // claim with the groups or roles of a person; dots separate nested keys, as in `realm_access.roles`
 	Roles            []Mapping      `yaml:"roles"`              // roles of those who have a value; the one that permits most counts, and no one else can log in
 	Session          model.Duration `yaml:"session"`            // how long a login lasts, at most 7d
 }
 
-// Mapping is the role of everyone who has a value in the claim of roles.
+// Mapping is the role of everyone who has a value in the roles claim.
 type Mapping struct {
-	Value string      `yaml:"value"` // value in the claim of roles, such as the name of a group
+	Value string      `yaml:"value"` // value in the roles claim, such as the name of a group
 	Role  access.Role `yaml:"role"`  // `viewer`, `operator`, `approver` or `admin`
 }
 
@@ -73,7 +73,7 @@ func (c Config) Check(external string, report func(path, msg string)) {
 		report("session", "must be between 1m and 7d")
 	}
 	if len(c.Roles) == 0 {
-		report("roles", "is required: no one could log in")
+		report("roles", "is required; otherwise, no one could log in")
 	}
 	for i, m := range c.Roles {
 		if m.Value == "" {
@@ -93,7 +93,7 @@ func badIssuer(text string) string {
 	}
 	at, err := netip.ParseAddr(u.Hostname())
 	if loopback := u.Hostname() == "localhost" || err == nil && at.IsLoopback(); u.Scheme != "https" && (u.Scheme != "http" || !loopback) {
-		return "must use https, except at a loopback address"
+		return "must use https, except for a loopback address"
 	}
 	return ""
 }

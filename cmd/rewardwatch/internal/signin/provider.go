@@ -73,7 +73,7 @@ func New(cfg Config, external string, now func() time.Time) (*Provider, error) {
 		}
 		t.TLSClientConfig.RootCAs = x509.NewCertPool()
 		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("http.oidc.ca_file: %s holds no certificate", cfg.CAFile)
+			return nil, fmt.Errorf("http.oidc.ca_file: %s contains no certificate", cfg.CAFile)
 		}
 	}
 	p.client = &http.Client{Transport: bounded{t}, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error {

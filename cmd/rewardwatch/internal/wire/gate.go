@@ -133,7 +133,7 @@ func (a *Gate) add(g GroupGate) {
 
 // unseen says why nothing is known of a version.
 func unseen(p *finding.Summary, version string) string {
-	why := "production has no accepted baseline yet with which to compare versions"
+	why := "production has no accepted baseline yet to compare versions with"
 	for i := range p.Groups {
 		switch g := &p.Groups[i]; {
 		case g.Baseline.ID == "" || g.Baseline.Provisional:

@@ -70,7 +70,7 @@ while true; do
     exit 1
     ;;
   3) echo "There is not enough data for a verdict." ;;
-  *) echo "The service did not answer." >&2 ;;
+  *) echo "The service did not respond." >&2 ;;
   esac
   if [ "$(date +%s)" -ge "$deadline" ]; then
     undecided='fail'
