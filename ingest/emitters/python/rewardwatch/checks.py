@@ -23,7 +23,7 @@ class Refused(ValueError):  # noqa: N818 - it says what happens
 def check(event: Any) -> None:
     """Raises Refused with the reason where the service would refuse the event, which holds plain values only."""
     if not isinstance(event, dict):
-        raise Refused(f"an event is a dict, not a {type(event).__name__}")
+        raise Refused(f"an event must be a dict, not a {type(event).__name__}")
     for name, valid, expected in _FIELDS:
         value = event.get(name)
         if value is not None and not valid(value):
@@ -34,7 +34,7 @@ def check(event: Any) -> None:
         raise Refused("an event needs one of reward, action, outcomes and episode")
     numbers = sum(map(_count, map(event.get, _COUNTED)))
     if numbers > MAX_NUMBERS:
-        raise Refused(f"the event holds {numbers} numbers, where {MAX_NUMBERS} are the limit")
+        raise Refused(f"the event contains {numbers} numbers, and the limit is {MAX_NUMBERS}")
 
 
 def check_name(what: str, value: str) -> str:
@@ -121,7 +121,7 @@ def _shown(value: Any) -> str:
     return shown if len(shown) <= 60 else f"{shown[:60]}... ({len(shown)} characters)"
 
 
-_NAME = f"a text of at most {_MAX_STRING} bytes of UTF-8 without NUL"
+_NAME = f"a string of at most {_MAX_STRING} bytes in UTF-8, without NUL"
 
 _FIELDS: list[tuple[str, Callable[[Any], bool], str]] = [
     ("policy", _is_name, _NAME),
@@ -132,16 +132,16 @@ _FIELDS: list[tuple[str, Callable[[Any], bool], str]] = [
     ("agent_id", _is_name, _NAME),
     ("episode_id", _is_name, _NAME),
     ("ts", _is_time, "RFC 3339 or a Unix time"),
-    ("step", _is_count, "a whole number from 0 on"),
+    ("step", _is_count, "a whole number of at least 0"),
     ("reward", _is_number, "a number"),
     ("action_prob", _is_number, "a number"),
     ("target_prob", _is_number, "a number"),
-    ("action", _is_action, "a text, a truth value, a number or a list of numbers"),
-    ("observation", _is_observation, "a number, a list, or a dict whose numbers count"),
+    ("action", _is_action, "a string, a boolean, a number or a list of numbers"),
+    ("observation", _is_observation, "a number, a list or a dict"),
     ("outcomes", _is_numbers, "a dict of numbers"),
     ("reward_components", _is_numbers, "a dict of numbers"),
-    ("labels", _is_labels, f"a dict of at most {_MAX_LABELS} texts"),
-    ("episode", _is_episode, "a dict with the return r and perhaps the length l"),
-    ("terminated", _is_bool, "true or false"),
-    ("truncated", _is_bool, "true or false"),
+    ("labels", _is_labels, f"a dict of at most {_MAX_LABELS} strings"),
+    ("episode", _is_episode, "a dict with the return r and, optionally, the length l"),
+    ("terminated", _is_bool, "True or False"),
+    ("truncated", _is_bool, "True or False"),
 ]

@@ -1,4 +1,4 @@
-"""Converts a dataset of Minari, or one in the form of RLDS, to a file for `rewardwatch replay`.
+"""Converts a dataset of Minari or RLDS to a file for `rewardwatch replay`.
 
 python -m rewardwatch.convert SOURCE -o episodes.ndjson.gz
 """
@@ -21,7 +21,7 @@ _SHOWN = 10  # steps that are left out of which each is named
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns 0, 1 where steps were left out, and 2 where the dataset cannot be read, or not to its end."""
+    """Returns 0, 1 if steps were skipped, or 2 if the dataset cannot be read completely."""
     args = _parser().parse_args(arguments)
     try:
         with _opened(args.output) as out:
@@ -29,12 +29,12 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError, ImportError) as error:
         print(f"convert {args.source}: {error}", file=sys.stderr)
         return 2
-    print(f"{steps} steps written, {left_out} left out", file=sys.stderr)
+    print(f"{steps} steps written, {left_out} skipped", file=sys.stderr)
     return 1 if left_out else 0
 
 
 def write(events: Iterable[Made], out: Out) -> tuple[int, int]:
-    """Writes events, one a line, and says on stderr which are left out. Returns how many are written and left out."""
+    """Writes events, one per line, and lists skipped ones on stderr. Returns how many were written and skipped."""
     written = left_out = 0
     for event in events:
         if isinstance(event, dict):
@@ -43,22 +43,26 @@ def write(events: Iterable[Made], out: Out) -> tuple[int, int]:
             continue
         left_out += 1
         if left_out <= _SHOWN:
-            print(f"left out: {event}", file=sys.stderr)
+            print(f"skipped: {event}", file=sys.stderr)
     return written, left_out
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m rewardwatch.convert", description=__doc__.split("\n")[0])
-    parser.add_argument("source", help="id or directory of a Minari dataset, or directory of a TensorFlow dataset")
+    parser.add_argument("source", help="id or directory of a Minari dataset, or directory of an RLDS dataset")
     parser.add_argument(
-        "-o", "--output", required=True, help="file of NDJSON, compressed if it ends in .gz; - is stdout"
+        "-o", "--output", required=True, help="NDJSON file, compressed if its name ends in .gz; - for standard output"
     )
-    parser.add_argument("--policy", help="policy of all steps, by default the name of the dataset")
-    parser.add_argument("--env", help="env of all steps, by default the id of the dataset's environment")
-    parser.add_argument("--split", default="train", help="split of a TensorFlow dataset (train)")
-    parser.add_argument("--no-actions", action="store_true", help="leave the actions out")
-    parser.add_argument("--observations", nargs="*", metavar="NAME", help="with observations, or some parts of them")
-    parser.add_argument("--keep-last", action="store_true", help="the last step of an episode of RLDS acts, too")
+    parser.add_argument("--policy", help="policy of all steps (default: the name of the dataset)")
+    parser.add_argument("--env", help="env of all steps (default: the id of the dataset's environment)")
+    parser.add_argument("--split", default="train", help="split of an RLDS dataset (default: train)")
+    parser.add_argument("--no-actions", action="store_true", help="omit the actions")
+    parser.add_argument(
+        "--observations", nargs="*", metavar="NAME", help="include observations, or only these parts of them"
+    )
+    parser.add_argument(
+        "--keep-last", action="store_true", help="the last step of an RLDS episode contains an action, too"
+    )
     return parser
 
 
@@ -72,7 +76,7 @@ def _events(args: argparse.Namespace) -> Iterator[Made]:
         policy, prefix = args.policy or recorded.name, f"{args.split}/"
         return rlds_events(episodes, policy=policy, prefix=prefix, keep_last=args.keep_last, **told)
     if source.is_dir() and not any((source / at / "metadata.json").exists() for at in ("", "data")):
-        raise ValueError("neither has it dataset_info.json, as TensorFlow Datasets writes, nor data, as Minari does")
+        raise ValueError("the directory contains neither dataset_info.json (TensorFlow Datasets) nor data (Minari)")
     return minari_events(_minari(args.source, source), policy=args.policy, **told)
 
 
@@ -80,7 +84,9 @@ def _recorded(source: Path, chosen: Chosen) -> Any:
     try:
         from .records import Recorded
     except ImportError as error:
-        raise ImportError(f"that needs tensorflow-datasets (pip install 'rewardwatch[rlds]'): {error}") from None
+        raise ImportError(
+            f"reading this dataset requires tensorflow-datasets (pip install 'rewardwatch[rlds]'): {error}"
+        ) from None
     return Recorded(source, chosen)
 
 
@@ -88,7 +94,9 @@ def _minari(name: str, source: Path) -> Any:
     try:
         import minari
     except ImportError as error:
-        raise ImportError(f"that needs minari (pip install 'rewardwatch[minari]'): {error}") from None
+        raise ImportError(
+            f"reading this dataset requires minari (pip install 'rewardwatch[minari]'): {error}"
+        ) from None
     if not source.is_dir():
         return minari.load_dataset(name)  # of the local ones: nothing is downloaded
     return minari.MinariDataset(str(source / "data" if (source / "data").is_dir() else source))

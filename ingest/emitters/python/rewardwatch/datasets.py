@@ -22,10 +22,10 @@ def minari_events(
     actions: bool = True,
     observations: Chosen = False,
 ) -> Iterator[Made]:
-    """Yields the steps of a minari.MinariDataset, or the Refused for one that the service would refuse. policy and env
-    are by default the ids of the dataset and of its environment.
+    """Yields the steps of a minari.MinariDataset, or a Refused for each step that the service would refuse. policy and
+    env default to the ids of the dataset and of its environment.
 
-    Raises ValueError where actions or observations cannot be sent, such as images.
+    Raises ValueError if actions or observations cannot be sent, for example images.
     """
     from .spaces import action_encoder, observation_encoder
 
@@ -61,11 +61,11 @@ def rlds_events(
     keep_last: bool = False,
     prefix: str = "",
 ) -> Iterator[Made]:
-    """Yields the steps of episodes, which are dicts with their `steps`, or the Refused for one that the service would
-    refuse. What stands for an episode that could not be read is passed on. Episodes are numbered behind the prefix.
+    """Yields the steps of episodes, which are dicts with `steps`, or a Refused for each step that the service would
+    refuse. Exceptions among the episodes are passed on. Episode ids are the prefix and a number.
 
-    The last step of an episode only holds its last observation, and is no event of its own: it says how the step
-    before it ended (https://github.com/google-research/rlds#dataset-format). keep_last: it acts like the others.
+    The last step of an episode contains only the final observation, and is not an event: it determines how the previous
+    step ended (https://github.com/google-research/rlds#dataset-format). keep_last: it contains an action, too.
     """
     fixed = _fixed(policy, env)
     for number, episode in enumerate(episodes):
@@ -98,7 +98,7 @@ def check_features(features: Any, observations: Chosen) -> Any:
     if sum(sizes.values()) > _LARGEST:
         by_size = sorted(sizes.items(), key=lambda part: -part[1])
         large = ", ".join(f"{name or 'it'} has {size}" for name, size in by_size[:5])
-        raise ValueError(f"an observation has {sum(sizes.values())} numbers, where {_LARGEST} can be sent ({large})")
+        raise ValueError(f"an observation has {sum(sizes.values())} numbers, and the limit is {_LARGEST} ({large})")
     return chosen
 
 
@@ -137,7 +137,9 @@ def _part(whole: Any, observations: Chosen, names_in: str) -> Any:
     names = sorted(parts() if callable(parts) else parts or ())
     for name in observations:
         if name not in names:
-            raise ValueError(f"the observations have no part {name!r}, but {', '.join(map(repr, names)) or 'none'}")
+            raise ValueError(
+                f"the observations have no part {name!r}; their parts are: {', '.join(map(repr, names)) or 'none'}"
+            )
     return type(whole)({name: whole[name] for name in observations})
 
 

@@ -24,12 +24,12 @@ def decision(
     key_field: str = "episode_id",
     **names: Unpack[Names],
 ) -> Callable[[Function], Function]:
-    """Returns a decorator that sends what the function returns as an action. action: takes the action out of what the
-    function returns, where that is more. policy is by default the function's name.
+    """Returns a decorator that sends the function's result as an action. action: extracts the action from the result,
+    if the result contains more than the action. policy defaults to the function's name.
 
-    key: what feedback() will name the decision by: the name of a parameter of the function, or a function that takes
-    the key out of what the function returns. key_field: the field of telemetry that holds it, as the service's
-    policies[].feedback.key says: episode_id, agent_id or labels.<name>.
+    key: identifies the decision for feedback(): the name of a parameter of the function, or a function that extracts
+    the key from the result. key_field: the telemetry field that contains the key, as in the service's
+    policies[].feedback.key: episode_id, agent_id or labels.<name>.
     """
     check_key_field(key_field)
 
@@ -62,8 +62,8 @@ def feedback(
     key_field: str = "episode_id",
     ts: float | str | None = None,
 ) -> None:
-    """Sends what has become of a decision since, as Emitter.feedback does. emitter: by default Emitter(), which the
-    process shares. The first call that needs it raises what its constructor does; nothing else raises.
+    """Sends the results of a decision, like Emitter.feedback. emitter: by default Emitter(), which is shared within the
+    process. Raises only exceptions of its constructor, in the first call that needs it.
     """
     told: dict[str, Any] = {"outcomes": outcomes, "reward_components": reward_components, "ts": ts}
     (emitter or default_emitter()).feedback(key, reward, policy=policy, key_field=key_field, **told)
@@ -78,9 +78,7 @@ def _key_of(function: Callable[..., Any], key: str | Callable[[Any], Any] | None
     parameters = inspect.signature(function).parameters
     parameter = parameters.get(key)
     if parameter is None or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-        raise ValueError(
-            f"{getattr(function, '__name__', function)} has no parameter {key!r}, which is to hold the key"
-        )
+        raise ValueError(f"{getattr(function, '__name__', function)} has no parameter {key!r} for the key")
     place = list(parameters).index(key)
     if parameter.kind == parameter.KEYWORD_ONLY:
         place = sys.maxsize

@@ -37,13 +37,13 @@ _here: "weakref.WeakValueDictionary[str, Emitter]" = weakref.WeakValueDictionary
 
 
 class Emitter:
-    """Sends telemetry to a Kafka topic, or over HTTP to the service, from a thread of its own.
+    """Sends telemetry to a Kafka topic, or over HTTP to the service, from a separate thread.
 
-    The agent's thread only puts records into a bounded queue. Nothing but the constructor raises: what cannot be sent
-    is lost, counted in `lost`, and logged once a minute. Events are keyed by agent_id (by policy where there is none),
-    so that those of an agent stay in order.
+    The agent's thread only puts records into a bounded queue. Only the constructor raises exceptions: events that
+    cannot be sent are lost, counted in `lost`, and logged once a minute. Events are keyed by agent_id (by policy
+    without one), so that the events of an agent stay in order.
 
-    An emitter may be shared by threads. It may be inherited by a fork, pickled and copied: every process has its own
+    Threads can share an emitter. It can be inherited by a fork, pickled and copied: each process has its own
     connection, opened with the first event.
     """
 
@@ -60,38 +60,38 @@ class Emitter:
         kafka: Mapping[str, Any] | None = None,
         connect: Connect | None = None,
     ) -> None:
-        """brokers: those of Kafka, "host:port,...". topic: by default $REWARDWATCH_TOPIC or agent-telemetry. url: of
-        the service in the place of Kafka, such as "http://127.0.0.1:9464". token_file: holds the token for it, by
-        default $REWARDWATCH_TOKEN_FILE. Where neither brokers nor url are given, $REWARDWATCH_URL or
-        $REWARDWATCH_BROKERS is, or else the broker is 127.0.0.1:9092.
+        """brokers: Kafka brokers, "host:port,...". topic: by default $REWARDWATCH_TOPIC or agent-telemetry. url: URL of
+        the service, instead of Kafka, such as "http://127.0.0.1:9464". token_file: file with the token for the service,
+        by default $REWARDWATCH_TOKEN_FILE. Without brokers and url, $REWARDWATCH_URL or $REWARDWATCH_BROKERS applies,
+        and otherwise the broker 127.0.0.1:9092.
 
-        queue: events that may wait. kafka: further settings of librdkafka, such as those of TLS and SASL. connect:
-        opens another transport.
+        queue: maximum number of waiting events. kafka: additional librdkafka settings, such as those for TLS and SASL.
+        connect: opens a different transport.
 
-        Raises what is wrong with them, and ImportError where Kafka is chosen without the package confluent-kafka.
+        Raises an error if an argument is invalid, and ImportError if Kafka is used without confluent-kafka.
         """
         if connect is None:
             if not brokers and not url:
                 url, brokers = os.environ.get("REWARDWATCH_URL"), os.environ.get("REWARDWATCH_BROKERS")
             if url and (brokers or topic or kafka):
-                raise ValueError(f"telemetry goes to {url} or to Kafka: give a URL, or brokers, topic and kafka")
+                raise ValueError(f"brokers, topic and kafka cannot be combined with the URL {url}")
             connect = _http(url, token_file) if url else _kafka(brokers, topic, kafka)
         self._begin(uuid.uuid4().hex, queue, connect)
 
     @property
     def lost(self) -> int:
-        """How many events of this process could not be sent."""
+        """Number of events of this process that could not be sent."""
         return self._losses.total
 
     @property
     def waiting(self) -> int:
-        """How many events are not delivered yet."""
+        """Number of events that have not been delivered yet."""
         waiting = self._entered - self._taken + self._held
         return waiting + (self._transport.waiting() if self._transport else 0)
 
     def emit(self, event: Event, *, key: str | None = None) -> None:
-        """Sends an event of telemetry version 1, a dict. One that the service would refuse is lost, and logged. key: of
-        its message in Kafka, in the place of agent_id.
+        """Sends an event of telemetry version 1, a dict. An event that the service would refuse is lost, and logged.
+        key: message key in Kafka, instead of agent_id.
         """
         try:
             self.put(1, _checked, snapshot(event), key)
@@ -109,10 +109,10 @@ class Emitter:
         key_field: str = "episode_id",
         ts: float | str | None = None,
     ) -> None:
-        """Sends what has become of a decision since: a reward, outcomes, or both, with the key of the decision.
+        """Sends the results of a decision: a reward, outcomes, or both, with the key of the decision.
 
-        key_field: the field of telemetry that holds the key, as the service's policies[].feedback.key says: episode_id,
-        agent_id or labels.<name>. ts: when it happened, as a Unix time or RFC 3339, by default now.
+        key_field: the telemetry field that contains the key, as in the service's policies[].feedback.key: episode_id,
+        agent_id or labels.<name>. ts: time of the feedback, as a Unix time or RFC 3339; by default the current time.
         """
         try:
             told = {"reward": reward, "outcomes": outcomes, "reward_components": reward_components}
@@ -141,8 +141,8 @@ class Emitter:
             self._start()  # it is the thread that says so
 
     def flush(self, timeout: float = 10.0) -> int:
-        """Waits until everything queued is delivered or lost, at most timeout seconds. Returns how many events are
-        still waiting.
+        """Waits until all queued events are delivered or lost, for at most timeout seconds. Returns how many are still
+        waiting.
         """
         deadline = time.monotonic() + timeout
         while self.waiting and time.monotonic() < deadline:
@@ -151,7 +151,7 @@ class Emitter:
         return self.waiting
 
     def close(self, timeout: float = 10.0) -> None:
-        """Flushes and ends the connection, in timeout seconds. What still waits is lost."""
+        """Flushes, and closes the connection, within timeout seconds. Events still waiting are lost."""
         deadline = time.monotonic() + timeout
         thread = self._thread
         if thread is not None and not self._closed:
@@ -282,7 +282,7 @@ class Emitter:
             event, key = made if isinstance(made, tuple) else (made, "")
             encoded = event if isinstance(event, bytes) else line(event)
             if len(encoded) > MAX_RECORD:
-                raise ValueError(f"an event of {len(encoded)} bytes, where {MAX_RECORD} are the limit")
+                raise ValueError(f"an event has {len(encoded)} bytes, and the limit is {MAX_RECORD}")
             if not key and not isinstance(event, bytes):
                 key = str(event.get("agent_id") or event["policy"])
         except Exception as error:  # a bad event must not cost those behind it

@@ -11,10 +11,10 @@ from .steps import Agent
 
 
 class EnvWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Sends every step of an environment, and changes nothing about it.
+    """Sends every step of an environment without changing it.
 
-    From info it takes `outcomes` and `reward_components` (name to number), where the environment or a wrapper inside
-    this one puts them there. Closing the environment leaves the emitter open: environments share it.
+    Also sends `outcomes` and `reward_components` (name to number) if the environment or an inner wrapper puts them
+    into info. Closing the environment does not close the emitter, because environments share it.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class EnvWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._agent = Agent(self._source, encoders(env.action_space, env.observation_space, actions, observations))
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None takes one away."""
+        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
         self._source.set_versions(**versions)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -1,10 +1,10 @@
-"""What the guards of a policy ask of its agents.
+"""The guards of a policy, for its agents.
 
 guard = Guard("checkout", url="https://rewardwatch.example", unsafe=["refund_all"])
 if guard.exploration() and random() < epsilon: ...
 action = policy(observation) if guard.allows(action) else safe(observation)
 
-A thread reads the state over HTTP and waits for its changes. The methods return at once, from what was last read.
+A thread reads the state over HTTP and waits for changes. The methods return at once, based on the last state read.
 """
 
 import http.client
@@ -37,10 +37,10 @@ def _has(actions: frozenset[Any], action: Any) -> bool:
 class Guard:
     """Follows the guards of a policy.
 
-    policy: its name in the telemetry. url, token_file: of the service, by default REWARDWATCH_URL and
-    REWARDWATCH_TOKEN_FILE. unsafe: actions that only agents without a tripped guard take. safe: the only actions in the
-    state fallback; None allows all but the unsafe ones. on_silence: what to do before the first state was read, and
-    later if the service does not say: "keep", "hold" or "fallback".
+    policy: its name in the telemetry. url, token_file: URL and token of the service, by default REWARDWATCH_URL and
+    REWARDWATCH_TOKEN_FILE. unsafe: actions that are allowed only while no guard is tripped. safe: the only actions
+    allowed in the state fallback; None allows all except the unsafe ones. on_silence: what to do before the
+    first state has been read, and later if the service does not specify it: "keep", "hold" or "fallback".
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class Guard:
         on_silence: str = "hold",
     ) -> None:
         if on_silence not in _SILENT:
-            raise ValueError(f"on_silence is {on_silence!r}; it must be keep, hold or fallback")
+            raise ValueError(f"on_silence must be keep, hold or fallback, not {on_silence!r}")
         url = url or os.environ.get("REWARDWATCH_URL")
         if not url:
-            raise ValueError("there is no URL of the service; set url or REWARDWATCH_URL")
+            raise ValueError("the URL of the service is missing: set url or REWARDWATCH_URL")
         self.policy = policy
         self._service = Http(url, token_file or os.environ.get("REWARDWATCH_TOKEN_FILE"))
         self._path = urlsplit(url).path.rstrip("/") + "/api/v1/guards/" + quote(policy, safe="")
@@ -75,13 +75,13 @@ class Guard:
 
     @property
     def state(self) -> str:
-        """ok, warn, hold or fallback; after the maximum age, what on_silence says."""
+        """ok, warn, hold or fallback. Once the last state is too old, on_silence applies."""
         state, until, _ = self._read
         return state if time.monotonic() < until else self._silence
 
     @property
     def document(self) -> dict[str, Any]:
-        """What was last read, with the reasons; empty before."""
+        """The last document read, with the reasons; empty before the first one."""
         return self._read[2]
 
     def exploration(self) -> bool:
@@ -98,11 +98,11 @@ class Guard:
         return not _has(self._unsafe, action)
 
     def wait(self, timeout: float) -> bool:
-        """Waits until a state has been read, and says whether one has."""
+        """Waits until a state has been read. Returns False if the timeout expires first."""
         return self._changed.wait(timeout)
 
     def close(self) -> None:
-        """Stops following the guards. state is then soon what on_silence says."""
+        """Stops following the guards. Once the last state is too old, on_silence applies."""
         self._closed.set()
 
     def __enter__(self) -> "Guard":
@@ -142,14 +142,14 @@ class Guard:
             self._read = (state, asked + self._age, document)
             return
         if answer.status != 200:
-            raise ValueError(f"the service answered {answer.status}")
+            raise ValueError(f"the service responded with HTTP {answer.status}")
         self._take(json.loads(text), asked)
         self._tag = answer.headers.get("ETag", "")
 
     def _take(self, document: dict[str, Any], asked: float) -> None:
         state, age = document["state"], float(document["max_age_seconds"])
         if state not in _STATES or not age > 0:
-            raise ValueError(f"the service answered with the state {state!r} for {age} s")
+            raise ValueError(f"the service responded with the state {state!r} for {age} s")
         self._silence = _SILENT[document["on_silence"]]
         self._age = age
         self._read = (state, asked + age, document)

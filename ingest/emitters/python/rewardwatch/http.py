@@ -33,18 +33,18 @@ _STOPPED = 1.0  # seconds in which the thread ends a request that is cut off
 
 @dataclass(frozen=True)
 class Http:
-    """Opens connections to a service. url: such as "https://rewardwatch.example". token_file: holds its token."""
+    """Opens connections to a service. url: such as "https://rewardwatch.example". token_file: file with its token."""
 
     url: str
     token_file: str | None = None
 
     def __post_init__(self) -> None:
-        """Raises what is wrong with them, before an agent begins."""
+        """Raises ValueError for an invalid URL, before an agent begins."""
         parts = urlsplit(self.url)
         if parts.username is not None:
-            raise ValueError(f"the URL of {parts.hostname} has a user; use token_file instead")
+            raise ValueError(f"the URL of {parts.hostname} must not contain a user: use token_file instead")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError(f"the service is {self.url!r}; it must be a URL such as http://127.0.0.1:9464")
+            raise ValueError(f"the service must be a URL such as http://127.0.0.1:9464, not {self.url!r}")
         self.connection()  # says whether the port is one
         self.authorization()
 
@@ -69,7 +69,7 @@ class Http:
             return {}
         token = Path(self.token_file).read_text(encoding="utf-8").strip()
         if not token or not token.isascii() or not token.isprintable():
-            raise ValueError(f"{self.token_file} holds no token, which is one line of ASCII")
+            raise ValueError(f"{self.token_file} contains no token: expected one line of ASCII")
         return {"Authorization": f"Bearer {token}"}
 
 
@@ -204,7 +204,7 @@ class HttpTransport:
                 trouble, asked = _trouble(answer), _asked(answer)
             except Exception as error:  # of the connection, or of the file with the token
                 self._connection.close()
-                trouble = f"no answer from {self._service.url}: {error}"
+                trouble = f"no response from {self._service.url}: {error}"
             if self._closed:
                 return None
             if time.monotonic() - batch.since > _PATIENCE:
@@ -242,7 +242,7 @@ class HttpTransport:
 def _losses(answer: _Answer, events: int) -> Counter[str] | None:
     """How many events of a batch are lost by the answer, by reason; None where it has to be sent again."""
     if answer.status == 413:
-        return Counter({"a batch is too large for the service, or for a proxy before it (HTTP 413)": events})
+        return Counter({"a batch is too large for the service, or for a proxy in front of it (HTTP 413)": events})
     if answer.status not in (200, 400):
         return None
     try:
@@ -259,8 +259,8 @@ def _trouble(answer: _Answer) -> str:
     try:
         said = json.loads(answer.text)["error"]
     except (ValueError, KeyError, TypeError):
-        said = "which is no answer of Rewardwatch"
-    return f"the service answers HTTP {answer.status}: {said}"
+        said = "not a response of Rewardwatch"
+    return f"the service responded with HTTP {answer.status}: {said}"
 
 
 def _asked(answer: _Answer) -> float:

@@ -10,7 +10,7 @@ _LABEL = "labels."
 def check_key_field(field: str) -> str:
     """The field, which can hold the key of a decision. Raises ValueError where it cannot."""
     if field not in ("episode_id", "agent_id") and (not field.startswith(_LABEL) or field == _LABEL):
-        raise ValueError(f"key_field is {field!r}; it must be episode_id, agent_id or labels.<name>")
+        raise ValueError(f"key_field must be episode_id, agent_id or labels.<name>, not {field!r}")
     return field
 
 
@@ -20,7 +20,7 @@ def keyed(event: dict[str, Any], field: str, key: object) -> tuple[dict[str, Any
     """
     text = "" if key is None else str(key)
     if not text:
-        raise Refused("a decision and its feedback need a key, which is empty")
+        raise Refused("the key of a decision and its feedback must not be empty")
     if check_key_field(field).startswith(_LABEL):
         event["labels"] = {**event.get("labels", {}), field.removeprefix(_LABEL): text}
     else:

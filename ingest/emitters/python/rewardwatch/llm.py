@@ -1,4 +1,4 @@
-"""Reward functions of LLM training: TRL's, for a batch of completions, and verl's, for one."""
+"""Reward functions for LLM training: for TRL (a batch of completions) and for verl (a single one)."""
 
 import itertools
 import time
@@ -13,17 +13,17 @@ from .source import Identity, Names, Source
 
 
 def watch_trl_reward(reward: Function, emitter: Emitter | None = None, **names: Unpack[Names]) -> Function:
-    """Returns a reward function for TRL (reward_funcs of GRPOTrainer and others) that sends each reward which it
-    returns: a completion is an episode of one step. Completions for which it returns None are left out. env is by
-    default the function's name, so that each of several functions is judged by itself.
+    """Returns a reward function for TRL (reward_funcs of GRPOTrainer and others) that also sends each reward it
+    returns. A completion is an episode of one step. Completions for which it returns None are skipped. env defaults to
+    the function's name, so that several functions are judged separately.
     """
     episodes = _Episodes(reward, emitter, names)
     return watched(reward, episodes.emitter, lambda rewards, *_: episodes.send([(reward, {}) for reward in rewards]))
 
 
 def watch_verl_reward(reward: Function, emitter: Emitter | None = None, **names: Unpack[Names]) -> Function:
-    """Returns a reward function for verl (custom_reward_function) that sends each score which it returns: a solution is
-    an episode of one step. Of a dict, `score` is the reward, and the other numbers are outcomes. env is by default the
+    """Returns a reward function for verl (custom_reward_function) that also sends each score it returns. A solution is
+    an episode of one step. In a dict, `score` is the reward, and the other numbers are outcomes. env defaults to the
     function's name.
     """
     episodes = _Episodes(reward, emitter, names)

@@ -27,8 +27,8 @@ def _quiet(method: Callable[..., None]) -> Callable[..., None]:
 
 
 class ParallelEnvWrapper(BaseParallelWrapper[Any, Any, Any]):
-    """Sends every step of the agents of a parallel environment, and changes nothing about it. An agent is
-    "AGENT_ID/NAME", and has its name as the label `agent`.
+    """Sends every step of the agents of a parallel environment without changing it. Agent ids are "AGENT_ID/NAME",
+    and the label `agent` contains the name.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ParallelEnvWrapper(BaseParallelWrapper[Any, Any, Any]):
         self._members = _Members(env, Source(emitter, names, env.metadata.get("name")), actions, observations)
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None takes one away."""
+        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
         self._members.source.set_versions(**versions)
 
     def reset(
@@ -91,9 +91,9 @@ class ParallelEnvWrapper(BaseParallelWrapper[Any, Any, Any]):
 
 
 class AECEnvWrapper(BaseWrapper[Any, Any, Any]):
-    """Sends every step of the agents of an environment that takes turns, and changes nothing about it. The reward of
-    an action is what its agent gathers until its next turn. An agent is "AGENT_ID/NAME", and has its name as the label
-    `agent`.
+    """Sends every step of the agents of a turn-based environment without changing it. The reward of an action is the
+    sum of the agent's rewards until its next turn. Agent ids are "AGENT_ID/NAME", and the label `agent` contains the
+    name.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class AECEnvWrapper(BaseWrapper[Any, Any, Any]):
         self._turns: dict[Any, Any] = {}  # the last action of each agent, whose reward is still to come
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None takes one away."""
+        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
         self._members.source.set_versions(**versions)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:

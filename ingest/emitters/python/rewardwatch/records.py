@@ -30,7 +30,7 @@ class Recorded:
         self.splits: list[str] = list(self._info.splits)
         features = self._info.features
         if "steps" not in features or not isinstance(features["steps"], tfds.features.Dataset):
-            raise ValueError("its features have no steps, as those of RLDS have")
+            raise ValueError("not an RLDS dataset: its features have no steps")
         step = features["steps"].feature
         needed = {name: step[name] for name in _ACTS if name in step}
         if observations:
@@ -43,11 +43,13 @@ class Recorded:
         nothing behind it can be read.
         """
         if split not in self.splits:
-            raise ValueError(f"it has no split {split!r}, but {', '.join(map(repr, self.splits)) or 'none'}")
+            raise ValueError(
+                f"the dataset has no split {split!r}; its splits are: {', '.join(map(repr, self.splits)) or 'none'}"
+            )
         kind = self._info.file_format
         readers = {tfds.core.FileFormat.TFRECORD: tfrecords, tfds.core.FileFormat.ARRAY_RECORD: _array_records}
         if kind not in readers:
-            raise ValueError(f"its files are {kind}, where tfrecord and array_record can be read")
+            raise ValueError(f"its files are {kind}, but only tfrecord and array_record are supported")
         for path in self._info.splits[split].filepaths:
             for number, record in enumerate(readers[kind](Path(path))):
                 try:
@@ -70,7 +72,7 @@ def tfrecords(path: Path) -> Iterator[bytes | Exception]:
             (length,) = struct.unpack("<Q", head[:8])
             record, check = file.read(length), file.read(4)
             if len(check) < 4:
-                raise ValueError(f"{path}: the record at byte {at} breaks off")
+                raise ValueError(f"{path}: the record at byte {at} is truncated")
             intact = struct.unpack("<I", check)[0] == _masked(record)
             yield record if intact else ValueError(f"its checksum at byte {at} is wrong")
 

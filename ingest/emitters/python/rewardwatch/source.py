@@ -16,19 +16,19 @@ _defaults: list[Emitter] = []
 
 
 class Names(TypedDict, total=False):
-    """What is told of an agent. All of it may be left out of an environment that has an id."""
+    """Names that describe an agent. All of them are optional if the environment has an id."""
 
-    policy: str  # what acts, by its logical name; by default the id of the environment
+    policy: str  # logical name of the policy; by default the id of the environment
     policy_version: str | int
-    env: str  # where it acts; by default the id of the environment
+    env: str  # where the policy acts; by default the id of the environment
     env_version: str | int
     reward_version: str | int
-    agent_id: str  # by default the host's name and a random part; agents that act at the same time must differ in it
+    agent_id: str  # by default the host name and a random part; must be unique among agents that act at the same time
     labels: Mapping[str, str]
 
 
 Observations = bool | Callable[[Any], Any]
-"""Whether observations are sent, or a function that makes what is sent of one."""
+"""Whether observations are sent, or a function that converts an observation to what is sent."""
 
 
 class Options(Names, total=False):
@@ -68,7 +68,7 @@ class Source:
         """env: what the environment calls itself."""
         unknown = names.keys() - Names.__annotations__.keys()
         if unknown:
-            raise TypeError(f"not a name of an agent: {', '.join(sorted(unknown))}")
+            raise TypeError(f"unknown option: {', '.join(sorted(unknown))}")
         self.emitter = emitter or default_emitter()
         self._given_agent_id = names.get("agent_id")
         self._names = _fixed({"policy": env, "env": env, **names})
@@ -87,10 +87,10 @@ class Source:
             self.renew()
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None takes one away."""
+        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
         unknown = versions.keys() - set(_VERSIONS)
         if unknown:
-            raise TypeError(f"not a version: {', '.join(sorted(unknown))}")
+            raise TypeError(f"unknown version: {', '.join(sorted(unknown))}")
         self._names = _fixed({**self._names, **versions})
         self.identity = Identity(dict(self._names), self.identity.run)
 
@@ -120,5 +120,5 @@ def _fixed(names: Mapping[str, Any]) -> Event:
     try:
         check({**fixed, "reward": 0})
     except Refused as error:
-        raise ValueError(f"{error}; give policy=..." if "policy" not in fixed else str(error)) from None
+        raise ValueError(f"{error}; pass policy=..." if "policy" not in fixed else str(error)) from None
     return fixed

@@ -49,11 +49,11 @@ def action_encoder(space: spaces.Space[Any]) -> Encode:
     try:
         numbers = 0 if isinstance(space, spaces.Text) else _numbers(space)
     except ValueError as error:
-        raise ValueError(f"the action {error}; actions=False leaves the actions out") from None
+        raise ValueError(f"the action {error}; use actions=False to omit actions") from None
     if numbers > _MAX_ACTION:
         raise ValueError(
-            f"an action of {space} has {numbers} numbers, where {_MAX_ACTION} can be sent;"
-            " actions=False leaves the actions out"
+            f"an action of {space} has {numbers} numbers, and the limit is {_MAX_ACTION};"
+            " use actions=False to omit actions"
         )
     if isinstance(space, spaces.Discrete):
         return scalar
@@ -66,14 +66,14 @@ def observation_encoder(space: spaces.Space[Any]) -> Encode:
     """Returns what makes the telemetry of an observation: a number, a list, or a dict with dotted names. Raises
     ValueError for a space whose observations it cannot carry, such as images.
     """
-    advice = "observations=False leaves the observations out, observations=FUNCTION sends what it makes of one"
+    advice = "use observations=False to omit observations, or observations=FUNCTION to send its result instead"
     try:
         numbers = _numbers(space)
     except ValueError as error:
         raise ValueError(f"the observation {error}; {advice}") from None
     if numbers > MAX_OBSERVATION:
         raise ValueError(
-            f"an observation of {space} has {numbers} numbers, where {MAX_OBSERVATION} can be sent; {advice}, such as"
+            f"an observation of {space} has {numbers} numbers, and the limit is {MAX_OBSERVATION}; {advice}, such as"
             ' lambda image: {"mean": image.mean(), "sd": image.std()}'
         )
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
@@ -87,9 +87,9 @@ def _check_summary(space: spaces.Space[Any], summarise: Encode) -> None:
     try:
         check({"policy": "p", "reward": 0, "observation": made})
     except Refused as error:
-        raise ValueError(f"what observations={summarise!r} makes cannot be sent: {error}") from None
+        raise ValueError(f"the result of observations={summarise!r} cannot be sent: {error}") from None
     if isinstance(made, (dict, list)) and len(made) > MAX_OBSERVATION:
-        raise ValueError(f"observations={summarise!r} makes {len(made)} numbers, where {MAX_OBSERVATION} can be sent")
+        raise ValueError(f"observations={summarise!r} returns {len(made)} numbers, and the limit is {MAX_OBSERVATION}")
 
 
 def _numbers(space: spaces.Space[Any]) -> int:
@@ -101,7 +101,7 @@ def _numbers(space: spaces.Space[Any]) -> int:
     if isinstance(space, spaces.Text):
         return 0
     if not isinstance(space, _Numbers):
-        raise ValueError(f"space has a {type(space).__name__} in it, which telemetry cannot carry")
+        raise ValueError(f"space contains a {type(space).__name__}, which telemetry does not support")
     numbers = 1
     for length in space.shape or ():
         numbers *= length

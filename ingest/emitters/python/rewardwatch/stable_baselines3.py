@@ -14,7 +14,7 @@ from .steps import told
 
 class RewardwatchVecEnv(VecEnvWrapper):
     """Sends every step of a VecEnv, whether its environments live in this process (DummyVecEnv) or in others
-    (SubprocVecEnv). Each environment is an agent of its own: "AGENT_ID/0", "AGENT_ID/1" and so on.
+    (SubprocVecEnv). Each environment is a separate agent: "AGENT_ID/0", "AGENT_ID/1" and so on.
     """
 
     def __init__(
@@ -26,14 +26,14 @@ class RewardwatchVecEnv(VecEnvWrapper):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """The arguments are those of rewardwatch.wrap. policy has to be given."""
+        """The arguments are those of rewardwatch.wrap. policy is required."""
         super().__init__(venv)
         self._source = Source(emitter, names)
         self._lanes = _lanes(self._source, venv, actions, observations)
         self._actions: Any = None
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None takes one away."""
+        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
         self._source.set_versions(**versions)
 
     def reset(self) -> Any:
@@ -65,8 +65,8 @@ class RewardwatchCallback(BaseCallback):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """The arguments are those of rewardwatch.wrap. policy has to be given. What cannot be sent of the model's
-        environment raises ValueError when it begins to learn.
+        """The arguments are those of rewardwatch.wrap. policy is required. When the model begins to learn, raises
+        ValueError if its environment cannot be sent.
         """
         super().__init__()
         self._source = Source(emitter, names)
@@ -77,7 +77,7 @@ class RewardwatchCallback(BaseCallback):
         self._starts: tuple[Any, ...] = ()
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None takes one away."""
+        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
         self._source.set_versions(**versions)
 
     def _on_training_start(self) -> None:

@@ -11,7 +11,7 @@ from .steps import told
 
 
 class VectorEnvWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
-    """Sends every step of the sub-environments, and changes nothing about them. Each is an agent of its own:
+    """Sends every step of the sub-environments without changing them. Each is a separate agent:
     "AGENT_ID/0", "AGENT_ID/1" and so on.
     """
 
@@ -40,7 +40,7 @@ class VectorEnvWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
         )
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None takes one away."""
+        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
         self._source.set_versions(**versions)
 
     def reset(

@@ -1,4 +1,4 @@
-"""One way in for every kind of environment."""
+"""Wraps any supported environment."""
 
 import importlib
 import sys
@@ -36,17 +36,17 @@ def wrap(
 @overload
 def wrap(env: Environment, /, emitter: Emitter | None = None, **options: Unpack[Options]) -> Environment: ...
 def wrap(env: Any, /, emitter: Emitter | None = None, **options: Any) -> Any:
-    """Returns the environment, such that every step of it is sent.
+    """Wraps an environment so that each of its steps is sent.
 
     env: a gymnasium.Env or VectorEnv, a VecEnv of Stable-Baselines3, or a ParallelEnv or AECEnv of PettingZoo.
     emitter: by default Emitter(), which all environments of the process share.
-    observations: send the observation that each action was chosen on; or a function that makes what is sent of one,
-    and runs in the agent's thread. actions: send the actions. The other options say who acts, see Names; policy and
-    env are by default the id of the environment.
+    observations: whether to send the observation that each action was based on; or a function that converts an
+    observation to what is sent, called in the agent's thread. actions: whether to send the actions. For the other
+    options, see Names; policy and env default to the id of the environment.
 
-    Raises ValueError where the observations or actions of such an environment cannot be sent, as those of images.
+    Raises ValueError if the observations or actions of the environment cannot be sent, for example images.
     """
     for library, kind, module, wrapper in _KINDS:
         if library in sys.modules and isinstance(env, getattr(sys.modules[library], kind)):
             return getattr(importlib.import_module(f".{module}", __package__), wrapper)(env, emitter, **options)
-    raise TypeError(f"a {type(env).__name__} is no environment of Gymnasium, Stable-Baselines3 or PettingZoo")
+    raise TypeError(f"not an environment of Gymnasium, Stable-Baselines3 or PettingZoo: {type(env).__name__}")

@@ -38,9 +38,9 @@ class ChecksTest(unittest.TestCase):
                     check({"policy": "p", "reward": 1, **event})
 
     def test_reasons(self):
-        with self.assertRaisesRegex(Refused, "^step is -1: expected a whole number from 0 on$"):
+        with self.assertRaisesRegex(Refused, "^step is -1: expected a whole number of at least 0$"):
             check({"policy": "p", "reward": 1, "step": -1})
-        expected = "^key is .*: expected a text of at most 1024 bytes of UTF-8 without NUL$"
+        expected = "^key is .*: expected a string of at most 1024 bytes in UTF-8, without NUL$"
         with self.assertRaisesRegex(ValueError, expected):
             check_name("key", "a\0b")
 

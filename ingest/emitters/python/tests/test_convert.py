@@ -81,7 +81,7 @@ class MinariTest(ConvertCase):
                     self.dataset(episodes, spaces.Box(0, 1, (1,)), env="CartPole-v1", data_format=layout)
                     by_id, said = self.convert("toy/walk-v0")
                     by_path, _ = self.convert(Path(home, "toy/walk-v0"), "--observations")
-                self.assertIn("4 steps written, 0 left out", said)
+                self.assertIn("4 steps written, 0 skipped", said)
                 identity = {"policy": "toy/walk-v0", "env": "CartPole-v1"}
                 self.assertEqual(
                     by_id,
@@ -121,8 +121,8 @@ class MinariTest(ConvertCase):
             | {"truncated": False, "observation": {"far.0": 2, "speed.0": 0.5, "speed.1": -0.5}},
         )
         for options, words in [
-            (["--observations"], "numbers, where 512 can be sent"),
-            (["--observations", "feet"], "no part 'feet', but 'eye', 'far', 'speed'"),
+            (["--observations"], "numbers, and the limit is 512"),
+            (["--observations", "feet"], "no part 'feet'; their parts are: 'eye', 'far', 'speed'"),
         ]:
             self.assertIn(words, self.convert("toy/walk-v0", *options, code=2)[1])
 
@@ -130,14 +130,14 @@ class MinariTest(ConvertCase):
         self.dataset([([1.0, 2.0], np.zeros((3, 1), np.float32))], spaces.Box(0, 1, (1,)))
         events, said = self.convert("toy/walk-v0", "--policy", "p" * 2000, code=1)
         self.assertEqual(events, [])
-        self.assertIn("left out: episode 0, step 0: policy is 'ppp", said)
-        self.assertIn("0 steps written, 2 left out", said)
+        self.assertIn("skipped: episode 0, step 0: policy is 'ppp", said)
+        self.assertIn("0 steps written, 2 skipped", said)
 
     def test_what_is_not_there_is_said(self):
         Path(self.directory, "empty").mkdir()
         for source, words in [
             ("no/such-v0", "not found locally"),
-            (self.directory / "empty", "neither has it dataset_info.json"),
+            (self.directory / "empty", "contains neither dataset_info.json"),
         ]:
             self.assertIn(words, self.convert(source, code=2)[1])
 
@@ -236,7 +236,7 @@ class RldsTest(ConvertCase):
         events, said = self.convert(self.source)
         self.assertEqual(named(events, *TOLD), STEPS)
         self.assertEqual({(event["policy"], "observation" in event) for event in events}, {("toy", False)})
-        self.assertIn("5 steps written, 0 left out", said)
+        self.assertIn("5 steps written, 0 skipped", said)
         self.assertNotIn("tensorflow", sys.modules, "it is not necessary")
 
     def test_tfrecords_are_read_without_tensorflow(self):
@@ -263,9 +263,9 @@ class RldsTest(ConvertCase):
     def test_what_cannot_be_sent_is_refused_before_the_first_step(self):
         self.write()
         for options, words in [
-            (["--observations"], "902 numbers, where 512 can be sent (map has 900, state has 2)"),
-            (["--observations", "feet"], "no part 'feet', but 'map', 'state'"),
-            (["--split", "test"], "no split 'test', but 'train'"),
+            (["--observations"], "902 numbers, and the limit is 512 (map has 900, state has 2)"),
+            (["--observations", "feet"], "no part 'feet'; their parts are: 'map', 'state'"),
+            (["--split", "test"], "no split 'test'; its splits are: 'train'"),
         ]:
             events, said = self.convert(self.source, *options, code=2)
             self.assertEqual(events, [])
@@ -284,7 +284,7 @@ class RldsTest(ConvertCase):
         for name, damaged, code, steps, words in [
             ("a flipped byte", whole[:40] + b"\xff" + whole[41:], 1, STEPS[2:], "record 0: its checksum at byte 0"),
             ("a flipped length", whole[:second] + b"\xff" + whole[second + 1 :], 2, STEPS[:2], f"at byte {second}"),
-            ("broken off", whole[:-9], 2, STEPS[:2], f"the record at byte {second} breaks off"),
+            ("broken off", whole[:-9], 2, STEPS[:2], f"the record at byte {second} is truncated"),
         ]:
             with self.subTest(name):
                 first.write_bytes(damaged)

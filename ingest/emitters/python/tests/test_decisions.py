@@ -159,7 +159,7 @@ class FeedbackTest(unittest.TestCase):
             self.assertEqual(self.keys(), ["r-1"])
             self.emitter.close()
         self.assertEqual(self.emitter.lost, 5)
-        for words in ("need a key", "needs one of reward", "reward is 'much'", "key_field is 'session'"):
+        for words in ("must not be empty", "needs one of reward", "reward is 'much'", "not 'session'"):
             self.assertIn(words, " ".join(logs.output))
 
     def test_the_emitter_of_the_process_is_the_default(self):

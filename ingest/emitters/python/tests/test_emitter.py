@@ -78,7 +78,7 @@ class EmitterTest(unittest.TestCase):
             ({"policy": "p", "observation": np.zeros((84, 84)), "reward": 1}, "7056 numbers"),
             ({"policy": "p", "reward": 1, "note": "x" * (1 << 20)}, "bytes"),
             ({"policy": "p", "reward": 1, "note": object()}, "not JSON serializable"),
-            ("reward", "is a dict"),
+            ("reward", "must be a dict"),
         ]:
             with self.subTest(words), self.assertLogs("rewardwatch", logging.WARNING) as logs:
                 with KeepingEmitter() as emitter:

@@ -172,7 +172,7 @@ class HttpTest(unittest.TestCase):
                 self.assertEqual(self.emitter.lost, 0)
                 self.emitter._losses.add(0, "the end of the test")
                 self.emitter._losses.report(last=True)
-                self.assertRegex(" ".join(logs.output), "HTTP [1-5]|no answer from")
+                self.assertRegex(" ".join(logs.output), "HTTP [1-5]|no response from")
 
     def test_an_answer_says_how_long_to_wait(self):
         self.service.answers = [(503, {"Retry-After": "1"}, {"error": "busy"})]
@@ -246,7 +246,7 @@ class HttpTest(unittest.TestCase):
             self.service = Service(self.service.server_port)
             self.addCleanup(self.service.end)
             self.assertEqual([event["step"] for event in self.sent()], [*range(10)])
-        self.assertIn("no answer from http://127.0.0.1", logs.output[0])
+        self.assertIn("no response from http://127.0.0.1", logs.output[0])
         self.assertEqual(self.emitter.lost, 0)
 
     def test_memory_is_bounded_while_the_service_is_slow(self):
@@ -321,12 +321,12 @@ class ChoiceTest(unittest.TestCase):
                 ({"url": "service:9464"}, {}, "a URL such as"),
                 ({"url": "ftp://service"}, {}, "a URL such as"),
                 ({"url": "http://"}, {}, "a URL such as"),
-                ({"url": "http://me:secret@service"}, {}, "of service has a user"),
+                ({"url": "http://me:secret@service"}, {}, "of service must not contain a user"),
                 ({"url": "http://service:port"}, {}, "port"),
-                ({"url": "http://service", "brokers": "b:1"}, {}, "or to Kafka"),
-                ({"url": "http://service", "topic": "t"}, {}, "or to Kafka"),
-                ({}, {"REWARDWATCH_URL": "http://service", "REWARDWATCH_BROKERS": "b:1"}, "or to Kafka"),
-                ({"url": "http://service", "token_file": str(empty)}, {}, "holds no token"),
+                ({"url": "http://service", "brokers": "b:1"}, {}, "cannot be combined"),
+                ({"url": "http://service", "topic": "t"}, {}, "cannot be combined"),
+                ({}, {"REWARDWATCH_URL": "http://service", "REWARDWATCH_BROKERS": "b:1"}, "cannot be combined"),
+                ({"url": "http://service", "token_file": str(empty)}, {}, "contains no token"),
             ]:
                 with self.subTest(words), mock.patch.dict("os.environ", environment):
                     self.assertRaisesRegex(ValueError, words, Emitter, **given)

@@ -69,14 +69,22 @@ class SpacesTest(unittest.TestCase):
 
     def test_what_cannot_be_sent_is_refused_before_the_first_step(self):
         for env, options, words in [
-            (Anything(IMAGE), {"observations": True}, r"28224 numbers, where 512 .*observations=False .*image\.mean"),
+            (
+                Anything(IMAGE),
+                {"observations": True},
+                r"28224 numbers, and the limit is 512.*observations=False .*image\.mean",
+            ),
             (Anything(spaces.Dict({"eye": IMAGE})), {"observations": True}, "28224 numbers"),
-            (Anything(spaces.Sequence(IMAGE)), {"observations": True}, "Sequence .*observations=False"),
+            (Anything(spaces.Sequence(IMAGE)), {"observations": True}, "Sequence.*observations=False"),
             (Anything(IMAGE), {"observations": lambda image: image}, "28224 numbers"),
             (Anything(IMAGE), {"observations": lambda image: image[0, :, 0].tolist() * 7}, "588 numbers"),
             (Anything(IMAGE), {"observations": lambda image: "grey"}, "cannot be sent"),
-            (Anything(action_space=spaces.Box(0, 1, (30, 30))), {}, "900 numbers, where 256 .*actions=False"),
-            (Anything(action_space=spaces.Sequence(spaces.Discrete(2))), {}, "Sequence .*actions=False"),
+            (
+                Anything(action_space=spaces.Box(0, 1, (30, 30))),
+                {},
+                "900 numbers, and the limit is 256.*actions=False",
+            ),
+            (Anything(action_space=spaces.Sequence(spaces.Discrete(2))), {}, "Sequence.*actions=False"),
         ]:
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
                 rewardwatch.wrap(env, policy="p", **options)
