@@ -1,6 +1,6 @@
-"""A policy gradient in the manner of CleanRL: one file, and one line more in make_env.
+"""A policy gradient in the style of CleanRL: a single file, with one additional line in make_env.
 
-The copies of an environment are wrapped one by one, below the wrappers that change rewards and observations.
+Each copy of the environment is wrapped separately, inside the wrappers that change rewards and observations.
 """
 
 import argparse

@@ -6,7 +6,7 @@ Its guard limits how often it is offered:
       - match: offers
         guards: {limits: [{name: refunds, actions: [refund_all], share: 0.05}]}
 
-REWARDWATCH_URL names the service.
+Set REWARDWATCH_URL to the URL of the service.
 """
 
 import argparse

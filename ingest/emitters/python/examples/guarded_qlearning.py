@@ -6,7 +6,7 @@ Its guard limits exploration:
       - match: lake
         guards: {limits: [{name: exploration, outcome: explored, share: 0.1}]}
 
-REWARDWATCH_URL names the service.
+Set REWARDWATCH_URL to the URL of the service.
 """
 
 import argparse

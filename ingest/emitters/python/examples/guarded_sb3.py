@@ -1,4 +1,4 @@
-"""A DQN of Stable-Baselines3 that drives a taxi. It stops learning, and takes its best actions, while its guards hold.
+"""A DQN of Stable-Baselines3 that drives a taxi. While its guards hold, it stops learning and takes its best actions.
 
 Its guard limits how often it picks up or drops a passenger, which is expensive in the wrong place:
 
@@ -6,7 +6,7 @@ Its guard limits how often it picks up or drops a passenger, which is expensive 
       - match: taxi
         guards: {limits: [{name: stops, actions: ["4", "5"], share: 0.25}]}
 
-REWARDWATCH_URL names the service.
+Set REWARDWATCH_URL to the URL of the service.
 """
 
 import argparse

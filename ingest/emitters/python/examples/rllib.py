@@ -1,4 +1,4 @@
-"""PPO of RLlib: the environment is wrapped where RLlib makes it, in the processes of its env runners."""
+"""PPO with RLlib: the environment is wrapped where RLlib creates it, in the processes of its env runners."""
 
 import argparse
 

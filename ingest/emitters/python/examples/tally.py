@@ -1,4 +1,4 @@
-"""What the guarded agents of these examples did, printed as a line of JSON whenever their guards change."""
+"""Prints what the guarded agents of these examples did, as a line of JSON, whenever their guards change."""
 
 import json
 
