@@ -2,6 +2,7 @@ package fault
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -9,6 +10,8 @@ import (
 
 // clippedBeyond is the share of a baseline's units that must lie beyond a bound for the bound to be new.
 const clippedBeyond = .05
+
+const observationPrefix = "observation."
 
 // clipped is the rule for values that are cut off at a bound. It looks at the last faultUnits units of a signal with
 // several values per unit. The rule holds if many of them have exactly the same largest (or smallest) value and none
@@ -34,7 +37,7 @@ type end struct {
 }
 
 // holds folds a unit in and reports whether the rule holds at it. It skips a unit that repeats the one before in every
-// respect: a collapsed policy may play the very same episode again and again. Known levels are no bounds.
+// respect: a collapsed policy may play the very same episode again and again. Known values are no bounds.
 func (r *clipped) holds(m *ingest.Moments, known func(float64) bool) bool {
 	if m.N < 2 || m.Min == m.Max || m.Mean == r.Mean {
 		return false
@@ -43,6 +46,17 @@ func (r *clipped) holds(m *ingest.Moments, known func(float64) bool) bool {
 	upper := r.Upper.holds(m.Max) && !slices.Contains(r.Lower.Warm, -m.Max) && !known(m.Max)
 	lower := r.Lower.holds(-m.Min) && !slices.Contains(r.Upper.Warm, m.Min) && !known(m.Min)
 	return upper || lower
+}
+
+// startsAt reports whether an episode has the value in its first observation. If every episode starts there, and the policy has
+// learned to move to one side only, all of them have that end.
+func startsAt(u *ingest.Unit, signal string, x float64) bool {
+	name, is := strings.CutPrefix(signal, observationPrefix)
+	if s := u.Steps; is && s != nil && len(s.At) > 0 && s.At[0] == 0 {
+		i := slices.Index(s.Names, name)
+		return i >= 0 && s.Row(0)[i] == float32(x)
+	}
+	return false
 }
 
 func (r *clipped) learn(m *ingest.Moments) {

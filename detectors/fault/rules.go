@@ -119,7 +119,7 @@ func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, bas
 	m, q10, q90 := valuesOf(u, signal)
 	numeric := m != nil && (signal != actionName || kind != ingest.ActionCategory)
 	note(&f.Held.Scale, Scale, numeric && f.ofValues().Scale.holds(m, q10, q90, versionOf(u, signal), spare))
-	note(&f.Held.Clipped, Clipped, numeric && f.ofValues().Clipped.holds(m, f.Constant.known))
+	note(&f.Held.Clipped, Clipped, numeric && f.ofValues().Clipped.holds(m, func(x float64) bool { return f.Constant.known(x) || startsAt(u, signal, x) }))
 	bad, total := valueCounts(u, signal, m)
 	note(&f.Held.NonFinite, NonFinite, total > 0 && f.NonFinite.holds(bad, total))
 	note(&f.Held.Constant, Constant, f.constantHolds(signal, u, baseline))

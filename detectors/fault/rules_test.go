@@ -319,3 +319,49 @@ func BenchmarkFaults(b *testing.B) {
 		check()
 	}
 }
+
+// TestStartsAreNoBounds has every episode start at the same speed. The policy learns never to slow down, so that this is the
+// lowest speed. A sensor that is cut off there is a fault all the same where episodes start anywhere.
+func TestStartsAreNoBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		start func(*rand.Rand) float64
+		cut   bool // else no speed is lower than the start
+		fault bool
+	}{
+		"learned":                    {func(*rand.Rand) float64 { return 0 }, false, false},
+		"cut off":                    {func(r *rand.Rand) float64 { return r.NormFloat64() }, true, true},
+		"cut off, and starts inside": {func(*rand.Rand) float64 { return 1 }, true, true},
+	} {
+		s, later := faulttest.NewSensor(5, faulttest.Normal(0, 1)), false
+		s.Edit = func(u *ingest.Unit) {
+			speed := c.start(s.Rng)
+			m := ingest.NamedMoments{Signal: "observation.speed"}
+			u.Steps = &ingest.Steps{Names: []string{"speed"}}
+			for i := range int32(20) {
+				if i > 0 {
+					speed = s.Rng.NormFloat64()
+				}
+				switch {
+				case later && c.cut:
+					speed = max(0, speed)
+				case later && i > 0:
+					speed = math.Abs(speed)
+				}
+				m.Add(speed)
+				u.Steps.At, u.Steps.Actions, u.Steps.Rows = append(u.Steps.At, i), append(u.Steps.Actions, 0), append(u.Steps.Rows, float32(speed), 0)
+			}
+			u.Numeric[0] = m
+		}
+		w := watching(s, 300)
+		later = true
+		rule := ""
+		for range 60 {
+			if r := w.Observe(s.Unit())["observation.speed"]; r != "" {
+				rule = r
+			}
+		}
+		if want := map[bool]string{true: fault.Clipped}[c.fault]; rule != want {
+			t.Errorf("%s: the rule is %q, want %q", name, rule, want)
+		}
+	}
+}
