@@ -58,12 +58,12 @@ class EnvironmentTest(unittest.TestCase):
 
     def test_names_that_cannot_be_sent_are_refused(self):
         for env, names, words in [
-            (Corridor(), {}, "give policy="),
+            (Corridor(), {}, "pass policy="),
             (Corridor(), {"policy": ""}, "needs a policy"),
             (Corridor(), {"policy": "p" * 2000}, "1024 bytes"),
             (Corridor(), {"policy": "p", "labels": {str(i): "x" for i in range(65)}}, "64"),
             (Corridor(), {"policy": "p", "polcy_version": "3"}, "polcy_version"),
-            (object(), {"policy": "p"}, "no environment"),
+            (object(), {"policy": "p"}, "not an environment"),
         ]:
             with self.subTest(words), self.assertRaisesRegex((ValueError, TypeError), words):
                 rewardwatch.wrap(env, self.emitter, **names)
