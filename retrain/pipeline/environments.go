@@ -88,3 +88,13 @@ func (p *Proposal) identify() {
 		}
 	}
 }
+
+// byOthers names the packages that register environments, where a program imports them only for that: the generated
+// scripts make environments by their ids alone.
+func (p *Proposal) byOthers() {
+	for i, e := range p.Environments {
+		if module := p.finder.Registering(e.File, e.Value); module != "" && p.Library != Custom {
+			p.Environments[i].Value = module + ":" + e.Value
+		}
+	}
+}

@@ -126,7 +126,7 @@ func (p *Proposal) choose() {
 	}
 	p.environments()
 	switch {
-	case len(p.Programs) > 0 && p.ownWorld(): // the generated scripts could not make its environment
+	case len(p.Programs) > 0 && (p.ownWorld() || p.finder.GivesBuffer()): // the generated scripts could not make its environment, or agent
 		p.Library, p.chosen, p.Algorithms = Custom, append(p.chosen, p.Algorithms...), nil
 	case len(p.Algorithms) > 0:
 		p.Library = StableBaselines3
@@ -135,6 +135,7 @@ func (p *Proposal) choose() {
 	default:
 		p.Library = Custom
 	}
+	p.byOthers()
 	if p.Library == StableBaselines3 {
 		p.Seeing = p.finder.Seeing(p.Algorithms[0].File, aside)
 		p.games = p.Seeing.Atari

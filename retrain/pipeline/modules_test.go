@@ -79,7 +79,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"environment.yml": "dependencies:\n  - python>=3.7, <3.10\n  - nodefaults\n  - pytorch\n  - scipy >=1.5,<2\n",
 				"train.py":        "model.learn()" + startsIt,
 			},
-			[]string{"base: python:3.9.23-slim-bookworm # environment.yml requires Python >=3.7, <3.10", "- torch==", "- scipy==1."},
+			[]string{"base: python:3.9.25-slim-bookworm # environment.yml requires Python >=3.7, <3.10", "- torch==", "- scipy==1."},
 			[]string{"nodefaults"},
 		},
 		"of a page, where no file declares any": {
@@ -128,7 +128,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"requirements.txt": "procgen\ngym\npfrl\n",
 				"train.py":         "import procgen\nloss.backward()" + startsIt,
 			},
-			[]string{"base: python:3.10.18-slim-bookworm # requirements.txt requires procgen", "- procgen==0.10.7 # requirements.txt requires any version"},
+			[]string{"base: python:3.10.20-slim-bookworm # requirements.txt requires procgen", "- procgen==0.10.7 # requirements.txt requires any version"},
 			nil,
 		},
 		"of conda, from repositories": {
@@ -177,7 +177,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"requirements.txt": "torch\n",
 				"train.py":         "model.learn()" + startsIt,
 			},
-			[]string{"base: python:3.14.0-slim-bookworm # .python-version requires Python ==3.14.*", "- torch==2.15.0"},
+			[]string{"base: python:3.14.4-slim-bookworm # .python-version requires Python ==3.14.*", "- torch==2.15.0"},
 			nil,
 		},
 		"for a Python without an image": {

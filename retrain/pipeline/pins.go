@@ -286,8 +286,8 @@ func (p *dependencies) merge(d Declared) {
 	case !known:
 		p.merged[name] = len(p.Packages)
 		p.Packages = append(p.Packages, d)
-	case p.Packages[i].File == d.File && !strings.Contains(p.Packages[i].Name, "[") && strings.Contains(d.Name, "["): // a second line for its extras
-		p.Packages[i].Name, p.Packages[i].Wanted = d.Name, cmp.Or(d.Wanted, p.Packages[i].Wanted)
+	case p.Packages[i].File == d.File && strings.Contains(d.Name, "["): // a second line for its extras
+		p.Packages[i].Name, p.Packages[i].Wanted = pins.WithExtras(p.Packages[i].Name, d.Name), cmp.Or(d.Wanted, p.Packages[i].Wanted)
 	case pins.Exact(p.Packages[i].Wanted) == "" && pins.Exact(d.Wanted) != "":
 		p.Packages[i] = d // a file that pins says more
 	}
@@ -379,7 +379,7 @@ func (p *dependencies) pin(library string) {
 			packages[i].Wanted = "==" + v
 		}
 	}
-	p.extras(packages)
+	p.extras(packages, pins.Choose(p.python, packages))
 	chosen := pins.Choose(p.python, packages)
 	for i := range p.Packages {
 		d := &p.Packages[i]
@@ -417,11 +417,12 @@ func (d Declared) wants() string {
 const maxExtras = 20
 
 // extras takes what the extras of packages want exactly of others that leave their version open.
-func (p *dependencies) extras(packages []pins.Package) {
+func (p *dependencies) extras(packages []pins.Package, chosen map[string]pins.Choice) {
 	for i, d := range p.Packages {
 		_, list, _ := strings.Cut(strings.TrimSuffix(d.Name, "]"), "[")
+		version := cmp.Or(pins.Exact(packages[i].Wanted), chosen[packages[i].Name].Version)
 		for _, extra := range strings.SplitN(list, ",", maxExtras) {
-			for _, n := range pins.OfExtra(packages[i].Name, extra, pins.Exact(packages[i].Wanted)) {
+			for _, n := range pins.OfExtra(packages[i].Name, extra, version) {
 				j := slices.IndexFunc(packages, func(x pins.Package) bool { return x.Name == n.Name })
 				if j >= 0 && pins.Exact(p.known(p.Packages[j]).Wanted) == "" && pins.Allowed(p.Packages[j].Wanted, pins.Exact(n.Wanted)) {
 					packages[j].Wanted = n.Wanted

@@ -31,7 +31,7 @@ func TestDependenciesFitTheImage(t *testing.T) {
 			map[string]string{
 				"pyproject.toml": "[project]\nname = \"uv\"\nrequires-python = \">=3.12,<3.13\"\ndependencies = [\"torch>=2.4\", \"numpy>=1.24\", \"rich\"]\n\n[tool.uv]\nconstraint-dependencies = [\"torch==2.11.0\"]\noverride-dependencies = [\n  \"rich>=13,<14\",\n]\n",
 			},
-			[]string{"base: python:3.12.11-slim-bookworm # pyproject.toml requires Python >=3.12,<3.13\n", "- torch==2.11.0 # a constraint", "- rich==13"},
+			[]string{"base: python:3.12.13-slim-bookworm # pyproject.toml requires Python >=3.12,<3.13\n", "- torch==2.11.0 # a constraint", "- rich==13"},
 			nil,
 		},
 		"constraints of pip, a version of Python, and a build of another index": {
@@ -40,21 +40,21 @@ func TestDependenciesFitTheImage(t *testing.T) {
 				"constraints.txt":  "odd==1.7\n",
 				".python-version":  "3.10.4\n",
 			},
-			[]string{"base: python:3.10.18-slim-bookworm # .python-version requires Python ==3.10.*\n", "- odd==1.7 # a constraint", "- torch==2.1.0 # requirements.txt requires 2.1.0+cu118, which is not on PyPI", "- gym==0.26.2\n"},
+			[]string{"base: python:3.10.20-slim-bookworm # .python-version requires Python ==3.10.*\n", "- odd==1.7 # a constraint", "- torch==2.1.0 # requirements.txt requires 2.1.0+cu118, which is not on PyPI", "- gym==0.26.2\n"},
 			[]string{"gym==0.23"},
 		},
 		"Poetry with groups and markers": {
 			map[string]string{
 				"pyproject.toml": "[tool.poetry]\nname = \"poet\"\n\n[tool.poetry.dependencies]\npython = \">=3.9,<3.11\"\nsplit = [\n    { version = \"^1.0\", python = \"<3.10\" },\n    { version = \"^2.5\", python = \">=3.10\" },\n]\nwinonly = {version = \"1.0\", platform = \"win32\"}\nmarked = {version = \"1.0\", markers = \"sys_platform == 'darwin'\"}\n\n[tool.poetry.group.train.dependencies]\nrarely-seen = \"1.4.2\"\n\n[tool.poetry.group.dev.dependencies]\nunwanted = \"1.0.0\"\n",
 			},
-			[]string{"base: python:3.10.18-slim-bookworm #", "- split==2.5 #", "- rarely-seen==1.4.2\n"},
+			[]string{"base: python:3.10.20-slim-bookworm #", "- split==2.5 #", "- rarely-seen==1.4.2\n"},
 			[]string{"winonly", "marked", "unwanted"},
 		},
 		"conda": {
 			map[string]string{
 				"environment.yml": "name: x\ndependencies:\n  - python=3.9\n  - numpy=1.26\n  - cudatoolkit=11.3\n  - libgcc-ng=9.1.0\n  - pip:\n    - highway-env==1.8.2\n",
 			},
-			[]string{"base: python:3.9.23-slim-bookworm #", "- numpy==1.26", "- highway-env==1.8.2\n"},
+			[]string{"base: python:3.9.25-slim-bookworm #", "- numpy==1.26", "- highway-env==1.8.2\n"},
 			[]string{"cudatoolkit", "libgcc"},
 		},
 		"a source distribution whose setup.py reads a file that it lacks": {
@@ -75,7 +75,7 @@ func TestDependenciesFitTheImage(t *testing.T) {
 			map[string]string{
 				"PKG-INFO": "Metadata-Version: 2.1\nName: m\nRequires-Python: >=3.7,<3.10\nRequires-Dist: rare-broker (==2.1)\nRequires-Dist: numpy>=1.17 ; python_version >= '3.6'\nRequires-Dist: only-tests==1.0; extra == 'test'\n\nRequires-Dist: prose==1.0\n",
 			},
-			[]string{"base: python:3.9.23-slim-bookworm # PKG-INFO requires Python >=3.7,<3.10", "- rare-broker==2.1\n", "- numpy=="},
+			[]string{"base: python:3.9.25-slim-bookworm # PKG-INFO requires Python >=3.7,<3.10", "- rare-broker==2.1\n", "- numpy=="},
 			[]string{"only-tests", "prose"},
 		},
 		"nothing declared": {

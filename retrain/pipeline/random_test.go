@@ -89,7 +89,7 @@ var leaves = map[string]func(*drawer) any{
 	"training.memory":                   func(d *drawer) any { return pick(d, "512Mi", "1Gi", "999999Mi") },
 	"training.gpu":                      func(d *drawer) any { return pick(d, 0, 0, 1, 8) },
 	"training.timeout":                  func(d *drawer) any { return pick(d, "1m", "90m", "5h", "5000m", "4d") },
-	"training.storage":                  func(d *drawer) any { return pick(d, "1Mi", "10Gi") },
+	"training.storage":                  func(d *drawer) any { return pick(d, "1Mi", "10Gi", "2Ti") },
 	"training.runner[]":                 runners,
 	"training.telemetry":                flip,
 	"evaluation.command[]":              func(d *drawer) any { return pick(d, odd...) },

@@ -15,7 +15,7 @@ func resolve(w *Work) string {
 	f.Description = cmp.Or(f.Description, "The agent of "+f.Project+".")
 	f.Release = cmp.Or(f.Release, w.Options.Release)
 	f.Image = cmp.Or(f.Image, f.Project)
-	f.Base = cmp.Or(f.Base, "python:3.11.13-slim-bookworm")
+	f.Base = cmp.Or(f.Base, "python:3.11.15-slim-bookworm")
 	if len(f.Targets) == 0 {
 		f.Targets = []string{Make}
 	}

@@ -83,27 +83,27 @@ func TestProposalsForTheSixthTrial(t *testing.T) {
 	}{
 		"a package without files for a new Python": {
 			map[string]string{"requirements.txt": "atari-py\nnumpy\ntorch\n", "main.py": "import torch\n" + guard + "    train()\n"},
-			[]string{"base: python:3.9.23-slim-bookworm # requirements.txt requires atari-py", "- atari-py==0.2.9 ", "- torch==2.8.0 ", "- numpy==2.0.2 "},
+			[]string{"base: python:3.9.25-slim-bookworm # requirements.txt requires atari-py", "- atari-py==0.2.9 ", "- torch==2.8.0 ", "- numpy==2.0.2 "},
 			nil,
 		},
 		"a package that must be compiled": {
 			map[string]string{"pyproject.toml": "[project]\nname = \"d\"\nrequires-python = \">=3.12,<3.13\"\ndependencies = [\"PyFlyt==0.28.0\"]\n", "uv.lock": "[[package]]\nname = \"pybullet\"\nversion = \"3.2.7\"\n", "train.py": "import torch\n" + guard + "    train()\n"},
-			[]string{"base: python:3.12.11-bookworm # pyproject.toml requires Python >=3.12,<3.13; pybullet 3.2.7 is compiled"},
+			[]string{"base: python:3.12.13-bookworm # pyproject.toml requires Python >=3.12,<3.13; pybullet 3.2.7 is compiled"},
 			nil,
 		},
 		"a package that is never built": {
 			map[string]string{"requirements.txt": "hnswlib==0.7.0\ntorch==2.0.1\n", "train.py": "import torch\n" + guard + "    train()\n"},
-			[]string{"base: python:3.11.13-bookworm # hnswlib 0.7.0 is compiled"},
+			[]string{"base: python:3.11.15-bookworm # hnswlib 0.7.0 is compiled"},
 			nil,
 		},
 		"the Python of the page": {
 			map[string]string{"README.md": "\U0001f40d Python 3.10 is recommended. Other versions may work.\n", "requirements.txt": "torch==2.0.1\n", "train.py": "import torch\n" + guard + "    train()\n"},
-			[]string{"base: python:3.10.18-slim-bookworm # README.md names Python 3.10"},
+			[]string{"base: python:3.10.20-slim-bookworm # README.md names Python 3.10"},
 			nil,
 		},
 		"the Python of conda on the page": {
 			map[string]string{"README.md": "```\nconda create -n rl python=3.9 -y\n```\n", "requirements.txt": "torch==2.0.1\n", "train.py": "import torch\n" + guard + "    train()\n"},
-			[]string{"base: python:3.9.23-slim-bookworm # README.md names Python 3.9"},
+			[]string{"base: python:3.9.25-slim-bookworm # README.md names Python 3.9"},
 			nil,
 		},
 		"the least Python of the page": {
@@ -203,17 +203,17 @@ func TestProposalsForTheEighthTrial(t *testing.T) {
 	}{
 		"the Python of uv on the page": {
 			map[string]string{"README.md": "Python 3.10+\n```\nuv venv --python 3.10\n```\n", "pyproject.toml": "[project]\nname = \"d\"\nrequires-python = \">=3.10\"\ndependencies = [\"torch==2.0.1\"]\n", "train.py": train},
-			[]string{"base: python:3.10.18-slim-bookworm # README.md names Python 3.10"},
+			[]string{"base: python:3.10.20-slim-bookworm # README.md names Python 3.10"},
 			nil,
 		},
 		"the Python that uv pins": {
 			map[string]string{"README.md": "```\nuv python pin 3.9\n```\n", ".github/workflows/tests.yml": "        python-version: '3.10'\n", "requirements.txt": "torch==2.0.1\n", "train.py": train},
-			[]string{"base: python:3.9.23-slim-bookworm # README.md names Python 3.9"},
+			[]string{"base: python:3.9.25-slim-bookworm # README.md names Python 3.9"},
 			nil,
 		},
 		"the Python of a workflow": {
 			map[string]string{".github/workflows/tests.yml": "env:\n  gym_id: Wrong-v1\njobs:\n  a:\n    steps:\n      - uses: actions/setup-python@v5\n        with:\n          python-version: \"3.10\"\n", ".github/other.yml": "python-version: '3.8'\n", "requirements.txt": "torch==2.0.1\n", "train.py": train},
-			[]string{"base: python:3.10.18-slim-bookworm # a GitHub workflow sets up Python 3.10"},
+			[]string{"base: python:3.10.20-slim-bookworm # a GitHub workflow sets up Python 3.10"},
 			[]string{"Wrong-v1"},
 		},
 		"the Pythons of a matrix": {
@@ -272,7 +272,103 @@ func TestProposalsForTheEighthTrial(t *testing.T) {
 		},
 		"a package that needs a compiled one": {
 			map[string]string{"requirements.txt": "torch==2.4.0\npynput==1.8.2\n", "train.py": train},
-			[]string{"base: python:3.11.13-bookworm # evdev of pynput is compiled"},
+			[]string{"base: python:3.11.15-bookworm # evdev of pynput is compiled"},
+			nil,
+		},
+	} {
+		text := proposalOf(t, test.files)
+		for _, want := range test.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, text)
+			}
+		}
+		for _, never := range test.never {
+			if strings.Contains(text, never) {
+				t.Errorf("%s: %q in\n%s", name, never, text)
+			}
+		}
+	}
+}
+
+// What was wrong in the proposals for repositories of the ninth trial: a robot arm, an exchange with RLlib, and Hydra.
+func TestProposalsForTheNinthTrial(t *testing.T) {
+	const main = "if __name__ == '__main__':\n    main()\n"
+	const sb3 = "import argparse\nimport gymnasium as gym\nIMPORTS\nfrom stable_baselines3 import SAC\n\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--env', default='ID')\n    p.add_argument('--out', default='logs/sac')\n    a = p.parse_args()\n    model = SAC('MultiInputPolicy', gym.make(a.env))\n    model.learn(total_timesteps=25000)\n    model.save(a.out)\n\n" + main
+	with := func(imports, id, more string) string {
+		return strings.NewReplacer("IMPORTS", imports, "'ID'", "'"+id+"'", "gym.make(a.env))", "gym.make(a.env)"+more+")").Replace(sb3)
+	}
+	const requirements = "stable-baselines3==2.7.0\ngymnasium==1.2.2\n"
+	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
+	for name, test := range map[string]struct {
+		files       map[string]string
+		want, never []string
+	}{
+		"a module that registers environments": {
+			map[string]string{"requirements.txt": requirements + "panda-gym==3.0.7\n", "train.py": with("import panda_gym", "PandaReach-v3", "")},
+			[]string{`- {id: "panda_gym:PandaReach-v3"}`},
+			nil,
+		},
+		"a module that registers by a call": {
+			map[string]string{"requirements.txt": requirements, "train.py": with("import flappy_bird_gymnasium\ngym.register_envs(flappy_bird_gymnasium)", "FlappyBird-v0", "")},
+			[]string{`- {id: "flappy_bird_gymnasium:FlappyBird-v0"}`},
+			nil,
+		},
+		"modules that are used": {
+			map[string]string{"requirements.txt": requirements, "train.py": with("import torch\nimport env_tools\nenv_tools.start()", "Lobby-v3", "")},
+			[]string{`- {id: "Lobby-v3"}`},
+			nil,
+		},
+		"environments of Gymnasium": {
+			map[string]string{"requirements.txt": requirements, "train.py": with("import panda_gym", "Hopper-v5", "")},
+			[]string{`- {id: "Hopper-v5"}`},
+			nil,
+		},
+		"several modules": {
+			map[string]string{"requirements.txt": requirements, "train.py": with("import a_gym\nimport b_gym", "Lobby-v3", "")},
+			[]string{`- {id: "Lobby-v3"}`},
+			nil,
+		},
+		"hindsight": {
+			map[string]string{"requirements.txt": requirements, "train.py": with("import panda_gym\nfrom stable_baselines3.her.her_replay_buffer import HerReplayBuffer", "PandaReach-v3", ", replay_buffer_class=HerReplayBuffer")},
+			[]string{"library: custom", `python train.py --out "$WORK/model"`, `- {id: "PandaReach-v3"}`},
+			[]string{"policy:"},
+		},
+		"other directories that the programs make": {
+			map[string]string{
+				"requirements.txt": "torch\n",
+				"train.py":         "import torch\nimport argparse\nfrom pathlib import Path\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--out', default='logs/sac')\n    p.add_argument('--tb', default='logs/tb')\n    p.add_argument('--kept', default='/data')\n    args = p.parse_args()\n    Path(args.tb).mkdir(parents=True, exist_ok=True)\n    Path(args.kept).mkdir()\n    Path(args.out).parent.mkdir(parents=True, exist_ok=True)\n    train()\n    save(args.out)\n",
+				"eval.py":          "import torch\nimport argparse, os\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--model', default='logs/sac')\n    p.add_argument('--video', default='videos/eval.mp4')\n    args = p.parse_args()\n    os.makedirs(os.path.dirname(args.video), exist_ok=True)\n    evaluate(load(args.model))\n",
+			},
+			[]string{`'exec python train.py --out "$WORK/model" --tb "$WORK/logs/tb"'`, `'exec python eval.py --model "$WORK/model" --video "$WORK/videos/eval.mp4"'`},
+			nil,
+		},
+		"the Python in a table of the page": {
+			map[string]string{"README.md": "| Component | Version |\n|---|---|\n| Python | 3.10 |\n| PyTorch | 2.7 |\n", "requirements.txt": "torch==2.7.0\n", "train.py": train},
+			[]string{"base: python:3.10.20-slim-bookworm # README.md names Python 3.10"},
+			nil,
+		},
+		"the least Python in a table of the page": {
+			map[string]string{"README.md": "| Python | 3.10+ |\n", "requirements.txt": "torch==2.7.0\n", "train.py": train},
+			nil,
+			[]string{"base:"},
+		},
+		"extras in several lines": {
+			map[string]string{"pyproject.toml": "[project]\nname = \"d\"\ndependencies = [\"ray[rllib]==2.49.1\", \"ray[serve]==2.49.1\", \"ray[rllib,tune]==2.49.1\", \"gymnasium\"]\n", "train.py": train},
+			[]string{"- ray[rllib,serve,tune]==2.49.1\n", "- gymnasium==1.1.1 # ray[rllib,serve,tune] requires it"},
+			nil,
+		},
+		"an extra of a package whose version is open": {
+			map[string]string{"requirements.txt": "ray[rllib]\ngymnasium\n", "train.py": train},
+			[]string{"- ray[rllib]==2.60.0", "- gymnasium==1.2.2 # ray[rllib] requires it"},
+			nil,
+		},
+		"a model in a directory below that of the argument": {
+			map[string]string{
+				"requirements.txt": "torch\n",
+				"train.py":         "import torch\nimport argparse\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--checkpoint-dir', default='checkpoints')\n    a = p.parse_args()\n    train()\n    save(a.checkpoint_dir + '/demo')\n",
+				"evaluate.py":      "import torch\nimport argparse\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--checkpoint', default='checkpoints/demo')\n    evaluate(load(p.parse_args().checkpoint))\n",
+			},
+			[]string{`python train.py --checkpoint-dir "$WORK/model"`, `python evaluate.py --checkpoint "$WORK/model/demo"`},
 			nil,
 		},
 	} {

@@ -25,6 +25,7 @@ var (
 	pinnedImage = regexp.MustCompile(`^[a-z0-9][a-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*|@sha256:[0-9a-f]{64})$`)
 	requirement = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*\])?==[0-9][A-Za-z0-9.+!_-]*$`)
 	quantity    = regexp.MustCompile(`^[1-9][0-9]{0,5}(Mi|Gi)$`)
+	ofStorage   = regexp.MustCompile(`^[1-9][0-9]{0,5}(Mi|Gi|Ti)$`)
 	envID       = regexp.MustCompile(`^([\w:.-]+:)?([\w:.-]+/)?[\w:.-]+$`)
 	label       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	broker      = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}$|^\[[0-9a-fA-F:.]+\]:[0-9]{1,5}$`)
@@ -286,7 +287,7 @@ func validateTraining(w *Work) {
 	w.within("training.cpu", t.CPU, 1, 1024)
 	w.within("training.gpu", t.GPU, 0, 64)
 	w.matches(quantity, "training.memory", t.Memory, "a size such as 4Gi")
-	w.matches(quantity, "training.storage", t.Storage, "a size such as 10Gi")
+	w.matches(ofStorage, "training.storage", t.Storage, "a size such as 10Gi")
 	w.duration("training.timeout", t.Timeout)
 	w.runner("training", t.Runner)
 	if t.CPU > hostedCPU && w.File.hosted(t.Runner) {

@@ -40,6 +40,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"hosted for too long":   {"timeout: 2h", "timeout: 7h", "training.timeout: must be at most 5h"},
 		"hosted GPU":            {"cpu: 2,", "cpu: 2, gpu: 1,", "training.gpu: requires training.runner"},
 		"memory":                {"memory: 4Gi", "memory: 4G", "training.memory"},
+		"storage":               {"memory: 4Gi", "storage: 1TB", "training.storage: must be a size such as 10Gi"},
 		"constraint":            {"at_least: 300", "at_least: much", "evaluation.constraints[0].at_least: must be a number"},
 		"no constraint":         {", at_least: 300", "", "must have at_least or at_most"},
 		"no deployment":         {"deploy:\n  command: [python, deploy.py, --to, production]\n", "", "deploy.command: must be set for argo: its $WORK is deleted after the run"},

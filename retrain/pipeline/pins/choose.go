@@ -194,14 +194,14 @@ func besideTorch(name, torch string) string {
 
 // bases are images of Python that exist, by its version.
 var bases = []struct{ python, image string }{
-	{"3.11", "python:3.11.13-slim-bookworm"}, // that of every pipeline whose file names none
-	{"3.12", "python:3.12.11-slim-bookworm"},
-	{"3.10", "python:3.10.18-slim-bookworm"},
-	{"3.9", "python:3.9.23-slim-bookworm"},
+	{"3.11", "python:3.11.15-slim-bookworm"}, // that of every pipeline whose file names none
+	{"3.12", "python:3.12.13-slim-bookworm"},
+	{"3.10", "python:3.10.20-slim-bookworm"},
+	{"3.9", "python:3.9.25-slim-bookworm"},
 	{"3.8", "python:3.8.20-slim-bookworm"},
 	{"3.7", "python:3.7.17-slim-bookworm"},
-	{"3.13", "python:3.13.5-slim-bookworm"},
-	{"3.14", "python:3.14.0-slim-bookworm"},
+	{"3.13", "python:3.13.13-slim-bookworm"},
+	{"3.14", "python:3.14.4-slim-bookworm"},
 }
 
 // Default is the version of Python that is chosen if nothing speaks against it.

@@ -2,6 +2,7 @@ package pins
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -44,4 +45,17 @@ func Installed(text string) []string {
 		}
 	}
 	return out
+}
+
+// WithExtras returns the name of a package with its extras and those that another line names.
+func WithExtras(name, line string) string {
+	bare, has, _ := strings.Cut(strings.TrimSuffix(name, "]"), "[")
+	_, more, _ := strings.Cut(strings.TrimSuffix(line, "]"), "[")
+	extras := strings.FieldsFunc(has+","+more, func(r rune) bool { return r == ',' || r == ' ' })
+	for i, e := range slices.Backward(extras) {
+		if slices.Contains(extras[:i], e) {
+			extras = slices.Delete(extras, i, i+1)
+		}
+	}
+	return bare + "[" + strings.Join(extras, ",") + "]"
 }

@@ -3,7 +3,7 @@ package pins
 import "regexp"
 
 // namesPython is how a page names the version of Python that it was written for. A least one leaves it open.
-var namesPython = regexp.MustCompile(`(?im)\b(?:conda create\b[^\n]*\bpython=+|uv +venv\b[^\n]*(?:--python|-p)[ =]+|uv +python +pin +)([0-9]+\.[0-9]+)\b|\bpython[ -]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ ]+(?:is|was)[ ]+(?:recommended|required|used|needed)|\b(?:tested|developed|written)[ ]+(?:on|with|in|using|for)[ ]+python[ ]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?\b([^\n]{0,20})`)
+var namesPython = regexp.MustCompile(`(?im)\b(?:conda create\b[^\n]*\bpython=+|uv +venv\b[^\n]*(?:--python|-p)[ =]+|uv +python +pin +)([0-9]+\.[0-9]+)\b|\bpython[ -]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ ]+(?:is|was)[ ]+(?:recommended|required|used|needed)|\b(?:tested|developed|written)[ ]+(?:on|with|in|using|for)[ ]+python[ ]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?\b([^\n]{0,20})|^\|[ *]*python(?:[ ]+version)?[ *]*\|[ *` + "`" + `]*([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ *` + "`" + `]*\|`)
 
 // laterToo is how a page says that a version of Python is only the least.
 var laterToo = regexp.MustCompile(`^[ ]*(?:\+|and (?:above|later|newer|up)|or (?:above|later|newer|higher)|to\b|-|–)`)
@@ -36,7 +36,7 @@ func PythonsOfWorkflow(file, text string) []string {
 func PythonsOf(page string) []string {
 	var out []string
 	for _, m := range namesPython.FindAllStringSubmatch(page, maxInstalled) {
-		if v := m[1] + m[2] + m[3]; !laterToo.MatchString(m[4]) && Base(v) != "" {
+		if v := m[1] + m[2] + m[3] + m[5]; !laterToo.MatchString(m[4]) && Base(v) != "" {
 			out = append(out, v)
 		}
 	}

@@ -52,7 +52,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		model = workDir + "model" + extension(cmp.Or(p.given(args, *out), out.value))
 		args = setFlag(args, *out, model)
 	}
-	args = onProcessor(p, f.require(p, args, k, model, false))
+	args = f.madeInWork(p, out, onProcessor(p, f.require(p, args, k, model, false)))
 	for _, x := range p.flags {
 		if out == nil && x.boolean && savesModel.MatchString(x.key()) && !x.isOn() && !has(args, x) {
 			args = append(args, x.on())
@@ -167,6 +167,7 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 		if strings.HasPrefix(model, lastModel) && ofDirectory.MatchString(at.key()) { // it wants a directory
 			model = ""
 		}
+		model = f.below(*at, model)
 		missing := example == "" && (!at.position && at.required || at.value == "" && !at.required) // else it is where the training leaves it
 		if model != "" && (example != "" || !at.position || !at.required) || missing || f.isExample(example) {
 			args = p.give(args, *at, cmp.Or(model, place))
@@ -177,7 +178,7 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 			args = setFlag(args, option{name: name, joined: true}, value)
 		}
 	}
-	args = onProcessor(p, f.require(p, args, k, cmp.Or(model, place), true))
+	args = f.madeInWork(p, at, onProcessor(p, f.require(p, args, k, cmp.Or(model, place), true)))
 	for _, x := range p.flags {
 		if x.boolean && noDisplay.MatchString(x.key()) && !has(args, x) && !x.isOn() {
 			args = append(args, x.on())
@@ -187,6 +188,23 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 		args = append(args, "hydra.run.dir="+workDir+"evaluation")
 	}
 	return f.proposed(p, args, f.placeOfEvaluation(p, args), false)
+}
+
+// below returns the place of the model in a directory below the one that the training is given, if the defaults of both
+// programs show that it leaves it there.
+func (f *Finder) below(at option, model string) string {
+	if len(f.trained) == 0 || at.value == "" || !strings.HasPrefix(model, workDir) {
+		return model
+	}
+	out := f.output(&f.trained[0])
+	if out == nil || out.value == "" {
+		return model
+	}
+	rest, ok := strings.CutPrefix(path.Clean(at.value), path.Clean(out.value)+"/")
+	if !ok || extension(rest) != "" || !printable(rest) || expands(rest) {
+		return model
+	}
+	return model + "/" + rest
 }
 
 // placeOfEvaluation returns where an evaluation runs: if it is the program of the training, where that runs.

@@ -1,0 +1,98 @@
+package programs
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	// ofGymnasium are the ids that Gymnasium knows by itself, or with the packages that it loads.
+	ofGymnasium = regexp.MustCompile(`^(?:(?:ALE|phys2d|tabular|gym|GymV2\w*)/.*|(?:CartPole|Pendulum|Acrobot|MountainCar(?:Continuous)?|LunarLander(?:Continuous)?|BipedalWalker(?:Hardcore)?|CarRacing|Hopper|HalfCheetah|Ant|Walker2d|Humanoid(?:Standup)?|Swimmer|Reacher|Pusher|Inverted(?:Double)?Pendulum|FrozenLake(?:8x8)?|Taxi|Blackjack|CliffWalking|\w+(?:NoFrameskip|Deterministic|-ram\w*))-v[0-9]+)$`)
+	// ofWorlds is a module that is named after environments.
+	ofWorlds = regexp.MustCompile(`gym|env`)
+	notOfID  = regexp.MustCompile(`[^a-z0-9]+`)
+)
+
+// Registering returns the module of a package that a program imports only for its effect, which is to register an
+// environment; "" if Gymnasium knows the environment, or no module or several could be it.
+func (f *Finder) Registering(file, id string) string {
+	if ofGymnasium.MatchString(id) || strings.Contains(id, ":") {
+		return ""
+	}
+	found := ""
+	for _, m := range atOnce.FindAllStringSubmatch(f.text[file], maxMatches) {
+		for module := range strings.SplitSeq(m[2], ",") {
+			module = strings.TrimSpace(module)
+			if !name.MatchString(module) || f.module(module) != "" || !registers(module, id) || !onlyImported(f.text[file], module) {
+				continue
+			}
+			if found != "" && found != module {
+				return ""
+			}
+			found = module
+		}
+	}
+	return found
+}
+
+// registers reports whether a module may register an environment, by their names.
+func registers(module, id string) bool {
+	plain := func(s string) string { return notOfID.ReplaceAllString(strings.ToLower(s), "") }
+	first := plain(id)
+	return module != "gym" && module != "gymnasium" && (ofWorlds.MatchString(module) || strings.Contains(plain(module), first[:min(4, len(first))]))
+}
+
+// onlyImported reports whether a program names a module nowhere but where it is imported, or registered.
+func onlyImported(text, module string) bool {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "import ") || strings.Contains(line, "register_envs("+module+")") {
+			continue
+		}
+		for rest := line; ; {
+			i := strings.Index(rest, module)
+			if i < 0 {
+				break
+			}
+			after := rest[i+len(module):]
+			if (i == 0 || !isWord(rest[i-1])) && (after == "" || !isWord(after[0])) {
+				return false
+			}
+			rest = after
+		}
+	}
+	return true
+}
+
+// hindsight is a buffer that is a class, which a description of a pipeline cannot name.
+var hindsight = regexp.MustCompile(`\b(?:HerReplayBuffer|replay_buffer_class)\b`)
+
+// GivesBuffer reports whether the first training gives its algorithm a class of buffers: the generated scripts would learn
+// without it.
+func (f *Finder) GivesBuffer() bool {
+	return len(f.trained) > 0 && hindsight.MatchString(f.text[f.trained[0].file])
+}
+
+// made is an argument for a place whose directory a program makes.
+var made = regexp.MustCompile(`\bPath\([\w.]*\b(\w+)\)(?:\.parent)?\.mkdir\(|\bmakedirs\((?:os\.path\.dirname\()?[\w.]*\b(\w+)\)?[,)]`)
+
+// madeInWork moves the other places that a program makes, by the defaults of its arguments, to $WORK: the project's own
+// directory cannot be written to. Those that the repository has may be read too. Without an argument for the model, the
+// program runs in $WORK anyway.
+func (f *Finder) madeInWork(p *program, model *option, args []string) []string {
+	if model == nil {
+		return args
+	}
+	for _, m := range made.FindAllStringSubmatch(p.text, maxMatches) {
+		i := slices.IndexFunc(p.flags, func(x option) bool { return !x.position && !x.boolean && x.key() == m[1]+m[2] })
+		if i < 0 || p.flags[i].name == model.name || has(args, p.flags[i]) {
+			continue
+		}
+		if to := path.Clean(p.flags[i].value); to != "." && !path.IsAbs(to) && !f.isDirectory(to) && !strings.HasPrefix(to, "..") && printable(to) && !expands(to) {
+			args = append(args, p.flags[i].words(workDir+to)...)
+		}
+	}
+	return args
+}
