@@ -136,7 +136,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"conda_env.yml": "name: x\nchannels:\n  - defaults\n  - pytorch\ndependencies:\n- python=3.10\n- pip:\n  - git+https://github.com/deepmind/dm_control.git@main\n  - git+ssh://git@example.com/a/own-world.git#egg=own_world\n  - git+https://example.com/b/Other_World\n",
 				"train.py":      "import dm_control\nloss.backward()" + startsIt,
 			},
-			[]string{"base: python:3.10.18", "- dm-control==1.0.50 # conda_env.yml requires any version", "# - own_world # conda_env.yml names no version", "# - other-world # conda_env.yml names no version"},
+			[]string{"base: python:3.10.20", "- dm-control==1.0.50 # conda_env.yml requires any version", "# - own_world # conda_env.yml names no version", "# - other-world # conda_env.yml names no version"},
 			[]string{"defaults", "torch"},
 		},
 		"beside a library of a time without a set": {

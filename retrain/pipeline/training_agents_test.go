@@ -43,69 +43,84 @@ func (r *received) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 // The generated training and evaluation of each library run: PPO learns to balance the pole while gravity varies, the
 // evaluation keeps one constraint and breaks another, and both send their episodes.
 func TestGeneratedTrainingRuns(t *testing.T) {
-	venv, err := filepath.Abs("../../.cache/venv-agents/bin")
-	if err != nil {
-		t.Fatal(err)
+	hyper := func(name string) []string {
+		return append([]string{"name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "name: " + name + "\n  hyperparameters: {lr: 5e-4}"}, rllibOf...)
 	}
-	emitter, err := filepath.Abs("../../ingest/emitters/python")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const small = "telemetry: true\n  episodes: 3"
 	for name, test := range map[string]struct {
 		library  []string
 		steps    string
 		least    string
-		fails    bool
 		features string
 	}{
-		"kept":    {nil, "4000", "20", false, ""},
-		"broken":  {nil, "4000", "501", true, ""}, // an episode has at most 500 steps
-		"CleanRL": {cleanRL, "20000", "60", false, "def features(observation):\n    return numpy.append(observation, numpy.sin(observation[2]))\n"},
-		"RLlib":   {rllib, "4000", "20", false, ""},
-		"DQN":     {append([]string{"name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "name: DQN\n  hyperparameters: {lr: 5e-4}"}, rllibOf...), "2000", "1", false, ""},
-		"IMPALA":  {append([]string{"name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "name: IMPALA\n  hyperparameters: {lr: 5e-4}"}, rllibOf...), "4000", "1", false, ""},
-		"APPO":    {append([]string{"name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "name: APPO\n  hyperparameters: {lr: 5e-4}"}, rllibOf...), "4000", "1", false, ""},
+		"Stable-Baselines3": {nil, "4000", "20", ""},
+		"CleanRL":           {cleanRL, "20000", "60", "def features(observation):\n    return numpy.append(observation, numpy.sin(observation[2]))\n"},
+		"RLlib":             {rllib, "4000", "20", ""},
+		"DQN":               {hyper("DQN"), "2000", "1", ""}, // it learns from 1,000 steps on
+		"IMPALA":            {hyper("IMPALA"), "2000", "1", ""},
+		"APPO":              {hyper("APPO"), "2000", "1", ""},
 	} {
-		service := &received{}
-		server := httptest.NewServer(service)
-		defer server.Close()
-		replaced := append([]string{"telemetry: true", small, "steps: 100000", "telemetry: true, steps: " + test.steps, "at_least: 300", "at_least: " + test.least}, test.library...)
-		w, dir := mustRun(t, replaced...), t.TempDir()
-		files := newFiles(w.Artefacts)
-		for i := range files {
-			if files[i].Path == "pipeline/world.py" && test.features != "" {
-				if files[i].After, err = WithPart(files[i].After, "features", test.features); err != nil {
-					t.Fatal(err)
+		t.Run(name, func(t *testing.T) {
+			service := &received{}
+			server := httptest.NewServer(service)
+			defer server.Close()
+			project := func(least string) string {
+				replaced := []string{"telemetry: true", "telemetry: true\n  episodes: 3", "steps: 100000", "telemetry: true, steps: " + test.steps, "at_least: 300", "at_least: " + least}
+				return written(t, test.features, append(replaced, test.library...)...)
+			}
+			dir := project(test.least)
+			work := filepath.Join(dir, "work")
+			if out, err := stage(t, dir, "train", work, server.URL); err != nil {
+				t.Fatalf("train: %v\n%s", err, out)
+			}
+			if out, err := stage(t, dir, "evaluate", work, server.URL); err != nil {
+				t.Errorf("evaluate: %v\n%s", err, out)
+			}
+			report, err := os.ReadFile(filepath.Join(work, "evaluation.json"))
+			if err != nil || !strings.Contains(string(report), `"version": "v2"`) {
+				t.Errorf("%v\n%s", err, report)
+			}
+			t.Logf("%s", strings.Join(strings.Fields(string(report)), " "))
+			for _, policy := range []string{`"cartpole"`, `"cartpole-training"`} {
+				if !strings.Contains(service.text.String(), policy) {
+					t.Errorf("no telemetry of the policy %s", policy)
 				}
 			}
-		}
-		if err := Write(files, dir); err != nil {
-			t.Fatal(err)
-		}
-		stage := func(name string) (string, error) {
-			cmd := exec.Command(filepath.Join(dir, "pipeline", "stages", name+".sh"))
-			cmd.Env = append(os.Environ(), "PATH="+venv+":"+os.Getenv("PATH"), "WORK="+filepath.Join(dir, "work"), "VERSION=v2",
-				"PYTHONPATH="+emitter, "REWARDWATCH_URL="+server.URL)
-			out, err := cmd.CombinedOutput()
-			return string(out), err
-		}
-		if out, err := stage("train"); err != nil {
-			t.Fatalf("%s: train: %v\n%s", name, err, out)
-		}
-		out, err := stage("evaluate")
-		if (err != nil) != test.fails || test.fails && !strings.Contains(out, "return in CartPole-v1: ") {
-			t.Errorf("%s: evaluate: %v\n%s", name, err, out)
-		}
-		report, err := os.ReadFile(filepath.Join(dir, "work", "evaluation.json"))
-		if err != nil || !strings.Contains(string(report), `"version": "v2"`) {
-			t.Errorf("%s: %v\n%s", name, err, report)
-		}
-		t.Logf("%s: %s", name, strings.Join(strings.Fields(string(report)), " "))
-		for _, policy := range []string{`"cartpole"`, `"cartpole-training"`} {
-			if !strings.Contains(service.text.String(), policy) {
-				t.Errorf("%s: no telemetry of the policy %s", name, policy)
+			if test.library != nil {
+				return
+			}
+			out, err := stage(t, project("501"), "evaluate", work, server.URL) // an episode has at most 500 steps
+			if err == nil || !strings.Contains(out, "return in CartPole-v1: ") {
+				t.Errorf("a broken constraint: %v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// written writes the files of a pipeline, with its function features if it has one, and returns their directory.
+func written(t *testing.T, features string, replaced ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	files := newFiles(mustRun(t, replaced...).Artefacts)
+	for i := range files {
+		if files[i].Path == "pipeline/world.py" && features != "" {
+			var err error
+			if files[i].After, err = WithPart(files[i].After, "features", features); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}
+	if err := Write(files, dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// stage runs a stage of a pipeline, with a thread for each process: more would wait for each other.
+func stage(t *testing.T, dir, name, work, url string) (string, error) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(dir, "pipeline", "stages", name+".sh"))
+	cmd.Env = append(os.Environ(), "PATH="+absolute(t, "../../.cache/venv-agents/bin")+":"+os.Getenv("PATH"), "WORK="+work, "VERSION=v2",
+		"PYTHONPATH="+absolute(t, "../../ingest/emitters/python"), "REWARDWATCH_URL="+url, "OMP_NUM_THREADS=1")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }

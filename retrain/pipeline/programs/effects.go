@@ -66,13 +66,13 @@ func onlyImported(text, module string) bool {
 	return true
 }
 
-// hindsight is a buffer that is a class, which a description of a pipeline cannot name.
-var hindsight = regexp.MustCompile(`\b(?:HerReplayBuffer|replay_buffer_class)\b`)
+// givesBuffer is an argument for a class of buffers, which a description of a pipeline cannot name.
+var givesBuffer = regexp.MustCompile(`\breplay_buffer_class\b["'\]]*\s*[:=][ \t]*[\w.]*[A-Z]`)
 
 // GivesBuffer reports whether the first training gives its algorithm a class of buffers: the generated scripts would learn
 // without it.
 func (f *Finder) GivesBuffer() bool {
-	return len(f.trained) > 0 && hindsight.MatchString(f.text[f.trained[0].file])
+	return len(f.trained) > 0 && givesBuffer.MatchString(f.text[f.trained[0].file])
 }
 
 // made is an argument for a place whose directory a program makes.
