@@ -112,16 +112,18 @@ image: | packages
 # The Helm chart, in OUT.
 chart: $(HELM)
 	mkdir -p $(OUT)
-	$(HELM) package deploy/helm/rewardwatch --destination $(OUT)/
+	$(HELM) package $(CHART_VERSION) deploy/helm/rewardwatch --destination $(OUT)/
 
 # The source distribution and the wheel of the Python package, in OUT.
 python-package: $(VENV)
 	deploy/package/python.sh $(CACHE)/venv/bin/python $(OUT)
 
-# All that a release consists of, with bills of materials and checksums, in a directory of its own. It publishes nothing.
-release: OUT = bin/release/$(VERSION)
-release: linux-packages image chart python-package $(CYCLONEDX)
-	VERSION='$(VERSION)' CYCLONEDX=$(CYCLONEDX) deploy/package/release.sh $(OUT) $(ARCHS:%=bin/image/linux/%/rewardwatch)
+# All that a release consists of, with bills of materials and checksums, in a new directory of its own. It publishes nothing.
+RELEASE = bin/release/$(VERSION)
+release: $(CYCLONEDX)
+	rm -rf $(RELEASE)
+	$(MAKE) --no-print-directory OUT=$(RELEASE) CHART_VERSION='--version $(VERSION) --app-version $(VERSION)' linux-packages image chart python-package
+	VERSION='$(VERSION)' CYCLONEDX=$(CYCLONEDX) deploy/package/release.sh $(RELEASE) $(ARCHS:%=bin/image/linux/%/rewardwatch)
 
 demo: build
 	bin/rewardwatch demo

@@ -31,14 +31,24 @@ type lawsNote struct {
 //
 // A reward may depend on outcomes, which are the world's. So where outcomes have moved, a reward that is another one for
 // the same step says nothing of its function.
+//
+// A policy that learns follows what has changed. So where another law has raised an alarm, that is the cause, and it is
+// known at once: what has moved in the first episodes may be the policy alone.
 func readLaws(f *finding.Finding, moved *movements) lawsNote {
 	v := f.Laws
-	if v == nil || v.Episodes < leastJudged {
+	if v == nil || v.Episodes < leastJudged && !v.Learns {
 		return lawsNote{cause: CauseUnknown}
+	}
+	alarmed := alarmedLaw(f, moved)
+	if v.Episodes < leastJudged {
+		return alarmed
 	}
 	note := lawsNote{cause: causeOf(v.Cause)}
 	if note.cause == CauseUnknown && !v.Moved() {
-		return alarmedLaw(f, moved)
+		return alarmed
+	}
+	if v.Learns && alarmed.cause != CauseUnknown && (note.cause == CausePolicy || note.cause == CauseUnknown) {
+		note.cause = alarmed.cause
 	}
 	if note.cause == CauseRewardFunction && moved[outcomes].moved() {
 		return lawsNote{cause: CauseUnknown}
@@ -55,16 +65,16 @@ func readLaws(f *finding.Finding, moved *movements) lawsNote {
 func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
 	note := lawsNote{cause: CauseUnknown}
 	for i, s := range f.Shifts {
-		owner, is := ownerOf(s.Signal)
+		law, is := alarmsOfLaws[s.Signal]
 		if !is || !s.Drifted {
 			continue
 		}
-		if note.cause != CauseUnknown && note.cause != owner || owner == CauseRewardFunction && moved[outcomes].moved() {
+		if note.cause != CauseUnknown && note.cause != law.owner || law.owner == CauseRewardFunction && moved[outcomes].moved() {
 			return lawsNote{cause: CauseUnknown}
 		}
-		note.cause = owner
+		note.cause = law.owner
 		if i == foremostOf(f.Shifts, func(o *finding.Shift) bool { return o.Signal == s.Signal }) {
-			note.evidence = append(note.evidence, alarmedWords(s.Signal)+": "+changeOf(f, i))
+			note.evidence = append(note.evidence, law.words+": "+changeOf(f, i))
 		}
 	}
 	return note
@@ -81,29 +91,15 @@ func foremostOf(shifts []finding.Shift, wanted func(*finding.Shift) bool) int {
 	return most
 }
 
-func alarmedWords(signal string) string {
-	switch signal {
-	case signals.Law(factor.Policy.String()):
-		return "the policy acts differently in the same situations"
-	case signals.Law(factor.Start.String()):
-		return "episodes start in different situations"
-	case signals.Law(factor.Dynamics.String()):
-		return "the same actions in the same situations have different effects"
-	}
-	return "the same steps earn different rewards"
-}
-
-// ownerOf returns the cause to which a law of the steps belongs; is is false if the signal is no law.
-func ownerOf(signal string) (owner Cause, is bool) {
-	switch signal {
-	case signals.Law(factor.Policy.String()):
-		return CausePolicy, true
-	case signals.Law(factor.Start.String()), signals.Law(factor.Dynamics.String()):
-		return CauseEnvironment, true
-	case signals.Law(factor.Reward.String()):
-		return CauseRewardFunction, true
-	}
-	return CauseUnknown, false
+// alarmsOfLaws has the cause to which each law of the steps belongs, and what an alarm of it says.
+var alarmsOfLaws = map[string]struct {
+	owner Cause
+	words string
+}{
+	signals.Law(factor.Policy.String()):   {CausePolicy, "the policy acts differently in the same situations"},
+	signals.Law(factor.Start.String()):    {CauseEnvironment, "episodes start in different situations"},
+	signals.Law(factor.Dynamics.String()): {CauseEnvironment, "the same actions in the same situations have different effects"},
+	signals.Law(factor.Reward.String()):   {CauseRewardFunction, "the same steps earn different rewards"},
 }
 
 func causeOf(c factor.Cause) Cause {
@@ -221,7 +217,7 @@ func movedWords(f factor.Factor, v *factor.Verdict) string {
 			return e.Words() + effect
 		}
 	}
-	return alarmedWords(signals.Law(f.String())) + effect
+	return alarmsOfLaws[signals.Law(f.String())].words + effect
 }
 
 func unmovedWords(f factor.Factor) string {

@@ -9,6 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
 // judged is a verdict over so many episodes that named a cause, with the effects of the laws that moved.
@@ -153,6 +154,37 @@ func TestLawsAndOtherEvidence(t *testing.T) {
 		}
 		if v := attribute(f, c.faults); v.cause != c.want {
 			t.Errorf("%s: %s, want %s: %+v", name, v.cause, c.want, fmt.Sprint(v.causes))
+		}
+	}
+}
+
+// A policy that learns follows what has changed, so that the law that has raised an alarm tells the cause, and at once.
+func TestLawsOfAPolicyThatLearns(t *testing.T) {
+	policy := map[factor.Factor]float64{factor.Policy: 2, factor.Dynamics: 1}
+	for name, c := range map[string]struct {
+		laws   *factor.Verdict
+		frozen bool
+		alarms []string
+		want   Cause
+	}{
+		"the first units":          {laws: judged(9, factor.ByPolicy, policy), alarms: []string{"law.dynamics"}, want: CauseEnvironment},
+		"the first units, frozen":  {laws: judged(9, factor.ByPolicy, policy), alarms: []string{"law.dynamics"}, frozen: true, want: CauseUnknown},
+		"it follows a world":       {laws: judged(100, factor.ByPolicy, policy), alarms: []string{"law.dynamics"}, want: CauseEnvironment},
+		"a frozen one":             {laws: judged(100, factor.ByPolicy, policy), alarms: []string{"law.dynamics"}, frozen: true, want: CausePolicy},
+		"it follows rewards":       {laws: judged(100, factor.Unknown, policy), alarms: []string{"law.reward"}, want: CauseRewardFunction},
+		"rewards of another world": {laws: judged(100, factor.ByEnvironment, policy), alarms: []string{"law.reward"}, want: CauseEnvironment},
+		"broken observations":      {laws: judged(100, factor.ByObservations, policy), alarms: []string{"law.dynamics"}, want: CauseObservations},
+		"two laws":                 {laws: judged(100, factor.ByPolicy, policy), alarms: []string{"law.dynamics", "law.reward"}, want: CausePolicy},
+		"its own fault":            {laws: judged(100, factor.ByPolicy, policy), want: CausePolicy},
+	} {
+		f := drift("return", 100)
+		f.Laws = c.laws
+		f.Laws.Learns = !c.frozen
+		for _, signal := range c.alarms {
+			f.Shifts = append(f.Shifts, finding.Shift{Signal: signal, Quantity: signals.LawMean, Units: 100, StandardShift: 2, Z: 9, StandardError: .1, Drifted: true})
+		}
+		if got := readLaws(&f, &movements{}).cause; got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func fleetHeadline(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(failedPushes(s))
 }
 
-// unconfirmed shows the alerts that page no one because Alertmanager does not have them.
+// unconfirmed shows the alerts that do not page anyone because Alertmanager does not have them.
 func unconfirmed(s scope) *stat.PanelBuilder {
 	return number("Undelivered alerts", "Alerts that no Alertmanager has accepted. Until one accepts them, they do not page anyone. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules, and nothing is pushed.",
 		"short", steps(green, step{1, red}),

@@ -60,7 +60,6 @@ func (c *CUSUM) step(inc float64, ordinal int64) (reached bool) {
 type Walks struct {
 	Units    int     // m, values in the baseline
 	Factor   float64 // dependence factor of the baseline
-	Slack    float64 // shift of the normal scores that is tolerated, see Tolerate
 	Branches []CUSUM
 }
 
@@ -122,7 +121,7 @@ func (w *Walks) prepare() {
 		b := &w.Branches[i]
 		b.term, b.on = b.Branch().onTerm()
 		b.on /= w.Factor
-		b.toll = (b.C + b.Kappa + w.slack(b)) / w.Factor
+		b.toll = (b.C + b.Kappa) / w.Factor
 		if b.Height == 0 {
 			b.toll = math.Inf(1)
 		}
@@ -133,17 +132,6 @@ func (w *Walks) prepare() {
 func (w *Walks) Keep(keep func(Branch) bool) {
 	w.Branches = slices.DeleteFunc(w.Branches, func(c CUSUM) bool { return !keep(c.Branch()) })
 }
-
-// Tolerate keeps only the shifts of location, and lets each pay for a shift of the normal scores by so much: exp(d z)
-// with the mean d^2/2 has the mean d^2/2 + d shift then. So such a shift raises no more false alarms than none.
-func (w *Walks) Tolerate(shift float64) {
-	w.Keep(func(b Branch) bool { return b.Family == Location })
-	w.Slack = shift
-	w.prepare()
-}
-
-// slack returns what a branch pays for the tolerated shift.
-func (w *Walks) slack(b *CUSUM) float64 { return math.Abs(b.Param) * w.Slack }
 
 // Carrying returns the number of branches for which the baseline holds enough information.
 func (w *Walks) Carrying() int {

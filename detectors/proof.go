@@ -11,18 +11,22 @@ const proofErrors = 3
 // its whole state.
 type Proof struct {
 	Units int
-	Sums  []float64 // of exp(g - C - slack), by branch
+	Sums  []float64 // of exp(g - C), by branch
 }
 
-// Add folds in a unit's value.
-func (p *Proof) Add(t *RankTest, x float64) {
+// Add folds in a unit's value. Branches for rises see it as the lowered one, and the others as the raised one, as in
+// RankTest.ObserveWithin.
+func (p *Proof) Add(t *RankTest, lowered, raised float64) {
 	if p.Sums == nil {
 		p.Sums = make([]float64, len(t.Branches))
 	}
-	r := t.ranks.of(x)
+	rises, falls := t.ranks.of(lowered), t.ranks.of(raised)
 	for i := range t.Branches {
-		b := &t.Branches[i]
-		p.Sums[i] += math.Exp(b.Branch().increment(r) - b.C - t.slack(b))
+		b, r := &t.Branches[i], rises
+		if b.Param < 0 {
+			r = falls
+		}
+		p.Sums[i] += math.Exp(b.Branch().increment(r) - b.C)
 	}
 	p.Units++
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The means are those of exp(g - C), worked out branch by branch.
+// The means are those of exp(g - C), worked out branch by branch. Each side tolerates a shift of 1.
 func TestProofIsThePlainMean(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	baseline, later := make([]float64, 300), make([]float64, 100)
@@ -20,10 +20,13 @@ func TestProofIsThePlainMean(t *testing.T) {
 	sums := make([]float64, len(test.Branches))
 	for i := range later {
 		later[i] = math.Round(4 * rng.NormFloat64())
-		p.Add(test, later[i])
+		p.Add(test, later[i]-1, later[i]+1)
 		for k := range test.Branches {
-			b := &test.Branches[k]
-			sums[k] += math.Exp(b.Branch().increment(ranks.of(later[i])) - b.C)
+			b, x := &test.Branches[k], later[i]-1
+			if b.Param < 0 {
+				x = later[i] + 1
+			}
+			sums[k] += math.Exp(b.Branch().increment(ranks.of(x)) - b.C)
 		}
 	}
 	for k, want := range sums {
@@ -49,8 +52,8 @@ func TestSimProofRefutesWhatHasMoved(t *testing.T) {
 		var same, moved Proof
 		for range units {
 			x := rng.ExpFloat64()
-			same.Add(test, x)
-			moved.Add(test, x+1)
+			same.Add(test, x, x)
+			moved.Add(test, x+1, x+1)
 		}
 		if _, ok := same.Refuted(test); ok {
 			refuted++
@@ -73,7 +76,7 @@ func TestProofIsRestored(t *testing.T) {
 	test := NewRankTest(rewards, ranks, 1)
 	var proof Proof
 	for _, x := range rewards[:20] {
-		proof.Add(test, x)
+		proof.Add(test, x, x)
 	}
 	proved := Proof{}
 	if throughGob(t, &proof, &proved); !reflect.DeepEqual(proved, proof) {

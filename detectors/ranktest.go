@@ -7,7 +7,8 @@ import "slices"
 // (Location), z^2/2 (1 - 1/s^2) (Spread) or d*(2u - 1) (Wilcoxon).
 type RankTest struct {
 	Walks
-	ranks *Ranks
+	Tolerated float64 // shift of the values that raises no alarm, in standard deviations of the baseline
+	ranks     *Ranks
 }
 
 // Dependence returns the dependence factor of a sample in time order, with the ranks of the same sample: the larger of
@@ -57,6 +58,33 @@ func (t *RankTest) Observe(x float64, ordinal int64, held bool) (reached bool) {
 // ObserveSlot does the same for a value whose slot among the sample's points is known.
 func (t *RankTest) ObserveSlot(slot int, ordinal int64, held bool) (reached bool) {
 	return t.observe(t.ranks.inSlot(slot), ordinal, held)
+}
+
+// Tolerate keeps only the shifts of location, and lets the values move by so many standard deviations of the baseline
+// without an alarm. From then on, their values are passed to ObserveWithin.
+func (t *RankTest) Tolerate(shift float64) {
+	t.Keep(func(b Branch) bool { return b.Family == Location })
+	t.Tolerated = shift
+}
+
+// ObserveWithin does what Observe does for a value of which a shift is tolerated: the branches for rises see it lowered by
+// that shift, and those for falls raised. If values have moved by no more, either is ranked no further out than values of
+// the baseline are, so false alarms are no more frequent than without any shift.
+func (t *RankTest) ObserveWithin(lowered, raised float64, ordinal int64, held bool) (reached bool) {
+	rises, falls := t.ranks.of(lowered).terms(), t.ranks.of(raised).terms()
+	for i := range t.Branches {
+		b, terms := &t.Branches[i], &rises
+		if b.Param < 0 {
+			terms = &falls
+		}
+		if b.step(b.on*terms[b.term&3]-b.toll, ordinal) {
+			reached = true
+		}
+	}
+	if reached && held {
+		t.cut()
+	}
+	return reached
 }
 
 func (t *RankTest) observe(r rank, ordinal int64, held bool) (reached bool) {

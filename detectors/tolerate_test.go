@@ -8,7 +8,7 @@ import (
 
 // A shift that is tolerated raises no more false alarms than none would, and a larger one is found.
 func TestToleratedShift(t *testing.T) {
-	const m, tolerated, rate, units = 500, 1., 1. / 200, 20_000
+	const m, rate, units = 500, 1. / 200, 20_000
 	rng := rand.New(rand.NewPCG(77, 1))
 	sample := make([]float64, m)
 	for i := range sample {
@@ -20,7 +20,8 @@ func TestToleratedShift(t *testing.T) {
 		w.Arm(rate / float64(w.Carrying()))
 		n := 0
 		for i := range units {
-			if w.Observe(rng.NormFloat64()+shift, int64(i), false) {
+			x := rng.NormFloat64() + shift
+			if w.ObserveWithin(x-by, x+by, int64(i), false) {
 				w.Reset()
 				n++
 			}
@@ -28,13 +29,19 @@ func TestToleratedShift(t *testing.T) {
 		return n
 	}
 	const allowed = units * rate
-	if n := alarms(tolerated, tolerated); float64(n) > allowed+3*math.Sqrt(allowed) {
-		t.Errorf("%d alarms of the shift that is tolerated, where %v are allowed", n, allowed)
+	for _, shift := range []float64{-2, -1, 1, 2} {
+		if n := alarms(math.Abs(shift), shift); float64(n) > allowed+3*math.Sqrt(allowed) {
+			t.Errorf("%d alarms of a shift of %v that is tolerated, where %v are allowed", n, shift, allowed)
+		}
+		if n := alarms(0, shift); n < units/20 {
+			t.Errorf("%d alarms of a shift of %v that is not tolerated", n, shift)
+		}
 	}
-	if n := alarms(0, tolerated); n < units/20 {
-		t.Errorf("%d alarms of that shift where it is not tolerated", n)
-	}
-	if n := alarms(tolerated, 2.2); n < units/40 {
-		t.Errorf("%d alarms of a larger shift", n)
+	// Beyond what is tolerated, the rest of a shift is found as fast as if it were all.
+	for _, side := range []float64{-1, 1} {
+		alone := float64(alarms(0, side))
+		if n := float64(alarms(2, 3*side)); n < .9*alone-3*math.Sqrt(alone) {
+			t.Errorf("%v alarms of a shift of %v of which 2 are tolerated, %v of the rest alone", n, 3*side, alone)
+		}
 	}
 }

@@ -161,7 +161,7 @@ func guardsUndelivered(undelivered string) rule {
 func secretsStale(stale string) rule {
 	const (
 		summary     = "Rewardwatch cannot renew a secret"
-		description = "Commands of `secrets` have failed for 15 minutes. Secrets with an old value: 1. When it is no longer accepted, Kafka, Alertmanager or a target refuses Rewardwatch. " +
+		description = "For 15 minutes, secrets have not been renewed, because their commands failed. Secrets with an old value: 1. When it is no longer accepted, Kafka, Alertmanager or a target refuses Rewardwatch. " +
 			"See the log for the file and the reason."
 	)
 	return rule{

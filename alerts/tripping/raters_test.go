@@ -123,7 +123,7 @@ func (w *watched) opened() (n int, signals map[string]int) {
 }
 
 // TestSimRatersChange has raters come, go and change their shares while nothing else changes. Without their levels, that
-// looks like a change of the policy.
+// looks like a change in the policy.
 func TestSimRatersChange(t *testing.T) {
 	const after = 5000
 	incidents, units := 0, 0

@@ -8,7 +8,8 @@ python="$(realpath -s "$1")"
 mkdir -p "$2"
 dir="$(cd "$2" && pwd)"
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
+SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
+export SOURCE_DATE_EPOCH
 
 # A copy, because setuptools writes beside what it reads.
 work="$(mktemp -d)"

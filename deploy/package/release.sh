@@ -6,7 +6,7 @@ dir="$1"
 
 for binary in "${@:2}"; do
   platform="$(go version -m "$binary" | awk -F= '/\tbuild\tGOOS=/ { os = $2 } /\tbuild\tGOARCH=/ { arch = $2 } END { print os "_" arch }')"
-  "$CYCLONEDX" bin -json -noserial -notimestamp -version "v$VERSION" -output "$dir/rewardwatch_${VERSION}_$platform.cdx.json" "$binary" 2>/dev/null
+  said="$("$CYCLONEDX" bin -json -noserial -notimestamp -version "v$VERSION" -output "$dir/rewardwatch_${VERSION}_$platform.cdx.json" "$binary" 2>&1)" || { echo "$said" >&2; exit 1; }
 done
 cd "$dir"
 rm -f SHA256SUMS

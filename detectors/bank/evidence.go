@@ -25,7 +25,9 @@ func (g *group) explain(f *finding.Finding, alarmedAt int64) {
 	f.Shifts = g.shifts(f.Onset.Ordinal)
 	f.Return = g.decompose(f.Onset.Ordinal)
 	f.OffPolicy = g.offPolicy()
-	f.Laws = g.Laws.Judge(f.Onset.Ordinal)
+	if f.Laws = g.Laws.Judge(f.Onset.Ordinal); f.Laws != nil {
+		f.Laws.Learns = g.cfg.Learning.Learns()
+	}
 	if i, found := g.Find(f.Signal); found {
 		f.Mix = g.Strata.Split(g.Streams[i], f.Effect.Quantity, f.Onset.Ordinal)
 	}

@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/progress"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -241,6 +243,29 @@ func TestLawsOnNewGround(t *testing.T) {
 	a.feed(p, 50)
 	if noted() {
 		t.Error("the ground stays new although the policy is back")
+	}
+}
+
+// A law tolerates the same shift after a restart: what it says of a change then is what it would have said without one.
+func TestToleratedShiftsAreRestored(t *testing.T) {
+	cfg := episodes(2000)
+	cfg.Learning = watch.LearningContinuous
+	p, a, w := newBank(cfg), newAgent(962), world{1, 1, 1}
+	hidden(a, &w)
+	a.feed(p, 600)
+	again := resumed(t, p, cfg)
+	w.earns = .7
+	for range 20 {
+		u := a.unit()
+		p.Observe(u, time.Time{})
+		again.Observe(u, time.Time{})
+	}
+	want, got := quantityOf(p, "law.reward", signals.LawSquare).Rank(), quantityOf(again, "law.reward", signals.LawSquare).Rank()
+	if want.Tolerated == 0 || !slices.ContainsFunc(want.Branches, func(b detectors.CUSUM) bool { return b.Walk > 0 }) {
+		t.Fatalf("nothing is tolerated, or nothing has moved: %+v", want.Branches)
+	}
+	if !slices.Equal(want.Branches, got.Branches) {
+		t.Errorf("the walks are %+v, want %+v", got.Branches, want.Branches)
 	}
 }
 

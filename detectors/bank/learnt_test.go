@@ -123,7 +123,7 @@ func (c *courses) proved(m int, n float64) (g *group, late int) {
 				continue
 			}
 			if q := g.Streams[i].Find(r.Quantity); q != nil && q.Proving() {
-				q.Prove(r.X, false)
+				q.Prove(r, false)
 				if unit == stream.ProvingUnits-1 && q.Proving() {
 					late++
 				}

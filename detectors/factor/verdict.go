@@ -113,6 +113,7 @@ func (m *Movement) scatters() bool {
 // Verdict is what episodes show of each factor, compared with the baseline.
 type Verdict struct {
 	Episodes int
+	Learns   bool // the policy learns, so that its law moves by design
 	Factors  [Factors]Movement
 	Broken   Broken
 	Cause    Cause

@@ -23,6 +23,7 @@ const observationPrefix = "observation."
 type clipped struct {
 	Upper, Lower end     // the lower end with its sign changed
 	Mean         float64 // of the last unit
+	Starts       starts
 }
 
 // end is one side of clipped.
@@ -37,24 +38,52 @@ type end struct {
 }
 
 // holds folds a unit in and reports whether the rule holds at it. It skips a unit that repeats the one before in every
-// respect: a collapsed policy may play the very same episode again and again. Known values are no bounds.
-func (r *clipped) holds(m *ingest.Moments, known func(float64) bool) bool {
+// respect: a collapsed policy may play the very same episode again and again. Known levels are no bounds.
+func (r *clipped) holds(m *ingest.Moments, level func(float64) bool) bool {
 	if m.N < 2 || m.Min == m.Max || m.Mean == r.Mean {
 		return false
 	}
 	r.Mean = m.Mean
+	known := func(x float64) bool { return level(x) || r.Starts.has(x) }
 	upper := r.Upper.holds(m.Max) && !slices.Contains(r.Lower.Warm, -m.Max) && !known(m.Max)
 	lower := r.Lower.holds(-m.Min) && !slices.Contains(r.Upper.Warm, m.Min) && !known(m.Min)
 	return upper || lower
 }
 
-// startsAt reports whether an episode has the value in its first observation. If every episode starts there, and the policy has
-// learned to move to one side only, all of them have that end.
-func startsAt(u *ingest.Unit, signal string, x float64) bool {
+// starts counts the values of the first observations of the baseline's episodes: of the first four values. Where episodes
+// start at one of these, and the policy has learned to move to one side only, they all have that end.
+type starts struct {
+	Values   [4]float32
+	Counts   [4]int32
+	Episodes int32
+}
+
+func (s *starts) learn(u *ingest.Unit, signal string) {
 	name, is := strings.CutPrefix(signal, observationPrefix)
-	if s := u.Steps; is && s != nil && len(s.At) > 0 && s.At[0] == 0 {
-		i := slices.Index(s.Names, name)
-		return i >= 0 && s.Row(0)[i] == float32(x)
+	if !is || u.Steps == nil || len(u.Steps.At) == 0 || u.Steps.At[0] != 0 {
+		return
+	}
+	at := slices.Index(u.Steps.Names, name)
+	if at < 0 {
+		return
+	}
+	s.Episodes++
+	x := u.Steps.Row(0)[at]
+	for i := range s.Counts {
+		if s.Counts[i] == 0 || s.Values[i] == x {
+			s.Values[i] = x
+			s.Counts[i]++
+			return
+		}
+	}
+}
+
+// has reports whether more than clippedBeyond of the episodes started at the value.
+func (s *starts) has(x float64) bool {
+	for i, n := range s.Counts {
+		if s.Values[i] == float32(x) && float64(n) > clippedBeyond*float64(s.Episodes) {
+			return true
+		}
 	}
 	return false
 }

@@ -119,11 +119,11 @@ func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, bas
 	m, q10, q90 := valuesOf(u, signal)
 	numeric := m != nil && (signal != actionName || kind != ingest.ActionCategory)
 	note(&f.Held.Scale, Scale, numeric && f.ofValues().Scale.holds(m, q10, q90, versionOf(u, signal), spare))
-	note(&f.Held.Clipped, Clipped, numeric && f.ofValues().Clipped.holds(m, func(x float64) bool { return f.Constant.known(x) || startsAt(u, signal, x) }))
+	note(&f.Held.Clipped, Clipped, numeric && f.ofValues().Clipped.holds(m, f.Constant.known))
 	bad, total := valueCounts(u, signal, m)
 	note(&f.Held.NonFinite, NonFinite, total > 0 && f.NonFinite.holds(bad, total))
 	note(&f.Held.Constant, Constant, f.constantHolds(signal, u, baseline))
-	note(&f.Held.Missing, Missing, f.Missing.holds(total > 0 || alwaysPresent(u, signal) || signal != "reward" && m != nil)) // named without values: not judged, but there
+	note(&f.Held.Missing, Missing, f.Missing.holds(total > 0 || alwaysPresent(u, signal) || isNamed(signal, m)))
 	note(&f.Held.ActionKind, ActionKind, signal == actionName && otherKind(u, kind))
 	return f.Rule
 }
@@ -133,6 +133,7 @@ func (f *Rules) Learn(signal string, u *ingest.Unit) {
 	f.Constant.learn(signal, u)
 	if m, q10, q90 := valuesOf(u, signal); m != nil {
 		f.ofValues().Clipped.learn(m)
+		f.ofValues().Clipped.Starts.learn(u, signal)
 		f.ofValues().Scale.learn(m, q10, q90, versionOf(u, signal))
 	}
 }
@@ -195,8 +196,13 @@ func (f *Rules) LearnFrom(other *Rules) {
 	v.Scale.Scales, v.Scale.Shapes = from.Scale.Scales, from.Scale.Shapes
 }
 
+// isNamed reports whether a unit with these moments has a signal, if only without values: a rating of a person whose level
+// is not known yet has come, although it cannot be judged.
+func isNamed(signal string, m *ingest.Moments) bool { return signal != "reward" && m != nil }
+
 // valuesOf returns the moments of a signal's values in a unit and their outer deciles: of the steps' rewards, or of
-// another numeric signal. The moments are nil if there are no values; the deciles are 0 then, and for outcomes.
+// another numeric signal. The moments are nil if the unit does not name the signal; the deciles are 0 then, and for
+// outcomes.
 func valuesOf(u *ingest.Unit, signal string) (m *ingest.Moments, q10, q90 float64) {
 	if signal == "reward" {
 		return &u.Reward, u.RewardQ10, u.RewardQ90

@@ -321,7 +321,7 @@ func BenchmarkFaults(b *testing.B) {
 }
 
 // TestStartsAreNoBounds has every episode start at the same speed. The policy learns never to slow down, so that this is the
-// lowest speed. A sensor that is cut off there is a fault all the same where episodes start anywhere.
+// lowest speed. A sensor that is cut off there is a fault all the same where episodes start elsewhere.
 func TestStartsAreNoBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		start func(*rand.Rand) float64
@@ -331,6 +331,7 @@ func TestStartsAreNoBounds(t *testing.T) {
 		"learned":                    {func(*rand.Rand) float64 { return 0 }, false, false},
 		"cut off":                    {func(r *rand.Rand) float64 { return r.NormFloat64() }, true, true},
 		"cut off, and starts inside": {func(*rand.Rand) float64 { return 1 }, true, true},
+		"cut off, and starts beyond": {func(*rand.Rand) float64 { return -1 }, true, true},
 	} {
 		s, later := faulttest.NewSensor(5, faulttest.Normal(0, 1)), false
 		s.Edit = func(u *ingest.Unit) {

@@ -87,17 +87,25 @@ type clippedWire struct {
 	Upper endWire `cbor:"1,keyasint"`
 	Lower endWire `cbor:"2,keyasint"`
 	Mean  float64 `cbor:"3,keyasint"`
+
+	Starts startsWire `cbor:"4,keyasint,omitzero"`
+}
+
+type startsWire struct {
+	Values   [4]float32 `cbor:"1,keyasint"`
+	Counts   [4]int32   `cbor:"2,keyasint"`
+	Episodes int32      `cbor:"3,keyasint"`
 }
 
 func (x *clipped) wire() clippedWire {
 	return clippedWire{
-		Upper: endWire(x.Upper), Lower: endWire(x.Lower), Mean: x.Mean,
+		Upper: endWire(x.Upper), Lower: endWire(x.Lower), Mean: x.Mean, Starts: startsWire(x.Starts),
 	}
 }
 
 func (w *clippedWire) live() clipped {
 	return clipped{
-		Upper: end(w.Upper), Lower: end(w.Lower), Mean: w.Mean,
+		Upper: end(w.Upper), Lower: end(w.Lower), Mean: w.Mean, Starts: starts(w.Starts),
 	}
 }
 
@@ -221,7 +229,7 @@ func (w *RulesWire) Live() Rules {
 		Rule: w.Rule, Held: w.Held.live(), Shared: w.Shared, NonFinite: w.NonFinite.live(),
 		Constant: constant(w.Constant), Missing: missing(w.Missing),
 	}
-	if c, s := &w.Clipped, &w.Scale; c.Upper.Units > 0 || c.Upper.Need > 0 || c.Lower.Need > 0 || len(c.Upper.Warm) > 0 || s.Need > 0 || s.Version != "" || len(s.Scales) > 0 {
+	if c, s := &w.Clipped, &w.Scale; c.Upper.Units > 0 || c.Upper.Need > 0 || c.Lower.Need > 0 || len(c.Upper.Warm) > 0 || c.Starts.Episodes > 0 || s.Need > 0 || s.Version != "" || len(s.Scales) > 0 {
 		x.Values = &valueRules{c.live(), s.live()}
 	}
 	return x

@@ -60,7 +60,8 @@ func (all *cases) note(i *Incident, causes []string) (fresh, changed bool) {
 	return false, changed
 }
 
-// resume restores cases of a limit whose causes may have been others: an incident that a person knows of stays known.
+// resume restores cases of a limit whose causes may have been others: an incident that a person knows of stays known. Of
+// cases without a cause, which earlier builds have saved, nothing else is known until the next change of the incident.
 func (all *cases) resume(saved []caseWire, causes []string) {
 	for _, w := range saved {
 		c := openCase(w)

@@ -70,13 +70,18 @@ func MainReading(values []Reading, signal string) float64 {
 func (q *Quantity) Proving() bool { return q.Learnt != nil && !q.Learnt.Proved }
 
 // Prove validates the quantity on a unit. Units of an open incident do not count.
-func (q *Quantity) Prove(x float64, held bool) {
+func (q *Quantity) Prove(r Reading, held bool) {
+	v := q.valueOf(&r)
+	q.prove(&v, held)
+}
+
+func (q *Quantity) prove(v *value, held bool) {
 	t := q.Rank()
 	if held || t == nil {
 		return
 	}
 	l := q.Learnt
-	l.Proof.Add(t, x)
+	l.Proof.Add(t, v.lowered, v.raised)
 	if l.Proof.Units%ProvingUnits != 0 {
 		return
 	}

@@ -39,6 +39,7 @@ type Quantity struct {
 
 	Trace       Trace              // since the freeze, or since the last incident closed; with the season removed
 	judged      *Trace             // the values as judged, if there is a season
+	tolerated   float64            // by how much the mean may move without an alarm
 	Certificate *certificate.Bound // of a stream's main quantity without a season, over the same time as Trace
 
 	Gauges *gauges    // of a stream's main quantity
@@ -119,7 +120,7 @@ func (q *Quantity) hits(o Observed) float64 {
 }
 
 // thaw drops the baseline and its tests.
-func (q *Quantity) thaw() { q.Ranks, q.Tests, q.Season, q.Reach = nil, nil, nil, nil }
+func (q *Quantity) thaw() { q.Ranks, q.Tests, q.Season, q.Reach, q.tolerated = nil, nil, nil, nil, 0 }
 
 // freeze makes the collected values the baseline and prepares the tests that suit them, but does not arm them. Fewer
 // than MinBaselineUnits values are no baseline. The end times of units are used to measure how much days differ.
@@ -270,7 +271,7 @@ func (q *Quantity) Observe(r Reading, ordinal int64, held bool) {
 	v := q.valueOf(&r)
 	q.keep(&r, &v, ordinal)
 	if q.Proving() {
-		q.Prove(v.judged, held)
+		q.prove(&v, held)
 	} else {
 		q.test(v, ordinal, held)
 	}
@@ -285,6 +286,11 @@ func (q *Quantity) Test(r Reading, ordinal int64, held bool) { q.test(q.valueOf(
 // valueOf returns the part of a reading that the tests see.
 func (q *Quantity) valueOf(r *Reading) value {
 	v := value{x: r.X, judged: q.AsJudged(*r), seasonal: q.Season != nil, stratum: -1}
+	v.lowered, v.raised = v.judged, v.judged
+	if q.tolerated > 0 {
+		v.lowered = q.AsJudged(Reading{X: r.X - q.tolerated, Ts: r.Ts})
+		v.raised = q.AsJudged(Reading{X: r.X + q.tolerated, Ts: r.Ts})
+	}
 	if q.Season != nil {
 		v.stratum = q.Season.Stratum(r.Ts)
 	}

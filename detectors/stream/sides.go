@@ -25,6 +25,7 @@ func (q *Quantity) tolerate(by float64) {
 	if by == 0 || q.Ranks == nil {
 		return
 	}
+	q.tolerated = by
 	q.Tests = slices.DeleteFunc(q.Tests, func(t TestOfKind) bool {
 		ranked, is := t.Test.(*rankTest)
 		if is {

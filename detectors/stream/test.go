@@ -53,6 +53,8 @@ type value struct {
 	x           float64
 	judged      float64 // the value as ranks judge it: among similar hours if there is a season
 	slot        int     // of x among the points of the baseline, if there is one: see detectors.Ranks
+	lowered     float64 // judged, if the value were smaller by what is tolerated
+	raised      float64 // judged, if it were larger by that
 	seasonal    bool    // whether there is a season
 	stratum     int     // of a frequency, -1 for none
 	hits, steps float64 // the number of steps at which the event happened

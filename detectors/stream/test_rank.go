@@ -33,6 +33,10 @@ func (q *Quantity) Rank() *detectors.RankTest {
 
 // Observe implements Test.
 func (t *rankTest) Observe(v value, ordinal int64, held bool) {
+	if t.test.Tolerated > 0 {
+		t.test.ObserveWithin(v.lowered, v.raised, ordinal, held)
+		return
+	}
 	if v.seasonal {
 		t.test.Observe(v.judged, ordinal, held)
 		return
@@ -51,6 +55,7 @@ func (t *rankTest) Again() Test {
 // Attach implements Test.
 func (t *rankTest) Attach(q *Quantity) error {
 	t.test.Attach(q.JudgedRanks())
+	q.tolerated = t.test.Tolerated * q.SD
 	return nil
 }
 

@@ -89,18 +89,20 @@ type rankTestWire struct {
 	Units    int         `cbor:"1,keyasint,omitzero"`
 	Factor   float64     `cbor:"2,keyasint"`
 	Branches []cusumWire `cbor:"3,keyasint,omitzero"`
-	Slack    float64     `cbor:"4,keyasint,omitzero"`
+	// Tolerated was what branches paid for such a shift of the normal scores.
+	Tolerated float64 `cbor:"4,keyasint,omitzero"`
 }
 
 func rankTestWireOf(x *detectors.RankTest) rankTestWire {
 	return rankTestWire{
-		Units: x.Units, Factor: x.Factor, Branches: saved.EachOf(x.Branches, cusumWireOf), Slack: x.Slack,
+		Units: x.Units, Factor: x.Factor, Branches: saved.EachOf(x.Branches, cusumWireOf), Tolerated: x.Tolerated,
 	}
 }
 
 func (w *rankTestWire) live() detectors.RankTest {
 	return detectors.RankTest{
-		Walks: detectors.Walks{Units: w.Units, Factor: w.Factor, Slack: w.Slack, Branches: saved.EachOf(w.Branches, (*cusumWire).live)},
+		Walks:     detectors.Walks{Units: w.Units, Factor: w.Factor, Branches: saved.EachOf(w.Branches, (*cusumWire).live)},
+		Tolerated: w.Tolerated,
 	}
 }
 
@@ -111,8 +113,7 @@ type frequencyTestWire struct {
 	SD       float64     `cbor:"4,keyasint"`
 	Offsets  []float64   `cbor:"5,keyasint,omitzero"`
 
-	Strata []stratumWire `cbor:"6,keyasint,omitzero"`
-	Slack  float64       `cbor:"7,keyasint,omitzero"`
+	Strata []stratumWire `cbor:"6,keyasint,omitzero"` // 7 was in use
 }
 
 type stratumWire struct {
@@ -122,7 +123,7 @@ type stratumWire struct {
 
 func frequencyTestWireOf(x *detectors.FrequencyTest) frequencyTestWire {
 	return frequencyTestWire{
-		Units: x.Units, Factor: x.Factor, Branches: saved.EachOf(x.Branches, cusumWireOf), Slack: x.Slack, SD: x.SD,
+		Units: x.Units, Factor: x.Factor, Branches: saved.EachOf(x.Branches, cusumWireOf), SD: x.SD,
 		Offsets: x.Offsets,
 		Strata:  saved.EachOf(x.Strata, func(e *detectors.Stratum) stratumWire { return stratumWire(*e) }),
 	}
@@ -130,7 +131,7 @@ func frequencyTestWireOf(x *detectors.FrequencyTest) frequencyTestWire {
 
 func (w *frequencyTestWire) live() detectors.FrequencyTest {
 	return detectors.FrequencyTest{
-		Walks:   detectors.Walks{Units: w.Units, Factor: w.Factor, Slack: w.Slack, Branches: saved.EachOf(w.Branches, (*cusumWire).live)},
+		Walks:   detectors.Walks{Units: w.Units, Factor: w.Factor, Branches: saved.EachOf(w.Branches, (*cusumWire).live)},
 		Stratum: detectors.Stratum{SD: w.SD, Offsets: w.Offsets},
 		Strata:  saved.EachOf(w.Strata, func(e *stratumWire) detectors.Stratum { return detectors.Stratum(*e) }),
 	}

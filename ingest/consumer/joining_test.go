@@ -14,13 +14,20 @@ func TestAMemberThatIsGoneBeforeItHasJoined(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 2)
 	silent, gone := b.outsider(), b.outsider()
-	if _, err := silent.Request(waitContext(t), b.joinRequest()); err != nil {
+	if _, err := silent.Request(waitContext(t), b.joinRequest(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	b.awaitMembers(1) // whom the group waits for when others join
-	go func() { _, _ = gone.Request(waitContext(t), b.joinRequest()) }()
+	answered := make(chan bool)
+	go func() {
+		_, err := gone.Request(waitContext(t), b.joinRequest(time.Second))
+		answered <- err == nil
+	}()
 	b.awaitMembers(2)
 	gone.Close()
+	if <-answered {
+		t.Fatal("the group has answered the member that is to be gone before")
+	}
 
 	m := b.join()
 	m.await("both partitions", func() bool { return len(m.Assigned()) == 2 })
@@ -38,14 +45,14 @@ func (b *bench) outsider() *kgo.Client {
 	return c
 }
 
-func (b *bench) joinRequest() *kmsg.JoinGroupRequest {
+func (b *bench) joinRequest(session time.Duration) *kmsg.JoinGroupRequest {
 	member := kmsg.NewConsumerMemberMetadata()
 	member.Topics = []string{b.cfg.Topic}
 	protocol := kmsg.NewJoinGroupRequestProtocol()
 	protocol.Name, protocol.Metadata = "range", member.AppendTo(nil)
 	join := kmsg.NewPtrJoinGroupRequest()
 	join.Group, join.ProtocolType, join.Protocols = b.cfg.Group, "consumer", append(join.Protocols, protocol)
-	join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = 1000, 5000
+	join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = int32(session.Milliseconds()), 5000
 	return join
 }
 

@@ -38,11 +38,11 @@ func (j *Joiner) rate(p *policy, e *ingest.Event) {
 // rater of each outcome.
 func (j *Joiner) labels(d *decision) []ingest.Label {
 	of := j.store.groups.values[d.group].split
-	if !slices.ContainsFunc(j.held, func(v value) bool { return v.kind == rater }) {
+	rated := j.byNumber[d.policy].rated
+	if !slices.ContainsFunc(j.held, func(v value) bool { return v.kind == rater && isRated(rated, v.name) }) {
 		return of
 	}
 	out := slices.Clone(of) // it is shared with other decisions
-	rated := j.byNumber[d.policy].rated
 	for _, v := range j.held {
 		for _, r := range rated {
 			if v.kind == rater && v.name == r.outcome {
@@ -54,6 +54,12 @@ func (j *Joiner) labels(d *decision) []ingest.Label {
 		out = append(out, ingest.Label{Name: ingest.RaterLabel(r.outcome), Value: j.raterOf(r, of)})
 	}
 	return out
+}
+
+// isRated reports whether people rate an outcome. Decisions from before a change of the configuration may have raters of
+// others.
+func isRated(all []rated, outcome string) bool {
+	return slices.ContainsFunc(all, func(r rated) bool { return r.outcome == outcome })
 }
 
 // raterOf returns who has given an outcome of the decision in hand: by the label of the decision, unless feedback says so.

@@ -291,7 +291,8 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 // wire is a connection whose end the cluster does not notice, as when a network fails: only Close ends it. kfake would
-// otherwise keep a member forever whose connection ended before the answer to its JoinGroup; so its session times out.
+// otherwise keep a member forever whose connection ended before the answer to its JoinGroup; so its session times out. Each
+// connection takes a goroutine and a descriptor until the cluster is closed.
 type wire struct {
 	net.Conn
 	wires  *wires

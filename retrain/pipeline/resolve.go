@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 )
 
 // resolve sets what the file leaves to defaults.
@@ -15,7 +17,7 @@ func resolve(w *Work) string {
 	f.Description = cmp.Or(f.Description, "The agent of "+f.Project+".")
 	f.Release = cmp.Or(f.Release, w.Options.Release)
 	f.Image = cmp.Or(f.Image, f.Project)
-	f.Base = cmp.Or(f.Base, "python:3.11.15-slim-bookworm")
+	f.Base = cmp.Or(f.Base, pins.Base(pins.Default))
 	if len(f.Targets) == 0 {
 		f.Targets = []string{Make}
 	}

@@ -82,7 +82,7 @@ func (d *disturbed) pagedOnce(t *testing.T) {
 		told := map[string]bool{}
 		for page, times := range d.alerts.pager.incidents() {
 			if times != 1 || !want[page.incident] {
-				return fmt.Errorf("%+v was told %d times; a replay finds %v", page, times, want)
+				t.Fatalf("%+v was told %d times; a replay finds %v", page, times, want)
 			}
 			if page.status == "firing" {
 				told[page.incident] = true

@@ -151,7 +151,7 @@ type pager struct {
 	about map[page]int
 }
 
-// incidents returns how many pages there were about each.
+// page is what a page is about.
 type page struct{ status, incident, severity string }
 
 func startPager(t *testing.T) *pager {

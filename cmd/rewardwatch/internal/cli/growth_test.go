@@ -12,16 +12,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// live writes episodes as they happen, to all partitions that there are.
-func live(t *testing.T, broker *ingesttest.Broker, growAt int, episodes int) (ended int) {
+// live writes episodes as they happen, to all partitions that there are. It returns the longest time that one took to be
+// written: on a busy machine, it may come too late to be judged in order.
+func live(t *testing.T, broker *ingesttest.Broker, growAt int, episodes int) (slowest time.Duration) {
 	t.Helper()
 	partitions, ts := int32(4), time.Time{}
 	rng := rand.New(rand.NewPCG(77, 1))
 	pace := time.NewTicker(10 * time.Millisecond)
 	defer pace.Stop()
-	for ended < episodes {
+	for ended := 0; ended < episodes; {
 		<-pace.C
 		if partitions == 4 && ended >= growAt {
 			if err := broker.Grow(t.Context(), 8); err != nil {
@@ -44,14 +46,27 @@ func live(t *testing.T, broker *ingesttest.Broker, growAt int, episodes int) (en
 			if err := broker.Produce(t.Context(), int32(ended)%partitions, value); err != nil {
 				t.Fatal(err)
 			}
+			slowest = max(slowest, time.Since(ts))
 			ended++
 		}
 	}
-	return ended
+	return slowest
 }
 
-// judgedInOrder has a service judge what is written while the topic gets partitions.
-func judgedInOrder(t *testing.T, cluster cluster.Config, growAt int) (verdict, config.Config, *ingesttest.Broker) {
+// judgedInOrder has a service judge what is written while the topic gets partitions: once more if the machine could not
+// write it in time.
+func judgedInOrder(t *testing.T, cluster cluster.Config, growAt int) (verdict, config.Config) {
+	t.Helper()
+	for {
+		v, cfg, slowest := judgedAsWritten(t, cluster, growAt)
+		if slowest < order.WatermarkDelay/2 {
+			return v, cfg
+		}
+		t.Logf("an episode was written after %s", slowest)
+	}
+}
+
+func judgedAsWritten(t *testing.T, cluster cluster.Config, growAt int) (verdict, config.Config, time.Duration) {
 	t.Helper()
 	cfg := clusterConfig(t, 1)
 	broker, err := ingesttest.Start(4, cfg.Ingest.Kafka.Topic)
@@ -65,11 +80,12 @@ func judgedInOrder(t *testing.T, cluster cluster.Config, growAt int) (verdict, c
 		groups = 2
 	}
 	i := startInstance(t, cfg, groups)
-	ended := live(t, broker, growAt, 2000)
-	testkit.Eventually(t, "all units", func() bool { return unitsOf(i) == int64(ended) })
+	const episodes = 2000
+	slowest := live(t, broker, growAt, episodes)
+	testkit.Eventually(t, "all units", func() bool { return unitsOf(i) == episodes })
 	v := verdictOf(t, lateUnits(t, i), i)
 	i.stop()
-	return v, cfg, broker
+	return v, cfg, slowest
 }
 
 // While episodes are written, the topic gets partitions just as the policy drifts: the alarms are those of a service that reads
@@ -91,13 +107,12 @@ func TestPartitionsAddedUnderWayChangeNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, cfg, broker := judgedInOrder(t, c.cluster, c.growAt)
+			got, cfg := judgedInOrder(t, c.cluster, c.growAt)
 			cfg.Cluster, cfg.Ingest.Kafka.Group = cluster.Config{}, "afterwards"
 			i := startInstance(t, cfg, 1)
 			testkit.Eventually(t, "all units afterwards", func() bool { return unitsOf(i) == int64(2000) })
 			want := verdictOf(t, 0, i)
 			i.stop()
-			_ = broker
 			if len(want.Incidents) == 0 {
 				t.Fatal("no incident")
 			}

@@ -56,7 +56,7 @@ func (p *PolicyConfig) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*plain)(p))
 }
 
-// Policy returns how the named policy is watched, and whether it is.
+// Policy returns how the named policy is monitored, and whether it is.
 func (c *Settings) Policy(name string) (cfg watch.Config, watched bool) {
 	if len(c.Policies) == 0 {
 		cfg, watched = watch.DefaultConfig(), true
@@ -184,7 +184,7 @@ func (l LimitsConfig) check(report func(path, msg string)) {
 	}
 }
 
-// Settings say which policies are watched and how their state is kept and bounded.
+// Settings say which policies are monitored and how their state is kept and bounded.
 type Settings struct {
 	Checkpoint CheckpointConfig `yaml:"checkpoint"`
 	Policies   []PolicyConfig   `yaml:"policies"`

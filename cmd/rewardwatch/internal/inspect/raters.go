@@ -16,9 +16,9 @@ import (
 
 // Limits on what is kept of labels that may name raters.
 const (
-	ratersLabels = 16  // of records of feedback, and of decisions
-	ratersPairs  = 32  // of an outcome and a label
-	ratersMost   = 200 // of a pair: more are no few people
+	ratersLabels = 64  // labels of decisions
+	ratersPairs  = 128 // pairs of an outcome and a label
+	ratersMost   = 200 // values of a pair: more are not a few people
 )
 
 // When a label is proposed as that of the rater.
@@ -99,11 +99,12 @@ type proposedRaters struct {
 	spread float64 // of their levels, in standard deviations of the ratings of one rater
 }
 
-// propose returns for each outcome the label whose values differ most in their levels, if any may name raters.
-func (r *ratings) propose() map[string]proposedRaters {
+// propose returns for each outcome the label whose values differ most in their levels, if any may name raters. Labels by
+// which episodes are grouped may not.
+func (r *ratings) propose(groupBy []string) map[string]proposedRaters {
 	out := map[string]proposedRaters{}
 	for pair, of := range r.pairs {
-		if _, decided := r.decided[pair.label]; decided || of.many {
+		if _, decided := r.decided[pair.label]; decided || of.many || slices.Contains(groupBy, "labels."+pair.label) {
 			continue
 		}
 		found, differ := of.levels()

@@ -36,7 +36,7 @@ func ratedAnswers(seed uint64, raters int, levels float64, given watch.Raters, l
 			Labels: append(label(rng, who, rating), ingest.Label{Name: "plan", Value: "pro"}),
 		})
 	}
-	return ratersExample(PolicyInspection{raters: given, ratedBy: j.ratings.propose()})
+	return ratersExample(PolicyInspection{raters: given, ratedBy: j.ratings.propose(nil)})
 }
 
 func TestRatersAreProposed(t *testing.T) {
@@ -82,6 +82,19 @@ func TestRatersAreProposed(t *testing.T) {
 		if n < tt.least || n > tt.most {
 			t.Errorf("%s: proposed in %d of %d runs, want %d to %d", tt.name, n, runs, tt.least, tt.most)
 		}
+	}
+	var j ratings
+	for i := range 200 {
+		j.see(&ingest.Event{
+			Outcomes: []ingest.Value{{Name: "rating", X: float64(i%2) + .3*float64(i%7)}},
+			Labels:   []ingest.Label{{Name: "annotator", Value: fmt.Sprint("r", i%2)}},
+		})
+	}
+	if got := j.propose(nil); len(got) != 1 {
+		t.Errorf("proposed %+v, want the annotator", got)
+	}
+	if got := j.propose([]string{"labels.annotator"}); len(got) != 0 {
+		t.Errorf("proposed %+v, by which episodes are grouped", got)
 	}
 	if got := ratersSetting(watch.Raters{"rating": "labels.annotator"}); got.Value != `{"rating": "labels.annotator"}` || got.Why != asInspected {
 		t.Errorf("given raters are proposed as %+v", got)

@@ -247,7 +247,7 @@ func (p *inspectedPolicy) report() PolicyInspection {
 		raters: p.cfg.Raters,
 	}
 	if out.joined.Enabled() {
-		out.ratedBy = p.joins.ratings.propose()
+		out.ratedBy = p.joins.ratings.propose(p.cfg.GroupBy)
 	}
 	for name, l := range p.labels {
 		out.Labels = append(out.Labels, l.report(name, p.events))
