@@ -90,7 +90,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build linux-packages image chart python-package release demo test test-code test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages image chart python-package release release-directory demo test test-code test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w $(NAMED)' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
@@ -119,11 +119,13 @@ python-package: $(VENV)
 	deploy/package/python.sh $(CACHE)/venv/bin/python $(OUT)
 
 # All that a release consists of, with bills of materials and checksums, in a new directory of its own. It publishes nothing.
-RELEASE = bin/release/$(VERSION)
-release: $(CYCLONEDX)
-	rm -rf $(RELEASE)
-	$(MAKE) --no-print-directory OUT=$(RELEASE) CHART_VERSION='--version $(VERSION) --app-version $(VERSION)' linux-packages image chart python-package
-	VERSION='$(VERSION)' CYCLONEDX=$(CYCLONEDX) deploy/package/release.sh $(RELEASE) $(ARCHS:%=bin/image/linux/%/rewardwatch)
+release: OUT = bin/release/$(VERSION)
+release: CHART_VERSION = --version $(VERSION) --app-version $(VERSION)
+release: release-directory linux-packages image chart python-package $(CYCLONEDX)
+	VERSION='$(VERSION)' CYCLONEDX=$(CYCLONEDX) deploy/package/release.sh $(OUT) $(ARCHS:%=bin/image/linux/%/rewardwatch)
+
+release-directory:
+	rm -rf bin/release/$(VERSION)
 
 demo: build
 	bin/rewardwatch demo

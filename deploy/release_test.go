@@ -112,7 +112,7 @@ func TestE2EReleaseMakesEveryKind(t *testing.T) {
 	said := run(t, "..", "env", "-u", "MAKEFLAGS", "-u", "MAKELEVEL", "make", "--dry-run", "--always-make", "release", "VERSION=1.2.3")
 	from := 0
 	for _, want := range []string{
-		"app.version=v1.2.3'", "for packager in deb rpm", "--target bin/release/1.2.3/", "deploy/image/build.sh bin/release/1.2.3/rewardwatch-image.tar",
+		"rm -rf bin/release/1.2.3\n", "app.version=v1.2.3'", "for packager in deb rpm", "--target bin/release/1.2.3/", "deploy/image/build.sh bin/release/1.2.3/rewardwatch-image.tar",
 		"package --version 1.2.3 --app-version 1.2.3 deploy/helm/rewardwatch --destination bin/release/1.2.3/", "deploy/package/python.sh ",
 		"deploy/package/release.sh bin/release/1.2.3 bin/image/linux/amd64/rewardwatch bin/image/linux/arm64/rewardwatch",
 	} {
