@@ -87,6 +87,7 @@ func (t *RankTest) ObserveWithin(lowered, raised float64, ordinal int64, held bo
 	return reached
 }
 
+// observe is ObserveWithin for a value without a shift, with nothing to choose for each branch: it is on the hot path.
 func (t *RankTest) observe(r rank, ordinal int64, held bool) (reached bool) {
 	terms, branches := r.terms(), t.Branches
 	for i := range branches {

@@ -5,9 +5,9 @@ import "github.com/rewardwatch/rewardwatch/ingest"
 // usualShare is the share of a baseline's units with a signal from which on its absence counts.
 const usualShare = .95
 
-// missing is the rule for signals that have vanished: units do not even name them. If at least usualShare of the baseline's units have a signal,
-// such as one component of the reward, it is a fault if faultUnits units in a row lack it. By chance that has a
-// probability of .05^20.
+// missing is the rule for signals that have vanished: units do not even name them. If at least usualShare of the
+// baseline's units have a signal, such as one component of the reward, it is a fault if faultUnits units in a row lack
+// it. By chance that has a probability of .05^20.
 type missing struct {
 	Usual  bool
 	Absent int // units in a row without it

@@ -66,11 +66,11 @@ func onlyImported(text, module string) bool {
 	return true
 }
 
-// givesBuffer is an argument for a class of buffers, which a description of a pipeline cannot name.
+// givesBuffer is a replay buffer class as an argument, which the file of a pipeline has no key for.
 var givesBuffer = regexp.MustCompile(`\breplay_buffer_class\b["'\]]*\s*[:=][ \t]*[\w.]*[A-Z]`)
 
-// GivesBuffer reports whether the first training gives its algorithm a class of buffers: the generated scripts would learn
-// without it.
+// GivesBuffer reports whether the first training passes a replay buffer class to its algorithm, which the generated scripts
+// could not do.
 func (f *Finder) GivesBuffer() bool {
 	return len(f.trained) > 0 && givesBuffer.MatchString(f.text[f.trained[0].file])
 }

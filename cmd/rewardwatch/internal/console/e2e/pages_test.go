@@ -65,7 +65,7 @@ func TestE2EStarting(t *testing.T) {
 	console.New(w, w, nil, session.Access{}, func() time.Time { return now }, zerolog.Nop()).Waiting(mux, func() string {
 		return "3 of 8 partitions are restored"
 	})
-	site := httptest.NewServer(mux)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(staying{w, t}, r) }))
 	t.Cleanup(site.Close)
 	b := startBrowser(t)
 	for _, how := range []look{desktop, night, phone} {
@@ -81,6 +81,20 @@ func TestE2EStarting(t *testing.T) {
 		all(t, p.inaccessible(t))
 		keep(t, "starting-"+how.name, p.picture(t, "body", 800))
 	}
+}
+
+// staying is an answer that the browser does not load again by itself, as it would in the midst of a check on a slow machine.
+type staying struct {
+	http.ResponseWriter
+	t *testing.T
+}
+
+func (w staying) WriteHeader(status int) {
+	if status == http.StatusServiceUnavailable && w.Header().Get("Refresh") == "" {
+		w.t.Error("the page does not reload")
+	}
+	w.Header().Del("Refresh")
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // Every link and control of every page is reached with the tab key, in order, and one sees where one is.
