@@ -6,6 +6,10 @@ SHELL := /bin/bash
 
 CACHE := $(CURDIR)/.cache
 
+# As what is released is built, so that lint, tests, servers of tests, packages and image compile each package once.
+export CGO_ENABLED := 0
+export GOFLAGS += -trimpath
+
 # renovate: datasource=go depName=github.com/golangci/golangci-lint/v2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
@@ -93,7 +97,7 @@ DURATION ?= 20m
 .PHONY: build linux-packages image chart python-package release release-directory demo test test-code test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
-	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w $(NAMED)' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
+	go build -buildvcs=auto -ldflags='-s -w $(NAMED)' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
 
 # The Debian and the RPM package of the service, in OUT.
 OUT ?= bin
@@ -167,6 +171,7 @@ NO_DETECTOR = -gcflags='modernc.org/...=-race=false' -gcflags='gonum.org/...=-ra
 
 # Three packages at once, and four of the tests of a package that may run beside each other: many do little but wait.
 # Not part of `make test`: .ci/run adds it.
+test-race: export CGO_ENABLED = 1
 test-race: $(GOTESTSUM) | packages
 	$(GO_TEST) -race $(NO_DETECTOR) -p 3 -parallel 4 -skip '^TestSim' $(CONCURRENT)
 
