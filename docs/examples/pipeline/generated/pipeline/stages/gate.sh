@@ -14,7 +14,6 @@ esac
 RUN=${RUN:-a run by hand}
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
 export WORK
-child=
 token=$(mktemp)
 printf '%s' "${REWARDWATCH_STATUS_TOKEN:-}" > "$token"
 
@@ -45,12 +44,17 @@ trap finish EXIT
 # A shell handles a signal only after its foreground program has ended, so the program runs in the background.
 run() {
   "$@" &
-  child=$!
-  wait "$child"
+  wait "$!"
+}
+
+# end ends the program that runs, if there is one. The shell sets $! before it handles a signal; it may handle one before
+# it assigns $! to another variable.
+end() {
+  [ -z "${!:-}" ] || kill "$!" 2>/dev/null || true
 }
 
 stop() {
-  [ -z "$child" ] || kill "$child" 2>/dev/null || true
+  end
   exit "$1"
 }
 trap 'stop 130' INT
