@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // message is one alert in the form of Alertmanager's API v2. Alertmanager identifies alerts by their labels.
@@ -19,6 +21,20 @@ type message struct {
 type Links struct {
 	Grafana string // the Grafana that has the dashboards
 	Console string // this service
+
+	Tenant func(policy string) string // returns the tenant that a policy belongs to, "" for none
+}
+
+// labels returns the labels of an alert about a group.
+func (l Links) labels(alert string, g ingest.Group, s Severity) map[string]string {
+	labels := map[string]string{"alertname": alert, "policy": g.Policy, "severity": string(s)}
+	for _, l := range groupLabels(g) {
+		labels[l.Name] = l.Value
+	}
+	if l.Tenant != nil && l.Tenant(g.Policy) != "" {
+		labels["tenant"] = l.Tenant(g.Policy)
+	}
+	return labels
 }
 
 // alert is what is sent about an incident or a fault.
@@ -41,12 +57,8 @@ const (
 // incidentAlert returns the alert of an incident. Of its labels only the severity may change, which rarely happens:
 // Alertmanager then takes it for another alert.
 func (l Links) incidentAlert(i *Incident) alert {
-	labels := map[string]string{
-		"alertname": AlertRewardDrift, "incident": i.ID, "policy": i.Group.Policy, "severity": string(i.Severity),
-	}
-	for _, l := range groupLabels(i.Group) {
-		labels[l.Name] = l.Value
-	}
+	labels := l.labels(AlertRewardDrift, i.Group, i.Severity)
+	labels["incident"] = i.ID
 	page := l.page("incidents", i.ID)
 	return alert{
 		labels: labels, generator: page, startTS: i.Opened.TS, resolved: i.Closed || i.IsMuted(), identity: i.firingSince(),
@@ -72,12 +84,8 @@ const approvalURL = "approval_url"
 // approvalAlert returns the alert of a retrain request that waits for a person, who decides at the address of link. It
 // is resolved without one.
 func (l Links) approvalAlert(i *Incident, request, link string) alert {
-	labels := map[string]string{
-		"alertname": AlertRetrainAwaitsApproval, "incident": i.ID, "policy": i.Group.Policy, "severity": string(Info),
-	}
-	for _, l := range groupLabels(i.Group) {
-		labels[l.Name] = l.Value
-	}
+	labels := l.labels(AlertRetrainAwaitsApproval, i.Group, Info)
+	labels["incident"] = i.ID
 	page := l.page("incidents", i.ID)
 	a := alert{
 		labels: labels, generator: page, resolved: link == "", identity: request + " " + i.firingSince(),
@@ -108,14 +116,8 @@ func anchored(page, section string) string {
 
 // faultAlert returns the alert of a group's telemetry fault.
 func (l Links) faultAlert(f *Fault) alert {
-	labels := map[string]string{
-		"alertname": AlertTelemetryFault, "policy": f.Group.Policy, "severity": string(Warning),
-	}
-	for _, l := range groupLabels(f.Group) {
-		labels[l.Name] = l.Value
-	}
 	return alert{
-		labels: labels, generator: l.page("policies", f.Group.Policy), startTS: f.Since.TS, resolved: f.Ended, identity: f.Since.Pos.String(),
+		labels: l.labels(AlertTelemetryFault, f.Group, Warning), generator: l.page("policies", f.Group.Policy), startTS: f.Since.TS, resolved: f.Ended, identity: f.Since.Pos.String(),
 		annotations: annotations(map[string]string{
 			"summary":     f.summary(),
 			"description": f.describe(),

@@ -29,6 +29,7 @@ const (
 	ReasonTruncated     Reason = "truncated"       // the rest of a record whose input broke off
 	ReasonBadEncoding   Reason = "bad_encoding"    // not of the topic's format, such as Protobuf or Avro
 	ReasonUnknownSchema Reason = "unknown_schema"  // the schema registry has no usable schema for it
+	ReasonOtherTenant   Reason = "other_tenant"    // its policy is named after a tenant whose topic or labels it does not have
 )
 
 // Reasons returns every reason, so that metrics can start with a series for each.
@@ -37,7 +38,7 @@ func Reasons() []Reason {
 		ReasonInvalidJSON, ReasonInvalidUTF8, ReasonTooDeep, ReasonTooLarge, ReasonTooManyValues, ReasonStringTooLong,
 		ReasonNUL, ReasonWrongType, ReasonOutOfRange, ReasonBadTimestamp, ReasonMissingPolicy, ReasonMissingReturn,
 		ReasonEmptyRecord, ReasonBadHeader, ReasonWrongColumns, ReasonBadExpression, ReasonTruncated,
-		ReasonBadEncoding, ReasonUnknownSchema,
+		ReasonBadEncoding, ReasonUnknownSchema, ReasonOtherTenant,
 	}
 }
 

@@ -157,6 +157,30 @@ func guardsUndelivered(undelivered string) rule {
 	}
 }
 
+// tenantOverQuota fires for the tenant that has more than its quota. The others have lost nothing.
+func tenantOverQuota(refused string) rule {
+	const (
+		summary     = "Tenant games exceeds its quota of units"
+		description = "In the last 10 minutes, more units of the tenant games arrived than its quota permits, and those beyond it were not judged. Other tenants are not affected. Raise the quota, or find what sends so much."
+	)
+	with := strings.NewReplacer("games", "{{ with $labels.tenant }}{{ . }}{{ else }}(none){{ end }}", "units", "{{ $labels.kind }}")
+	series := func(values string) []inputSeries {
+		return []inputSeries{ofInstance(refused, `tenant="games", kind="units"`, values)}
+	}
+	return rule{
+		alert: "TenantOverQuota", severity: alerts.Warning, wait: "5m",
+		expr:    fmt.Sprintf("sum by (job, tenant, kind) (increase(%s[10m])) > 0", refused),
+		summary: with.Replace(summary), description: with.Replace(description),
+		tests: []ruleTest{
+			{
+				name: "a flood", at: "30m", series: series("0+100x40"),
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "tenant", "games", "kind", "units")},
+			},
+			{name: "a flood that is over", at: "30m", series: series("0+100x10 1000+0x30")},
+		},
+	}
+}
+
 // secretsStale tolerates two failures of a command that runs at the default interval.
 func secretsStale(stale string) rule {
 	const (

@@ -180,11 +180,13 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room bu
 	return g.settle(at)
 }
 
-// promised returns the mean number of units between false alarms that the budgets of the policy and of the fleet allow.
+// promised returns the mean number of units between false alarms that the budgets of the policy, of the fleet and of its tenant allow.
 func (g *group) promised() float64 {
 	n := g.Warmup.Promised(g.cfg.FalseAlarms, g.Blocks.Episodes())
-	if fleet := g.cfg.Fleet; fleet.Budget > 0 {
-		n = max(n, g.Warmup.Promised(fleet, g.Blocks.Episodes()))
+	for _, shared := range []watch.Budget{g.cfg.Fleet, g.cfg.Tenant} {
+		if shared.Budget > 0 {
+			n = max(n, g.Warmup.Promised(shared, g.Blocks.Episodes()))
+		}
 	}
 	return n
 }

@@ -31,6 +31,7 @@ type Config struct {
 	Guards       Guards         `yaml:"guards" json:"-"`
 	Raters       Raters         `yaml:"raters" json:",omitempty"`  // for each outcome that people rate, labels.<name> of the rater, whose usual level is subtracted from the ratings
 	Fleet        Budget         `yaml:"-"`                         // the policy's share of a budget over all policies; Budget is 0 if there is none
+	Tenant       Budget         `yaml:"-" json:",omitzero"`        // the same of the budget of its tenant
 	Learning     Learning       `yaml:"learning" json:",omitzero"` // whether the policy learns while it is monitored: frozen; versions, each of which is frozen; or continuous. While it learns, actions and visited states are shown but not judged, and returns and outcomes raise alarms only if they get worse
 	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new policy_version: compare keeps the baseline; rebaseline replaces it once that of the new version is complete
 }

@@ -37,6 +37,8 @@ type Config struct {
 	MaxOpen int
 	// MaxGroups limits the number of groups. 0 means 20,000.
 	MaxGroups int
+	// MaxPolicies limits the number of policies. 0 means as many as groups.
+	MaxPolicies int
 	// LengthSample is how many episodes of a group must end before any can be abandoned. 0 means 500.
 	LengthSample int
 	// Dropped, if not nil, is called for every episode that is given up without a unit, abandoned or above MaxOpen,
@@ -59,7 +61,10 @@ type Config struct {
 type Assembler struct {
 	cfg     Config
 	metrics *Metrics
+	over    *Over // nil if nothing is counted
 	names   *names
+	// elsewhere reports whether a policy in a snapshot is restored by another assembler. nil means that none is.
+	elsewhere func(policy string) bool
 
 	policies    map[string]*policy
 	last        *policy // of the previous event
@@ -97,6 +102,9 @@ func New(cfg Config, m *Metrics) *Assembler {
 	}
 	if cfg.MaxGroups <= 0 {
 		cfg.MaxGroups = defaultMaxGroups
+	}
+	if cfg.MaxPolicies <= 0 {
+		cfg.MaxPolicies = cfg.MaxGroups
 	}
 	if cfg.MaxOpen <= 0 {
 		cfg.MaxOpen = defaultMaxOpen
@@ -270,6 +278,7 @@ func (a *Assembler) keepToMost(inHand *episode) {
 	if oldest == inHand {
 		oldest = a.starts.front
 	}
+	a.over.episode()
 	a.drop(oldest)
 }
 
@@ -284,8 +293,9 @@ func (a *Assembler) policy(name string) *policy {
 			a.metrics.unmatched.Inc()
 			return nil
 		}
-		if len(a.policies) >= a.cfg.MaxGroups && !a.expire(name) {
+		if len(a.policies) >= a.cfg.MaxPolicies && !a.expire(name) {
 			a.metrics.noGroup.Inc()
+			a.over.policy()
 			a.events++ // else no group would become idle while only such policies arrive
 			return nil
 		}
@@ -394,6 +404,7 @@ func (a *Assembler) begin(p *policy, e *ingest.Event) *episode {
 	g := a.group(p, e)
 	if g == nil {
 		a.metrics.noGroup.Inc()
+		a.over.group()
 		return nil
 	}
 	ep := a.take()

@@ -27,10 +27,12 @@ func (a *Assembler) expire(policy string) bool {
 			gone[g] = true
 		}
 	}
-	a.aboveQuota(gone)
+	if len(a.groups) >= a.cfg.MaxGroups || a.cfg.MaxPolicies == a.cfg.MaxGroups {
+		a.aboveQuota(gone)
+	}
 	a.forgetGroups(gone, policy)
 	a.metrics.expired.Add(float64(len(gone)))
-	return len(a.groups) < a.cfg.MaxGroups && len(a.policies) < a.cfg.MaxGroups
+	return len(a.groups) < a.cfg.MaxGroups && len(a.policies) < a.cfg.MaxPolicies
 }
 
 // aboveQuota adds to gone the groups that policies have beyond their quota.

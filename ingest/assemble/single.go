@@ -38,6 +38,7 @@ func (a *Assembler) foldWhole(p *policy, e *ingest.Event, emit func(*ingest.Unit
 	g := a.group(p, e)
 	if g == nil {
 		a.metrics.noGroup.Inc()
+		a.over.group()
 		return first, false
 	}
 	p.begun(e.Step)

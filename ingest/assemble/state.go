@@ -13,8 +13,10 @@ import (
 )
 
 // Snapshot writes everything that the units of later events depend on. The same state always produces the same bytes.
-func (a *Assembler) Snapshot(w io.Writer) error {
-	part, err := stateFormat.Encode(a.state())
+func (a *Assembler) Snapshot(w io.Writer) error { return writeState(w, a.state()) }
+
+func writeState(w io.Writer, h *stateWire) error {
+	part, err := stateFormat.Encode(h)
 	if err == nil {
 		_, err = w.Write(part)
 	}
@@ -172,6 +174,9 @@ func (a *Assembler) restoreHead(h *stateWire) ([]*agent, error) {
 		if w.Group < 0 || w.Group >= len(h.Groups) {
 			return nil, errInconsistent
 		}
+		if a.elsewhere != nil && a.elsewhere(h.Groups[w.Group].Group.Policy) {
+			agents[i] = &agent{} // without a group
+		}
 		if g := a.groups[h.Groups[w.Group].Key]; g != nil {
 			agents[i] = w.live(g)
 			if block := agents[i].block; block != nil && !block.restored() {
@@ -194,6 +199,8 @@ func (a *Assembler) restoreEpisode(w *episodeWire, agents []*agent, rest bool) e
 	ag := agents[w.Agent]
 	if ag == nil {
 		a.metrics.dropped.Inc()
+	}
+	if ag == nil || ag.group == nil {
 		return nil
 	}
 	key := string(appendPart([]byte(ag.key), w.ID))

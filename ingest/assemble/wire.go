@@ -22,6 +22,7 @@ type stateWire struct {
 	Lost     []*lostWire   `cbor:"7,keyasint,omitempty"` // by policy, the oldest first
 	Events   int64         `cbor:"8,keyasint,omitempty"`
 	Searched int64         `cbor:"9,keyasint,omitempty"`
+	Parts    []*partWire   `cbor:"10,keyasint,omitempty"` // of a Divided
 }
 
 type policyWire struct {

@@ -136,6 +136,7 @@ rewardwatch_dead_letters_total{reason="invalid_utf8"} 0
 rewardwatch_dead_letters_total{reason="missing_policy"} 1
 rewardwatch_dead_letters_total{reason="missing_return"} 0
 rewardwatch_dead_letters_total{reason="nul_character"} 0
+rewardwatch_dead_letters_total{reason="other_tenant"} 0
 rewardwatch_dead_letters_total{reason="out_of_range"} 0
 rewardwatch_dead_letters_total{reason="string_too_long"} 0
 rewardwatch_dead_letters_total{reason="too_deep"} 0

@@ -27,6 +27,10 @@ type Options struct {
 	RatedBy func(policy string) map[string]string
 	// MaxOpen is the most decisions held open: above it, the one that is due first is dropped.
 	MaxOpen int
+	// Shares divide MaxOpen, the last one for the policies of no other. nil for one share of all. ShareOf returns the index
+	// of a policy's share.
+	Shares  []Share
+	ShareOf func(policy string) int
 }
 
 // Joiner joins the records of one partition. It is not safe for concurrent use.
@@ -42,7 +46,7 @@ type Joiner struct {
 	others   map[string]struct{} // policies without feedback that comes later
 	ofLast   *policy             // of the previous record with such feedback
 	other    string              // policy of the previous record without
-	ended    ended
+	shares   []*share
 
 	accounted int64 // memory in the metrics
 
@@ -61,6 +65,7 @@ type policy struct {
 	seed    uint64 // hash of the name, to be continued with a key
 	number  uint32
 	open    int // decisions, and feedback that waits
+	share   *share
 	rules   *rules
 	groupBy []string
 	splitBy []string
@@ -90,7 +95,8 @@ func New(o Options, m *Metrics, episodes *assemble.Metrics) *Joiner {
 }
 
 func (j *Joiner) reset() {
-	j.policies, j.byNumber, j.others, j.ofLast, j.ended = map[string]*policy{}, nil, map[string]struct{}{}, nil, ended{}
+	j.policies, j.byNumber, j.others, j.ofLast = map[string]*policy{}, nil, map[string]struct{}{}, nil
+	j.shares = newShares(j.options.Shares)
 	j.other = ""
 	j.metrics.bytes.Add(-j.accounted)
 	j.accounted = 0
@@ -153,7 +159,7 @@ func (j *Joiner) meet(name string) *policy {
 	if len(j.policies) >= maxPolicies {
 		j.forgetIdle()
 	}
-	p := &policy{name: name, seed: fnv1a(fnvBasis, append([]byte(name), 0)), number: j.freeNumber(), rules: newRules(c), groupBy: j.options.GroupBy(name)}
+	p := &policy{name: name, seed: fnv1a(fnvBasis, append([]byte(name), 0)), number: j.freeNumber(), rules: newRules(c), groupBy: j.options.GroupBy(name), share: j.shareOf(name)}
 	if j.options.SplitBy != nil {
 		p.splitBy = j.options.SplitBy(name)
 	}
@@ -229,10 +235,12 @@ func (j *Joiner) fold(e *ingest.Event, clock int64, own bool) {
 	j.key = append(j.key[:0], key...)
 	d, hash := j.store.find(p.number, p.hash(j.key), j.key)
 	switch {
-	case d == nil && !decides && j.ended.has(hash):
+	case d == nil && !decides && p.share.ended.has(hash):
 		j.metrics.late.Inc()
-	case d == nil && j.ended.has(hash) && p.rules.config.Key != byAgent: // agents decide again
+	case d == nil && p.share.ended.has(hash) && p.rules.config.Key != byAgent: // agents decide again
 		j.metrics.repeated.Inc()
+	case d == nil && p.share.full():
+		j.metrics.dropped.Inc()
 	case d == nil:
 		j.open(p, e, hash, decides, clock)
 	case decides && d.has(flagDecided):
@@ -257,6 +265,7 @@ func (j *Joiner) open(p *policy, e *ingest.Event, hash uint64, decides bool, clo
 	d, slot := j.store.add(hash)
 	d.policy, d.first, d.last, d.ts = p.number, e.Pos, e.Pos, e.TS
 	p.open++
+	p.share.open++
 	j.metrics.open.Inc()
 	j.held = j.held[:0]
 	if decides {
@@ -484,13 +493,15 @@ func (j *Joiner) dropFirst() {
 // finish closes a decision, or feedback whose decision did not come. Later records of a decision are recognized.
 func (j *Joiner) finish(d *decision, slot uint32) {
 	if d.has(flagDecided) {
-		j.ended.add(d.hash)
+		j.byNumber[d.policy].share.ended.add(d.hash)
 	}
 	j.close(d, slot)
 }
 
 func (j *Joiner) close(d *decision, slot uint32) {
-	j.byNumber[d.policy].open--
+	p := j.byNumber[d.policy]
+	p.open--
+	p.share.open--
 	j.store.remove(d, slot)
 	j.metrics.open.Dec()
 }

@@ -31,10 +31,11 @@ const (
 
 // headWire comes before the frames, which hold so many decisions together.
 type headWire struct {
-	Decisions  int      `cbor:"1,keyasint"`
-	Seq        uint64   `cbor:"2,keyasint"`
-	Ended      []uint64 `cbor:"3,keyasint"` // hashes of the decisions that ended last, ascending
-	EndedFirst []uint64 `cbor:"4,keyasint"` // and of those before them
+	Decisions  int         `cbor:"1,keyasint"`
+	Seq        uint64      `cbor:"2,keyasint"`
+	Ended      []uint64    `cbor:"3,keyasint"`           // hashes of the decisions that ended last, ascending
+	EndedFirst []uint64    `cbor:"4,keyasint"`           // and of those before them
+	Shares     []shareWire `cbor:"5,keyasint,omitempty"` // the same of the shares but the last
 }
 
 // stateWire is a frame. Its lists hold what its decisions share.
@@ -92,7 +93,8 @@ type decisionWire struct {
 func (j *Joiner) Snapshot(w io.Writer) error {
 	open := j.store.inOrder()
 	err := headFormat.WriteFrame(w, &headWire{
-		len(open), j.store.seq, slices.Sorted(maps.Keys(j.ended.now)), slices.Sorted(maps.Keys(j.ended.before)),
+		Decisions: len(open), Seq: j.store.seq, Shares: j.sharesWire(),
+		Ended: slices.Sorted(maps.Keys(j.rest().ended.now)), EndedFirst: slices.Sorted(maps.Keys(j.rest().ended.before)),
 	})
 	var packer saved.Packer
 	decisions := make([]decisionWire, 0, min(inFrame, len(open)))
@@ -224,7 +226,7 @@ func (j *Joiner) RestoreWhole(part []byte, clock int64) error {
 		if err := j.restore(w, clock); err != nil {
 			return err
 		}
-		return j.resume(&headWire{len(w.Decisions), w.Seq, w.Ended, w.EndedFirst})
+		return j.resume(&headWire{Decisions: len(w.Decisions), Seq: w.Seq, Ended: w.Ended, EndedFirst: w.EndedFirst})
 	})
 }
 
@@ -285,7 +287,7 @@ func (j *Joiner) resume(head *headWire) error {
 		return errInconsistent
 	}
 	j.store.seq = head.Seq
-	j.ended = ended{now: setOf(head.Ended), before: setOf(head.EndedFirst)}
+	j.resumeShares(head)
 	return nil
 }
 
@@ -356,6 +358,8 @@ func (j *Joiner) reopen(p *policy, w *decisionWire, from *stateWire, changed boo
 	if changed {
 		p.rules.reschedule(d, clock)
 	}
+	p.open++
+	p.share.open++
 	j.metrics.open.Inc()
 	j.store.schedule(d, slot)
 	j.account()

@@ -12,7 +12,7 @@ const (
 	MetricLateUnits       = "rewardwatch_units_late_total"        // units judged after one that ended later
 	MetricStreamLimitHits = "rewardwatch_stream_limit_hits_total" // {reason="limit|policy"} times that a stream was refused because of limits.streams
 	MetricGroupsForgotten = "rewardwatch_groups_forgotten_total"  // unused groups forgotten to make room for others
-	MetricUnitsDropped    = "rewardwatch_units_dropped_total"     // {reason="unmatched|stream_limit|no_baseline|damaged"} units not judged
+	MetricUnitsDropped    = "rewardwatch_units_dropped_total"     // {reason="unmatched|stream_limit|tenant_policies|no_baseline|damaged"} units not judged
 	MetricUnitLogBytes    = "rewardwatch_unit_log_bytes"
 	MetricUnitsWaiting    = "rewardwatch_units_waiting"                          // {reason="partitions|calibration"} units waiting to be judged
 	MetricCalibrations    = "rewardwatch_calibrations"                           // {state="waiting|running"} baselines that are to be calibrated
@@ -31,6 +31,14 @@ const (
 const (
 	MetricGuardDeliveries   = "rewardwatch_guard_deliveries_total" // {target,result} attempts
 	MetricGuardsUndelivered = "rewardwatch_guards_undelivered"     // policies whose newest state a target has not accepted, or that has expired there
+)
+
+// Metrics of tenants, exported only if there are any. The policies of no tenant have no label tenant.
+const (
+	MetricTenantQuota   = "rewardwatch_tenant_quota"         // {tenant,kind}
+	MetricTenantUsed    = "rewardwatch_tenant_used"          // {tenant,kind="policies|streams"}
+	MetricTenantPolicy  = "rewardwatch_tenant_policy_info"   // {tenant,policy} 1
+	MetricTenantRefused = "rewardwatch_tenant_refused_total" // {tenant,kind="policies|groups|streams|open_episodes|open_decisions|units"}
 )
 
 // Metrics of the HTTP server.

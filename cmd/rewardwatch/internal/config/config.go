@@ -18,6 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/secrets"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/signin"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/tenant"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
@@ -37,6 +38,7 @@ type Config struct {
 	Retrain    retrain.Config          `yaml:"retrain"`
 	Guards     announce.Config         `yaml:"guards"`
 	Limits     engine.LimitsConfig     `yaml:"limits"`
+	Tenants    tenant.List             `yaml:"tenants"`
 	HTTP       api.Config              `yaml:"http"`
 	Secrets    []secrets.Secret        `yaml:"secrets"`
 
@@ -77,7 +79,7 @@ func Default() Config {
 
 // Settings returns the part of the configuration that says what is judged and how.
 func (c *Config) Settings() *engine.Settings {
-	return &engine.Settings{Checkpoint: c.Checkpoint, Policies: c.Policies, Fleet: c.Fleet, Limits: c.Limits}
+	return &engine.Settings{Checkpoint: c.Checkpoint, Policies: c.Policies, Fleet: c.Fleet, Limits: c.Limits, Tenants: c.Tenants}
 }
 
 // Load reads a configuration file strictly. Problems in its text are returned as one *yamlfile.Error that lists them
@@ -118,6 +120,7 @@ func ParseConfig(file string, text []byte, check configCheck) (*Config, error) {
 	if c.Ingest.IsLocal() && r.Given("ingest.kafka") {
 		r.Report("ingest.kafka", "cannot be combined with ingest.log: the telemetry is either in Kafka or in a local log")
 	}
+	c.Ingest.Kafka.tenants = c.Tenants
 	others := check(&c, r.Report)
 	if err := yamlfile.ErrorOf(append(r.Problems(), others...)); err != nil {
 		return nil, err
@@ -163,6 +166,7 @@ func (c *Config) Check(report func(path, msg string)) {
 		report("ingest.dead_letters.topic", "must not be a telemetry topic: refused records would be read and refused again")
 	}
 	c.Settings().Check(report)
+	c.checkTenants(report)
 	c.checkRepartition(within("ingest.kafka"))
 	c.checkPinned(report)
 	c.checkCluster(within("cluster"))
@@ -172,6 +176,17 @@ func (c *Config) Check(report func(path, msg string)) {
 	c.checkGuardTopics(within("guards"))
 	c.HTTP.Check(within("http"))
 	secrets.Check(c.Secrets, report)
+}
+
+// checkTenants reports topics of tenants that are not read.
+func (c *Config) checkTenants(report func(path, msg string)) {
+	for i, t := range c.Tenants {
+		for k, topic := range t.Topics {
+			if !c.Ingest.Reads(topic) {
+				report(fmt.Sprintf("tenants[%d].topics[%d]", i, k), "must be a telemetry topic")
+			}
+		}
+	}
 }
 
 // checkRepartition reports a topic for sending telemetry on that is of no use, or used for something else.
@@ -260,5 +275,5 @@ func (c AlertsConfig) check(report func(path, msg string), externalURL string) {
 
 // Links returns the addresses that alerts link to.
 func (c *Config) Links() alerts.Links {
-	return alerts.Links{Grafana: c.Alerts.GrafanaURL, Console: c.HTTP.ExternalURL}
+	return alerts.Links{Grafana: c.Alerts.GrafanaURL, Console: c.HTTP.ExternalURL, Tenant: c.Tenants.Name}
 }

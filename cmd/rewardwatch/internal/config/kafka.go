@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/tenant"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/format"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
@@ -24,6 +25,8 @@ type KafkaConfig struct {
 	// topic to which the service writes all telemetry by its feedback key, if decisions and feedback are partitioned
 	// differently; created if missing
 	RepartitionTopic string `yaml:"repartition_topic"`
+
+	tenants tenant.List // whose events are renamed as they are decoded
 }
 
 // judged returns the configuration of what is judged: the telemetry itself, or the topic through which it goes.
@@ -87,7 +90,7 @@ func (c KafkaConfig) Open() (ingest.KafkaConfig, []ingest.Topic, error) {
 		if err != nil {
 			return kafka, nil, fmt.Errorf("open the format of %w", err)
 		}
-		topics = append(topics, ingest.Topic{Name: t.Topic, Format: opened})
+		topics = append(topics, ingest.Topic{Name: t.Topic, Format: c.tenants.Format(t.Topic, opened)})
 	}
 	kafka.Topic = topics[0].Name
 	return kafka, topics, nil
@@ -97,13 +100,13 @@ func (c KafkaConfig) Open() (ingest.KafkaConfig, []ingest.Topic, error) {
 // one topic, or files are those of the topic whose name theirs begins with, before a dot.
 func (c KafkaConfig) Files(topic string, files []string) (recording.FilesConfig, error) {
 	if len(c.Topics) == 0 && topic == "" {
-		return recording.FilesConfig{Format: telemetry.V1{}}, nil
+		return recording.FilesConfig{Format: c.tenants.Format(c.Topic, telemetry.V1{})}, nil
 	}
 	names := c.Names()
 	for _, t := range c.Telemetry() {
 		if t.Topic == topic || topic == "" && len(c.Topics) == 1 {
 			lines, err := t.OpenLines()
-			return recording.FilesConfig{Format: lines}, err
+			return recording.FilesConfig{Format: c.tenants.Format(t.Topic, lines)}, err
 		}
 	}
 	if topic != "" {
@@ -129,7 +132,7 @@ func (c KafkaConfig) sideBySide(files, names []string) (out recording.FilesConfi
 		if err != nil {
 			return out, err
 		}
-		out.Topics = append(out.Topics, recording.FileTopic{Index: i, Format: lines, Has: has})
+		out.Topics = append(out.Topics, recording.FileTopic{Index: i, Format: c.tenants.Format(t.Topic, lines), Has: has})
 	}
 	if len(out.Topics) == 1 {
 		return recording.FilesConfig{Format: out.Topics[0].Format}, nil

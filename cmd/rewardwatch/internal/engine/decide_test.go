@@ -80,7 +80,7 @@ func TestDecisionThatCannotBeSaved(t *testing.T) {
 	if err != nil || !i.Closed || len(i.Decisions) != 1 {
 		t.Errorf("asked again: %+v, %v", i, err)
 	}
-	saved := NewWorker("ranker", watch.DefaultConfig(), p.limit, n)
+	saved := NewWorker("ranker", watch.DefaultConfig(), p.tenants.Limits()[0], n)
 	parts, err := n.Load(BankPrefix + "ranker")
 	if err != nil {
 		t.Fatal(err)

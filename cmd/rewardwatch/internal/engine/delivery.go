@@ -95,7 +95,7 @@ func (d *Delivery) Hand(ctx context.Context, u *order.WaitingUnit, now time.Time
 	switch {
 	case errors.Is(err, errForgotten):
 		return nil
-	case errors.Is(err, ErrUnmatched), errors.Is(err, errStreamLimit), errors.Is(err, errNoBaseline):
+	case errors.Is(err, ErrUnmatched), errors.Is(err, errStreamLimit), errors.Is(err, errTenantPolicies), errors.Is(err, errNoBaseline):
 		d.Workers.Pipeline.Metrics.Dropped.WithLabelValues(err.Error()).Inc()
 		return nil
 	case errors.Is(err, errPinned):

@@ -59,7 +59,7 @@ func (t *Telemetry) Revoke(partition int32) {
 	if f := t.feeds[partition]; f != nil {
 		f.Out.Revoke()
 		for _, l := range f.lanes() {
-			l.close()
+			l.Close()
 		}
 		delete(t.feeds, partition)
 	}
@@ -93,13 +93,19 @@ func (f *PartitionFeed) Process(ctx context.Context, batch []ingest.Event) error
 	}
 	var failed error
 	emit := func(u *ingest.Unit) {
-		u.Reading, u.Run = l.reading, l.clock.Run(u.EndTS)
+		if !l.Episodes.Admits(u.Group.Policy, u.EndTS, l.Clock.TS) {
+			return
+		}
+		u.Reading, u.Run = l.reading, l.Clock.Run(u.EndTS)
 		if failed == nil {
 			failed = f.Out.Hand(ctx, u)
 		}
 	}
 	decided := func(d *ingest.Decision) {
-		d.Reading, d.Run = l.reading, l.clock.Run(d.TS)
+		if !l.Episodes.Admits(d.Shape.Group.Policy, d.TS, l.Clock.TS) {
+			return
+		}
+		d.Reading, d.Run = l.reading, l.Clock.Run(d.TS)
 		if failed == nil {
 			failed = f.Out.HandDecision(ctx, d)
 		}

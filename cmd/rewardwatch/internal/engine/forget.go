@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -23,22 +24,28 @@ const (
 func (p *Pipeline) ExpireUnused(ctx context.Context) {
 	pulse := time.NewTicker(expireEvery)
 	defer pulse.Stop()
-	for refused := int64(0); ; {
+	limits := p.tenants.Limits()
+	for refused := make([]int64, len(limits)); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-pulse.C:
-			if n := p.limit.Refused(); n != refused {
-				refused = n
-				p.expire(ctx, now)
+			for i, l := range limits {
+				if n := l.Refused(); n != refused[i] {
+					refused[i] = n
+					p.expire(ctx, l, now)
+				}
 			}
 		}
 	}
 }
 
-// expire makes the workers forget groups that have not been used for long.
-func (p *Pipeline) expire(ctx context.Context, now time.Time) {
+// expire makes the workers that share a limit forget groups that have not been used for long.
+func (p *Pipeline) expire(ctx context.Context, limit *capacity.StreamLimit, now time.Time) {
 	for _, r := range p.All() {
+		if p.tenants.Limit(r.Name) != limit {
+			continue
+		}
 		err := r.Ask(ctx, func(ctx context.Context) error { return r.expire(ctx, now) })
 		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrStopping) {
 			p.Log.Error().Err(err).Str("policy", r.Name).Msg("forgetting unused groups failed")
@@ -164,7 +171,7 @@ func (f *PartitionFeed) obey() {
 			continue
 		}
 		for _, l := range f.lanes() {
-			l.drop(o.Policy)
+			l.Drop(o.Policy)
 		}
 		f.obeyed = append(f.obeyed, o)
 	}

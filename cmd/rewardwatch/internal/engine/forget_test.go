@@ -69,8 +69,8 @@ func TestAForgottenPolicyStartsFromNothing(t *testing.T) {
 	next := feedSummaries(t, f, 0, time.Minute, "keep", "drop", "drop")
 	testkit.Eventually(t, "units", func() bool { return p.judged() == 3 })
 	next = feedSummaries(t, f, next, time.Minute, "late") // two streams each, as far as there is room
-	if len(p.All()) != 2 || p.limit.Refused() == 0 {
-		t.Fatalf("%d policies, %d refused", len(p.All()), p.limit.Refused())
+	if len(p.All()) != 2 || p.tenants.Limits()[0].Refused() == 0 {
+		t.Fatalf("%d policies, %d refused", len(p.All()), p.tenants.Limits()[0].Refused())
 	}
 	a := p.Telemetry
 	by := alerts.Decision{Kind: alerts.Reset, By: "ann", Why: "a test", At: time.Now()}
@@ -162,7 +162,7 @@ func TestPoliciesOfThePastMakeRoom(t *testing.T) {
 			next = feedSummaries(t, f, next, time.Minute, "ranker")
 			testkit.Eventually(t, "units", func() bool { return p.judged() == 11 })
 			next = feedSummaries(t, f, next, time.Minute, "new")
-			if p.limit.Refused() == 0 {
+			if p.tenants.Limits()[0].Refused() == 0 {
 				t.Fatal("the limit is not reached")
 			}
 			now := time.Now()
@@ -186,7 +186,7 @@ func TestPoliciesOfThePastMakeRoom(t *testing.T) {
 				testkit.Eventually(t, "a unit", func() bool { return p.judged() == 12 })
 			}
 			defer func() { _ = p.Stop() }()
-			p.expire(t.Context(), now)
+			p.expire(t.Context(), p.tenants.Limits()[0], now)
 			left := map[string]bool{}
 			for _, r := range p.All() {
 				left[r.Name] = true
@@ -329,7 +329,7 @@ func TestRefusalsOfAPolicyAreNoneOfTheLimit(t *testing.T) {
 		close(stop)
 		<-stopped
 	}()
-	exhausted := refusals(limit)["limit"]
+	exhausted := refusals([]*capacity.StreamLimit{limit})["limit"]
 	for limit.Crowded() < 100_000 {
 		if n := exhausted(); n != 0 {
 			t.Fatalf("%v were refused for the limit, which has room", n)

@@ -47,7 +47,7 @@ func (l *lane) state() (laneState, error) {
 	if err := l.Episodes.Snapshot(&episodes); err != nil {
 		return laneState{}, err
 	}
-	c := l.clock
+	c := l.Clock
 	return laneState{
 		Topic: l.topic, Last: c.TS, Records: c.Records, Before: order.WireMoment(c.Before), Reading: l.reading, Episodes: episodes.Bytes(),
 		Joins: l.Decisions != nil,
@@ -56,7 +56,7 @@ func (l *lane) state() (laneState, error) {
 
 // restore restores the lane. r is at its open decisions, if they follow.
 func (l *lane) restore(s *laneState, r io.Reader) error {
-	l.clock, l.reading = order.EventClock{TS: s.Last, Records: s.Records, Before: order.Moment(s.Before)}, s.Reading
+	l.Clock, l.reading = order.EventClock{TS: s.Last, Records: s.Records, Before: order.Moment(s.Before)}, s.Reading
 	if err := l.Episodes.Restore(bytes.NewReader(s.Episodes)); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (f *PartitionFeed) of(topic int) *lane {
 // another lane, or will be as far as decisions of its policy came from there, goes to that lane.
 func (f *PartitionFeed) fold(l *lane, e *ingest.Event, believed int64, emit func(*ingest.Unit), decided func(*ingest.Decision)) (timed bool) {
 	if len(f.others) == 0 || l.Decisions == nil || !l.Decisions.Takes(e.Policy) {
-		return l.foldApart(e, believed, emit, decided)
+		return l.FoldApart(e, believed, emit, decided)
 	}
 	to := f.deciding[e.Policy]
 	switch {
@@ -122,10 +122,10 @@ func (f *PartitionFeed) fold(l *lane, e *ingest.Event, believed int64, emit func
 		}
 	}
 	if to == l {
-		return l.foldApart(e, believed, emit, decided)
+		return l.FoldApart(e, believed, emit, decided)
 	}
-	timed = l.advance(e, believed, emit)
-	to.Decisions.FoldFrom(e, to.clock.TS)
+	timed = l.Advance(e, believed, emit)
+	to.Decisions.FoldFrom(e, to.Clock.TS)
 	return timed
 }
 
@@ -136,14 +136,14 @@ func (f *PartitionFeed) followLanes() {
 	}
 	f.read, f.deciding = order.NewWatermarks(), map[string]*lane{}
 	for _, l := range f.lanes() {
-		f.read.Assign(int32(l.topic), l.clock.Now())
+		f.read.Assign(int32(l.topic), l.Clock.Now())
 	}
 }
 
 // now returns the moment before which no unit of any lane is missing, as far as it is known.
 func (f *PartitionFeed) now() order.Moment {
 	if f.read == nil {
-		return f.clock.Now()
+		return f.Clock.Now()
 	}
 	return f.read.Low()
 }
@@ -152,9 +152,9 @@ func (f *PartitionFeed) now() order.Moment {
 // the one that has been read least far counts, unless nothing has been heard of it for long while others were.
 func (f *PartitionFeed) mark(ctx context.Context, l *lane, end, now time.Time) error {
 	if f.read == nil {
-		return f.Out.Mark(ctx, l.clock.Now(), end, now)
+		return f.Out.Mark(ctx, l.Clock.Now(), end, now)
 	}
-	f.read.Advance(int32(l.topic), l.clock.Now(), end, now)
+	f.read.Advance(int32(l.topic), l.Clock.Now(), end, now)
 	return f.Out.Mark(ctx, f.read.Low(), time.Time{}, now)
 }
 

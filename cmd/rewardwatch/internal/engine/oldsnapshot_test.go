@@ -92,8 +92,8 @@ func feedIsRead(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	want, wantOut := storedFeed(t)
-	if f.clock != want.clock || f.reading != want.reading || out.at != f.clock.Now() {
-		t.Errorf("the clock is %+v of the reading %d, want %+v of %d", f.clock, f.reading, want.clock, want.reading)
+	if f.Clock != want.Clock || f.reading != want.reading || out.at != f.Clock.Now() {
+		t.Errorf("the clock is %+v of the reading %d, want %+v of %d", f.Clock, f.reading, want.Clock, want.reading)
 	}
 	if got, want := ingesttest.Text(out.units), ingesttest.Text(wantOut.units); got != want {
 		t.Errorf("the units are\n%s\nwant\n%s", got, want)
@@ -114,7 +114,7 @@ func TestWireFormOfAFeedKeepsEveryField(t *testing.T) {
 	f, out := storedFeed(t)
 	f.From([]int{1, 2, 4})
 	for _, l := range f.others {
-		ingesttest.Fill(&l.clock)
+		ingesttest.Fill(&l.Clock)
 		l.reading += int64(l.topic)
 	}
 	away, err := f.state()
@@ -123,7 +123,7 @@ func TestWireFormOfAFeedKeepsEveryField(t *testing.T) {
 	}
 	away.Topic = 3
 	f.away = []laneState{away}
-	ingesttest.Fill(&f.clock)
+	ingesttest.Fill(&f.Clock)
 	ingesttest.Fill(&out.log)
 	f.obeyed = make([]forgetting, 2)
 	for i := range f.obeyed {
@@ -142,14 +142,14 @@ func TestWireFormOfAFeedKeepsEveryField(t *testing.T) {
 		t.Errorf("the log is %+v, want %+v", gotOut.log, out.log)
 	}
 	for i, l := range f.others {
-		if o := got.others[i]; o.topic != l.topic || o.clock != l.clock || o.reading != l.reading {
+		if o := got.others[i]; o.topic != l.topic || o.Clock != l.Clock || o.reading != l.reading {
 			t.Errorf("lane %d is %+v, want %+v", i, o, l)
 		}
 	}
 	if ingesttest.Text(got.away) != ingesttest.Text(f.away) {
 		t.Errorf("what is away is %+v, want %+v", got.away, f.away)
 	}
-	if ingesttest.Text(got.clock) != ingesttest.Text(f.clock) || ingesttest.Text(got.obeyed) != ingesttest.Text(f.obeyed) {
-		t.Errorf("got %+v and %+v, want %+v and %+v", got.clock, got.obeyed, f.clock, f.obeyed)
+	if ingesttest.Text(got.Clock) != ingesttest.Text(f.Clock) || ingesttest.Text(got.obeyed) != ingesttest.Text(f.obeyed) {
+		t.Errorf("got %+v and %+v, want %+v and %+v", got.Clock, got.obeyed, f.Clock, f.obeyed)
 	}
 }

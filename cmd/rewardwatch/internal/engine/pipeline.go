@@ -15,6 +15,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/pace"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/tenant"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/capacity"
@@ -43,7 +44,7 @@ type Pipeline struct {
 	intake        *IntakeMetrics
 	Metrics       pipelineMetrics
 	Recorded      *Recordings
-	limit         *capacity.StreamLimit
+	tenants       *tenant.Accounts
 	Memory        *ceiling
 	kept          *keptUnits
 	pace, shows   *pace.Pace
@@ -119,7 +120,7 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 			Buckets: []float64{.05, .2, 1, 5, 15, alerts.FreshWithin, 300, 1800, 7200},
 		}),
 	}
-	for _, why := range []error{ErrUnmatched, errStreamLimit, errNoBaseline, ErrDamagedUnit} {
+	for _, why := range []error{ErrUnmatched, errStreamLimit, errTenantPolicies, errNoBaseline, ErrDamagedUnit} {
 		m.Dropped.WithLabelValues(why.Error())
 	}
 	for _, reason := range []string{waitsForPartitions, waitsForCalibration} {
@@ -136,13 +137,17 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 		Cfg: cfg, audience: a, Log: log,
 		intake: NewIntakeMetrics(reg), Metrics: newPipelineMetrics(reg),
 		Recorded: NewRecordings(cfg, pinned),
-		limit:    capacity.NewStreamLimit(cfg.Limits.Streams), Memory: newCeiling(cfg.Limits.Memory, reg), kept: newKeptUnits(int64(cfg.Limits.Memory)), unsafeBacklog: mostUnsafe, calibrations: budget.NewCalibrations(), pace: pace.OfSaves(), shows: pace.OfShows(),
+		tenants:  tenant.NewAccounts(cfg.Tenants, cfg.divided(), reg), Memory: newCeiling(cfg.Limits.Memory, reg), kept: newKeptUnits(int64(cfg.Limits.Memory)), unsafeBacklog: mostUnsafe, calibrations: budget.NewCalibrations(), pace: pace.OfSaves(), shows: pace.OfShows(),
 		scores: scores, reading: make(chan struct{}, 1),
 	}
 	p.queue = newCalibrationQueue(
 		func() (waiting, running int) { return p.calibrations.Queue() },
 		func() finding.Progress { return finding.ProgressOf(p.Summaries()) }, log, reg)
-	p.Memory.opaque = p.intake.decisions.Bytes
+	p.Memory.opaque = p.intake.DecisionBytes
+	p.tenants.Watched = p.names
+	if len(cfg.Tenants) > 0 {
+		p.intake.Tenants = p.tenants
+	}
 	p.Ctx, p.stop = context.WithCancelCause(ctx)
 	reg.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: names.MetricPolicies, Help: "Number of monitored policies."},
@@ -150,7 +155,7 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 	reg.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: names.MetricUnitLogBytes, Help: "Disk space used for episodes or blocks that may not be in two saves yet."},
 		func() float64 { return float64(p.kept.logged()) }))
-	for reason, refused := range refusals(p.limit) {
+	for reason, refused := range refusals(p.tenants.Limits()) {
 		reg.MustRegister(prometheus.NewCounterFunc(
 			prometheus.CounterOpts{
 				Name: names.MetricStreamLimitHits, Help: "Streams not judged because of limits.streams.",
@@ -161,9 +166,17 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 	return p
 }
 
-// refusals returns the counters of what the limit of streams has refused, by reason.
-func refusals(l *capacity.StreamLimit) map[string]func() int64 {
-	return map[string]func() int64{"limit": l.Exhausted, "policy": l.Crowded}
+// refusals returns the counters of what the limits of streams have refused, by reason.
+func refusals(limits []*capacity.StreamLimit) map[string]func() int64 {
+	sum := func(of func(*capacity.StreamLimit) int64) func() int64 {
+		return func() (n int64) {
+			for _, l := range limits {
+				n += of(l)
+			}
+			return n
+		}
+	}
+	return map[string]func() int64{"limit": sum((*capacity.StreamLimit).Exhausted), "policy": sum((*capacity.StreamLimit).Crowded)}
 }
 
 // Failed is closed when a worker fails; Stop returns the error.

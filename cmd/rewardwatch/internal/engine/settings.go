@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/tenant"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -67,6 +68,7 @@ func (c *Settings) Policy(name string) (cfg watch.Config, watched bool) {
 	if c.Fleet.Budget > 0 {
 		cfg.Fleet = watch.Budget{Budget: c.Fleet.Budget / float64(c.Fleet.Policies), Per: c.Fleet.Per}
 	}
+	cfg.Tenant = c.Tenants.Budget(name)
 	return cfg, watched
 }
 
@@ -190,6 +192,7 @@ type Settings struct {
 	Policies   []PolicyConfig   `yaml:"policies"`
 	Fleet      FleetConfig      `yaml:"fleet"`
 	Limits     LimitsConfig     `yaml:"limits"`
+	Tenants    tenant.List      `yaml:"tenants"`
 }
 
 // DefaultSettings returns settings that watch every policy on every signal.
@@ -215,4 +218,5 @@ func (c *Settings) Check(report func(path, msg string)) {
 	}
 	c.Fleet.check(report)
 	c.Limits.check(within("limits"))
+	c.Tenants.Check(c.divided(), report)
 }

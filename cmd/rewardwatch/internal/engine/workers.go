@@ -111,11 +111,13 @@ var (
 	ErrUnmatched   = errors.New("unmatched")
 	errStreamLimit = errors.New("stream_limit")
 	errNoBaseline  = errors.New("no_baseline")
-	ErrDamagedUnit = errors.New("damaged")
+	// errTenantPolicies means that the tenant of the policy has as many as it may have.
+	errTenantPolicies = errors.New("tenant_policies")
+	ErrDamagedUnit    = errors.New("damaged")
 )
 
-// Worker returns the worker of a policy, and starts it if necessary. ErrUnmatched and errStreamLimit mean that the
-// policy is not watched. errPinned and errPinnedGone mean that it has no baseline, now or for good.
+// Worker returns the worker of a policy, and starts it if necessary. ErrUnmatched, errStreamLimit and errTenantPolicies mean that
+// the policy is not watched. errPinned and errPinnedGone mean that it has no baseline, now or for good.
 func (d *Workers) Worker(ctx context.Context, policy string) (*RunningWorker, error) {
 	if r := d.Of(policy); r != nil {
 		return r, nil
@@ -124,8 +126,10 @@ func (d *Workers) Worker(ctx context.Context, policy string) (*RunningWorker, er
 	switch {
 	case !watched:
 		return nil, ErrUnmatched
-	case d.Pipeline.limit.Full():
+	case d.Pipeline.tenants.Limit(policy).Full():
 		return nil, errStreamLimit
+	case d.Pipeline.tenants.Full(policy):
+		return nil, errTenantPolicies
 	}
 	judge := d.newWorker(policy, cfg)
 	if err := d.Pipeline.Recorded.Teach(ctx, judge.Policy, policy, cfg); err != nil {
@@ -140,7 +144,7 @@ func (d *Workers) Worker(ctx context.Context, policy string) (*RunningWorker, er
 }
 
 func (d *Workers) newWorker(policy string, cfg watch.Config) *Worker {
-	judge := NewWorker(policy, cfg, d.Pipeline.limit, d.Pipeline.audience)
+	judge := NewWorker(policy, cfg, d.Pipeline.tenants.Limit(policy), d.Pipeline.audience)
 	judge.NameTopics(d.Pipeline.Source.Topics)
 	judge.follow(d.Pipeline.audience)
 	judge.Policy.Keep(d.Pipeline.Memory.residents)

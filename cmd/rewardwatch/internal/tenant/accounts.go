@@ -1,0 +1,154 @@
+package tenant
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+)
+
+// The kinds of what a quota limits: the values of the label kind.
+const (
+	policies      = "policies"
+	groups        = "groups"
+	streams       = "streams"
+	openEpisodes  = "open_episodes"
+	openDecisions = "open_decisions"
+	units         = "units"
+)
+
+// Accounts count what each tenant uses, and what it has beyond its quota. They are safe for concurrent use.
+type Accounts struct {
+	tenants List
+	streams []*capacity.StreamLimit // by index of the tenant, the last one for policies of none
+	refused *prometheus.CounterVec
+	quota   *prometheus.GaugeVec
+	// Watched calls yield with the policies that are judged. It is set before anything is counted.
+	Watched func(yield func(policy string) bool)
+}
+
+// The metrics with a value for streams, which their limits count.
+var (
+	refusedOpts = prometheus.CounterOpts{
+		Name: names.MetricTenantRefused,
+		Help: "Policies, groups, streams, episodes, decisions and units that were not judged because of the quota of their tenant, by kind.",
+	}
+	usedDesc    = prometheus.NewDesc(names.MetricTenantUsed, "What is judged of a tenant, by kind.", []string{"tenant", "kind"}, nil)
+	policyDesc  = prometheus.NewDesc(names.MetricTenantPolicy, "The tenant that a policy belongs to. Always 1.", []string{"tenant", "policy"}, nil)
+	refusedDesc = prometheus.NewDesc(refusedOpts.Name, refusedOpts.Help, []string{"tenant", "kind"}, nil)
+)
+
+// NewAccounts returns accounts in which nothing is used. Without tenants it registers no metric.
+func NewAccounts(l List, limits Limits, reg prometheus.Registerer) *Accounts {
+	labels := []string{"tenant", "kind"}
+	a := &Accounts{
+		tenants: l, refused: prometheus.NewCounterVec(refusedOpts, labels), Watched: func(func(string) bool) {},
+		quota: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: names.MetricTenantQuota,
+			Help: "Quota of a tenant, by kind. That of open episodes, open decisions and units per second is per partition.",
+		}, labels),
+	}
+	parts := map[string][]int{
+		streams: l.Streams(limits.Streams), openEpisodes: l.OpenEpisodes(limits.OpenEpisodes), openDecisions: l.OpenDecisions(limits.OpenDecisions),
+	}
+	for i, most := range parts[streams] {
+		a.streams = append(a.streams, capacity.NewStreamLimit(most))
+		for kind, part := range parts {
+			a.quota.WithLabelValues(a.name(i), kind).Set(float64(part[i]))
+		}
+		for _, kind := range []string{policies, groups, openEpisodes, openDecisions, units} {
+			a.refused.WithLabelValues(a.name(i), kind)
+		}
+	}
+	for _, t := range l {
+		if t.Quota.Policies > 0 {
+			a.quota.WithLabelValues(t.Name, policies).Set(float64(t.Quota.Policies))
+		}
+		if t.Quota.UnitsPerSecond > 0 {
+			a.quota.WithLabelValues(t.Name, units).Set(t.Quota.UnitsPerSecond)
+		}
+	}
+	if len(l) > 0 {
+		reg.MustRegister(a)
+	}
+	return a
+}
+
+// Describe implements prometheus.Collector.
+func (a *Accounts) Describe(out chan<- *prometheus.Desc) {
+	out <- usedDesc
+	out <- policyDesc
+	a.quota.Describe(out)
+	a.refused.Describe(out)
+}
+
+// Collect implements prometheus.Collector.
+func (a *Accounts) Collect(out chan<- prometheus.Metric) {
+	a.quota.Collect(out)
+	a.refused.Collect(out)
+	watched := make([]int, len(a.streams))
+	for policy := range a.Watched {
+		i := a.tenants.Of(policy)
+		if watched[i]++; i < len(a.tenants) {
+			out <- prometheus.MustNewConstMetric(policyDesc, prometheus.GaugeValue, 1, a.name(i), strings.ToValidUTF8(policy, "\uFFFD"))
+		}
+	}
+	for i, limit := range a.streams {
+		out <- prometheus.MustNewConstMetric(usedDesc, prometheus.GaugeValue, float64(watched[i]), a.name(i), policies)
+		out <- prometheus.MustNewConstMetric(usedDesc, prometheus.GaugeValue, float64(limit.Taken()), a.name(i), streams)
+		out <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(limit.Refused()), a.name(i), streams)
+	}
+}
+
+// name returns the label of a tenant, "" for policies of none.
+func (a *Accounts) name(i int) string {
+	if i < len(a.tenants) {
+		return a.tenants[i].Name
+	}
+	return ""
+}
+
+// Over returns the counters of what a partition has beyond the quota of a tenant, or of the policies of none.
+func (a *Accounts) Over(i int) *assemble.Over {
+	if a == nil {
+		return nil
+	}
+	of := func(kind string) prometheus.Counter { return a.refused.WithLabelValues(a.name(i), kind) }
+	return &assemble.Over{Policies: of(policies), Groups: of(groups), OpenEpisodes: of(openEpisodes), Units: of(units)}
+}
+
+// Decisions returns the counter of decisions beyond the quota.
+func (a *Accounts) Decisions(i int) prometheus.Counter {
+	if a == nil {
+		return nil
+	}
+	return a.refused.WithLabelValues(a.name(i), openDecisions)
+}
+
+// Limit returns the limit of streams of a policy.
+func (a *Accounts) Limit(policy string) *capacity.StreamLimit { return a.streams[a.tenants.Of(policy)] }
+
+// Limits returns the limits of streams, the last one for policies of no tenant.
+func (a *Accounts) Limits() []*capacity.StreamLimit { return a.streams }
+
+// Full reports whether the tenant of a policy has as many others as it may have, and counts it if so.
+func (a *Accounts) Full(policy string) bool {
+	i := a.tenants.Of(policy)
+	if i == len(a.tenants) || a.tenants[i].Quota.Policies == 0 {
+		return false
+	}
+	n := 0
+	for other := range a.Watched {
+		if other != policy && a.tenants.Of(other) == i {
+			n++
+		}
+	}
+	if n < a.tenants[i].Quota.Policies {
+		return false
+	}
+	a.refused.WithLabelValues(a.name(i), policies).Inc()
+	return true
+}

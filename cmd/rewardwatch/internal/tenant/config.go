@@ -1,0 +1,223 @@
+// Package tenant divides what the service watches among tenants: whose a policy is, and how much each may use.
+//
+// Whose a policy is follows from its name alone, so that it is the same in every process and after every restart. Events
+// of a topic or with labels of a tenant get the name of the tenant in front of their policy.
+package tenant
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Config configures a tenant: a team whose policies are separate from those of others. A policy belongs to the tenant
+// whose topic or labels its events have, and then gets the name `TENANT:POLICY`, or else to the first tenant with a
+// pattern that matches its name. Other policies belong to no tenant.
+type Config struct {
+	Name     string            `yaml:"name"`     // lower-case letters, digits and hyphens
+	Topics   []string          `yaml:"topics"`   // telemetry topics of the tenant; no other tenant can have them
+	Labels   map[string]string `yaml:"labels"`   // labels of its events, all of which must match
+	Policies []string          `yaml:"policies"` // patterns of policy names, as in policies[].match
+
+	FalseAlarms Budget `yaml:"false_alarms"`
+	Quota       Quota  `yaml:"quota"`
+}
+
+// Budget configures a budget of false alarms for all policies of the tenant together. Each policy keeps to the strictest of
+// its own budget, that of the fleet, and an even share of this one.
+type Budget struct {
+	Budget float64   `yaml:"budget"` // average number of false alarms in the period set by per, shared among as many policies as quota.policies; 0 for no budget
+	Per    watch.Per `yaml:"per"`    // period of the budget, written as in policies[].false_alarms
+}
+
+// Quota configures how much a tenant may use of the limits. What the quotas leave is divided evenly among the tenants
+// without one and the policies of no tenant. Nothing of a quota can be used by others.
+type Quota struct {
+	Policies       int     `yaml:"policies"`         // maximum number of its policies per instance; 0 for no maximum
+	Streams        int     `yaml:"streams"`          // its part of limits.streams; 0 for an even part of the rest
+	OpenEpisodes   int     `yaml:"open_episodes"`    // its part of limits.open_episodes; 0 for an even part of the rest
+	OpenDecisions  int     `yaml:"open_decisions"`   // its part of limits.open_decisions; 0 for an even part of the rest
+	UnitsPerSecond float64 `yaml:"units_per_second"` // maximum rate of its units per partition by their own time, on average over 10 s; others are not judged; 0 for no maximum
+}
+
+// UnmarshalYAML reads a tenant over its defaults.
+func (c *Config) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain Config
+	*c = Config{FalseAlarms: Budget{Per: watch.DefaultConfig().FalseAlarms.Per}}
+	return unmarshal((*plain)(c))
+}
+
+// Limits are what the quotas of all tenants divide.
+type Limits struct{ Streams, OpenEpisodes, OpenDecisions int }
+
+var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+
+// Check reports every value that is out of its range, with its path.
+func (l List) Check(limits Limits, report func(path, msg string)) {
+	names, topics := map[string]bool{}, map[string]bool{}
+	for i, c := range l {
+		within := func(path, msg string) { report(fmt.Sprintf("tenants[%d].%s", i, path), msg) }
+		switch {
+		case !validName.MatchString(c.Name):
+			within("name", "must be 1 to 40 lower-case letters, digits and hyphens, and begin with a letter or digit")
+		case names[c.Name]:
+			within("name", "another tenant has this name")
+		}
+		names[c.Name] = true
+		for k, topic := range c.Topics {
+			if topics[topic] {
+				within(fmt.Sprintf("topics[%d]", k), "belongs to another tenant, or is listed twice")
+			}
+			topics[topic] = true
+		}
+		c.check(within)
+	}
+	for _, d := range []struct {
+		key   string
+		limit int
+		of    func(Quota) int
+	}{
+		{"streams", limits.Streams, streamsOf},
+		{"open_episodes", limits.OpenEpisodes, episodesOf},
+		{"open_decisions", limits.OpenDecisions, decisionsOf},
+	} {
+		if _, fits := l.divide(d.limit, d.of); len(l) > 0 && !fits {
+			report("tenants", fmt.Sprintf("the quotas of %s exceed limits.%s (%d): they must leave at least 1 for each tenant without a quota, and 1 for policies of no tenant",
+				d.key, d.key, d.limit))
+		}
+	}
+}
+
+func (c Config) check(report func(path, msg string)) {
+	if len(c.Topics)+len(c.Labels)+len(c.Policies) == 0 {
+		report("policies", "is required, or topics or labels: nothing says which policies belong to the tenant")
+	}
+	for i, topic := range c.Topics {
+		if !ingest.ValidTopic(topic) {
+			report(fmt.Sprintf("topics[%d]", i), "must be 1 to 249 letters, digits, dots, underscores and hyphens")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
+		if name == "" || c.Labels[name] == "" {
+			report("labels", "must have a name and a value each")
+		}
+	}
+	for i, glob := range c.Policies {
+		if glob == "" || !signals.ValidGlob(glob) {
+			report(fmt.Sprintf("policies[%d]", i), fmt.Sprintf("%q is not a valid pattern", glob))
+		}
+	}
+	for key, value := range map[string]float64{
+		"policies": float64(c.Quota.Policies), "streams": float64(c.Quota.Streams), "open_episodes": float64(c.Quota.OpenEpisodes),
+		"open_decisions": float64(c.Quota.OpenDecisions), "units_per_second": c.Quota.UnitsPerSecond,
+	} {
+		if !(value >= 0) {
+			report("quota."+key, "must not be negative")
+		}
+	}
+	switch b := c.FalseAlarms; {
+	case !(b.Budget >= 0):
+		report("false_alarms.budget", "must not be negative")
+	case b.Budget > 0 && c.Quota.Policies < 1:
+		report("false_alarms.budget", "requires quota.policies, the number of policies that share it")
+	case !(b.Per.Amount > 0):
+		report("false_alarms.per", "must be greater than 0")
+	}
+}
+
+func streamsOf(q Quota) int   { return q.Streams }
+func episodesOf(q Quota) int  { return q.OpenEpisodes }
+func decisionsOf(q Quota) int { return q.OpenDecisions }
+
+// divide divides a limit among the tenants, and among what belongs to none, which comes last. It reports whether every
+// part is at least 1.
+func (l List) divide(limit int, of func(Quota) int) (parts []int, fits bool) {
+	left, without := limit, 1
+	for _, c := range l {
+		if n := of(c.Quota); n > 0 {
+			left -= n
+		} else {
+			without++
+		}
+	}
+	even := left / without
+	for _, c := range l {
+		if n := of(c.Quota); n > 0 {
+			parts = append(parts, n)
+		} else {
+			parts = append(parts, max(1, even))
+		}
+	}
+	return append(parts, max(1, left-even*(without-1))), even >= 1
+}
+
+// Streams divides limits.streams among the tenants, and among what belongs to none, which comes last.
+func (l List) Streams(limit int) []int {
+	parts, _ := l.divide(limit, streamsOf)
+	return parts
+}
+
+// OpenEpisodes divides limits.open_episodes as Streams does.
+func (l List) OpenEpisodes(limit int) []int {
+	parts, _ := l.divide(limit, episodesOf)
+	return parts
+}
+
+// OpenDecisions divides limits.open_decisions as Streams does.
+func (l List) OpenDecisions(limit int) []int {
+	parts, _ := l.divide(limit, decisionsOf)
+	return parts
+}
+
+// List are all tenants.
+type List []Config
+
+// divider stands between the name of a tenant and that of its policy.
+const divider = ":"
+
+// Of returns the index of the tenant that a policy belongs to, and the number of tenants if it belongs to none.
+func (l List) Of(policy string) int {
+	if name, _, has := strings.Cut(policy, divider); has {
+		if i := slices.IndexFunc(l, func(c Config) bool { return c.Name == name && c.prefixes() }); i >= 0 {
+			return i
+		}
+	}
+	for i, c := range l {
+		if slices.ContainsFunc(c.Policies, func(glob string) bool { return signals.Match(glob, policy) }) {
+			return i
+		}
+	}
+	return len(l)
+}
+
+// Name returns the name of the tenant that a policy belongs to, "" if it belongs to none.
+func (l List) Name(policy string) string {
+	if i := l.Of(policy); i < len(l) {
+		return l[i].Name
+	}
+	return ""
+}
+
+// Has reports whether there is a tenant of that name.
+func (l List) Has(name string) bool {
+	return slices.ContainsFunc(l, func(c Config) bool { return c.Name == name })
+}
+
+// Budget returns the share of each policy of the tenant of a policy in the budget of all, which is 0 if there is none.
+func (l List) Budget(policy string) watch.Budget {
+	i := l.Of(policy)
+	if i == len(l) || l[i].FalseAlarms.Budget == 0 {
+		return watch.Budget{}
+	}
+	b := l[i].FalseAlarms
+	return watch.Budget{Budget: b.Budget / float64(l[i].Quota.Policies), Per: b.Per}
+}
+
+// prefixes reports whether policies of the tenant have its name in front of theirs.
+func (c Config) prefixes() bool { return len(c.Topics)+len(c.Labels) > 0 }

@@ -1,0 +1,103 @@
+package tenant
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Format returns the format of a topic whose events have the names of their tenants in front of their policies. It
+// refuses events that claim another one's name. Without tenants it returns the format as it is.
+func (l List) Format(topic string, of ingest.Format) ingest.Format {
+	if !slices.ContainsFunc(l, Config.prefixes) {
+		return of
+	}
+	return format{Format: of, tenants: l, whole: slices.IndexFunc(l, func(c Config) bool { return slices.Contains(c.Topics, topic) })}
+}
+
+type format struct {
+	ingest.Format
+	tenants List
+	whole   int // index of the tenant of all events, -1 if there is none
+}
+
+// NewDecoder implements ingest.Format.
+func (f format) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
+	return &decoder{Decoder: f.Format.NewDecoder(o), tenants: f.tenants, whole: f.whole, names: make([]map[string]string, len(f.tenants))}
+}
+
+type decoder struct {
+	ingest.Decoder
+	tenants List
+	whole   int
+	names   []map[string]string // whole names of policies by their own, by index of the tenant
+}
+
+// mostNames is how many names of policies are kept for each tenant, so that an event allocates none.
+const mostNames = 4096
+
+// Prepare implements ingest.Preparer.
+func (d *decoder) Prepare(ctx context.Context, m *ingest.Message) error {
+	return ingest.Prepare(ctx, d.Decoder, m)
+}
+
+// Decode implements ingest.Decoder.
+func (d *decoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
+	kept := len(dst)
+	dst = d.Decoder.Decode(dst, m, refuse)
+	for i := kept; i < len(dst); i++ {
+		e := &dst[i]
+		switch owner := d.owner(e); {
+		case owner >= 0:
+			e.Policy = d.named(owner, e.Policy)
+		case d.claims(e.Policy):
+			refuse(&ingest.RecordError{
+				Pos: e.Pos, Reason: ingest.ReasonOtherTenant, Size: int64(len(m.Value)),
+				Msg: "the name of the policy begins with that of a tenant, but neither the topic nor the labels are of that tenant",
+			}, m.Value)
+			continue
+		}
+		dst[kept], dst[i] = dst[i], dst[kept] // which keeps the memory of both
+		kept++
+	}
+	return dst[:kept]
+}
+
+// owner returns the index of the tenant whose topic or labels an event has, -1 if there is none.
+func (d *decoder) owner(e *ingest.Event) int {
+	if d.whole >= 0 {
+		return d.whole
+	}
+	return slices.IndexFunc(d.tenants, func(c Config) bool {
+		if len(c.Labels) == 0 {
+			return false
+		}
+		for name, value := range c.Labels {
+			if !slices.Contains(e.Labels, ingest.Label{Name: name, Value: value}) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// claims reports whether the name of a policy begins with that of a tenant.
+func (d *decoder) claims(policy string) bool {
+	name, _, has := strings.Cut(policy, divider)
+	return has && slices.ContainsFunc(d.tenants, func(c Config) bool { return c.Name == name && c.prefixes() })
+}
+
+// named returns the whole name of a policy of a tenant.
+func (d *decoder) named(tenant int, policy string) string {
+	if name, known := d.names[tenant][policy]; known {
+		return name
+	}
+	if len(d.names[tenant]) >= mostNames || d.names[tenant] == nil {
+		d.names[tenant] = map[string]string{}
+	}
+	name := d.tenants[tenant].Name + divider + policy
+	d.names[tenant][strings.Clone(policy)] = name
+	return name
+}

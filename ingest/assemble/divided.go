@@ -1,0 +1,270 @@
+package assemble
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Part says how the events of a part of all policies are folded.
+type Part struct {
+	Name string // "" for the policies of no other part
+	Config
+	// UnitsPerSecond limits the units that Admits lets pass, on average over burst seconds by their own time. 0 means
+	// no limit.
+	UnitsPerSecond float64
+	Over           *Over // nil if nothing is counted
+}
+
+// Over counts what a part has beyond its limits.
+type Over struct {
+	Policies, Groups, OpenEpisodes, Units prometheus.Counter
+}
+
+func (o *Over) policy() {
+	if o != nil {
+		o.Policies.Inc()
+	}
+}
+
+func (o *Over) group() {
+	if o != nil {
+		o.Groups.Inc()
+	}
+}
+
+func (o *Over) episode() {
+	if o != nil {
+		o.OpenEpisodes.Inc()
+	}
+}
+
+func (o *Over) unit() {
+	if o != nil {
+		o.Units.Inc()
+	}
+}
+
+// Divided folds the events of one partition with an assembler for each part of the policies. What a part fills, it fills
+// for itself alone: the others get the same units as without it. It is not safe for concurrent use.
+type Divided struct {
+	of    func(policy string) int
+	parts []*part // the last one for the policies of no other part
+
+	known map[string]int // index of the part by policy
+	last  string         // policy of the previous event
+	at    int            // its part
+}
+
+type part struct {
+	*Assembler
+	name  string
+	rate  rate
+	over  *Over
+	whole func(policy string) bool // Config.Watched, of any part
+}
+
+// mostKnown is of how many policies the part is known without asking.
+const mostKnown = 20_000
+
+// NewDivided returns assemblers without state for the parts of all policies, of which there is at least one. of returns the
+// index of a policy's part. It must return the same index throughout the life of the assemblers.
+func NewDivided(parts []Part, of func(policy string) int, m *Metrics) *Divided {
+	d := &Divided{of: of, known: map[string]int{}}
+	for i, p := range parts {
+		made := &part{name: p.Name, rate: rate{perSecond: p.UnitsPerSecond}, over: p.Over, whole: p.Watched}
+		if len(parts) > 1 {
+			p.Watched = func(policy string) bool { return of(policy) == i && (made.whole == nil || made.whole(policy)) }
+		}
+		made.Assembler = New(p.Config, m)
+		made.Assembler.over = p.Over
+		d.parts = append(d.parts, made)
+	}
+	return d
+}
+
+// part returns the part of a policy.
+func (d *Divided) part(policy string) *part {
+	if len(d.parts) == 1 {
+		return d.parts[0]
+	}
+	if d.last == policy && policy != "" {
+		return d.parts[d.at]
+	}
+	at, known := d.known[policy]
+	if !known {
+		if len(d.known) >= mostKnown {
+			clear(d.known)
+		}
+		at = d.of(policy)
+		policy = strings.Clone(policy)
+		d.known[policy] = at
+	}
+	d.last, d.at = policy, at
+	return d.parts[at]
+}
+
+// Fold is that of the assembler of the event's policy.
+func (d *Divided) Fold(e *ingest.Event, emit func(*ingest.Unit)) (first ingest.Position, taken bool) {
+	return d.part(e.Policy).Fold(e, emit)
+}
+
+// FoldApart is that of the assembler of the event's policy.
+func (d *Divided) FoldApart(e *ingest.Event, emit func(*ingest.Unit), decided func(*ingest.Decision)) (first ingest.Position, taken bool) {
+	return d.part(e.Policy).FoldApart(e, emit, decided)
+}
+
+// Admits reports whether a unit is within the rate of its part, and counts it. end is its time, and clock how far the
+// partition has been read, both in Unix nanoseconds; a later end is not credible. Without a credible end of any unit of
+// the part there is no rate, and all are admitted.
+func (d *Divided) Admits(policy string, end, clock int64) bool {
+	if len(d.parts) == 1 && d.parts[0].rate.perSecond == 0 {
+		return true
+	}
+	p := d.part(policy)
+	if end > clock {
+		end = 0
+	}
+	if p.rate.take(end) {
+		return true
+	}
+	p.over.unit()
+	return false
+}
+
+// Forget is that of the assembler of the policy.
+func (d *Divided) Forget(policy string) { d.part(policy).Forget(policy) }
+
+// Open returns the number of open episodes of all parts.
+func (d *Divided) Open() (n int) {
+	for _, p := range d.parts {
+		n += len(p.open)
+	}
+	return n
+}
+
+// Watches reports whether an assembler of any part has state of a watched policy.
+func (d *Divided) Watches() bool {
+	return slices.ContainsFunc(d.parts, func(p *part) bool { return p.Watches() })
+}
+
+// Close removes the open episodes of all parts from the metrics.
+func (d *Divided) Close() {
+	for _, p := range d.parts {
+		p.Close()
+	}
+}
+
+// partWire is the saved form of a part that has a name.
+type partWire struct {
+	Name  string  `cbor:"1,keyasint"`
+	State []byte  `cbor:"2,keyasint"` // of its assembler
+	Rate  float64 `cbor:"3,keyasint,omitempty"`
+	TS    int64   `cbor:"4,keyasint,omitempty"` // of the rate
+}
+
+// Snapshot writes the state of all parts. That of one part alone is that of its assembler.
+func (d *Divided) Snapshot(w io.Writer) error {
+	rest := len(d.parts) - 1
+	h := d.parts[rest].state()
+	for _, p := range d.parts[:rest] {
+		var b bytes.Buffer
+		if err := p.Snapshot(&b); err != nil {
+			return err
+		}
+		h.Parts = append(h.Parts, &partWire{Name: p.name, State: b.Bytes(), Rate: p.rate.used, TS: p.rate.ts})
+	}
+	return writeState(w, h)
+}
+
+// Restore replaces the state of all parts with a snapshot. A part that the snapshot does not have takes over what the
+// policies of no part had, as far as its policies are among them. The open episodes of policies that have moved otherwise
+// are dropped and counted. After an error the assemblers are empty.
+func (d *Divided) Restore(r io.Reader) error {
+	err := d.restore(r)
+	if err != nil {
+		for _, p := range d.parts {
+			p.Close()
+		}
+	}
+	return err
+}
+
+func (d *Divided) restore(r io.Reader) error {
+	body, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("restoring open episodes: %w", err)
+	}
+	h, err := stateFormat.Decode(body)
+	if err != nil {
+		return fmt.Errorf("restoring open episodes: %w", err)
+	}
+	saved := map[string]*partWire{}
+	for _, w := range h.Parts {
+		if w == nil || saved[w.Name] != nil {
+			return fmt.Errorf("restoring open episodes: %w", errInconsistent)
+		}
+		saved[w.Name] = w
+	}
+	rest := len(d.parts) - 1
+	d.parts[rest].elsewhere = func(policy string) bool {
+		at := d.of(policy)
+		return at != rest && saved[d.parts[at].name] == nil // which takes it over
+	}
+	for _, p := range d.parts {
+		state := body
+		w := saved[p.name]
+		switch {
+		case p == d.parts[rest]:
+		case w != nil:
+			state, p.rate.used, p.rate.ts = w.State, w.Rate, w.TS
+		default:
+			p.elsewhere = func(policy string) bool { return d.parts[d.of(policy)] != p }
+		}
+		if err := p.Restore(bytes.NewReader(state)); err != nil {
+			return err
+		}
+		delete(saved, p.name)
+	}
+	for _, w := range saved { // of a part that is no more
+		if gone, err := stateFormat.Decode(w.State); err == nil {
+			d.parts[rest].metrics.dropped.Add(float64(len(gone.Episodes)))
+		}
+	}
+	return nil
+}
+
+// burst is over how many seconds a rate is averaged.
+const burst = 10
+
+// rate counts units by their own time: the level of a bucket that leaks perSecond units a second.
+type rate struct {
+	perSecond float64
+	used      float64 // units in the bucket at ts, at most burst seconds of them
+	ts        int64   // the latest time of a unit, in Unix nanoseconds; 0 before the first
+}
+
+// take reports whether a unit that ended at ts fits, and counts it if so. ts is 0 if it is unknown.
+func (r *rate) take(ts int64) bool {
+	if r.perSecond == 0 {
+		return true
+	}
+	if ts > r.ts {
+		r.used = max(0, r.used-float64(ts-r.ts)/1e9*r.perSecond)
+		r.ts = ts
+	}
+	if r.ts == 0 {
+		return true
+	}
+	if r.used+1 > max(1, burst*r.perSecond) {
+		return false
+	}
+	r.used++
+	return true
+}

@@ -1,0 +1,84 @@
+package feedback
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Share is a part of the policies with room of its own: what it opens and ends takes nothing from the others.
+type Share struct {
+	Name    string
+	MaxOpen int                // the most decisions held open; above it, others are not joined
+	Over    prometheus.Counter // counts those; nil if nothing is counted
+}
+
+// share is a share as it is used.
+type share struct {
+	Share
+	open  int
+	ended ended
+}
+
+// full reports whether a share has no room for another decision, and counts that.
+func (s *share) full() bool {
+	if s.MaxOpen == 0 || s.open < s.MaxOpen {
+		return false
+	}
+	if s.Over != nil {
+		s.Over.Inc()
+	}
+	return true
+}
+
+// newShares returns shares of which nothing is open. The last one is that of the policies of no other.
+func newShares(of []Share) []*share {
+	if len(of) == 0 {
+		return []*share{{}}
+	}
+	var out []*share
+	for _, s := range of {
+		out = append(out, &share{Share: s})
+	}
+	return out
+}
+
+// rest returns the share of the policies of no other.
+func (j *Joiner) rest() *share { return j.shares[len(j.shares)-1] }
+
+// shareOf returns the share of a policy.
+func (j *Joiner) shareOf(policy string) *share {
+	if len(j.shares) == 1 {
+		return j.shares[0]
+	}
+	return j.shares[j.options.ShareOf(policy)]
+}
+
+// shareWire is the saved form of what ended last in a share.
+type shareWire struct {
+	Name       string   `cbor:"1,keyasint"`
+	Ended      []uint64 `cbor:"2,keyasint,omitempty"`
+	EndedFirst []uint64 `cbor:"3,keyasint,omitempty"`
+}
+
+func (j *Joiner) sharesWire() (out []shareWire) {
+	for _, s := range j.shares[:len(j.shares)-1] {
+		out = append(out, shareWire{s.Name, slices.Sorted(maps.Keys(s.ended.now)), slices.Sorted(maps.Keys(s.ended.before))})
+	}
+	return out
+}
+
+// resumeShares restores what has ended. A share that was not saved may have decisions among those of no share.
+func (j *Joiner) resumeShares(head *headWire) {
+	for _, s := range j.shares {
+		s.ended = ended{now: setOf(head.Ended), before: setOf(head.EndedFirst)}
+	}
+	for _, w := range head.Shares {
+		for _, s := range j.shares[:len(j.shares)-1] {
+			if s.Name == w.Name {
+				s.ended = ended{now: setOf(w.Ended), before: setOf(w.EndedFirst)}
+			}
+		}
+	}
+}
