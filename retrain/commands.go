@@ -43,21 +43,33 @@ const byCommand = "command"
 
 // reportRun records a report. command.Report has the same words for the states as Report.
 func (d *Desk) reportRun(ctx context.Context, request string, r command.Report) error {
-	known := d.cfg.printable()
-	_, err := d.Report(ctx, request, Report{
-		State: r.State, Version: r.Version, Error: known.Clean(r.Error, len(r.Error)), Log: known.CleanEnd(r.Log, command.KeptLog), By: byCommand,
-	})
-	if _, otherState := errors.AsType[*ledger.StateError](err); otherState || errors.Is(err, ledger.ErrUnknownRequest) {
+	err := d.reportEnd(ctx, request, byCommand, r)
+	if settled(err) {
 		return errors.Join(command.ErrSettled, err)
 	}
 	return err
 }
 
-// printable returns the secrets that commands may print. It reads them for each report, as they may have changed.
+// reportEnd records a report without the secrets that the program may have printed.
+func (d *Desk) reportEnd(ctx context.Context, request, by string, r command.Report) error {
+	known := d.cfg.printable()
+	_, err := d.Report(ctx, request, Report{
+		State: r.State, Version: r.Version, Error: known.Clean(r.Error, len(r.Error)), Log: known.CleanEnd(r.Log, command.KeptLog), By: by,
+	})
+	return err
+}
+
+// settled reports whether a request no longer accepts reports.
+func settled(err error) bool {
+	_, otherState := errors.AsType[*ledger.StateError](err)
+	return otherState || errors.Is(err, ledger.ErrUnknownRequest)
+}
+
+// printable returns the secrets that commands and Jobs may print. It reads them for each report, as they may have changed.
 func (c Config) printable() target.Secrets {
 	var all target.Secrets
 	for _, t := range c.Targets {
-		all = t.Command.Printable(all)
+		all = t.Kubernetes.Printable(t.Command.Printable(all))
 	}
 	return all
 }

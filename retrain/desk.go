@@ -14,6 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/retrain/command"
+	"github.com/rewardwatch/rewardwatch/retrain/kubejob"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/target"
@@ -34,7 +35,8 @@ type Desk struct {
 	schema         recipe.Validator
 	ledger         *ledger.Ledger
 	dispatcher     *dispatcher
-	runs           *command.Runner // nil if no target is a command
+	runs           *command.Runner   // nil if no target is a command
+	jobs           *kubejob.Follower // nil if no target is a Job of Kubernetes
 	metrics        *metrics
 	log            zerolog.Logger
 	awaited        awaited
@@ -62,7 +64,8 @@ func open(
 	if err != nil {
 		return nil, err
 	}
-	adapters, err := target.NewAdapters(cfg.Targets, target.Means{Check: published.Check, Transport: transport, Runs: runs})
+	means := target.Means{Check: published.Check, Transport: transport, Runs: runs}
+	adapters, err := target.NewAdapters(cfg.Targets, means)
 	if err != nil {
 		return nil, err
 	}
@@ -85,10 +88,14 @@ func open(
 		return nil, errors.Join(err, l.Close())
 	}
 	l.Arm()
-	return &Desk{
+	d := &Desk{
 		Reader: &l.Reader, cfg: cfg, recipes: recipes, schema: published, ledger: l, metrics: m, log: log,
 		dispatcher: dispatcher, runs: runs,
-	}, nil
+	}
+	if err := d.followJobs(means); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
 }
 
 // listener reports the ledger's events to metrics and log.
@@ -114,7 +121,7 @@ func (d *Desk) runWith(ctx context.Context, deliver func(context.Context) error)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watching sync.WaitGroup
-	var overdue, scheduled, runs error
+	var overdue, scheduled, runs, jobs error
 	watching.Go(func() {
 		defer cancel()
 		overdue = d.watchOverdue(ctx)
@@ -127,11 +134,15 @@ func (d *Desk) runWith(ctx context.Context, deliver func(context.Context) error)
 		defer cancel()
 		runs = d.watchRuns(ctx)
 	})
+	watching.Go(func() {
+		defer cancel()
+		jobs = d.watchJobs(ctx)
+	})
 	watching.Go(func() { d.ledger.Revive(ctx) })
 	err := d.deliverAgain(ctx, deliver)
 	cancel()
 	watching.Wait()
-	return errors.Join(err, overdue, scheduled, runs)
+	return errors.Join(err, overdue, scheduled, runs, jobs)
 }
 
 // deliverAgain calls deliver again whenever the ledger is back. What was in progress when it failed may have no job.

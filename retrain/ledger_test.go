@@ -104,6 +104,8 @@ func testLedger(t *testing.T, on storage) {
 		{"WaitingForTheLedger", testWaitingForTheLedger},
 		{"CommandMakesAVersion", testCommandMakesAVersion},
 		{"CommandFails", testCommandFails},
+		{"JobMakesAVersion", testJobMakesAVersion},
+		{"JobFails", testJobFails},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, on) })
 	}

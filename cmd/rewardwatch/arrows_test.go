@@ -95,8 +95,9 @@ func arrows() map[string][]string {
 		"alerts/rules":              {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // names of metrics
 		"alerts/tripping":           {"alerts", "detectors/guard"},
 		"cmd/rewardwatch/names":     nil,
-		"retrain":                   {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/command", "retrain/ledger", "retrain/outcome", "retrain/recipe", "retrain/target"},
+		"retrain":                   {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/command", "retrain/kubejob", "retrain/ledger", "retrain/outcome", "retrain/recipe", "retrain/target", "retrain/yamlfile"},
 		"retrain/command":           nil,
+		"retrain/kubejob":           {"ingest", "retrain/yamlfile"}, // its rules for files with secrets
 		"retrain/experience":        {"ingest", "ingest/assemble", "ingest/recording"},
 		"retrain/expectation":       {"ingest", "ingest/saved"},
 		"retrain/ledger":            {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // orders, and what targets answered
@@ -108,7 +109,7 @@ func arrows() map[string][]string {
 		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/yamlfile"},
 		"retrain/recipe":            {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"}, // orders tell of incidents
 		"retrain/retraintest":       {"alerts", "detectors/finding", "ingest"},
-		"retrain/target":            {"ingest", "ingest/httpclient", "ingest/kafkalog", "retrain/command"}, // Kafka; commands
+		"retrain/target":            {"ingest", "ingest/httpclient", "ingest/kafkalog", "retrain/command", "retrain/kubejob", "retrain/yamlfile"}, // Kafka; commands; Jobs
 		"retrain/yamlfile":          nil,
 		"deploy/deploytest":         nil,
 		"deploy/picturetest":        nil,

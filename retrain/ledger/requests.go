@@ -136,6 +136,21 @@ func (l *Ledger) Queued(ctx context.Context) ([]Request, error) {
 		SELECT 1 FROM requests other WHERE other.policy = requests.policy AND other.closed_at IS NULL AND other.state <> 'queued') ORDER BY opened_at, id`)
 }
 
+// Underway returns the targets of the requests that were delivered or are running, by request. It waits while the ledger
+// is unavailable.
+func (l *Ledger) Underway(ctx context.Context) (targets map[string]string, err error) {
+	targets = map[string]string{}
+	return targets, l.Patiently(ctx, func() error {
+		rows, err := list(ctx, l.db, "the requests at their targets", func(rows *sql.Rows) (p Pair, err error) {
+			return p, rows.Scan(&p[0], &p[1])
+		}, `SELECT id, target FROM requests WHERE closed_at IS NULL AND state IN ('delivered', 'running')`)
+		for _, row := range rows {
+			targets[row[0]] = row[1]
+		}
+		return err
+	})
+}
+
 func requestOf(ctx context.Context, q rowsQueryer, id string) (Request, error) {
 	found, err := list(ctx, q, "requests", scanRequest, selectRequests+` WHERE id = $1`, Plain(id))
 	if err != nil {

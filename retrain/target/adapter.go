@@ -40,6 +40,7 @@ type Means struct {
 // newAdapter returns the adapter of a target. It reads the target's secrets once, so that an unreadable one fails now
 // instead of at the first order. The target must have passed Target.Check.
 func newAdapter(t Target, with Means) (Adapter, error) {
+	t = t.inCluster()
 	transport, err := with.Transport(t)
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.Name, err)

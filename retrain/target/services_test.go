@@ -373,6 +373,11 @@ func services(t testing.TB) []told {
 			Target{CloudEvents: CloudEvents{URL: "http://events.test/events"}},
 			func(t testing.TB) http.Handler { return cloudEventsDouble(t, "") }, data("data"),
 		},
+		{"kubernetes", kubernetesTarget(t, token), handler(kubernetesDouble), func(t testing.TB, r request) any {
+			var order map[string]any
+			check(t, json.Unmarshal([]byte(orderOfJob(t, r)), &order))
+			return order["data"]
+		}},
 		{"webhook", Target{Webhook: "http://trainer.test/", SecretFile: secretFile(t, retraintest.Secret)}, func(t testing.TB) http.Handler {
 			return &double{t: t, path: "/", description: published(t), contentType: "application/json", respond: func(w http.ResponseWriter, _ request) { w.WriteHeader(http.StatusNoContent) }}
 		}, data("data")},
@@ -458,7 +463,7 @@ func lengthen(t testing.TB, body []byte, key string, n int) []byte {
 func withSecret(t Target, file string) Target {
 	for _, f := range []*string{
 		&t.SecretFile, &t.GitHub.TokenFile, &t.GitLab.TokenFile, &t.Airflow.TokenFile, &t.Airflow.PasswordFile,
-		&t.ArgoEvents.TokenFile, &t.Jenkins.TokenFile, &t.CloudEvents.TokenFile,
+		&t.ArgoEvents.TokenFile, &t.Jenkins.TokenFile, &t.CloudEvents.TokenFile, &t.Kubernetes.TokenFile,
 	} {
 		if *f != "" {
 			*f = file

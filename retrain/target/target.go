@@ -26,6 +26,9 @@ const (
 	// DefaultCompletesWithin is the default of Target.CompletesWithin.
 	DefaultCompletesWithin = model.Duration(24 * time.Hour)
 	minCompletesWithin     = model.Duration(time.Minute)
+
+	// jobMargin is how long the pods of a Job may take to end after its time limit.
+	jobMargin = model.Duration(5 * time.Minute)
 )
 
 // Target is a receiver of requests: a webhook, or one of the services below.
@@ -46,12 +49,13 @@ type Target struct {
 	CloudEvents CloudEvents `yaml:"cloudevents"`
 	Kafka       Kafka       `yaml:"kafka"`
 	Command     Command     `yaml:"command"`
+	Kubernetes  Kubernetes  `yaml:"kubernetes"`
 }
 
 // UnmarshalYAML reads a target over its defaults.
 func (t *Target) UnmarshalYAML(unmarshal func(any) error) error {
 	type plain Target
-	*t = Target{Timeout: DefaultTimeout, CompletesWithin: DefaultCompletesWithin, Command: defaultCommand()}
+	*t = Target{Timeout: DefaultTimeout, CompletesWithin: DefaultCompletesWithin, Command: defaultCommand(), Kubernetes: defaultKubernetes()}
 	return unmarshal((*plain)(t))
 }
 
@@ -65,10 +69,20 @@ func (t Target) Check(at string, report func(path, msg string)) {
 	if t.Timeout < minTimeout || t.Timeout > MaxTimeout {
 		report(at+".timeout", fmt.Sprintf("must be between %s and %s", minTimeout, MaxTimeout))
 	}
-	if t.CompletesWithin < minCompletesWithin {
-		report(at+".completes_within", fmt.Sprintf("must be at least %s", minCompletesWithin))
-	} else if t.Command.given() && t.CompletesWithin < t.Command.TimeLimit+model.Duration(command.Grace) {
-		report(at+".completes_within", fmt.Sprintf("must be at least %s longer than command.time_limit, to let the command end", command.Grace))
+	t.checkTime(at+".completes_within", report)
+	if k := t.Kubernetes; k.URL != "" && k.TokenFile == "" && t.TLS.CertFile == "" {
+		report(at+".kubernetes.token_file", "must name a file with a token, unless tls has a client certificate")
+	}
+}
+
+func (t Target) checkTime(at string, report func(path, msg string)) {
+	switch {
+	case t.CompletesWithin < minCompletesWithin:
+		report(at, fmt.Sprintf("must be at least %s", minCompletesWithin))
+	case t.Command.given() && t.CompletesWithin < t.Command.TimeLimit+model.Duration(command.Grace):
+		report(at, fmt.Sprintf("must be at least %s longer than command.time_limit, to let the command end", command.Grace))
+	case t.Kubernetes.given() && t.CompletesWithin < t.Kubernetes.TimeLimit+jobMargin:
+		report(at, fmt.Sprintf("must be at least %s longer than kubernetes.time_limit, to let the pods of the Job end", jobMargin))
 	}
 }
 
@@ -106,6 +120,7 @@ func (t Target) kinds() []kind {
 		{"cloudevents", t.CloudEvents},
 		{"kafka", t.Kafka},
 		{"command", t.Command},
+		{"kubernetes", t.Kubernetes},
 	}
 }
 
@@ -113,12 +128,12 @@ func (t Target) kinds() []kind {
 // of events, or of the types of repository_dispatch chooses by the type.
 func (t Target) StartsOne() bool {
 	return t.GitLab.given() || t.Airflow.given() || t.ArgoEvents.given() || t.Jenkins.given() || t.Command.given() ||
-		t.GitHub.given() && t.GitHub.EventType != ""
+		t.Kubernetes.given() || t.GitHub.given() && t.GitHub.EventType != ""
 }
 
 // ShowsSecret reports whether requests contain a token or a password. Webhooks are only signed.
 func (t Target) ShowsSecret() bool {
-	return t.GitHub.given() || t.GitLab.given() || t.Airflow.given() || t.ArgoEvents.given() || t.Jenkins.given() || t.CloudEvents.TokenFile != ""
+	return t.GitHub.given() || t.GitLab.given() || t.Airflow.given() || t.ArgoEvents.given() || t.Jenkins.given() || t.Kubernetes.given() || t.CloudEvents.TokenFile != ""
 }
 
 // Address returns where requests go.

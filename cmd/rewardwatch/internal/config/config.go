@@ -134,8 +134,14 @@ func (c *Config) CheckAlone(report func(path, msg string)) []yamlfile.Problem {
 	return nil
 }
 
-// checkWithRecipes also opens the formats of the telemetry, reads the recipes, and checks the triggers against them.
+// checkWithRecipes also opens the formats of the telemetry, reads the recipes and the manifests of Jobs, and checks the
+// triggers against the recipes.
 func (c *Config) checkWithRecipes(report func(path, msg string)) []yamlfile.Problem {
+	problems := c.readRecipes(report)
+	return append(problems, c.Retrain.CheckManifests(func(path, msg string) { report(yamlfile.Join("retrain", path), msg) })...)
+}
+
+func (c *Config) readRecipes(report func(path, msg string)) []yamlfile.Problem {
 	c.Check(report)
 	c.Ingest.Kafka.checkFormats(func(path, msg string) { report(yamlfile.Join("ingest.kafka", path), msg) })
 	recipes, err := recipe.Load(c.Retrain.Recipes, c.Settings().GroupLabels())

@@ -1,0 +1,173 @@
+package retrain
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/kubejob"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
+)
+
+const jobToken = "token-of-the-service-account"
+
+// jobConfig is that of a desk whose target creates Jobs on an API server.
+func jobConfig(t *testing.T, api string, on ledger.Config) Config {
+	t.Helper()
+	dir := t.TempDir()
+	manifest, token := filepath.Join(dir, "train.yaml"), filepath.Join(dir, "token")
+	check(t, os.WriteFile(token, []byte(jobToken+"\n"), 0o600))
+	check(t, os.WriteFile(manifest, []byte(`
+apiVersion: batch/v1
+kind: Job
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: train, image: trainer, resources: {limits: {nvidia.com/gpu: 1}}}]
+`), 0o600))
+	return Config{
+		OnMet: OnMetPromote, Ledger: on, Recipes: "recipe/testdata/recipes",
+		Targets: []target.Target{{
+			Name: "trainer", Timeout: target.DefaultTimeout, CompletesWithin: target.DefaultCompletesWithin, AllowPrivate: true,
+			Kubernetes: target.Kubernetes{Config: kubejob.Config{
+				Manifest: manifest, Namespace: "ml", URL: api, TokenFile: token, TimeLimit: kubejob.DefaultTimeLimit,
+			}},
+		}},
+		Triggers: []Trigger{{On: OnIncident, Recipe: "ranker", Target: "trainer", Cooldown: defaultCooldown}},
+	}
+}
+
+// jobServer holds one Job, as an API server does.
+type jobServer struct {
+	mu      sync.Mutex
+	created []map[string]any
+	status  map[string]any
+	pod     map[string]any // its status
+	log     string
+}
+
+// become sets the status of the Job and of its pod.
+func (s *jobServer) become(status, pod map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status, s.pod = status, pod
+}
+
+func (s *jobServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply := func(code int, with any) {
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(with) // the client is the test
+	}
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+jobToken:
+		reply(401, map[string]any{"kind": "Status", "reason": "Unauthorized"})
+	case r.Method == http.MethodPost:
+		var job map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&job); err != nil {
+			reply(400, map[string]any{"kind": "Status", "message": err.Error()})
+			return
+		}
+		s.created = append(s.created, job)
+		reply(201, job)
+	case strings.HasPrefix(r.URL.Path, "/apis/batch/v1/namespaces/ml/jobs/rewardwatch-rr-"):
+		reply(200, map[string]any{"metadata": map[string]any{"uid": "u"}, "spec": map[string]any{"activeDeadlineSeconds": 60}, "status": s.status})
+	case strings.HasSuffix(r.URL.Path, "/log"):
+		_, _ = io.WriteString(w, s.log)
+	default:
+		pod := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"containers": []any{map[string]any{"name": "train"}}}, "status": s.pod}
+		reply(200, map[string]any{"items": []any{pod}})
+	}
+}
+
+// statusOf is the status of a Job or a pod with one condition.
+func statusOf(condition, reason string) map[string]any {
+	return map[string]any{"failed": 1, "conditions": []any{map[string]any{"type": condition, "status": "True", "reason": reason, "message": "by the test"}}}
+}
+
+// exited is the status of a pod whose container has exited.
+func exited(phase string, code int, message string) map[string]any {
+	return map[string]any{"phase": phase, "containerStatuses": []any{map[string]any{
+		"name": "train", "state": map[string]any{"terminated": map[string]any{"exitCode": code, "reason": "Error", "message": message}},
+	}}}
+}
+
+// A Job is created for a request, and followed to its end by desks that know nothing of each other.
+func testJobMakesAVersion(t *testing.T, on storage) {
+	s := &jobServer{log: "epoch 1 with " + jobToken + "\n"}
+	api := httptest.NewServer(s)
+	defer api.Close()
+	d, stop := runDesk(t, jobConfig(t, api.URL, on(t)))
+	decision, err := d.Consider(t.Context(), retraintest.Incident("i1", "ranker"), time.Time{})
+	check(t, err)
+	awaitState(t, d, decision.Request, ledger.StateDelivered)
+	stop()
+	s.become(map[string]any{"active": 1, "ready": 1}, map[string]any{"phase": "Running"})
+	d, stop = runDesk(t, d.cfg)
+	awaitState(t, d, decision.Request, ledger.StateRunning)
+	stop()
+	s.become(statusOf("Complete", ""), exited("Succeeded", 0, `{"policy_version": "v7"}`))
+	d, stop = runDesk(t, d.cfg)
+	defer stop()
+	q := awaitState(t, d, decision.Request, ledger.StateVerifying)
+	if q.NewVersion != "v7" || q.Log != "epoch 1 with [secret]\n" {
+		t.Errorf("version %q and log %q", q.NewVersion, q.Log)
+	}
+	history, err := d.History(t.Context(), decision.Request)
+	check(t, err)
+	if last := history[len(history)-1]; last.By != "kubernetes" {
+		t.Errorf("the last line of the history is %+v", last)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.created) != 1 || s.created[0]["metadata"].(map[string]any)["name"] != kubejob.Name(decision.Request) {
+		t.Errorf("the Jobs are %v", s.created)
+	}
+}
+
+func testJobFails(t *testing.T, on storage) {
+	s := &jobServer{log: "CUDA out of memory\n"}
+	s.become(statusOf("Failed", "BackoffLimitExceeded"), exited("Failed", 3, ""))
+	api := httptest.NewServer(s)
+	defer api.Close()
+	d, stop := runDesk(t, jobConfig(t, api.URL, on(t)))
+	decision, err := d.Consider(t.Context(), retraintest.Incident("i1", "ranker"), time.Time{})
+	check(t, err)
+	awaitState(t, d, decision.Request, ledger.StateDelivered)
+	stop()
+	d, stop = runDesk(t, d.cfg)
+	defer stop()
+	q := awaitState(t, d, decision.Request, ledger.StateFailed)
+	if want := "the Job failed (BackoffLimitExceeded: by the test): container train of pod a exited with code 3"; q.Reason != want || q.Log != s.log {
+		t.Errorf("reason %q and log %q", q.Reason, q.Log)
+	}
+}
+
+func TestManifestsAreChecked(t *testing.T) {
+	cfg := jobConfig(t, "https://kubernetes.example", ledger.Config{})
+	found := func() (mistakes int, path string) {
+		return len(cfg.CheckManifests(func(at, _ string) { path = at })), path
+	}
+	if n, at := found(); n > 0 || at != "" {
+		t.Errorf("%d mistakes, at %q", n, at)
+	}
+	check(t, os.WriteFile(cfg.Targets[0].Kubernetes.Manifest, []byte("a"), 0o600))
+	if n, at := found(); n != 1 || at != "" {
+		t.Errorf("%d mistakes, at %q", n, at)
+	}
+	check(t, os.Remove(cfg.Targets[0].Kubernetes.Manifest))
+	if n, at := found(); n > 0 || at != "targets[0].kubernetes.manifest" {
+		t.Errorf("%d mistakes, at %q", n, at)
+	}
+}

@@ -1,0 +1,415 @@
+package kubejob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// server answers as an API server does about one Job. Each field is the body of an answer, and a *StatusError an error.
+type server struct {
+	mu    sync.Mutex
+	job   any
+	pods  any
+	logs  map[string]any // by pod/container
+	asked []string
+	token string
+}
+
+func (s *server) set(change func(*server)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, r.Method+" "+r.URL.String())
+	s.token = r.Header.Get("Authorization")
+	path, isPod := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/ml/pods")
+	switch {
+	case r.URL.Path == "/apis/batch/v1/namespaces/ml/jobs/rewardwatch-rr-1":
+		answer(w, r, s.job)
+	case isPod && path == "":
+		answer(w, r, s.pods)
+	case isPod:
+		answer(w, r, s.logs[strings.TrimSuffix(path, "/log")+"/"+r.URL.Query().Get("container")])
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func answer(w http.ResponseWriter, r *http.Request, with any) {
+	switch with := with.(type) {
+	case nil:
+		answer(w, r, &StatusError{404, "NotFound", "not found"})
+	case *StatusError:
+		w.WriteHeader(with.Code)
+		if with.Reason != "" {
+			fmt.Fprintf(w, `{"kind": "Status", "reason": %q, "message": %q}`, with.Reason, with.Message)
+		}
+	case string:
+		fmt.Fprint(w, with)
+	case func(*http.Request):
+		with(r)
+	}
+}
+
+// follow returns a follower of a Job on a server.
+func follow(t *testing.T, s http.Handler, timeout time.Duration) (*Follower, *bytes.Buffer) {
+	t.Helper()
+	at := httptest.NewServer(s)
+	t.Cleanup(at.Close)
+	c := testConfig(at.URL + "/")
+	c.TokenFile = filepath.Join(t.TempDir(), "token")
+	check(t, os.WriteFile(c.TokenFile, []byte("first-token\n"), 0o600))
+	var log bytes.Buffer
+	transport := &http.Transport{DisableKeepAlives: true}
+	return NewFollower(map[string]*Client{"cluster": NewClient(c, transport)}, func(string) time.Duration { return timeout }, zerolog.New(&log)), &log
+}
+
+// look returns the reports of so many looks.
+func look(t *testing.T, f *Follower, times int) (reports []Report) {
+	t.Helper()
+	for range times {
+		check(t, f.look(t.Context(), map[string]string{"rr_1": "cluster", "rr_2": "webhook"}, func(_ context.Context, request string, r Report) error {
+			if request != "rr_1" {
+				t.Errorf("a report on %s", request)
+			}
+			reports = append(reports, r)
+			return nil
+		}))
+	}
+	return reports
+}
+
+const (
+	complete = `{"metadata": {"uid": "u1"}, "status": {"succeeded": 1, "conditions": [{"type": "SuccessCriteriaMet", "status": "True"}, {"type": "Complete", "status": "True"}]}}`
+	backoff  = `{"metadata": {"uid": "u1"}, "status": {"failed": 2, "conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}]}}`
+	deadline = `{"metadata": {"uid": "u1"}, "spec": {"activeDeadlineSeconds": 21600}, "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "Job was active longer than specified deadline"}]}}`
+	running  = `{"metadata": {"uid": "u1"}, "status": {"active": 1, "ready": 1}}`
+	exceeded = "the Job failed (BackoffLimitExceeded: Job has reached the specified backoff limit)"
+)
+
+// podOf is a pod that was created in that minute, with the ends of its containers.
+func podOf(name, phase string, minute int, status string) string {
+	return fmt.Sprintf(`{"metadata": {"name": %q, "creationTimestamp": "2026-11-28T00:%02d:00Z"}, "spec": {"containers": [{"name": "train"}, {"name": "proxy"}]}, "status": {"phase": %q, %s}}`, name, minute, phase, status)
+}
+
+// exits is the status of a pod whose container exited.
+func exits(container string, code int, minute int, reason, message string) string {
+	return fmt.Sprintf(`"containerStatuses": [{"name": "proxy", "state": {"terminated": {"exitCode": 0}}}, {"name": %q, "state": {"terminated": {"exitCode": %d, "reason": %q, "message": %q, "finishedAt": "2026-11-28T01:%02d:00Z"}}}]`, container, code, reason, message, minute)
+}
+
+func items(pods ...string) string { return `{"items": [` + strings.Join(pods, ",") + `]}` }
+
+const wrote = `{"policy_version": "v7"}`
+
+func TestReportsOnJobsThatEnded(t *testing.T) {
+	forbidden := &StatusError{403, "Forbidden", `pods is forbidden: User "watch" cannot list resource "pods"`}
+	for name, c := range map[string]struct {
+		job, pods any
+		logs      map[string]any
+		want      Report
+	}{
+		"succeeded": {
+			complete, items(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote))),
+			map[string]any{"/a/train": "epoch 1\ndone\n"},
+			Report{State: Succeeded, Version: "v7", Log: "epoch 1\ndone\n"},
+		},
+		"succeeded the second time": {
+			complete, items(podOf("b", "Succeeded", 3, exits("train", 0, 4, "Completed", wrote)), podOf("a", "Failed", 1, exits("train", 1, 9, "Error", ""))),
+			map[string]any{"/b/train": "second\n"},
+			Report{State: Succeeded, Version: "v7", Log: "second\n"},
+		},
+		"no version": {
+			complete, items(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", "done"))),
+			map[string]any{"/a/train": "done\n"},
+			Report{State: Failed, Error: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} into the file that REWARDWATCH_RESULT names`, Log: "done\n"},
+		},
+		"pods gone": {complete, items(), nil, Report{State: Failed, Error: "the Job succeeded, but its pods were deleted before the service could read which version it made"}},
+		"failed twice": {
+			backoff, items(podOf("b", "Failed", 3, exits("train", 3, 5, "Error", "")), podOf("a", "Failed", 1, exits("train", 1, 2, "Error", ""))),
+			map[string]any{"/b/train": "CUDA error\n", "/a/train": "first\n"},
+			Report{State: Failed, Error: exceeded + ": container train of pod b exited with code 3", Log: "CUDA error\n"},
+		},
+		"out of memory": {
+			backoff, items(podOf("a", "Failed", 1, exits("train", 137, 2, "OOMKilled", "")), podOf("b", "Running", 2, `"message": ""`)),
+			map[string]any{"/a/train": "x"},
+			Report{State: Failed, Error: exceeded + ": container train of pod a exited with code 137 (OOMKilled)", Log: "x"},
+		},
+		"says why": {
+			backoff, items(podOf("a", "Failed", 1, exits("train", 2, 2, "Error", "no data\n"))),
+			map[string]any{"/a/train": ""},
+			Report{State: Failed, Error: exceeded + ": container train of pod a exited with code 2 (no data)"},
+		},
+		"says very much": {
+			backoff, items(podOf("a", "Failed", 1, exits("train", 2, 2, "StartError", strings.Repeat("é", 1000)))),
+			map[string]any{"/a/train": ""},
+			Report{State: Failed, Error: exceeded + ": container train of pod a exited with code 2 (StartError: " + strings.Repeat("é", 150) + ")"},
+		},
+		"its sidecar failed": {
+			backoff, items(podOf("a", "Failed", 1, exits("sidecar", 9, 2, "Error", ""))),
+			map[string]any{"/a/sidecar": "of the sidecar"},
+			Report{State: Failed, Error: exceeded + ": container sidecar of pod a exited with code 9", Log: "of the sidecar"},
+		},
+		"its first container failed": {
+			backoff, items(podOf("a", "Failed", 1, `"initContainerStatuses": [{"name": "fetch", "state": {"terminated": {"exitCode": 4}}}]`)),
+			map[string]any{"/a/fetch": "no network"},
+			Report{State: Failed, Error: exceeded + ": container fetch of pod a exited with code 4", Log: "no network"},
+		},
+		"restarts": {
+			backoff, items(podOf("a", "Failed", 1, `"containerStatuses": [{"name": "train", "state": {"waiting": {}}, "lastState": {"terminated": {"exitCode": 5}}}]`)),
+			map[string]any{"/a/train": "y"},
+			Report{State: Failed, Error: exceeded + ": container train of pod a exited with code 5", Log: "y"},
+		},
+		"evicted": {
+			backoff, items(podOf("a", "Failed", 1, `"reason": "Evicted", "message": "The node was low on resource: memory."`)), nil,
+			Report{State: Failed, Error: exceeded + ": pod a was evicted (Evicted: The node was low on resource: memory.)", Log: "(no log: read the log of pod a: status 404: not found)\n"},
+		},
+		"preempted": {
+			backoff, items(podOf("a", "Failed", 1, `"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "preempted"}], `+exits("train", 143, 2, "Error", ""))),
+			map[string]any{"/a/train": "stopping\n"},
+			Report{State: Failed, Error: exceeded + ": pod a was evicted (PreemptionByScheduler: preempted), container train of pod a exited with code 143", Log: "stopping\n"},
+		},
+		"refused by the node": {
+			backoff, items(podOf("a", "Failed", 1, `"reason": "UnexpectedAdmissionError", "message": "no GPU"`)), nil,
+			Report{State: Failed, Error: exceeded + ": pod a: UnexpectedAdmissionError: no GPU", Log: "(no log: read the log of pod a: status 404: not found)\n"},
+		},
+		"too long": {deadline, items(), nil, Report{State: Failed, Error: "the Job reached its time limit of 6h0m0s; no pod of it is left"}},
+		"too long, with its pod": {
+			deadline, items(podOf("a", "Failed", 1, exits("train", 143, 2, "Error", ""))),
+			map[string]any{"/a/train": "epoch 9\n"},
+			Report{State: Failed, Error: "the Job reached its time limit of 6h0m0s: container train of pod a exited with code 143", Log: "epoch 9\n"},
+		},
+		"deleted": {nil, nil, nil, Report{State: Failed, Error: "the Job was deleted before it ended"}},
+		"chosen container": {
+			complete, items(strings.Replace(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote)), `"name": "a"`, `"name": "a", "annotations": {"kubectl.kubernetes.io/default-container": "proxy"}`, 1)),
+			map[string]any{"/a/proxy": "of the proxy"},
+			Report{State: Succeeded, Version: "v7", Log: "of the proxy"},
+		},
+		"pods forbidden": {complete, forbidden, nil, Report{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{job: c.job, pods: c.pods, logs: c.logs}
+			f, log := follow(t, s, time.Minute)
+			var want []Report
+			if c.want.State != "" {
+				want = []Report{c.want}
+			} else if look(t, f, 2); strings.Count(log.String(), forbidden.Message[:20]) != 1 {
+				t.Errorf("the log is %s", log)
+			}
+			if got := look(t, f, 1); !reflect.DeepEqual(got, want) {
+				t.Errorf("got\n%+v, want\n%+v", got, want)
+			}
+		})
+	}
+}
+
+func TestReportsOnAJobThatRuns(t *testing.T) {
+	s := &server{job: `{"metadata": {"uid": "u 1"}, "status": {"active": 1}}`}
+	f, _ := follow(t, s, time.Minute)
+	if got := look(t, f, 1); len(got) != 0 {
+		t.Errorf("a pod that waits is reported as %v", got)
+	}
+	s.set(func(s *server) {
+		s.job = strings.Replace(running, "u1", "u 1", 1)
+		s.pods = items(podOf("a", "Running", 1, exits("train", 1, 1, "Error", "")))
+		s.logs = map[string]any{"/a/train": "epoch 1\n"}
+		s.asked = nil
+	})
+	if got := look(t, f, 3); len(got) != 1 || got[0].State != Started {
+		t.Errorf("a pod that runs is reported as %v", got)
+	}
+	s.set(func(s *server) {
+		jobs, pods := "GET /apis/batch/v1/namespaces/ml/jobs/rewardwatch-rr-1", "GET /api/v1/namespaces/ml/pods"
+		want := []string{jobs, pods + "?labelSelector=batch.kubernetes.io%2Fcontroller-uid%3Du+1&limit=250", pods + "/a/log?container=train&tailLines=1000", jobs, jobs}
+		if !reflect.DeepEqual(s.asked, want) || s.token != "Bearer first-token" {
+			t.Errorf("asked with %q for %q", s.token, s.asked)
+		}
+		s.job, s.pods = deadline, items() // Kubernetes has deleted the pod
+	})
+	check(t, os.WriteFile(f.clients["cluster"].TokenFile, []byte("second-token"), 0o600))
+	want := Report{State: Failed, Error: "the Job reached its time limit of 6h0m0s: container train of pod a exited with code 1", Log: "epoch 1\n"}
+	if got := look(t, f, 1); !reflect.DeepEqual(got, []Report{want}) || s.token != "Bearer second-token" {
+		t.Errorf("got %+v with %q, want %+v", got, s.token, want)
+	}
+	if check(t, f.look(t.Context(), nil, nil)); len(f.known) > 0 {
+		t.Errorf("of a request that is over, %v stays", f.known)
+	}
+}
+
+// What does not answer, or not as Kubernetes does, ends nothing.
+func TestAnswersThatSayNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer any
+		want   string
+	}{
+		"forbidden":     {&StatusError{403, "Forbidden", "jobs.batch is forbidden"}, "get Job rewardwatch-rr-1: status 403: jobs.batch is forbidden"},
+		"unauthorized":  {&StatusError{401, "Unauthorized", "Unauthorized"}, "status 401: Unauthorized"},
+		"gone":          {&StatusError{410, "Gone", "gone"}, "status 410: gone"},
+		"broken":        {&StatusError{500, "InternalError", "etcd is away"}, "status 500: etcd is away"},
+		"away":          {&StatusError{503, "", ""}, "status 503, which is not an answer of Kubernetes"},
+		"proxy":         {&StatusError{404, "", ""}, "status 404, which is not an answer of Kubernetes"},
+		"redirected":    {&StatusError{302, "", ""}, "status 302, which is not an answer of Kubernetes"},
+		"no JSON":       {"<html>", "invalid character"},
+		"cut off":       {running[:40], "unexpected EOF"},
+		"takes forever": {func(r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			timeout := time.Minute
+			if name == "takes forever" {
+				timeout = time.Millisecond
+			}
+			f, log := follow(t, &server{job: c.answer}, timeout)
+			if got := look(t, f, 3); len(got) != 0 || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), c.want) {
+				t.Errorf("reported %v, and logged\n%s", got, log)
+			}
+		})
+	}
+	t.Run("no token", func(t *testing.T) {
+		f, log := follow(t, &server{job: complete}, time.Minute)
+		check(t, os.Remove(f.clients["cluster"].TokenFile))
+		if got := look(t, f, 1); len(got) != 0 || !strings.Contains(log.String(), "read token") {
+			t.Errorf("reported %v, and logged\n%s", got, log)
+		}
+	})
+}
+
+func TestLogs(t *testing.T) {
+	pods := items(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote)))
+	t.Run("of 10 MB", func(t *testing.T) {
+		long := strings.Repeat("0123456789abcde\n", 10<<20/16) + "the end\n"
+		f, _ := follow(t, &server{job: complete, pods: pods, logs: map[string]any{"/a/train": long}}, time.Minute)
+		if got := look(t, f, 1); len(got) != 1 || got[0].Log != long[len(long)-keptLog-logMargin:] {
+			t.Errorf("%d reports, of %d bytes", len(got), len(got[0].Log))
+		}
+	})
+	for name, c := range map[string]struct {
+		status *StatusError
+		looks  int
+	}{
+		"of a node that is away": {&StatusError{500, "InternalError", "dial tcp: timeout"}, logTries},
+		"that is forbidden":      {&StatusError{403, "Forbidden", "pods/log is forbidden"}, logTries},
+		"of a pod that is gone":  {&StatusError{404, "NotFound", "pods a not found"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := follow(t, &server{job: complete, pods: pods, logs: map[string]any{"/a/train": c.status}}, time.Minute)
+			if got := look(t, f, c.looks-1); len(got) != 0 {
+				t.Errorf("reported %v too early", got)
+			}
+			want := Report{State: Succeeded, Version: "v7", Log: "(no log: read the log of pod a: " + c.status.Error() + ")\n"}
+			if got := look(t, f, 1); !reflect.DeepEqual(got, []Report{want}) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+	t.Run("that were read before", func(t *testing.T) {
+		s := &server{job: running, pods: items(podOf("a", "Running", 1, `"message": ""`)), logs: map[string]any{"/a/train": "epoch 1\n"}}
+		f, _ := follow(t, s, time.Minute)
+		look(t, f, 1)
+		s.set(func(s *server) { s.job, s.pods, s.logs = complete, pods, nil })
+		if got := look(t, f, 1); len(got) != 1 || got[0].Version != "v7" || got[0].Log != "epoch 1\n" {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestTail(t *testing.T) {
+	const most = keptLog + logMargin
+	var all strings.Builder
+	var end tail
+	for i := range 400 {
+		text := strings.Repeat(string(rune('a'+i%26)), i*i%1000)
+		all.WriteString(text)
+		_, _ = end.Write([]byte(text))
+		if whole := all.String(); end.String() != whole[max(0, len(whole)-most):] {
+			t.Fatalf("after %d texts, %d bytes are kept of %d", i, len(end.String()), len(whole))
+		}
+	}
+	long := strings.Repeat("x", 5) + strings.Repeat("y", most)
+	if _, _ = end.Write([]byte(long)); end.String() != long[5:] {
+		t.Errorf("%d bytes are kept", len(end.String()))
+	}
+}
+
+func TestCreated(t *testing.T) {
+	for name, c := range map[string]struct {
+		job  any
+		want string
+	}{
+		"its own":    {`{"metadata": {"annotations": {"rewardwatch/request": "rr_1"}}}`, ""},
+		"of another": {`{"metadata": {"annotations": {"rewardwatch/request": "rr_2"}}}`, "a Job rewardwatch-rr-1 exists that was not created for this request"},
+		"gone":       {nil, "get Job rewardwatch-rr-1: status 404: not found"},
+	} {
+		f, _ := follow(t, &server{job: c.job}, time.Minute)
+		if err := f.clients["cluster"].Created(t.Context(), "rr_1"); err != nil && err.Error() != c.want || err == nil && c.want != "" {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// Run goes on until its context ends, and after reports that come too late.
+func TestRun(t *testing.T) {
+	s := &server{job: running, pods: items()}
+	f, log := follow(t, s, time.Minute)
+	f.every = time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	underway := func(context.Context) (map[string]string, error) { return map[string]string{"rr_1": "cluster"}, nil }
+	reports := make(chan Report)
+	done := make(chan error, 1)
+	go func() {
+		done <- f.Run(ctx, underway, func(_ context.Context, _ string, r Report) error {
+			reports <- r
+			if r.State == Started {
+				return fmt.Errorf("%w: withdrawn", ErrSettled)
+			}
+			return errors.New("the ledger is full")
+		})
+	}()
+	if r := <-reports; r.State != Started {
+		t.Errorf("reported %+v", r)
+	}
+	s.set(func(s *server) { s.job, s.pods = backoff, items() })
+	if r := <-reports; r.State != Failed {
+		t.Errorf("reported %+v", r)
+	}
+	if err := <-done; err == nil || err.Error() != "report the Job of rr_1: the ledger is full" || !strings.Contains(log.String(), "no longer accepts reports") {
+		t.Errorf("Run returned %v, and logged\n%s", err, log)
+	}
+	lost := errors.New("the ledger is lost")
+	if err := f.Run(ctx, func(context.Context) (map[string]string, error) { return nil, lost }, nil); !errors.Is(err, lost) {
+		t.Errorf("Run returned %v", err)
+	}
+	cancel()
+	if err := f.Run(ctx, func(context.Context) (map[string]string, error) { return nil, lost }, nil); err != nil {
+		t.Errorf("Run returned %v after its end", err)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	c := testConfig("http://127.0.0.1:1")
+	err := NewClient(c, &http.Transport{}).Created(t.Context(), "rr_1")
+	if _, is := errors.AsType[*url.Error](err); is || err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("%v", err)
+	}
+	c.URL = ""
+	if _, err := NewClient(c, nil).Token(); err == nil || !strings.Contains(err.Error(), "token of the service account") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,280 @@
+package kubejob
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The states in a Report.
+const (
+	Started   = "started"
+	Succeeded = "succeeded"
+	Failed    = "failed"
+)
+
+// Report is how far a Job has got.
+type Report struct {
+	State   string // Started, Succeeded or Failed
+	Version string // the version made, if it succeeded
+	Error   string // why it failed, with the exit code of its container
+	Log     string // end of the log of its last pod, once it has ended; any bytes
+}
+
+// job is the part of a Job that says how far it has got.
+type job struct {
+	Metadata struct {
+		UID         string            `json:"uid"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		Deadline int64 `json:"activeDeadlineSeconds"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []condition `json:"conditions"`
+		Ready      int         `json:"ready"`
+		Succeeded  int         `json:"succeeded"`
+		Failed     int         `json:"failed"`
+	} `json:"status"`
+}
+
+// condition is an entry in the status of a Job or a pod.
+type condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// pod is the part of a pod that says how its containers ended.
+type pod struct {
+	Metadata struct {
+		Name        string            `json:"name"`
+		Created     time.Time         `json:"creationTimestamp"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		Containers []struct {
+			Name string `json:"name"`
+		} `json:"containers"`
+	} `json:"spec"`
+	Status struct {
+		Phase      string            `json:"phase"`
+		Reason     string            `json:"reason"`
+		Message    string            `json:"message"`
+		Conditions []condition       `json:"conditions"`
+		Init       []containerStatus `json:"initContainerStatuses"`
+		Containers []containerStatus `json:"containerStatuses"`
+	} `json:"status"`
+}
+
+type containerStatus struct {
+	Name  string `json:"name"`
+	State struct {
+		Running    *struct{}   `json:"running"`
+		Terminated *terminated `json:"terminated"`
+	} `json:"state"`
+	LastState struct {
+		Terminated *terminated `json:"terminated"`
+	} `json:"lastState"`
+}
+
+// terminated is how a container ended.
+type terminated struct {
+	Code     int       `json:"exitCode"`
+	Reason   string    `json:"reason"`
+	Message  string    `json:"message"` // its termination message
+	Finished time.Time `json:"finishedAt"`
+}
+
+// ended returns the condition with which a Job has ended, and whether it has.
+func (j job) ended() (c condition, over bool) {
+	for _, c := range j.Status.Conditions {
+		if c.Status == "True" && (c.Type == "Complete" || c.Type == "Failed") {
+			return c, true
+		}
+	}
+	return condition{}, false
+}
+
+// started reports whether a container of the Job has run.
+func (j job) started() bool {
+	_, over := j.ended()
+	return over || j.Status.Ready+j.Status.Succeeded+j.Status.Failed > 0
+}
+
+// main returns the name of the container that matters: the first one, unless an annotation names another.
+func (p pod) main() string {
+	if name := p.Metadata.Annotations["kubectl.kubernetes.io/default-container"]; name != "" || len(p.Spec.Containers) == 0 {
+		return name
+	}
+	return p.Spec.Containers[0].Name
+}
+
+// containers returns the states of all containers of a pod, the main one first.
+func (p pod) containers() []containerStatus {
+	all := slices.Concat(p.Status.Containers, p.Status.Init)
+	slices.SortStableFunc(all, func(a, b containerStatus) int {
+		return cmp.Compare(btoi(b.Name == p.main()), btoi(a.Name == p.main()))
+	})
+	return all
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// end returns how a container ended the last time, nil if it has not.
+func (c containerStatus) end() *terminated {
+	if c.State.Terminated != nil {
+		return c.State.Terminated
+	}
+	return c.LastState.Terminated
+}
+
+// failed returns the container of a pod that failed, false without one.
+func (p pod) failed() (containerStatus, bool) {
+	all := p.containers()
+	i := slices.IndexFunc(all, func(c containerStatus) bool { return c.end() != nil && c.end().Code != 0 })
+	if i < 0 {
+		return containerStatus{}, false
+	}
+	return all[i], true
+}
+
+// version returns the version that a container of a pod has written as its termination message, "" without one.
+func (p pod) version() string {
+	for _, c := range p.containers() {
+		var result struct {
+			Version string `json:"policy_version"`
+		}
+		if t := c.State.Terminated; t != nil && t.Code == 0 && json.Unmarshal([]byte(t.Message), &result) == nil && result.Version != "" {
+			return result.Version
+		}
+	}
+	return ""
+}
+
+// newest returns the pod of the last attempt, nil without pods.
+func newest(pods []pod) *pod {
+	if len(pods) == 0 {
+		return nil
+	}
+	last := slices.MaxFunc(pods, func(a, b pod) int {
+		return cmp.Or(a.finished().Compare(b.finished()), a.Metadata.Created.Compare(b.Metadata.Created), strings.Compare(a.Metadata.Name, b.Metadata.Name))
+	})
+	return &last
+}
+
+// finished returns when the last container of a pod ended, zero if none has.
+func (p pod) finished() (at time.Time) {
+	for _, c := range p.containers() {
+		if end := c.end(); end != nil && end.Finished.After(at) {
+			at = end.Finished
+		}
+	}
+	return at
+}
+
+// chosen returns the pod whose log and exit code tell how a Job ended: the last one that agrees with its condition, or
+// else the last one. It is nil without pods.
+func chosen(c condition, pods []pod) *pod {
+	phase := "Failed"
+	if c.Type == "Complete" {
+		phase = "Succeeded"
+	}
+	agree := slices.DeleteFunc(slices.Clone(pods), func(p pod) bool { return p.Status.Phase != phase })
+	if p := newest(agree); p != nil {
+		return p
+	}
+	return newest(pods)
+}
+
+// logOf returns the container of a pod whose log tells how it ended.
+func (p pod) logOf() string {
+	if c, is := p.failed(); is {
+		return c.Name
+	}
+	return p.main()
+}
+
+// evicted returns why a pod was evicted, preempted or deleted, "" if it was not.
+func (p pod) evicted() string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "DisruptionTarget" && c.Status == "True" {
+			return joined(c.Reason, c.Message)
+		}
+	}
+	if p.Status.Reason == "Evicted" || p.Status.Reason == "Preempting" || p.Status.Reason == "NodeLost" {
+		return joined(p.Status.Reason, p.Status.Message)
+	}
+	return ""
+}
+
+// explain returns how a pod ended: the eviction, and the exit code of the container that failed.
+func (p pod) explain() string {
+	var parts []string
+	if why := p.evicted(); why != "" {
+		parts = append(parts, fmt.Sprintf("pod %s was evicted (%s)", p.Metadata.Name, why))
+	}
+	if c, is := p.failed(); is {
+		parts = append(parts, fmt.Sprintf("container %s of pod %s exited with code %d%s", c.Name, p.Metadata.Name, c.end().Code, c.end().because()))
+	} else if len(parts) == 0 && joined(p.Status.Reason, p.Status.Message) != "" {
+		parts = append(parts, fmt.Sprintf("pod %s: %s", p.Metadata.Name, joined(p.Status.Reason, p.Status.Message)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// longestMessage bounds how much of a termination message an error repeats, in bytes.
+const longestMessage = 300
+
+// because returns the reason and the message of a container that failed, in the form " (OOMKilled)".
+func (t terminated) because() string {
+	reason := t.Reason
+	if reason == "Error" { // which says nothing more
+		reason = ""
+	}
+	message := strings.TrimSpace(t.Message)
+	if why := joined(reason, strings.ToValidUTF8(message[:min(len(message), longestMessage)], "")); why != "" {
+		return " (" + why + ")"
+	}
+	return ""
+}
+
+// joined returns the reason and the message of a status.
+func joined(reason, message string) string {
+	if reason == "" || message == "" {
+		return reason + message
+	}
+	return reason + ": " + message
+}
+
+// report returns the report on a Job that has ended with a condition, without its log.
+func (j job) report(c condition, p *pod) Report {
+	if c.Type == "Complete" {
+		switch {
+		case p == nil:
+			return Report{State: Failed, Error: "the Job succeeded, but its pods were deleted before the service could read which version it made"}
+		case p.version() == "":
+			return Report{State: Failed, Error: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} into the file that ` + variablePrefix + "RESULT names"}
+		}
+		return Report{State: Succeeded, Version: p.version()}
+	}
+	why := fmt.Sprintf("the Job failed (%s)", joined(c.Reason, c.Message))
+	if c.Reason == "DeadlineExceeded" {
+		why = fmt.Sprintf("the Job reached its time limit of %s", time.Duration(j.Spec.Deadline)*time.Second)
+	}
+	if p == nil {
+		return Report{State: Failed, Error: why + "; no pod of it is left"}
+	}
+	if how := p.explain(); how != "" {
+		why += ": " + how
+	}
+	return Report{State: Failed, Error: why}
+}
