@@ -148,9 +148,12 @@ func (p *Proposal) choose() {
 	p.commands()
 }
 
-// ownWorld reports whether the training makes an environment that has no id.
+// ownWorld reports whether the training makes an environment that has no id, or that only its settings name.
 func (p *Proposal) ownWorld() bool {
 	if len(p.Environments) == 0 {
+		return true
+	}
+	if path.Ext(p.Environments[0].File) != ".py" && p.finder.NeedsSettings() {
 		return true
 	}
 	_, registered := p.modules[p.Environments[0].Value[strings.LastIndex(p.Environments[0].Value, ":")+1:]]
@@ -190,6 +193,9 @@ func (p *Proposal) prefer() {
 		p.steps(c.File, readable(c.Text), 2*main)
 	}
 	for i, e := range p.Environments {
+		if p.finder.Mentions(e.Value) {
+			p.Environments[i].clear += main
+		}
 		if e.Value == p.defaults[file] {
 			p.Environments[i].clear += 2 * main // also if the program is an example
 			p.Environments[i].File = file

@@ -39,9 +39,6 @@ var (
 	importedModule = regexp.MustCompile(`(?m)^(?:import|from)[ \t]+([A-Za-z_]\w*(?:\.rllib)?)`)
 	importedInside = regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(torch|tensorflow|jax)\b`)
 	shortVersion   = regexp.MustCompile(`^==\s*v?(3\.[0-9]+)(?:\.[0-9]+)?$`)
-
-	onlyWindows = regexp.MustCompile(`^(pywin32.*|pypiwin32|pydirectinput.*|pywinauto|pygetwindow|vgamepad|dxcam|d3dshot|bettercam|windows-.*|winregistry|pywinpty|wmi|comtypes|pyreadline3?|win32-setctime|win-inet-pton|wincertstore|directx.*|tensorflow-directml.*|tensorflow-intel|torch-directml)$`)
-	onlyMac     = regexp.MustCompile(`^(pyobjc.*|appnope|tensorflow-macos|tensorflow-metal|applescript|py2app|mlx)$`)
 )
 
 // frameworks are those for networks, by module. Libraries for several leave them to extras.
@@ -181,7 +178,7 @@ func (p *dependencies) choosePython() {
 	}
 	var packages []pins.Package
 	for _, d := range p.stated {
-		if d.marker == "" && !elsewhere(d) {
+		if d.marker == "" && pins.OnlyFor(packageName(d.Name)) == "" {
 			packages = append(packages, p.known(d))
 		}
 	}
@@ -247,11 +244,6 @@ func (p *dependencies) beforeTF2(packages []pins.Package) []pins.Package {
 	return packages
 }
 
-// elsewhere reports whether a package exists only for another system.
-func elsewhere(d Declared) bool {
-	return onlyWindows.MatchString(packageName(d.Name)) || onlyMac.MatchString(packageName(d.Name))
-}
-
 // known returns what is known of the version of a package: a constraint or a lock says more than a declaration.
 func (p *dependencies) known(d Declared) pins.Package {
 	name := packageName(d.Name)
@@ -275,11 +267,8 @@ func (p *dependencies) merge(d Declared) {
 		return
 	}
 	name := packageName(d.Name)
-	switch {
-	case onlyWindows.MatchString(name):
-		d.Left = "only for Windows, but the image is Linux"
-	case onlyMac.MatchString(name):
-		d.Left = "only for macOS, but the image is Linux"
+	if system := pins.OnlyFor(name); system != "" {
+		d.Left = "only for " + system + ", but the image is Linux"
 	}
 	i, known := p.merged[name]
 	switch {
@@ -332,6 +321,11 @@ func (p *dependencies) companions(environments []Finding) {
 			if !slices.ContainsFunc(p.Packages, func(d Declared) bool { return c.ComesWith(d.Name) }) {
 				p.need(c.Package, "the environment "+e.Value+" needs it")
 			}
+		}
+	}
+	for _, d := range p.Packages {
+		if below := pins.Below(packageName(d.Name)); below != "" && d.Left == "" {
+			p.need(below, d.Name+" needs it")
 		}
 	}
 	has := func(module string) bool {

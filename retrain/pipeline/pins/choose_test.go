@@ -97,3 +97,15 @@ func TestTablesAreReadable(t *testing.T) {
 		t.Error(v)
 	}
 }
+
+// The newest version of all may have no files for an older Python.
+func TestNewestForAPython(t *testing.T) {
+	for python, want := range map[string]string{"3.9": "3.4.3", "3.11": "3.9.2", "3.12": "3.10.1", "3.13": "3.10.1"} {
+		if v := Newest(python, Package{Name: "bokeh", Wanted: ">=2"}); v != want {
+			t.Errorf("%s: %q, want %q", python, v, want)
+		}
+	}
+	if v := Newest("3.11", Package{Name: "bokeh", Wanted: ">=3.10"}); v != "" {
+		t.Error(v)
+	}
+}

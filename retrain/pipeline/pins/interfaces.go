@@ -10,6 +10,7 @@ type Interfaces struct {
 	Tensorboard string // torch.utils.tensorboard, which torch does not bring along
 
 	gym, rendering, hydra string // what Gym 0.26, Gym 0.22 and Hydra 1 do not have
+	agents, games         string // what Ray 2.4 and PettingZoo 1.22 do not have
 }
 
 var (
@@ -23,6 +24,10 @@ var (
 	ofTensorboard  = regexp.MustCompile(`(?m)^(?:from|import)[ \t]+torch\.utils\.tensorboard\b`)
 	hasTensorboard = regexp.MustCompile(`^(?i)(?:tensorboard|tensorflow|tf-nightly)$|^stable.baselines3\[.*extra`)
 
+	ofAgents = regexp.MustCompile(`\bray\.rllib\.agents\b`)
+	// ofGames are the four results of the last step of an agent.
+	ofGames = regexp.MustCompile(`(?m:^[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*[\w.]+[ \t]*=[ \t]*[\w.]*env[\w.]*\.last\()`)
+
 	ofHydra = regexp.MustCompile(`@hydra\.main\([^()]*\bstrict[ \t]*=`)
 )
 
@@ -31,7 +36,7 @@ func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
 		calls *regexp.Regexp
-	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}} {
+	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}} {
 		if *c.first == "" && c.calls.Match(text) {
 			*c.first = file
 		}
@@ -46,13 +51,17 @@ func HasTensorboard(requirement string) bool { return hasTensorboard.MatchString
 
 // Last returns the last version of a package that has what programs call, and the file that calls it; "" if they call
 // nothing that was removed. Gym before 0.22 no longer builds with current setuptools, so it is only for what nothing
-// later has.
+// later has. Programs with the agents of Ray 2.3 use Gym, which only Ray before 2.3 needs: it decides which.
 func (i *Interfaces) Last(name string) (version, file string) {
 	switch {
 	case name == "gym" && i.rendering != "":
 		return "0.21.0", i.rendering
-	case name == "gym" && i.gym != "":
+	case name == "gym" && i.gym != "" && i.agents == "":
 		return "0.25.2", i.gym
+	case name == "ray" && i.agents != "":
+		return "2.2.0", i.agents
+	case name == "pettingzoo" && i.games != "":
+		return "1.19.0", i.games
 	case name == "hydra-core" && i.hydra != "":
 		return "0.11.3", i.hydra
 	}

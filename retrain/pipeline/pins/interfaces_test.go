@@ -31,6 +31,24 @@ func TestInterfacesOfOldVersions(t *testing.T) {
 	}
 }
 
+func TestOldAgentsOfRay(t *testing.T) {
+	var i Interfaces
+	i.Take("train.py", []byte("from ray.rllib.agents import ppo\nobs, reward, done, info = env.last()\n_, done, _, _ = parallel.last()\nenv.seed(1)\n"))
+	for name, want := range map[string]string{"ray": "2.2.0", "pettingzoo": "1.19.0", "gym": "", "gymnasium": ""} {
+		if v, file := i.Last(name); v != want || (file == "") != (want == "") {
+			t.Errorf("%s: %q of %q, want %q", name, v, file, want)
+		}
+	}
+	i = Interfaces{}
+	i.Take("train.py", []byte("from ray.rllib.algorithms import ppo\nobs, reward, terminated, truncated, info = env.last()\n"))
+	if ray, _ := i.Last("ray"); ray != "" {
+		t.Error(ray)
+	}
+	if zoo, _ := i.Last("pettingzoo"); zoo != "" {
+		t.Error(zoo)
+	}
+}
+
 func TestTensorboardComesWithOthers(t *testing.T) {
 	for requirement, want := range map[string]bool{
 		"tensorboard": true, "tensorflow": true, "stable-baselines3[extra]": true, "stable_baselines3[extra]": true,

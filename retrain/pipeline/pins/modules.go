@@ -82,7 +82,7 @@ var distributions = map[string]string{
 	"Box2D": "box2d", "OpenGL": "pyopengl", "attr": "attrs", "bs4": "beautifulsoup4", "chess": "python-chess", "dateutil": "python-dateutil", "docx": "python-docx", "dopamine": "dopamine-rl",
 	"dotenv": "python-dotenv", "fitz": "pymupdf", "gin": "gin-config", "git": "gitpython", "google": "protobuf", "haiku": "dm-haiku", "igraph": "python-igraph",
 	"imblearn": "imbalanced-learn", "jwt": "pyjwt", "lightning_fabric": "lightning", "pkg_resources": "setuptools", "psycopg2": "psycopg2-binary", "pyro": "pyro-ppl", "pywt": "pywavelets",
-	"rl_zoo3": "rl-zoo3", "serial": "pyserial", "skimage": "scikit-image", "skopt": "scikit-optimize", "sonnet": "dm-sonnet", "talib": "ta-lib", "torchnlp": "pytorch-nlp",
+	"rl_zoo3": "rl-zoo3", "ruamel": "ruamel-yaml", "serial": "pyserial", "skimage": "scikit-image", "skopt": "scikit-optimize", "sonnet": "dm-sonnet", "talib": "ta-lib", "torchnlp": "pytorch-nlp",
 	"tree": "dm-tree", "usb": "pyusb", "websocket": "websocket-client", "zmq": "pyzmq", "Levenshtein": "python-levenshtein",
 }
 

@@ -23,6 +23,9 @@ func TestSetsAreThoseOfTheScript(t *testing.T) {
 	}
 	var heads []string
 	for _, m := range regexp.MustCompile(`"(3\.\d+)\.\d+": \[(.*)\]`).FindAllStringSubmatch(between("SETS = {", "\n}"), -1) {
+		if patch := strings.TrimPrefix(strings.Fields(m[0])[0], `"`); !strings.Contains(Base(m[1]), ":"+strings.TrimSuffix(patch, `":`)+"-") {
+			t.Errorf("the sets are for %s, and the image is %s", patch, Base(m[1]))
+		}
 		for month := range strings.SplitSeq(m[2], ", ") {
 			if month = strings.Trim(month, `"`); month == "" {
 				month = strings.Trim(strings.TrimSpace(between("NOW = ", "\n")), `"`)

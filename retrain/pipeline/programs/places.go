@@ -103,9 +103,12 @@ var (
 	makesDirectory = regexp.MustCompile(`\b(?:makedirs|mkdir)\(`)
 )
 
-// besideIfNeeded returns a place of a program in $WORK, or the copy of the project there if it writes into directories of
-// the repository.
+// besideIfNeeded returns a place of a program, or the copy of the project in $WORK if it writes into directories of the
+// repository.
 func (f *Finder) besideIfNeeded(p *program, at place) place {
+	if !at.copied && f.writesBesideItself(p) {
+		return place{copied: true, dir: "."}
+	}
 	if at.work && !hydraMain.MatchString(f.text[p.file]) && f.writesInside(p) {
 		return place{copied: true, dir: "."}
 	}

@@ -459,7 +459,7 @@ func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []
 			continue
 		}
 		named = max(named, a.weight)
-		if rest == nil || !right(rest) {
+		if rest == nil || !right(rest) || positions(p, rest) < p.needed() {
 			continue
 		}
 		to := &most
@@ -475,6 +475,15 @@ func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []
 		most = other
 	}
 	return named, most.args, most.file
+}
+
+// needed returns how many arguments a program does not run without, of those that are given by their places.
+func (p *program) needed() int {
+	n := 0
+	for _, x := range p.flags {
+		n += boolean(x.position && x.required)
+	}
+	return n
 }
 
 // speaksOf reports whether a piece of advice is about a program, and returns the arguments after those that choose it.
@@ -535,6 +544,9 @@ func (f *Finder) training(all []program, env string) []program {
 		named, args, _ := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, evaluating) })
 		p.args = args
 		p.score += named + 40*boolean(slices.ContainsFunc(args, func(a string) bool { return idInArgument.MatchString(a) }))
+		if len(args) > 0 && len(p.path) == 0 && args[0] == "train" { // what is a sub-command elsewhere
+			p.score += 45
+		}
 		if p.score >= minScore {
 			out = append(out, p)
 		}
@@ -577,7 +589,7 @@ func evaluating(arg string) bool { return evaluatesBy.MatchString(arg) }
 // listing is an argument that only makes a program say what there is.
 var listing = regexp.MustCompile(`^--(?:list|version|info)\b`)
 
-var evaluatesBy = regexp.MustCompile(`^(?:--?)?(?:do_|run_|only_)?(play|test|eval|evaluate|evaluation|enjoy|eval_only|infer|inference)(?:=(?:True|true|1))?$|=(?:eval|evaluate|test|play|inference)$`)
+var evaluatesBy = regexp.MustCompile(`^(?:--?)?(?:do_|run_|only_)?(play|test|eval|evaluate|evaluation|enjoy|eval_only|infer|inference|watch)(?:=(?:True|true|1))?$|=(?:eval|evaluate|test|play|inference)$`)
 
 func ranked(out []program) []program {
 	slices.SortStableFunc(out, func(a, b program) int {
@@ -644,9 +656,9 @@ func goesWith(p, training *program) int {
 // byItself returns the evaluation that the training's own program has by an argument.
 func (f *Finder) byItself(training *program) (program, bool) {
 	for _, a := range f.said.aboutProgram(training) {
-		if rest, ok := f.speaksOf(a, training); ok && rest != nil && slices.ContainsFunc(rest, evaluating) && f.available(rest) {
+		if rest, ok := f.speaksOf(a, training); ok && rest != nil && slices.ContainsFunc(rest, evaluating) && positions(training, rest) >= training.needed() && (f.available(rest) || a.weight >= ofReadme) {
 			p := *training
-			p.args, p.score = rest, 60
+			p.args, p.score = rest, 60+a.weight/2
 			return p, true
 		}
 	}
@@ -716,6 +728,11 @@ func listed(all []program) []Program {
 		out[i] = Program{Name: strings.Join(append([]string{all[i].file}, all[i].path...), " "), File: all[i].file}
 	}
 	return out
+}
+
+// Mentions reports whether the best training, or the arguments that a page names for it, speak of an environment.
+func (f *Finder) Mentions(env string) bool {
+	return len(f.trained) > 0 && mentions(f.trained[0].file+" "+strings.Join(f.trained[0].args, " "), env)
 }
 
 // Commands returns the commands of the best programs, without words if there is none.

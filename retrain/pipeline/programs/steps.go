@@ -8,13 +8,16 @@ import (
 )
 
 var (
-	stepsArgument = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-]|environment[_-])?(?:(?:time)?steps|frames)|--timesteps)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,(?:[^\n()]*\n){0,3}[^\n()]*default\s*=\s*)|DEFINE_\w+\(\s*["'](?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-])?(?:(?:time)?steps|frames)["'],\s*|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([\w.()*+/ -]{1,200})`)
+	stepsArgument = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-]|environment[_-])?(?:(?:time)?steps|frames)|--timesteps|timesteps_total)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,(?:[^\n()]*\n){0,3}[^\n()]*default\s*=\s*)|DEFINE_\w+\(\s*["'](?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-])?(?:(?:time)?steps|frames)["'],\s*|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([\w.()*+/ -]{1,200})`)
 	// ofTraining is how the steps of a whole training are named.
 	ofTraining = regexp.MustCompile(`(?i)\.learn\(|total|timesteps`)
 	// helped is an argument with a default number and its help.
-	helped   = regexp.MustCompile(`add_argument\([^\n]*?default\s*=\s*(?:int\()?([0-9][\w.+*]*)[^\n]*?help\s*=\s*["']([^"'\n]+)["']`)
-	ofAll    = regexp.MustCompile(`(?i)^(?:the )?(?:total |max(?:imum)? )?(?:number of )?(?:total |training |environment |env )*(?:time)?(?:steps|frames)\b`)
-	ofAPart  = regexp.MustCompile(`(?i)between|before|after|every|each|\bper\b|interval|warm|rollout|until|episode|bootstrap|n-step|gradient`)
+	helped  = regexp.MustCompile(`add_argument\([^\n]*?default\s*=\s*(?:int\()?([0-9][\w.+*]*)[^\n]*?help\s*=\s*["']([^"'\n]+)["']`)
+	ofAll   = regexp.MustCompile(`(?i)^(?:the )?(?:total |max(?:imum)? )?(?:number of )?(?:total |training |environment |env )*(?:time)?(?:steps|frames)\b`)
+	ofAPart = regexp.MustCompile(`(?i)between|before|after|every|each|\bper\b|interval|warm|rollout|until|episode|bootstrap|n-step|gradient`)
+	// perEpoch and epochs are the factors of the steps of a training in some libraries.
+	perEpoch = regexp.MustCompile(`\b(?:steps?[_-]per[_-]epoch|epoch[_-]num[_-]steps)["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][\w.]*)`)
+	epochs   = regexp.MustCompile(`["'\s(,](?:--)?(?:n[_-]|num[_-]|max[_-])?epochs?["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][0-9_]*)\b`)
 	constant = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?::[ \t]*int[ \t]*)?=[ \t]*([\w.()*+/ -]{1,200}?)[ \t\r]*(?:#[^\n]*)?$`)
 	factors  = regexp.MustCompile(`\*\*|//|[A-Za-z_]\w*|[0-9][0-9_]*(?:\.[0-9]*)?(?:[eE][+]?[0-9]+)?|[()*/+-]`)
 )
@@ -51,6 +54,9 @@ func StepsOf(text []byte) []Steps {
 		if ofAll.Match(m[2]) && !ofAPart.Match(m[2]) {
 			add(known.number(string(m[1])), true)
 		}
+	}
+	if each, n := perEpoch.FindSubmatch(text), epochs.FindSubmatch(text); each != nil && n != nil {
+		add(known.number(string(each[1]))*known.number(string(n[1])), true)
 	}
 	return out
 }

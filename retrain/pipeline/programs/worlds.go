@@ -36,6 +36,17 @@ func (f *Finder) MakesOwnWorld() bool {
 	return false
 }
 
+// ofSettings is an argument for a file of settings.
+var ofSettings = regexp.MustCompile(`(?:^|_)(?:config|cfg|conf|settings)(?:_file|_path)?$`)
+
+// NeedsSettings reports whether the first training does not run without a file of settings: what it trains, and where, is
+// then not in its code.
+func (f *Finder) NeedsSettings() bool {
+	return len(f.trained) > 0 && slices.ContainsFunc(f.trained[0].flags, func(x option) bool {
+		return !x.boolean && (x.position || x.required) && ofSettings.MatchString(x.key())
+	})
+}
+
 // worlds returns the classes of the repository that are environments.
 func (f *sources) worlds() map[string]bool {
 	bases := map[string][]string{}

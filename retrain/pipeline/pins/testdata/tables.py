@@ -9,8 +9,8 @@ packages that are published as source only were added.
 A set is for a version of Python, and of what was published before a month. Each group is resolved with the versions of
 those before it, and halved if it cannot be. Nothing is built: packages that are published as source only have their
 versions here. ranges.tsv is what `pip index versions NAME --only-binary=:all: --python-version X` printed, where X
-must have a patch (3.7 is 3.7.0, for which pandas 1.3 is not), and newest.tsv is an extract of a list of packages of
-PyPI. TestSetsAreThoseOfTheScript compares what does not need PyPI.
+must have a patch (3.7 is 3.7.0, for which pandas 1.3 is not); lowest versions of 0.1 and 0.2 are not checked. newest.tsv
+is an extract of a list of packages of PyPI. TestSetsAreThoseOfTheScript compares what does not need PyPI.
 """
 
 import re
@@ -19,11 +19,11 @@ import sys
 import tempfile
 
 SETS = {  # months by version of Python, the newest first; "" is without a limit
-    "3.13.5": [""],
-    "3.12.11": ["", "2025-03"],
-    "3.11.13": ["", "2025-03", "2024-05"],
-    "3.10.18": ["", "2024-05", "2023-06"],
-    "3.9.23": ["", "2023-03"],
+    "3.13.13": [""],
+    "3.12.13": ["", "2025-03"],
+    "3.11.15": ["", "2025-03", "2024-05"],
+    "3.10.20": ["", "2024-05", "2023-06"],
+    "3.9.25": ["", "2023-03"],
     "3.8.20": ["", "2022-06"],
     "3.7.17": ["", "2021-06"],
 }
