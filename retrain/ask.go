@@ -70,14 +70,21 @@ func (d *Desk) Ask(ctx context.Context, a Ask) (ledger.Request, error) {
 	return q, err
 }
 
+// Usual returns the recipe and the target of the trigger of a policy, "" without one.
+func (d *Desk) Usual(policy string) (recipe, target string) {
+	for _, t := range d.cfg.Triggers {
+		if len(t.Policies) == 0 || matchesAny(t.Policies, policy) {
+			return t.Recipe, t.Target
+		}
+	}
+	return "", ""
+}
+
 // Offers returns the recipes and the targets that an Ask for a policy can name. The first of each are those of the
 // policy's trigger, if it has one.
 func (d *Desk) Offers(policy string) (recipes, targets []string) {
-	for _, t := range d.cfg.Triggers {
-		if len(t.Policies) == 0 || matchesAny(t.Policies, policy) {
-			recipes, targets = []string{t.Recipe}, []string{t.Target}
-			break
-		}
+	if recipe, target := d.Usual(policy); target != "" {
+		recipes, targets = []string{recipe}, []string{target}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.recipes)) {
 		if !slices.Contains(recipes, name) && d.recipes.Fault(name) == "" {

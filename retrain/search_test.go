@@ -28,6 +28,11 @@ func (r *rig) searched(f ledger.Filter) (policies []string, more bool) {
 	return policies, more
 }
 
+// without owns all policies but one.
+type without string
+
+func (w without) Owns(policy string) bool { return policy != string(w) }
+
 func testSearch(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
@@ -63,6 +68,8 @@ func testSearch(t *testing.T, on storage) {
 			"who and what":              {ledger.Filter{Text: "bob earns"}, "bidder"},
 			"words that are operators":  {ledger.Filter{Text: `"the" AND NOT (x OR *`}, ""},
 			"no word of another config": {ledger.Filter{Text: "adam"}, ""},
+			"of an owner":               {ledger.Filter{Owner: without("bidder")}, "pricer ranker"},
+			"of an owner, and more":     {ledger.Filter{Owner: without("bidder"), Text: "bob earns"}, ""},
 			"policy":                    {ledger.Filter{Policy: "ranker"}, "ranker"},
 			"cause":                     {ledger.Filter{Cause: "environment"}, "bidder"},
 			"state":                     {ledger.Filter{State: ledger.StateRejected}, "bidder"},
@@ -107,9 +114,9 @@ func testSearchByPages(t *testing.T, on storage) {
 			all = append(all, policy)
 		}
 		slices.Sort(all)
-		for _, parameter := range []string{"", "seeds[0]=7"} {
+		for _, f := range []ledger.Filter{{}, {Parameter: "seeds[0]=7"}, {Owner: without("nothing")}} {
 			var got []string
-			f := ledger.Filter{Limit: 3, Parameter: parameter}
+			f.Limit = 3
 			for pages := 1; ; pages++ {
 				found, more, err := r.Search(t.Context(), f)
 				check(t, err)

@@ -145,7 +145,7 @@ func inside() map[string][]string {
 		"audit":     nil,
 		"secrets":   nil,
 		"webconfig": nil,
-		"api":       {"access", "audit", "cluster", "console", "console/plots", "engine", "session", "signin", "webconfig", "wire", "words"},
+		"api":       {"access", "audit", "cluster", "console", "console/plots", "engine", "session", "signin", "tenant", "webconfig", "wire", "words"},
 		"config":    {"access", "announce", "api", "cluster", "engine", "secrets", "signin", "tenant", "webconfig"},
 		"app":       {"announce", "api", "cluster", "config", "console", "console/plots", "engine", "secrets"},
 		"sample":    {"engine", "terminal"},

@@ -57,6 +57,8 @@ type Batch struct {
 	ID       string // makes it harmless to send the batch again; "" for none
 	Encoding string // of the body: "", gzip or zstd
 	Body     io.Reader
+
+	Takes func(policy string) bool // which policies the sender may send events of; nil for all
 }
 
 // Result says what became of a batch.
@@ -119,7 +121,7 @@ func (r *Receiver) receive(ctx context.Context, b Batch) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	s := sorting{r: r, decoder: r.format.NewDecoder(ingest.DecoderOptions{MaxRecord: MaxRecord}), parts: make([]part, partitions), id: b.ID}
+	s := sorting{r: r, decoder: r.format.NewDecoder(ingest.DecoderOptions{MaxRecord: MaxRecord}), parts: make([]part, partitions), id: b.ID, takes: b.Takes}
 	if err := eachRecord(body, s.add); err != nil {
 		return Result{}, err
 	}
@@ -239,6 +241,7 @@ type sorting struct {
 	message ingest.Message
 	parts   []part
 	id      string
+	takes   func(policy string) bool
 	index   int
 	result  Result
 }
@@ -248,8 +251,7 @@ func (s *sorting) add(record []byte) {
 	at := s.index
 	s.index++
 	refused := false
-	s.message = ingest.Message{Value: record}
-	s.events = s.decoder.Decode(s.events[:0], &s.message, func(e *ingest.RecordError, _ []byte) {
+	refuse := func(e *ingest.RecordError, _ []byte) {
 		if refused {
 			return
 		}
@@ -257,8 +259,15 @@ func (s *sorting) add(record []byte) {
 		if s.result.Refused++; len(s.result.Refusals) < MaxRefused {
 			s.result.Refusals = append(s.result.Refusals, Refusal{at, *e})
 		}
-	})
+	}
+	s.message = ingest.Message{Value: record}
+	s.events = s.decoder.Decode(s.events[:0], &s.message, refuse)
 	defer s.decoder.Reset()
+	for i := range s.events {
+		if s.takes != nil && !s.takes(s.events[i].Policy) {
+			refuse(&ingest.RecordError{Reason: ingest.ReasonOtherTenant, Size: int64(len(record)), Msg: "the policy does not belong to the tenant of the token"}, nil)
+		}
+	}
 	if refused {
 		return
 	}

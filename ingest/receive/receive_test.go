@@ -169,6 +169,23 @@ func TestBadRecordsAreNamed(t *testing.T) {
 	}
 }
 
+// Who may send only some policies sends no others: neither in a record of their own, nor among others of one record.
+func TestPoliciesOfOthersAreRefused(t *testing.T) {
+	r, topic := newReceiver()
+	body := record("a", 0) + "\n" + strings.Replace(record("a", 1), `"policy":"`, `"policy":"other-`, 1)
+	result, err := r.Receive(t.Context(), Batch{Body: strings.NewReader(body), Takes: func(policy string) bool { return !strings.HasPrefix(policy, "other-") }})
+	if err != nil || result.Accepted != 1 || result.Refused != 1 || result.Refusals[0].Index != 1 || result.Refusals[0].Error.Reason != ingest.ReasonOtherTenant {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	written := 0
+	for _, lines := range topic.lines() {
+		written += len(lines)
+	}
+	if written != 1 {
+		t.Errorf("%d records were written", written)
+	}
+}
+
 // A batch that is sent again has the same messages with the same ids.
 func TestRepeatedBatchIsTheSame(t *testing.T) {
 	var body strings.Builder

@@ -27,7 +27,12 @@ type Filter struct {
 	Since, Until time.Time // opened from Since on, and before Until
 	After        string    // the id of a request: selects those after it in the order of a search
 	Limit        int       // maximum number of requests
+
+	Owner Owner // selects the requests of its policies; nil for all
 }
+
+// Owner is who some policies belong to.
+type Owner interface{ Owns(policy string) bool }
 
 // ErrBadFilter means that a filter cannot be searched for.
 var ErrBadFilter = errors.New("bad filter")
@@ -59,7 +64,7 @@ func (r *Reader) Search(ctx context.Context, f Filter) (found []Request, more bo
 	found = []Request{}
 	for after := f.After; ; {
 		page := f.Limit + 1 - len(found)
-		if f.Parameter != "" {
+		if f.Parameter != "" || f.Owner != nil {
 			page = max(page, searchPage)
 		}
 		query, args, err := f.query(r.matches, after, page)
@@ -71,7 +76,7 @@ func (r *Reader) Search(ctx context.Context, f Filter) (found []Request, more bo
 			return nil, false, err
 		}
 		for _, q := range read {
-			if !wanted(q) {
+			if !wanted(q) || f.Owner != nil && !f.Owner.Owns(q.Policy) {
 				continue
 			}
 			if len(found) == f.Limit {

@@ -57,9 +57,10 @@ func (r Role) Permits(any Right) bool {
 
 // Holder is who has a token.
 type Holder struct {
-	Name string // "" if several people or programs share the token
-	Role Role
-	File string // with the token
+	Name   string // "" if several people or programs share the token
+	Role   Role
+	Tenant string // that the holder is confined to, "" for none
+	File   string // with the token
 }
 
 // Token is a token that has been read.

@@ -41,6 +41,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 		}
 		e := audit.Entry{Time: s.Now().UTC(), From: r.RemoteAddr, What: pattern, Object: variables(pattern, r.URL)}
 		e.As, e.Who = s.identity(r, people, pattern)
+		e.Tenant, _ = s.tenantOf(r, people)
 		asked, said := &beginning{limit: maxReport}, &witness{ResponseWriter: w, status: http.StatusOK, body: beginning{limit: maxAudited}}
 		follow := pattern != telemetryRoute && e.As != nothing // no work for those who may do nothing
 		if follow {

@@ -34,6 +34,7 @@ type Token struct {
 	Name      string      `yaml:"name"`       // holder of the token; recorded with decisions and in the audit log
 	TokenFile string      `yaml:"token_file"` // file with the token
 	Role      access.Role `yaml:"role"`       // what the holder can do: `viewer`, `operator`, `approver`, `admin`, `agents` or `jobs`
+	Tenant    string      `yaml:"tenant"`     // [tenant](tenants.md) that the holder is confined to, with any role but `admin`; requires `require_token`
 }
 
 // holders returns who has a token.
@@ -47,7 +48,7 @@ func (c Config) holders() access.Holders {
 		}
 	}
 	for _, t := range c.Tokens {
-		out = append(out, access.Holder{Name: t.Name, Role: t.Role, File: t.TokenFile})
+		out = append(out, access.Holder{Name: t.Name, Role: t.Role, Tenant: t.Tenant, File: t.TokenFile})
 	}
 	return out
 }
@@ -79,6 +80,9 @@ func (c Config) Check(report func(path, msg string)) {
 		}
 	}
 	c.checkTokens(report)
+	if c.OIDC.Confines() && !c.RequireToken {
+		report("oidc.roles", "with a tenant, requires require_token; otherwise, everyone could read everything without a login")
+	}
 	c.OIDC.Check(c.ExternalURL, func(path, msg string) { report("oidc."+path, msg) })
 	if c.RequireToken && !c.holders().Anyone(access.Read) && !c.OIDC.Enabled() {
 		report("require_token", "requires token_file, tokens or oidc; otherwise, no one could read anything")
@@ -102,6 +106,12 @@ func (c Config) checkTokens(report func(path, msg string)) {
 		}
 		if !slices.Contains(access.Roles(), t.Role) {
 			report(at+"role", "must be viewer, operator, approver, admin, agents or jobs")
+		}
+		switch {
+		case t.Tenant != "" && t.Role == access.Admin:
+			report(at+"tenant", "cannot be combined with the role admin, which is for the whole service")
+		case t.Tenant != "" && !c.RequireToken:
+			report(at+"tenant", "requires require_token; otherwise, everyone could read everything without a token")
 		}
 		names[t.Name], files[t.TokenFile] = true, true
 	}

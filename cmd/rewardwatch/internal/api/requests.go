@@ -24,6 +24,8 @@ type RequestDesk interface {
 	Resend(ctx context.Context, id, by, why string) (ledger.Request, error)
 	Report(ctx context.Context, id string, r retrain.Report) (ledger.Request, error)
 	Link(ctx context.Context, q ledger.Request) (string, error)
+	// Usual returns the recipe and the target of the trigger of a policy, "" without one.
+	Usual(policy string) (recipe, target string)
 }
 
 // maxReport limits the size of a job's report, in bytes. Most of it is the log, of which the service keeps the end.

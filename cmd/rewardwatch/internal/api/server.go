@@ -27,6 +27,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/signin"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/tenant"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
@@ -112,6 +113,7 @@ type Server struct {
 	sessions *session.Store
 	Shared   bool        // other instances judge other policies
 	Requests RequestDesk // nil if no retraining is configured
+	Tenants  tenant.List // set before Open
 
 	Telemetry TelemetryReceiver // nil if no topic can take telemetry
 
@@ -307,7 +309,7 @@ func (s *Server) Stop(ctx context.Context) error {
 // starting answers requests until the service is open.
 func (s *Server) starting() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.Scrapes)
+	mux.Handle("GET /metrics", s.forPlatform(s.Scrapes, s.access()))
 	mux.HandleFunc("GET /-/healthy", s.healthy)
 	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
 		s.plain(w, http.StatusServiceUnavailable, "not ready: "+*s.missing.Load())
@@ -327,13 +329,14 @@ func (s *Server) starting() http.Handler {
 	}))))
 }
 
-// Handler returns the handler of all paths but those of the profiler.
-func (s *Server) Handler() http.Handler {
-	mux := http.NewServeMux()
+// routes returns the handlers of all paths but those of the profiler, and the rights that some of them need instead of
+// access.Read.
+func (s *Server) routes(people session.Access) (*routes, *pages.Console, map[string]access.Right) {
+	mux := &routes{ServeMux: http.NewServeMux()}
 	rights := s.changes(mux)
 	const guards, gates, request = "GET /api/v1/guards/{policy}", "GET /api/v1/gates/{policy}/{version}", "GET /api/v1/retrain-requests/{id}"
 	rights[guards], rights[gates], rights[request] = access.Obey, access.Follow, access.Follow
-	mux.Handle("GET /metrics", s.Scrapes)
+	mux.Handle("GET /metrics", s.forPlatform(s.Scrapes, people))
 	mux.HandleFunc("GET /-/healthy", s.healthy)
 	mux.HandleFunc("GET /-/ready", s.ready)
 	mux.HandleFunc("GET /api/v1/streams", s.streams)
@@ -357,12 +360,19 @@ func (s *Server) Handler() http.Handler {
 	rights[sessions] = access.Administer
 	mux.HandleFunc(sessions, s.guarded(s.listSessions, access.Administer))
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
-	people := s.access()
 	console := pages.New(s.view, consoleOrders{s}, s.Requests, people, func() time.Time { return s.Now() }, s.log)
 	console.Register(mux)
 	s.registerSignIn(mux, people, console)
+	return mux, console, rights
+}
+
+// Handler returns the handler of all paths but those of the profiler.
+func (s *Server) Handler() http.Handler {
+	people := s.access()
+	mux, console, rights := s.routes(people)
 	route := func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern }
-	admitted := s.admitted(s.matched(mux, console), func(r *http.Request) access.Right {
+	answers := s.divided(s.matched(mux.ServeMux, console), people, route)
+	admitted := s.admitted(answers, func(r *http.Request) access.Right {
 		pattern := route(r)
 		if any, listed := rights[pattern]; listed {
 			return any
@@ -376,7 +386,7 @@ func (s *Server) Handler() http.Handler {
 }
 
 // changes registers the routes that change state, and returns which rights they need.
-func (s *Server) changes(mux *http.ServeMux) map[string]access.Right {
+func (s *Server) changes(mux *routes) map[string]access.Right {
 	rights := map[string]access.Right{}
 	for _, change := range []struct {
 		route   string

@@ -147,7 +147,7 @@ func TestServedPathsAreInOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	routes := slices.Collect(maps.Keys(quietServer(t, Config{}, apitest.SomeView(), nil).changes(http.NewServeMux())))
+	routes := slices.Collect(maps.Keys(quietServer(t, Config{}, apitest.SomeView(), nil).changes(&routes{ServeMux: http.NewServeMux()})))
 	for _, found := range regexp.MustCompile(`"(GET /(?:api/v1|-)/[^"]*[^/"])"`).FindAllStringSubmatch(string(source), -1) {
 		routes = append(routes, found[1])
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // registerSignIn registers the way to the provider and back, if one is configured.
-func (s *Server) registerSignIn(mux *http.ServeMux, people session.Access, console *pages.Console) {
+func (s *Server) registerSignIn(mux *routes, people session.Access, console *pages.Console) {
 	if s.provider == nil {
 		return
 	}
@@ -39,6 +39,7 @@ func (s *Server) signedIn(r *http.Request, who session.Person, status int, why e
 	e := audit.Entry{
 		Time: s.Now().UTC(), Who: who.Name, As: "login", From: r.RemoteAddr, What: signin.FinishRoute, Object: map[string]string{},
 		Result: "done", Status: status,
+		Tenant: who.Tenant,
 	}
 	if why != nil {
 		e.As, e.Result, e.Error = nothing, "refused", why.Error()

@@ -155,7 +155,7 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.feeds = engine.NewTelemetry(a.Pipeline, out)
-	a.Server.Orders = people{a.Pipeline, a}
+	a.Server.Orders, a.Server.Tenants = people{a.Pipeline, a}, a.cfg.Tenants
 	if err := errors.Join(a.readBaselines(), a.openGuards()); err != nil {
 		return err
 	}

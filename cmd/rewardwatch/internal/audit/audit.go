@@ -23,18 +23,19 @@ const (
 // Entry is one line of the log.
 type Entry struct {
 	Time    time.Time         `json:"time"`
-	Who     string            `json:"who"`     // the name that a person has given or logged in with, "" if unknown
-	As      string            `json:"as"`      // what permitted it: token, status token, telemetry token, session, login, link, local, or nothing
-	From    string            `json:"from"`    // address and port
-	What    string            `json:"what"`    // method and route
-	Object  map[string]string `json:"object"`  // the variables of the route, such as the id of an incident
-	Asked   any               `json:"asked"`   // the body, without secrets; null without one
-	Before  any               `json:"before"`  // the state of the object
-	After   any               `json:"after"`   // the same, afterwards
-	Result  string            `json:"result"`  // done, or refused
-	Status  int               `json:"status"`  // of HTTP
-	Error   string            `json:"error"`   // why it was refused
-	Omitted int               `json:"omitted"` // refused requests without an entry since the one before
+	Who     string            `json:"who"`              // the name that a person has given or logged in with, "" if unknown
+	As      string            `json:"as"`               // what permitted it: token, status token, telemetry token, session, login, link, local, or nothing
+	Tenant  string            `json:"tenant,omitempty"` // that the person or program is confined to, "" for none
+	From    string            `json:"from"`             // address and port
+	What    string            `json:"what"`             // method and route
+	Object  map[string]string `json:"object"`           // the variables of the route, such as the id of an incident
+	Asked   any               `json:"asked"`            // the body, without secrets; null without one
+	Before  any               `json:"before"`           // the state of the object
+	After   any               `json:"after"`            // the same, afterwards
+	Result  string            `json:"result"`           // done, or refused
+	Status  int               `json:"status"`           // of HTTP
+	Error   string            `json:"error"`            // why it was refused
+	Omitted int               `json:"omitted"`          // refused requests without an entry since the one before
 }
 
 // Log appends entries to a file. Its methods are safe for concurrent use.

@@ -184,13 +184,23 @@ func (c *Config) Check(report func(path, msg string)) {
 	secrets.Check(c.Secrets, report)
 }
 
-// checkTenants reports topics of tenants that are not read.
+// checkTenants reports topics of tenants that are not read, and people of tenants that are not known.
 func (c *Config) checkTenants(report func(path, msg string)) {
 	for i, t := range c.Tenants {
 		for k, topic := range t.Topics {
 			if !c.Ingest.Reads(topic) {
 				report(fmt.Sprintf("tenants[%d].topics[%d]", i, k), "must be a telemetry topic")
 			}
+		}
+	}
+	for i, t := range c.HTTP.Tokens {
+		if t.Tenant != "" && !c.Tenants.Has(t.Tenant) {
+			report(fmt.Sprintf("http.tokens[%d].tenant", i), "must be the name of a tenant")
+		}
+	}
+	for i, m := range c.HTTP.OIDC.Roles {
+		if m.Tenant != "" && !c.Tenants.Has(m.Tenant) {
+			report(fmt.Sprintf("http.oidc.roles[%d].tenant", i), "must be the name of a tenant")
 		}
 	}
 }

@@ -112,8 +112,13 @@ func New(v View, orders Orders, desk Desk, a session.Access, now func() time.Tim
 	return &Console{view: v, orders: orders, desk: desk, access: a, now: now, log: log, layout: layouts(), delivery: time.Second}
 }
 
+// Mux is what pages are registered with, such as an http.ServeMux.
+type Mux interface {
+	Handle(pattern string, h http.Handler)
+}
+
 // Register registers the pages with a mux.
-func (c *Console) Register(mux *http.ServeMux) {
+func (c *Console) Register(mux Mux) {
 	for pattern, page := range map[string]http.HandlerFunc{
 		"GET /{$}":                  c.fleet,
 		"GET /policies/{policy}":    c.policy,

@@ -30,6 +30,8 @@ type Person struct {
 	Known bool   // whether the name is that of the token, or from the provider
 	By    string // ByProvider if the provider says who it is
 	Role  access.Role
+
+	Tenant string // that the person is confined to, "" for none
 }
 
 // with adds what is known of the holder of a token.
@@ -37,7 +39,7 @@ func (p Person) with(h access.Holder) Person {
 	if h.Name != "" {
 		p.Name, p.Known = h.Name, true
 	}
-	p.Role = h.Role
+	p.Role, p.Tenant = h.Role, h.Tenant
 	return p
 }
 

@@ -56,7 +56,7 @@ func (p *Provider) person(c claims) (session.Person, error) {
 	values := c.texts(p.cfg.RolesClaim)
 	for _, m := range p.cfg.Roles {
 		if slices.Contains(values, m.Value) && slices.Index(rising, m.Role) > slices.Index(rising, who.Role) {
-			who.Role = m.Role
+			who.Role, who.Tenant = m.Role, m.Tenant
 		}
 	}
 	if !who.Role.Permits(access.Read) {

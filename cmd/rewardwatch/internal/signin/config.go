@@ -34,6 +34,8 @@ type Config struct {
 type Mapping struct {
 	Value string      `yaml:"value"` // value in the roles claim, such as the name of a group
 	Role  access.Role `yaml:"role"`  // `viewer`, `operator`, `approver` or `admin`
+
+	Tenant string `yaml:"tenant"` // [tenant](tenants.md) that they are confined to, with any role but `admin`; requires `http.require_token`
 }
 
 // Default returns the defaults of a provider, of which none is configured.
@@ -46,6 +48,11 @@ func Default() Config {
 
 // Enabled reports whether a provider is configured.
 func (c Config) Enabled() bool { return c.Issuer != "" }
+
+// Confines reports whether some people are confined to a tenant.
+func (c Config) Confines() bool {
+	return slices.ContainsFunc(c.Roles, func(m Mapping) bool { return m.Tenant != "" })
+}
 
 // rising lists the roles of people, the one that permits least first.
 var rising = []access.Role{access.Viewer, access.Operator, access.Approver, access.Admin}
@@ -81,6 +88,9 @@ func (c Config) Check(external string, report func(path, msg string)) {
 		}
 		if !slices.Contains(rising, m.Role) {
 			report(fmt.Sprintf("roles[%d].role", i), "must be viewer, operator, approver or admin")
+		}
+		if m.Tenant != "" && m.Role == access.Admin {
+			report(fmt.Sprintf("roles[%d].tenant", i), "cannot be combined with the role admin, which is for the whole service")
 		}
 	}
 }

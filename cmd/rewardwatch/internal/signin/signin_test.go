@@ -47,7 +47,7 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 	r.issuer.Now = now
 	cfg := Default()
 	cfg.Issuer, cfg.ClientID, cfg.ClientSecretFile = r.issuer.URL, signintest.Client, testkit.WriteFile(t, signintest.Secret+"\n")
-	cfg.Roles = []Mapping{{"staff", access.Viewer}, {"ml", access.Approver}, {"ops", access.Admin}}
+	cfg.Roles = []Mapping{{Value: "staff", Role: access.Viewer}, {Value: "ml", Role: access.Approver}, {Value: "ops", Role: access.Admin}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -289,6 +289,30 @@ func TestClaimsOfRoles(t *testing.T) {
 	}
 }
 
+// A person is confined to the tenant of the role that counts.
+func TestPeopleOfTenants(t *testing.T) {
+	for name, tt := range map[string]struct {
+		groups []any
+		want   string
+		role   access.Role
+	}{
+		"of a tenant":          {[]any{"shop"}, "shop", access.Approver},
+		"and of none":          {[]any{"staff", "shop"}, "shop", access.Approver},
+		"and of more for none": {[]any{"ops", "shop"}, "", access.Admin},
+		"of two":               {[]any{"games", "shop"}, "shop", access.Approver},
+		"of none":              {[]any{"staff"}, "", access.Viewer},
+	} {
+		r := newRig(t, func(c *Config) {
+			c.Roles = append(c.Roles, Mapping{Value: "shop", Role: access.Approver, Tenant: "shop"}, Mapping{Value: "games", Role: access.Approver, Tenant: "games"})
+		})
+		r.issuer.Claims = map[string]any{"preferred_username": "ann", "groups": tt.groups}
+		r.finish(r.begin(""))
+		if who, in := r.who(); !in || who.Role != tt.role || who.Tenant != tt.want {
+			t.Errorf("%s: %+v, %v", name, who, in)
+		}
+	}
+}
+
 func TestPublicClientAndNewSecret(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.ClientSecretFile = "" })
 	r.issuer.Public = true
@@ -320,25 +344,26 @@ func TestProviderComesBack(t *testing.T) {
 
 func TestCheckOfConfig(t *testing.T) {
 	good := Default()
-	good.Issuer, good.ClientID, good.Roles = "https://keycloak.example/realms/ops", "rewardwatch", []Mapping{{"ops", access.Admin}}
+	good.Issuer, good.ClientID, good.Roles = "https://keycloak.example/realms/ops", "rewardwatch", []Mapping{{Value: "ops", Role: access.Admin}}
 	for name, tt := range map[string]struct {
 		change   func(*Config)
 		external string
 		want     string
 	}{
-		"good":                {func(*Config) {}, external, ""},
-		"none":                {func(c *Config) { *c = Default() }, "", ""},
-		"loopback":            {func(c *Config) { c.Issuer = "http://127.0.0.1:8081/realms/ops" }, "http://localhost:9464", ""},
-		"clear text":          {func(c *Config) { c.Issuer = "http://keycloak.example" }, external, "issuer"},
-		"clear text back":     {func(*Config) {}, "http://drift.example", "issuer"},
-		"no external address": {func(*Config) {}, "", "issuer"},
-		"no issuer":           {func(c *Config) { c.Issuer = "" }, external, "issuer"},
-		"no client":           {func(c *Config) { c.ClientID = "" }, external, "client_id"},
-		"no name":             {func(c *Config) { c.NameClaim = " " }, external, "name_claim"},
-		"no roles":            {func(c *Config) { c.Roles = nil }, external, "roles"},
-		"a role of programs":  {func(c *Config) { c.Roles = []Mapping{{"ops", access.Agents}} }, external, "roles[0].role"},
-		"everybody":           {func(c *Config) { c.Roles = []Mapping{{"", access.Viewer}} }, external, "roles[0].value"},
-		"for ever":            {func(c *Config) { c.Session = model.Duration(8 * 24 * time.Hour) }, external, "session"},
+		"good":                 {func(*Config) {}, external, ""},
+		"none":                 {func(c *Config) { *c = Default() }, "", ""},
+		"loopback":             {func(c *Config) { c.Issuer = "http://127.0.0.1:8081/realms/ops" }, "http://localhost:9464", ""},
+		"clear text":           {func(c *Config) { c.Issuer = "http://keycloak.example" }, external, "issuer"},
+		"clear text back":      {func(*Config) {}, "http://drift.example", "issuer"},
+		"no external address":  {func(*Config) {}, "", "issuer"},
+		"no issuer":            {func(c *Config) { c.Issuer = "" }, external, "issuer"},
+		"no client":            {func(c *Config) { c.ClientID = "" }, external, "client_id"},
+		"no name":              {func(c *Config) { c.NameClaim = " " }, external, "name_claim"},
+		"no roles":             {func(c *Config) { c.Roles = nil }, external, "roles"},
+		"a role of programs":   {func(c *Config) { c.Roles = []Mapping{{Value: "ops", Role: access.Agents}} }, external, "roles[0].role"},
+		"an admin of a tenant": {func(c *Config) { c.Roles = []Mapping{{Value: "ops", Role: access.Admin, Tenant: "shop"}} }, external, "roles[0].tenant"},
+		"everybody":            {func(c *Config) { c.Roles = []Mapping{{Value: "", Role: access.Viewer}} }, external, "roles[0].value"},
+		"for ever":             {func(c *Config) { c.Session = model.Duration(8 * 24 * time.Hour) }, external, "session"},
 	} {
 		cfg, got := good, []string{}
 		tt.change(&cfg)
