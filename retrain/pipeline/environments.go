@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
 
 var (
@@ -46,7 +48,7 @@ func (p *Proposal) used(file string, re *regexp.Regexp, text []byte, clear int) 
 func (p *Proposal) register(file string, text []byte) {
 	if path.Base(file) == "__init__.py" {
 		p.roots[path.Dir(file)] = true
-		p.reexports[path.Dir(file)] = words(strings.Join(imports.FindAllString(string(text), 100), "\n"))
+		p.reexports[path.Dir(file)] = programs.Words(strings.Join(imports.FindAllString(string(text), 100), "\n"))
 	}
 	for _, m := range registered.FindAllSubmatch(text, maxMatches) {
 		if _, known := p.modules[string(m[1])]; !known || !aside(file) {

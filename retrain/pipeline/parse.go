@@ -54,10 +54,15 @@ func (w *Work) read(path string, depth int) (text []byte, parent string, ok bool
 		w.Problems = append(w.Problems, yamlfile.Problem{Place: r.Place("extends"), Path: "extends", Message: fmt.Sprintf("must not lead back to this file or to more than %d files", maxAncestors)})
 		return nil, "", false
 	}
-	if filepath.IsAbs(f.Extends) {
-		return text, f.Extends, true
+	parent = f.Extends
+	if !filepath.IsAbs(parent) {
+		parent = filepath.Join(filepath.Dir(path), parent)
 	}
-	return text, filepath.Join(filepath.Dir(path), f.Extends), true
+	if _, err := yamlfile.Load(parent); err != nil {
+		w.Problems = append(w.Problems, yamlfile.Problem{Place: r.Place("extends"), Path: "extends", Message: "cannot be read: " + err.Error()})
+		return nil, "", false
+	}
+	return text, parent, true
 }
 
 // oneLine cuts the newline that ends a folded text of YAML, as in "description: >".

@@ -454,7 +454,7 @@ func TestDrawnFilesAreGenerated(t *testing.T) {
 // Files in the styles of people who do not know the templates.
 func TestSimFilesOfStrangersAreGenerated(t *testing.T) {
 	files, err := filepath.Glob("testdata/strangers/*.yaml")
-	if err != nil || len(files) != 105 {
+	if err != nil || len(files) != 117 {
 		t.Fatalf("%v, %v", files, err)
 	}
 	for _, file := range files {

@@ -1,9 +1,6 @@
 package pipeline
 
-import (
-	"bytes"
-	"strings"
-)
+import "bytes"
 
 // The limits of what is read of one file, so that what a hostile one costs grows no faster than its size.
 const (
@@ -20,17 +17,6 @@ func readable(text []byte) []byte {
 		} else {
 			out = append(out, '\n')
 		}
-	}
-	return out
-}
-
-// words returns the names in a text.
-func words(text string) map[string]bool {
-	out := map[string]bool{}
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool {
-		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}) {
-		out[w] = true
 	}
 	return out
 }

@@ -36,7 +36,10 @@ func TestTooLargeNumbers(t *testing.T) {
 		"1e999":                  {large, large},
 		"1.5e999":                {large, large},
 		"-1.5e999":               {large, large},
-		"1e6":                    {whole + "1e6", ""},
+		"1e6":                    {"", ""}, // which JSON Schema takes for whole too
+		"2.5e1":                  {"", ""},
+		"1.25e1":                 {whole + "1.25e1", ""},
+		"1e16":                   {whole + "1e16", ""}, // floats skip whole numbers there
 		"0.5":                    {whole + "0.5", ""},
 		`"99999999999999999999"`: {"must be a whole number, not a string", "must be a finite number, not a string"},
 	} {
@@ -53,6 +56,9 @@ func TestTooLargeNumbers(t *testing.T) {
 			}
 			if got != want[j] {
 				t.Errorf("%s: %q, want %q", text, got, want[j])
+			}
+			if text == "1e6" && (j == 0 && i.A != 1_000_000 || j == 1 && x.A != 1e6) {
+				t.Errorf("%s is %d, or %v", text, i.A, x.A)
 			}
 		}
 	}

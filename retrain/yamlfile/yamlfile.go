@@ -446,8 +446,29 @@ func (r *Reader) scalar(path string, n ast.Node, dst reflect.Value) {
 	}
 }
 
+// maxWhole is the largest number up to which a float tells whole numbers apart.
+const maxWhole = 1 << 53
+
+// whole returns the value of a number such as 1e6, which is whole in JSON Schema too.
+func whole(n ast.Node) (int64, bool) {
+	x := 0.5
+	switch n := n.(type) {
+	case *ast.FloatNode:
+		x = n.Value
+	case *ast.StringNode: // a number without a point
+		if n.Token.Type == token.StringType && likeNumber.MatchString(n.Value) {
+			x, _ = strconv.ParseFloat(n.Value, 64) // infinite if it is too large
+		}
+	}
+	return int64(x), x == math.Trunc(x) && math.Abs(x) <= maxWhole
+}
+
 func (r *Reader) integer(path string, n ast.Node, dst reflect.Value) {
 	i, ok := n.(*ast.IntegerNode)
+	if x, is := whole(n); is && !dst.OverflowInt(x) {
+		dst.SetInt(x)
+		return
+	}
 	if !ok {
 		if exceeds(n, math.MaxInt64) {
 			r.cannotRead(r.placeOf(n.GetToken()), path, "is too large")
