@@ -71,6 +71,19 @@ func TestProposalsForTheTenthTrial(t *testing.T) {
 			[]string{"- gymnasium==1.2.2 # ray[rllib] requires it"},
 			nil,
 		},
+		"programs that a source distribution leaves out": {
+			map[string]string{
+				"setup.py": "setup(name='lob', install_requires=['torch==2.4.0'])\n", "lob/__init__.py": "", "lob/trainer.py": "import torch\nclass Trainer:\n    def train(self):\n        loss.backward()\n",
+				"README.md": "```bash\npython scripts/train.py \\\n    --config configs/default.yaml \\\n    --exp-name my_run\n\n# Fast\npython scripts/train.py --config configs/fast.yaml\n```\n```bash\npython scripts/evaluate.py --checkpoint checkpoints/my_run/final.pt --plot\n```\n`python scripts/plot.py --all`\n",
+			},
+			[]string{`'cd "$WORK" && exec python "$OLDPWD/scripts/train.py" --config "$OLDPWD/configs/default.yaml" --exp-name my_run'`, `'cd "$WORK" && exec python "$OLDPWD/scripts/evaluate.py" --checkpoint checkpoints/my_run/final.pt --plot'`},
+			[]string{"CHANGE-ME"},
+		},
+		"a page that evaluates what the repository trains": {
+			map[string]string{"requirements.txt": "torch==2.4.0\n", "train.py": train, "README.md": "```\npython elsewhere/evaluate.py --all\n```\n"},
+			[]string{"exec python \"$OLDPWD/train.py\"", "CHANGE-ME"},
+			[]string{"elsewhere"},
+		},
 		"a package only for another system": {
 			map[string]string{"requirements.txt": "torch==2.4.0\npywin32\npyobjc\n", "train.py": train},
 			[]string{"# - pywin32 # only for Windows, but the image is Linux", "# - pyobjc # only for macOS, but the image is Linux"},

@@ -562,7 +562,7 @@ func (f *Finder) training(all []program, env string) []program {
 func (f *Finder) absent(env string) []program {
 	var out []program
 	for _, a := range f.said.all {
-		if a.weight < 25 || !strings.HasSuffix(a.target, ".py") || f.has(a.target) || a.args == nil || !f.available(a.args) {
+		if !f.isAbsent(a) {
 			continue
 		}
 		p := program{file: a.target, start: []string{a.target}, args: a.args, from: a.file}
@@ -573,6 +573,27 @@ func (f *Finder) absent(env string) []program {
 		}
 	}
 	return out
+}
+
+// isAbsent reports whether a page names a program with its arguments, and the repository does not have it. Settings may
+// be left out with it.
+func (f *Finder) isAbsent(a advice) bool {
+	return a.weight >= 25 && strings.HasSuffix(a.target, ".py") && !f.has(a.target) && a.args != nil && (f.available(a.args) || a.weight >= ofReadme)
+}
+
+// absentEvaluation returns the program that a page names as the evaluation beside an absent training.
+func (f *Finder) absentEvaluation(training *program) []program {
+	if f.has(training.file) {
+		return nil
+	}
+	for _, a := range f.said.all {
+		p := program{file: a.target, start: []string{a.target}, args: a.args, from: a.file}
+		p.score = weigh(p.names(), evaluationWords)
+		if f.isAbsent(a) && p.score >= 55 && goesWith(&p, training) > 0 {
+			return []program{p}
+		}
+	}
+	return nil
 }
 
 // mentions reports whether a text has the name of an environment in some spelling.
@@ -636,6 +657,9 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 		if p, ok := f.byItself(training); ok {
 			out = append(out, p)
 		}
+	}
+	if training != nil && len(out) == 0 {
+		out = f.absentEvaluation(training)
 	}
 	return ranked(out)
 }
