@@ -35,6 +35,16 @@ policies: [{match: "shop-*"}, {match: "*", group_by: [env]}]
 	local    = "# without Kafka\nhttp: {listen: '[::]:9464'}\ningest: {log: {directory: /data/log}}\nlimits: {open_decisions: 2000000}\n"
 )
 
+// trains has Jobs in the namespace of the release and in another.
+const trains = `http: {listen: ':9464'}
+retrain:
+  ledger: {sqlite: data/ledger/ledger.db}
+  targets:
+    - {name: here, kubernetes: {manifest: /etc/rewardwatch/jobs/train.yaml, namespace: watch}}
+    - {name: there, kubernetes: {manifest: /etc/rewardwatch/jobs/train.yaml, namespace: training}}
+    - {name: elsewhere, kubernetes: {manifest: /etc/rewardwatch/jobs/train.yaml, namespace: ml, url: "https://kubernetes.example", token_file: /etc/rewardwatch/secrets/token/token}}
+`
+
 // scrapeToken has Prometheus show a token, which authed requires.
 const (
 	scrapeToken = "serviceMonitor.authorization.credentials.name=rewardwatch-scrape,serviceMonitor.authorization.credentials.key=token"
@@ -44,7 +54,7 @@ const (
 const everything = "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboards.enabled=true"
 
 // helmCases are combinations of values. Set lists arguments after the configuration; RECIPES stands for those of
-// deploy/recipes, and RULES for rules of the configuration.
+// deploy/recipes, JOBS for a manifest, and RULES for rules of the configuration.
 var helmCases = map[string]struct {
 	config string // by default that of the chart
 	set    []string
@@ -64,6 +74,7 @@ var helmCases = map[string]struct {
 		set:    []string{"RECIPES", "--set", "replicas=2,secrets={trainer},secretEnv.LEDGER_URL.secret=ledger,secretEnv.LEDGER_URL.key=url"},
 		want:   "Deployment PodDisruptionBudget", maps: 1,
 	},
+	"jobs":          {config: trains, set: []string{"JOBS", "--set", "jobs.enabled=true,jobs.namespaces={watch,training},secrets={token}"}, want: "Role Role RoleBinding RoleBinding StatefulSet", maps: 1},
 	"no budget":     {config: clustered, set: []string{"--set", "replicas=2,podDisruptionBudget.enabled=false"}, want: "Deployment"},
 	"TLS":           {config: served, set: []string{"--set", "http.tls=true,secrets={web},serviceMonitor.enabled=true,serviceMonitor.tlsConfig.serverName=a"}, want: "ServiceMonitor StatefulSet"},
 	"authenticated": {config: served, set: []string{"--set", "http.tls=true,http.authenticated=true,secrets={web},serviceMonitor.enabled=true,serviceMonitor.basicAuth.username.name=a,serviceMonitor.basicAuth.username.key=b"}, want: "ServiceMonitor StatefulSet"},
@@ -125,7 +136,7 @@ func chartRenders(t *testing.T, valid *validator, binary, chart string) {
 			if got := maps[""]["rewardwatch.yml"]; c.config != "" && got != c.config {
 				t.Errorf("the configuration is\n%s", got)
 			}
-			validConfig(t, binary, maps[""], maps["-recipes"])
+			validConfig(t, binary, maps[""], map[string]map[string]any{"recipes": maps["-recipes"], "jobs": maps["-jobs"]})
 			for _, dashboard := range []string{"fleet", "policy", "retraining", "service"} {
 				want := read(t, "grafana/dashboards/"+dashboard+".json")
 				if got := maps["-"+dashboard]["rewardwatch-"+dashboard+".json"]; got != want && strings.Contains(strings.Join(c.set, ""), "dashboards") {
@@ -177,6 +188,9 @@ func chartRefuses(t *testing.T, binary, chart string) {
 		"log elsewhere":        {config: "http: {listen: ':9464', audit_log: audit.log}\n", want: `config: http.audit_log is "audit.log", which cannot be written`},
 		"ledger":               {config: listens + retrains, want: "config: retrain.ledger.sqlite must be in a directory of its own, such as data/ledger/ledger.db"},
 		"ledger in the root":   {config: listens + retrains + "  ledger: {sqlite: data/ledger.db}\n", want: "config: retrain.ledger.sqlite must be in a directory of its own"},
+		"manifest":             {set: "jobs.manifests.train=a", want: "at '/jobs/manifests': additional properties 'train' not allowed"},
+		"jobs not enabled":     {config: trains, set: "jobs.namespaces={watch,training}", want: "config: target here creates Jobs in the namespace watch, which requires jobs.enabled=true"},
+		"jobs elsewhere":       {config: trains, set: "jobs.enabled=true", want: "config: target there creates Jobs in the namespace training, which requires jobs.enabled=true and the namespace in jobs.namespaces"},
 		"rules of groups":      {config: regions, set: "prometheusRule.enabled=true", want: "write their rules with `rewardwatch rules --config rewardwatch.yml -o DIR`"},
 		"dashboards of groups": {config: regions, set: "dashboards.enabled=true", want: "write their dashboards with `rewardwatch dashboards --config rewardwatch.yml -o DIR`"},
 	} {
@@ -224,6 +238,8 @@ func helm(t *testing.T, verb, chart, binary, config string, set []string) (strin
 	for _, arg := range set {
 		switch arg {
 		case "RULES":
+		case "JOBS":
+			args = append(args, "--set-file", `jobs.manifests.train\.yaml=../cmd/rewardwatch/internal/config/testdata/jobs/train.yaml`)
 		case "RECIPES":
 			args = append(args, "--set-file", `recipes.base\.yaml=recipes/base.yaml,recipes.checkout-ranker\.yaml=recipes/checkout-ranker.yaml`)
 		default:

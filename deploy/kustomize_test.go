@@ -14,7 +14,7 @@ import (
 // with a configuration that the service accepts.
 func kustomizeBuilds(t *testing.T, valid *validator, binary string) {
 	t.Helper()
-	const monitoring = "ConfigMap PrometheusRule ServiceMonitor"
+	const components = "ConfigMap PrometheusRule Role RoleBinding ServiceMonitor"
 	for overlay, want := range map[string]string{
 		"single":  "ConfigMap NetworkPolicy Service ServiceAccount StatefulSet",
 		"cluster": "ConfigMap Deployment NetworkPolicy PodDisruptionBudget Service ServiceAccount",
@@ -29,7 +29,7 @@ func kustomizeBuilds(t *testing.T, valid *validator, binary string) {
 				}
 				file := filepath.Join(dir, "kustomize", overlay, "kustomization.yaml")
 				if monitored { // as its comment says
-					want = slices.Sorted(slices.Values(append(want, strings.Fields(monitoring)...)))
+					want = slices.Sorted(slices.Values(append(want, strings.Fields(components)...)))
 					uncomment(t, file, "components:")
 					uncomment(t, filepath.Join(dir, "kustomize", "monitoring", "servicemonitor.yaml"), "authorization:")
 				}

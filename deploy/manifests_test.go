@@ -249,6 +249,7 @@ func consistent(t *testing.T, v *validator, all []object) {
 		if !selects(workload.strings("spec", "selector", "matchLabels"), labels) {
 			t.Error("the workload does not select its pods")
 		}
+		permitted(t, object(workload.strings("spec", "template", "spec")), all)
 		for _, o := range all {
 			target, selector := labels, map[string]any(nil)
 			switch o.kind() {
@@ -302,8 +303,8 @@ func confined(t *testing.T, workload object) {
 			t.Errorf("%s is %v", path, got)
 		}
 	}
-	if pod.at("securityContext", "seccompProfile", "type") != "RuntimeDefault" || pod.at("automountServiceAccountToken") != false {
-		t.Error("there is no seccomp profile, or a token of the API is mounted")
+	if pod.at("securityContext", "seccompProfile", "type") != "RuntimeDefault" {
+		t.Error("there is no seccomp profile")
 	}
 	drop, _ := container.at("securityContext", "capabilities", "drop").([]any)
 	if !slices.Equal(drop, []any{"ALL"}) || container.at("securityContext", "allowPrivilegeEscalation") != false ||
@@ -320,6 +321,40 @@ func confined(t *testing.T, workload object) {
 	}
 	if port := container.list("ports")[0]; port["name"] != "http" || port["containerPort"] != float64(9464) {
 		t.Errorf("the port is %v", port)
+	}
+}
+
+// permitted checks that pods have a token of the API only if a role lets them create Jobs, and that no role permits more.
+func permitted(t *testing.T, pod object, all []object) {
+	t.Helper()
+	roles := map[any]bool{}
+	for _, o := range all {
+		if o.kind() == "Role" {
+			roles[o.at("metadata", "namespace")] = true
+			rules, err := json.Marshal(o.at("rules"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			const want = `[{"apiGroups":["batch"],"resources":["jobs"],"verbs":["create","get"]},{"apiGroups":[""],"resources":["pods"],"verbs":["list"]},{"apiGroups":[""],"resources":["pods/log"],"verbs":["get"]}]`
+			if string(rules) != want {
+				t.Errorf("a role permits %s", rules)
+			}
+		}
+	}
+	for _, o := range all {
+		if o.kind() != "RoleBinding" {
+			continue
+		}
+		account, role := o.list("subjects")[0], o.at("roleRef", "name")
+		bound := slices.ContainsFunc(all, func(r object) bool {
+			return r.kind() == "Role" && r.name() == role && r.at("metadata", "namespace") == o.at("metadata", "namespace")
+		})
+		if !bound || account["name"] != pod.at("serviceAccountName") {
+			t.Errorf("%v is bound to %v", account, role)
+		}
+	}
+	if mounts := pod.at("automountServiceAccountToken"); mounts != (len(roles) > 0) {
+		t.Errorf("whether a token is mounted is %v, with %d roles", mounts, len(roles))
 	}
 }
 
@@ -352,17 +387,22 @@ func mounted(t *testing.T, workload object, maps map[string]bool) {
 	}
 }
 
-// validConfig has the configuration of a ConfigMap checked by the service, with its recipes if it has any.
-func validConfig(t *testing.T, binary string, config, recipes map[string]any) {
+// validConfig has the configuration of a ConfigMap checked by the service, with the files of directories in
+// /etc/rewardwatch.
+func validConfig(t *testing.T, binary string, config map[string]any, directories map[string]map[string]any) {
 	t.Helper()
-	dir := t.TempDir()
-	for name, text := range recipes {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text.(string)), 0o644); err != nil {
-			t.Fatal(err)
+	text := config["rewardwatch.yml"].(string)
+	for directory, files := range directories {
+		dir := t.TempDir()
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text.(string)), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
+		text = strings.ReplaceAll(text, "/etc/rewardwatch/"+directory+"/", dir+"/")
+		text = strings.ReplaceAll(text, "/etc/rewardwatch/"+directory+"\n", dir+"\n")
 	}
 	file := filepath.Join(t.TempDir(), "rewardwatch.yml")
-	text := strings.ReplaceAll(config["rewardwatch.yml"].(string), "/etc/rewardwatch/recipes", dir)
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

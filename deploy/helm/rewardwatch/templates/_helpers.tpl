@@ -106,4 +106,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail "config: retrain.ledger.sqlite must be in a directory of its own, such as data/ledger/ledger.db, because everybody can write to the root of some volumes" }}
 {{- end }}
 {{- end }}
+{{- $namespaces := default (list .Release.Namespace) .Values.jobs.namespaces }}
+{{- range dig "retrain" "targets" (list) $config }}
+{{- if and .kubernetes (not .kubernetes.url) }}
+{{- if not (and $.Values.jobs.enabled (has .kubernetes.namespace $namespaces)) }}
+{{- fail (printf "config: target %s creates Jobs in the namespace %s, which requires jobs.enabled=true and the namespace in jobs.namespaces" .name .kubernetes.namespace) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}

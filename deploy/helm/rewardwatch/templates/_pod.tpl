@@ -10,7 +10,7 @@ httpGet: {path: {{ .path }}, port: http, scheme: {{ ternary "HTTPS" "HTTP" .root
 {{- define "rewardwatch.pod" -}}
 metadata:
   annotations:
-    checksum/config: {{ printf "%s%s" .Values.config (toJson .Values.recipes) | sha256sum }}
+    checksum/config: {{ printf "%s%s%s" .Values.config (toJson .Values.recipes) (toJson .Values.jobs) | sha256sum }}
     {{- with .Values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -21,7 +21,7 @@ metadata:
     {{- end }}
 spec:
   serviceAccountName: {{ include "rewardwatch.serviceAccount" . }}
-  automountServiceAccountToken: false
+  automountServiceAccountToken: {{ .Values.jobs.enabled }}
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
   {{- with .Values.imagePullSecrets }}
@@ -62,6 +62,9 @@ spec:
         {{- if .Values.recipes }}
         - {name: recipes, mountPath: /etc/rewardwatch/recipes, readOnly: true}
         {{- end }}
+        {{- if and .Values.jobs.enabled .Values.jobs.manifests }}
+        - {name: jobs, mountPath: /etc/rewardwatch/jobs, readOnly: true}
+        {{- end }}
         {{- range $i, $name := .Values.secrets }}
         - {name: secret-{{ $i }}, mountPath: /etc/rewardwatch/secrets/{{ $name }}, readOnly: true}
         {{- end }}
@@ -76,6 +79,9 @@ spec:
     {{- end }}
     {{- if .Values.recipes }}
     - {name: recipes, configMap: {name: {{ include "rewardwatch.fullname" . }}-recipes}}
+    {{- end }}
+    {{- if and .Values.jobs.enabled .Values.jobs.manifests }}
+    - {name: jobs, configMap: {name: {{ include "rewardwatch.fullname" . }}-jobs}}
     {{- end }}
     {{- range $i, $name := .Values.secrets }}
     - {name: secret-{{ $i }}, secret: {secretName: {{ $name }}, defaultMode: 0440}}
