@@ -94,7 +94,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build linux-packages image chart python-package release release-directory demo test test-code test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages image chart python-package release release-directory demo test test-code test-race test-simulations test-e2e test-kubernetes test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	go build -buildvcs=auto -ldflags='-s -w $(NAMED)' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
@@ -179,6 +179,11 @@ test-race: $(GOTESTSUM) | packages
 test-simulations: $(GOTESTSUM)
 	$(GO_TEST) -run '^TestSim' $(call packages_with,TestSim)
 
+# Jobs on a real API server of Kubernetes, whose build takes 9 minutes of CPU. Not part of `make test`: .ci/run adds it.
+test-kubernetes: $(GOTESTSUM) $(HELM) | packages
+	deploy/local/kubernetes/kubernetes.sh fetch
+	$(GO_TEST) -tags kubernetes -count=1 -run '^TestKubernetes' $(call packages_with,TestKubernetes)
+
 # For while working: no race detector, and no test that takes long. What is left mostly waits, so much of it runs at once.
 test-quick: $(GOTESTSUM)
 	$(GO_TEST) -short -p 4 -parallel 8 -skip '^TestSim' ./...
@@ -201,7 +206,7 @@ soak: packages
 	go test -tags e2e,faults -count=1 -timeout 0 -run '^TestSoak$$' -v ./cmd/rewardwatch/e2e -args -soak $(DURATION)
 
 lint: $(GOLANGCI) $(VALE)
-	go vet -tags e2e,faults,agents,throughput,benchdetection,tour ./...
+	go vet -tags e2e,faults,agents,kubernetes,throughput,benchdetection,tour ./...
 	go mod tidy -diff
 	$(GOLANGCI) run ./...
 	git ls-files -z '*.md' '*.go' | xargs -0 $(VALE) --minAlertLevel=error
@@ -339,7 +344,7 @@ packages:
 	deploy/local/packages.sh
 
 clean:
-	for server in kafka/kafka keycloak/keycloak prometheus alertmanager postgresql; do deploy/local/$$server.sh stop; done
+	for server in kafka/kafka keycloak/keycloak kubernetes/kubernetes prometheus alertmanager postgresql; do deploy/local/$$server.sh stop; done
 	rm -rf bin $(CACHE)
 
 $(GOLANGCI):

@@ -57,21 +57,24 @@ func TestPackagesAreWithinBounds(t *testing.T) {
 
 // The Makefile chooses tests by their prefix: what lacks it would never run, and what has it by mistake not where it should.
 func TestTestsOfRealServersAreNamedSo(t *testing.T) {
-	tagged, test := regexp.MustCompile(`^//go:build e2e\n`), regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T`)
-	seen := 0
-	for path, text := range goFiles(t) {
-		for _, name := range test.FindAllSubmatch(text, -1) {
-			named := strings.HasPrefix(string(name[1]), "TestE2E")
-			if named {
-				seen++
-			}
-			if named != tagged.Match(text) {
-				t.Errorf("%s: %s: tests in files tagged e2e, and no others, begin with TestE2E", path, name[1])
+	test := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T`)
+	files := goFiles(t)
+	for tag, prefix := range map[string]string{"e2e": "TestE2E", "kubernetes": "TestKubernetes"} {
+		seen := 0
+		for path, text := range files {
+			for _, name := range test.FindAllSubmatch(text, -1) {
+				named := strings.HasPrefix(string(name[1]), prefix)
+				if named {
+					seen++
+				}
+				if named != bytes.HasPrefix(text, []byte("//go:build "+tag+"\n")) {
+					t.Errorf("%s: %s: tests in files tagged %s, and no others, begin with %s", path, name[1], tag, prefix)
+				}
 			}
 		}
-	}
-	if seen == 0 {
-		t.Error("no test of a real server")
+		if seen == 0 {
+			t.Errorf("no test is tagged %s", tag)
+		}
 	}
 }
 

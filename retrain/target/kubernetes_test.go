@@ -78,7 +78,7 @@ func orderOfJob(t testing.TB, r request) string {
 }
 
 // A Job that exists was created by an earlier attempt, unless its name was taken before.
-func TestKubernetesCreatesAJobOnce(t *testing.T) {
+func TestJobIsCreatedOnce(t *testing.T) {
 	const exists = `{"kind":"Status","reason":"AlreadyExists","message":"jobs.batch \"a\" already exists"}`
 	for name, c := range map[string]struct {
 		code      int
@@ -135,7 +135,7 @@ func TestKubernetesCreatesAJobOnce(t *testing.T) {
 	})
 }
 
-func TestKubernetesTargets(t *testing.T) {
+func TestJobTargets(t *testing.T) {
 	right := kubernetesTarget(t, secretFile(t, testToken))
 	for want, change := range map[string]func(*Target){
 		"":                                 func(*Target) {},
