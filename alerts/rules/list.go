@@ -28,7 +28,7 @@ func allRules(opts Options) []rule {
 	rules = append(rules, webhookDeadLetter(retrain.MetricGivenUp),
 		retrainNoImprovement(retrain.MetricRequests, retrain.MetricLedgerSuspended), retrainAwaitsApproval(retrain.MetricRequests),
 		ledgerSuspended(retrain.MetricLedgerSuspended), memoryLimitPassed(names.MetricMemory, names.MetricMemoryLimit),
-		policiesNotWatched(names.MetricStreamLimitHits, assemble.MetricEventsIgnored), tokensThrottled(names.MetricTokensRefused), feedbackApart(feedback.MetricFeedbackLost), guardsUndelivered(names.MetricGuardsUndelivered), secretsStale(names.MetricStale), tenantOverQuota(names.MetricTenantRefused),
+		policiesNotWatched(names.MetricStreamLimitHits, assemble.MetricEventsIgnored), tokensThrottled(names.MetricTokensRefused), feedbackApart(feedback.MetricFeedbackLost), guardsUndelivered(names.MetricGuardsUndelivered), secretsStale(names.MetricStale), auditLogNotSent(names.MetricAuditUnsent), tenantOverQuota(names.MetricTenantRefused),
 		freshnessBudgetBurn(names.MetricUnitDelay, alerts.Critical), freshnessBudgetBurn(names.MetricUnitDelay, alerts.Warning))
 	return rules
 }

@@ -202,6 +202,25 @@ func secretsStale(stale string) rule {
 	}
 }
 
+func auditLogNotSent(unsent string) rule {
+	const (
+		summary     = "Audit entries are not sent to Kafka"
+		description = "Rewardwatch has had entries of its audit log for 15 minutes that are not in `http.audit_topic`. They stay in the file. See the log for the reason."
+	)
+	return rule{
+		alert: "AuditLogNotSent", severity: alerts.Warning, wait: "15m",
+		expr:    fmt.Sprintf("max by (job, instance) (%s) > 0", unsent),
+		summary: summary, description: description,
+		tests: []ruleTest{
+			{
+				name: "the topic does not exist", at: "30m", series: []inputSeries{ofInstance(unsent, "", "0+0x5 500+0x30")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{name: "sent in the end", at: "30m", series: []inputSeries{ofInstance(unsent, "", "0+0x5 500+0x10 0+0x30")}},
+		},
+	}
+}
+
 func clockJumped() rule {
 	const (
 		summary     = "the clock of a machine has changed"

@@ -147,7 +147,7 @@ func inside() map[string][]string {
 		"webconfig": nil,
 		"api":       {"access", "audit", "cluster", "console", "console/plots", "engine", "session", "signin", "tenant", "webconfig", "wire", "words"},
 		"config":    {"access", "announce", "api", "cluster", "engine", "secrets", "signin", "tenant", "webconfig"},
-		"app":       {"announce", "api", "cluster", "config", "console", "console/plots", "engine", "secrets"},
+		"app":       {"announce", "api", "audit", "cluster", "config", "console", "console/plots", "engine", "secrets"},
 		"sample":    {"engine", "terminal"},
 		"inspect":   {"config", "engine", "sample", "terminal", "wire", "words"},
 		"replay":    {"config", "console", "console/plots", "engine", "terminal", "wire", "words"},

@@ -53,4 +53,6 @@ const (
 	MetricConsole   = "rewardwatch_console_info"                  // {url} 1
 	MetricReloaded  = "rewardwatch_config_last_reload_successful" // 1, or 0 after a configuration was refused
 	MetricStale     = "rewardwatch_secrets_stale"                 // secrets whose last renewal failed
+
+	MetricAuditUnsent = "rewardwatch_audit_log_unsent_bytes" // of the audit log, not yet in its topic
 )

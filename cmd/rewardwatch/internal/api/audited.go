@@ -25,7 +25,7 @@ const telemetryRoute = "POST /api/v1/telemetry"
 // that matches a request, "" for none. While the log cannot be opened, requests change nothing. A change whose entry
 // fails afterwards, as on a full disk, stands; the service's own log tells of it.
 func (s *Server) audited(next http.Handler, people session.Access, route func(*http.Request) string) http.Handler {
-	if s.audit == nil {
+	if s.Audit == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 			next.ServeHTTP(w, r)
 			return
 		}
-		if err := s.audit.Writable(); err != nil && pattern != telemetryRoute {
+		if err := s.Audit.Writable(); err != nil && pattern != telemetryRoute {
 			s.log.Error().Err(err).Msg("refused a change, because it cannot be recorded in the audit log")
 			s.refuse(w, http.StatusServiceUnavailable, "cannot write to the audit log, so the change was refused")
 			return
@@ -65,7 +65,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 		if unknown {
 			e.As = nothing
 		}
-		if err := s.audit.Append(e, unknown); err != nil {
+		if err := s.Audit.Append(e, unknown); err != nil {
 			s.log.Error().Err(err).Str("what", e.What).Msg("a change was not recorded in the audit log")
 		}
 	})

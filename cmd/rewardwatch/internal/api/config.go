@@ -22,6 +22,7 @@ type Config struct {
 	AdminListen        string   `yaml:"admin_listen"`         // host:port of the profiler (pprof)
 	WebConfigFile      string   `yaml:"web_config_file"`      // web configuration file of Prometheus' exporter-toolkit: TLS, client certificates and passwords
 	AuditLog           string   `yaml:"audit_log"`            // file to which every change by a person or program is appended, and every failed attempt
+	AuditTopic         string   `yaml:"audit_topic"`          // topic on the brokers of ingest.kafka to which the entries of the audit log are sent; it must exist
 	RequireToken       bool     `yaml:"require_token"`        // require a token or a login to read, except `/-/healthy` and `/-/ready`
 	Tokens             []Token  `yaml:"tokens"`               // tokens of single people and programs, each with a role
 	TrustedProxies     []string `yaml:"trusted_proxies"`      // networks of proxies, such as `10.0.0.0/8`; for their requests, the client in `X-Forwarded-For` is throttled and recorded
@@ -67,6 +68,9 @@ func (c Config) Check(report func(path, msg string)) {
 		if msg := BadExternalURL(c.ExternalURL); msg != "" {
 			report("external_url", msg)
 		}
+	}
+	if c.AuditTopic != "" && c.AuditLog == "" {
+		report("audit_topic", "requires audit_log, from which the entries are sent")
 	}
 	if c.StatusTokenFile != "" && c.StatusTokenFile == c.TokenFile {
 		report("status_token_file", "must not be the same file as token_file, or a job would have full access")

@@ -108,7 +108,7 @@ type Server struct {
 	Now      func() time.Time
 	log      zerolog.Logger
 	web      *webconfig.File  // nil if none is configured
-	audit    *audit.Log       // nil if none is configured
+	Audit    *audit.Log       // nil if none is configured
 	provider *signin.Provider // nil if none is configured
 	sessions *session.Store
 	Shared   bool        // other instances judge other policies
@@ -162,7 +162,7 @@ func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func
 		}
 	}
 	if cfg.AuditLog != "" {
-		if s.audit, err = audit.Open(cfg.AuditLog); err != nil {
+		if s.Audit, err = audit.Open(cfg.AuditLog); err != nil {
 			return nil, err
 		}
 	}

@@ -17,8 +17,8 @@ func (s *Server) registerSignIn(mux *routes, people session.Access, console *pag
 	h := signin.Handlers{Provider: s.provider, Access: people, PageOf: pages.PageOf, Problem: console.LoginProblem, Ended: s.signedIn}
 	mux.HandleFunc(signin.BeginRoute, h.Begin)
 	mux.HandleFunc(signin.FinishRoute, func(w http.ResponseWriter, r *http.Request) {
-		if s.audit != nil {
-			if err := s.audit.Writable(); err != nil {
+		if s.Audit != nil {
+			if err := s.Audit.Writable(); err != nil {
 				s.log.Error().Err(err).Msg("refused a sign-in, because it cannot be recorded in the audit log")
 				console.LoginProblem(w, r, http.StatusServiceUnavailable, "cannot write to the audit log, so the sign-in was refused")
 				return
@@ -33,7 +33,7 @@ func (s *Server) signedIn(r *http.Request, who session.Person, status int, why e
 	if why != nil {
 		s.log.Warn().Err(why).Str("who", who.Name).Str("from", r.RemoteAddr).Msg("a sign-in failed")
 	}
-	if s.audit == nil {
+	if s.Audit == nil {
 		return
 	}
 	e := audit.Entry{
@@ -44,7 +44,7 @@ func (s *Server) signedIn(r *http.Request, who session.Person, status int, why e
 	if why != nil {
 		e.As, e.Result, e.Error = nothing, "refused", why.Error()
 	}
-	if err := s.audit.Append(e, why != nil); err != nil {
+	if err := s.Audit.Append(e, why != nil); err != nil {
 		s.log.Error().Err(err).Str("what", e.What).Msg("failed to record a sign-in in the audit log")
 	}
 }

@@ -166,7 +166,7 @@ func (s *Server) of(name string) *Server {
 	view := tenantView{of: s.view, owns: owns}
 	own := &Server{
 		cfg: s.cfg, holders: s.holders, view: view, Orders: tenantOrders{of: s.Orders, view: view}, Now: func() time.Time { return s.Now() }, log: s.log,
-		web: s.web, audit: s.audit, provider: s.provider, sessions: s.sessions, Shared: s.Shared, stopping: s.stopping, Guesses: s.Guesses,
+		web: s.web, Audit: s.Audit, provider: s.provider, sessions: s.sessions, Shared: s.Shared, stopping: s.stopping, Guesses: s.Guesses,
 		Scrapes: s.Scrapes,
 		reload:  func() error { return errors.New("not for tenants") },
 	}

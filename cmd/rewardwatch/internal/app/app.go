@@ -21,6 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/announce"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
@@ -66,6 +67,7 @@ type App struct {
 	notifier *alerts.Notifier
 	bell     announce.Bell       // rings when a guard trips or is released
 	guards   *announce.Announcer // nil if no target is configured
+	audit    *audit.Sender       // nil if no topic is configured
 	metrics  *alerts.Metrics
 	Pipeline *engine.Pipeline
 	scores   *plots.Scores
@@ -156,7 +158,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.feeds = engine.NewTelemetry(a.Pipeline, out)
 	a.Server.Orders, a.Server.Tenants = people{a.Pipeline, a}, a.cfg.Tenants
-	if err := errors.Join(a.readBaselines(), a.openGuards()); err != nil {
+	if err := errors.Join(a.readBaselines(), a.openGuards(), a.openAuditTopic()); err != nil {
 		return err
 	}
 	if a.notifier, err = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry); err != nil {
@@ -385,6 +387,9 @@ func (a *App) run(ctx context.Context) error {
 	}
 	if a.guards != nil {
 		dispatchers.Go(func() { a.guards.Run(outward) })
+	}
+	if a.audit != nil {
+		dispatchers.Go(func() { a.audit.Run(outward) })
 	}
 
 	err := a.read(ctx, failed)
@@ -668,6 +673,20 @@ func (a *App) openGuards() (err error) {
 		return nil
 	}
 	a.guards, err = announce.New(a.cfg.Guards.OnBrokersOf(a.cfg.Ingest.Kafka.KafkaConfig), a.Pipeline.AllGuards, &a.bell, a.log, a.Registry)
+	return err
+}
+
+// openAuditTopic reads the certificates and secrets of the brokers.
+func (a *App) openAuditTopic() error {
+	if a.cfg.HTTP.AuditTopic == "" {
+		return nil
+	}
+	topic, err := kafkalog.Open(a.cfg.Ingest.Kafka.KafkaConfig, a.cfg.HTTP.AuditTopic, a.log)
+	if err != nil {
+		return err
+	}
+	a.closeLater("audit topic", topic.Close)
+	a.audit, err = audit.NewSender(a.Server.Audit, topic, a.log, a.Registry)
 	return err
 }
 

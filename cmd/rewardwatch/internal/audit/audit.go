@@ -1,4 +1,4 @@
-// Package audit keeps a log of what people and programs change over HTTP, and fail to change.
+// Package audit keeps a log of what people and programs change over HTTP, and fail to change, and sends it to Kafka.
 package audit
 
 import (

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
@@ -78,6 +81,7 @@ func TestDecisionsSurviveAKill(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t, 1)
 	config := guardedConfig(t, broker)
+	log := audited(t, config)
 	f := newFleet(21, 5)
 	f.episodes(700)
 	f.mean = -1.4
@@ -136,7 +140,46 @@ func TestDecisionsSurviveAKill(t *testing.T) {
 	if !p.get("/api/v1/baselines/"+past.ID+"/diff/"+*b.Baselines[0].ID, &d) || len(d.Quantities) == 0 {
 		t.Errorf("the baselines side by side: %+v", d)
 	}
+	testkit.Eventually(t, "the audit log in its topic", func() bool {
+		lines, err := os.ReadFile(log)
+		return err == nil && strings.Count(string(lines), "\n") >= 3 && sentOf(t, broker) == string(lines)
+	})
 	p.interrupt(t)
+}
+
+// audited adds an audit log with a topic to a configuration, and returns its path.
+func audited(t *testing.T, config string) string {
+	t.Helper()
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(t.TempDir(), "audit.log")
+	with := strings.Replace(string(text), `http: {`, `http: {audit_log: "`+log+`", audit_topic: `+auditTopic+`, `, 1)
+	if err := os.WriteFile(config, []byte(with), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// sentOf returns the lines in the topic of the audit log, each once.
+func sentOf(t *testing.T, broker string) (lines string) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics(auditTopic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	seen := map[string]bool{}
+	client.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+		if id := string(r.Headers[0].Value); !seen[id] {
+			seen[id] = true
+			lines += string(r.Value) + "\n"
+		}
+	})
+	return lines
 }
 
 // A request that needs approval waits for it, and its link is shown, logged, and decides.

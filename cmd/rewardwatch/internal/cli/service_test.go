@@ -28,10 +28,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
 
-// startBroker starts an in-process broker with the topic agent-telemetry and gives its address.
+// auditTopic is a topic for entries of the audit log.
+const auditTopic = "audit"
+
+// startBroker starts an in-process broker with the topic agent-telemetry and that of the audit log, and gives its address.
 func startBroker(t *testing.T, partitions int32) string {
 	t.Helper()
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "agent-telemetry"))
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "agent-telemetry"), kfake.SeedTopics(1, auditTopic))
 	if err != nil {
 		t.Fatal(err)
 	}

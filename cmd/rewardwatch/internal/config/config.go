@@ -180,6 +180,7 @@ func (c *Config) Check(report func(path, msg string)) {
 	c.Retrain.Check(within("retrain"))
 	c.Guards.Check(within("guards"))
 	c.checkGuardTopics(within("guards"))
+	c.checkAuditTopic(within("http"))
 	c.HTTP.Check(within("http"))
 	secrets.Check(c.Secrets, report)
 }
@@ -216,12 +217,29 @@ func (c *Config) checkRepartition(report func(path, msg string)) {
 	}
 }
 
-// checkGuardTopics reports topics of guards that the service reads or writes itself.
-func (c *Config) checkGuardTopics(report func(path, msg string)) {
+// ownTopics returns the topics that the service reads or writes itself, and "" for some that are not configured.
+func (c *Config) ownTopics() []string {
 	own := []string{c.Ingest.DeadLetters.Topic, c.Ingest.Kafka.RepartitionTopic, c.Cluster.UnitsTopic, c.Cluster.CheckpointsTopic}
 	for _, t := range c.Ingest.Telemetry() {
 		own = append(own, t.Topic)
 	}
+	return own
+}
+
+// checkAuditTopic reports a topic of the audit log that is used for something else, or has no brokers.
+func (c *Config) checkAuditTopic(report func(path, msg string)) {
+	switch topic := c.HTTP.AuditTopic; {
+	case topic == "":
+	case c.Ingest.IsLocal():
+		report("audit_topic", "cannot be combined with ingest.log, which works without Kafka")
+	case slices.Contains(c.ownTopics(), topic):
+		report("audit_topic", "must not be another topic of the service")
+	}
+}
+
+// checkGuardTopics reports topics of guards that the service reads or writes itself.
+func (c *Config) checkGuardTopics(report func(path, msg string)) {
+	own := append(c.ownTopics(), c.HTTP.AuditTopic)
 	for i, t := range c.Guards.Targets {
 		if t.Kafka.Topic != "" && slices.Contains(own, t.Kafka.Topic) {
 			report(fmt.Sprintf("targets[%d].kafka.topic", i), "must not be another topic of the service")
