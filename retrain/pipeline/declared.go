@@ -45,7 +45,7 @@ var (
 	tomlDependencies = regexp.MustCompile(`^(tool\.poetry(\.group\.[\w-]+)?\.dependencies|packages)$`)
 	tomlExtras       = regexp.MustCompile(`extras\s*=\s*\[([^\]]*)\]`)
 	quotedItem       = regexp.MustCompile(`"([^"\n]+)"|'([^'\n]+)'`)
-	needsList        = regexp.MustCompile(`(?s)\b(?:install_requires|INSTALL_REQUIRES|dependencies|requirements|REQUIRED_PACKAGES)\s*=\s*\[(.*?)\n?\s*\](?:\s*$|\s*[,\n)])`)
+	needsList        = regexp.MustCompile(`(?s)\b(?:install_requires|INSTALL_REQUIRES|dependencies|requirements|REQUIRED_PACKAGES)\s*=\s*\[(.*?)\n?\s*\](?:\s*$|\s*[,\n)#])`)
 	setupLines       = regexp.MustCompile(`(?m)^install_requires\s*=\s*\n((?:[ \t]+\S.*\n?)+)`)
 	lockEntry        = regexp.MustCompile(`(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"`)
 	notForTraining   = regexp.MustCompile(`dev|test|doc|lint|format`)

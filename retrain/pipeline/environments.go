@@ -51,8 +51,9 @@ func (p *Proposal) register(file string, text []byte) {
 		p.reexports[path.Dir(file)] = programs.Words(strings.Join(imports.FindAllString(string(text), 100), "\n"))
 	}
 	for _, m := range registered.FindAllSubmatch(text, maxMatches) {
-		if _, known := p.modules[string(m[1])]; !known || !aside(file) {
-			p.modules[string(m[1])] = file
+		id := string(m[1]) + string(m[2])
+		if _, known := p.modules[id]; !known || !aside(file) {
+			p.modules[id] = file
 		}
 	}
 }

@@ -23,7 +23,7 @@ var (
 	defaultEnvironment = regexp.MustCompile(`(?:env|\bgym)[_-]?(?:id|name)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=)\s*["']([^"'\n]+-v[0-9]+)["']`)
 	yamlEnvironment    = regexp.MustCompile(`(?m)^\s*(?:-\s+)?["']?(?:env|env_id|env_name|environment|gym_id)["']?:\s*["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?\s*(?:#.*)?$`)
 	yamlKey            = regexp.MustCompile(`(?m)^["']?((?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?:`)
-	registered         = regexp.MustCompile(`\bregister\(\s*(?:id\s*=\s*)?["']([^"'\n:]+-v[0-9]+)["']`)
+	registered         = regexp.MustCompile(`\bregister\(\s*(?:id\s*=\s*)?["']([^"'\n:]+-v[0-9]+)["']|["']([^"'\n:]+-v[0-9]+)["']\s*:\s*\{\s*["']entry_point["']`)
 	classOfSB3         = regexp.MustCompile(`(?m)^\s*from stable_baselines3(?:\.\w+)? import \(?([\w, \n]+)`)
 	calledClass        = regexp.MustCompile(`\b([A-Z0-9]+)\(`)
 	calledSB3          = regexp.MustCompile(`\b(?:stable_baselines3|sb3)\.([A-Z0-9]+)\b`)
@@ -156,8 +156,8 @@ func (p *Proposal) ownWorld() bool {
 	if path.Ext(p.Environments[0].File) != ".py" && p.finder.NeedsSettings() {
 		return true
 	}
-	_, registered := p.modules[p.Environments[0].Value[strings.LastIndex(p.Environments[0].Value, ":")+1:]]
-	return !registered && p.finder.MakesOwnWorld()
+	file, registered := p.modules[p.Environments[0].Value[strings.LastIndex(p.Environments[0].Value, ":")+1:]]
+	return p.finder.RegistersInGym(file) || !registered && p.finder.MakesOwnWorld()
 }
 
 // atOnce returns what the programs of the pipeline import at once: those of the repository, or the generated ones, which

@@ -84,6 +84,17 @@ func TestProposalsForTheTenthTrial(t *testing.T) {
 			[]string{"exec python \"$OLDPWD/train.py\"", "CHANGE-ME"},
 			[]string{"elsewhere"},
 		},
+		"environments of Gym that a loop registers": {
+			map[string]string{
+				"setup.py":         "setup(name='wind', python_requires='>=3.7, <3.8', install_requires=[\n    'numpy>=1.19.2,<1.20',\n    'gym',\n    'stable-baselines3[extra]',\n    ]  # and others\n)\n",
+				"wind/__init__.py": "from gym.envs.registration import register\n\nSCENARIOS = {\n    'Steady-v26': {   \n        'entry_point': 'wind.envs:Steady',\n    },\n    'Gusts-v26': {'entry_point': 'wind.envs:Gusts'}\n}\nfor s in SCENARIOS:\n    register(id=s, entry_point=SCENARIOS[s]['entry_point'])\n",
+				"wind/envs.py":     "import gym\nclass Steady(gym.Env):\n    pass\nclass Gusts(gym.Env):\n    pass\n",
+				"train.py":         "import wind\nimport argparse\nfrom stable_baselines3 import PPO\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--env', type=str, required=True, choices=wind.SCENARIOS.keys())\n    args = p.parse_args()\n    agents_dir = os.path.join('logs', args.env)\n    model = PPO('MlpPolicy', args.env)\n    model.learn(total_timesteps=2000000)\n    model.save(os.path.join(agents_dir, 'last_' + args.env))\n",
+				"run.py":           "import gym\nimport argparse\nfrom stable_baselines3 import PPO\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--env', type=str, required=True)\n    p.add_argument('--agent')\n    args = p.parse_args()\n    evaluate(PPO.load(args.agent), gym.make(args.env))\n",
+			},
+			[]string{`- {id: "wind:Steady-v26"}`, `- {id: "wind:Gusts-v26"}`, "- stable-baselines3[extra]==", "- numpy==1.19.", "library: custom", `"$OLDPWD/train.py" --env Steady-v26`, `python run.py --agent "$(find "$WORK" -name "*.zip"`},
+			[]string{"CHANGE-ME"},
+		},
 		"a package only for another system": {
 			map[string]string{"requirements.txt": "torch==2.4.0\npywin32\npyobjc\n", "train.py": train},
 			[]string{"# - pywin32 # only for Windows, but the image is Linux", "# - pyobjc # only for macOS, but the image is Linux"},

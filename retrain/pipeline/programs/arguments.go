@@ -297,11 +297,17 @@ func (f *Finder) newest(p *program, example string) string {
 			}
 		}
 	}
+	if extension == "" && len(f.trained) > 0 && savesZip.MatchString(f.text[f.trained[0].file]) && f.output(&f.trained[0]) == nil {
+		extension = ".zip"
+	}
 	if extension == "" {
 		return workDir + "model"
 	}
 	return lastModel + extension
 }
+
+// savesZip is the library whose models are files with this extension, which programs need not name.
+var savesZip = regexp.MustCompile(`(?m)^from stable_baselines3\b|^from sb3_contrib\b`)
 
 // ofDirectory is an argument for a directory, not for a file in it.
 var ofDirectory = regexp.MustCompile(`dir|folder|root|^logs?$|^runs?$|_run$|^exp|log_path`)

@@ -66,6 +66,12 @@ func onlyImported(text, module string) bool {
 	return true
 }
 
+// inGym is the import of what registers environments for Gym, which Gymnasium does not know.
+var inGym = regexp.MustCompile(`(?m)^(?:from gym\.envs\.registration import|from gym\.envs import registration|from gym import register|import gym(?:[ \t]*$|[ \t]+as[ \t]))`)
+
+// RegistersInGym reports whether a file registers environments for Gym: generated scripts cannot make them.
+func (f *Finder) RegistersInGym(file string) bool { return inGym.MatchString(f.text[file]) }
+
 // givesBuffer is a replay buffer class as an argument, which the file of a pipeline has no key for.
 var givesBuffer = regexp.MustCompile(`\breplay_buffer_class\b["'\]]*\s*[:=][ \t]*[\w.]*[A-Z]`)
 
