@@ -283,7 +283,7 @@ func (a *App) openReceiver(local *locallog.Log) error {
 		a.closeLater("connections for received telemetry", topic.Close)
 		to = topic
 	}
-	a.Server.Telemetry = receive.New(to, records, a.cfg.Settings().Key, receive.NewMetrics(a.Registry))
+	a.Server.Telemetry = receive.New(to, a.cfg.Tenants.Format(topics[at].Topic, records), a.cfg.Settings().Key, receive.NewMetrics(a.Registry))
 	return nil
 }
 

@@ -116,9 +116,19 @@ func startService(t *testing.T, cfgFile string) *process {
 			t.Fatalf("the service ended: %v", p.err)
 		default:
 		}
-		return p.get("/api/v1/alarms", &struct{}{})
+		return p.get("/api/v1/alarms", &struct{}{}) || p.ready()
 	})
 	return p
+}
+
+// ready reports whether the service says that it is ready, which needs no token.
+func (p *process) ready() bool {
+	answer, err := http.Get("http://" + p.address + "/-/ready")
+	if err != nil {
+		return false
+	}
+	_ = answer.Body.Close() // it was not needed
+	return answer.StatusCode == http.StatusOK
 }
 
 // kill ends the process without a chance to save, as a power cut would.
