@@ -44,12 +44,14 @@ const (
 	SASLScramSHA256 = "SCRAM-SHA-256"
 	SASLScramSHA512 = "SCRAM-SHA-512"
 	SASLOAuthBearer = "OAUTHBEARER"
+	SASLMSKIAM      = "AWS_MSK_IAM"
 )
 
 // SASLConfig configures SASL authentication. With OAUTHBEARER, the token is read from its file for each connection,
-// so a command in [secrets](#secrets) can renew it.
+// so a command in [secrets](#secrets) can renew it. AWS_MSK_IAM needs TLS, and takes region and credentials from where
+// the AWS SDK looks for them, such as AWS_REGION, the environment, or the role of the machine, task or service account.
 type SASLConfig struct {
-	Mechanism    string `yaml:"mechanism"`     // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER
+	Mechanism    string `yaml:"mechanism"`     // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM
 	Username     string `yaml:"username"`      // user name
 	PasswordFile string `yaml:"password_file"` // password
 	PasswordEnv  string `yaml:"password_env"`  // environment variable with the password
@@ -104,6 +106,9 @@ func (c KafkaConfig) Check(report func(path, msg string)) {
 	}
 	c.TLS.check(func(key, msg string) { report("tls."+key, msg) })
 	c.SASL.check(func(key, msg string) { report("sasl."+key, msg) })
+	if c.SASL.Mechanism == SASLMSKIAM && !c.TLS.Enabled {
+		report("sasl.mechanism", SASLMSKIAM+" requires tls.enabled: brokers of MSK offer it with TLS only")
+	}
 }
 
 func checkAddress(broker string) (msg string) {
@@ -146,9 +151,14 @@ func (c SASLConfig) check(report func(key, msg string)) {
 			report("token_file", "must be set instead of username and password with mechanism: "+SASLOAuthBearer)
 		}
 		return
+	case SASLMSKIAM:
+		if c != (SASLConfig{Mechanism: c.Mechanism}) {
+			report("mechanism", SASLMSKIAM+" takes its credentials from the AWS SDK: remove the other keys of sasl")
+		}
+		return
 	case SASLPlain, SASLScramSHA256, SASLScramSHA512:
 	default:
-		report("mechanism", "must be "+SASLPlain+", "+SASLScramSHA256+", "+SASLScramSHA512+" or "+SASLOAuthBearer)
+		report("mechanism", "must be "+SASLPlain+", "+SASLScramSHA256+", "+SASLScramSHA512+", "+SASLOAuthBearer+" or "+SASLMSKIAM)
 	}
 	if c.TokenFile != "" {
 		report("token_file", "requires mechanism: "+SASLOAuthBearer)

@@ -61,6 +61,8 @@ func (c SASLConfig) Load() (sasl.Mechanism, error) {
 	case SASLOAuthBearer:
 		_, err := ReadToken(c.TokenFile) // or the service would start, and fail to connect
 		return oauthBearer{c.TokenFile}, err
+	case SASLMSKIAM:
+		return mskIAM()
 	}
 	password, err := c.password()
 	if err != nil {

@@ -58,6 +58,8 @@ func TestOAuthBearerNeedsATokenFile(t *testing.T) {
 		"a password":              {SASLConfig{Mechanism: SASLOAuthBearer, TokenFile: "t", PasswordEnv: "p"}, "token_file"},
 		"of another mechanism":    {SASLConfig{Mechanism: SASLPlain, Username: "u", PasswordFile: "p", TokenFile: "t"}, "token_file"},
 		"without a mechanism":     {SASLConfig{TokenFile: "t"}, "mechanism"},
+		"of MSK":                  {SASLConfig{Mechanism: SASLMSKIAM}, ""},
+		"of MSK with a user":      {SASLConfig{Mechanism: SASLMSKIAM, Username: "u"}, "mechanism"},
 		"of an unknown mechanism": {SASLConfig{Mechanism: "GSSAPI", Username: "u", PasswordFile: "p"}, "mechanism"},
 	} {
 		var got []string
