@@ -95,7 +95,7 @@ func TestWordsOfLaws(t *testing.T) {
 			"only 20% of the steps are in situations seen in the baseline",
 		}},
 		"a noisy sensor": {broken(factor.Noisy), []string{
-			"observations scatter from step to step, as with a noisy sensor",
+			"observations vary from step to step, as with a noisy sensor",
 			"the same actions in the same situations have different effects (by 3.0 standard deviations)",
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
@@ -207,7 +207,7 @@ func TestBrokenObservationsAreNotTakenBack(t *testing.T) {
 	applied(b, first)
 	evidence := b.Incidents()[0].Evidence
 	has := func(text string) bool { return strings.Contains(strings.Join(evidence, "\n"), text) }
-	if !has("\nmean observation.x rose") || has("against it: mean observation.x rose") {
+	if !has("\nmean observation.x rose") || has("evidence against:  mean observation.x rose") {
 		t.Errorf("the evidence is %q", evidence)
 	}
 	for n, c := range []factor.Cause{factor.ByEnvironment, factor.ByPolicy, factor.Unknown, factor.ByReward} {

@@ -20,7 +20,7 @@ import (
 // fleet returns the dashboard of all policies: which ones drift, since when, and whether the alerts arrive.
 func fleet(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
-	d := frame("Rewardwatch / Fleet", "All monitored policies: state, incidents and false-alarm budget, the worst first.",
+	d := frame("Rewardwatch / Fleet", "All monitored policies: state, incidents and false-alarm budget, worst first.",
 		fleetUID, s, everything(policyVariable()))
 	fleetHeadline(d, s)
 	fleetStates(d, s)

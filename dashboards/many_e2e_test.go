@@ -50,7 +50,7 @@ func checkFleet(t *testing.T, d drawing, n int) {
 	if strings.HasPrefix(d.Where, "policy.json: Value of the accepted policy") && len(d.Series) < 4 {
 		t.Errorf("%s: %v, want the estimate, its ends and what was earned", d.Where, d.Series)
 	}
-	if strings.HasPrefix(d.Where, "policy.json: Progress of the return") {
+	if strings.HasPrefix(d.Where, "policy.json: Return progress") {
 		checkProgress(t, d)
 	}
 	switch d.Where {

@@ -49,7 +49,7 @@ func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max(" + budgetUsed(s) + ")"}).Decimals(1)).
 		WithPanel(number("Baseline age", "Time since the oldest baseline was frozen.", "s", steps(gray),
 			query{expr: "max(" + s.of(metrics.MetricBaselineAge) + ")"}).NoValue("None yet")).
-		WithPanel(number("Muted alarms", "Firing alarms that do not page anyone, because a person has muted the incident.", "short", steps(gray, step{1, amber}),
+		WithPanel(number("Muted alarms", "Firing alarms that do not page anyone because a person has muted the incident.", "short", steps(gray, step{1, amber}),
 			muted(s))).
 		WithPanel(unconfirmed(s))
 }
@@ -132,7 +132,7 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 		rows("Baselines", "The baseline of each group: its size, in episodes (or blocks), and its id, a hash of its values.",
 			append(labelColumns(s.labels...), valueColumn("size", inDecimals(0), inWidth(90)), labelColumn("baseline", atLeast(180)...)), []order{{"baseline", false}},
 			query{expr: "max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineUnits) + " * on (" + s.groups() + ") group_right () max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineInfo) + "))"}),
-		rows("Telemetry faults", "Signals with a telemetry fault, and its rule. During a fault, no retraining is triggered, and signals with wrong values are not judged.",
+		rows("Telemetry faults", "Signals with a telemetry fault, and the rule. During a fault, no retraining is triggered, and signals with wrong values are not judged.",
 			append(labelColumns(slices.Concat(s.labels, []string{"signal", "rule"})...), valueColumn("telemetry", mapped(faultNames()))), nil,
 			query{expr: faultOf(s)}).Span(full))
 }
@@ -164,7 +164,7 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 		rows("Confidence", "How reliable the budget is. Reduced: episodes (or blocks) depend on each other, or the baseline covers less than a day. Provisional: the baseline is still small. Unconfirmed: calibration found no thresholds that are certain to meet the budget. None: no detector is armed. The weakest branch has the largest share of the expected false alarms.",
 			slices.Concat(labelColumns(s.labels...), []column{labelColumn("confidence", slices.Concat(texts(confidenceColors()...), inWidth(120))...), labelColumn("weakest", atLeast(300)...)}), nil,
 			query{expr: "max by (" + s.groups("confidence", "weakest") + ") (" + s.of(metrics.MetricPromise) + ")"}).Span(full),
-		rows("Branches of each signal", "Armed: branches that can page. Dropped: branches for which the baseline is too small. Dependence: how strongly the baseline's episodes (or blocks) depend on each other. Above 2, the budget is less reliable; above 4, none is stated.",
+		rows("Branches of each signal", "Armed: branches that can raise alarms. Dropped: branches for which the baseline is too small. Dependence: how strongly the baseline's episodes (or blocks) depend on each other. Above 2, the budget is less reliable; above 4, it is not stated.",
 			slices.Concat(labelColumns(s.labels...), []column{
 				labelColumn("signal"), valueColumnOf(0, "armed", inDecimals(0), ifAbsent("-")), valueColumnOf(1, "dropped", inDecimals(0), ifAbsent("-")),
 				valueColumnOf(2, "dependence", inDecimals(2), ifAbsent("-"), inLimits(steps(green, step{2, yellow}, step{4, red}))),
@@ -236,14 +236,14 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups("action") + ") (" + s.of(metrics.MetricActionRatio, `sample="current"`) + ")", legend: s.legend("action")}).Max(1),
 		bars("Action shares compared with the baseline", "Current share of each action, next to its share in the baseline.", "action", s,
 			"max by ("+s.groups("action", "sample")+") ("+s.of(metrics.MetricActionRatio)+")"),
-		paired("Divergence of the actions", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's. Dashed: the level that unchanged actions exceed one time in twenty if steps are independent, and more often if they are not. These measures never page.", "short", s.legend("measure"),
+		paired("Action divergence", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's. Dashed: the level that unchanged actions exceed one time in twenty if steps are independent, and more often if they are not. These measures never page.", "short", s.legend("measure"),
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`)+")",
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionChance, `measure=~"psi|js"`)+")").
 			Min(0).AxisSoftMax(1),
-		againstBaseline("Entropy of the actions", "How varied the actions of the last 200 episodes (or blocks) are, in bits. 0 means always the same action. Dashed: entropy in the baseline.", "short", s.legend(), func(sample string) string {
+		againstBaseline("Action entropy", "How varied the actions of the last 200 episodes (or blocks) are, in bits. 0 means always the same action. Dashed: entropy in the baseline.", "short", s.legend(), func(sample string) string {
 			return "max by (" + s.groups() + ") (" + s.of(metrics.MetricActionEntropy, `sample="`+sample+`"`) + ")"
 		}).Min(0).AxisSoftMax(1),
-		againstOne("Scores of the actions", "The highest score of the action detectors in each group. Every detector raises an alarm at 1.",
+		againstOne("Action scores", "The highest score of the action detectors in each group. Every detector raises an alarm at 1.",
 			query{expr: "max by (" + s.groups("detector") + ") (" + s.of(metrics.MetricDetectorScore, `signal=~"action([.].+)?"`) + ")", legend: s.legend("detector")}))
 }
 

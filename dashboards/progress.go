@@ -23,7 +23,7 @@ func policyProgress(d *dashboard.DashboardBuilder, s scope) {
 	}
 	folded(d, "Progress while learning", "learning.md#progress",
 		progressStates(s),
-		lines("Change of the return", "Change of the return over the most recent quarter of the past week, with its 99% confidence interval (dashed). Above 0: improving. Below 0: regressing.", "short",
+		lines("Change in return", "Change in the return over the most recent quarter of the past week, with its 99% confidence interval (dashed). Above 0: improving. Below 0: regressing.", "short",
 			change("estimate", ""), change("low", " low"), change("high", " high")).
 			OverrideByRegexp("/ (low|high)$/", dashed()).
 			AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1).NoValue(notLearning))
@@ -31,7 +31,7 @@ func policyProgress(d *dashboard.DashboardBuilder, s scope) {
 
 // progressStates returns a panel with the progress of each group over time.
 func progressStates(s scope) *statetimeline.PanelBuilder {
-	return timeline("Progress of the return",
+	return timeline("Return progress",
 		"Collapsed: the return has lost more than half of its gain. Plateau: it shows no significant change.", half, progressNames(),
 		query{expr: "max by (" + s.groups() + ") (" + s.of(metrics.MetricProgress) + ")", legend: s.legend()}).
 		NoValue(notLearning)

@@ -63,7 +63,7 @@ func burnRate(s scope, stretch string) string {
 
 // burn shows how fast the freshness budget is spent, against the rates at which FreshnessBudgetBurn pages.
 func burn(s scope) *timeseries.PanelBuilder {
-	return inColors(levels("Burn of the freshness budget", "How fast the budget for late episodes (or blocks) is being spent, over one hour and over six hours: 1% may be judged more than a minute after their last event. Rewardwatch pages above 14.4 over one hour, and above 6 over six hours (dashed).", budgets,
+	return inColors(levels("Freshness budget burn rate", "How fast the budget for late episodes (or blocks) is being spent, over one hour and over six hours: 1% may be judged more than a minute after their last event. Rewardwatch pages above 14.4 over one hour, and above 6 over six hours (dashed).", budgets,
 		query{expr: burnRate(s, "1h"), legend: "1 hour"}, query{expr: burnRate(s, "6h"), legend: "6 hours"}),
 		[2]string{"1 hour", orange}, [2]string{"6 hours", blue}).
 		Thresholds(steps(green, step{6, blue}, step{14.4, orange})).

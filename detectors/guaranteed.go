@@ -56,7 +56,7 @@ func NewGuaranteed(mean, n float64, side Side) (*Guaranteed, error) {
 	case !(mean > 0 && mean < 1):
 		return nil, fmt.Errorf("a mean of %v: it must be greater than 0 and less than 1", mean)
 	case !(n > 1) || n > mostEvidence:
-		return nil, fmt.Errorf("%v values between false alarms: there must be more than 1 and no more than %g", n, mostEvidence)
+		return nil, fmt.Errorf("%v values between false alarms: must be greater than 1 and at most %g", n, mostEvidence)
 	case side > Both:
 		return nil, fmt.Errorf("unknown side %d", side)
 	}

@@ -113,7 +113,7 @@ func newLedgerCollector(cfg Config, l *ledger.Ledger) *ledgerCollector {
 			[]string{"policy", "request"}, nil),
 		retrying:    prometheus.NewDesc(MetricRetrying, "Requests whose delivery failed at least once and will be retried.", []string{"target"}, nil),
 		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can request another retraining from the target.", []string{"policy", "target"}, nil),
-		breaker:     prometheus.NewDesc(MetricBreakerOpen, "1 if triggers are paused for the policy because its last retrainings did not help, 0 otherwise.", []string{"policy"}, nil),
+		breaker:     prometheus.NewDesc(MetricBreakerOpen, "1 if triggers are paused for the policy because its most recent retrainings did not help, 0 otherwise.", []string{"policy"}, nil),
 		deadLetters: prometheus.NewDesc(MetricDeadLetters, "Requests in the ledger that could not be delivered.", []string{"target"}, nil),
 		givenUp:     prometheus.NewDesc(MetricGivenUp, "Number of requests that could not be delivered.", []string{"target"}, nil),
 		circuit:     prometheus.NewDesc(MetricCircuitOpen, "1 if the target receives only one request at a time after repeated failures, 0 otherwise.", []string{"target"}, nil),

@@ -12,7 +12,7 @@ import (
 // actionCollapse alerts on policies that do nearly the same all the time: their actions have lost three quarters of the
 // entropy that they had in the baseline, and a detector confirms that this is not chance.
 func (g ruleGroups) actionCollapse() rule {
-	const description = "The actions have {{ $value | humanizePercentage }} of their baseline entropy. The policy nearly always " +
+	const description = "Action entropy is {{ $value | humanizePercentage }} of its baseline. The policy nearly always " +
 		"takes the same action. Check the action shares and the training of this policy_version."
 	entropy := func(sample, values string) inputSeries {
 		return g.series(metrics.MetricActionEntropy, fmt.Sprintf("sample=%q", sample), values)

@@ -47,14 +47,14 @@ func partitionsUnassigned() rule {
 func partitionStalled() rule {
 	const (
 		summary     = "a partition is stalled"
-		description = "Rewardwatch reconnected 3 times within 30 minutes, because reads from a partition of topic agents stalled while it had unread records. See the log for details."
+		description = "Rewardwatch reconnected 3 times within 30 minutes because reads from a partition of topic agents stalled while it had unread records. See the log for details."
 	)
 	stalled := func(topic string) string { return fmt.Sprintf("topic=%q,reason=\"stalled\"", topic) }
 	return rule{
 		alert: "PartitionStalled", severity: alerts.Warning,
 		expr:        fmt.Sprintf("sum by (job, instance, topic) (increase(%s{reason=\"stalled\"}[30m])) > 1", ingest.MetricReconnects),
 		summary:     summary,
-		description: `Rewardwatch reconnected {{ $value | printf "%.0f" }} times within 30 minutes, because reads from a partition of topic {{ $labels.topic }} stalled while it had unread records. See the log for details.`,
+		description: `Rewardwatch reconnected {{ $value | printf "%.0f" }} times within 30 minutes because reads from a partition of topic {{ $labels.topic }} stalled while it had unread records. See the log for details.`,
 		tests: []ruleTest{
 			{
 				name: "again and again", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 3+0x30")},
@@ -160,8 +160,8 @@ func guardsUndelivered(undelivered string) rule {
 // tenantOverQuota fires for the tenant that has more than its quota. The others have lost nothing.
 func tenantOverQuota(refused string) rule {
 	const (
-		summary     = "Tenant games exceeds its quota of units"
-		description = "In the last 10 minutes, more units of the tenant games arrived than its quota permits, and those beyond it were not judged. Other tenants are not affected. Raise the quota, or find what sends so much."
+		summary     = "Tenant games exceeds its unit quota"
+		description = "In the last 10 minutes, more units of the tenant games arrived than its quota permits, and those beyond it were not judged. Other tenants are not affected. Raise the quota, or find the source."
 	)
 	with := strings.NewReplacer("games", "{{ with $labels.tenant }}{{ . }}{{ else }}(none){{ end }}", "units", "{{ $labels.kind }}")
 	series := func(values string) []inputSeries {
@@ -185,7 +185,7 @@ func tenantOverQuota(refused string) rule {
 func secretsStale(stale string) rule {
 	const (
 		summary     = "Rewardwatch cannot renew a secret"
-		description = "For 15 minutes, secrets have not been renewed, because their commands failed. Secrets with an old value: 1. When it is no longer accepted, Kafka, Alertmanager or a target refuses Rewardwatch. " +
+		description = "For 15 minutes, secrets have not been renewed because their commands failed. Secrets with an old value: 1. Once old values stop working, Kafka, Alertmanager or a target will refuse Rewardwatch. " +
 			"See the log for the file and the reason."
 	)
 	return rule{
@@ -224,7 +224,7 @@ func auditLogNotSent(unsent string) rule {
 func clockJumped() rule {
 	const (
 		summary     = "the clock of a machine has changed"
-		description = "Cooldowns, mutes and the order of episodes (or blocks) of several partitions depend on the clock, and may be off by as much as the clock changed."
+		description = "Cooldowns, mutes and the order of episodes (or blocks) from several partitions depend on the clock, and may be off by as much as the clock changed."
 	)
 	return rule{
 		alert: "ClockJumped", severity: alerts.Warning,

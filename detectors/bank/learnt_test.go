@@ -253,7 +253,7 @@ func TestSimRefutedQuantityIsNotArmed(t *testing.T) {
 	}
 	p.groups[0].touch() // what was observed past the group is shown
 	s := stateOf(t, p, "outcome.sales")
-	if len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], signals.GivenReward+": not armed, because the mean likelihood ratio of") {
+	if len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], signals.GivenReward+": not armed because the mean likelihood ratio of") {
 		t.Errorf("notes %q, want the refuted branch", s.Notes)
 	}
 	if armed := armedQuantities(p, "outcome.sales"); armed[signals.GivenReward] || !armed["mean"] {

@@ -118,7 +118,7 @@ func (p *Policy) judgeNow(of packed.Unit) []finding.Finding {
 		return nil
 	}
 	if g.away != nil { // the caller checks Absent first: without its state, the group would restart unnoticed
-		panic("bank: a unit of a group that was evicted and has not come back")
+		panic("bank: unit of an evicted group that has not been reloaded")
 	}
 	g.touch()
 	lane := g.lane(u)

@@ -50,7 +50,7 @@ func Words(rule, units string) string {
 	case Missing:
 		return "no value in 20 " + units + " for a signal that is present in nearly all of the baseline"
 	case ActionKind:
-		return "actions are strings and the baseline has numbers, or the reverse"
+		return "actions are strings but were numbers in the baseline, or the reverse"
 	case Abandoned:
 		return "more than 5% of the episodes timed out without ending"
 	case Duplicates:

@@ -115,7 +115,7 @@ func (t *trial) compare(i int, cfg *watch.Config, judged int) (finding.Verdict, 
 		return finding.NotEnoughData, fmt.Sprintf("%s has a telemetry fault (%s)", s.Signal, fault)
 	}
 	if w := q.Walks(); w != nil && w.TooDependent() {
-		return finding.NotEnoughData, fmt.Sprintf("%s: no interval, because %s are too dependent (factor %.1f, limit 4)", s.Signal, t.unitName().Many(), w.Factor)
+		return finding.NotEnoughData, fmt.Sprintf("%s: no interval because %s are too dependent (factor %.1f, limit 4)", s.Signal, t.unitName().Many(), w.Factor)
 	}
 	if c.New.N < leastTried {
 		return finding.NotEnoughData, fmt.Sprintf("%s: %d of at least %d %s", s.Signal, c.New.N, leastTried, t.unitName().Many())

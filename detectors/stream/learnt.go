@@ -88,7 +88,7 @@ func (q *Quantity) prove(v *value, held bool) {
 	r, refuted := l.Proof.Refuted(t)
 	l.Proved, l.Refuted = !refuted, ""
 	if refuted {
-		l.Refuted = fmt.Sprintf("%s: not armed, because the mean likelihood ratio of %q is %.2f over %d values, above %.2f",
+		l.Refuted = fmt.Sprintf("%s: not armed because the mean likelihood ratio of %q is %.2f over %d values, above %.2f",
 			q.Name, r.Branch, r.Mean, l.Proof.Units, r.Limit)
 	}
 }
@@ -98,7 +98,7 @@ func (q *Quantity) prove(v *value, held bool) {
 func (s *Stream) Notes(unit finding.UnitName, provisional bool) []string {
 	var notes []string
 	if s.NoDeciles {
-		notes = append(notes, fmt.Sprintf("%s, %s: not armed, because the policy has more than %d detector branches",
+		notes = append(notes, fmt.Sprintf("%s, %s: not armed because the policy has more than %d detector branches",
 			signals.LowDecile, signals.HighDecile, MaxBranches))
 	}
 	for _, q := range s.Quantities {

@@ -525,4 +525,4 @@ func (q *Quantity) again(with func(Test) bool) *Quantity {
 }
 
 // ErrPartsDoNotMatch means that the parts of a checkpoint belong to different groups or times.
-var ErrPartsDoNotMatch = errors.New("its parts do not belong together")
+var ErrPartsDoNotMatch = errors.New("its parts do not match")

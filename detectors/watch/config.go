@@ -250,7 +250,7 @@ func (b BaselineConfig) check(report func(path, msg string)) {
 		return
 	}
 	if b.Blocks && b.From != FromWarmup {
-		report("baseline.blocks", `requires baseline.from "warmup", because the warm-up determines the size of blocks`)
+		report("baseline.blocks", `requires baseline.from "warmup" because the warm-up determines the size of blocks`)
 	}
 	switch isFile := b.From == FromFile; {
 	case isFile && b.File == "":

@@ -141,7 +141,7 @@ func TestReportsOnJobsThatEnded(t *testing.T) {
 			map[string]any{"/a/train": "done\n"},
 			Report{State: Failed, Error: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} into the file that REWARDWATCH_RESULT names`, Log: "done\n"},
 		},
-		"pods gone": {complete, items(), nil, Report{State: Failed, Error: "the Job succeeded, but its pods were deleted before the service could read which version it made"}},
+		"pods gone": {complete, items(), nil, Report{State: Failed, Error: "the Job succeeded, but its pods were deleted before the service could read the version it produced"}},
 		"failed twice": {
 			backoff, items(podOf("b", "Failed", 3, exits("train", 3, 5, "Error", "")), podOf("a", "Failed", 1, exits("train", 1, 2, "Error", ""))),
 			map[string]any{"/b/train": "CUDA error\n", "/a/train": "first\n"},
@@ -190,7 +190,7 @@ func TestReportsOnJobsThatEnded(t *testing.T) {
 			backoff, items(podOf("a", "Failed", 1, `"reason": "UnexpectedAdmissionError", "message": "no GPU"`)), nil,
 			Report{State: Failed, Error: exceeded + ": pod a: UnexpectedAdmissionError: no GPU", Log: "(no log: read the log of pod a: status 404: not found)\n"},
 		},
-		"too long": {deadline, items(), nil, Report{State: Failed, Error: "the Job reached its time limit of 6h0m0s; no pod of it is left"}},
+		"too long": {deadline, items(), nil, Report{State: Failed, Error: "the Job reached its time limit of 6h0m0s; none of its pods are left"}},
 		"too long, with its pod": {
 			deadline, items(podOf("a", "Failed", 1, exits("train", 143, 2, "Error", ""))),
 			map[string]any{"/a/train": "epoch 9\n"},

@@ -121,12 +121,12 @@ func (k *checker) job(job yamlfile.Value, namespace string) {
 		}
 	}
 	meta := k.child(job, "", "metadata", yamlfile.Mapping)
-	k.forbidden(meta, "metadata", "name", "the name follows from the request")
-	k.forbidden(meta, "metadata", "generateName", "the name follows from the request")
+	k.forbidden(meta, "metadata", "name", "the name is derived from the request")
+	k.forbidden(meta, "metadata", "generateName", "the name is derived from the request")
 	if v := k.child(meta, "metadata", "namespace", yamlfile.String); v.Kind == yamlfile.String && v.Scalar != namespace {
 		k.report(v, "metadata.namespace", "must be %q, the namespace of the target", namespace)
 	}
-	k.forbidden(job, "", "status", "it belongs to Kubernetes")
+	k.forbidden(job, "", "status", "it is reserved for Kubernetes")
 	k.metadata(meta, "metadata")
 	spec := k.child(job, "", "spec", yamlfile.Mapping)
 	if spec.Kind == yamlfile.Absent {

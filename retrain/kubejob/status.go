@@ -260,7 +260,7 @@ func (j job) report(c condition, p *pod) Report {
 	if c.Type == "Complete" {
 		switch {
 		case p == nil:
-			return Report{State: Failed, Error: "the Job succeeded, but its pods were deleted before the service could read which version it made"}
+			return Report{State: Failed, Error: "the Job succeeded, but its pods were deleted before the service could read the version it produced"}
 		case p.version() == "":
 			return Report{State: Failed, Error: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} into the file that ` + variablePrefix + "RESULT names"}
 		}
@@ -271,7 +271,7 @@ func (j job) report(c condition, p *pod) Report {
 		why = fmt.Sprintf("the Job reached its time limit of %s", time.Duration(j.Spec.Deadline)*time.Second)
 	}
 	if p == nil {
-		return Report{State: Failed, Error: why + "; no pod of it is left"}
+		return Report{State: Failed, Error: why + "; none of its pods are left"}
 	}
 	if how := p.explain(); how != "" {
 		why += ": " + how

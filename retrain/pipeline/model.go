@@ -24,7 +24,7 @@ func validateModel(w *Work) {
 	w.within("model.calls", m.Calls, 1, 100)
 	if m.URL == "" {
 		if m.Name != "" || m.KeyFile != "" || m.Readme {
-			w.report("model.url", "must be set, because other keys of model are set")
+			w.report("model.url", "must be set because other keys of model are set")
 		}
 		return
 	}

@@ -33,7 +33,7 @@ func validateSchedule(w *Work) {
 		return
 	}
 	if slices.Contains(w.File.Targets, GitHub) && tooOften(s) {
-		w.report("schedule", "must leave at least %d minutes between runs, because GitHub Actions does not start workflows more often, not %q", oftenest, text)
+		w.report("schedule", "must leave at least %d minutes between runs because GitHub Actions does not start workflows more often, not %q", oftenest, text)
 	}
 }
 

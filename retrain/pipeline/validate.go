@@ -100,7 +100,7 @@ func unprintable(s string) string {
 	case strings.Contains(s, placeholder):
 		return "must be filled in: " + placeholder + " stands for a value that only you know"
 	case strings.Contains(s, "{{") || strings.Contains(s, "}}"):
-		return "must not contain {{ or }}, because orchestrators would replace them"
+		return "must not contain {{ or }} because orchestrators would replace them"
 	}
 	return ""
 }
@@ -166,7 +166,7 @@ func validateProject(w *Work) {
 		w.matches(envID, element("environments", i)+".id", e.ID, "a Gymnasium environment ID, such as LunarLander-v3")
 	}
 	if len(f.Environments) == 0 && (len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0) {
-		w.report("environments", "must list at least one environment, because the generated scripts train and evaluate in it")
+		w.report("environments", "must list at least one environment because the generated scripts train and evaluate in it")
 	}
 }
 
@@ -233,7 +233,7 @@ func validateSeeing(w *Work) {
 	w.oneOf("algorithm.policy", a.Policy, policies)
 	w.within("algorithm.frame_stack", a.FrameStack, 1, 64)
 	if a.FrameStack > 1 && a.Policy == "MultiInputPolicy" {
-		w.report("algorithm.frame_stack", "must be 1 with MultiInputPolicy, because dictionaries are not stacked")
+		w.report("algorithm.frame_stack", "must be 1 with MultiInputPolicy because dictionaries are not stacked")
 	}
 	for _, name := range []string{"ale-py", "opencv-python"} {
 		if a.Atari && !slices.ContainsFunc(w.File.Requirements, func(r string) bool { return strings.HasPrefix(packageName(r), name) }) {
@@ -291,10 +291,10 @@ func validateTraining(w *Work) {
 	w.duration("training.timeout", t.Timeout)
 	w.runner("training", t.Runner)
 	if t.CPU > hostedCPU && w.File.hosted(t.Runner) {
-		w.report("training.cpu", "must be at most %d on GitHub-hosted runners, because Docker refuses more than the machine has; to use more, set training.runner", hostedCPU)
+		w.report("training.cpu", "must be at most %d on GitHub-hosted runners because Docker refuses more than the machine has; to use more, set training.runner", hostedCPU)
 	}
 	if t.GPU > 0 && w.File.hosted(t.Runner) {
-		w.report("training.gpu", "requires training.runner, because GitHub-hosted runners have no GPU")
+		w.report("training.gpu", "requires training.runner because GitHub-hosted runners have no GPU")
 	}
 	w.hostedLimit("training", t.Timeout, t.Runner)
 	w.command("training.command", t.Command)
@@ -354,7 +354,7 @@ func validateEvaluation(w *Work) {
 		w.report("evaluation.confidence", "must be from 0.5 to 0.9999, not %v", e.Confidence)
 	}
 	if len(e.Seeds) < 2 && len(e.Command) == 0 {
-		w.report("evaluation.seeds", "must list at least two seeds, because the confidence interval is computed from their differences")
+		w.report("evaluation.seeds", "must list at least two seeds because the confidence interval is computed from their differences")
 	}
 	for i, s := range e.Seeds {
 		w.within(element("evaluation.seeds", i), s, 0, 1<<31-1)

@@ -31,7 +31,7 @@ func (k Kafka) check(report func(key, msg string)) {
 	report = below("kafka", report)
 	if len(k.Brokers) == 0 {
 		if (k.TLS != ingest.TLSConfig{}) || (k.SASL != ingest.SASLConfig{}) {
-			report("brokers", "must be set, or tls and sasl have no effect, because those of ingest.kafka apply")
+			report("brokers", "must be set; otherwise, tls and sasl have no effect because those of ingest.kafka apply")
 		}
 		k.Brokers = ingest.DefaultKafkaConfig().Brokers
 	}

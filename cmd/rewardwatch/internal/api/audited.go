@@ -35,7 +35,7 @@ func (s *Server) audited(next http.Handler, people session.Access, route func(*h
 			return
 		}
 		if err := s.Audit.Writable(); err != nil && pattern != telemetryRoute {
-			s.log.Error().Err(err).Msg("refused a change, because it cannot be recorded in the audit log")
+			s.log.Error().Err(err).Msg("refused a change because it cannot be recorded in the audit log")
 			s.refuse(w, http.StatusServiceUnavailable, "cannot write to the audit log, so the change was refused")
 			return
 		}

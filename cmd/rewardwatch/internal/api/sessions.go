@@ -19,7 +19,7 @@ func (s *Server) registerSignIn(mux *routes, people session.Access, console *pag
 	mux.HandleFunc(signin.FinishRoute, func(w http.ResponseWriter, r *http.Request) {
 		if s.Audit != nil {
 			if err := s.Audit.Writable(); err != nil {
-				s.log.Error().Err(err).Msg("refused a sign-in, because it cannot be recorded in the audit log")
+				s.log.Error().Err(err).Msg("refused a sign-in because it cannot be recorded in the audit log")
 				console.LoginProblem(w, r, http.StatusServiceUnavailable, "cannot write to the audit log, so the sign-in was refused")
 				return
 			}

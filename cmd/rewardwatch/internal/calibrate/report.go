@@ -216,7 +216,7 @@ func (line *Calibration) measured(g *calibratedGroup, with measure.Measuring, m 
 	case slices.Contains(judged.Promise.Caveats, bank.CaveatBlocks):
 		line.lacks(bank.CaveatBlocks)
 	default:
-		line.lacks("no allowance for the baseline's own error keeps the budget for nine in ten baselines")
+		line.lacks("no allowance for the baseline's sampling error meets the budget for nine in ten baselines")
 	}
 	line.falseAlarms(g, with, m)
 	for _, d := range m.Delays {

@@ -68,7 +68,7 @@ func (b calibratedBaselineJSON) text(unit finding.UnitName) string {
 func (b calibratedBudgetJSON) text(unit finding.UnitName) string {
 	s := fmt.Sprintf("%s per %s: 1 false alarm per %s %s", words.Short(float64(b.FalseAlarms)), b.Per, words.Whole(*b.Units), unit.Sized())
 	if words.Whole(*b.GroupUnits) != words.Whole(*b.Units) {
-		s += fmt.Sprintf(" over the policy, 1 per %s in this group", words.Whole(*b.GroupUnits))
+		s += fmt.Sprintf(" for the policy, 1 per %s for this group", words.Whole(*b.GroupUnits))
 	}
 	return s
 }

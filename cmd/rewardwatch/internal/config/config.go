@@ -257,7 +257,7 @@ func (c *Config) checkPinned(report func(path, msg string)) {
 			case of.Topic == "" && len(judged.Topics) > 1:
 				report(at, "must name one of the topics in ingest.kafka.topics")
 			case of.Topic != "" && c.Ingest.Kafka.RepartitionTopic != "" && of.Topic != judged.Topic:
-				report(yamlfile.Join(at, "topic"), "must be ingest.kafka.repartition_topic, because all telemetry passes through it")
+				report(yamlfile.Join(at, "topic"), "must be ingest.kafka.repartition_topic because all telemetry passes through it")
 			case of.Topic != "" && !judged.Reads(of.Topic):
 				report(yamlfile.Join(at, "topic"), "must be a telemetry topic")
 			}

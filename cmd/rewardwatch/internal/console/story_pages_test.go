@@ -112,7 +112,7 @@ func TestIncidentNamesTheMixOfWhoComes(t *testing.T) {
 		wants(t, "a mix that explains the change", w, 200, strings.ReplaceAll(want, "+", "&#43;"))
 	}
 	w = get(c, "/incidents/both")
-	wants(t, "a mix beside another change", w, 200, "The mix does not explain the change: something has changed within the values too.")
+	wants(t, "a mix beside another change", w, 200, "The mix does not explain the change: there are changes within the values too.")
 	if strings.Contains(w.Body.String(), ", the mix of labels.segment.") {
 		t.Error("a mix that does not explain the change is named as its cause")
 	}

@@ -23,7 +23,7 @@ var (
 	ErrBaselineEnded   = errors.New("the baseline is no longer in use")
 	ErrUnknownGroup    = errors.New("group not found: no telemetry for it has been received")
 	ErrNotSaved        = errors.New("the change was applied but not saved yet: repeat the request to confirm")
-	ErrBusy            = errors.New("nothing was changed, because the policy is calibrating baselines: try again in a few minutes")
+	ErrBusy            = errors.New("nothing was changed because the policy is calibrating baselines: try again in a few minutes")
 	ErrStopping        = errors.New("the service is stopping")
 )
 

@@ -92,7 +92,7 @@ func warnOfInvalid(r *RunningWorker) {
 		if g.Invalid > 2*r.invalid {
 			r.invalid = g.Invalid
 			r.workers.Pipeline.Log.Warn().Str("policy", r.Name).Str("guard", g.Name).Int64("values", g.Invalid).
-				Msg("a guard ignores values that it cannot count: values of its outcome must be finite and from 0 to 1")
+				Msg("a guard ignores values that it cannot count: outcome values must be finite and between 0 and 1")
 		}
 	}
 }

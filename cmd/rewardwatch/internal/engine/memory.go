@@ -401,7 +401,7 @@ func (d *Worker) comeBack(group ingest.Group) error {
 		err = d.Policy.Return(group, parts)
 	}
 	if err != nil {
-		return fmt.Errorf("bring back group %s: %w", group, err)
+		return fmt.Errorf("reload group %s: %w", group, err)
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func (f *FeedbackJSON) text() (lines []string) {
 	}
 	lines = append(lines, line)
 	if f.Delay == nil {
-		return append(lines, "delay: unknown, because decisions or feedback have no time")
+		return append(lines, "delay: unknown because decisions or feedback have no timestamps")
 	}
 	return append(lines, fmt.Sprintf("delay: median %s, 90%% within %s, 99%% within %s", seconds(f.Delay.Q50), seconds(f.Delay.Q90), seconds(f.Delay.Q99)))
 }
@@ -161,7 +161,7 @@ func (p *PolicyInspection) warn(unjoined []*wire.Unfinished) {
 			warn("group %s: %s. Send the end of each episode, or configure delayed feedback", terminal.LabelsText(g.Group), g.NoEnd.Note())
 		}
 		if g.Units == 0 && g.Events >= manyEvents {
-			warn("group %s: not judged, because no episode ends", terminal.LabelsText(g.Group))
+			warn("group %s: not judged because no episode ends", terminal.LabelsText(g.Group))
 		}
 	}
 	if f := p.Feedback; f != nil && float64(f.Elsewhere) > mostlyElsewhere*float64(f.Records) {

@@ -362,7 +362,7 @@ func baselineSetting(p PolicyInspection) setting {
 	if name, share := rarestOutcome(p); share > 0 {
 		needed := math.Ceil(rareInBaseline / share)
 		if needed > float64(max(size, defaultSize)) && needed <= mostForRare && (!clock || needed <= rate*patientDays) {
-			return setting{"baseline", fmt.Sprintf("{units: %.0f}", rounded(needed)), fmt.Sprintf("%s is rare, %s of %s: a smaller baseline would not determine its rate well enough",
+			return setting{"baseline", fmt.Sprintf("{units: %.0f}", rounded(needed)), fmt.Sprintf("%s is rare, %s of %s: a smaller baseline is not enough to estimate its rate",
 				name, terminal.Percent(wire.Number(share)), p.unitName().Many())}
 		}
 	}

@@ -165,7 +165,7 @@ func ratersExample(p PolicyInspection) string {
 		labels[outcome] = "labels." + of.label
 		most, spread = max(most, of.raters), max(spread, of.spread)
 	}
-	return fmt.Sprintf("#raters: %s # if this label says who rates: up to %d raters, whose levels differ by up to %s SD; each level is taken out of the outcome",
+	return fmt.Sprintf("#raters: %s # if this label names the rater: up to %d raters, whose levels differ by up to %s SD; each rater's level is removed from the outcome",
 		flowMap(labels), most, strconv.FormatFloat(spread, 'f', 1, 64))
 }
 

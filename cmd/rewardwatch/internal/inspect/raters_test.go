@@ -74,7 +74,7 @@ func TestRatersAreProposed(t *testing.T) {
 				continue
 			}
 			n++
-			if want := `#raters: {"rating": "labels.annotator"} # if this label says who rates: up to 6 raters, whose levels differ by up to `; !strings.HasPrefix(got, want) {
+			if want := `#raters: {"rating": "labels.annotator"} # if this label names the rater: up to 6 raters, whose levels differ by up to `; !strings.HasPrefix(got, want) {
 				t.Errorf("%s: %s", tt.name, got)
 			}
 		}

@@ -110,8 +110,8 @@ func newExplainCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain FILE [GENERATED]",
 		Short: "Show which input line produced each generated line",
-		Long: "Prints the lines of a generated file with the values that they contain, and where the pipeline file sets these values. A\n" +
-			"value without a place is a default. With --line, prints all generated lines that a line of the pipeline file produced.",
+		Long: "Prints the lines of a generated file with the values that they contain, and where the pipeline file sets these values.\n" +
+			"Values without a location are defaults. With --line, prints all generated lines that a line of the pipeline file produced.",
 		Example: "  rewardwatch pipeline explain pipeline.yaml pipeline/train.py\n  rewardwatch pipeline explain pipeline.yaml --line 12",
 		Args:    cobra.RangeArgs(1, 2),
 

@@ -273,5 +273,5 @@ func (a *AlarmRecord) Of(found wire.Unit) wire.Alarm {
 
 // unfinishedText says which part of the traffic is not judged.
 func unfinishedText(u wire.Unfinished) string {
-	return fmt.Sprintf("Not judged of %s, group %s: %s.", terminal.Printable(u.Policy), terminal.Printable(terminal.LabelsText(u.Group)), u.Note())
+	return fmt.Sprintf("Not judged: %s, group %s: %s.", terminal.Printable(u.Policy), terminal.Printable(terminal.LabelsText(u.Group)), u.Note())
 }

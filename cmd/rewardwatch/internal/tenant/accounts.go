@@ -34,9 +34,9 @@ type Accounts struct {
 var (
 	refusedOpts = prometheus.CounterOpts{
 		Name: names.MetricTenantRefused,
-		Help: "Policies, groups, streams, episodes, decisions and units that were not judged because of the quota of their tenant, by kind.",
+		Help: "Policies, groups, streams, episodes, decisions and units that were not judged because of their tenant's quota, by kind.",
 	}
-	usedDesc    = prometheus.NewDesc(names.MetricTenantUsed, "What is judged of a tenant, by kind.", []string{"tenant", "kind"}, nil)
+	usedDesc    = prometheus.NewDesc(names.MetricTenantUsed, "Monitored policies and streams of a tenant, by kind.", []string{"tenant", "kind"}, nil)
 	policyDesc  = prometheus.NewDesc(names.MetricTenantPolicy, "The tenant that a policy belongs to. Always 1.", []string{"tenant", "policy"}, nil)
 	refusedDesc = prometheus.NewDesc(refusedOpts.Name, refusedOpts.Help, []string{"tenant", "kind"}, nil)
 )
@@ -48,7 +48,7 @@ func NewAccounts(l List, limits Limits, reg prometheus.Registerer) *Accounts {
 		tenants: l, refused: prometheus.NewCounterVec(refusedOpts, labels), Watched: func(func(string) bool) {},
 		quota: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: names.MetricTenantQuota,
-			Help: "Quota of a tenant, by kind. That of open episodes, open decisions and units per second is per partition.",
+			Help: "Quota of a tenant, by kind. Quotas of open episodes, open decisions and units per second are per partition.",
 		}, labels),
 	}
 	parts := map[string][]int{

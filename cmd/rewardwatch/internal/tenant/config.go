@@ -88,7 +88,7 @@ func (l List) Check(limits Limits, report func(path, msg string)) {
 		{"open_decisions", limits.OpenDecisions, decisionsOf},
 	} {
 		if _, fits := l.divide(d.limit, d.of); len(l) > 0 && !fits {
-			report("tenants", fmt.Sprintf("the quotas of %s exceed limits.%s (%d): they must leave at least 1 for each tenant without a quota, and 1 for policies of no tenant",
+			report("tenants", fmt.Sprintf("the quotas of %s exceed limits.%s (%d): they must leave at least 1 for each tenant without a quota, and 1 for policies without a tenant",
 				d.key, d.key, d.limit))
 		}
 	}
@@ -96,7 +96,7 @@ func (l List) Check(limits Limits, report func(path, msg string)) {
 
 func (c Config) check(report func(path, msg string)) {
 	if len(c.Topics)+len(c.Labels)+len(c.Policies) == 0 {
-		report("policies", "is required, or topics or labels: nothing says which policies belong to the tenant")
+		report("policies", "is required unless topics or labels is set: a tenant needs at least one of them")
 	}
 	for i, topic := range c.Topics {
 		if !ingest.ValidTopic(topic) {
@@ -105,7 +105,7 @@ func (c Config) check(report func(path, msg string)) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
 		if name == "" || c.Labels[name] == "" {
-			report("labels", "must have a name and a value each")
+			report("labels", "must each have a name and a value")
 		}
 	}
 	for i, glob := range c.Policies {

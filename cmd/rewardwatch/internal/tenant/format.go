@@ -55,7 +55,7 @@ func (d *decoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *i
 		case d.claims(e.Policy):
 			refuse(&ingest.RecordError{
 				Pos: e.Pos, Reason: ingest.ReasonOtherTenant, Size: int64(len(m.Value)),
-				Msg: "the name of the policy begins with that of a tenant, but neither the topic nor the labels are of that tenant",
+				Msg: "the policy name begins with a tenant's name, but neither the topic nor the labels belong to that tenant",
 			}, m.Value)
 			continue
 		}

@@ -33,7 +33,7 @@ func Alerted(i *alerts.Incident, d alerts.Delivery) (text, class string) {
 	case d.State == alerts.Undelivered:
 		return "Accepted by Alertmanager at " + Stamp(d.Since) + ", but not the latest change.", "drift"
 	}
-	return "Rewardwatch did not send an alert, because alerts.alertmanager is not set. The alerting rules of Prometheus may have sent one.", "warming-up"
+	return "Rewardwatch did not send an alert because alerts.alertmanager is not set. The alerting rules of Prometheus may have sent one.", "warming-up"
 }
 
 // EffectOf says what the decisions on a request in a state do where their names do not, "" elsewhere.
@@ -71,7 +71,7 @@ func ReasonText(r ledger.Reason) string {
 		ledger.GuardTripped:     "a person must decide what to do about a tripped guard",
 		ledger.Cooldown:         "the trigger was in its cooldown",
 		ledger.OpenRequest:      "the policy had an unfinished request",
-		ledger.BreakerOpen:      "the last retrainings of the policy did not help",
+		ledger.BreakerOpen:      "the policy's most recent retrainings did not help",
 		ledger.TargetDisabled:   "the target responded with 410 Gone",
 		ledger.InvalidOrder:     "the request from the recipe did not match the schema",
 	}[r]

@@ -35,7 +35,7 @@ func MixOf(i *alerts.Incident) *Mix {
 	case s.Explained():
 		m.Conclusion = "The mix explains the change: nothing has clearly changed within the values."
 	case s.Beyond():
-		m.Conclusion = "The mix does not explain the change: something has changed within the values too."
+		m.Conclusion = "The mix does not explain the change: there are changes within the values too."
 	default:
 		m.Conclusion = "The mix contributes, but does not clearly explain the change."
 	}
