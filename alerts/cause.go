@@ -210,7 +210,7 @@ func versionSays(c Cause, f finding.Finding) float64 {
 }
 
 // againstIt begins evidence that speaks against a cause.
-const againstIt = "evidence against: "
+const againstIt = "against it: "
 
 // evidence lists what speaks for the cause, and then what speaks against it, compared with another cause.
 func (h hypothesis) evidence(f finding.Finding, moved *movements, rival hypothesis) []string {

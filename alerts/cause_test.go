@@ -313,7 +313,7 @@ func TestCauseFromWhatMoved(t *testing.T) {
 			cause: CauseRewardFunction, evidence: "reward_version changed from r7 to r8 at the onset",
 		},
 		"a version that what moved contradicts": {
-			units: 50, moved: everything(nil), changed: []string{"policy"}, cause: CausePolicy, evidence: "evidence against:  actions did not change",
+			units: 50, moved: everything(nil), changed: []string{"policy"}, cause: CausePolicy, evidence: "against it: actions did not change",
 		},
 		"two versions, told apart by what moved": {
 			units: 50, moved: everything(nil), changed: []string{"policy", "reward_function"}, cause: CauseRewardFunction,

@@ -49,7 +49,7 @@ func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max(" + budgetUsed(s) + ")"}).Decimals(1)).
 		WithPanel(number("Baseline age", "Time since the oldest baseline was frozen.", "s", steps(gray),
 			query{expr: "max(" + s.of(metrics.MetricBaselineAge) + ")"}).NoValue("None yet")).
-		WithPanel(number("Muted alarms", "Firing alarms that do not page anyone because a person has muted the incident.", "short", steps(gray, step{1, amber}),
+		WithPanel(number("Muted alarms", "Firing alarms that do not page anyone, because a person has muted the incident.", "short", steps(gray, step{1, amber}),
 			muted(s))).
 		WithPanel(unconfirmed(s))
 }
@@ -155,9 +155,9 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `q="0.5"`) + ")"}).Span(quarter),
 		number("Allowance", "The allowance for the sampling error of the baseline, in standard errors. Above 2.25, the budget is not confirmed. Larger baselines need a smaller allowance.", "short", steps(green, step{2.25, red}),
 			query{expr: "max(" + s.of(metrics.MetricAllowance) + ")"}).Decimals(2).Span(quarter),
-		number("Overlap", "How many times rarer false alarms are than the sum over the branches, because several branches raise alarms together.", "short", steps(gray),
+		number("Overlap", "How many times rarer false alarms are than the sum over the branches because several branches raise alarms together.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricOverlap) + ")"}).Decimals(2).Span(quarter),
-		lines("Episodes between false alarms", "The budget (dashed) and the expected number of episodes (or blocks), for the unluckiest tenth of the baselines that could have been drawn (0.1), the median (0.5) and the luckiest tenth (0.9). The budget is kept if the 0.1 line is above it.", "short",
+		lines("Episodes between false alarms", "The budget (dashed) and the expected number of episodes (or blocks), for the unluckiest tenth of the baselines that could have been drawn (0.1), the median (0.5) and the luckiest tenth (0.9). The budget is met if the 0.1 line is above it.", "short",
 			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend() + " quantile {{q}}"},
 			query{expr: "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")", legend: s.legend() + " budget"}).
 			Min(0).AxisSoftMax(1).OverrideByRegexp("/budget/", dashed()).Span(full),

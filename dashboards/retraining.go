@@ -79,7 +79,7 @@ func underWay(s scope) *table.PanelBuilder {
 		return "max by (policy, state) (" + s.policies(retrain.MetricRequests, `state=~"`+states+`"`) + ") > 0"
 	}
 	const others = "queued|open|delivered|running|verifying"
-	return rows("Requests under way", "Retrain requests that have not ended, by policy. Those awaiting approval are on top. Click a policy to see its requests in the console.",
+	return rows("Unfinished requests", "Retrain requests that have not ended, by policy. Those awaiting approval are on top. Click a policy to see its requests in the console.",
 		[]column{
 			labelColumn("policy", append(requestsInConsole("policy=${__data.fields.policy:percentencode}"), atLeast(220)...)...),
 			labelColumn("state", append(texts(requestColors(ledger.States()...)...), inWidth(130)...)...),
@@ -87,7 +87,7 @@ func underWay(s scope) *table.PanelBuilder {
 		}, []order{{"Value #B", false}, {"policy", false}, {"state", false}},
 		query{expr: of("awaiting_approval|" + others)},
 		query{expr: "0 * (" + of("awaiting_approval") + ") or 1 + 0 * (" + of(others) + ")"}).
-		NoValue("No requests under way").Span(10)
+		NoValue("No unfinished requests").Span(10)
 }
 
 // requestsInConsole links to the requests that the console finds with a query.

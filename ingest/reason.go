@@ -46,7 +46,7 @@ func Reasons() []Reason {
 type RecordError struct {
 	Pos    Position
 	Reason Reason
-	Column int    // byte of the record with the fault, from 1; 0 if there is no single place
+	Column int    // byte of the record with the fault, from 1; 0 if no single byte is wrong
 	Size   int64  // bytes of the whole record, of which the reported bytes may be only the beginning
 	Msg    string // the fault in words
 }

@@ -311,7 +311,7 @@ func deadLettersRising() rule {
 func deadLettersLost() rule {
 	const (
 		summary     = "refused telemetry could not be stored"
-		description = "Dead letters cannot be stored because their queue is full, or the disk or topic is not writable. Records that are refused now are lost."
+		description = "Dead letters cannot be stored, because their queue is full or the disk or topic is not writable. Records that are refused now are lost."
 	)
 	return rule{
 		alert: "DeadLettersLost", severity: alerts.Warning,

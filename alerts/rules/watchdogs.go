@@ -185,7 +185,7 @@ func tenantOverQuota(refused string) rule {
 func secretsStale(stale string) rule {
 	const (
 		summary     = "Rewardwatch cannot renew a secret"
-		description = "For 15 minutes, secrets have not been renewed because their commands failed. Secrets with an old value: 1. Once old values stop working, Kafka, Alertmanager or a target will refuse Rewardwatch. " +
+		description = "For 15 minutes, secrets have not been renewed, because their commands failed. Secrets with an old value: 1. Once old values stop working, Kafka, Alertmanager or a target will refuse Rewardwatch. " +
 			"See the log for the file and the reason."
 	)
 	return rule{
@@ -328,7 +328,7 @@ func feedbackApart(lost string) rule {
 
 func tokensThrottled(tokensRefused string) rule {
 	const (
-		summary     = "Clients of Rewardwatch repeatedly send wrong tokens"
+		summary     = "Clients are repeatedly sending wrong tokens to Rewardwatch"
 		description = "An address has sent ten wrong tokens, so its requests are refused with 429. Either a client has an old token, or someone is trying to guess one."
 	)
 	throttled := func(values string) inputSeries { return ofInstance(tokensRefused, `reason="throttled"`, values) }

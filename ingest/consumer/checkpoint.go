@@ -264,7 +264,7 @@ func (p *partition) checkpoint() error {
 			p.broken = true
 			return err
 		case err != nil && first:
-			p.log.Error().Err(err).Msg("failed to save the first checkpoint, reading is paused")
+			p.log.Error().Err(err).Msg("failed to save the first checkpoint; reading is paused")
 			return nil
 		case err != nil:
 			p.log.Error().Err(err).Msg("failed to save a checkpoint; the previous one remains valid")

@@ -70,11 +70,11 @@ func TestATopicThatBecomesCompacted(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	setPolicy(t, b, "compact")
-	for wait := waitContext(t); !said.hold("the settings of the topic lose telemetry") && wait.Err() == nil; {
+	for wait := waitContext(t); !said.hold("the topic settings cause telemetry loss") && wait.Err() == nil; {
 		time.Sleep(10 * time.Millisecond)
 	}
 	cancel()
-	if err := <-ended; err != nil || !said.hold("the settings of the topic lose telemetry") || !said.hold("cleanup.policy=delete") {
+	if err := <-ended; err != nil || !said.hold("the topic settings cause telemetry loss") || !said.hold("cleanup.policy=delete") {
 		t.Errorf("error %v, said %s", err, said)
 	}
 }

@@ -16,7 +16,7 @@ import (
 type Config struct {
 	Key      string             `yaml:"key"`      // field that a decision and its feedback share: episode_id, agent_id or labels.<name>
 	Window   model.Duration     `yaml:"window"`   // how long to wait for feedback before the decision is judged
-	Horizons []model.Duration   `yaml:"horizons"` // shorter times, ascending, at which the feedback so far is also judged, as a group with the label horizon
+	Horizons []model.Duration   `yaml:"horizons"` // shorter times, ascending, after which decisions are also judged with the feedback so far, as a group with the label horizon
 	Default  map[string]float64 `yaml:"default"`  // reward, outcome.<name> or reward_component.<name> of decisions without feedback
 }
 

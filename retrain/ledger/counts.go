@@ -15,7 +15,7 @@ type Pair [2]string
 func (l *Ledger) count(ctx context.Context, query string) (map[Pair]int64, error) {
 	rows, err := l.scrapes.QueryContext(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("count in the ledger: %w", err)
+		return nil, fmt.Errorf("count requests in the ledger: %w", err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err returns its error
 	counts := map[Pair]int64{}
@@ -23,7 +23,7 @@ func (l *Ledger) count(ctx context.Context, query string) (map[Pair]int64, error
 		var k Pair
 		var n int64
 		if err := rows.Scan(&k[0], &k[1], &n); err != nil {
-			return nil, fmt.Errorf("count in the ledger: %w", err)
+			return nil, fmt.Errorf("count requests in the ledger: %w", err)
 		}
 		counts[k] = n
 	}

@@ -12,7 +12,7 @@ type File struct {
 	Policy       string         `yaml:"policy"`       // name of the policy in the telemetry; the project by default
 	Release      string         `yaml:"release"`      // Rewardwatch in the image: a tag such as v0.1.0, or a commit; this program's by default
 	Targets      []string       `yaml:"targets"`      // orchestrators to generate files for
-	Templates    []string       `yaml:"templates"`    // directories with templates of your own, relative to the file
+	Templates    []string       `yaml:"templates"`    // directories with your own templates, relative to the file
 	Image        string         `yaml:"image"`        // container image without a tag, such as ghcr.io/acme/lander
 	Base         string         `yaml:"base"`         // image that the container is built on, with an exact tag or a digest
 	Requirements []string       `yaml:"requirements"` // Python packages with exact versions, name==version

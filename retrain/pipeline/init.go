@@ -96,7 +96,7 @@ func propose(name string, repository fs.FS, l limits) (*Proposal, error) {
 	p.Unread = r.unread()
 	p.choose()
 	if p.finder.Stopped() {
-		p.Unread = append(p.Unread, fmt.Sprintf("the commands of some programs, because the time limit of %v was reached", r.time))
+		p.Unread = append(p.Unread, fmt.Sprintf("the commands of some programs because the time limit of %v was reached", r.time))
 	}
 	return p, err
 }

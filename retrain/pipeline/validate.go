@@ -100,7 +100,7 @@ func unprintable(s string) string {
 	case strings.Contains(s, placeholder):
 		return "must be filled in: " + placeholder + " stands for a value that only you know"
 	case strings.Contains(s, "{{") || strings.Contains(s, "}}"):
-		return "must not contain {{ or }} because orchestrators would replace them"
+		return "must not contain {{ or }}, because orchestrators would replace them"
 	}
 	return ""
 }

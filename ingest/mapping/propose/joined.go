@@ -146,7 +146,7 @@ func (f *finder) onlyDecided(at found, field mapping.Field, why string) (mapping
 	for _, p := range f.ours.order {
 		if q := f.theirs.same(p); q == nil && p.n == f.ours.records && p.source().Path != "" {
 			field = mapping.Field{Source: mapping.Source{Expression: access("record", p.names) + " == nil ? nil : " + access("record", at.names)}}
-			return field, why + "; only in records that have " + p.path + ", because feedback has it as well"
+			return field, why + "; only in records that have " + p.path + " because feedback has it as well"
 		}
 	}
 	return field, why

@@ -130,7 +130,7 @@ func BadExternalURL(text string) string {
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
 		return "must consist of https:// or http://, a host and an optional path"
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return "must not have a user, query or fragment because links are built from it"
+		return "must not have a user, query or fragment, because links are built from it"
 	}
 	return ""
 }

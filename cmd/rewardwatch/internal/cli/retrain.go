@@ -31,7 +31,7 @@ func newRetrainCommand(c *terminal.Console) *cobra.Command {
 		newRequestListCommand(c, service), newRequestShowCommand(c, service), newRetrainDiffCommand(c, service),
 		newRetrainAskCommand(c, service), newLedgerCommand(c, service),
 		newRequestDecisionCommand(c, service, "approve", "Approve a request that is waiting for approval",
-			"Delivers the request at once. If the target cannot be reached, delivery is retried for up to 24 hours."),
+			"Delivers the request immediately. If the target cannot be reached, delivery is retried for up to 24 hours."),
 		newRequestDecisionCommand(c, service, "reject", "End a request that is not finished",
 			"Ends the request without an outcome. A target that already has it is not notified: stop its job yourself. Later\n"+
 				"reports of the job are refused.\n"+

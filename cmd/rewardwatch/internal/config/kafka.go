@@ -162,7 +162,7 @@ func (c KafkaConfig) check(report func(path, msg string)) {
 	case !ingest.ValidTopic(c.RepartitionTopic):
 		report("repartition_topic", "must be 1 to 249 letters, digits, dots, underscores and hyphens")
 	case c.Reads(c.RepartitionTopic):
-		report("repartition_topic", "must not be a telemetry topic because the telemetry is written to it")
+		report("repartition_topic", "must not be a telemetry topic, because the telemetry is written to it")
 	}
 	for i, t := range c.Topics {
 		path := fmt.Sprintf("topics[%d]", i)

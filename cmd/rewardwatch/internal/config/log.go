@@ -105,7 +105,7 @@ func (c *Config) checkLocal(report func(path, msg string)) {
 		return
 	}
 	if filepath.Clean(c.Ingest.Log.Directory) == filepath.Clean(c.Checkpoint.Directory) {
-		report("ingest.log.directory", "must not be the same as checkpoint.directory because each directory has its own lock")
+		report("ingest.log.directory", "must not be the same as checkpoint.directory, because each directory has its own lock")
 	}
 	if c.Ingest.DeadLetters.Topic != "" {
 		report("ingest.dead_letters.topic", "cannot be combined with ingest.log, which works without Kafka; set directory instead")

@@ -307,7 +307,7 @@ func TestAnEvictedGroupThatIsDamagedEndsTheService(t *testing.T) {
 	must(t, units.Hand(t.Context(), u))
 	must(t, units.Flush(t.Context()))
 	<-r.workers.Pipeline.Failed()
-	if err := r.workers.Pipeline.Stop(); err == nil || !strings.Contains(err.Error(), "bring back group") || !strings.Contains(err.Error(), "bank-ranker") {
+	if err := r.workers.Pipeline.Stop(); err == nil || !strings.Contains(err.Error(), "reload group") || !strings.Contains(err.Error(), "bank-ranker") {
 		t.Errorf("it ended with %v", err)
 	}
 }

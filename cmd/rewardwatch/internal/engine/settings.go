@@ -31,8 +31,8 @@ type PolicyConfig struct {
 	Feedback     feedback.Config `yaml:"feedback"`
 }
 
-// FleetConfig configures a budget of false alarms for all policies together. Each policy keeps to the stricter of its own
-// budget and an even share of this one.
+// FleetConfig configures a budget of false alarms for all policies together. The stricter of a policy's own budget and an
+// equal share of this one applies.
 type FleetConfig struct {
 	Budget   float64   `yaml:"budget"`   // average number of false alarms in the period set by per; 0 for no budget
 	Per      watch.Per `yaml:"per"`      // period of the budget, written as in policies[].false_alarms

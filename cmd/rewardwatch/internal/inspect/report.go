@@ -450,7 +450,7 @@ func (g *inspectedGroup) notes(r GroupInspection) []string {
 		note("%s", r.NoEnd.Note())
 	}
 	if r.Baseline.Units < r.Baseline.Of {
-		note("%s, and a baseline is %d", r.unitName().CountSized(g.units), r.Baseline.Of)
+		note("%s, but a baseline needs %d", r.unitName().CountSized(g.units), r.Baseline.Of)
 	}
 	switch {
 	case g.clock.without == g.events:

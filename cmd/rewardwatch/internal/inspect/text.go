@@ -195,7 +195,7 @@ func (c clockJSON) text(unit finding.UnitName) string {
 	for _, bad := range []struct {
 		events int64
 		what   string
-	}{{c.Without, "without ts"}, {c.Backward, "more than a minute back in time"}, {c.Ahead, "ahead of this machine's clock"}} {
+	}{{c.Without, "without ts"}, {c.Backward, "more than a minute backward"}, {c.Ahead, "ahead of this machine's clock"}} {
 		if bad.events > 0 {
 			s += fmt.Sprintf("; %s %s", terminal.Plural(int(bad.events), "event"), bad.what)
 		}

@@ -36,7 +36,7 @@ var (
 		Name: names.MetricTenantRefused,
 		Help: "Policies, groups, streams, episodes, decisions and units that were not judged because of their tenant's quota, by kind.",
 	}
-	usedDesc    = prometheus.NewDesc(names.MetricTenantUsed, "Monitored policies and streams of a tenant, by kind.", []string{"tenant", "kind"}, nil)
+	usedDesc    = prometheus.NewDesc(names.MetricTenantUsed, "Policies and streams of a tenant that are judged, by kind.", []string{"tenant", "kind"}, nil)
 	policyDesc  = prometheus.NewDesc(names.MetricTenantPolicy, "The tenant that a policy belongs to. Always 1.", []string{"tenant", "policy"}, nil)
 	refusedDesc = prometheus.NewDesc(refusedOpts.Name, refusedOpts.Help, []string{"tenant", "kind"}, nil)
 )

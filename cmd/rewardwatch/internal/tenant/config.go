@@ -17,10 +17,10 @@ import (
 )
 
 // Config configures a tenant: a team whose policies are separate from those of others. A policy belongs to the tenant
-// whose topic or labels its events have, and then gets the name `TENANT:POLICY`, or else to the first tenant with a
-// pattern that matches its name. Other policies belong to no tenant.
+// that its events' topic or labels are assigned to, and is then named `TENANT:POLICY`; otherwise, it belongs to the first
+// tenant with a pattern that matches its name. Other policies have no tenant.
 type Config struct {
-	Name     string            `yaml:"name"`     // lower-case letters, digits and hyphens
+	Name     string            `yaml:"name"`     // lowercase letters, digits and hyphens
 	Topics   []string          `yaml:"topics"`   // telemetry topics of the tenant; no other tenant can have them
 	Labels   map[string]string `yaml:"labels"`   // labels of its events, all of which must match
 	Policies []string          `yaml:"policies"` // patterns of policy names, as in policies[].match
@@ -29,21 +29,21 @@ type Config struct {
 	Quota       Quota  `yaml:"quota"`
 }
 
-// Budget configures a budget of false alarms for all policies of the tenant together. Each policy keeps to the strictest of
-// its own budget, that of the fleet, and an even share of this one.
+// Budget configures a budget of false alarms for all policies of the tenant together. The strictest of a policy's own
+// budget, the fleet's, and an equal share of this one applies.
 type Budget struct {
-	Budget float64   `yaml:"budget"` // average number of false alarms in the period set by per, shared among as many policies as quota.policies; 0 for no budget
+	Budget float64   `yaml:"budget"` // average number of false alarms in the period set by per, divided among quota.policies policies; 0 for no budget
 	Per    watch.Per `yaml:"per"`    // period of the budget, written as in policies[].false_alarms
 }
 
-// Quota configures how much a tenant may use of the limits. What the quotas leave is divided evenly among the tenants
-// without one and the policies of no tenant. Nothing of a quota can be used by others.
+// Quota configures how much of the limits a tenant may use. The rest is divided equally among the tenants without a quota
+// and the policies without a tenant. A quota is reserved: others cannot use it.
 type Quota struct {
 	Policies       int     `yaml:"policies"`         // maximum number of its policies per instance; 0 for no maximum
-	Streams        int     `yaml:"streams"`          // its part of limits.streams; 0 for an even part of the rest
-	OpenEpisodes   int     `yaml:"open_episodes"`    // its part of limits.open_episodes; 0 for an even part of the rest
-	OpenDecisions  int     `yaml:"open_decisions"`   // its part of limits.open_decisions; 0 for an even part of the rest
-	UnitsPerSecond float64 `yaml:"units_per_second"` // maximum rate of its units per partition by their own time, on average over 10 s; others are not judged; 0 for no maximum
+	Streams        int     `yaml:"streams"`          // its share of limits.streams; 0 for an equal share of the rest
+	OpenEpisodes   int     `yaml:"open_episodes"`    // its share of limits.open_episodes; 0 for an equal share of the rest
+	OpenDecisions  int     `yaml:"open_decisions"`   // its share of limits.open_decisions; 0 for an equal share of the rest
+	UnitsPerSecond float64 `yaml:"units_per_second"` // maximum rate of its units per partition in event time, averaged over 10 s; further units are not judged; 0 for no maximum
 }
 
 // UnmarshalYAML reads a tenant over its defaults.
@@ -65,7 +65,7 @@ func (l List) Check(limits Limits, report func(path, msg string)) {
 		within := func(path, msg string) { report(fmt.Sprintf("tenants[%d].%s", i, path), msg) }
 		switch {
 		case !validName.MatchString(c.Name):
-			within("name", "must be 1 to 40 lower-case letters, digits and hyphens, and begin with a letter or digit")
+			within("name", "must be 1 to 40 lowercase letters, digits and hyphens, and begin with a letter or digit")
 		case names[c.Name]:
 			within("name", "another tenant has this name")
 		}
@@ -96,7 +96,7 @@ func (l List) Check(limits Limits, report func(path, msg string)) {
 
 func (c Config) check(report func(path, msg string)) {
 	if len(c.Topics)+len(c.Labels)+len(c.Policies) == 0 {
-		report("policies", "is required unless topics or labels is set: a tenant needs at least one of them")
+		report("policies", "must be set unless topics or labels are set")
 	}
 	for i, topic := range c.Topics {
 		if !ingest.ValidTopic(topic) {

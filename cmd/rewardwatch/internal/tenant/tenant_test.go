@@ -157,7 +157,7 @@ func TestAccountsCountByTenant(t *testing.T) {
 		t.Error("tenants share a limit")
 	}
 	want := fmt.Sprint(
-		"# HELP rewardwatch_tenant_used Monitored policies and streams of a tenant, by kind.\n# TYPE rewardwatch_tenant_used gauge\n",
+		"# HELP rewardwatch_tenant_used Policies and streams of a tenant that are judged, by kind.\n# TYPE rewardwatch_tenant_used gauge\n",
 		"rewardwatch_tenant_used{kind=\"policies\",tenant=\"\"} 1\nrewardwatch_tenant_used{kind=\"policies\",tenant=\"ads\"} 0\n",
 		"rewardwatch_tenant_used{kind=\"policies\",tenant=\"games\"} 0\nrewardwatch_tenant_used{kind=\"policies\",tenant=\"shop\"} 2\n",
 		"rewardwatch_tenant_used{kind=\"streams\",tenant=\"\"} 1\nrewardwatch_tenant_used{kind=\"streams\",tenant=\"ads\"} 500\n",
