@@ -26,8 +26,8 @@ func (g ruleGroups) actionCollapse() rule {
 			{
 				name: "one action is left", at: "10m",
 				series: []inputSeries{entropy("baseline", "2+0x20"), entropy("current", "0.2+0x20"), g.stream("action.3", "2+0x20")},
-				fires: []expectedAlert{g.fires(" nearly always takes the same action", "The actions have 10% of their "+
-					"baseline entropy. The policy nearly always takes the same action. Check the action shares and the training of this policy_version.")},
+				fires: []expectedAlert{g.fires(" nearly always takes the same action", "Action entropy is 10% of its baseline. "+
+					"The policy nearly always takes the same action. Check the action shares and the training of this policy_version.")},
 			},
 			{
 				name: "few actions, and no alarm", at: "10m",
