@@ -122,11 +122,13 @@ chart: $(HELM)
 python-package: $(VENV)
 	deploy/package/python.sh $(CACHE)/venv/bin/python $(OUT)
 
-# All that a release consists of, with bills of materials and checksums, in a new directory of its own. It publishes nothing.
+# All that a release consists of, with bills of materials and checksums, in a new directory of its own. With SIGNING_KEY, gpg
+# signs the checksums. It publishes nothing.
+SIGNING_KEY ?=
 release: OUT = bin/release/$(VERSION)
 release: CHART_VERSION = --version $(VERSION) --app-version $(VERSION)
 release: release-directory linux-packages image chart python-package $(CYCLONEDX)
-	VERSION='$(VERSION)' CYCLONEDX=$(CYCLONEDX) deploy/package/release.sh $(OUT) $(ARCHS:%=bin/image/linux/%/rewardwatch)
+	VERSION='$(VERSION)' CYCLONEDX=$(CYCLONEDX) SIGNING_KEY='$(SIGNING_KEY)' deploy/package/release.sh $(OUT) $(ARCHS:%=bin/image/linux/%/rewardwatch)
 
 release-directory:
 	rm -rf bin/release/$(VERSION)

@@ -3,11 +3,15 @@
 package deploy
 
 import (
+	"context"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -34,10 +38,12 @@ func release(t *testing.T, contents string) {
 	}
 	run(t, "", tool("helm", "HELM_VERSION"), "package", "helm/rewardwatch", "--destination", dir)
 	run(t, "", "package/python.sh", "../.cache/venv/bin/python", dir)
-	add := func() {
-		run(t, "", "env", "VERSION=1.0.0", "CYCLONEDX="+tool("cyclonedx-gomod", "CYCLONEDX_VERSION"), "package/release.sh", dir, binary)
+	gpg := keyring(t)
+	add := func(key string) {
+		run(t, "", "env", gpg, "SIGNING_KEY="+key, "VERSION=1.0.0", "CYCLONEDX="+tool("cyclonedx-gomod", "CYCLONEDX_VERSION"), "package/release.sh", dir, binary)
 	}
-	add()
+	add(signer)
+	run(t, dir, "env", gpg, "gpg", "--batch", "--verify", "SHA256SUMS.asc", "SHA256SUMS")
 	sums := read(t, dir+"/SHA256SUMS")
 	if want := checksums(t, dir); sums != want {
 		t.Errorf("the checksums are\n%s, want\n%s", sums, want)
@@ -49,13 +55,34 @@ func release(t *testing.T, contents string) {
 	}
 	run(t, dir, "sha256sum", "--check", "--strict", "SHA256SUMS")
 	billOfMaterials(t, fmt.Sprintf("%s/rewardwatch_1.0.0_linux_%s.cdx.json", dir, runtime.GOARCH), binary)
-	add()
+	add("")
+	if _, err := os.Stat(dir + "/SHA256SUMS.asc"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a key, the old signature: %v", err)
+	}
 	if again := read(t, dir+"/SHA256SUMS"); again != sums {
 		t.Errorf("once more, the checksums are\n%s, before\n%s", again, sums)
 	}
 }
 
-// checksums returns those of all files of a directory but SHA256SUMS, as sha256sum prints them.
+// signer is whose key signs the release of the test.
+const signer = "release@rewardwatch.example"
+
+// keyring makes a key and returns the setting by which gpg finds it.
+func keyring(t *testing.T) string {
+	t.Helper()
+	home := "GNUPGHOME=" + t.TempDir()
+	t.Cleanup(func() { // the agent that gpg has started
+		kill := exec.CommandContext(context.WithoutCancel(t.Context()), "gpgconf", "--kill", "all")
+		kill.Env = append(os.Environ(), home)
+		if out, err := kill.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	run(t, "", "env", home, "gpg", "--batch", "--quiet", "--passphrase", "", "--quick-gen-key", signer, "ed25519", "sign", "never")
+	return home
+}
+
+// checksums returns those of all files of a directory but SHA256SUMS and its signature, as sha256sum prints them.
 func checksums(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := os.ReadDir(dir) // sorted
@@ -64,7 +91,7 @@ func checksums(t *testing.T, dir string) string {
 	}
 	var sums strings.Builder
 	for _, f := range files {
-		if f.Name() != "SHA256SUMS" {
+		if !strings.HasPrefix(f.Name(), "SHA256SUMS") {
 			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256([]byte(read(t, filepath.Join(dir, f.Name())))), f.Name())
 		}
 	}

@@ -21,6 +21,8 @@ need shellcheck command -v shellcheck # the generated pipelines
 need systemd command -v systemd-analyze # of the unit of the package
 need rpm command -v rpm # the other package
 need buildah command -v buildah # the container image
+need gpg command -v gpg # which signs a release
+need gpg-agent command -v gpg-agent
 need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt # which the image has too
 need etcd-server command -v etcd # of Kubernetes
 need postgresql compgen -G '/usr/lib/postgresql/*/bin/postgres'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Adds the bills of materials of some binaries, and the checksums of all files, to the files of a release in DIR:
-# release.sh DIR BINARY... VERSION is that of the release, and CYCLONEDX the program cyclonedx-gomod.
+# release.sh DIR BINARY... VERSION is that of the release, and CYCLONEDX the program cyclonedx-gomod. With SIGNING_KEY,
+# gpg signs the checksums with that key.
 set -euo pipefail
 dir="$1"
 
@@ -9,6 +10,7 @@ for binary in "${@:2}"; do
   said="$("$CYCLONEDX" bin -json -noserial -notimestamp -version "v$VERSION" -output "$dir/rewardwatch_${VERSION}_$platform.cdx.json" "$binary" 2>&1)" || { echo "$said" >&2; exit 1; }
 done
 cd "$dir"
-rm -f SHA256SUMS
+rm -f SHA256SUMS SHA256SUMS.asc
 sha256sum -- * >.sums
 mv .sums SHA256SUMS
+[ -z "${SIGNING_KEY:-}" ] || gpg --batch --armor --local-user "$SIGNING_KEY" --output SHA256SUMS.asc --detach-sign SHA256SUMS
