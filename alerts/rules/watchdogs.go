@@ -205,7 +205,7 @@ func secretsStale(stale string) rule {
 func auditLogNotSent(unsent string) rule {
 	const (
 		summary     = "Audit entries are not sent to Kafka"
-		description = "Rewardwatch has had entries of its audit log for 15 minutes that are not in `http.audit_topic`. They stay in the file. See the log for the reason."
+		description = "For 15 minutes, audit log entries have been missing from `http.audit_topic`. They stay in the file. See the log for the reason."
 	)
 	return rule{
 		alert: "AuditLogNotSent", severity: alerts.Warning, wait: "15m",

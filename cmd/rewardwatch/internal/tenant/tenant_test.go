@@ -127,7 +127,7 @@ func TestQuotasDivideTheLimit(t *testing.T) {
 		"tenants[1].topics[0]: belongs":      func(c *Config) { c.Topics = []string{"ads-telemetry"} },
 		"tenants[1].topics[0]: must":         func(c *Config) { c.Topics = []string{"ä"} },
 		"tenants[1].labels: must":            func(c *Config) { c.Labels = map[string]string{"team": ""} },
-		"tenants[1].policies: is required":   func(c *Config) { c.Labels, c.Policies = nil, nil },
+		"tenants[1].policies: must be set":   func(c *Config) { c.Labels, c.Policies = nil, nil },
 		"tenants[1].policies[0]: \"[\"":      func(c *Config) { c.Policies = []string{"["} },
 		"tenants[1].quota.policies: must":    func(c *Config) { c.Quota.Policies, c.FalseAlarms.Budget = -1, 0 },
 		"tenants[1].false_alarms.budget: re": func(c *Config) { c.Quota.Policies = 0 },
