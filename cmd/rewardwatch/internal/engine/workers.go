@@ -128,7 +128,7 @@ func (d *Workers) Worker(ctx context.Context, policy string) (*RunningWorker, er
 		return nil, ErrUnmatched
 	case d.Pipeline.tenants.Limit(policy).Full():
 		return nil, errStreamLimit
-	case d.Pipeline.tenants.Full(policy):
+	case d.Pipeline.tenants.Full(policy, time.Now()):
 		return nil, errTenantPolicies
 	}
 	judge := d.newWorker(policy, cfg)

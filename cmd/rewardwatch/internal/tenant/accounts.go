@@ -2,6 +2,8 @@ package tenant
 
 import (
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -26,6 +28,7 @@ type Accounts struct {
 	streams []*capacity.StreamLimit // by index of the tenant, the last one for policies of none
 	refused *prometheus.CounterVec
 	quota   *prometheus.GaugeVec
+	full    []atomic.Int64 // by index of the tenant: until when it is known to have too many policies, in Unix nanoseconds
 	// Watched calls yield with the policies that are judged. It is set before anything is counted.
 	Watched func(yield func(policy string) bool)
 }
@@ -51,6 +54,7 @@ func NewAccounts(l List, limits Limits, reg prometheus.Registerer) *Accounts {
 			Help: "Quota of a tenant, by kind. Quotas of open episodes, open decisions and units per second are per partition.",
 		}, labels),
 	}
+	a.full = make([]atomic.Int64, len(l))
 	parts := map[string][]int{
 		streams: l.Streams(limits.Streams), openEpisodes: l.OpenEpisodes(limits.OpenEpisodes), openDecisions: l.OpenDecisions(limits.OpenDecisions),
 	}
@@ -134,11 +138,19 @@ func (a *Accounts) Limit(policy string) *capacity.StreamLimit { return a.streams
 // Limits returns the limits of streams, the last one for policies of no tenant.
 func (a *Accounts) Limits() []*capacity.StreamLimit { return a.streams }
 
+// recount is how long a tenant is known to have too many policies: units of those beyond may be many, and counting takes
+// long where many are judged.
+const recount = time.Second
+
 // Full reports whether the tenant of a policy has as many others as it may have, and counts it if so.
-func (a *Accounts) Full(policy string) bool {
+func (a *Accounts) Full(policy string, now time.Time) bool {
 	i := a.tenants.Of(policy)
 	if i == len(a.tenants) || a.tenants[i].Quota.Policies == 0 {
 		return false
+	}
+	if a.full[i].Load() > now.UnixNano() {
+		a.refused.WithLabelValues(a.name(i), policies).Inc()
+		return true
 	}
 	n := 0
 	for other := range a.Watched {
@@ -149,6 +161,7 @@ func (a *Accounts) Full(policy string) bool {
 	if n < a.tenants[i].Quota.Policies {
 		return false
 	}
+	a.full[i].Store(now.Add(recount).UnixNano())
 	a.refused.WithLabelValues(a.name(i), policies).Inc()
 	return true
 }

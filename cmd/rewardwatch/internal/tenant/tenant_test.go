@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -146,9 +147,20 @@ func TestAccountsCountByTenant(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	a := NewAccounts(three(), Limits{2000, 100, 100}, reg)
 	a.Watched = func(yield func(string) bool) { _ = yield("cart-1") && yield("cart-2") && yield("other") }
-	if !a.Full("cart-3") || a.Full("cart-2") || a.Full("pong-v5") || a.Full("x") {
+	now := time.Unix(1000, 0)
+	if a.Full("cart-2", now) || !a.Full("cart-3", now) || a.Full("pong-v5", now) || a.Full("x", now) {
 		t.Error("the quota of policies is not obeyed")
 	}
+	counted := a.Watched
+	a.Watched = func(func(string) bool) { t.Error("counted again") }
+	if !a.Full("cart-3", now.Add(recount-1)) {
+		t.Error("the quota of policies is forgotten")
+	}
+	a.Watched = func(func(string) bool) {}
+	if a.Full("cart-3", now.Add(recount)) {
+		t.Error("a policy that is gone still counts")
+	}
+	a.Watched = counted
 	for range 501 {
 		a.Limit("ads:p").Take()
 	}
@@ -166,7 +178,7 @@ func TestAccountsCountByTenant(t *testing.T) {
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "rewardwatch_tenant_used"); err != nil {
 		t.Error(err)
 	}
-	if n := testutil.ToFloat64(a.refused.WithLabelValues("shop", units)) + testutil.ToFloat64(a.refused.WithLabelValues("shop", policies)); n != 2 {
+	if n := testutil.ToFloat64(a.refused.WithLabelValues("shop", units)) + testutil.ToFloat64(a.refused.WithLabelValues("shop", policies)); n != 3 {
 		t.Errorf("%v refused", n)
 	}
 	if n, err := testutil.GatherAndCount(reg, "rewardwatch_tenant_refused_total"); n != 4*6 || err != nil {
