@@ -160,7 +160,7 @@ func guardsUndelivered(undelivered string) rule {
 // tenantOverQuota fires for the tenant that has more than its quota. The others have lost nothing.
 func tenantOverQuota(refused string) rule {
 	const (
-		summary     = "Tenant games exceeds its unit quota"
+		summary     = "Tenant games exceeds its quota of units"
 		description = "In the last 10 minutes, more units of the tenant games arrived than its quota permits, and those beyond it were not judged. Other tenants are not affected. Raise the quota, or find the source."
 	)
 	with := strings.NewReplacer("games", "{{ with $labels.tenant }}{{ . }}{{ else }}(none){{ end }}", "units", "{{ $labels.kind }}")
