@@ -59,10 +59,10 @@ func (d *Desk) reportEnd(ctx context.Context, request, by string, r command.Repo
 	return err
 }
 
-// settled reports whether a request no longer accepts reports.
+// settled reports whether a request no longer accepts reports. A program may have reported another version before.
 func settled(err error) bool {
 	_, otherState := errors.AsType[*ledger.StateError](err)
-	return otherState || errors.Is(err, ledger.ErrUnknownRequest)
+	return otherState || errors.Is(err, ledger.ErrUnknownRequest) || errors.Is(err, ErrOtherVersion)
 }
 
 // printable returns the secrets that commands and Jobs may print. It reads them for each report, as they may have changed.

@@ -2,6 +2,7 @@ package retrain
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -152,6 +153,36 @@ func testJobFails(t *testing.T, on storage) {
 	if want := "the Job failed (BackoffLimitExceeded: by the test): container train of pod a exited with code 3"; q.Reason != want || q.Log != s.log {
 		t.Errorf("reason %q and log %q", q.Reason, q.Log)
 	}
+}
+
+// A training that has reported its version may leave another one in its result. The first one counts, and the
+// desk goes on.
+func TestResultOfAnotherVersion(t *testing.T) {
+	dir := t.TempDir()
+	d, stop := runDesk(t, commandConfig(t, dir, onSQLite(t), "while [ ! -e go ]; do sleep 0.01; done", `echo '{"policy_version": "v8"}' > "$REWARDWATCH_RESULT"`))
+	decision, err := d.Consider(t.Context(), retraintest.Incident("i1", "ranker"), time.Time{})
+	check(t, err)
+	awaitState(t, d, decision.Request, ledger.StateRunning)
+	_, err = d.Report(t.Context(), decision.Request, Report{State: JobSucceeded, Version: "v7", By: "job"})
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	reported := filepath.Join(dir, "runs", decision.Request, "reported")
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(reported); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the run of the command is reported again and again")
+		}
+	}
+	err = d.reportJob(t.Context(), decision.Request, kubejob.Report{State: kubejob.Succeeded, Version: "v8"})
+	if !errors.Is(err, kubejob.ErrSettled) || !errors.Is(err, ErrOtherVersion) {
+		t.Errorf("the report of a Job: %v", err)
+	}
+	if q := awaitState(t, d, decision.Request, ledger.StateVerifying); q.NewVersion != "v7" {
+		t.Errorf("version %q", q.NewVersion)
+	}
+	stop() // which checks that the desk ended without an error
 }
 
 func TestManifestsAreChecked(t *testing.T) {

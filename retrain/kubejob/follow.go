@@ -40,6 +40,7 @@ type Follower struct {
 // followed is what a Follower remembers of a Job.
 type followed struct {
 	started   bool
+	seen      bool   // its Job existed
 	complaint string // logged last
 	looks     int
 	tries     int    // of its log, since it has ended
@@ -117,12 +118,15 @@ func (f *Follower) follow(ctx context.Context, c *Client, request, target string
 // look returns the report on a Job, without a state if there is none yet.
 func (k *followed) look(ctx context.Context, c *Client, request string) (Report, error) {
 	j, err := c.job(ctx, request)
-	if missing(err) {
+	switch {
+	case missing(err) && k.seen:
 		return Report{State: Failed, Error: "the Job was deleted before it ended", Log: k.log}, nil
-	}
-	if err != nil {
+	case missing(err): // it may run elsewhere
+		return Report{}, fmt.Errorf("%w: the Job was deleted while the service was not running, or the target of this name was another one when the request was delivered; until a report arrives, the request stays open until its deadline", err)
+	case err != nil:
 		return Report{}, err
 	}
+	k.seen = true
 	end, over := j.ended()
 	if !over {
 		if !j.started() {

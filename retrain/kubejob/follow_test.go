@@ -186,6 +186,11 @@ func TestReportsOnJobsThatEnded(t *testing.T) {
 			map[string]any{"/a/train": "stopping\n"},
 			Report{State: Failed, Error: exceeded + ": pod a was evicted (PreemptionByScheduler: preempted), container train of pod a exited with code 143", Log: "stopping\n"},
 		},
+		"evicted the second time": {
+			backoff, items(podOf("a", "Failed", 1, exits("train", 1, 2, "Error", "")), podOf("b", "Failed", 3, `"reason": "Evicted", "message": "low on memory"`)),
+			map[string]any{"/b/train": "of b", "/a/train": "of a"},
+			Report{State: Failed, Error: exceeded + ": pod b was evicted (Evicted: low on memory)", Log: "of b"},
+		},
 		"refused by the node": {
 			backoff, items(podOf("a", "Failed", 1, `"reason": "UnexpectedAdmissionError", "message": "no GPU"`)), nil,
 			Report{State: Failed, Error: exceeded + ": pod a: UnexpectedAdmissionError: no GPU", Log: "(no log: read the log of pod a: status 404: not found)\n"},
@@ -196,7 +201,6 @@ func TestReportsOnJobsThatEnded(t *testing.T) {
 			map[string]any{"/a/train": "epoch 9\n"},
 			Report{State: Failed, Error: "the Job reached its time limit of 6h0m0s: container train of pod a exited with code 143", Log: "epoch 9\n"},
 		},
-		"deleted": {nil, nil, nil, Report{State: Failed, Error: "the Job was deleted before it ended"}},
 		"chosen container": {
 			complete, items(strings.Replace(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote)), `"name": "a"`, `"name": "a", "annotations": {"kubectl.kubernetes.io/default-container": "proxy"}`, 1)),
 			map[string]any{"/a/proxy": "of the proxy"},
@@ -250,6 +254,38 @@ func TestReportsOnAJobThatRuns(t *testing.T) {
 	}
 	if check(t, f.look(t.Context(), nil, nil)); len(f.known) > 0 {
 		t.Errorf("of a request that is over, %v stays", f.known)
+	}
+}
+
+// A Job that is not where the target looks ends its request only if it was there before: the target may have changed.
+func TestReportsOnAJobThatIsMissing(t *testing.T) {
+	s := &server{}
+	f, log := follow(t, s, time.Minute)
+	if got := look(t, f, 3); len(got) != 0 || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "get Job rewardwatch-rr-1: status 404") {
+		t.Errorf("reported %v, and logged\n%s", got, log)
+	}
+	s.set(func(s *server) { s.job = `{"metadata": {"uid": "u1"}, "status": {"active": 1}}` })
+	if got := look(t, f, 1); len(got) != 0 {
+		t.Errorf("a pod that waits is reported as %v", got)
+	}
+	s.set(func(s *server) { s.job = nil })
+	if got, want := look(t, f, 1), (Report{State: Failed, Error: "the Job was deleted before it ended"}); !reflect.DeepEqual(got, []Report{want}) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// While a second attempt runs, its log is kept, and not that of the first.
+func TestKeepsTheLogOfTheLastAttempt(t *testing.T) {
+	s := &server{
+		job:  running,
+		pods: items(podOf("a", "Failed", 1, exits("train", 1, 2, "Error", "")), podOf("b", "Running", 3, `"message": ""`)),
+		logs: map[string]any{"/a/train": "first\n", "/b/train": "second\n"},
+	}
+	f, _ := follow(t, s, time.Minute)
+	look(t, f, 1)
+	s.set(func(s *server) { s.job, s.pods, s.logs = deadline, items(), nil })
+	if got := look(t, f, 1); len(got) != 1 || got[0].Log != "second\n" {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -167,7 +167,7 @@ func newest(pods []pod) *pod {
 		return nil
 	}
 	last := slices.MaxFunc(pods, func(a, b pod) int {
-		return cmp.Or(a.finished().Compare(b.finished()), a.Metadata.Created.Compare(b.Metadata.Created), strings.Compare(a.Metadata.Name, b.Metadata.Name))
+		return cmp.Or(a.Metadata.Created.Compare(b.Metadata.Created), a.finished().Compare(b.finished()), strings.Compare(a.Metadata.Name, b.Metadata.Name))
 	})
 	return &last
 }
