@@ -97,7 +97,7 @@ DURATION ?= 20m
 .PHONY: build linux-packages image chart python-package release release-directory demo test test-code test-race test-simulations test-e2e test-kubernetes test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
-	go build -buildvcs=auto -ldflags='-s -w $(NAMED)' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
+	go build -trimpath -buildvcs=auto -ldflags='-s -w $(NAMED)' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
 
 # The Debian and the RPM package of the service, in OUT.
 OUT ?= bin
@@ -353,6 +353,7 @@ $(GOLANGCI):
 	GOBIN=$(CACHE)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(CACHE)/bin/golangci-lint $@
 
+$(VALE): export CGO_ENABLED = 1 # of its parsers of comments
 $(VALE): | packages
 	GOBIN=$(CACHE)/bin go install github.com/vale-cli/vale/v3/cmd/vale@$(VALE_VERSION)
 	mv $(CACHE)/bin/vale $@

@@ -40,6 +40,12 @@ func TestTooLargeNumbers(t *testing.T) {
 		"2.5e1":                  {"", ""},
 		"1.25e1":                 {whole + "1.25e1", ""},
 		"1e16":                   {whole + "1e16", ""}, // floats skip whole numbers there
+		"9007199254740993e0":     {whole + "9007199254740993e0", ""},
+		"1e-400":                 {whole + "1e-400", ""},
+		"1.0e-400":               {whole + "1.0e-400", ""},
+		"0e5":                    {"", ""},
+		"-1e3":                   {"", ""},
+		"09":                     {"must be a whole number, not a string", ""},
 		"0.5":                    {whole + "0.5", ""},
 		`"99999999999999999999"`: {"must be a whole number, not a string", "must be a finite number, not a string"},
 	} {

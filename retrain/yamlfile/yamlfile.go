@@ -446,27 +446,32 @@ func (r *Reader) scalar(path string, n ast.Node, dst reflect.Value) {
 	}
 }
 
-// maxWhole is the largest number up to which a float tells whole numbers apart.
+// maxWhole is where floats stop to tell whole numbers apart.
 const maxWhole = 1 << 53
+
+// likeWhole matches numbers with an exponent that the YAML parser treats as strings, because they have no point.
+var likeWhole = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)[eE][-+]?[0-9]+$`)
 
 // whole returns the value of a number such as 1e6, which is whole in JSON Schema too.
 func whole(n ast.Node) (int64, bool) {
-	x := 0.5
+	x, text := 0.5, n.GetToken().Value
 	switch n := n.(type) {
 	case *ast.FloatNode:
 		x = n.Value
-	case *ast.StringNode: // a number without a point
-		if n.Token.Type == token.StringType && likeNumber.MatchString(n.Value) {
+	case *ast.StringNode:
+		if n.Token.Type == token.StringType && likeWhole.MatchString(n.Value) {
 			x, _ = strconv.ParseFloat(n.Value, 64) // infinite if it is too large
 		}
 	}
-	return int64(x), x == math.Trunc(x) && math.Abs(x) <= maxWhole
+	digits, _, _ := strings.Cut(strings.ToLower(text), "e")
+	tiny := x == 0 && strings.ContainsAny(digits, "123456789") // such as 1e-400, which is not 0
+	return int64(x), x == math.Trunc(x) && math.Abs(x) < maxWhole && !tiny
 }
 
 func (r *Reader) integer(path string, n ast.Node, dst reflect.Value) {
 	i, ok := n.(*ast.IntegerNode)
-	if x, is := whole(n); is && !dst.OverflowInt(x) {
-		dst.SetInt(x)
+	if x, is := whole(n); is {
+		r.setWhole(path, n, dst, x, true)
 		return
 	}
 	if !ok {
@@ -484,6 +489,10 @@ func (r *Reader) integer(path string, n ast.Node, dst reflect.Value) {
 	case uint64:
 		x, fits = int64(v), v <= math.MaxInt64
 	}
+	r.setWhole(path, n, dst, x, fits)
+}
+
+func (r *Reader) setWhole(path string, n ast.Node, dst reflect.Value, x int64, fits bool) {
 	if !fits || dst.OverflowInt(x) {
 		r.cannotRead(r.placeOf(n.GetToken()), path, "is too large")
 		return
