@@ -397,7 +397,11 @@ func (a *App) run(ctx context.Context) error {
 	err = errors.Join(err, a.Pipeline.StopBy(saving))
 	stopOutward()
 	dispatchers.Wait()
-	return errors.Join(err, a.Server.Stop(stopping))
+	err = errors.Join(err, a.Server.Stop(stopping))
+	if a.audit != nil {
+		a.audit.Finish(stopping)
+	}
+	return err
 }
 
 // endsAfter returns a context that ends once d has passed since ctx ended.

@@ -20,6 +20,12 @@ const (
 	refusedEvery = time.Second
 )
 
+// maxEntry limits an entry, in bytes, so that brokers accept it. A larger one says tooLarge for the states.
+const (
+	maxEntry = 256 << 10
+	tooLarge = "too large"
+)
+
 // Entry is one line of the log.
 type Entry struct {
 	Time    time.Time         `json:"time"`
@@ -89,6 +95,10 @@ func (l *Log) Append(e Entry, unknown bool) error {
 	}
 	e.Omitted = l.omitted
 	line, err := json.Marshal(e)
+	if err == nil && len(line) > maxEntry {
+		e.Before, e.After = tooLarge, tooLarge
+		line, err = json.Marshal(e)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrLog, err)
 	}
@@ -96,15 +106,23 @@ func (l *Log) Append(e Entry, unknown bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(line, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err != nil {
+	if err := write(f, append(line, '\n')); err != nil {
 		return errors.Join(fmt.Errorf("%w: %w", ErrLog, err), closed(f))
 	}
 	l.omitted = 0
 	return closed(f)
+}
+
+// write appends a line durably. Where only a part of it has room, none of it remains, so that the next line is whole.
+func write(f *os.File, line []byte) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(line); err != nil {
+		return errors.Join(err, f.Truncate(info.Size()))
+	}
+	return f.Sync()
 }
 
 // room reports whether one more entry of an unknown client is kept.

@@ -1,22 +1,15 @@
 package audit
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,11 +23,9 @@ import (
 const (
 	lookEvery  = time.Second
 	sendWithin = 30 * time.Second // of one batch
-	batchBytes = 512 << 10        // about what one batch holds
+	lastWithin = 3 * time.Second  // of what is sent while the service stops
+	batchBytes = maxEntry         // about what one request holds
 )
-
-// compressed are the extensions of files that are no text any more.
-var compressed = []string{".gz", ".bz2", ".xz", ".zst"}
 
 // placeSuffix follows the name of the log in that of the file that says how far it was sent.
 const placeSuffix = ".sent"
@@ -47,19 +38,22 @@ type Topic interface {
 
 // Sender sends the entries of a log to a Kafka topic, in the order of the file, which is the outbox: an outage of the
 // brokers delays entries and loses none. A file that is renamed in its directory is sent to its end first. A crash, or an
-// answer that is lost, may send entries twice; readers know them by the header id.
+// answer that is lost, may send entries twice; readers know them by the header id. Records have no key, so that brokers
+// refuse them for a compacted topic, which would lose all entries but one.
 type Sender struct {
 	log     *Log
 	topic   Topic
-	key     string // of the records: the host, so that the entries of an instance keep their order
+	host    string // decides the partition, so that the entries of an instance keep their order
 	unsent  prometheus.Gauge
 	service zerolog.Logger
 }
 
 // place is how far a log was sent.
 type place struct {
-	Inode  uint64 `json:"inode"`  // of the file
-	Offset int64  `json:"offset"` // bytes of it that were sent
+	Inode   uint64    `json:"inode"`   // of the file
+	Head    string    `json:"head"`    // of the file when it was read
+	Offset  int64     `json:"offset"`  // bytes of it that were sent
+	Changed time.Time `json:"changed"` // when the file had last been changed
 }
 
 // NewSender returns a Sender of a log that has not begun, and registers its metric.
@@ -69,7 +63,7 @@ func NewSender(log *Log, topic Topic, service zerolog.Logger, reg prometheus.Reg
 		return nil, fmt.Errorf("%w: %w", ErrLog, err)
 	}
 	s := &Sender{
-		log: log, topic: topic, key: host, service: service,
+		log: log, topic: topic, host: host, service: service,
 		unsent: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: names.MetricAuditUnsent, Help: "Bytes of the audit log that are not yet in its Kafka topic.",
 		}),
@@ -99,203 +93,122 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
+// Finish sends what was appended since Run ended, within a few seconds. The rest waits for the next start.
+func (s *Sender) Finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastWithin)
+	defer cancel()
+	if err := s.send(ctx); err != nil {
+		s.service.Warn().Err(err).Msg("failed to send the end of the audit log; it is sent after the next start")
+	}
+}
+
 // send sends all that is not yet sent.
 func (s *Sender) send(ctx context.Context) error {
 	for {
-		at, err := s.place()
+		files, err := s.log.files()
 		if err != nil {
 			return err
 		}
-		path, err := s.find(&at)
-		if err != nil || path == "" {
+		at, i, err := s.where(files)
+		if err != nil || i < 0 {
 			return err
 		}
-		if err := s.sendFile(ctx, path, &at); err != nil {
-			return err
+		s.unsent.Set(float64(sizeOf(files[i:]) - at.Offset))
+		size, err := s.sendBatch(ctx, &files[i], &at)
+		done := false
+		if err == nil && size == 0 {
+			done, err = s.next(at)
 		}
-		next, err := s.next(path, at)
-		if err != nil || next == nil {
-			return err
-		}
-		if err := s.keep(*next); err != nil {
+		if done || err != nil && !errors.Is(err, errMoved) {
 			return err
 		}
 	}
 }
 
-// find returns the path of the file that a place is in: the log, or the name it was given since. If that file is gone,
-// the place becomes the beginning of the log. The path is "" while there is none.
-func (s *Sender) find(at *place) (string, error) {
-	files, err := s.files()
-	if err != nil {
-		return "", err
+// where returns how far the log was sent, and which file that is in, as find does. A new place is stored at once, so that
+// its file is known when it has another name.
+func (s *Sender) where(files []file) (at place, i int, err error) {
+	if at, err = s.place(); err != nil {
+		s.unsent.Set(float64(sizeOf(files)))
+		return at, -1, err
 	}
-	for _, f := range files {
-		if f.inode == at.Inode {
-			if f.size < at.Offset { // it was emptied
-				at.Offset = 0
-			}
-			return f.path, nil
+	before := at
+	if i = s.find(files, &at); at != before {
+		err = s.keep(at)
+	}
+	return at, i, err
+}
+
+// find returns which file a place is in, -1 if there is none. If that file is gone, the place becomes the beginning of
+// the first one that was changed since.
+func (s *Sender) find(files []file, at *place) int {
+	for i := range files {
+		if f := &files[i]; f.inode == at.Inode && (f.head == at.Head || at.Head == "") && f.size >= at.Offset {
+			return i
 		}
 	}
+	last := len(files) - 1
+	if last < 0 {
+		return -1
+	}
+	i := last
 	if at.Inode != 0 {
 		s.service.Error().Str("audit_log", s.log.path).
-			Msg("the audit log was removed or compressed before all of it was sent to Kafka, so the rest of that file is not sent")
+			Msg("the audit log was removed, compressed or emptied while it was sent to Kafka: entries at its end may be missing there")
+		for i = 0; i < last && !files[i].changed.After(at.Changed); i++ {
+		}
 	}
-	if len(files) == 0 {
-		return "", nil
-	}
-	last := files[len(files)-1]
-	*at = place{Inode: last.inode}
-	return last.path, s.keep(*at)
+	*at = place{Inode: files[i].inode}
+	return i
 }
 
-// next returns where to go on after the end of a file, nil if entries are still appended to it.
-func (s *Sender) next(path string, at place) (*place, error) {
+// next moves the place behind a file to which nothing can be appended any more. It reports whether there is none.
+func (s *Sender) next(at place) (done bool, err error) {
 	s.log.mu.Lock() // so that no entry is being written to a file that was just renamed
 	defer s.log.mu.Unlock()
-	files, err := s.files()
+	files, err := s.log.files()
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	i := slices.IndexFunc(files, func(f file) bool { return f.inode == at.Inode })
+	i := s.find(files, &at)
 	if i < 0 || i == len(files)-1 {
-		return nil, nil
-	}
-	if more, err := hasLine(path, at.Offset); err != nil || more {
-		return &at, err
-	}
-	return &place{Inode: files[i+1].inode}, nil
-}
-
-// file is the log, or what it was before it was renamed.
-type file struct {
-	path    string
-	inode   uint64
-	size    int64
-	changed time.Time
-}
-
-// files returns the files in the order of their entries, with the log as the last. Compressed files are left out.
-func (s *Sender) files() (all []file, err error) {
-	directory, base := filepath.Split(s.log.path)
-	entries, err := os.ReadDir(cmp.Or(directory, "."))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrLog, err)
-	}
-	for _, e := range entries {
-		name := e.Name()
-		rest, is := strings.CutPrefix(name, base)
-		if !is || rest == "" || strings.HasPrefix(rest, placeSuffix) || slices.Contains(compressed, filepath.Ext(name)) {
-			continue
-		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			all = append(all, fileOf(directory+name, info))
-		}
-	}
-	slices.SortStableFunc(all, func(a, b file) int { return a.changed.Compare(b.changed) })
-	info, err := os.Stat(s.log.path)
-	if errors.Is(err, fs.ErrNotExist) { // renamed, and nothing was appended since
-		return all, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrLog, err)
-	}
-	return append(all, fileOf(s.log.path, info)), nil
-}
-
-func fileOf(path string, info fs.FileInfo) file {
-	f := file{path: path, size: info.Size(), changed: info.ModTime()}
-	if status, is := info.Sys().(*syscall.Stat_t); is {
-		f.inode = status.Ino
-	}
-	return f
-}
-
-// hasLine reports whether a file has a whole line behind an offset.
-func hasLine(path string, offset int64) (bool, error) {
-	f, err := os.Open(path)
-	if err == nil {
-		defer f.Close()
-		_, err = f.Seek(offset, io.SeekStart)
-	}
-	if err == nil {
-		_, err = bufio.NewReader(f).ReadSlice('\n')
-	}
-	switch {
-	case err == nil, errors.Is(err, bufio.ErrBufferFull):
 		return true, nil
-	case errors.Is(err, io.EOF):
-		return false, nil
 	}
-	return false, fmt.Errorf("%w: %w", ErrLog, err)
+	rest, err := files[i].lines(at.Offset, 1)
+	if err != nil || len(rest) > 0 {
+		return false, err
+	}
+	if size := files[i].size - at.Offset; size > 0 {
+		s.service.Error().Str("file", files[i].path).Int64("bytes", size).Msg("the audit log ends with a part of an entry, which is not sent to Kafka")
+	}
+	return false, s.keep(place{Inode: files[i+1].inode})
 }
 
-// sendFile sends the lines of a file from a place on, and moves the place behind what was sent.
-func (s *Sender) sendFile(ctx context.Context, path string, at *place) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrLog, err)
+// sendBatch sends some lines of a file from a place on, moves the place behind them, and returns their size.
+func (s *Sender) sendBatch(ctx context.Context, f *file, at *place) (size int64, err error) {
+	lines, err := f.lines(at.Offset, batchBytes)
+	if err != nil || len(lines) == 0 {
+		return 0, err
 	}
-	defer f.Close()
-	if _, err := f.Seek(at.Offset, io.SeekStart); err != nil {
-		return fmt.Errorf("%w: %w", ErrLog, err)
-	}
-	lines := bufio.NewReader(f)
-	for {
-		batch, size, err := s.batch(lines)
-		if err != nil {
-			return err
-		}
-		s.measure(f, at.Offset)
-		if len(batch) == 0 {
-			return nil
-		}
-		if err := s.produce(ctx, batch); err != nil {
-			return err
-		}
-		at.Offset += size
-		if err := s.keep(*at); err != nil {
-			return err
-		}
-	}
-}
-
-// batch returns some whole lines as records, and their size in the file.
-func (s *Sender) batch(lines *bufio.Reader) (batch []kafkalog.Record, size int64, err error) {
-	for size < batchBytes {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) { // a line without its end is still being written
-			break
-		}
-		if err != nil {
-			return nil, 0, fmt.Errorf("%w: %w", ErrLog, err)
-		}
+	batch := make([]kafkalog.Record, len(lines))
+	for i, line := range lines {
 		size += int64(len(line))
 		sum := sha256.Sum256(line)
-		batch = append(batch, kafkalog.Record{
-			Key: []byte(s.key), Value: bytes.TrimSuffix(line, []byte("\n")),
-			Headers: []ingest.Header{{Key: "id", Value: []byte(hex.EncodeToString(sum[:16]))}},
-		})
+		batch[i] = kafkalog.Record{Value: bytes.TrimSuffix(line, []byte("\n")), Headers: []ingest.Header{
+			{Key: "id", Value: []byte(hex.EncodeToString(sum[:16]))}, {Key: "host", Value: []byte(s.host)},
+		}}
 	}
-	return batch, size, nil
-}
-
-func (s *Sender) produce(ctx context.Context, batch []kafkalog.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, sendWithin)
 	defer cancel()
 	n, err := s.topic.Partitions(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return s.topic.Append(ctx, kafkalog.PartitionOf([]byte(s.key), n), batch...)
-}
-
-// measure sets the metric to what follows an offset.
-func (s *Sender) measure(f *os.File, offset int64) {
-	if info, err := f.Stat(); err == nil {
-		s.unsent.Set(float64(info.Size() - offset))
+	if err := s.topic.Append(ctx, kafkalog.PartitionOf([]byte(s.host), n), batch...); err != nil {
+		return 0, err
 	}
+	at.Offset, at.Head, at.Changed = at.Offset+size, f.head, f.changed
+	return size, s.keep(*at)
 }
 
 // place returns how far the log was sent before, nowhere if never.
@@ -320,7 +233,11 @@ func (s *Sender) keep(at place) error {
 		return fmt.Errorf("%w: %w", ErrLog, err)
 	}
 	file := s.log.path + placeSuffix
-	if err := errors.Join(writeSynced(file+".tmp", text), os.Rename(file+".tmp", file)); err != nil {
+	err = writeSynced(file+".tmp", text)
+	if err == nil {
+		err = os.Rename(file+".tmp", file)
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrLog, err)
 	}
 	return nil

@@ -242,12 +242,24 @@ func TestRotatedFilesAreSentToTheirEnd(t *testing.T) {
 			b.send(s)
 			b.append("c")
 		},
-		"emptied": func(b *bench, s *Sender) {
-			b.append("a", "b")
+		"through a link": func(b *bench, s *Sender) {
+			b.link()
+			b.append("a")
 			b.send(s)
-			if err := os.Truncate(b.path, 0); err != nil {
-				b.Fatal(err)
+			b.append("b")
+			b.rename(".target", ".target.1")
+			b.append("c")
+		},
+		"beside files of others": func(b *bench, s *Sender) {
+			for _, name := range []string{"-b.log", ".bak", "~", ".1.gz"} {
+				if err := os.WriteFile(b.path+name, []byte(`{"who":"x"}`+"\n"), 0o600); err != nil {
+					b.Fatal(err)
+				}
 			}
+			b.append("a")
+			b.send(s)
+			b.append("b")
+			b.rename("", ".1")
 			b.append("c")
 		},
 	} {
@@ -263,6 +275,15 @@ func TestRotatedFilesAreSentToTheirEnd(t *testing.T) {
 				t.Errorf("the service said %s", said)
 			}
 		})
+	}
+}
+
+// link makes the log a link to a file beside it.
+func (b *bench) link() {
+	b.Helper()
+	b.rename("", ".target")
+	if err := os.Symlink(b.path+".target", b.path); err != nil {
+		b.Fatal(err)
 	}
 }
 
@@ -304,18 +325,87 @@ func TestAnEntryIsWrittenWhileItsFileIsRenamed(t *testing.T) {
 	b.topic.want(t, "a", "b", "c")
 }
 
+// What brokers would refuse for its size would hold up all that follows.
+func TestStatesThatAreTooLargeAreOmitted(t *testing.T) {
+	b := newBench(t)
+	if err := b.Append(Entry{Who: "a", Before: strings.Repeat("x", maxEntry), After: "y"}, false); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(b.path)
+	var e Entry
+	if err != nil || json.Unmarshal(text, &e) != nil || e.Who != "a" || e.Before != tooLarge || e.After != tooLarge {
+		t.Errorf("%.200s, %v", text, err)
+	}
+}
+
+// What is appended while the service stops is sent before it ends.
+func TestTheLastEntriesAreSent(t *testing.T) {
+	b := newBench(t)
+	s := b.sender()
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	s.Run(ctx)
+	b.append("a")
+	s.Finish(t.Context())
+	b.topic.want(t, "a")
+}
+
 func TestWhatCannotBeSentIsSaid(t *testing.T) {
-	t.Run("a file that was compressed", func(t *testing.T) {
+	for name, rotate := range map[string]func(b *bench){
+		"a file that was compressed": func(b *bench) { b.rename("", ".1.gz") },
+		"a file that was compressed, and another waits": func(b *bench) {
+			b.rename("", ".2.gz")
+			b.append("c")
+			b.rename("", ".1")
+		},
+		"a file that was emptied": func(b *bench) {
+			if err := os.Truncate(b.path, 0); err != nil {
+				b.Fatal(err)
+			}
+		},
+		"a file that was emptied and is longer now": func(b *bench) {
+			if err := os.Truncate(b.path, 0); err != nil {
+				b.Fatal(err)
+			}
+			b.append("c", "d", "e")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			s := b.sender()
+			b.append("a")
+			b.send(s)
+			b.append("b")
+			later(b, "", -time.Hour)
+			rotate(b)
+			b.append("f")
+			b.send(s)
+			all := strings.Join(b.topic.entries, "")
+			if !strings.HasPrefix(all, "a") || !strings.HasSuffix(all, "f") || strings.Contains(all, "b") || strings.Contains(name, "waits") != strings.Contains(all, "acf") {
+				t.Errorf("the topic has %v", b.topic.entries)
+			}
+			if said := b.service.String(); strings.Count(said, "entries at its end may be missing there") != 1 {
+				t.Errorf("the service said %q", said)
+			}
+		})
+	}
+	t.Run("a part of an entry", func(t *testing.T) {
 		b := newBench(t)
-		s := b.sender()
 		b.append("a")
+		f, err := b.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(`{"who":`); err != nil || f.Close() != nil {
+			t.Fatal(err)
+		}
+		s := b.sender()
 		b.send(s)
-		b.append("b")
-		b.rename("", ".1.gz")
+		b.rename("", ".1")
 		b.append("c")
 		b.send(s)
 		b.topic.want(t, "a", "c")
-		if said := b.service.String(); !strings.Contains(said, "the rest of that file is not sent") {
+		if said := b.service.String(); !strings.Contains(said, "ends with a part of an entry") {
 			t.Errorf("the service said %q", said)
 		}
 	})
@@ -325,8 +415,12 @@ func TestWhatCannotBeSentIsSaid(t *testing.T) {
 		if err := os.WriteFile(b.path+placeSuffix, []byte(`{"inode":`), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.sender().send(t.Context()); !errors.Is(err, ErrLog) || !strings.Contains(err.Error(), "remove "+b.path+placeSuffix) {
+		s := b.sender()
+		if err := s.send(t.Context()); !errors.Is(err, ErrLog) || !strings.Contains(err.Error(), "remove "+b.path+placeSuffix) {
 			t.Errorf("error %v", err)
+		}
+		if n := testutil.ToFloat64(s.unsent); n == 0 {
+			t.Error("nothing is reported as unsent")
 		}
 	})
 }
