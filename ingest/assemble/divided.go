@@ -121,15 +121,15 @@ func (d *Divided) FoldApart(e *ingest.Event, emit func(*ingest.Unit), decided fu
 }
 
 // Admits reports whether a unit is within the rate of its part, and counts it. end is its time, and clock how far the
-// partition has been read, both in Unix nanoseconds; a later end is not credible. Without a credible end of any unit of
-// the part there is no rate, and all are admitted.
+// partition has been read, both in Unix nanoseconds; a later end is not credible, and counts as the latest one of the part
+// that is. A unit whose end is unknown is of no rate: it is admitted and does not count.
 func (d *Divided) Admits(policy string, end, clock int64) bool {
 	if len(d.parts) == 1 && d.parts[0].rate.perSecond == 0 {
 		return true
 	}
 	p := d.part(policy)
 	if end > clock {
-		end = 0
+		end = p.rate.ts
 	}
 	if p.rate.take(end) {
 		return true
@@ -252,15 +252,12 @@ type rate struct {
 
 // take reports whether a unit that ended at ts fits, and counts it if so. ts is 0 if it is unknown.
 func (r *rate) take(ts int64) bool {
-	if r.perSecond == 0 {
+	if r.perSecond == 0 || ts == 0 {
 		return true
 	}
 	if ts > r.ts {
 		r.used = max(0, r.used-float64(ts-r.ts)/1e9*r.perSecond)
 		r.ts = ts
-	}
-	if r.ts == 0 {
-		return true
 	}
 	if r.used+1 > max(1, burst*r.perSecond) {
 		return false

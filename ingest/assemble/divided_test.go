@@ -104,6 +104,9 @@ func TestRateOfAPart(t *testing.T) {
 	if n := admitted(100, 9000*second, 1000*second); n != 0 {
 		t.Errorf("%d units of an end that is not credible", n)
 	}
+	if n := admitted(100, 0, 1000*second); n != 100 {
+		t.Errorf("%d units without an end, want all", n)
+	}
 	var saved bytes.Buffer
 	if err := d.Snapshot(&saved); err != nil {
 		t.Fatal(err)

@@ -3,10 +3,10 @@
 package feedback
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/fnv"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +43,7 @@ type Joiner struct {
 
 	policies map[string]*policy
 	byNumber []*policy           // nil for numbers that are free
+	free     []uint32            // these numbers
 	others   map[string]struct{} // policies without feedback that comes later
 	ofLast   *policy             // of the previous record with such feedback
 	other    string              // policy of the previous record without
@@ -61,6 +62,9 @@ type Joiner struct {
 
 // policy is what the joiner knows of a policy with feedback that comes later.
 type policy struct {
+	beyond  bool   // the share has as many others as it may have: nothing is joined
+	idle    bool   // it is listed in share.idle
+	decided uint64 // turn of the last decision, see Decides
 	name    string
 	seed    uint64 // hash of the name, to be continued with a key
 	number  uint32
@@ -95,7 +99,7 @@ func New(o Options, m *Metrics, episodes *assemble.Metrics) *Joiner {
 }
 
 func (j *Joiner) reset() {
-	j.policies, j.byNumber, j.others, j.ofLast = map[string]*policy{}, nil, map[string]struct{}{}, nil
+	j.policies, j.byNumber, j.free, j.others, j.ofLast = map[string]*policy{}, nil, nil, map[string]struct{}{}, nil
 	j.shares = newShares(j.options.Shares)
 	j.other = ""
 	j.metrics.bytes.Add(-j.accounted)
@@ -123,7 +127,7 @@ func (j *Joiner) Takes(name string) bool { return j.policy(name) != nil }
 // Watches reports whether a record of any policy with such feedback has been folded in.
 func (j *Joiner) Watches() bool { return j.store.seq > 0 }
 
-// maxPolicies is how many policies are known at a time, unless more have open decisions.
+// maxPolicies is how many policies of a share are known at a time, unless it has a limit or more have open decisions.
 const maxPolicies = 20_000
 
 // policy returns a policy, nil if it has no feedback that comes later.
@@ -156,10 +160,11 @@ func (j *Joiner) meet(name string) *policy {
 		j.others[name] = struct{}{}
 		return nil
 	}
-	if len(j.policies) >= maxPolicies {
-		j.forgetIdle()
+	s := j.shareOf(name)
+	if s.known >= cmp.Or(s.MaxPolicies, maxPolicies) && !j.forgetIdle(s) && s.MaxPolicies > 0 {
+		return &policy{name: name, beyond: true, share: s}
 	}
-	p := &policy{name: name, seed: fnv1a(fnvBasis, append([]byte(name), 0)), number: j.freeNumber(), rules: newRules(c), groupBy: j.options.GroupBy(name), share: j.shareOf(name)}
+	p := &policy{name: name, seed: fnv1a(fnvBasis, append([]byte(name), 0)), number: j.freeNumber(), rules: newRules(c), groupBy: j.options.GroupBy(name), share: s}
 	if j.options.SplitBy != nil {
 		p.splitBy = j.options.SplitBy(name)
 	}
@@ -167,27 +172,49 @@ func (j *Joiner) meet(name string) *policy {
 		p.rated = ratedOf(j.options.RatedBy(name))
 	}
 	j.policies[name], j.byNumber[p.number] = p, p
+	s.known++
+	s.rests(p)
 	return p
 }
 
 func (j *Joiner) freeNumber() uint32 {
-	if len(j.policies) < len(j.byNumber) {
-		return uint32(slices.Index(j.byNumber, nil))
+	if last := len(j.free) - 1; last >= 0 {
+		n := j.free[last]
+		j.free = j.free[:last]
+		return n
 	}
 	j.byNumber = append(j.byNumber, nil)
 	return uint32(len(j.byNumber) - 1)
 }
 
-// forgetIdle forgets the policies of which nothing is open.
-func (j *Joiner) forgetIdle() {
-	for name, p := range j.policies {
-		if p.open == 0 {
-			delete(j.policies, name)
-			j.byNumber[p.number] = nil
+// forgetIdle forgets a policy of a share of which nothing is open, and reports whether there was one.
+func (j *Joiner) forgetIdle(s *share) bool {
+	for len(s.idle) > 0 {
+		p := s.idle[0]
+		s.idle[0], s.idle = nil, s.idle[1:]
+		if p.idle = false; p.open > 0 { // it is listed again when nothing is
+			continue
 		}
+		delete(j.policies, p.name)
+		j.byNumber[p.number], j.free = nil, append(j.free, p.number)
+		if s.known--; j.ofLast == p {
+			j.ofLast = nil
+		}
+		return true
 	}
-	j.ofLast = nil
+	return false
 }
+
+// Decided returns the turn of the last decision of a policy, as given to Decides; 0 if the policy is not known.
+func (j *Joiner) Decided(name string) uint64 {
+	if p := j.policies[name]; p != nil {
+		return p.decided
+	}
+	return 0
+}
+
+// Decides notes the turn of a decision of a policy that Takes has accepted. It is not saved.
+func (j *Joiner) Decides(name string, turn uint64) { j.policy(name).decided = turn }
 
 // withHorizons returns a group with the groups of its horizons.
 func (j *Joiner) withHorizons(k groupKey) groupOf {
@@ -210,6 +237,9 @@ func (j *Joiner) FoldFrom(e *ingest.Event, clock int64) { j.fold(e, clock, false
 // Holds reports whether the key of a record of a policy that Takes has accepted is open.
 func (j *Joiner) Holds(e *ingest.Event) bool {
 	p := j.policy(e.Policy)
+	if p.beyond {
+		return false
+	}
 	key := p.rules.config.KeyOf(e)
 	if key == "" {
 		return false
@@ -222,6 +252,10 @@ func (j *Joiner) Holds(e *ingest.Event) bool {
 // fold is Fold for the records of this partition, own, and FoldFrom for others.
 func (j *Joiner) fold(e *ingest.Event, clock int64, own bool) {
 	p := j.policy(e.Policy)
+	if p.beyond {
+		p.share.beyond()
+		return
+	}
 	key := p.rules.config.KeyOf(e)
 	decides := IsDecision(e)
 	switch {
@@ -500,8 +534,10 @@ func (j *Joiner) finish(d *decision, slot uint32) {
 
 func (j *Joiner) close(d *decision, slot uint32) {
 	p := j.byNumber[d.policy]
-	p.open--
 	p.share.open--
+	if p.open--; p.open == 0 {
+		p.share.rests(p)
+	}
 	j.store.remove(d, slot)
 	j.metrics.open.Dec()
 }

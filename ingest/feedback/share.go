@@ -1,6 +1,7 @@
 package feedback
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -9,9 +10,11 @@ import (
 
 // Share is a part of the policies with room of its own: what it opens and ends takes nothing from the others.
 type Share struct {
-	Name    string
-	MaxOpen int                // the most decisions held open; above it, others are not joined
-	Over    prometheus.Counter // counts those; nil if nothing is counted
+	Name        string
+	MaxOpen     int                // the most decisions held open; above it, others are not joined
+	Over        prometheus.Counter // counts those; nil if nothing is counted
+	MaxPolicies int                // the most policies known at a time; above it, records of others are not joined; 0 for no limit
+	Beyond      prometheus.Counter // counts those; nil if nothing is counted
 }
 
 // share is a share as it is used.
@@ -19,6 +22,22 @@ type share struct {
 	Share
 	open  int
 	ended ended
+	known int       // policies
+	idle  []*policy // those of which nothing was open once, the earliest first; some have begun again
+}
+
+// rests lists a policy of which nothing is open.
+func (s *share) rests(p *policy) {
+	if !p.idle {
+		p.idle, s.idle = true, append(s.idle, p)
+	}
+}
+
+// beyond counts a record of a policy for which there is no room.
+func (s *share) beyond() {
+	if s.Beyond != nil {
+		s.Beyond.Inc()
+	}
 }
 
 // full reports whether a share has no room for another decision, and counts that.
@@ -53,6 +72,28 @@ func (j *Joiner) shareOf(policy string) *share {
 		return j.shares[0]
 	}
 	return j.shares[j.options.ShareOf(policy)]
+}
+
+// trim drops what shares have open beyond their room, as after a restart with smaller ones: what is due first. Without it,
+// all others would make room for them.
+func (j *Joiner) trim() {
+	for _, s := range j.shares {
+		if s.MaxOpen == 0 || s.open <= s.MaxOpen {
+			continue
+		}
+		var all []uint32
+		for _, slot := range j.store.inOrder() {
+			if j.byNumber[j.store.at(slot).policy].share == s {
+				all = append(all, slot)
+			}
+		}
+		slices.SortStableFunc(all, func(a, b uint32) int { return cmp.Compare(j.due(j.store.at(a)), j.due(j.store.at(b))) })
+		for _, slot := range all[:s.open-s.MaxOpen] {
+			s.full()
+			j.metrics.dropped.Inc()
+			j.finish(j.store.at(slot), slot)
+		}
+	}
 }
 
 // shareWire is the saved form of what ended last in a share.

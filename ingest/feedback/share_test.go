@@ -101,3 +101,99 @@ func TestSharesHaveRoomOfTheirOwn(t *testing.T) {
 		t.Errorf("units %v", u)
 	}
 }
+
+// shared returns a partition with a noisy share, and one for the policies of no other.
+func shared(most int, noisy, rest Share) *partition {
+	p := newPartition(clicks(), most)
+	p.options.Shares = []Share{noisy, rest}
+	p.options.ShareOf = func(policy string) int {
+		if strings.HasPrefix(policy, "noisy") {
+			return 0
+		}
+		return 1
+	}
+	p.reset()
+	return p
+}
+
+// After a restart with smaller shares, only what is beyond a share is dropped, and others have their room.
+func TestSmallerShareDropsItsOwn(t *testing.T) {
+	p := shared(20, Share{Name: "noisy", MaxOpen: 15}, Share{MaxOpen: 5})
+	p.read(shown("a", noon))
+	for i := range 15 {
+		e := shown("n"+strconv.Itoa(14-i), noon+minute-int64(i)*second)
+		e.Policy = "noisy"
+		p.read(e)
+	}
+	part, err := snapshot(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := prometheus.NewCounter(prometheus.CounterOpts{Name: "x"})
+	q := shared(15, Share{Name: "noisy", MaxOpen: 5, Over: over}, Share{MaxOpen: 10})
+	if err := q.Restore(bytes.NewReader(part), p.clock); err != nil {
+		t.Fatal(err)
+	}
+	q.clock, q.next = p.clock, p.next
+	if n := testutil.ToFloat64(over); n != 10 || q.shares[0].open != 5 || q.Open() != 6 {
+		t.Errorf("%v were dropped, %d are open, %d in all", n, q.shares[0].open, q.Open())
+	}
+	for i := range 9 {
+		q.read(shown("b"+strconv.Itoa(i), q.clock))
+	}
+	q.wait(11 * minute)
+	for _, key := range []string{"a", "b0", "b8", "n14", "n10"} {
+		if len(q.of(key)) != 2 {
+			t.Errorf("%d units of %s", len(q.of(key)), key)
+		}
+	}
+	if n := len(q.of("n9")); n != 0 {
+		t.Errorf("%d units of what was due first", n)
+	}
+}
+
+// A share with as many policies as it may have joins those of no other until one has nothing open.
+func TestPoliciesOfAShare(t *testing.T) {
+	beyond := prometheus.NewCounter(prometheus.CounterOpts{Name: "x"})
+	p := shared(100, Share{Name: "noisy", MaxOpen: 50, MaxPolicies: 2, Beyond: beyond}, Share{MaxOpen: 50})
+	decide := func(policy, key string, ts int64) {
+		e := shown(key, ts)
+		e.Policy = policy
+		p.read(e)
+	}
+	decide("noisy-1", "a", noon)
+	decide("noisy-2", "b", noon+5*minute)
+	decide("noisy-3", "c", noon+5*minute)
+	decide("shop", "d", noon+5*minute)
+	if n := testutil.ToFloat64(beyond); n != 1 || p.Open() != 3 || !p.Takes("noisy-3") {
+		t.Errorf("%v records beyond, %d open", n, p.Open())
+	}
+	if e := shown("c", noon); p.Holds(&e) {
+		t.Error("what is not joined is held")
+	}
+	p.wait(5*minute + second) // a is over
+	decide("noisy-3", "c", p.clock)
+	decide("noisy-1", "e", p.clock)
+	if n := testutil.ToFloat64(beyond); n != 2 || p.shares[0].known != 2 || p.policies["noisy-3"] == nil || p.policies["noisy-1"] != nil {
+		t.Errorf("%v records beyond, %d policies", n, p.shares[0].known)
+	}
+	for i := range maxPolicies + 100 {
+		p.Takes("noisy-" + strconv.Itoa(i))
+	}
+	if len(p.policies) > 3 || len(p.byNumber) > 4 {
+		t.Errorf("%d policies are known, %d numbers", len(p.policies), len(p.byNumber))
+	}
+}
+
+// A name that is new takes about as long among many as among few.
+func BenchmarkNewNames(b *testing.B) {
+	p := newPartition(clicks(), 100)
+	for i := range maxPolicies {
+		p.Takes(strconv.Itoa(i))
+	}
+	i := maxPolicies
+	for b.Loop() {
+		p.Takes(strconv.Itoa(i))
+		i++
+	}
+}

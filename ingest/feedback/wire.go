@@ -288,6 +288,7 @@ func (j *Joiner) resume(head *headWire) error {
 	}
 	j.store.seq = head.Seq
 	j.resumeShares(head)
+	j.trim()
 	return nil
 }
 
@@ -296,7 +297,7 @@ func (j *Joiner) restore(w *stateWire, clock int64) error {
 	changed := make([]bool, len(w.Policies))
 	for i, p := range w.Policies {
 		live := j.policy(p.Name)
-		changed[i] = live != nil && !slices.Equal(live.rules.nanoseconds(), p.Moments)
+		changed[i] = live != nil && !live.beyond && !slices.Equal(live.rules.nanoseconds(), p.Moments)
 	}
 	for i := range w.Decisions {
 		d := &w.Decisions[i]
@@ -304,7 +305,7 @@ func (j *Joiner) restore(w *stateWire, clock int64) error {
 			return errInconsistent
 		}
 		p := j.policy(w.Policies[d.Policy].Name)
-		if p == nil || p.rules.config.Key != w.Policies[d.Policy].Key || d.decided() && !assemble.Divides(p.groupBy, w.Groups[d.Group].Group) {
+		if p == nil || p.beyond || p.rules.config.Key != w.Policies[d.Policy].Key || d.decided() && !assemble.Divides(p.groupBy, w.Groups[d.Group].Group) {
 			j.metrics.dropped.Inc()
 			continue
 		}

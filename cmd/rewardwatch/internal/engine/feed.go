@@ -73,7 +73,7 @@ type PartitionFeed struct {
 	*lane                      // of the first topic that has a partition of the number
 	others   []*lane           // of the other topics
 	read     *order.Watermarks // how far each lane has been read, by index of its topic; nil for a single one
-	deciding map[string]*lane  // the lane of the last decision of a policy whose feedback comes later
+	turn     uint64            // number of the last decision whose feedback comes later, of all lanes
 	away     []laneState       // restored, of topics that cannot be read at the moment
 
 	received receive.Recent

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -105,12 +104,11 @@ func (f *PartitionFeed) fold(l *lane, e *ingest.Event, believed int64, emit func
 	if len(f.others) == 0 || l.Decisions == nil || !l.Decisions.Takes(e.Policy) {
 		return l.FoldApart(e, believed, emit, decided)
 	}
-	to := f.deciding[e.Policy]
+	to := f.decides(e.Policy)
 	switch {
 	case feedback.IsDecision(e):
-		if to != l {
-			f.deciding[strings.Clone(e.Policy)] = l
-		}
+		f.turn++
+		l.Decisions.Decides(e.Policy, f.turn)
 		to = l
 	case l.Decisions.Holds(e) || to == nil:
 		to = l
@@ -129,12 +127,26 @@ func (f *PartitionFeed) fold(l *lane, e *ingest.Event, believed int64, emit func
 	return timed
 }
 
+// decides returns the lane of the last decision of a policy, nil if it is not known.
+func (f *PartitionFeed) decides(policy string) (at *lane) {
+	first, last := f.lane, uint64(0)
+	if turn := first.Decisions.Decided(policy); turn > 0 {
+		at, last = first, turn
+	}
+	for _, l := range f.others {
+		if turn := l.Decisions.Decided(policy); turn > last {
+			at, last = l, turn
+		}
+	}
+	return at
+}
+
 // followLanes begins to follow how far each of several lanes has been read.
 func (f *PartitionFeed) followLanes() {
 	if len(f.others) == 0 {
 		return
 	}
-	f.read, f.deciding = order.NewWatermarks(), map[string]*lane{}
+	f.read = order.NewWatermarks()
 	for _, l := range f.lanes() {
 		f.read.Assign(int32(l.topic), l.Clock.Now())
 	}

@@ -125,7 +125,10 @@ func (c Config) shares(a *tenant.Accounts) (out []feedback.Share) {
 	for i, most := range c.Tenants.OpenDecisions(c.Limits.OpenDecisions) {
 		s := feedback.Share{MaxOpen: most, Over: a.Decisions(i)}
 		if i < len(c.Tenants) {
-			s.Name = c.Tenants[i].Name
+			s.Name, s.MaxPolicies = c.Tenants[i].Name, c.Tenants[i].Quota.Policies
+		}
+		if over := a.Over(i); over != nil {
+			s.Beyond = over.Policies
 		}
 		out = append(out, s)
 	}

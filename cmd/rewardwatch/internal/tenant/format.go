@@ -25,7 +25,9 @@ type format struct {
 
 // NewDecoder implements ingest.Format.
 func (f format) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
-	return &decoder{Decoder: f.Format.NewDecoder(o), tenants: f.tenants, whole: f.whole, names: make([]map[string]string, len(f.tenants))}
+	d := &decoder{Decoder: f.Format.NewDecoder(o), tenants: f.tenants, whole: f.whole, names: make([]map[string]string, len(f.tenants))}
+	d.capped = d.refuses
+	return d
 }
 
 type decoder struct {
@@ -33,6 +35,19 @@ type decoder struct {
 	tenants List
 	whole   int
 	names   []map[string]string // whole names of policies by their own, by index of the tenant
+
+	refuse  func(e *ingest.RecordError, raw []byte) // of the message in hand
+	refused int                                     // records of it
+	capped  func(e *ingest.RecordError, raw []byte) // is refuses, made once so that a message allocates none
+}
+
+// refuses passes on a refused record, with its bytes unless there are too many of them. What is refused here is of the same
+// message as what the decoder below refuses.
+func (d *decoder) refuses(e *ingest.RecordError, raw []byte) {
+	if d.refused++; d.refused > ingest.MaxRefusals {
+		raw = nil
+	}
+	d.refuse(e, raw)
 }
 
 // mostNames is how many names of policies are kept for each tenant, so that an event allocates none.
@@ -46,14 +61,15 @@ func (d *decoder) Prepare(ctx context.Context, m *ingest.Message) error {
 // Decode implements ingest.Decoder.
 func (d *decoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
 	kept := len(dst)
-	dst = d.Decoder.Decode(dst, m, refuse)
+	d.refuse, d.refused = refuse, 0
+	dst = d.Decoder.Decode(dst, m, d.capped)
 	for i := kept; i < len(dst); i++ {
 		e := &dst[i]
 		switch owner := d.owner(e); {
 		case owner >= 0:
 			e.Policy = d.named(owner, e.Policy)
 		case d.claims(e.Policy):
-			refuse(&ingest.RecordError{
+			d.refuses(&ingest.RecordError{
 				Pos: e.Pos, Reason: ingest.ReasonOtherTenant, Size: int64(len(m.Value)),
 				Msg: "the policy name begins with a tenant's name, but neither the topic nor the labels belong to that tenant",
 			}, m.Value)

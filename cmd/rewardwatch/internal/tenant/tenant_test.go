@@ -100,6 +100,26 @@ func TestARefusedEventLeavesTheOthers(t *testing.T) {
 	}
 }
 
+// Of a message with many events of other tenants, or many that are none, only some are kept with their bytes.
+func TestRefusedEventsAreCapped(t *testing.T) {
+	d := three().Format("all", telemetry.V1{}).NewDecoder(ingest.DecoderOptions{MaxRecord: 1000})
+	for _, value := range []string{
+		strings.Repeat(`{"policy":"ads:b"}`+"\n", 1000),
+		strings.Repeat(`{"policy":"ads:b"}`+"\nx\n", 500),
+	} {
+		refused, raw := 0, 0
+		d.Decode(nil, &ingest.Message{Value: []byte(value)}, func(_ *ingest.RecordError, bytes []byte) {
+			if refused++; bytes != nil {
+				raw++
+			}
+		})
+		if refused != 1000 || raw != ingest.MaxRefusals {
+			t.Errorf("%d refused, %d with their bytes", refused, raw)
+		}
+		d.Reset()
+	}
+}
+
 // The parts of a limit are never more than the limit, and each is at least 1.
 func TestQuotasDivideTheLimit(t *testing.T) {
 	l := three()
