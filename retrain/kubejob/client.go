@@ -83,6 +83,12 @@ func missing(err error) bool {
 	return is && s.Code == http.StatusNotFound && s.Reason == "NotFound"
 }
 
+// forbidden reports whether the role of the service does not permit a request.
+func forbidden(err error) bool {
+	s, is := errors.AsType[*StatusError](err)
+	return is && s.Code == http.StatusForbidden && s.Reason == "Forbidden"
+}
+
 // get sends a request, and passes the body of a success to read.
 func (c *Client) get(ctx context.Context, address string, read func(io.Reader) error) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -28,21 +29,31 @@ const logEvery = 6
 // logTries is how often a log is asked for before a report goes without it.
 const logTries = 6
 
+// podTries is how often the pods of a Job that has ended are asked for before a report goes without them, if the role of
+// the service forbids them: 5 minutes, in which the role can be corrected.
+const podTries = 60
+
 // Follower reports on Jobs. It remembers nothing that a restart must keep.
 type Follower struct {
-	clients map[string]*Client // by target
-	timeout func(target string) time.Duration
-	log     zerolog.Logger
-	every   time.Duration
-	known   map[string]*followed // by request
+	clusters map[string]*cluster // by target
+	timeout  func(target string) time.Duration
+	log      zerolog.Logger
+	every    time.Duration
+}
+
+// cluster is where the Jobs of a target run. Only one goroutine uses it.
+type cluster struct {
+	client *Client
+	known  map[string]*followed // by request
 }
 
 // followed is what a Follower remembers of a Job.
 type followed struct {
 	started   bool
 	seen      bool   // its Job existed
-	complaint string // logged last
+	complaint string // logged last, "" after a success
 	looks     int
+	refused   int    // requests for its pods, since it has ended
 	tries     int    // of its log, since it has ended
 	pod       *pod   // seen last
 	log       string // read last
@@ -51,18 +62,45 @@ type followed struct {
 // NewFollower returns a follower of the Jobs of targets. An answer of the API server must arrive within the timeout of
 // the target.
 func NewFollower(clients map[string]*Client, timeout func(target string) time.Duration, log zerolog.Logger) *Follower {
-	return &Follower{clients: clients, timeout: timeout, log: log, every: lookEvery, known: map[string]*followed{}}
+	f := &Follower{clusters: map[string]*cluster{}, timeout: timeout, log: log, every: lookEvery}
+	for target, client := range clients {
+		f.clusters[target] = &cluster{client, map[string]*followed{}}
+	}
+	return f
 }
 
 // Run reports on the Jobs of requests until the context ends. underway returns the targets of those that have not ended,
-// by request; targets of other kinds are ignored. The error is one of underway or of the Reporter.
+// by request; targets of other kinds are ignored. The error is the first one of underway or of the Reporter, which are
+// called concurrently for different targets: a slow API server delays only its own requests.
 func (f *Follower) Run(ctx context.Context, underway func(context.Context) (map[string]string, error), report Reporter) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var watching sync.WaitGroup
+	errs := make(chan error, len(f.clusters))
+	for target := range f.clusters {
+		watching.Go(func() {
+			defer cancel()
+			errs <- f.watch(ctx, target, underway, report)
+		})
+	}
+	watching.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch reports on the Jobs of a target.
+func (f *Follower) watch(ctx context.Context, target string, underway func(context.Context) (map[string]string, error), report Reporter) error {
 	tick := time.NewTicker(f.every)
 	defer tick.Stop()
 	for {
 		requests, err := underway(ctx)
 		if err == nil {
-			err = f.look(ctx, requests, report)
+			err = f.look(ctx, target, requests, report)
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
@@ -75,33 +113,46 @@ func (f *Follower) Run(ctx context.Context, underway func(context.Context) (map[
 	}
 }
 
-// look checks all Jobs once.
-func (f *Follower) look(ctx context.Context, underway map[string]string, report Reporter) error {
-	maps.DeleteFunc(f.known, func(request string, _ *followed) bool { return underway[request] == "" })
+// look checks all Jobs of a target once, until its API server does not answer.
+func (f *Follower) look(ctx context.Context, target string, underway map[string]string, report Reporter) error {
+	c := f.clusters[target]
+	maps.DeleteFunc(c.known, func(request string, _ *followed) bool { return underway[request] != target })
 	for _, request := range slices.Sorted(maps.Keys(underway)) {
-		client := f.clients[underway[request]]
-		if client == nil {
+		if underway[request] != target {
 			continue
 		}
-		if f.known[request] == nil {
-			f.known[request] = &followed{}
+		if c.known[request] == nil {
+			c.known[request] = &followed{}
 		}
-		if err := f.follow(ctx, client, request, underway[request], report); err != nil {
+		err := f.follow(ctx, c, request, target, report)
+		if errors.Is(err, errAway) {
+			return nil // each of the others would wait for the timeout too
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// follow reports how far a Job has got, unless that was reported already.
-func (f *Follower) follow(ctx context.Context, c *Client, request, target string, report Reporter) error {
-	known := f.known[request]
+// errAway means that the API server could not be asked, or did not answer as one.
+var errAway = errors.New("no usable response")
+
+// follow reports how far a Job has got, unless that was reported already. The error is errAway or one of the Reporter.
+func (f *Follower) follow(ctx context.Context, c *cluster, request, target string, report Reporter) error {
+	known := c.known[request]
 	looking, cancel := context.WithTimeout(ctx, f.timeout(target))
 	defer cancel()
-	r, err := known.look(looking, c, request)
-	if err != nil && known.complaint != err.Error() && ctx.Err() == nil { // logged once: the next look finds it again
+	r, err := known.look(looking, c.client, request)
+	switch {
+	case err == nil:
+		known.complaint = ""
+	case known.complaint != err.Error() && ctx.Err() == nil: // logged once: the next look finds it again
 		known.complaint = err.Error()
 		f.log.Warn().Err(err).Str("request", request).Str("target", target).Msg("failed to check the Job of a request, retrying")
+	}
+	if errors.Is(err, errAway) {
+		return err
 	}
 	if err != nil || r.State == "" || r.State == Started && known.started {
 		return nil
@@ -124,6 +175,9 @@ func (k *followed) look(ctx context.Context, c *Client, request string) (Report,
 	case missing(err): // it may run elsewhere
 		return Report{}, fmt.Errorf("%w: the Job was deleted while the service was not running, or the target of this name was another one when the request was delivered; until a report arrives, the request stays open until its deadline", err)
 	case err != nil:
+		if _, answered := errors.AsType[*StatusError](err); !answered {
+			err = fmt.Errorf("%w: %w", errAway, err)
+		}
 		return Report{}, err
 	}
 	k.seen = true
@@ -136,10 +190,28 @@ func (k *followed) look(ctx context.Context, c *Client, request string) (Report,
 		return Report{State: Started}, nil
 	}
 	pods, err := c.podsOf(ctx, j)
-	if err != nil {
-		return Report{}, err
+	switch {
+	case err == nil:
+		return k.ending(ctx, c, j, end, pods)
+	case forbidden(err) && k.refused >= podTries-1:
+		return k.unseen(j, end, err), nil
+	case forbidden(err):
+		k.refused++
 	}
-	return k.ending(ctx, c, j, end, pods)
+	return Report{}, err
+}
+
+// unseen returns the report on a Job that has ended, whose pods the service may not list.
+func (k *followed) unseen(j job, end condition, err error) Report {
+	r := Report{State: Failed, Error: "the Job succeeded", Log: k.log}
+	if end.Type == "Failed" {
+		r.Error = j.failure(end)
+		if k.pod != nil && k.pod.explain() != "" {
+			r.Error += ": " + k.pod.explain()
+		}
+	}
+	r.Error += fmt.Sprintf(", but the service cannot read its pods, which hold the version and the exit code: %v", err)
+	return r
 }
 
 // keep remembers the pod of a running Job and the end of its log. What fails is tried again.

@@ -86,7 +86,7 @@ func follow(t *testing.T, s http.Handler, timeout time.Duration) (*Follower, *by
 func look(t *testing.T, f *Follower, times int) (reports []Report) {
 	t.Helper()
 	for range times {
-		check(t, f.look(t.Context(), map[string]string{"rr_1": "cluster", "rr_2": "webhook"}, func(_ context.Context, request string, r Report) error {
+		check(t, f.look(t.Context(), "cluster", map[string]string{"rr_1": "cluster", "rr_2": "webhook"}, func(_ context.Context, request string, r Report) error {
 			if request != "rr_1" {
 				t.Errorf("a report on %s", request)
 			}
@@ -115,12 +115,21 @@ func exits(container string, code int, minute int, reason, message string) strin
 	return fmt.Sprintf(`"containerStatuses": [{"name": "proxy", "state": {"terminated": {"exitCode": 0}}}, {"name": %q, "state": {"terminated": {"exitCode": %d, "reason": %q, "message": %q, "finishedAt": "2026-11-28T01:%02d:00Z"}}}]`, container, code, reason, message, minute)
 }
 
+// ends is the rest of the status of a pod, one of whose first containers ended.
+func ends(container string, code int) string {
+	return fmt.Sprintf(`, "initContainerStatuses": [{"name": %q, "state": {"terminated": {"exitCode": %d}}}]`, container, code)
+}
+
+// withSidecar gives a pod a container that Kubernetes kills after the others have ended.
+func withSidecar(pod string) string {
+	return strings.Replace(pod, `"spec": {`, `"spec": {"initContainers": [{"name": "fetch"}, {"name": "mesh", "restartPolicy": "Always"}], `, 1)
+}
+
 func items(pods ...string) string { return `{"items": [` + strings.Join(pods, ",") + `]}` }
 
 const wrote = `{"policy_version": "v7"}`
 
 func TestReportsOnJobsThatEnded(t *testing.T) {
-	forbidden := &StatusError{403, "Forbidden", `pods is forbidden: User "watch" cannot list resource "pods"`}
 	for name, c := range map[string]struct {
 		job, pods any
 		logs      map[string]any
@@ -201,24 +210,37 @@ func TestReportsOnJobsThatEnded(t *testing.T) {
 			map[string]any{"/a/train": "epoch 9\n"},
 			Report{State: Failed, Error: "the Job reached its time limit of 6h0m0s: container train of pod a exited with code 143", Log: "epoch 9\n"},
 		},
+		"several pods": {
+			complete, items(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote)), podOf("b", "Succeeded", 1, exits("train", 0, 3, "Completed", ""))),
+			map[string]any{"/a/train": "of worker 0", "/b/train": "of worker 1"},
+			Report{State: Succeeded, Version: "v7", Log: "of worker 0"},
+		},
+		"killed sidecar": {
+			complete, items(withSidecar(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote)+ends("mesh", 143)))),
+			map[string]any{"/a/train": "done\n", "/a/mesh": "of the mesh"},
+			Report{State: Succeeded, Version: "v7", Log: "done\n"},
+		},
+		"succeeded in spite of a container": {
+			complete, items(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote)+ends("fetch", 1))),
+			map[string]any{"/a/train": "done\n", "/a/fetch": "of fetch"},
+			Report{State: Succeeded, Version: "v7", Log: "done\n"},
+		},
+		"evicted with its sidecar": {
+			backoff, items(withSidecar(podOf("a", "Failed", 1, `"reason": "Evicted"`+ends("mesh", 137)))),
+			map[string]any{"/a/train": "epoch 3\n", "/a/mesh": "of the mesh"},
+			Report{State: Failed, Error: exceeded + ": pod a was evicted (Evicted)", Log: "epoch 3\n"},
+		},
 		"chosen container": {
 			complete, items(strings.Replace(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote)), `"name": "a"`, `"name": "a", "annotations": {"kubectl.kubernetes.io/default-container": "proxy"}`, 1)),
 			map[string]any{"/a/proxy": "of the proxy"},
 			Report{State: Succeeded, Version: "v7", Log: "of the proxy"},
 		},
-		"pods forbidden": {complete, forbidden, nil, Report{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{job: c.job, pods: c.pods, logs: c.logs}
-			f, log := follow(t, s, time.Minute)
-			var want []Report
-			if c.want.State != "" {
-				want = []Report{c.want}
-			} else if look(t, f, 2); strings.Count(log.String(), forbidden.Message[:20]) != 1 {
-				t.Errorf("the log is %s", log)
-			}
-			if got := look(t, f, 1); !reflect.DeepEqual(got, want) {
-				t.Errorf("got\n%+v, want\n%+v", got, want)
+			f, _ := follow(t, s, time.Minute)
+			if got := look(t, f, 1); !reflect.DeepEqual(got, []Report{c.want}) {
+				t.Errorf("got\n%+v, want\n%+v", got, c.want)
 			}
 		})
 	}
@@ -247,13 +269,13 @@ func TestReportsOnAJobThatRuns(t *testing.T) {
 		}
 		s.job, s.pods = deadline, items() // Kubernetes has deleted the pod
 	})
-	check(t, os.WriteFile(f.clients["cluster"].TokenFile, []byte("second-token"), 0o600))
+	check(t, os.WriteFile(f.clusters["cluster"].client.TokenFile, []byte("second-token"), 0o600))
 	want := Report{State: Failed, Error: "the Job reached its time limit of 6h0m0s: container train of pod a exited with code 1", Log: "epoch 1\n"}
 	if got := look(t, f, 1); !reflect.DeepEqual(got, []Report{want}) || s.token != "Bearer second-token" {
 		t.Errorf("got %+v with %q, want %+v", got, s.token, want)
 	}
-	if check(t, f.look(t.Context(), nil, nil)); len(f.known) > 0 {
-		t.Errorf("of a request that is over, %v stays", f.known)
+	if check(t, f.look(t.Context(), "cluster", nil, nil)); len(f.clusters["cluster"].known) > 0 {
+		t.Errorf("of a request that is over, %v stays", f.clusters["cluster"].known)
 	}
 }
 
@@ -274,12 +296,101 @@ func TestReportsOnAJobThatIsMissing(t *testing.T) {
 	}
 }
 
-// While a second attempt runs, its log is kept, and not that of the first.
+// What a Job says that has ended is reported without its pods once they have been forbidden for some minutes.
+func TestReportsOnAJobWithForbiddenPods(t *testing.T) {
+	forbidden := &StatusError{403, "Forbidden", `pods is forbidden: User "watch" cannot list resource "pods"`}
+	unseen := ", but the service cannot read its pods, which hold the version and the exit code: list pods: " + forbidden.Error()
+	for name, c := range map[string]struct {
+		before, job any
+		want        Report
+	}{
+		"complete":         {nil, complete, Report{State: Failed, Error: "the Job succeeded" + unseen}},
+		"failed":           {nil, backoff, Report{State: Failed, Error: exceeded + unseen}},
+		"forbidden lately": {running, backoff, Report{State: Failed, Error: exceeded + ": container train of pod a exited with code 1" + unseen, Log: "epoch 1\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{job: c.before, pods: items(podOf("a", "Running", 1, exits("train", 1, 1, "Error", ""))), logs: map[string]any{"/a/train": "epoch 1\n"}}
+			f, log := follow(t, s, time.Minute)
+			if c.before != nil {
+				look(t, f, 1)
+			}
+			s.set(func(s *server) { s.job, s.pods = c.job, forbidden })
+			if got := look(t, f, podTries-1); len(got) > 0 || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), forbidden.Message[:20]) {
+				t.Errorf("reported %v, and logged\n%s", got, log)
+			}
+			if got := look(t, f, 1); !reflect.DeepEqual(got, []Report{c.want}) {
+				t.Errorf("got\n%+v, want\n%+v", got, c.want)
+			}
+		})
+	}
+}
+
+// A second outage is logged as the first one was.
+func TestEveryOutageIsLogged(t *testing.T) {
+	s := &server{}
+	f, log := follow(t, s, time.Minute)
+	for range 2 {
+		s.set(func(s *server) { s.job = &StatusError{500, "InternalError", "etcd is away"} })
+		look(t, f, 2)
+		s.set(func(s *server) { s.job = `{"status": {"active": 1}}` })
+		look(t, f, 2)
+	}
+	if strings.Count(log.String(), "\n") != 2 {
+		t.Errorf("two outages are logged as\n%s", log)
+	}
+}
+
+// An API server that does not answer is asked about one request only, and delays no other target.
+func TestSlowAPIServer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := make(chan string, 100)
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		<-r.Context().Done()
+	}))
+	defer slow.Close()
+	s := &server{job: running, pods: items()}
+	f, _ := follow(t, s, time.Minute)
+	c := f.clusters["cluster"].client.Config
+	c.URL = slow.URL
+	f.clusters["slow"] = &cluster{NewClient(c, &http.Transport{DisableKeepAlives: true}), map[string]*followed{}}
+	underway := func(context.Context) (map[string]string, error) {
+		return map[string]string{"rr_0": "slow", "rr_1": "cluster", "rr_2": "slow"}, nil
+	}
+	reports, done := make(chan string), make(chan error, 1)
+	go func() {
+		done <- f.Run(ctx, underway, func(_ context.Context, request string, r Report) error {
+			reports <- request + " " + r.State
+			return nil
+		})
+	}()
+	if got, first := <-reports, <-asked; got != "rr_1 started" || !strings.HasSuffix(first, "rr-0") {
+		t.Errorf("reported %s, and the slow API server was asked for %s", got, first)
+	}
+	cancel()
+	check(t, <-done)
+
+	f.timeout = func(string) time.Duration { return time.Millisecond }
+	requests, err := underway(t.Context())
+	check(t, err)
+	for range 3 {
+		check(t, f.look(t.Context(), "slow", requests, nil))
+	}
+	for len(asked) > 0 {
+		if path := <-asked; !strings.HasSuffix(path, "rr-0") {
+			t.Errorf("asked for %s too", path)
+		}
+	}
+}
+
+// While a second attempt runs, its log is kept, and not that of the first, or of a container beside the training.
 func TestKeepsTheLogOfTheLastAttempt(t *testing.T) {
+	const crashed = `"containerStatuses": [{"name": "proxy", "lastState": {"terminated": {"exitCode": 1}}}, {"name": "train", "state": {"running": {}}}]`
 	s := &server{
 		job:  running,
-		pods: items(podOf("a", "Failed", 1, exits("train", 1, 2, "Error", "")), podOf("b", "Running", 3, `"message": ""`)),
-		logs: map[string]any{"/a/train": "first\n", "/b/train": "second\n"},
+		pods: items(podOf("a", "Failed", 1, exits("train", 1, 2, "Error", "")), podOf("b", "Running", 3, crashed)),
+		logs: map[string]any{"/a/train": "first\n", "/b/train": "second\n", "/b/proxy": "of the proxy\n"},
 	}
 	f, _ := follow(t, s, time.Minute)
 	look(t, f, 1)
@@ -319,7 +430,7 @@ func TestAnswersThatSayNothing(t *testing.T) {
 	}
 	t.Run("no token", func(t *testing.T) {
 		f, log := follow(t, &server{job: complete}, time.Minute)
-		check(t, os.Remove(f.clients["cluster"].TokenFile))
+		check(t, os.Remove(f.clusters["cluster"].client.TokenFile))
 		if got := look(t, f, 1); len(got) != 0 || !strings.Contains(log.String(), "read token") {
 			t.Errorf("reported %v, and logged\n%s", got, log)
 		}
@@ -393,7 +504,7 @@ func TestCreated(t *testing.T) {
 		"gone":       {nil, "get Job rewardwatch-rr-1: status 404: not found"},
 	} {
 		f, _ := follow(t, &server{job: c.job}, time.Minute)
-		if err := f.clients["cluster"].Created(t.Context(), "rr_1"); err != nil && err.Error() != c.want || err == nil && c.want != "" {
+		if err := f.clusters["cluster"].client.Created(t.Context(), "rr_1"); err != nil && err.Error() != c.want || err == nil && c.want != "" {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}

@@ -57,9 +57,8 @@ type pod struct {
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec struct {
-		Containers []struct {
-			Name string `json:"name"`
-		} `json:"containers"`
+		Containers []container `json:"containers"`
+		Init       []container `json:"initContainers"`
 	} `json:"spec"`
 	Status struct {
 		Phase      string            `json:"phase"`
@@ -69,6 +68,11 @@ type pod struct {
 		Init       []containerStatus `json:"initContainerStatuses"`
 		Containers []containerStatus `json:"containerStatuses"`
 	} `json:"status"`
+}
+
+type container struct {
+	Name    string `json:"name"`
+	Restart string `json:"restartPolicy"`
 }
 
 type containerStatus struct {
@@ -138,10 +142,20 @@ func (c containerStatus) end() *terminated {
 	return c.LastState.Terminated
 }
 
-// failed returns the container of a pod that failed, false without one.
+// isSidecar reports whether Kubernetes kills a container after the others have ended, so its exit code says nothing.
+func (p pod) isSidecar(name string) bool {
+	return slices.Contains(p.Spec.Init, container{name, "Always"})
+}
+
+// failed returns the container of a pod that failed, the main one if possible, false without one.
 func (p pod) failed() (containerStatus, bool) {
+	if p.Status.Phase == "Succeeded" {
+		return containerStatus{}, false
+	}
 	all := p.containers()
-	i := slices.IndexFunc(all, func(c containerStatus) bool { return c.end() != nil && c.end().Code != 0 })
+	i := slices.IndexFunc(all, func(c containerStatus) bool {
+		return c.end() != nil && c.end().Code != 0 && !p.isSidecar(c.Name)
+	})
 	if i < 0 {
 		return containerStatus{}, false
 	}
@@ -183,25 +197,25 @@ func (p pod) finished() (at time.Time) {
 }
 
 // chosen returns the pod whose log and exit code tell how a Job ended: the last one that agrees with its condition, or
-// else the last one. It is nil without pods.
+// else the last one. Of several that succeeded, one wrote the version. It is nil without pods.
 func chosen(c condition, pods []pod) *pod {
 	phase := "Failed"
 	if c.Type == "Complete" {
 		phase = "Succeeded"
 	}
 	agree := slices.DeleteFunc(slices.Clone(pods), func(p pod) bool { return p.Status.Phase != phase })
-	if p := newest(agree); p != nil {
-		return p
-	}
-	return newest(pods)
+	wrote := slices.DeleteFunc(slices.Clone(agree), func(p pod) bool { return c.Type != "Complete" || p.version() == "" })
+	return cmp.Or(newest(wrote), newest(agree), newest(pods))
 }
 
-// logOf returns the container of a pod whose log tells how it ended.
+// logOf returns the container of a pod whose log tells how it ended, or how far the training is.
 func (p pod) logOf() string {
-	if c, is := p.failed(); is {
+	all, main := p.containers(), p.main()
+	runs := slices.ContainsFunc(all, func(c containerStatus) bool { return c.Name == main && c.State.Running != nil })
+	if c, is := p.failed(); is && !runs {
 		return c.Name
 	}
-	return p.main()
+	return main
 }
 
 // evicted returns why a pod was evicted, preempted or deleted, "" if it was not.
@@ -266,10 +280,7 @@ func (j job) report(c condition, p *pod) Report {
 		}
 		return Report{State: Succeeded, Version: p.version()}
 	}
-	why := fmt.Sprintf("the Job failed (%s)", joined(c.Reason, c.Message))
-	if c.Reason == "DeadlineExceeded" {
-		why = fmt.Sprintf("the Job reached its time limit of %s", time.Duration(j.Spec.Deadline)*time.Second)
-	}
+	why := j.failure(c)
 	if p == nil {
 		return Report{State: Failed, Error: why + "; none of its pods are left"}
 	}
@@ -277,4 +288,12 @@ func (j job) report(c condition, p *pod) Report {
 		why += ": " + how
 	}
 	return Report{State: Failed, Error: why}
+}
+
+// failure returns what a Job says about its failure.
+func (j job) failure(c condition) string {
+	if c.Reason == "DeadlineExceeded" {
+		return fmt.Sprintf("the Job reached its time limit of %s", time.Duration(j.Spec.Deadline)*time.Second)
+	}
+	return fmt.Sprintf("the Job failed (%s)", joined(c.Reason, c.Message))
 }
