@@ -8,12 +8,16 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -331,21 +335,31 @@ func (c *cluster) permits(t *testing.T, token string) {
 	}
 }
 
-// killedWithJobs kills processes as soon as the API server has a Job of theirs, mostly before the ledger knows of it.
+// killedWithJobs kills processes as soon as the API server has a Job of theirs: in every second round before they receive
+// the response, so that the request is certain to be delivered again, and otherwise at a random moment.
 func killedWithJobs(t *testing.T, c *cluster, token string) {
 	const kills = 15
 	directory := t.TempDir()
+	proxy := c.withhold(t)
+	held := map[string]bool{} // the Jobs whose responses were withheld
 	for round := range kills {
-		process := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestKubernetesJobs$")
-		process.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %s %s %d", killedJobs, c.url, c.ca, token, directory, round))
 		before := len(c.jobs())
+		api, ca, created := c.url, c.ca, func() bool { return len(c.jobs()) > before }
+		if round%2 == 0 {
+			api, ca, created = proxy.url, proxy.ca, func() bool { return len(proxy.created) > 0 }
+		}
+		process := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestKubernetesJobs$")
+		process.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %s %s %d", killedJobs, api, ca, token, directory, round))
 		check(t, process.Start())
-		for end := time.Now().Add(time.Minute); len(c.jobs()) == before && time.Now().Before(end); {
+		for end := time.Now().Add(time.Minute); !created() && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(rand.N(20 * time.Millisecond))
 		check(t, process.Process.Kill())
 		_ = process.Wait() // that it was killed is no news
+		for len(proxy.created) > 0 {
+			held[<-proxy.created] = true
+		}
 	}
 	d, stop := runDesk(t, realJobs(t, c.url, c.ca, token, directory))
 	defer stop()
@@ -353,9 +367,13 @@ func killedWithJobs(t *testing.T, c *cluster, token string) {
 	check(t, err)
 	repeated, asked := 0, map[string]bool{}
 	for _, q := range all {
-		asked[kubejob.Name(q.ID)] = true
-		if q = awaitState(t, d, q.ID, ledger.StateDelivered); q.Attempts > 1 {
+		name := kubejob.Name(q.ID)
+		asked[name] = true
+		q = awaitState(t, d, q.ID, ledger.StateDelivered)
+		if q.Attempts > 1 {
 			repeated++
+		} else if held[name] {
+			t.Errorf("%s was delivered once, though the response to that was withheld", q.ID)
 		}
 	}
 	jobs := c.jobs()
@@ -367,7 +385,43 @@ func killedWithJobs(t *testing.T, c *cluster, token string) {
 	if len(jobs) != len(all) || len(all) < kills {
 		t.Errorf("%d Jobs of %d requests", len(jobs), len(all))
 	}
-	t.Logf("%d kills; %d of %d requests were delivered more than once", kills, repeated, len(all))
+	if len(held) < kills/2 {
+		t.Errorf("the responses to %d Jobs were withheld in %d rounds", len(held), kills)
+	}
+	t.Logf("%d kills; %d of %d requests were delivered more than once, at least %d of them with a Job from before", kills, repeated, len(all), len(held))
+}
+
+// withholding is a proxy of an API server that gives no response to a Job that was created.
+type withholding struct {
+	url, ca string
+	created chan string // the names of the Jobs
+}
+
+func (c *cluster) withhold(t *testing.T) withholding {
+	t.Helper()
+	at, err := url.Parse(c.url)
+	check(t, err)
+	w := withholding{created: make(chan string, 1000)}
+	proxy := httputil.NewSingleHostReverseProxy(at)
+	proxy.Transport = c.client.Transport
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // the clients are killed
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if r.StatusCode != http.StatusCreated {
+			return nil
+		}
+		var job struct{ Metadata struct{ Name string } }
+		if err := json.NewDecoder(r.Body).Decode(&job); err != nil {
+			return err
+		}
+		w.created <- job.Metadata.Name
+		<-r.Request.Context().Done()
+		return r.Request.Context().Err()
+	}
+	server := httptest.NewTLSServer(proxy)
+	t.Cleanup(server.Close)
+	w.url, w.ca = server.URL, filepath.Join(t.TempDir(), "ca.crt")
+	check(t, os.WriteFile(w.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	return w
 }
 
 // followedJobs checks what requests say of Jobs that end in every way.
