@@ -45,6 +45,14 @@ retrain:
     - {name: elsewhere, kubernetes: {manifest: /etc/rewardwatch/jobs/train.yaml, namespace: ml, url: "https://kubernetes.example", token_file: /etc/rewardwatch/secrets/token/token}}
 `
 
+// trainsElsewhere has Jobs in another cluster only.
+const trainsElsewhere = `http: {listen: ':9464'}
+retrain:
+  ledger: {sqlite: data/ledger/ledger.db}
+  targets:
+    - {name: elsewhere, kubernetes: {manifest: /etc/rewardwatch/jobs/train.yaml, namespace: ml, url: "https://kubernetes.example", token_file: /etc/rewardwatch/secrets/token/token}}
+`
+
 // scrapeToken has Prometheus show a token, which authed requires.
 const (
 	scrapeToken = "serviceMonitor.authorization.credentials.name=rewardwatch-scrape,serviceMonitor.authorization.credentials.key=token"
@@ -75,6 +83,7 @@ var helmCases = map[string]struct {
 		want:   "Deployment PodDisruptionBudget", maps: 1,
 	},
 	"jobs":          {config: trains, set: []string{"JOBS", "--set", "jobs.enabled=true,jobs.namespaces={watch,training},secrets={token}"}, want: "Role Role RoleBinding RoleBinding StatefulSet", maps: 1},
+	"other cluster": {config: trainsElsewhere, set: []string{"JOBS", "--set", "secrets={token}"}, want: "StatefulSet", maps: 1},
 	"no budget":     {config: clustered, set: []string{"--set", "replicas=2,podDisruptionBudget.enabled=false"}, want: "Deployment"},
 	"TLS":           {config: served, set: []string{"--set", "http.tls=true,secrets={web},serviceMonitor.enabled=true,serviceMonitor.tlsConfig.serverName=a"}, want: "ServiceMonitor StatefulSet"},
 	"authenticated": {config: served, set: []string{"--set", "http.tls=true,http.authenticated=true,secrets={web},serviceMonitor.enabled=true,serviceMonitor.basicAuth.username.name=a,serviceMonitor.basicAuth.username.key=b"}, want: "ServiceMonitor StatefulSet"},
@@ -191,6 +200,7 @@ func chartRefuses(t *testing.T, binary, chart string) {
 		"manifest":             {set: "jobs.manifests.train=a", want: "at '/jobs/manifests': additional properties 'train' not allowed"},
 		"jobs not enabled":     {config: trains, set: "jobs.namespaces={watch,training}", want: "config: target here creates Jobs in the namespace watch, which requires jobs.enabled=true"},
 		"jobs elsewhere":       {config: trains, set: "jobs.enabled=true", want: "config: target there creates Jobs in the namespace training, which requires jobs.enabled=true and the namespace in jobs.namespaces"},
+		"default account":      {config: trains, set: "jobs.enabled=true,jobs.namespaces={watch,training},serviceAccount.create=false", want: "jobs.enabled with serviceAccount.create=false requires serviceAccount.name"},
 		"rules of groups":      {config: regions, set: "prometheusRule.enabled=true", want: "write their rules with `rewardwatch rules --config rewardwatch.yml -o DIR`"},
 		"dashboards of groups": {config: regions, set: "dashboards.enabled=true", want: "write their dashboards with `rewardwatch dashboards --config rewardwatch.yml -o DIR`"},
 	} {

@@ -25,6 +25,7 @@ need gpg command -v gpg # which signs a release
 need gpg-agent command -v gpg-agent
 need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt # which the image has too
 need etcd-server command -v etcd # of Kubernetes
+need openssl command -v openssl # for its keys
 need postgresql compgen -G '/usr/lib/postgresql/*/bin/postgres'
 ((${#missing[@]})) || exit 0
 

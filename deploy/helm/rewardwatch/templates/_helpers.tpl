@@ -106,6 +106,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail "config: retrain.ledger.sqlite must be in a directory of its own, such as data/ledger/ledger.db, because everybody can write to the root of some volumes" }}
 {{- end }}
 {{- end }}
+{{- if and .Values.jobs.enabled (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
+{{- fail "jobs.enabled with serviceAccount.create=false requires serviceAccount.name: otherwise, all pods with the account \"default\" could create Jobs" }}
+{{- end }}
 {{- $namespaces := default (list .Release.Namespace) .Values.jobs.namespaces }}
 {{- range dig "retrain" "targets" (list) $config }}
 {{- if and .kubernetes (not .kubernetes.url) }}

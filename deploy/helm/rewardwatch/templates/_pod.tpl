@@ -62,7 +62,7 @@ spec:
         {{- if .Values.recipes }}
         - {name: recipes, mountPath: /etc/rewardwatch/recipes, readOnly: true}
         {{- end }}
-        {{- if and .Values.jobs.enabled .Values.jobs.manifests }}
+        {{- if .Values.jobs.manifests }}
         - {name: jobs, mountPath: /etc/rewardwatch/jobs, readOnly: true}
         {{- end }}
         {{- range $i, $name := .Values.secrets }}
@@ -80,7 +80,7 @@ spec:
     {{- if .Values.recipes }}
     - {name: recipes, configMap: {name: {{ include "rewardwatch.fullname" . }}-recipes}}
     {{- end }}
-    {{- if and .Values.jobs.enabled .Values.jobs.manifests }}
+    {{- if .Values.jobs.manifests }}
     - {name: jobs, configMap: {name: {{ include "rewardwatch.fullname" . }}-jobs}}
     {{- end }}
     {{- range $i, $name := .Values.secrets }}
