@@ -43,6 +43,9 @@ var (
 // again has the same, so that its messages are recognized.
 const RequestHeader = "rewardwatch-request"
 
+// SenderHeader is the header of messages that says which Sender their batch is of, if it has one and an id.
+const SenderHeader = "rewardwatch-sender"
+
 // Topic is what batches are written to.
 type Topic interface {
 	// Partitions returns the number of partitions.
@@ -55,6 +58,7 @@ type Topic interface {
 // Batch is what one request hands over: JSON objects, one a line or in one array.
 type Batch struct {
 	ID       string // makes it harmless to send the batch again; "" for none
+	Sender   string // whose batch it is, if the ids of its batches are remembered apart from others; "" otherwise
 	Encoding string // of the body: "", gzip or zstd
 	Body     io.Reader
 
@@ -80,13 +84,21 @@ type Receiver struct {
 	format   ingest.Format
 	key      func(e *ingest.Event) string
 	metrics  *Metrics
-	inFlight atomic.Int64 // bytes
+	inFlight *atomic.Int64 // bytes
 }
 
 // New returns a receiver for records of a format, which must be one of JSON. Records with the same key go to the same
 // partition.
 func New(topic Topic, format ingest.Format, key func(e *ingest.Event) string, m *Metrics) *Receiver {
-	return &Receiver{topic: topic, format: format, key: key, metrics: m}
+	return &Receiver{topic: topic, format: format, key: key, metrics: m, inFlight: new(atomic.Int64)}
+}
+
+// To returns a receiver that writes to another topic, with records of another format. Both share a limit of what they are
+// receiving.
+func (r *Receiver) To(topic Topic, format ingest.Format) *Receiver {
+	other := *r
+	other.topic, other.format = topic, format
+	return &other
 }
 
 // Receive writes the records of a batch that are telemetry, and returns when they are durable. Records with
@@ -111,7 +123,7 @@ func (r *Receiver) Receive(ctx context.Context, b Batch) (Result, error) {
 }
 
 func (r *Receiver) receive(ctx context.Context, b Batch) (Result, error) {
-	taken := reservation{of: &r.inFlight}
+	taken := reservation{of: r.inFlight}
 	defer taken.release()
 	body, err := decompressed(b, &taken)
 	if err != nil {
@@ -121,7 +133,7 @@ func (r *Receiver) receive(ctx context.Context, b Batch) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	s := sorting{r: r, decoder: r.format.NewDecoder(ingest.DecoderOptions{MaxRecord: MaxRecord}), parts: make([]part, partitions), id: b.ID, takes: b.Takes}
+	s := sorting{r: r, decoder: r.format.NewDecoder(ingest.DecoderOptions{MaxRecord: MaxRecord}), parts: make([]part, partitions), id: b.ID, sender: b.Sender, takes: b.Takes}
 	if err := eachRecord(body, s.add); err != nil {
 		return Result{}, err
 	}
@@ -241,6 +253,7 @@ type sorting struct {
 	message ingest.Message
 	parts   []part
 	id      string
+	sender  string
 	takes   func(policy string) bool
 	index   int
 	result  Result
@@ -310,6 +323,9 @@ func (s *sorting) writePart(ctx context.Context, partition int) error {
 		record := kafkalog.Record{Value: value}
 		if s.id != "" {
 			record.Headers = []ingest.Header{{Key: RequestHeader, Value: []byte(s.id + "/" + strconv.Itoa(i))}}
+			if s.sender != "" {
+				record.Headers = append(record.Headers, ingest.Header{Key: SenderHeader, Value: []byte(s.sender)})
+			}
 		}
 		records = append(records, record)
 	}

@@ -40,6 +40,38 @@ func TestRecentRecognizesTheLastMessages(t *testing.T) {
 	}
 }
 
+// Senders that are known do not displace each other's messages, restarts or not. Others share the room of those without one.
+func TestSendersAreRememberedApart(t *testing.T) {
+	known := Recent{Senders: func(name string) bool { return name == "ads" || name == "shop" }}
+	r := known
+	sent := func(sender string, batch int) bool {
+		m := part0(batch)
+		m.Headers = append(m.Headers, ingest.Header{Key: SenderHeader, Value: []byte(sender)})
+		return r.Seen(m)
+	}
+	again := func() {
+		r.Processed(0)
+		saved, apart := r.Saved(), r.SavedApart()
+		r = known
+		r.Restore(saved, apart...)
+	}
+	sent("ads", 1)
+	sent("", 1)
+	for batch := range 2 * Remembered {
+		sent("shop", batch)
+		sent("eve", batch)
+		if batch == Remembered {
+			again()
+		}
+	}
+	if again(); !sent("ads", 1) || sent("", 1) {
+		t.Error("a sender displaces another's message, or the others have no limit")
+	}
+	if len(r.apart) != 2 {
+		t.Errorf("%d senders are remembered apart", len(r.apart))
+	}
+}
+
 // What is not processed yet is not saved as seen: it is read again after a crash.
 func TestOnlyWhatIsProcessedIsSavedAsSeen(t *testing.T) {
 	var r Recent

@@ -124,10 +124,11 @@ var sourceFormat = saved.Format[sourceState]{Version: feedVersions, Before: ofFe
 
 // sourceState is the snapshot of a source. Field numbers are never reused; package saved has the rules.
 type sourceState struct {
-	Reading  int64    `cbor:"1,keyasint"`
-	Received []uint64 `cbor:"2,keyasint,omitempty"`
-	Way      way      `cbor:"3,keyasint,omitzero"` // unknown if an earlier build has written it
-	Whole    bool     `cbor:"4,keyasint,omitzero"` // whether nothing has been sent on that is behind it
+	Reading  int64          `cbor:"1,keyasint"`
+	Received []uint64       `cbor:"2,keyasint,omitempty"`
+	Way      way            `cbor:"3,keyasint,omitzero"`  // unknown if an earlier build has written it
+	Whole    bool           `cbor:"4,keyasint,omitzero"`  // whether nothing has been sent on that is behind it
+	Senders  []receive.Sent `cbor:"5,keyasint,omitempty"` // whose Received are apart
 }
 
 // way is what the partition of an event depends on.
@@ -161,7 +162,7 @@ func (s *source) Snapshot(w io.Writer) error {
 		}
 	}
 	s.whole = s.isOver()
-	state := sourceState{Reading: s.reading, Received: s.received.Saved(), Way: s.writer.way(), Whole: s.whole}
+	state := sourceState{Reading: s.reading, Received: s.received.Saved(), Senders: s.received.SavedApart(), Way: s.writer.way(), Whole: s.whole}
 	if err := sourceFormat.WriteFrame(w, &state); err != nil {
 		return fmt.Errorf("write the state of a repartitioned partition: %w", err)
 	}
@@ -205,7 +206,7 @@ func (s *source) Restore(r io.Reader) error {
 		return nil
 	}
 	s.reading = state.Reading
-	s.received.Restore(state.Received)
+	s.received.Restore(state.Received, state.Senders...)
 	now := s.writer.way()
 	s.renewed = state.Whole || state.Way != now // it does not stay whole, and what is sent on now goes this way
 	if state.Way != now && state.Way != (way{}) && !state.Whole {

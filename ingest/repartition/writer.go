@@ -14,6 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
 	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
+	"github.com/rewardwatch/rewardwatch/ingest/receive"
 )
 
 const (
@@ -35,6 +36,7 @@ type Options struct {
 	Sources     []string                     // the topics of the telemetry, by index
 	Key         func(e *ingest.Event) string // that a decision and its feedback share; "" if the event has none
 	Keys        string                       // says which Key that is: if it is another one, events have other keys
+	Senders     func(name string) bool       // as in receive.Recent, may be nil
 	Clear       func(partition int32) error  // removes what is left of the time before a partition was sent on, may be nil
 	DeadLetters deadletter.Keeper            // closed by the caller
 	Log         zerolog.Logger
@@ -189,7 +191,7 @@ func (w *Writer) Confirm(at time.Time) {
 func (w *Writer) Assign(partition int32, _ ingest.CheckpointStore) (ingest.State, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &source{writer: w, number: partition, over: w.over, put: make([]int64, len(w.queues)), reading: time.Now().UnixNano()}
+	s := &source{writer: w, number: partition, over: w.over, put: make([]int64, len(w.queues)), reading: time.Now().UnixNano(), received: receive.Recent{Senders: w.Senders}}
 	for _, topic := range w.Sources {
 		s.names = append(s.names, sourceOf(topic, partition))
 	}

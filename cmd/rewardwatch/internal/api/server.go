@@ -115,7 +115,8 @@ type Server struct {
 	Requests RequestDesk // nil if no retraining is configured
 	Tenants  tenant.List // set before Open
 
-	Telemetry TelemetryReceiver // nil if no topic can take telemetry
+	Telemetry   TelemetryReceiver                     // of the platform; nil if no topic can take its telemetry
+	TelemetryOf func(tenant string) TelemetryReceiver // set before Open
 
 	missing atomic.Pointer[string]       // what the service waits for before it can answer, nil if it never waited
 	opened  atomic.Pointer[http.Handler] // nil before Open
@@ -143,7 +144,7 @@ func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func
 	s := &Server{
 		cfg: cfg, holders: cfg.holders(), view: v, Orders: o, gatherer: gatherer, reload: reload, Now: time.Now, log: log,
 		failed:   make(chan error, 2), // one for each endpoint, so that neither blocks
-		stopping: make(chan struct{}),
+		stopping: make(chan struct{}), TelemetryOf: func(string) TelemetryReceiver { return nil },
 	}
 	s.Guesses, s.Scrapes = newGuesses(time.Now, log), newScrapes(s.Metrics())
 	err := s.holders.Check()
@@ -203,7 +204,7 @@ func (s *Server) Start() error {
 		return nil
 	}
 	// A profile is written for as long as its caller asks.
-	if err := s.serve("admin", s.cfg.AdminListen, s.forwarded(secured(s.named(s.admitted(adminHandler(), needs(access.Administer))))), 10*time.Minute); err != nil {
+	if err := s.serve("admin", s.cfg.AdminListen, s.forwarded(secured(s.named(s.admitted(s.forPlatform(adminHandler(), s.access()), needs(access.Administer))))), 10*time.Minute); err != nil {
 		return errors.Join(err, s.Stop(context.Background()))
 	}
 	return nil

@@ -73,7 +73,8 @@ var errTwoTenants = errors.New("the token and the session belong to different te
 
 // tenantOf returns the tenant that a request is confined to, "" for none. All that it shows counts, so that everyone who has
 // a token of a tenant is confined. A request of which nothing says who sends it is not taken for one of the platform: it
-// fails, as with access.ErrUnknown or an access.ErrFile, even if it was admitted a moment before.
+// fails, as with access.ErrUnknown or an access.ErrFile, even if it was admitted a moment before. A password of the web
+// configuration file does not say it: where there are such users, people of tenants have one, too.
 func (s *Server) tenantOf(r *http.Request, people session.Access) (tenant string, err error) {
 	known := false
 	if _, shown := bearer(r); shown {
@@ -90,10 +91,6 @@ func (s *Server) tenantOf(r *http.Request, people session.Access) (tenant string
 		tenant, known = cmp.Or(tenant, who.Tenant), true
 	default:
 		return "", errTwoTenants
-	}
-	if user, password, basic := r.BasicAuth(); !known && basic && s.web != nil {
-		rules := s.web.Rules()
-		known = rules.AskForPassword() && (rules.Remember(user, password) || rules.Know(user, password))
 	}
 	if !known {
 		return "", access.ErrUnknown
@@ -128,7 +125,15 @@ func (s *Server) divided(platform http.Handler, people session.Access, route fun
 			platform.ServeHTTP(w, r)
 			return
 		}
+		_, shown := bearer(r) // beside a session, nothing has checked it
+		if shown && !s.Guesses.allowed(r) {
+			s.refuseGuesses(w)
+			return
+		}
 		tenant, err := s.tenantOf(r, people)
+		if shown && errors.Is(err, access.ErrUnknown) {
+			s.Guesses.failedBy(r, "token")
+		}
 		switch h := handlers[tenant]; {
 		case errors.Is(err, access.ErrFile):
 			s.refuseUnread(w, err)
@@ -171,10 +176,10 @@ func (s *Server) of(name string) *Server {
 		reload:  func() error { return errors.New("not for tenants") },
 	}
 	if s.Requests != nil {
-		own.Requests = tenantDesk{of: s.Requests, view: view, name: name}
+		own.Requests = tenantDesk{of: s.Requests, view: view, name: name, where: s.elsewhere(http.StatusNotFound)}
 	}
-	if s.Telemetry != nil {
-		own.Telemetry = tenantTelemetry{of: s.Telemetry, owns: owns, name: name}
+	if to := s.TelemetryOf(name); to != nil {
+		own.Telemetry = tenantTelemetry{of: to, owns: owns, name: name}
 	}
 	return own
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,11 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/tenant"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/webconfig"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/ingest/receive"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -204,6 +209,24 @@ func TestTenantsSeeTheirOwn(t *testing.T) {
 	}
 }
 
+// A ledger that fails is not one without requests.
+func TestDeliveriesOfATenantFail(t *testing.T) {
+	view := apitest.Storied().View
+	v := tenantView{of: view, owns: func(string) bool { return true }}
+	if found, err := v.Deliveries(t.Context(), "rr_nothing", 10); len(found) > 0 || err != nil {
+		t.Errorf("of a request that is unknown: %v, %v", found, err)
+	}
+	view.Ledger = errors.New("no connection")
+	for _, id := range []string{"rr_nothing", ""} {
+		if _, err := v.Deliveries(t.Context(), id, 10); !errors.Is(err, view.Ledger) {
+			t.Errorf("of %q: %v", id, err)
+		}
+	}
+	if _, err := v.asked(t.Context(), ledger.Filter{Parent: "rr_nothing"}); !errors.Is(err, view.Ledger) {
+		t.Errorf("of a parent: %v", err)
+	}
+}
+
 // telemetryOf keeps the last batch.
 type telemetryOf struct{ batch receive.Batch }
 
@@ -216,7 +239,7 @@ func (o *telemetryOf) Receive(_ context.Context, b receive.Batch) (receive.Resul
 func TestTenantsChangeTheirOwn(t *testing.T) {
 	s, orders, desk := tenantsServer(t)
 	sent := &telemetryOf{}
-	s.Telemetry = sent
+	s.TelemetryOf = func(tenant string) TelemetryReceiver { return map[string]TelemetryReceiver{"games": sent}[tenant] }
 	h, bodies := s.Handler(), attempts(s)
 	mux, _, _ := s.routes(s.access())
 	form := logIn(t, h, "x", tenantToken("games-approver"))
@@ -253,6 +276,11 @@ func TestTenantsChangeTheirOwn(t *testing.T) {
 			t.Errorf("%s by its own tenant: %d %s", path, w.Code, w.Body)
 		}
 	}
+	s.Tenants[1].Policies = []string{"pong-*", "other"}
+	nothing := `{"by":"a","why":"b","policy":"pong-v5","recipe":"ranker","target":"trainer"}`
+	if w := visit(h, http.MethodPost, "/api/v1/retrain-requests", nothing, tenantToken("games-operator"), nil); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "is not judged") {
+		t.Errorf("a tenant asks for a policy without telemetry: %d %s", w.Code, w.Body)
+	}
 	for _, recipe := range []string{"another", ""} {
 		body := `{"by":"a","why":"b","policy":"checkout-ranker","recipe":"` + recipe + `","target":"trainer"}`
 		if w := visit(h, http.MethodPost, "/api/v1/retrain-requests", body, tenantToken("shop-operator"), nil); w.Code != http.StatusBadRequest {
@@ -262,6 +290,9 @@ func TestTenantsChangeTheirOwn(t *testing.T) {
 	visit(h, http.MethodPost, "/api/v1/telemetry", "{}", tenantToken("games-agents"), nil)
 	if sent.batch.Takes == nil || sent.batch.Takes("checkout-ranker") || !sent.batch.Takes("pong-v5") {
 		t.Error("a tenant may send telemetry of another")
+	}
+	if w := visit(h, http.MethodPost, "/api/v1/telemetry", "{}", tenantToken("shop-agents"), nil); w.Code != http.StatusNotFound {
+		t.Errorf("telemetry of a tenant without a topic: %d %s", w.Code, w.Body)
 	}
 }
 
@@ -351,6 +382,57 @@ func TestWhoIsConfined(t *testing.T) {
 	opened := s.sessions.Open(httptest.NewRequest(http.MethodGet, "/", nil), session.Person{Name: "eve", Known: true, Role: access.Approver, Tenant: "games"}, time.Hour)
 	if code, sees := status("", &http.Cookie{Name: session.CookieName, Value: opened}); code != 200 || sees {
 		t.Errorf("a session of a provider: %d, sees %t", code, sees)
+	}
+}
+
+// A password that everyone shares, or that everyone has, does not make a person of a tenant one of the platform.
+func TestPasswordAloneIsNotOfThePlatform(t *testing.T) {
+	s, _, _ := tenantsServer(t)
+	f := newWebFiles(t)
+	var err error
+	if s.web, err = webconfig.Open(f.write(t, "basic_auth_users: {ann: '"+hashed(t, "a password")+"'}"), zerolog.Nop()); err != nil {
+		t.Fatal(err)
+	}
+	h := s.Handler()
+	games, platform := s.sessions.Open(httptest.NewRequest(http.MethodGet, "/", nil), session.Person{Name: "eve", Known: true, Role: access.Approver, Tenant: "games"}, time.Hour),
+		s.sessions.Open(httptest.NewRequest(http.MethodGet, "/", nil), session.Person{Name: "sue", Known: true, Role: access.Viewer}, time.Hour)
+	for path, of := range map[string]map[string]int{
+		"/api/v1/incidents": {"": http.StatusUnauthorized, games: http.StatusOK, platform: http.StatusOK},
+		"/metrics":          {"": http.StatusUnauthorized, games: http.StatusForbidden, platform: http.StatusOK},
+	} {
+		for cookie, want := range of {
+			r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+			r.SetBasicAuth("ann", "a password")
+			r.AddCookie(&http.Cookie{Name: session.CookieName, Value: cookie})
+			h.ServeHTTP(w, r)
+			if sees := strings.Contains(w.Body.String(), "checkout"); w.Code != want || cookie == games && sees {
+				t.Errorf("%s: %d, sees %t, want %d", path, w.Code, sees, want)
+			}
+		}
+	}
+	r, w := httptest.NewRequest(http.MethodGet, "/debug/pprof/cmdline", nil), httptest.NewRecorder()
+	r.SetBasicAuth("ann", "a password")
+	s.forPlatform(adminHandler(), s.access()).ServeHTTP(w, r)
+	if w.Code != http.StatusForbidden {
+		t.Errorf("a profile: %d", w.Code)
+	}
+}
+
+// Tokens that are tried beside a session count as guesses.
+func TestTokensBesideASessionAreGuesses(t *testing.T) {
+	s, _, _ := tenantsServer(t)
+	h := s.Handler()
+	games := logIn(t, h, "x", tenantToken("games-viewer"))
+	codes := map[int]int{}
+	for range guessBurst + 20 {
+		codes[visit(h, http.MethodGet, "/api/v1/incidents", "", "wrong", games).Code]++
+	}
+	wrong, late := codes[http.StatusUnauthorized], codes[http.StatusTooManyRequests]
+	if wrong < guessBurst || late == 0 || wrong+late != guessBurst+20 {
+		t.Errorf("answers %v", codes)
+	}
+	if n := testutil.ToFloat64(s.Guesses.Refused.WithLabelValues("wrong")); n != float64(wrong) {
+		t.Errorf("%v wrong tokens are counted, want %d", n, wrong)
 	}
 }
 

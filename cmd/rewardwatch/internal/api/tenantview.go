@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/tenant"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 	"github.com/rewardwatch/rewardwatch/detectors/history"
@@ -99,10 +101,14 @@ func (v tenantView) Degraded() error { return v.of.Degraded() }
 func (v tenantView) asked(ctx context.Context, f ledger.Filter) (ledger.Filter, error) {
 	f.Owner = &v
 	for _, id := range []string{f.After, f.Parent} { // or it would tell that there is such a request
-		if id != "" {
-			if _, err := v.RetrainRequest(ctx, id); err != nil {
-				return f, fmt.Errorf("%w: unknown request %q", ledger.ErrBadFilter, id)
-			}
+		if id == "" {
+			continue
+		}
+		switch _, err := v.RetrainRequest(ctx, id); {
+		case errors.Is(err, ledger.ErrUnknownRequest):
+			return f, fmt.Errorf("%w: unknown request %q", ledger.ErrBadFilter, id)
+		case err != nil:
+			return f, err
 		}
 	}
 	return f, nil
@@ -147,8 +153,11 @@ const newest = 100
 
 func (v tenantView) Deliveries(ctx context.Context, request string, limit int) ([]ledger.Delivery, error) {
 	if request != "" {
-		if _, err := v.RetrainRequest(ctx, request); err != nil {
-			return nil, nil // as of an id that is unknown
+		switch _, err := v.RetrainRequest(ctx, request); {
+		case errors.Is(err, ledger.ErrUnknownRequest):
+			return nil, nil
+		case err != nil:
+			return nil, err
 		}
 		return v.of.Deliveries(ctx, request, limit)
 	}
@@ -196,28 +205,28 @@ func (o tenantOrders) Accept(ctx context.Context, incident string, d alerts.Deci
 	if !o.view.hasIncident(incident) {
 		return alerts.Incident{}, engine.ErrUnknownIncident
 	}
-	return o.of.Accept(ctx, incident, d)
+	return o.of.Accept(tenant.Within(ctx, o.view.owns), incident, d)
 }
 
 func (o tenantOrders) Mute(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error) {
 	if !o.view.hasIncident(incident) {
 		return alerts.Incident{}, engine.ErrUnknownIncident
 	}
-	return o.of.Mute(ctx, incident, d)
+	return o.of.Mute(tenant.Within(ctx, o.view.owns), incident, d)
 }
 
 func (o tenantOrders) Comment(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error) {
 	if !o.view.hasIncident(incident) {
 		return alerts.Incident{}, engine.ErrUnknownIncident
 	}
-	return o.of.Comment(ctx, incident, d)
+	return o.of.Comment(tenant.Within(ctx, o.view.owns), incident, d)
 }
 
 func (o tenantOrders) Promote(ctx context.Context, baseline string, d alerts.Decision) (*finding.GroupSummary, error) {
 	if !o.view.hasBaseline(baseline) {
 		return nil, engine.ErrUnknownBaseline
 	}
-	return o.of.Promote(ctx, baseline, d)
+	return o.of.Promote(tenant.Within(ctx, o.view.owns), baseline, d)
 }
 
 func (o tenantOrders) Reset(ctx context.Context, policy string, labels map[string]string, d alerts.Decision) (*finding.GroupSummary, error) {
@@ -245,15 +254,16 @@ func (o tenantOrders) Sample(ctx context.Context, baseline string) ([]finding.Qu
 	if !o.view.hasBaseline(baseline) {
 		return nil, engine.ErrUnknownBaseline
 	}
-	return o.of.Sample(ctx, baseline)
+	return o.of.Sample(tenant.Within(ctx, o.view.owns), baseline)
 }
 
 // tenantDesk is the desk for requests of a tenant. Its people can ask only for the recipe and the target of the trigger of
 // a policy: those of others run with the rights of others.
 type tenantDesk struct {
-	of   RequestDesk
-	view tenantView
-	name string
+	of    RequestDesk
+	view  tenantView
+	name  string
+	where string // what follows "is not judged" in an error
 }
 
 // change does something with a request of the tenant.
@@ -332,6 +342,8 @@ func (d tenantDesk) Ask(ctx context.Context, a retrain.Ask) (ledger.Request, err
 	switch {
 	case !d.view.owns(a.Policy):
 		return ledger.Request{}, fmt.Errorf("%w: unknown policy %q", retrain.ErrBadAsk, a.Policy)
+	case !slices.ContainsFunc(d.view.Summaries(), func(s *finding.Summary) bool { return s.Policy == a.Policy }):
+		return ledger.Request{}, fmt.Errorf("%w: policy %q is not judged%s", retrain.ErrBadAsk, a.Policy, d.where)
 	case recipe == "" || a.Recipe != recipe || a.Target != target:
 		return ledger.Request{}, fmt.Errorf("%w: recipe and target must be those of the trigger of policy %q", retrain.ErrBadAsk, a.Policy)
 	case a.Incident != nil && a.Incident.Group.Policy != a.Policy:
@@ -396,7 +408,7 @@ type tenantTelemetry struct {
 func (t tenantTelemetry) Receive(ctx context.Context, b receive.Batch) (receive.Result, error) {
 	b.Takes = t.owns
 	if b.ID != "" {
-		b.ID = t.name + "/" + b.ID
+		b.ID, b.Sender = t.name+"/"+b.ID, t.name
 	}
 	return t.of.Receive(ctx, b)
 }

@@ -242,7 +242,7 @@ func (a *App) openSender(o consumer.Options) error {
 	}
 	w, err := repartition.Open(repartition.Options{
 		Kafka: at.Kafka, Topic: a.cfg.Ingest.Kafka.RepartitionTopic, Sources: ingest.TopicNames(topics), Key: a.cfg.Settings().JoinKey,
-		Keys: a.cfg.Settings().JoinKeys(), Clear: a.clearUnits(topics[0].Name), DeadLetters: a.letters, Log: a.log, Registerer: a.Registry,
+		Keys: a.cfg.Settings().JoinKeys(), Senders: a.cfg.Tenants.Has, Clear: a.clearUnits(topics[0].Name), DeadLetters: a.letters, Log: a.log, Registerer: a.Registry,
 	})
 	if err != nil {
 		return err
@@ -263,28 +263,48 @@ func (a *App) clearUnits(topic string) func(partition int32) error {
 	return func(partition int32) error { return os.RemoveAll(a.unitLog(topic, partition)) }
 }
 
-// openReceiver lets the server take telemetry for the local log or else for the first topic in JSON, if there is one.
+// openReceiver lets the server take telemetry for the local log or else for topics in JSON: that of each tenant, and that of
+// the platform.
 func (a *App) openReceiver(local *locallog.Log) error {
-	topics := a.cfg.Ingest.Telemetry()
-	at := slices.IndexFunc(topics, format.Topic.IsJSON)
-	if at < 0 {
-		return nil
-	}
-	records, err := topics[at].Open()
-	if err != nil {
-		return err
-	}
-	var to receive.Topic = receive.Local{Log: local}
-	if local == nil {
-		topic, err := kafkalog.Open(a.cfg.Ingest.Kafka.KafkaConfig, topics[at].Topic, a.log)
-		if err != nil {
-			return err
+	var first *receive.Receiver
+	opened, of := map[string]*receive.Receiver{}, map[string]api.TelemetryReceiver{}
+	for _, name := range append([]string{""}, a.cfg.Tenants.Names()...) {
+		topic, takes := a.cfg.Inbox(name)
+		if !takes {
+			continue
 		}
-		a.closeLater("connections for received telemetry", topic.Close)
-		to = topic
+		if opened[topic.Topic] == nil {
+			to, records, err := a.openInbox(local, topic)
+			if err != nil {
+				return err
+			}
+			if first == nil {
+				first = receive.New(to, records, a.cfg.Settings().Key, receive.NewMetrics(a.Registry))
+			}
+			opened[topic.Topic] = first.To(to, records)
+		}
+		of[name] = opened[topic.Topic]
 	}
-	a.Server.Telemetry = receive.New(to, a.cfg.Tenants.Format(topics[at].Topic, records), a.cfg.Settings().Key, receive.NewMetrics(a.Registry))
+	a.Server.Telemetry, a.Server.TelemetryOf = of[""], func(tenant string) api.TelemetryReceiver { return of[tenant] }
 	return nil
+}
+
+// openInbox opens a topic for received telemetry, and its format.
+func (a *App) openInbox(local *locallog.Log, t format.Topic) (receive.Topic, ingest.Format, error) {
+	records, err := t.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	records = a.cfg.Tenants.Format(t.Topic, records)
+	if local != nil {
+		return receive.Local{Log: local}, records, nil
+	}
+	topic, err := kafkalog.Open(a.cfg.Ingest.Kafka.KafkaConfig, t.Topic, a.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.closeLater("connections for received telemetry", topic.Close)
+	return topic, records, nil
 }
 
 // openState opens the state store and the outlet for units: the checkpoint directory and the workers themselves, or

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/announce"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
@@ -22,6 +23,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
+	"github.com/rewardwatch/rewardwatch/ingest/format"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
@@ -194,6 +196,7 @@ func (c *Config) checkTenants(report func(path, msg string)) {
 			}
 		}
 	}
+	c.checkInboxes(report)
 	for i, t := range c.HTTP.Tokens {
 		if t.Tenant != "" && !c.Tenants.Has(t.Tenant) {
 			report(fmt.Sprintf("http.tokens[%d].tenant", i), "must be the name of a tenant")
@@ -202,6 +205,42 @@ func (c *Config) checkTenants(report func(path, msg string)) {
 	for i, m := range c.HTTP.OIDC.Roles {
 		if m.Tenant != "" && !c.Tenants.Has(m.Tenant) {
 			report(fmt.Sprintf("http.oidc.roles[%d].tenant", i), "must be the name of a tenant")
+		}
+	}
+}
+
+// Inbox returns the topic that takes what a tenant sends over HTTP, or the platform if tenant is "", and whether there is
+// one.
+func (c *Config) Inbox(tenant string) (format.Topic, bool) {
+	topics, names := c.inboxes()
+	if i := c.Tenants.Inbox(tenant, names); i >= 0 {
+		return topics[i], true
+	}
+	return format.Topic{}, false
+}
+
+// inboxes returns the topics in JSON, which take telemetry over HTTP, and their names.
+func (c *Config) inboxes() (topics []format.Topic, names []string) {
+	for _, t := range c.Ingest.Telemetry() {
+		if t.IsJSON() {
+			topics, names = append(topics, t), append(names, t.Topic)
+		}
+	}
+	return topics, names
+}
+
+// checkInboxes reports tokens for telemetry that no topic takes, although topics take that of others.
+func (c *Config) checkInboxes(report func(path, msg string)) {
+	if topics, _ := c.inboxes(); len(topics) == 0 {
+		return
+	}
+	const why = "telemetry with this token could not be written: the tenants must leave a JSON topic for it"
+	if _, takes := c.Inbox(""); c.HTTP.TelemetryTokenFile != "" && !takes {
+		report("http.telemetry_token_file", why)
+	}
+	for i, t := range c.HTTP.Tokens {
+		if _, takes := c.Inbox(t.Tenant); t.Role == access.Agents && !takes {
+			report(fmt.Sprintf("http.tokens[%d].tenant", i), why)
 		}
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"sync/atomic"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/tenant"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
@@ -164,9 +166,9 @@ func (r *RunningWorker) change(ctx context.Context, do func(context.Context) err
 	})
 }
 
-// incident returns an incident of any policy and its worker, as last published.
-func (p *Pipeline) incident(id string) (*RunningWorker, alerts.Incident, error) {
-	for _, r := range p.All() {
+// incident returns an incident of any policy that the context has, and its worker, as last published.
+func (p *Pipeline) incident(ctx context.Context, id string) (*RunningWorker, alerts.Incident, error) {
+	for r := range p.within(ctx) {
 		for _, i := range r.Worker.Shown.Load().Incidents {
 			if i.ID == id {
 				return r, i, nil
@@ -176,9 +178,20 @@ func (p *Pipeline) incident(id string) (*RunningWorker, alerts.Incident, error) 
 	return nil, alerts.Incident{}, ErrUnknownIncident
 }
 
+// within calls yield with the workers of all policies that the context has.
+func (p *Pipeline) within(ctx context.Context) iter.Seq[*RunningWorker] {
+	return func(yield func(*RunningWorker) bool) {
+		for _, r := range p.All() {
+			if tenant.Owns(ctx, r.Name) && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
 // baseline returns the group that has, or had, a baseline, and the group's worker, as last published.
-func (p *Pipeline) baseline(id string) (*RunningWorker, *finding.GroupSummary, error) {
-	for _, r := range p.All() {
+func (p *Pipeline) baseline(ctx context.Context, id string) (*RunningWorker, *finding.GroupSummary, error) {
+	for r := range p.within(ctx) {
 		for i := range r.Policy.Summary().Groups {
 			if g := &r.Policy.Summary().Groups[i]; hasBaseline(g, id) {
 				return r, g, nil
@@ -250,7 +263,7 @@ func (p *Pipeline) Comment(ctx context.Context, incident string, d alerts.Decisi
 func (p *Pipeline) decide(
 	ctx context.Context, id string, d alerts.Decision, do func(*Worker, context.Context, string, alerts.Decision) error,
 ) (alerts.Incident, error) {
-	r, _, err := p.incident(id)
+	r, _, err := p.incident(ctx, id)
 	if err != nil {
 		return alerts.Incident{}, err
 	}
@@ -258,13 +271,13 @@ func (p *Pipeline) decide(
 		return alerts.Incident{}, err
 	}
 	p.Log.Info().Str("incident", id).Stringer("decision", d).Msg("decision on an incident")
-	_, incident, err := p.incident(id)
+	_, incident, err := p.incident(ctx, id)
 	return incident, err
 }
 
 // Promote implements orders.
 func (p *Pipeline) Promote(ctx context.Context, id string, d alerts.Decision) (*finding.GroupSummary, error) {
-	r, _, err := p.baseline(id)
+	r, _, err := p.baseline(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +285,7 @@ func (p *Pipeline) Promote(ctx context.Context, id string, d alerts.Decision) (*
 		return nil, err
 	}
 	p.Log.Info().Str("baseline", id).Stringer("decision", d).Msg("baseline promoted on request")
-	_, group, err := p.baseline(id)
+	_, group, err := p.baseline(ctx, id)
 	return group, err
 }
 
@@ -293,7 +306,7 @@ func (p *Pipeline) Reset(ctx context.Context, policy string, labels map[string]s
 
 // Sample implements orders. It does not involve the goroutine that judges the policy.
 func (p *Pipeline) Sample(ctx context.Context, id string) ([]finding.QuantitySample, error) {
-	r, g, err := p.baseline(id)
+	r, g, err := p.baseline(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/tenant"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -136,7 +137,7 @@ func TestMuteEndsByItself(t *testing.T) {
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
-	if _, i, err := p.incident(id); err != nil || i.IsMuted() || i.Closed {
+	if _, i, err := p.incident(t.Context(), id); err != nil || i.IsMuted() || i.Closed {
 		t.Errorf("after the mute: %+v, %v", i, err)
 	}
 }
@@ -157,6 +158,57 @@ func TestDecisionThatCannotBeToldEndsTheService(t *testing.T) {
 	<-p.Failed()
 	if err := p.Stop(); !errors.Is(err, n.fail) {
 		t.Errorf("the service ended with %v", err)
+	}
+}
+
+// Equal baselines have equal ids. An id is one of a tenant's own in its requests.
+func TestEqualBaselinesOfTwoTenants(t *testing.T) {
+	t.Parallel()
+	n := &noting{memory: *newMemory()}
+	cfg := DefaultSettings()
+	p := newAlone(t.Context(), &cfg, &n.memory, n, prometheus.NewRegistry())
+	f := p.Feed(0)
+	begun := time.Now().Add(-time.Minute)
+	for i := range int64(120) {
+		for k, policy := range []string{"ads:ranker", "shop:ranker"} {
+			e := ingesttest.Episode(0, i, policy, begun)
+			e.Pos.Offset = 2*i + int64(k)
+			if err := f.Process(t.Context(), []ingest.Event{e}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	testkit.Eventually(t, "all units", func() bool { return p.judged() == 240 })
+	id := p.Summaries()[0].Groups[0].Baseline.ID
+	if other := p.Summaries()[1].Groups[0].Baseline.ID; id == "" || id != other {
+		t.Fatalf("baselines %q and %q", id, other)
+	}
+	of := func(tenantName string) context.Context {
+		return tenant.Within(t.Context(), func(policy string) bool { return strings.HasPrefix(policy, tenantName+":") })
+	}
+	for _, name := range []string{"shop", "ads"} {
+		g, err := p.Promote(of(name), id, testkit.DecisionOf(alerts.Accepted, time.Time{}))
+		if err != nil || g.Group.Policy != name+":ranker" || g.Baseline.Provisional {
+			t.Errorf("%s promotes %+v, %v", name, g, err)
+		}
+		promoted := 0
+		for _, s := range p.Summaries() {
+			if !s.Groups[0].Baseline.Provisional {
+				promoted++
+			}
+		}
+		if want := map[string]int{"shop": 1, "ads": 2}[name]; promoted != want {
+			t.Errorf("after %s, %d baselines are promoted, want %d", name, promoted, want)
+		}
+	}
+	if _, err := p.Promote(of("games"), id, testkit.DecisionOf(alerts.Accepted, time.Time{})); !errors.Is(err, ErrUnknownBaseline) {
+		t.Errorf("a promotion by a third one gives %v", err)
+	}
+	if _, err := p.Sample(of("games"), id); !errors.Is(err, ErrUnknownBaseline) {
+		t.Errorf("a sample for a third one gives %v", err)
+	}
+	if err := p.Stop(); err != nil {
+		t.Error(err)
 	}
 }
 

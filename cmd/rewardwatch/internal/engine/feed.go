@@ -42,7 +42,7 @@ func (t *Telemetry) Assign(partition int32, _ ingest.CheckpointStore) (ingest.St
 
 // Feed returns a new feed of a partition.
 func (t *Telemetry) Feed(partition int32) *PartitionFeed {
-	f := &PartitionFeed{pipeline: t.pipeline, Out: t.outlet.Assign(partition), lane: t.pipeline.newLane(0)}
+	f := &PartitionFeed{pipeline: t.pipeline, Out: t.outlet.Assign(partition), lane: t.pipeline.newLane(0), received: receive.Recent{Senders: t.pipeline.Cfg.Tenants.Has}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.feeds[partition] = f
@@ -171,6 +171,8 @@ type feedState struct {
 	Sent []repartition.Newest `cbor:"12,keyasint,omitempty"`
 	// Log says where the units are that are kept, if they do not follow.
 	Log logState `cbor:"13,keyasint,omitzero"`
+	// Senders are those of Received of tenants.
+	Senders []receive.Sent `cbor:"14,keyasint,omitempty"`
 }
 
 // obeyedState is the saved form of forgetting.
@@ -206,7 +208,7 @@ func (f *PartitionFeed) Snapshot(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	state.Received, state.Sent, state.Log = f.received.Saved(), f.sent.Saved(), kept.log
+	state.Received, state.Senders, state.Sent, state.Log = f.received.Saved(), f.received.SavedApart(), f.sent.Saved(), kept.log
 	if err = feedFormat.WriteFrame(w, &state); err == nil {
 		err = f.writeDecisions(w)
 	}
@@ -251,7 +253,7 @@ func (f *PartitionFeed) restore(r io.Reader) error {
 		return err
 	}
 	f.obeyed = saved.Each(state.Obeyed, func(o obeyedState) forgetting { return forgetting(o) })
-	f.received.Restore(state.Received)
+	f.received.Restore(state.Received, state.Senders...)
 	f.sent.Restore(state.Sent)
 	return f.Out.Resume(Kept{Units: kept, log: state.Log}, f.now())
 }

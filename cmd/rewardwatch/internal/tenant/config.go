@@ -70,6 +70,13 @@ func (l List) Check(limits Limits, report func(path, msg string)) {
 			within("name", "another tenant has this name")
 		}
 		names[c.Name] = true
+		l[:i].checkHidden(c, within)
+		for k, glob := range c.Policies {
+			name, _, whole := strings.Cut(glob, divider)
+			if other := slices.IndexFunc(l, func(o Config) bool { return o.Name == name && o.prefixes() }); whole && other >= 0 {
+				within(fmt.Sprintf("policies[%d]", k), fmt.Sprintf("has no effect: policies whose names begin with %q belong to the tenant %q", name+divider, name))
+			}
+		}
 		for k, topic := range c.Topics {
 			if topics[topic] {
 				within(fmt.Sprintf("topics[%d]", k), "belongs to another tenant, or is listed twice")
@@ -92,6 +99,36 @@ func (l List) Check(limits Limits, report func(path, msg string)) {
 				d.key, d.key, d.limit))
 		}
 	}
+}
+
+// checkHidden reports what of a tenant the ones before it take away.
+func (l List) checkHidden(c Config, report func(path, msg string)) {
+	for _, before := range l {
+		if len(before.Labels) > 0 && len(c.Labels) > 0 && covers(before.Labels, c.Labels) {
+			report("labels", fmt.Sprintf("have no effect: events with these labels belong to the tenant %q, which comes first", before.Name))
+		}
+		for i, glob := range c.Policies {
+			if slices.ContainsFunc(before.Policies, func(first string) bool { return hides(first, glob) }) {
+				report(fmt.Sprintf("policies[%d]", i), fmt.Sprintf("has no effect: the policies that match %q belong to the tenant %q, which comes first", glob, before.Name))
+			}
+		}
+	}
+}
+
+// covers reports whether what has the labels all has those of few, too.
+func covers(few, all map[string]string) bool {
+	for name, value := range few {
+		if all[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// hides reports whether a pattern is sure to match all names that another one matches: it is equal, or its only special
+// characters are stars.
+func hides(first, glob string) bool {
+	return first == glob || !strings.ContainsAny(first, `?[\`) && signals.Match(first, glob)
 }
 
 func (c Config) check(report func(path, msg string)) {
@@ -207,6 +244,29 @@ func (l List) Name(policy string) string {
 // Has reports whether there is a tenant of that name.
 func (l List) Has(name string) bool {
 	return slices.ContainsFunc(l, func(c Config) bool { return c.Name == name })
+}
+
+// Names returns the names of all tenants.
+func (l List) Names() (names []string) {
+	for _, c := range l {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Inbox returns the index of the topic, of those that can take records over HTTP, that takes the records of a tenant, or
+// of the platform if name is "": the first one of the tenant's own, or else the first one of no tenant. It is -1 if there is
+// none whose events can belong to the tenant.
+func (l List) Inbox(name string, topics []string) int {
+	of := slices.IndexFunc(l, func(c Config) bool { return c.Name == name })
+	if of >= 0 {
+		if own := slices.IndexFunc(topics, func(t string) bool { return slices.Contains(l[of].Topics, t) }); own >= 0 || len(l[of].Labels)+len(l[of].Policies) == 0 {
+			return own
+		}
+	}
+	return slices.IndexFunc(topics, func(t string) bool {
+		return !slices.ContainsFunc(l, func(c Config) bool { return slices.Contains(c.Topics, t) })
+	})
 }
 
 // Budget returns the share of each policy of the tenant of a policy in the budget of all, which is 0 if there is none.

@@ -24,7 +24,7 @@ func three() List {
 	return List{
 		{Name: "ads", Topics: []string{"ads-telemetry"}, FalseAlarms: Budget{Per: per()}, Quota: Quota{Streams: 500}},
 		{Name: "shop", Labels: map[string]string{"team": "shop", "org": "x"}, Policies: []string{"cart-*"}, FalseAlarms: Budget{Budget: 4, Per: per()}, Quota: Quota{Policies: 2}},
-		{Name: "games", Policies: []string{"*-v?", "cart-*"}, FalseAlarms: Budget{Per: per()}},
+		{Name: "games", Policies: []string{"*-v?", "c*t-1"}, FalseAlarms: Budget{Per: per()}},
 	}
 }
 
