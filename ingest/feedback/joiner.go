@@ -132,8 +132,8 @@ const maxPolicies = 20_000
 
 // policy returns a policy, nil if it has no feedback that comes later.
 func (j *Joiner) policy(name string) *policy {
-	if j.ofLast != nil && j.ofLast.name == name {
-		return j.ofLast
+	if last := j.ofLast; last != nil && last.name == name && (!last.beyond || !last.share.hasRoom()) {
+		return last
 	}
 	if j.other == name && name != "" {
 		return nil

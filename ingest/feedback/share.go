@@ -33,6 +33,9 @@ func (s *share) rests(p *policy) {
 	}
 }
 
+// hasRoom reports whether a share with a limit of policies may have room for another one.
+func (s *share) hasRoom() bool { return s.known < s.MaxPolicies || len(s.idle) > 0 }
+
 // beyond counts a record of a policy for which there is no room.
 func (s *share) beyond() {
 	if s.Beyond != nil {

@@ -171,10 +171,12 @@ func TestPoliciesOfAShare(t *testing.T) {
 	if e := shown("c", noon); p.Holds(&e) {
 		t.Error("what is not joined is held")
 	}
-	p.wait(5*minute + second) // a is over
-	decide("noisy-3", "c", p.clock)
+	for range 3 {
+		decide("noisy-3", "c", p.clock)
+	}
+	decide("noisy-3", "c", noon+10*minute+second) // when a is over
 	decide("noisy-1", "e", p.clock)
-	if n := testutil.ToFloat64(beyond); n != 2 || p.shares[0].known != 2 || p.policies["noisy-3"] == nil || p.policies["noisy-1"] != nil {
+	if n := testutil.ToFloat64(beyond); n != 5 || p.shares[0].known != 2 || p.policies["noisy-3"] == nil || p.policies["noisy-1"] != nil {
 		t.Errorf("%v records beyond, %d policies", n, p.shares[0].known)
 	}
 	for i := range maxPolicies + 100 {

@@ -239,6 +239,12 @@ func TestANoisyTenantChangesNothingForAnother(t *testing.T) {
 			e.Policy, e.Terminated = fmt.Sprint("noisy-", i), true
 			return e
 		}},
+		"policies that decide": {kind: "policies", restarts: true, noise: func(i int, ts int64) ingest.Event {
+			return ingest.Event{
+				TS: ts, Policy: fmt.Sprint("noisy-", i, "-offers"), EpisodeID: "x", Step: -1, Length: -1,
+				Action: ingest.Action{Kind: ingest.ActionCategory, Category: "x"},
+			}
+		}},
 		"groups": {kind: "groups", noise: func(i int, ts int64) ingest.Event {
 			e := step(i, ts)
 			e.Env, e.Terminated = fmt.Sprint(i), true
