@@ -47,7 +47,7 @@ func TestDemoFollowsItsRetrainingToItsOutcome(t *testing.T) {
 // The demo runs on if somebody ends its request while the job runs.
 func TestSimDemoRunsOnWithoutItsRequest(t *testing.T) {
 	decisions := map[string]string{"The retrain request": "approve", "The simulated training job has started.": "reject"}
-	if code, said := keptDemo(t, "3s", decisions, "The service refused the report of the job"); code != 0 {
+	if code, said := keptDemo(t, "3s", decisions, "The service refused the job's report"); code != 0 {
 		t.Errorf("exit %d:\n%s", code, said)
 	}
 }

@@ -83,7 +83,7 @@ func TestSimReplayTellsOfEpisodesWithoutAnEnd(t *testing.T) {
 				t.Errorf("summary %+v", u)
 			}
 			_, text := verb(t, append([]string{"replay", path}, c.args...)...)
-			if !strings.Contains(text, "Not judged of shop, group env=prod: 26") || !strings.Contains(text, fault.Words(fault.Unfinished, "episodes")) {
+			if !strings.Contains(text, "Not judged: shop, group env=prod: 26") || !strings.Contains(text, fault.Words(fault.Unfinished, "episodes")) {
 				t.Errorf("text\n%s", text)
 			}
 			proposed := filepath.Join(t.TempDir(), "rewardwatch.yml")
