@@ -353,7 +353,8 @@ $(GOLANGCI):
 	GOBIN=$(CACHE)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(CACHE)/bin/golangci-lint $@
 
-$(VALE): export CGO_ENABLED = 1 # of its parsers of comments
+# Its parsers of comments are in C.
+$(VALE): export CGO_ENABLED = 1
 $(VALE): | packages
 	GOBIN=$(CACHE)/bin go install github.com/vale-cli/vale/v3/cmd/vale@$(VALE_VERSION)
 	mv $(CACHE)/bin/vale $@
