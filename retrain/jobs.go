@@ -2,13 +2,10 @@ package retrain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/retrain/command"
 	"github.com/rewardwatch/rewardwatch/retrain/kubejob"
-	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -43,18 +40,5 @@ func (d *Desk) watchJobs(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	err := d.jobs.Run(ctx, d.ledger.Underway, d.reportJob)
-	for errors.Is(err, ledger.ErrSuspended) && d.back(ctx) {
-		err = d.jobs.Run(ctx, d.ledger.Underway, d.reportJob)
-	}
-	return unlessSuspended(err)
-}
-
-// reportJob records a report. kubejob.Report has the same words for the states as Report.
-func (d *Desk) reportJob(ctx context.Context, request string, r kubejob.Report) error {
-	err := d.reportEnd(ctx, request, byJob, command.Report(r))
-	if settled(err) {
-		return errors.Join(kubejob.ErrSettled, err)
-	}
-	return err
+	return d.watch(ctx, func() error { return d.jobs.Run(ctx, d.ledger.Underway, d.reporter(byJob)) })
 }

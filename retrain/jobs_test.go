@@ -17,6 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 	"github.com/rewardwatch/rewardwatch/retrain/target"
+	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
 
 const jobToken = "token-of-the-service-account"
@@ -175,8 +176,8 @@ func TestResultOfAnotherVersion(t *testing.T) {
 			t.Fatal("the run of the command is reported again and again")
 		}
 	}
-	err = d.reportJob(t.Context(), decision.Request, kubejob.Report{State: kubejob.Succeeded, Version: "v8"})
-	if !errors.Is(err, kubejob.ErrSettled) || !errors.Is(err, ErrOtherVersion) {
+	err = d.reporter(byJob)(t.Context(), decision.Request, training.Report{State: training.Succeeded, Version: "v8"})
+	if !errors.Is(err, training.ErrSettled) || !errors.Is(err, ErrOtherVersion) {
 		t.Errorf("the report of a Job: %v", err)
 	}
 	if q := awaitState(t, d, decision.Request, ledger.StateVerifying); q.NewVersion != "v7" {

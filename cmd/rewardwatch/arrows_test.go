@@ -95,9 +95,9 @@ func arrows() map[string][]string {
 		"alerts/rules":              {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // names of metrics
 		"alerts/tripping":           {"alerts", "detectors/guard"},
 		"cmd/rewardwatch/names":     nil,
-		"retrain":                   {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/command", "retrain/kubejob", "retrain/ledger", "retrain/outcome", "retrain/recipe", "retrain/target", "retrain/yamlfile"},
-		"retrain/command":           nil,
-		"retrain/kubejob":           {"ingest", "retrain/yamlfile"}, // its rules for files with secrets
+		"retrain":                   {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/command", "retrain/kubejob", "retrain/ledger", "retrain/outcome", "retrain/recipe", "retrain/target", "retrain/training", "retrain/yamlfile"},
+		"retrain/command":           {"retrain/training"},
+		"retrain/kubejob":           {"ingest", "retrain/training", "retrain/yamlfile"}, // its rules for files with secrets
 		"retrain/experience":        {"ingest", "ingest/assemble", "ingest/recording"},
 		"retrain/expectation":       {"ingest", "ingest/saved"},
 		"retrain/ledger":            {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // orders, and what targets answered
@@ -110,6 +110,7 @@ func arrows() map[string][]string {
 		"retrain/recipe":            {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"}, // orders tell of incidents
 		"retrain/retraintest":       {"alerts", "detectors/finding", "ingest"},
 		"retrain/target":            {"ingest", "ingest/httpclient", "ingest/kafkalog", "retrain/command", "retrain/kubejob", "retrain/yamlfile"}, // Kafka; commands; Jobs
+		"retrain/training":          nil,
 		"retrain/yamlfile":          nil,
 		"deploy/deploytest":         nil,
 		"deploy/picturetest":        nil,

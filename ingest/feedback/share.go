@@ -77,8 +77,8 @@ func (j *Joiner) shareOf(policy string) *share {
 	return j.shares[j.options.ShareOf(policy)]
 }
 
-// trim drops what shares have open beyond their room, as after a restart with smaller ones: what is due first. Without it,
-// all others would make room for them.
+// trim drops the open decisions of each share that exceed its limit, as after a restart with smaller shares: those that
+// are due first. Otherwise, the decisions of the other shares would be dropped for them.
 func (j *Joiner) trim() {
 	for _, s := range j.shares {
 		if s.MaxOpen == 0 || s.open <= s.MaxOpen {

@@ -18,6 +18,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
 
 // patience is how long a test waits for a process on a machine that others use as well.
@@ -29,13 +31,13 @@ type rig struct {
 	t    *testing.T
 	dir  string // of scripts and of what they write
 	mu   sync.Mutex
-	told map[string][]Report
+	told map[string][]training.Report
 	fail error // that the reporter gives
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	g := &rig{t: t, dir: t.TempDir(), told: map[string][]Report{}}
+	g := &rig{t: t, dir: t.TempDir(), told: map[string][]training.Report{}}
 	g.reopen()
 	t.Cleanup(g.end)
 	return g
@@ -50,7 +52,7 @@ func (g *rig) reopen() {
 	g.Runner = r
 }
 
-func (g *rig) hear(_ context.Context, request string, r Report) error {
+func (g *rig) hear(_ context.Context, request string, r training.Report) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.told[request] = append(g.told[request], r)
@@ -98,17 +100,17 @@ func (g *rig) start(c Config, request string) {
 }
 
 // finish runs the runner until it has told how a run ended, and gives all that it told.
-func (g *rig) finish(request string) []Report {
+func (g *rig) finish(request string) []training.Report {
 	g.t.Helper()
-	return g.until(request, func(all []Report) bool { return len(all) > 0 && all[len(all)-1].State != Started })
+	return g.until(request, func(all []training.Report) bool { return len(all) > 0 && all[len(all)-1].State != training.Started })
 }
 
-func (g *rig) until(request string, enough func([]Report) bool) []Report {
+func (g *rig) until(request string, enough func([]training.Report) bool) []training.Report {
 	g.t.Helper()
 	ctx, cancel := context.WithCancel(g.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx, g.hear) }()
-	all := func() []Report {
+	all := func() []training.Report {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		return slices.Clone(g.told[request])
@@ -120,7 +122,7 @@ func (g *rig) until(request string, enough func([]Report) bool) []Report {
 }
 
 // last returns the report of how a run ended.
-func (g *rig) last(request string) Report {
+func (g *rig) last(request string) training.Report {
 	g.t.Helper()
 	all := g.finish(request)
 	return all[len(all)-1]
@@ -166,7 +168,7 @@ func TestCommandMakesAVersion(t *testing.T) {
 	g := newRig(t)
 	c := g.script("echo training", "echo warned >&2", "pwd > pwd", `cat "$REWARDWATCH_CONFIG" > config`, `cat "$REWARDWATCH_ORDER" > order`, made("v7"))
 	g.start(c, "rr_1")
-	want := Report{State: Succeeded, Version: "v7", Log: "training\nwarned\n"}
+	want := training.Report{State: training.Succeeded, Version: "v7", Log: "training\nwarned\n"}
 	if got := g.last("rr_1"); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -183,7 +185,7 @@ func TestCommandRollsBack(t *testing.T) {
 	g := newRig(t)
 	c := g.script(`cat "$REWARDWATCH_CONFIG" > config`, made("v2"))
 	check(t, g.Start(t.Context(), c, []byte(`{"type": "retrain.rollback", "data": {"id": "rr_1", "policy": "ranker", "versions": {"from": "v3", "to": "v2"}}}`)))
-	if got := g.last("rr_1"); got.State != Succeeded || g.text("config") != "{}" {
+	if got := g.last("rr_1"); got.State != training.Succeeded || g.text("config") != "{}" {
 		t.Errorf("%+v with the config %q, want {}", got, g.text("config"))
 	}
 }
@@ -211,7 +213,7 @@ func TestCommandFails(t *testing.T) {
 			g := newRig(t)
 			g.start(g.script(c.lines...), "rr_1")
 			got := g.last("rr_1")
-			if got.State != Failed || !strings.HasPrefix(got.Error, c.err) || got.Log != c.log || got.Version != "" {
+			if got.State != training.Failed || !strings.HasPrefix(got.Error, c.err) || got.Log != c.log || got.Version != "" {
 				t.Errorf("%+v, want an error %q and the log %q", got, c.err, c.log)
 			}
 		})
@@ -225,7 +227,7 @@ func TestCommandCannotBeStarted(t *testing.T) {
 	directory.Directory = "/no/such/directory"
 	for request, c := range map[string]Config{"rr_1": program, "rr_2": directory} {
 		g.start(c, request)
-		if got := g.last(request); got.State != Failed || !strings.HasPrefix(got.Error, "the command could not be started: ") {
+		if got := g.last(request); got.State != training.Failed || !strings.HasPrefix(got.Error, "the command could not be started: ") {
 			t.Errorf("%s: %+v", request, got)
 		}
 	}
@@ -245,7 +247,7 @@ func TestHostileValuesReachTheCommandAsTheyAre(t *testing.T) {
 			g := newRig(t)
 			c := g.script(`printf %s "$REWARDWATCH_POLICY" > policy`, `printf %s "$REWARDWATCH_REQUEST" > request`, made("v7"))
 			check(t, g.Start(t.Context(), c, body("rr_1", policy)))
-			if got := g.last("rr_1"); got.State != Succeeded {
+			if got := g.last("rr_1"); got.State != training.Succeeded {
 				t.Errorf("%+v", got)
 			}
 			if got := g.text("policy"); got != policy {
@@ -266,7 +268,7 @@ func TestValuesThatNoEnvironmentCanHold(t *testing.T) {
 	policy := "a\x00b" + strings.Repeat("é", 1<<20)
 	c := g.script(`printf %s "$REWARDWATCH_POLICY" > policy`, made("v7"))
 	check(t, g.Start(t.Context(), c, body("rr_1", policy)))
-	if got := g.last("rr_1"); got.State != Succeeded {
+	if got := g.last("rr_1"); got.State != training.Succeeded {
 		t.Errorf("%+v", got)
 	}
 	got := g.text("policy")
@@ -331,7 +333,7 @@ func TestTimeLimit(t *testing.T) {
 			s.TimeLimit = model.Duration(time.Second)
 			g.start(s, "rr_1")
 			got := g.last("rr_1")
-			if got.State != Failed || got.Error != "the command was stopped after its time limit of 1s" {
+			if got.State != training.Failed || got.Error != "the command was stopped after its time limit of 1s" {
 				t.Errorf("%+v", got)
 			}
 			if got := g.text("left"); got != c.left {
@@ -346,7 +348,7 @@ func TestNoProcessIsLeft(t *testing.T) {
 	g := newRig(t)
 	c := g.script("sleep 1000 & echo $! > first", "sleep 1000 > /dev/null 2>&1 & echo $! > second", made("v7"))
 	g.start(c, "rr_1")
-	if got := g.last("rr_1"); got.State != Succeeded {
+	if got := g.last("rr_1"); got.State != training.Succeeded {
 		t.Errorf("%+v", got)
 	}
 	for _, name := range []string{"first", "second"} {
@@ -371,7 +373,7 @@ func TestLogIsBounded(t *testing.T) {
 	c := g.script("yes 0123456789 | head -c 40000000", "echo", "echo the end", made("v7"))
 	g.start(c, "rr_1")
 	got := g.last("rr_1")
-	if got.State != Succeeded || len(got.Log) != KeptLog+logMargin || !strings.HasSuffix(got.Log, "\nthe end\n") {
+	if got.State != training.Succeeded || len(got.Log) != KeptLog+logMargin || !strings.HasSuffix(got.Log, "\nthe end\n") {
 		t.Errorf("%s with %d bytes of the log, which end %.40q", got.State, len(got.Log), got.Log[max(0, len(got.Log)-40):])
 	}
 	var size int64
@@ -403,10 +405,10 @@ func TestRunOutlivesTheService(t *testing.T) {
 	g := newRig(t)
 	c := g.script("echo x >> starts", "while [ ! -e go ]; do sleep 0.01; done", made("v7"))
 	g.start(c, "rr_1")
-	g.until("rr_1", func(all []Report) bool { return len(all) == 1 && all[0].State == Started })
+	g.until("rr_1", func(all []training.Report) bool { return len(all) == 1 && all[0].State == training.Started })
 	g.reopen()
 	check(t, os.WriteFile(filepath.Join(g.dir, "go"), nil, 0o600))
-	if got := g.last("rr_1"); got.State != Succeeded || got.Version != "v7" {
+	if got := g.last("rr_1"); got.State != training.Succeeded || got.Version != "v7" {
 		t.Errorf("%+v", got)
 	}
 	g.reopen()
@@ -428,8 +430,8 @@ func TestStartedAgain(t *testing.T) {
 	g.start(c, "rr_1")
 	first := g.finish("rr_1")
 	g.start(c, "rr_1")
-	all := g.until("rr_1", func(all []Report) bool { return len(all) > len(first) })
-	if all[len(all)-1] != first[len(first)-1] || all[len(all)-1].State != Failed {
+	all := g.until("rr_1", func(all []training.Report) bool { return len(all) > len(first) })
+	if all[len(all)-1] != first[len(first)-1] || all[len(all)-1].State != training.Failed {
 		t.Errorf("%+v", all)
 	}
 	if got := g.text("starts"); got != "x\n" {
@@ -450,7 +452,7 @@ func TestOneRunOfAPolicy(t *testing.T) {
 	g.last("rr_1")
 	g.start(c, "rr_2")
 	for _, request := range []string{"rr_2", "rr_3"} {
-		if got := g.last(request); got.State != Succeeded {
+		if got := g.last(request); got.State != training.Succeeded {
 			t.Errorf("%s: %+v", request, got)
 		}
 	}
@@ -473,11 +475,11 @@ func TestSupervisorIsKilled(t *testing.T) {
 		t.Errorf("phase %d, %v while a process of the command is there", p, err)
 	}
 	check(t, os.WriteFile(filepath.Join(g.dir, "go"), nil, 0o600))
-	if got := g.last("rr_1"); got.State != Failed || got.Error != "the machine or the supervisor stopped before the command exited" {
+	if got := g.last("rr_1"); got.State != training.Failed || got.Error != "the machine or the supervisor stopped before the command exited" {
 		t.Errorf("%+v", got)
 	}
 	g.start(c, "rr_1")
-	if got := g.last("rr_1"); got.State != Failed {
+	if got := g.last("rr_1"); got.State != training.Failed {
 		t.Errorf("%+v: it was run again", got)
 	}
 }
@@ -511,7 +513,7 @@ func TestClaimedRunIsStartedByTheDeliveryAlone(t *testing.T) {
 		t.Errorf("phase %d, %v, %v", p, err, g.told)
 	}
 	g.start(g.script("echo another", "exit 1"), "rr_1")
-	if got := g.last("rr_1"); got.State != Succeeded {
+	if got := g.last("rr_1"); got.State != training.Succeeded {
 		t.Errorf("%+v: who claims first says what is run", got)
 	}
 }
@@ -591,7 +593,7 @@ func TestRunIsRemovedByAPerson(t *testing.T) {
 func TestReportThatIsNotWanted(t *testing.T) {
 	g := newRig(t)
 	g.start(g.script(made("v7")), "rr_1")
-	g.fail = fmt.Errorf("rr_1 is withdrawn: %w", ErrSettled)
+	g.fail = fmt.Errorf("rr_1 is withdrawn: %w", training.ErrSettled)
 	g.last("rr_1")
 	if known, err := g.run("rr_1").has(reportedFile); !known || err != nil {
 		t.Errorf("it is told for ever: %v", err)
@@ -606,7 +608,7 @@ func TestReporterFails(t *testing.T) {
 		t.Error("an outcome that could not be kept is no error")
 	}
 	g.fail = nil
-	if got := g.last("rr_1"); got.State != Succeeded {
+	if got := g.last("rr_1"); got.State != training.Succeeded {
 		t.Errorf("%+v", got)
 	}
 }

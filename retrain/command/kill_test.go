@@ -15,6 +15,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
 
 // asService is the first argument of a test binary that is to be a service.
@@ -37,7 +39,7 @@ func serve(args []string) error {
 	r.every = 5 * time.Millisecond
 	failed := make(chan error, 1)
 	go func() {
-		failed <- r.Run(context.Background(), func(_ context.Context, request string, rep Report) error {
+		failed <- r.Run(context.Background(), func(_ context.Context, request string, rep training.Report) error {
 			_, err := fmt.Fprintf(told, "%s %s %s\n", request, rep.State, rep.Version)
 			return err
 		})

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
 
 // Grace is how long a program has between SIGTERM and SIGKILL.
@@ -26,28 +28,6 @@ const (
 	kept      = 7 * 24 * time.Hour
 	leftOver  = time.Hour
 )
-
-// The states in a Report.
-const (
-	Started   = "started"
-	Succeeded = "succeeded"
-	Failed    = "failed"
-)
-
-// Report is how far a run has got.
-type Report struct {
-	State   string // Started, Succeeded or Failed
-	Version string // the version made, if it succeeded
-	Error   string // why it failed
-	Log     string // end of the program's output, once it has ended; any bytes
-}
-
-// ErrSettled means that a request accepts no more reports.
-var ErrSettled = errors.New("the request no longer accepts reports")
-
-// Reporter receives how far the run of a request has got, and the same report again after a crash. An ErrSettled ends
-// the reports of the request; any other error ends Run.
-type Reporter func(ctx context.Context, request string, r Report) error
 
 // Runner starts runs and follows those that it finds, including those of other processes.
 type Runner struct {
@@ -190,7 +170,7 @@ func launch(ctx context.Context, at run) error {
 }
 
 // Run reports on the runs until the context ends, and removes those no longer needed. Its error is one of the Reporter.
-func (r *Runner) Run(ctx context.Context, report Reporter) error {
+func (r *Runner) Run(ctx context.Context, report training.Reporter) error {
 	tick := time.NewTicker(r.every)
 	defer tick.Stop()
 	for {
@@ -206,7 +186,7 @@ func (r *Runner) Run(ctx context.Context, report Reporter) error {
 }
 
 // look checks all runs once.
-func (r *Runner) look(ctx context.Context, report Reporter) error {
+func (r *Runner) look(ctx context.Context, report training.Reporter) error {
 	requests, err := r.requests()
 	if err != nil {
 		r.complain("", err)
@@ -222,7 +202,7 @@ func (r *Runner) look(ctx context.Context, report Reporter) error {
 }
 
 // follow reports how far a run has got, unless that was reported already.
-func (r *Runner) follow(ctx context.Context, request string, report Reporter) error {
+func (r *Runner) follow(ctx context.Context, request string, report training.Reporter) error {
 	at := r.run(request)
 	p, e, err := at.phase()
 	if err != nil {
@@ -236,16 +216,16 @@ func (r *Runner) follow(ctx context.Context, request string, report Reporter) er
 		return r.expire(request, reportedFile)
 	}
 	rep := at.report(p, e)
-	if rep.State == Started && r.known[request] == Started {
+	if rep.State == training.Started && r.known[request] == training.Started {
 		return nil
 	}
-	if err := report(ctx, request, rep); errors.Is(err, ErrSettled) {
+	if err := report(ctx, request, rep); errors.Is(err, training.ErrSettled) {
 		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the request of a command no longer accepts reports")
 	} else if err != nil {
 		return fmt.Errorf("report the run for %s: %w", request, err)
 	}
 	r.known[request] = rep.State
-	if rep.State != Started {
+	if rep.State != training.Started {
 		if err := at.write(reportedFile, rep.State); err != nil {
 			r.complain(request, err) // it is reported again
 		}
@@ -254,10 +234,10 @@ func (r *Runner) follow(ctx context.Context, request string, report Reporter) er
 }
 
 // report returns the report on a run.
-func (r run) report(p phase, e exit) Report {
+func (r run) report(p phase, e exit) training.Report {
 	switch p {
 	case running:
-		return Report{State: Started}
+		return training.Report{State: training.Started}
 	case vanished:
 		e.Error = "the machine or the supervisor stopped before the command exited"
 	}
@@ -269,9 +249,9 @@ func (r run) report(p phase, e exit) Report {
 		}
 	}
 	if e.Error != "" {
-		return Report{State: Failed, Error: e.Error, Log: r.tail()}
+		return training.Report{State: training.Failed, Error: e.Error, Log: r.tail()}
 	}
-	return Report{State: Succeeded, Version: version, Log: r.tail()}
+	return training.Report{State: training.Succeeded, Version: version, Log: r.tail()}
 }
 
 // expire removes a run that has not changed for long enough, by the time of the file. It renames the directory first,

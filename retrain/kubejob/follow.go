@@ -10,14 +10,9 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
-
-// ErrSettled means that a request accepts no more reports.
-var ErrSettled = errors.New("the request no longer accepts reports")
-
-// Reporter receives how far the Job of a request has got, and the same report again after a crash. An ErrSettled is
-// ignored; any other error ends Run.
-type Reporter func(ctx context.Context, request string, r Report) error
 
 // lookEvery is how often Jobs are checked.
 const lookEvery = 5 * time.Second
@@ -72,7 +67,7 @@ func NewFollower(clients map[string]*Client, timeout func(target string) time.Du
 // Run reports on the Jobs of requests until the context ends. underway returns the targets of those that have not ended,
 // by request; targets of other kinds are ignored. The error is the first one of underway or of the Reporter, which are
 // called concurrently for different targets: a slow API server delays only its own requests.
-func (f *Follower) Run(ctx context.Context, underway func(context.Context) (map[string]string, error), report Reporter) error {
+func (f *Follower) Run(ctx context.Context, underway func(context.Context) (map[string]string, error), report training.Reporter) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watching sync.WaitGroup
@@ -94,7 +89,7 @@ func (f *Follower) Run(ctx context.Context, underway func(context.Context) (map[
 }
 
 // watch reports on the Jobs of a target.
-func (f *Follower) watch(ctx context.Context, target string, underway func(context.Context) (map[string]string, error), report Reporter) error {
+func (f *Follower) watch(ctx context.Context, target string, underway func(context.Context) (map[string]string, error), report training.Reporter) error {
 	tick := time.NewTicker(f.every)
 	defer tick.Stop()
 	for {
@@ -114,7 +109,7 @@ func (f *Follower) watch(ctx context.Context, target string, underway func(conte
 }
 
 // look checks all Jobs of a target once, until its API server does not answer.
-func (f *Follower) look(ctx context.Context, target string, underway map[string]string, report Reporter) error {
+func (f *Follower) look(ctx context.Context, target string, underway map[string]string, report training.Reporter) error {
 	c := f.clusters[target]
 	maps.DeleteFunc(c.known, func(request string, _ *followed) bool { return underway[request] != target })
 	for _, request := range slices.Sorted(maps.Keys(underway)) {
@@ -139,7 +134,7 @@ func (f *Follower) look(ctx context.Context, target string, underway map[string]
 var errAway = errors.New("no usable response")
 
 // follow reports how far a Job has got, unless that was reported already. The error is errAway or one of the Reporter.
-func (f *Follower) follow(ctx context.Context, c *cluster, request, target string, report Reporter) error {
+func (f *Follower) follow(ctx context.Context, c *cluster, request, target string, report training.Reporter) error {
 	known := c.known[request]
 	looking, cancel := context.WithTimeout(ctx, f.timeout(target))
 	defer cancel()
@@ -154,10 +149,10 @@ func (f *Follower) follow(ctx context.Context, c *cluster, request, target strin
 	if errors.Is(err, errAway) {
 		return err
 	}
-	if err != nil || r.State == "" || r.State == Started && known.started {
+	if err != nil || r.State == "" || r.State == training.Started && known.started {
 		return nil
 	}
-	if err := report(ctx, request, r); errors.Is(err, ErrSettled) {
+	if err := report(ctx, request, r); errors.Is(err, training.ErrSettled) {
 		f.log.Info().Err(err).Str("request", request).Str("state", r.State).Str("error", r.Error).Msg("the request of a Job no longer accepts reports")
 	} else if err != nil {
 		return fmt.Errorf("report the Job of %s: %w", request, err)
@@ -167,27 +162,27 @@ func (f *Follower) follow(ctx context.Context, c *cluster, request, target strin
 }
 
 // look returns the report on a Job, without a state if there is none yet.
-func (k *followed) look(ctx context.Context, c *Client, request string) (Report, error) {
+func (k *followed) look(ctx context.Context, c *Client, request string) (training.Report, error) {
 	j, err := c.job(ctx, request)
 	switch {
 	case missing(err) && k.seen:
-		return Report{State: Failed, Error: "the Job was deleted before it ended", Log: k.log}, nil
+		return training.Report{State: training.Failed, Error: "the Job was deleted before it ended", Log: k.log}, nil
 	case missing(err): // it may run elsewhere
-		return Report{}, fmt.Errorf("%w: the Job was deleted while the service was not running, or the target of this name was another one when the request was delivered; until a report arrives, the request stays open until its deadline", err)
+		return training.Report{}, fmt.Errorf("%w: the Job was deleted while the service was not running, or the target of this name was another one when the request was delivered; until a report arrives, the request stays open until its deadline", err)
 	case err != nil:
 		if _, answered := errors.AsType[*StatusError](err); !answered {
 			err = fmt.Errorf("%w: %w", errAway, err)
 		}
-		return Report{}, err
+		return training.Report{}, err
 	}
 	k.seen = true
 	end, over := j.ended()
 	if !over {
 		if !j.started() {
-			return Report{}, nil
+			return training.Report{}, nil
 		}
 		k.keep(ctx, c, j)
-		return Report{State: Started}, nil
+		return training.Report{State: training.Started}, nil
 	}
 	pods, err := c.podsOf(ctx, j)
 	switch {
@@ -198,12 +193,12 @@ func (k *followed) look(ctx context.Context, c *Client, request string) (Report,
 	case forbidden(err):
 		k.refused++
 	}
-	return Report{}, err
+	return training.Report{}, err
 }
 
 // unseen returns the report on a Job that has ended, whose pods the service may not list.
-func (k *followed) unseen(j job, end condition, err error) Report {
-	r := Report{State: Failed, Error: "the Job succeeded", Log: k.log}
+func (k *followed) unseen(j job, end condition, err error) training.Report {
+	r := training.Report{State: training.Failed, Error: "the Job succeeded", Log: k.log}
 	if end.Type == "Failed" {
 		r.Error = j.failure(end)
 		if k.pod != nil && k.pod.explain() != "" {
@@ -230,7 +225,7 @@ func (k *followed) keep(ctx context.Context, c *Client, j job) {
 }
 
 // ending returns the report on a Job that has ended. If its log cannot be read, it is tried again a few times.
-func (k *followed) ending(ctx context.Context, c *Client, j job, end condition, pods []pod) (Report, error) {
+func (k *followed) ending(ctx context.Context, c *Client, j job, end condition, pods []pod) (training.Report, error) {
 	p := chosen(end, pods)
 	if p == nil {
 		if end.Type == "Failed" {
@@ -247,7 +242,7 @@ func (k *followed) ending(ctx context.Context, c *Client, j job, end condition, 
 		r.Log = text
 	case k.tries < logTries-1 && !missing(err):
 		k.tries++
-		return Report{}, err
+		return training.Report{}, err
 	case k.log != "":
 		r.Log = k.log
 	default:

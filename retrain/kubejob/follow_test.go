@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
 
 // server answers as an API server does about one Job. Each field is the body of an answer, and a *StatusError an error.
@@ -83,10 +85,10 @@ func follow(t *testing.T, s http.Handler, timeout time.Duration) (*Follower, *by
 }
 
 // look returns the reports of so many looks.
-func look(t *testing.T, f *Follower, times int) (reports []Report) {
+func look(t *testing.T, f *Follower, times int) (reports []training.Report) {
 	t.Helper()
 	for range times {
-		check(t, f.look(t.Context(), "cluster", map[string]string{"rr_1": "cluster", "rr_2": "webhook"}, func(_ context.Context, request string, r Report) error {
+		check(t, f.look(t.Context(), "cluster", map[string]string{"rr_1": "cluster", "rr_2": "webhook"}, func(_ context.Context, request string, r training.Report) error {
 			if request != "rr_1" {
 				t.Errorf("a report on %s", request)
 			}
@@ -133,113 +135,113 @@ func TestReportsOnJobsThatEnded(t *testing.T) {
 	for name, c := range map[string]struct {
 		job, pods any
 		logs      map[string]any
-		want      Report
+		want      training.Report
 	}{
 		"succeeded": {
 			complete, items(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote))),
 			map[string]any{"/a/train": "epoch 1\ndone\n"},
-			Report{State: Succeeded, Version: "v7", Log: "epoch 1\ndone\n"},
+			training.Report{State: training.Succeeded, Version: "v7", Log: "epoch 1\ndone\n"},
 		},
 		"succeeded the second time": {
 			complete, items(podOf("b", "Succeeded", 3, exits("train", 0, 4, "Completed", wrote)), podOf("a", "Failed", 1, exits("train", 1, 9, "Error", ""))),
 			map[string]any{"/b/train": "second\n"},
-			Report{State: Succeeded, Version: "v7", Log: "second\n"},
+			training.Report{State: training.Succeeded, Version: "v7", Log: "second\n"},
 		},
 		"no version": {
 			complete, items(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", "done"))),
 			map[string]any{"/a/train": "done\n"},
-			Report{State: Failed, Error: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} into the file that REWARDWATCH_RESULT names`, Log: "done\n"},
+			training.Report{State: training.Failed, Error: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} into the file that REWARDWATCH_RESULT names`, Log: "done\n"},
 		},
-		"pods gone": {complete, items(), nil, Report{State: Failed, Error: "the Job succeeded, but its pods were deleted before the service could read the version it produced"}},
+		"pods gone": {complete, items(), nil, training.Report{State: training.Failed, Error: "the Job succeeded, but its pods were deleted before the service could read the version it produced"}},
 		"failed twice": {
 			backoff, items(podOf("b", "Failed", 3, exits("train", 3, 5, "Error", "")), podOf("a", "Failed", 1, exits("train", 1, 2, "Error", ""))),
 			map[string]any{"/b/train": "CUDA error\n", "/a/train": "first\n"},
-			Report{State: Failed, Error: exceeded + ": container train of pod b exited with code 3", Log: "CUDA error\n"},
+			training.Report{State: training.Failed, Error: exceeded + ": container train of pod b exited with code 3", Log: "CUDA error\n"},
 		},
 		"out of memory": {
 			backoff, items(podOf("a", "Failed", 1, exits("train", 137, 2, "OOMKilled", "")), podOf("b", "Running", 2, `"message": ""`)),
 			map[string]any{"/a/train": "x"},
-			Report{State: Failed, Error: exceeded + ": container train of pod a exited with code 137 (OOMKilled)", Log: "x"},
+			training.Report{State: training.Failed, Error: exceeded + ": container train of pod a exited with code 137 (OOMKilled)", Log: "x"},
 		},
 		"says why": {
 			backoff, items(podOf("a", "Failed", 1, exits("train", 2, 2, "Error", "no data\n"))),
 			map[string]any{"/a/train": ""},
-			Report{State: Failed, Error: exceeded + ": container train of pod a exited with code 2 (no data)"},
+			training.Report{State: training.Failed, Error: exceeded + ": container train of pod a exited with code 2 (no data)"},
 		},
 		"says very much": {
 			backoff, items(podOf("a", "Failed", 1, exits("train", 2, 2, "StartError", strings.Repeat("é", 1000)))),
 			map[string]any{"/a/train": ""},
-			Report{State: Failed, Error: exceeded + ": container train of pod a exited with code 2 (StartError: " + strings.Repeat("é", 150) + ")"},
+			training.Report{State: training.Failed, Error: exceeded + ": container train of pod a exited with code 2 (StartError: " + strings.Repeat("é", 150) + ")"},
 		},
 		"its sidecar failed": {
 			backoff, items(podOf("a", "Failed", 1, exits("sidecar", 9, 2, "Error", ""))),
 			map[string]any{"/a/sidecar": "of the sidecar"},
-			Report{State: Failed, Error: exceeded + ": container sidecar of pod a exited with code 9", Log: "of the sidecar"},
+			training.Report{State: training.Failed, Error: exceeded + ": container sidecar of pod a exited with code 9", Log: "of the sidecar"},
 		},
 		"its first container failed": {
 			backoff, items(podOf("a", "Failed", 1, `"initContainerStatuses": [{"name": "fetch", "state": {"terminated": {"exitCode": 4}}}]`)),
 			map[string]any{"/a/fetch": "no network"},
-			Report{State: Failed, Error: exceeded + ": container fetch of pod a exited with code 4", Log: "no network"},
+			training.Report{State: training.Failed, Error: exceeded + ": container fetch of pod a exited with code 4", Log: "no network"},
 		},
 		"restarts": {
 			backoff, items(podOf("a", "Failed", 1, `"containerStatuses": [{"name": "train", "state": {"waiting": {}}, "lastState": {"terminated": {"exitCode": 5}}}]`)),
 			map[string]any{"/a/train": "y"},
-			Report{State: Failed, Error: exceeded + ": container train of pod a exited with code 5", Log: "y"},
+			training.Report{State: training.Failed, Error: exceeded + ": container train of pod a exited with code 5", Log: "y"},
 		},
 		"evicted": {
 			backoff, items(podOf("a", "Failed", 1, `"reason": "Evicted", "message": "The node was low on resource: memory."`)), nil,
-			Report{State: Failed, Error: exceeded + ": pod a was evicted (Evicted: The node was low on resource: memory.)", Log: "(no log: read the log of pod a: status 404: not found)\n"},
+			training.Report{State: training.Failed, Error: exceeded + ": pod a was evicted (Evicted: The node was low on resource: memory.)", Log: "(no log: read the log of pod a: status 404: not found)\n"},
 		},
 		"preempted": {
 			backoff, items(podOf("a", "Failed", 1, `"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "preempted"}], `+exits("train", 143, 2, "Error", ""))),
 			map[string]any{"/a/train": "stopping\n"},
-			Report{State: Failed, Error: exceeded + ": pod a was evicted (PreemptionByScheduler: preempted), container train of pod a exited with code 143", Log: "stopping\n"},
+			training.Report{State: training.Failed, Error: exceeded + ": pod a was evicted (PreemptionByScheduler: preempted), container train of pod a exited with code 143", Log: "stopping\n"},
 		},
 		"evicted the second time": {
 			backoff, items(podOf("a", "Failed", 1, exits("train", 1, 2, "Error", "")), podOf("b", "Failed", 3, `"reason": "Evicted", "message": "low on memory"`)),
 			map[string]any{"/b/train": "of b", "/a/train": "of a"},
-			Report{State: Failed, Error: exceeded + ": pod b was evicted (Evicted: low on memory)", Log: "of b"},
+			training.Report{State: training.Failed, Error: exceeded + ": pod b was evicted (Evicted: low on memory)", Log: "of b"},
 		},
 		"refused by the node": {
 			backoff, items(podOf("a", "Failed", 1, `"reason": "UnexpectedAdmissionError", "message": "no GPU"`)), nil,
-			Report{State: Failed, Error: exceeded + ": pod a: UnexpectedAdmissionError: no GPU", Log: "(no log: read the log of pod a: status 404: not found)\n"},
+			training.Report{State: training.Failed, Error: exceeded + ": pod a: UnexpectedAdmissionError: no GPU", Log: "(no log: read the log of pod a: status 404: not found)\n"},
 		},
-		"too long": {deadline, items(), nil, Report{State: Failed, Error: "the Job reached its time limit of 6h0m0s; none of its pods are left"}},
+		"too long": {deadline, items(), nil, training.Report{State: training.Failed, Error: "the Job reached its time limit of 6h0m0s; none of its pods are left"}},
 		"too long, with its pod": {
 			deadline, items(podOf("a", "Failed", 1, exits("train", 143, 2, "Error", ""))),
 			map[string]any{"/a/train": "epoch 9\n"},
-			Report{State: Failed, Error: "the Job reached its time limit of 6h0m0s: container train of pod a exited with code 143", Log: "epoch 9\n"},
+			training.Report{State: training.Failed, Error: "the Job reached its time limit of 6h0m0s: container train of pod a exited with code 143", Log: "epoch 9\n"},
 		},
 		"several pods": {
 			complete, items(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote)), podOf("b", "Succeeded", 1, exits("train", 0, 3, "Completed", ""))),
 			map[string]any{"/a/train": "of worker 0", "/b/train": "of worker 1"},
-			Report{State: Succeeded, Version: "v7", Log: "of worker 0"},
+			training.Report{State: training.Succeeded, Version: "v7", Log: "of worker 0"},
 		},
 		"killed sidecar": {
 			complete, items(withSidecar(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote)+ends("mesh", 143)))),
 			map[string]any{"/a/train": "done\n", "/a/mesh": "of the mesh"},
-			Report{State: Succeeded, Version: "v7", Log: "done\n"},
+			training.Report{State: training.Succeeded, Version: "v7", Log: "done\n"},
 		},
 		"succeeded in spite of a container": {
 			complete, items(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote)+ends("fetch", 1))),
 			map[string]any{"/a/train": "done\n", "/a/fetch": "of fetch"},
-			Report{State: Succeeded, Version: "v7", Log: "done\n"},
+			training.Report{State: training.Succeeded, Version: "v7", Log: "done\n"},
 		},
 		"evicted with its sidecar": {
 			backoff, items(withSidecar(podOf("a", "Failed", 1, `"reason": "Evicted"`+ends("mesh", 137)))),
 			map[string]any{"/a/train": "epoch 3\n", "/a/mesh": "of the mesh"},
-			Report{State: Failed, Error: exceeded + ": pod a was evicted (Evicted)", Log: "epoch 3\n"},
+			training.Report{State: training.Failed, Error: exceeded + ": pod a was evicted (Evicted)", Log: "epoch 3\n"},
 		},
 		"chosen container": {
 			complete, items(strings.Replace(podOf("a", "Succeeded", 1, exits("train", 0, 2, "Completed", wrote)), `"name": "a"`, `"name": "a", "annotations": {"kubectl.kubernetes.io/default-container": "proxy"}`, 1)),
 			map[string]any{"/a/proxy": "of the proxy"},
-			Report{State: Succeeded, Version: "v7", Log: "of the proxy"},
+			training.Report{State: training.Succeeded, Version: "v7", Log: "of the proxy"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{job: c.job, pods: c.pods, logs: c.logs}
 			f, _ := follow(t, s, time.Minute)
-			if got := look(t, f, 1); !reflect.DeepEqual(got, []Report{c.want}) {
+			if got := look(t, f, 1); !reflect.DeepEqual(got, []training.Report{c.want}) {
 				t.Errorf("got\n%+v, want\n%+v", got, c.want)
 			}
 		})
@@ -258,7 +260,7 @@ func TestReportsOnAJobThatRuns(t *testing.T) {
 		s.logs = map[string]any{"/a/train": "epoch 1\n"}
 		s.asked = nil
 	})
-	if got := look(t, f, 3); len(got) != 1 || got[0].State != Started {
+	if got := look(t, f, 3); len(got) != 1 || got[0].State != training.Started {
 		t.Errorf("a pod that runs is reported as %v", got)
 	}
 	s.set(func(s *server) {
@@ -270,8 +272,8 @@ func TestReportsOnAJobThatRuns(t *testing.T) {
 		s.job, s.pods = deadline, items() // Kubernetes has deleted the pod
 	})
 	check(t, os.WriteFile(f.clusters["cluster"].client.TokenFile, []byte("second-token"), 0o600))
-	want := Report{State: Failed, Error: "the Job reached its time limit of 6h0m0s: container train of pod a exited with code 1", Log: "epoch 1\n"}
-	if got := look(t, f, 1); !reflect.DeepEqual(got, []Report{want}) || s.token != "Bearer second-token" {
+	want := training.Report{State: training.Failed, Error: "the Job reached its time limit of 6h0m0s: container train of pod a exited with code 1", Log: "epoch 1\n"}
+	if got := look(t, f, 1); !reflect.DeepEqual(got, []training.Report{want}) || s.token != "Bearer second-token" {
 		t.Errorf("got %+v with %q, want %+v", got, s.token, want)
 	}
 	if check(t, f.look(t.Context(), "cluster", nil, nil)); len(f.clusters["cluster"].known) > 0 {
@@ -291,7 +293,7 @@ func TestReportsOnAJobThatIsMissing(t *testing.T) {
 		t.Errorf("a pod that waits is reported as %v", got)
 	}
 	s.set(func(s *server) { s.job = nil })
-	if got, want := look(t, f, 1), (Report{State: Failed, Error: "the Job was deleted before it ended"}); !reflect.DeepEqual(got, []Report{want}) {
+	if got, want := look(t, f, 1), (training.Report{State: training.Failed, Error: "the Job was deleted before it ended"}); !reflect.DeepEqual(got, []training.Report{want}) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -302,11 +304,11 @@ func TestReportsOnAJobWithForbiddenPods(t *testing.T) {
 	unseen := ", but the service cannot read its pods, which hold the version and the exit code: list pods: " + forbidden.Error()
 	for name, c := range map[string]struct {
 		before, job any
-		want        Report
+		want        training.Report
 	}{
-		"complete":         {nil, complete, Report{State: Failed, Error: "the Job succeeded" + unseen}},
-		"failed":           {nil, backoff, Report{State: Failed, Error: exceeded + unseen}},
-		"forbidden lately": {running, backoff, Report{State: Failed, Error: exceeded + ": container train of pod a exited with code 1" + unseen, Log: "epoch 1\n"}},
+		"complete":         {nil, complete, training.Report{State: training.Failed, Error: "the Job succeeded" + unseen}},
+		"failed":           {nil, backoff, training.Report{State: training.Failed, Error: exceeded + unseen}},
+		"forbidden lately": {running, backoff, training.Report{State: training.Failed, Error: exceeded + ": container train of pod a exited with code 1" + unseen, Log: "epoch 1\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{job: c.before, pods: items(podOf("a", "Running", 1, exits("train", 1, 1, "Error", ""))), logs: map[string]any{"/a/train": "epoch 1\n"}}
@@ -318,7 +320,7 @@ func TestReportsOnAJobWithForbiddenPods(t *testing.T) {
 			if got := look(t, f, podTries-1); len(got) > 0 || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), forbidden.Message[:20]) {
 				t.Errorf("reported %v, and logged\n%s", got, log)
 			}
-			if got := look(t, f, 1); !reflect.DeepEqual(got, []Report{c.want}) {
+			if got := look(t, f, 1); !reflect.DeepEqual(got, []training.Report{c.want}) {
 				t.Errorf("got\n%+v, want\n%+v", got, c.want)
 			}
 		})
@@ -360,7 +362,7 @@ func TestSlowAPIServer(t *testing.T) {
 	}
 	reports, done := make(chan string), make(chan error, 1)
 	go func() {
-		done <- f.Run(ctx, underway, func(_ context.Context, request string, r Report) error {
+		done <- f.Run(ctx, underway, func(_ context.Context, request string, r training.Report) error {
 			reports <- request + " " + r.State
 			return nil
 		})
@@ -459,8 +461,8 @@ func TestLogs(t *testing.T) {
 			if got := look(t, f, c.looks-1); len(got) != 0 {
 				t.Errorf("reported %v too early", got)
 			}
-			want := Report{State: Succeeded, Version: "v7", Log: "(no log: read the log of pod a: " + c.status.Error() + ")\n"}
-			if got := look(t, f, 1); !reflect.DeepEqual(got, []Report{want}) {
+			want := training.Report{State: training.Succeeded, Version: "v7", Log: "(no log: read the log of pod a: " + c.status.Error() + ")\n"}
+			if got := look(t, f, 1); !reflect.DeepEqual(got, []training.Report{want}) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})
@@ -518,22 +520,22 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	underway := func(context.Context) (map[string]string, error) { return map[string]string{"rr_1": "cluster"}, nil }
-	reports := make(chan Report)
+	reports := make(chan training.Report)
 	done := make(chan error, 1)
 	go func() {
-		done <- f.Run(ctx, underway, func(_ context.Context, _ string, r Report) error {
+		done <- f.Run(ctx, underway, func(_ context.Context, _ string, r training.Report) error {
 			reports <- r
-			if r.State == Started {
-				return fmt.Errorf("%w: withdrawn", ErrSettled)
+			if r.State == training.Started {
+				return fmt.Errorf("%w: withdrawn", training.ErrSettled)
 			}
 			return errors.New("the ledger is full")
 		})
 	}()
-	if r := <-reports; r.State != Started {
+	if r := <-reports; r.State != training.Started {
 		t.Errorf("reported %+v", r)
 	}
 	s.set(func(s *server) { s.job, s.pods = backoff, items() })
-	if r := <-reports; r.State != Failed {
+	if r := <-reports; r.State != training.Failed {
 		t.Errorf("reported %+v", r)
 	}
 	if err := <-done; err == nil || err.Error() != "report the Job of rr_1: the ledger is full" || !strings.Contains(log.String(), "no longer accepts reports") {

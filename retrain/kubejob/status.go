@@ -7,22 +7,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-// The states in a Report.
-const (
-	Started   = "started"
-	Succeeded = "succeeded"
-	Failed    = "failed"
+	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
-
-// Report is how far a Job has got.
-type Report struct {
-	State   string // Started, Succeeded or Failed
-	Version string // the version made, if it succeeded
-	Error   string // why it failed, with the exit code of its container
-	Log     string // end of the log of its last pod, once it has ended; any bytes
-}
 
 // job is the part of a Job that says how far it has got.
 type job struct {
@@ -270,24 +257,24 @@ func joined(reason, message string) string {
 }
 
 // report returns the report on a Job that has ended with a condition, without its log.
-func (j job) report(c condition, p *pod) Report {
+func (j job) report(c condition, p *pod) training.Report {
 	if c.Type == "Complete" {
 		switch {
 		case p == nil:
-			return Report{State: Failed, Error: "the Job succeeded, but its pods were deleted before the service could read the version it produced"}
+			return training.Report{State: training.Failed, Error: "the Job succeeded, but its pods were deleted before the service could read the version it produced"}
 		case p.version() == "":
-			return Report{State: Failed, Error: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} into the file that ` + variablePrefix + "RESULT names"}
+			return training.Report{State: training.Failed, Error: `the Job succeeded with exit code 0, but did not write {"policy_version": "..."} into the file that ` + variablePrefix + "RESULT names"}
 		}
-		return Report{State: Succeeded, Version: p.version()}
+		return training.Report{State: training.Succeeded, Version: p.version()}
 	}
 	why := j.failure(c)
 	if p == nil {
-		return Report{State: Failed, Error: why + "; none of its pods are left"}
+		return training.Report{State: training.Failed, Error: why + "; none of its pods are left"}
 	}
 	if how := p.explain(); how != "" {
 		why += ": " + how
 	}
-	return Report{State: Failed, Error: why}
+	return training.Report{State: training.Failed, Error: why}
 }
 
 // failure returns what a Job says about its failure.

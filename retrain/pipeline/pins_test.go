@@ -126,6 +126,22 @@ func proposalOf(t *testing.T, files map[string]string) string {
 	return text
 }
 
+// proposes checks what the proposal for some files has, and has not.
+func proposes(t *testing.T, name string, files map[string]string, wants, nevers []string) {
+	t.Helper()
+	text := proposalOf(t, files)
+	for _, want := range wants {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in\n%s", name, want, text)
+		}
+	}
+	for _, never := range nevers {
+		if strings.Contains(text, never) {
+			t.Errorf("%s: %q in\n%s", name, never, text)
+		}
+	}
+}
+
 // A string is the id of an environment if it is used as one, and its package is the one that registers it.
 func TestIdsOfEnvironments(t *testing.T) {
 	for name, test := range map[string]struct {

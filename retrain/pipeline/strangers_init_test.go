@@ -59,17 +59,7 @@ func TestProposalsForRepositoriesOfStrangers(t *testing.T) {
 			[]string{"cd \"$WORK\" && exec python \"$OLDPWD/train.py\""},
 		},
 	} {
-		text := proposalOf(t, test.files)
-		for _, want := range test.want {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: no %q in\n%s", name, want, text)
-			}
-		}
-		for _, never := range test.never {
-			if strings.Contains(text, never) {
-				t.Errorf("%s: %q in\n%s", name, never, text)
-			}
-		}
+		proposes(t, name, test.files, test.want, test.never)
 	}
 }
 
@@ -180,17 +170,7 @@ func TestProposalsForTheSixthTrial(t *testing.T) {
 			[]string{"policy:", "--mode play"},
 		},
 	} {
-		text := proposalOf(t, test.files)
-		for _, want := range test.want {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: no %q in\n%s", name, want, text)
-			}
-		}
-		for _, never := range test.never {
-			if strings.Contains(text, never) {
-				t.Errorf("%s: %q in\n%s", name, never, text)
-			}
-		}
+		proposes(t, name, test.files, test.want, test.never)
 	}
 }
 
@@ -276,17 +256,7 @@ func TestProposalsForTheEighthTrial(t *testing.T) {
 			nil,
 		},
 	} {
-		text := proposalOf(t, test.files)
-		for _, want := range test.want {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: no %q in\n%s", name, want, text)
-			}
-		}
-		for _, never := range test.never {
-			if strings.Contains(text, never) {
-				t.Errorf("%s: %q in\n%s", name, never, text)
-			}
-		}
+		proposes(t, name, test.files, test.want, test.never)
 	}
 }
 
@@ -372,16 +342,6 @@ func TestProposalsForTheNinthTrial(t *testing.T) {
 			nil,
 		},
 	} {
-		text := proposalOf(t, test.files)
-		for _, want := range test.want {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: no %q in\n%s", name, want, text)
-			}
-		}
-		for _, never := range test.never {
-			if strings.Contains(text, never) {
-				t.Errorf("%s: %q in\n%s", name, never, text)
-			}
-		}
+		proposes(t, name, test.files, test.want, test.never)
 	}
 }

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"strings"
 	"testing"
 )
 
@@ -101,16 +100,6 @@ func TestProposalsForTheTenthTrial(t *testing.T) {
 			nil,
 		},
 	} {
-		text := proposalOf(t, test.files)
-		for _, want := range test.want {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: no %q in\n%s", name, want, text)
-			}
-		}
-		for _, never := range test.never {
-			if strings.Contains(text, never) {
-				t.Errorf("%s: %q in\n%s", name, never, text)
-			}
-		}
+		proposes(t, name, test.files, test.want, test.never)
 	}
 }

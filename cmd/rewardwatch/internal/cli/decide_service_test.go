@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -27,16 +28,20 @@ import (
 func guardedConfig(t *testing.T, broker string) string {
 	t.Helper()
 	config := serviceConfig(t, broker)
+	withHTTP(t, config, fmt.Sprintf("token_file: %q", testkit.WriteFile(t, apitest.SomeToken)))
+	return config
+}
+
+// withHTTP adds a key to the section http of a configuration.
+func withHTTP(t *testing.T, config, key string) {
+	t.Helper()
 	text, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := filepath.Join(t.TempDir(), "token")
-	guarded := strings.Replace(string(text), `http: {`, `http: {token_file: "`+token+`", `, 1)
-	if err := errors.Join(os.WriteFile(token, []byte(apitest.SomeToken), 0o600), os.WriteFile(config, []byte(guarded), 0o600)); err != nil {
+	if err := os.WriteFile(config, []byte(strings.Replace(string(text), "http: {", "http: {"+key+", ", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return config
 }
 
 // order posts to the service and gives the status and the answer.
@@ -53,6 +58,12 @@ func (p *process) post(t *testing.T, path, body string, headers http.Header) (in
 		t.Fatal(err)
 	}
 	r.Header = headers
+	return answerTo(t, r)
+}
+
+// answerTo sends a request and gives the status and the text of the answer.
+func answerTo(t *testing.T, r *http.Request) (int, string) {
+	t.Helper()
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -150,15 +161,8 @@ func TestDecisionsSurviveAKill(t *testing.T) {
 // audited adds an audit log with a topic to a configuration, and returns its path.
 func audited(t *testing.T, config string) string {
 	t.Helper()
-	text, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	log := filepath.Join(t.TempDir(), "audit.log")
-	with := strings.Replace(string(text), `http: {`, `http: {audit_log: "`+log+`", audit_topic: `+auditTopic+`, `, 1)
-	if err := os.WriteFile(config, []byte(with), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	withHTTP(t, config, fmt.Sprintf("audit_log: %q, audit_topic: %s", log, auditTopic))
 	return log
 }
 

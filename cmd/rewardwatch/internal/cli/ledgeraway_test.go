@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -109,16 +108,11 @@ func retrainingConfig(t *testing.T, broker, webhook string) (config string, ledg
 // fetch returns the status and the text of an answer.
 func (p *process) fetch(t *testing.T, path string) (int, string) {
 	t.Helper()
-	answer, err := http.Get("http://" + p.address + path)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
+	return answerTo(t, r)
 }
 
 // requests returns the ids of the requests in the ledger; false while it is out of use.

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/retrain/command"
+	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
 
 // The binary is the supervisor of its commands.
@@ -31,14 +32,14 @@ func TestRunCommand(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	var last command.Report
-	err = runs.Run(ctx, func(_ context.Context, _ string, r command.Report) error {
-		if last = r; r.State != command.Started {
+	var last training.Report
+	err = runs.Run(ctx, func(_ context.Context, _ string, r training.Report) error {
+		if last = r; r.State != training.Started {
 			cancel()
 		}
 		return nil
 	})
-	if want := (command.Report{State: command.Succeeded, Version: "v7"}); err != nil || last != want {
+	if want := (training.Report{State: training.Succeeded, Version: "v7"}); err != nil || last != want {
 		t.Errorf("%+v, %v, want %+v", last, err, want)
 	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -39,7 +38,7 @@ http: {listen: "127.0.0.1:0", require_token: true, token_file: %q, tokens: [%s]}
 }
 
 // as sends a request with the token of a name.
-func (p *process) as(t *testing.T, name, method, path, body string) (status int, said string) {
+func (p *process) as(t *testing.T, name, method, path, body string) (status int, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.address+path, strings.NewReader(body))
 	if err != nil {
@@ -47,16 +46,7 @@ func (p *process) as(t *testing.T, name, method, path, body string) (status int,
 	}
 	r.Header.Set("Authorization", "Bearer "+strings.Repeat(name, 4))
 	r.Header.Set("Content-Type", "application/x-ndjson")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
+	return answerTo(t, r)
 }
 
 // policiesOf returns the policies that the holder of a token sees.

@@ -176,7 +176,7 @@ func (in *Intake) after(emit func(*ingest.Unit)) func(*ingest.Unit) {
 	}
 }
 
-// Drop gives up the open episodes and decisions of a policy.
+// Drop discards the open episodes and decisions of a policy.
 func (in *Intake) Drop(policy string) {
 	in.Episodes.Forget(policy)
 	if in.Decisions != nil {

@@ -72,9 +72,8 @@ func (l List) Check(limits Limits, report func(path, msg string)) {
 		names[c.Name] = true
 		l[:i].checkHidden(c, within)
 		for k, glob := range c.Policies {
-			name, _, whole := strings.Cut(glob, divider)
-			if other := slices.IndexFunc(l, func(o Config) bool { return o.Name == name && o.prefixes() }); whole && other >= 0 {
-				within(fmt.Sprintf("policies[%d]", k), fmt.Sprintf("has no effect: policies whose names begin with %q belong to the tenant %q", name+divider, name))
+			if other := l.named(glob); other >= 0 {
+				within(fmt.Sprintf("policies[%d]", k), fmt.Sprintf("has no effect: policies whose names begin with %q belong to the tenant %q", l[other].Name+divider, l[other].Name))
 			}
 		}
 		for k, topic := range c.Topics {
@@ -220,10 +219,8 @@ const divider = ":"
 
 // Of returns the index of the tenant that a policy belongs to, and the number of tenants if it belongs to none.
 func (l List) Of(policy string) int {
-	if name, _, has := strings.Cut(policy, divider); has {
-		if i := slices.IndexFunc(l, func(c Config) bool { return c.Name == name && c.prefixes() }); i >= 0 {
-			return i
-		}
+	if i := l.named(policy); i >= 0 {
+		return i
 	}
 	for i, c := range l {
 		if slices.ContainsFunc(c.Policies, func(glob string) bool { return signals.Match(glob, policy) }) {
@@ -231,6 +228,15 @@ func (l List) Of(policy string) int {
 		}
 	}
 	return len(l)
+}
+
+// named returns the index of the tenant whose name the name of a policy, or a pattern, begins with, -1 if there is none.
+func (l List) named(policy string) int {
+	name, _, has := strings.Cut(policy, divider)
+	if !has {
+		return -1
+	}
+	return slices.IndexFunc(l, func(c Config) bool { return c.Name == name && c.prefixes() })
 }
 
 // Name returns the name of the tenant that a policy belongs to, "" if it belongs to none.

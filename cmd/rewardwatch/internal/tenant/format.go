@@ -68,14 +68,16 @@ func (d *decoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *i
 		switch owner := d.owner(e); {
 		case owner >= 0:
 			e.Policy = d.named(owner, e.Policy)
-		case d.claims(e.Policy):
+		case d.tenants.named(e.Policy) >= 0:
 			d.refuses(&ingest.RecordError{
 				Pos: e.Pos, Reason: ingest.ReasonOtherTenant, Size: int64(len(m.Value)),
 				Msg: "the policy name begins with a tenant's name, but neither the topic nor the labels belong to that tenant",
 			}, m.Value)
 			continue
 		}
-		dst[kept], dst[i] = dst[i], dst[kept] // which keeps the memory of both
+		if kept < i {
+			dst[kept], dst[i] = dst[i], dst[kept] // which keeps the memory of both
+		}
 		kept++
 	}
 	return dst[:kept]
@@ -97,12 +99,6 @@ func (d *decoder) owner(e *ingest.Event) int {
 		}
 		return true
 	})
-}
-
-// claims reports whether the name of a policy begins with that of a tenant.
-func (d *decoder) claims(policy string) bool {
-	name, _, has := strings.Cut(policy, divider)
-	return has && slices.ContainsFunc(d.tenants, func(c Config) bool { return c.Name == name && c.prefixes() })
 }
 
 // named returns the whole name of a policy of a tenant.

@@ -1,0 +1,29 @@
+// Package training says how far a training has got that the service itself runs or follows.
+package training
+
+import (
+	"context"
+	"errors"
+)
+
+// The states in a Report, in the words of a report over HTTP.
+const (
+	Started   = "started"
+	Succeeded = "succeeded"
+	Failed    = "failed"
+)
+
+// Report is how far a training has got.
+type Report struct {
+	State   string // Started, Succeeded or Failed
+	Version string // the version made, if it succeeded
+	Error   string // why it failed
+	Log     string // end of its output, once it has ended; any bytes
+}
+
+// ErrSettled means that a request accepts no more reports.
+var ErrSettled = errors.New("the request no longer accepts reports")
+
+// Reporter receives how far the training of a request has got, and the same report again after a crash. An ErrSettled
+// says that the request needs no further reports; any other error ends those who report.
+type Reporter func(ctx context.Context, request string, r Report) error
