@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hamba/avro/v2"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/twmb/avro"
 )
 
 // everything has a field of each type.
@@ -52,11 +52,7 @@ const everythingAsJSON = `{"policy":"checkout\n\"ranker\"","reward":NaN,"small":
 // encode writes a record with the library.
 func encode(t testing.TB, schema string, value any) []byte {
 	t.Helper()
-	parsed, err := avro.ParseWithCache(schema, "", &avro.SchemaCache{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := avro.Marshal(parsed, value)
+	b, err := avro.MustParse(schema).Encode(value)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +93,7 @@ func TestAppendJSON(t *testing.T) {
 	}
 }
 
-// What hamba does not write itself.
+// What the library does not write itself.
 func TestAppendJSONOfBytes(t *testing.T) {
 	const decimal = `{"type":"bytes","logicalType":"decimal","precision":20,"scale":0}`
 	for _, c := range []struct{ name, schema, value, want string }{
@@ -148,6 +144,18 @@ func TestParse(t *testing.T) {
 	s := parse(t, step, arm)
 	if got, err := s.AppendJSON(nil, []byte{0}, 100); err != nil || string(got) != `{"arm":"A"}` {
 		t.Errorf("%s %v", got, err)
+	}
+	for _, c := range []struct{ name, schema, value, want string }{
+		{"a namespace that is inherited", `{"type":"record","name":"a.B","fields":[{"name":"x","type":{"type":"enum","name":"C","symbols":["P"]}},{"name":"y","type":"C"},{"name":"z","type":"a.C"}]}`, "\x00\x00\x00", `{"x":"P","y":"P","z":"P"}`},
+		{"a namespace in a name", `{"type":"record","name":"B","namespace":"q","fields":[{"name":"x","type":{"type":"fixed","name":"s.C","size":1}},{"name":"y","type":"s.C"},{"name":"n","type":["null","B"]}]}`, "aa\x00", `{"x":"YQ==","y":"YQ==","n":null}`},
+		{"a name outside the namespace", `{"type":"record","name":"q.B","fields":[{"name":"x","type":{"type":"error","name":"I","namespace":"","fields":[{"name":"k","type":"int"}]}},{"name":"y","type":"I"}]}`, "\x02\x04", `{"x":{"k":1},"y":{"k":2}}`},
+		{"the same name twice", `{"type":"record","name":"q.B","fields":[{"name":"x","type":{"type":"fixed","name":"r.F","size":1}},{"name":"y","type":{"type":"fixed","name":"F","size":2}},{"name":"z","type":"F"}]}`, "abbcc", `{"x":"YQ==","y":"YmI=","z":"Y2M="}`},
+		{"a name before its definition", `{"type":"record","name":"B","fields":[{"name":"f","type":"Later"},{"name":"g","type":{"type":"record","name":"Later","fields":[]}}]}`, "", `{"f":{},"g":{}}`},
+		{"a logical type of a field, which is none", `{"type":"record","name":"B","fields":[{"name":"x","type":"long","logicalType":"timestamp-millis"}]}`, "\x02", `{"x":1}`},
+	} {
+		if got, err := parse(t, c.schema).AppendJSON(nil, []byte(c.value), 100); err != nil || string(got) != c.want {
+			t.Errorf("%s: %s %v, want %s", c.name, got, err, c.want)
+		}
 	}
 	for _, bad := range []string{"", "{", `{"type":"record","name":"R"}`, step} { // types of other schemas are not remembered
 		if _, err := Parse(bad); err == nil {

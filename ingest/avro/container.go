@@ -48,7 +48,7 @@ func OpenContainer(src io.Reader, limit int) (*Container, error) {
 		_, err = io.ReadFull(c.src, c.sync[:])
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the header of an Avro file: %w", within(err))
+		return nil, fmt.Errorf("reading the header of an Avro file: %w", inside(err))
 	}
 	c.schema, err = Parse(string(meta["avro.schema"]))
 	if c.codec = string(meta["avro.codec"]); c.codec == "" {
@@ -57,8 +57,8 @@ func OpenContainer(src io.Reader, limit int) (*Container, error) {
 	return c, err
 }
 
-// within returns an error of reading something that has begun: the end of the file is a damage there.
-func within(err error) error {
+// inside returns an error of reading something that has begun: the end of the file is a damage there.
+func inside(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
@@ -96,7 +96,7 @@ func (c *Container) blockCount() (int64, error) {
 		n = -n
 		_, err = binary.ReadVarint(c.src)
 	}
-	if n > maxHeader {
+	if n < 0 || n > maxHeader {
 		err = errors.New("too many entries")
 	}
 	return n, err
@@ -173,7 +173,7 @@ func (c *Container) readBlock() error {
 		err = errors.New("its sync marker does not match the file header")
 	}
 	if err != nil {
-		return fmt.Errorf("reading a block of an Avro file: %w", within(err))
+		return fmt.Errorf("reading a block of an Avro file: %w", inside(err))
 	}
 	return nil
 }

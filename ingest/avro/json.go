@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hamba/avro/v2"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/jsontext"
+	"github.com/twmb/avro/atype"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -36,55 +36,51 @@ func (w *writer) bad(msg string) bool {
 }
 
 // value rewrites a value of a schema.
-func (w *writer) value(s avro.Schema) bool {
+func (w *writer) value(s *node) bool {
 	if len(w.dst) > w.limit {
 		return w.fail(ingest.ReasonTooLarge, "exceeds the limit of "+strconv.Itoa(w.limit)+" bytes as JSON")
 	}
-	switch s := s.(type) {
-	case *avro.RefSchema:
-		return w.value(s.Schema())
-	case *avro.RecordSchema:
-		return w.nested(func() bool { return w.record(s) })
-	case *avro.ArraySchema:
-		return w.nested(func() bool { return w.array(s) })
-	case *avro.MapSchema:
-		return w.nested(func() bool { return w.object(s) })
-	case *avro.UnionSchema:
-		types := s.Types()
+	switch s.kind {
+	case atype.Record:
+		return w.nested(s, w.record)
+	case atype.Array:
+		return w.nested(s, w.array)
+	case atype.Map:
+		return w.nested(s, w.object)
+	case atype.Union:
 		i, ok := w.long()
-		if ok && (i < 0 || i >= int64(len(types))) {
+		if ok && (i < 0 || i >= int64(len(s.types))) {
 			return w.bad("invalid union index " + strconv.FormatInt(i, 10))
 		}
-		return ok && w.value(types[i])
-	case *avro.EnumSchema:
+		return ok && w.value(s.types[i])
+	case atype.Enum:
 		return w.enum(s)
-	case *avro.FixedSchema:
-		return w.fixed(s)
-	case *avro.PrimitiveSchema:
-		return w.primitive(s)
-	case *avro.NullSchema:
+	case atype.Fixed:
+		b, ok := w.take(int64(s.size))
+		return ok && w.binary(b, s)
+	case atype.Null:
 		w.dst = append(w.dst, "null"...)
 		return true
 	}
-	return w.fail(ingest.ReasonUnknownSchema, "unknown type in the Avro schema: "+string(s.Type()))
+	return w.primitive(s)
 }
 
 // nested rewrites what holds other values.
-func (w *writer) nested(rewrite func() bool) bool {
+func (w *writer) nested(s *node, rewrite func(*node) bool) bool {
 	if w.depth == ingest.MaxDepth {
 		return w.fail(ingest.ReasonTooDeep, "exceeds the maximum nesting depth of "+strconv.Itoa(ingest.MaxDepth))
 	}
 	w.depth++
-	ok := rewrite()
+	ok := rewrite(s)
 	w.depth--
 	return ok
 }
 
-func (w *writer) record(s *avro.RecordSchema) bool {
+func (w *writer) record(s *node) bool {
 	w.dst = append(w.dst, '{')
-	for _, f := range s.Fields() {
-		w.dst = jsontext.AppendKey(w.dst, f.Name())
-		if !w.value(f.Type()) {
+	for i, name := range s.fields {
+		w.dst = jsontext.AppendKey(w.dst, name)
+		if !w.value(s.types[i]) {
 			return false
 		}
 	}
@@ -92,17 +88,17 @@ func (w *writer) record(s *avro.RecordSchema) bool {
 	return true
 }
 
-func (w *writer) array(s *avro.ArraySchema) bool {
+func (w *writer) array(s *node) bool {
 	w.dst = append(w.dst, '[')
 	ok := w.blocks(func() bool {
 		w.dst = jsontext.AppendComma(w.dst)
-		return w.value(s.Items())
+		return w.value(s.items)
 	})
 	w.dst = append(w.dst, ']')
 	return ok
 }
 
-func (w *writer) object(s *avro.MapSchema) bool {
+func (w *writer) object(s *node) bool {
 	w.dst = append(w.dst, '{')
 	ok := w.blocks(func() bool {
 		name, ok := w.bytes()
@@ -110,7 +106,7 @@ func (w *writer) object(s *avro.MapSchema) bool {
 			return false
 		}
 		w.dst = jsontext.AppendKey(w.dst, name)
-		return w.value(s.Values())
+		return w.value(s.items)
 	})
 	w.dst = append(w.dst, '}')
 	return ok
@@ -140,66 +136,50 @@ func (w *writer) blocks(item func() bool) bool {
 	}
 }
 
-func (w *writer) enum(s *avro.EnumSchema) bool {
+func (w *writer) enum(s *node) bool {
 	i, ok := w.long()
 	if !ok {
 		return false
 	}
-	if i < 0 || i >= int64(len(s.Symbols())) {
+	if i < 0 || i >= int64(len(s.symbols)) {
 		return w.bad("invalid enum index " + strconv.FormatInt(i, 10))
 	}
-	w.dst = jsontext.AppendString(w.dst, s.Symbols()[i])
+	w.dst = jsontext.AppendString(w.dst, s.symbols[i])
 	return true
 }
 
-func (w *writer) fixed(s *avro.FixedSchema) bool {
-	b, ok := w.take(int64(s.Size()))
-	if !ok {
-		return false
-	}
-	if d, isDecimal := s.Logical().(*avro.DecimalLogicalSchema); isDecimal {
-		return w.decimal(b, d.Scale())
-	}
-	w.base64(b)
-	return true
-}
-
-func (w *writer) primitive(s *avro.PrimitiveSchema) bool {
-	switch s.Type() {
-	case avro.Int, avro.Long:
+func (w *writer) primitive(s *node) bool {
+	switch s.kind {
+	case atype.Int, atype.Long:
 		i, ok := w.long()
-		if ok && s.Type() == avro.Int && int64(int32(i)) != i {
+		if ok && s.kind == atype.Int && int64(int32(i)) != i {
 			return w.bad("an int exceeds 32 bits")
 		}
 		return ok && w.integer(i, s)
-	case avro.Double:
+	case atype.Double:
 		b, ok := w.take(8)
 		if ok {
 			w.dst = jsontext.AppendNumber(w.dst, math.Float64frombits(binary.LittleEndian.Uint64(b)), 64)
 		}
 		return ok
-	case avro.Float:
+	case atype.Float:
 		b, ok := w.take(4)
 		if ok {
 			w.dst = jsontext.AppendNumber(w.dst, float64(math.Float32frombits(binary.LittleEndian.Uint32(b))), 32)
 		}
 		return ok
-	case avro.Boolean:
+	case atype.Boolean:
 		return w.boolean()
 	}
 	b, ok := w.bytes()
 	if !ok {
 		return false
 	}
-	if s.Type() == avro.String {
+	if s.kind == atype.String {
 		w.dst = jsontext.AppendString(w.dst, b)
 		return true
 	}
-	if d, isDecimal := s.Logical().(*avro.DecimalLogicalSchema); isDecimal {
-		return w.decimal(b, d.Scale())
-	}
-	w.base64(b)
-	return true
+	return w.binary(b, s)
 }
 
 func (w *writer) boolean() bool {
@@ -215,10 +195,15 @@ func (w *writer) boolean() bool {
 	return true
 }
 
-func (w *writer) base64(b []byte) {
+// binary writes bytes or a fixed, or the decimal that they stand for.
+func (w *writer) binary(b []byte, s *node) bool {
+	if s.logical == atype.Decimal {
+		return w.decimal(b, s.scale)
+	}
 	w.dst = append(w.dst, '"')
 	w.dst = base64.StdEncoding.AppendEncode(w.dst, b)
 	w.dst = append(w.dst, '"')
+	return true
 }
 
 // maxDecimal is the longest decimal in bytes. Writing one in base 10 takes time that grows faster than its length.
@@ -249,21 +234,21 @@ func (w *writer) decimal(b []byte, scale int) bool {
 }
 
 // integer writes a whole number, or the date or time that it stands for.
-func (w *writer) integer(i int64, s *avro.PrimitiveSchema) bool {
+func (w *writer) integer(i int64, s *node) bool {
 	var at time.Time
 	layout := time.RFC3339Nano
-	switch logicalType(s) {
-	case avro.TimestampMillis, avro.LocalTimestampMillis:
+	switch s.logical {
+	case atype.TimestampMillis, atype.LocalTimestampMillis:
 		at = time.UnixMilli(i)
-	case avro.TimestampMicros, avro.LocalTimestampMicros:
+	case atype.TimestampMicros, atype.LocalTimestampMicros:
 		at = time.UnixMicro(i)
-	case "timestamp-nanos", "local-timestamp-nanos":
+	case atype.TimestampNanos, atype.LocalTimestampNanos:
 		at = time.Unix(0, i)
-	case avro.Date:
+	case atype.Date:
 		at, layout = time.Unix(i*86400, 0), time.DateOnly
-	case avro.TimeMillis:
+	case atype.TimeMillis:
 		at, layout = timeOfDay(i, time.Millisecond), "15:04:05.999"
-	case avro.TimeMicros:
+	case atype.TimeMicros:
 		at, layout = timeOfDay(i, time.Microsecond), "15:04:05.999999"
 	}
 	if at = at.UTC(); at.IsZero() || at.Year() < 0 || at.Year() > 9999 {
@@ -280,15 +265,6 @@ func timeOfDay(i int64, unit time.Duration) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(0, i*int64(unit))
-}
-
-// logicalType returns the logical type of a number, also one that the parser does not know.
-func logicalType(s *avro.PrimitiveSchema) avro.LogicalType {
-	if l := s.Logical(); l != nil {
-		return l.Type()
-	}
-	name, _ := s.Prop("logicalType").(string)
-	return avro.LogicalType(name)
 }
 
 // long reads a number of variable length, which is that of Protobuf's sint64.

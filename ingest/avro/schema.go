@@ -5,27 +5,31 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hamba/avro/v2"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/twmb/avro"
 )
 
 // Schema is the schema that a record was written with.
-type Schema struct{ root avro.Schema }
+type Schema struct{ root *node }
 
 // Parse parses a schema in JSON. It may name the types of the schemas before it, which are parsed in their order.
 func Parse(text string, before ...string) (*Schema, error) {
-	types := &avro.SchemaCache{}
+	if text == "" {
+		return nil, errors.New("parse the Avro schema: it is empty")
+	}
+	var types avro.SchemaCache
 	for i, b := range before {
-		if _, err := avro.ParseWithCache(b, "", types); err != nil {
+		if _, err := types.Parse(b); err != nil {
 			return nil, fmt.Errorf("parse referenced Avro schema %d: %w", i+1, err)
 		}
 	}
-	root, err := avro.ParseWithCache(text, "", types)
+	parsed, err := types.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("parse the Avro schema: %w", err)
 	}
-	if root == nil {
-		return nil, errors.New("parse the Avro schema: it is empty")
+	root, err := compile(parsed.Root())
+	if err != nil {
+		return nil, fmt.Errorf("parse the Avro schema: %w", err)
 	}
 	return &Schema{root: root}, nil
 }

@@ -4,13 +4,13 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/hamba/avro/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/format"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 	"github.com/rewardwatch/rewardwatch/ingest/registry"
+	"github.com/twmb/avro"
 )
 
 // Records wait while the registry is down. A poison record and one with an unknown schema are dead letters, and the
@@ -21,7 +21,7 @@ func TestRecordsOfASchemaRegistry(t *testing.T) {
 	server := ingesttest.NewSchemaRegistry()
 	t.Cleanup(server.Close)
 	step := func(id int, schema string) []byte {
-		value, err := avro.Marshal(avro.MustParse(schema), map[string]any{"policy": "p", "reward": .5, "env": "e"})
+		value, err := avro.MustParse(schema).Encode(map[string]any{"policy": "p", "reward": .5, "env": "e"})
 		if err != nil {
 			t.Fatal(err)
 		}

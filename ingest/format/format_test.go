@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hamba/avro/v2"
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
@@ -20,6 +19,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 	"github.com/rewardwatch/rewardwatch/ingest/protobuf/telemetrypb"
 	"github.com/rewardwatch/rewardwatch/ingest/registry"
+	"github.com/twmb/avro"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -194,7 +194,7 @@ const stepSchema = `{"type":"record","name":"Step","fields":[{"name":"policy","t
 
 func stepInAvro(t *testing.T, policy string, reward float64) []byte {
 	t.Helper()
-	value, err := avro.Marshal(avro.MustParse(stepSchema), map[string]any{"policy": policy, "reward": reward})
+	value, err := avro.MustParse(stepSchema).Encode(map[string]any{"policy": policy, "reward": reward})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestPoisonRecords(t *testing.T) {
 		{Avro, "\x00\x00\x00", string(framedWith(inAvro, good)), ingest.ReasonBadEncoding, 0, "this one has only 3 bytes"},
 		{Avro, good, string(framedWith(inAvro, good)), ingest.ReasonBadEncoding, 0, "this one starts with 0x02"},
 		{Avro, string(framedWith(99, good)), string(framedWith(inAvro, good)), ingest.ReasonUnknownSchema, 0, "has no schema 99"},
-		{Avro, string(framedWith(bad, good)), string(framedWith(inAvro, good)), ingest.ReasonUnknownSchema, 0, "unknown type"},
+		{Avro, string(framedWith(bad, good)), string(framedWith(inAvro, good)), ingest.ReasonUnknownSchema, 0, "parse the Avro schema: unknown"},
 		{Avro, string(framedWith(inProto, good)), string(framedWith(inAvro, good)), ingest.ReasonUnknownSchema, 0, "requires AVRO"},
 		{Avro, string(framedWith(inAvro, good[:3])), string(framedWith(inAvro, good)), ingest.ReasonBadEncoding, 9, "ends inside a value"},
 		{Avro, string(framedWith(inAvro, string(stepInAvro(t, "", 1)))), string(framedWith(inAvro, good)), ingest.ReasonMissingPolicy, 0, "must have a policy"},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"compress/flate"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -16,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hamba/avro/v2"
-	"github.com/hamba/avro/v2/ocf"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
@@ -31,6 +30,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 	"github.com/rewardwatch/rewardwatch/ingest/protobuf/telemetrypb"
+	"github.com/twmb/avro"
+	"github.com/twmb/avro/ocf"
 )
 
 // message is a message of a team's topic, as it has it today.
@@ -58,7 +59,7 @@ type world struct {
 	*rand.Rand
 	later    map[int][]message // by the decision with which they come
 	registry *ingesttest.SchemaRegistry
-	schemas  map[string]avro.Schema
+	schemas  map[string]*avro.Schema
 	ids      map[string]int
 }
 
@@ -82,7 +83,7 @@ func (w *world) framed(name, schema string, value any) []byte {
 	if w.schemas[name] == nil {
 		w.schemas[name], w.ids[name] = avro.MustParse(schema), w.registry.Put(name, "AVRO", schema)
 	}
-	body, err := avro.Marshal(w.schemas[name], value)
+	body, err := w.schemas[name].Encode(value)
 	if err != nil {
 		panic(err)
 	}
@@ -208,7 +209,7 @@ func newWorld(t *testing.T) *world {
 	registry := ingesttest.NewSchemaRegistry()
 	t.Cleanup(registry.Close)
 	return &world{
-		Rand: rand.New(rand.NewPCG(7, 7)), later: map[int][]message{}, registry: registry, schemas: map[string]avro.Schema{}, ids: map[string]int{},
+		Rand: rand.New(rand.NewPCG(7, 7)), later: map[int][]message{}, registry: registry, schemas: map[string]*avro.Schema{}, ids: map[string]int{},
 	}
 }
 
@@ -700,7 +701,7 @@ func TestSimAvroFilesJoinAsInspectProposes(t *testing.T) {
 	w, team := newWorld(t), teams()[2]
 	all := team.messages(w)
 	var file bytes.Buffer
-	e, err := ocf.NewEncoder(w.schemas["Route"].String(), &file, ocf.WithCodec(ocf.Deflate))
+	e, err := ocf.NewWriter(&file, w.schemas["Route"], ocf.WithCodec(ocf.DeflateCodec(flate.DefaultCompression)))
 	if err != nil {
 		t.Fatal(err)
 	}

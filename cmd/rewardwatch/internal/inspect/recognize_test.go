@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/hamba/avro/v2"
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 	"github.com/rewardwatch/rewardwatch/ingest/protobuf/telemetrypb"
+	"github.com/twmb/avro"
 )
 
 func marshal(t *testing.T, m proto.Message) string {
@@ -28,7 +28,7 @@ func TestFormatsAreRecognized(t *testing.T) {
 	registry := ingesttest.NewSchemaRegistry()
 	t.Cleanup(registry.Close)
 	const schema = `{"type":"record","name":"Step","fields":[{"name":"arm","type":"string"}]}`
-	inAvro, err := avro.Marshal(avro.MustParse(schema), map[string]any{"arm": "a"})
+	inAvro, err := avro.MustParse(schema).Encode(map[string]any{"arm": "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
