@@ -10,6 +10,15 @@ CACHE := $(CURDIR)/.cache
 export CGO_ENABLED := 0
 export GOFLAGS += -trimpath
 
+# The Go of `toolchain` in go.mod, which is fetched where the installed one is older, whatever the environment says. All is
+# built with it, tools as well. `make GOTOOLCHAIN=local` takes the installed one.
+ifneq ($(origin GOTOOLCHAIN),command line)
+INSTALLED_GO := $(shell GOTOOLCHAIN=local go env GOVERSION)
+NEEDED_GO := $(shell GOTOOLCHAIN=auto go env GOVERSION)
+$(if $(NEEDED_GO),,$(error The Go of go.mod cannot be fetched. make GOTOOLCHAIN=local takes the installed one, whose standard library may have known holes))
+export GOTOOLCHAIN := $(if $(filter $(INSTALLED_GO),$(NEEDED_GO)),auto,$(NEEDED_GO)+auto)
+endif
+
 # renovate: datasource=go depName=github.com/golangci/golangci-lint/v2
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
@@ -128,7 +137,7 @@ SIGNING_KEY ?=
 release: OUT = bin/release/$(VERSION)
 release: CHART_VERSION = --version $(VERSION) --app-version $(VERSION)
 release: release-directory linux-packages image chart python-package $(CYCLONEDX)
-	VERSION='$(VERSION)' CYCLONEDX=$(CYCLONEDX) SIGNING_KEY='$(SIGNING_KEY)' deploy/package/release.sh $(OUT) $(ARCHS:%=bin/image/linux/%/rewardwatch)
+	OLDEST_GO=$$(sed -n 's/^toolchain //p' go.mod) VERSION='$(VERSION)' CYCLONEDX=$(CYCLONEDX) SIGNING_KEY='$(SIGNING_KEY)' deploy/package/release.sh $(OUT) $(ARCHS:%=bin/image/linux/%/rewardwatch)
 
 release-directory:
 	rm -rf bin/release/$(VERSION)

@@ -2,6 +2,8 @@ module github.com/rewardwatch/rewardwatch
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0
 	github.com/aws/aws-sdk-go-v2/config v1.33.18

@@ -40,7 +40,7 @@ func release(t *testing.T, contents string) {
 	run(t, "", "package/python.sh", "../.cache/venv/bin/python", dir)
 	gpg := keyring(t)
 	add := func(key string) {
-		run(t, "", "env", gpg, "SIGNING_KEY="+key, "VERSION=1.0.0", "CYCLONEDX="+tool("cyclonedx-gomod", "CYCLONEDX_VERSION"), "package/release.sh", dir, binary)
+		run(t, "", "env", gpg, "SIGNING_KEY="+key, "OLDEST_GO="+runtime.Version(), "VERSION=1.0.0", "CYCLONEDX="+tool("cyclonedx-gomod", "CYCLONEDX_VERSION"), "package/release.sh", dir, binary)
 	}
 	add(signer)
 	run(t, dir, "env", gpg, "gpg", "--batch", "--verify", "SHA256SUMS.asc", "SHA256SUMS")
@@ -61,6 +61,11 @@ func release(t *testing.T, contents string) {
 	}
 	if again := read(t, dir+"/SHA256SUMS"); again != sums {
 		t.Errorf("once more, the checksums are\n%s, before\n%s", again, sums)
+	}
+	old := exec.CommandContext(t.Context(), "package/release.sh", t.TempDir(), binary)
+	old.Env = append(os.Environ(), "OLDEST_GO=go1.999.1", "VERSION=1.0.0")
+	if said, err := old.CombinedOutput(); err == nil || !strings.Contains(string(said), "which is older than go1.999.1") {
+		t.Errorf("built with an older Go: %v\n%s", err, said)
 	}
 }
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Adds the bills of materials of some binaries, and the checksums of all files, to the files of a release in DIR:
 # release.sh DIR BINARY... VERSION is that of the release, and CYCLONEDX the program cyclonedx-gomod. With SIGNING_KEY,
-# gpg signs the checksums with that key.
+# gpg signs the checksums with that key. It refuses what was built with a Go older than OLDEST_GO.
 set -euo pipefail
 dir="$1"
 
 for binary in "${@:2}"; do
+  built="$(go version "$binary" | awk '{ print $NF }')"
+  printf '%s\n' "$OLDEST_GO" "$built" | sort -VC || { echo "$binary was built with $built, which is older than $OLDEST_GO" >&2; exit 1; }
   platform="$(go version -m "$binary" | awk -F= '/\tbuild\tGOOS=/ { os = $2 } /\tbuild\tGOARCH=/ { arch = $2 } END { print os "_" arch }')"
   said="$("$CYCLONEDX" bin -json -noserial -notimestamp -version "v$VERSION" -output "$dir/rewardwatch_${VERSION}_$platform.cdx.json" "$binary" 2>&1)" || { echo "$said" >&2; exit 1; }
 done
