@@ -35,6 +35,15 @@ GOTESTSUM := $(CACHE)/bin/gotestsum-$(GOTESTSUM_VERSION)
 BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
 BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)
 
+# renovate: datasource=go depName=golang.org/x/vuln
+GOVULNCHECK_VERSION := v1.9.0
+GOVULNCHECK := $(CACHE)/bin/govulncheck-$(GOVULNCHECK_VERSION)
+
+# The Go vulnerability database, which is also a module, and the program that makes an index of it.
+# renovate: datasource=go depName=golang.org/x/vulndb
+ADVISORIES_VERSION := v0.0.0-20261105234957-e22db6528018
+INDEXDB := $(CACHE)/bin/indexdb-$(ADVISORIES_VERSION)
+
 PYTHON_REQUIREMENTS := ingest/emitters/python/requirements.txt
 VENV := $(CACHE)/venv/.complete
 
@@ -103,7 +112,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build linux-packages image chart python-package release release-directory demo test test-code test-race test-simulations test-e2e test-kubernetes test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages image chart python-package release release-directory demo test test-code test-race test-simulations test-e2e test-kubernetes test-quick test-faults test-python-agents soak lint advisories prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	go build -trimpath -buildvcs=auto -ldflags='-s -w $(NAMED)' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
@@ -168,7 +177,7 @@ test-code: $(GOTESTSUM) | packages
 	$(GO_TEST) -p 2 -parallel 4 -skip '^TestSim' $(filter-out $(SERVERS),$(call packages_of,$(shell find $(FOLDERS) -name '*_test.go')))
 
 # All tests of these packages, so that each is built once.
-test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(NFPM) $(CYCLONEDX) $(HELM) $(KUSTOMIZE) $(OPERATOR) $(AXE) $(GRAFANA_DATA) | packages
+test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(ALERTMANAGER) $(NFPM) $(CYCLONEDX) $(GOVULNCHECK) $(INDEXDB) $(HELM) $(KUSTOMIZE) $(OPERATOR) $(AXE) $(GRAFANA_DATA) | packages
 	deploy/local/kafka/kafka.sh fetch
 	deploy/local/keycloak/keycloak.sh fetch
 	$(GO_TEST) -tags e2e -count=1 -p 5 -parallel 4 -skip '^TestSim' $(SERVERS)
@@ -221,6 +230,12 @@ lint: $(GOLANGCI) $(VALE)
 	go mod tidy -diff
 	$(GOLANGCI) run ./...
 	git ls-files -z '*.md' '*.go' | xargs -0 $(VALE) --minAlertLevel=error
+
+# Known vulnerabilities that reach what is shipped, by the database of ADVISORIES_VERSION. deploy/lint/advisories.txt has those
+# that do no harm.
+advisories: $(GOVULNCHECK) $(INDEXDB)
+	module=$$($(DOWNLOAD) golang.org/x/vulndb@$(ADVISORIES_VERSION) | $(DIRECTORY))
+	GOVULNCHECK=$(GOVULNCHECK) INDEXDB=$(INDEXDB) deploy/lint/advisories.sh "$$module/data/osv" deploy/lint/advisories.txt ./cmd/...
 
 # What Vale says of the prose, with warnings such as long sentences, which do not fail.
 prose: $(VALE)
@@ -372,6 +387,14 @@ $(GOTESTSUM):
 	GOBIN=$(CACHE)/bin go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
 	mv $(CACHE)/bin/gotestsum $@
 
+$(GOVULNCHECK):
+	GOBIN=$(CACHE)/bin go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	mv $(CACHE)/bin/govulncheck $@
+
+$(INDEXDB):
+	GOBIN=$(CACHE)/bin go install golang.org/x/vulndb/cmd/indexdb@$(ADVISORIES_VERSION)
+	mv $(CACHE)/bin/indexdb $@
+
 $(ACTIONLINT):
 	GOBIN=$(CACHE)/bin go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 	mv $(CACHE)/bin/actionlint $@
@@ -395,7 +418,7 @@ $(KUSTOMIZE):
 $(OPERATOR):
 	rm -rf $(@D)
 	mkdir -p $(@D)
-	module=$$(GOFLAGS=-mod=mod go mod download -json github.com/prometheus-operator/prometheus-operator@$(OPERATOR_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+	module=$$($(DOWNLOAD) github.com/prometheus-operator/prometheus-operator@$(OPERATOR_VERSION) | $(DIRECTORY))
 	for kind in servicemonitors prometheusrules; do
 		install -m 644 $$module/example/prometheus-operator-crd/monitoring.coreos.com_$$kind.yaml $(@D)/$$kind.yaml
 	done
@@ -430,5 +453,9 @@ $(AXE) $(GRAFANA_DATA) $(GRAFANA_UI): | packages
 	cp $(dir $<)package.json $< $(@D)
 	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --silent
 	touch $@
+
+# Of a module, where it is.
+DOWNLOAD = GOFLAGS=-mod=mod go mod download -json
+DIRECTORY = sed -n 's/.*"Dir": "\(.*\)".*/\1/p'
 
 .ONESHELL:
