@@ -59,7 +59,7 @@ func encode(t testing.TB, schema string, value any) []byte {
 	return b
 }
 
-func parse(t testing.TB, schema string, before ...string) *Schema {
+func mustParse(t testing.TB, schema string, before ...string) *Schema {
 	t.Helper()
 	s, err := Parse(schema, before...)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestAppendJSON(t *testing.T) {
 		{"unknown logical type", long("beats"), int64(5), `5`},
 		{"decimal of a fixed", `{"type":"fixed","name":"D","size":4,"logicalType":"decimal","precision":9,"scale":4}`, big.NewRat(1, 10000), `0.0001`},
 	} {
-		got, err := parse(t, c.schema).AppendJSON(nil, encode(t, c.schema, c.value), ingest.DefaultMaxRecord)
+		got, err := mustParse(t, c.schema).AppendJSON(nil, encode(t, c.schema, c.value), ingest.DefaultMaxRecord)
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: %v\n got %s\nwant %s", c.name, err, got, c.want)
 		}
@@ -101,7 +101,7 @@ func TestAppendJSONOfBytes(t *testing.T) {
 		{"no digits", decimal, "\x00", `0`},
 		{"more than 64 bits", decimal, "\x12\x80\x00\x00\x00\x00\x00\x00\x00\x00", `-2361183241434822606848`},
 	} {
-		got, err := parse(t, c.schema).AppendJSON(nil, []byte(c.value), 100)
+		got, err := mustParse(t, c.schema).AppendJSON(nil, []byte(c.value), 100)
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: %s %v, want %s", c.name, got, err, c.want)
 		}
@@ -131,7 +131,7 @@ func TestRefusals(t *testing.T) {
 		{"too deep", endless, "", ingest.ReasonTooDeep, 1},
 		{"long decimal", `{"type":"bytes","logicalType":"decimal","precision":9}`, "\x82\x04" + strings.Repeat("x", 257), ingest.ReasonOutOfRange, 260},
 	} {
-		dst, err := parse(t, c.schema).AppendJSON([]byte("before"), []byte(c.value), 1000)
+		dst, err := mustParse(t, c.schema).AppendJSON([]byte("before"), []byte(c.value), 1000)
 		if err == nil || err.Reason != c.reason || err.Column != c.column || string(dst) != "before" {
 			t.Errorf("%s: %q %+v, want %s at %d", c.name, dst, err, c.reason, c.column)
 		}
@@ -141,7 +141,7 @@ func TestRefusals(t *testing.T) {
 func TestParse(t *testing.T) {
 	const arm = `{"type":"enum","name":"shop.Arm","symbols":["A"]}`
 	const step = `{"type":"record","name":"Step","fields":[{"name":"arm","type":"shop.Arm"}]}`
-	s := parse(t, step, arm)
+	s := mustParse(t, step, arm)
 	if got, err := s.AppendJSON(nil, []byte{0}, 100); err != nil || string(got) != `{"arm":"A"}` {
 		t.Errorf("%s %v", got, err)
 	}
@@ -151,9 +151,13 @@ func TestParse(t *testing.T) {
 		{"a name outside the namespace", `{"type":"record","name":"q.B","fields":[{"name":"x","type":{"type":"error","name":"I","namespace":"","fields":[{"name":"k","type":"int"}]}},{"name":"y","type":"I"}]}`, "\x02\x04", `{"x":{"k":1},"y":{"k":2}}`},
 		{"the same name twice", `{"type":"record","name":"q.B","fields":[{"name":"x","type":{"type":"fixed","name":"r.F","size":1}},{"name":"y","type":{"type":"fixed","name":"F","size":2}},{"name":"z","type":"F"}]}`, "abbcc", `{"x":"YQ==","y":"YmI=","z":"Y2M="}`},
 		{"a name before its definition", `{"type":"record","name":"B","fields":[{"name":"f","type":"Later"},{"name":"g","type":{"type":"record","name":"Later","fields":[]}}]}`, "", `{"f":{},"g":{}}`},
+		{"a decimal without a precision, which is bytes", `{"type":"record","name":"B","fields":[{"name":"x","type":["null",{"type":"bytes","logicalType":"decimal"}]},{"name":"y","type":{"type":"bytes","logicalType":"decimal","precision":4,"scale":2}}]}`, "\x02\x02a\x02b", `{"x":"YQ==","y":0.98}`},
+		{"a scale beyond the precision", `{"type":"bytes","logicalType":"decimal","precision":2,"scale":5}`, "\x02a", `"YQ=="`},
+		{"a precision beyond the size", `{"type":"fixed","name":"F","size":2,"logicalType":"decimal","precision":5}`, "ab", `"YWI="`},
+		{"a precision that is no number", `{"type":"bytes","logicalType":"decimal","precision":"x"}`, "\x02a", `"YQ=="`},
 		{"a logical type of a field, which is none", `{"type":"record","name":"B","fields":[{"name":"x","type":"long","logicalType":"timestamp-millis"}]}`, "\x02", `{"x":1}`},
 	} {
-		if got, err := parse(t, c.schema).AppendJSON(nil, []byte(c.value), 100); err != nil || string(got) != c.want {
+		if got, err := mustParse(t, c.schema).AppendJSON(nil, []byte(c.value), 100); err != nil || string(got) != c.want {
 			t.Errorf("%s: %s %v, want %s", c.name, got, err, c.want)
 		}
 	}
@@ -169,7 +173,7 @@ func TestParse(t *testing.T) {
 
 // FuzzAppendJSON reads random bytes by a schema with every type: it never panics, and what it writes is JSON on one line.
 func FuzzAppendJSON(f *testing.F) {
-	schema := parse(f, everything)
+	schema := mustParse(f, everything)
 	f.Add(encode(f, everything, valuesOfEverything()))
 	f.Add([]byte("\x02p"))
 	f.Fuzz(func(t *testing.T, value []byte) {

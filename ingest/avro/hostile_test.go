@@ -69,7 +69,7 @@ func TestHostileSizesCostNoMoreThanTheLimit(t *testing.T) {
 		{"doubling records", wide, nil, ingest.ReasonTooLarge},
 		{"deep", `{"type":"record","name":"D","fields":[{"name":"d","type":["null","D"]}]}`, bytes.Repeat(longs(1), limit), ingest.ReasonTooDeep},
 	} {
-		schema := parse(t, c.schema)
+		schema := mustParse(t, c.schema)
 		var refused *ingest.RecordError
 		cost := allocated(func() { _, refused = schema.AppendJSON(nil, c.value, limit) })
 		if refused == nil || refused.Reason != c.reason {

@@ -19,11 +19,11 @@ func Parse(text string, before ...string) (*Schema, error) {
 	}
 	var types avro.SchemaCache
 	for i, b := range before {
-		if _, err := types.Parse(b); err != nil {
+		if _, err := parse(&types, b); err != nil {
 			return nil, fmt.Errorf("parse referenced Avro schema %d: %w", i+1, err)
 		}
 	}
-	parsed, err := types.Parse(text)
+	parsed, err := parse(&types, text)
 	if err != nil {
 		return nil, fmt.Errorf("parse the Avro schema: %w", err)
 	}
@@ -32,6 +32,16 @@ func Parse(text string, before ...string) (*Schema, error) {
 		return nil, fmt.Errorf("parse the Avro schema: %w", err)
 	}
 	return &Schema{root: root}, nil
+}
+
+func parse(types *avro.SchemaCache, text string) (*avro.Schema, error) {
+	parsed, err := types.Parse(text)
+	if err != nil {
+		if plain, changed := withoutInvalidDecimals(text); changed {
+			return types.Parse(plain)
+		}
+	}
+	return parsed, err
 }
 
 // AppendJSON appends a record as one JSON object, which adds at most limit bytes. The error has no position.
