@@ -122,6 +122,10 @@ func (r *reading) unread() []string {
 
 // isPackage reports whether a directory is a package of Python, whatever its name.
 func isPackage(repository fs.FS, dir string) bool {
+	if path.Base(dir) == "env" {
+		programs, _ := fs.Glob(repository, dir+"/*.py") // a virtual environment has none here
+		return len(programs) > 0
+	}
 	_, err := fs.Stat(repository, path.Join(dir, "__init__.py"))
 	return err == nil
 }
