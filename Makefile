@@ -328,6 +328,7 @@ bench-causes: $(VENV)
 # The tables of docs/learning.md.
 bench-learning:
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchLearning$$' -v ./alerts | $(TABLES_ALONE)
+	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchCoordinates$$' -v ./detectors/bank | $(TABLES_ALONE)
 
 peers: $(PEERS_VENV)
 

@@ -37,6 +37,40 @@ func TestBenchLearning(t *testing.T) {
 			changeRow("Taxi", c.name, liveChange(mode, newTaxi, c, 50_000+100*uint64(i), changedRuns, 2500, 300))
 		}
 	}
+	benchVersions(runs, units)
+}
+
+// newReleasedLake returns a constructor of learners that act by a frozen version, and release one every so many episodes.
+func newReleasedLake(every int64) func(seed uint64) *lake {
+	return func(seed uint64) *lake {
+		l := newLake(seed)
+		l.every = every
+		return l
+	}
+}
+
+// Q-learning that acts by frozen versions. What changes after 2,500 episodes comes with a new version, after 2,620 between
+// two of them. A broken learner plays from the next version on.
+func benchVersions(runs, units int) {
+	const mode = watch.LearningVersions
+	each := []int64{50, 250}
+	fmt.Printf("\n### Healthy learners, `%s`, %d runs of %d episodes from the first one on, one false alarm in %d\n\n", mode, runs, units, learningBudget)
+	fmt.Println("| episodes of a version | incidents | allowed | of signals | alerts of the moving mean |\n| --- | --- | --- | --- | --- |")
+	for _, every := range each {
+		healthyRow(fmt.Sprint(every), liveHealthy(mode, newReleasedLake(every), 60_000, runs, units))
+		same := liveHealthy(watch.LearningContinuous, newReleasedLake(every), 60_000, runs, units)
+		healthyRow(fmt.Sprintf("%d, `continuous`", every), same)
+	}
+	for _, before := range []int{2500, 2620} {
+		fmt.Printf("\n### Changes after %d episodes of learning, `%s`, %d runs, found within 300 episodes\n\n", before, mode, changedRuns)
+		fmt.Println("| episodes of a version | change | found | median delay | right | unknown | wrong | moving mean |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
+		for _, every := range each {
+			for i, c := range lakeChanges {
+				seed := 70_000 + uint64(every)*10 + 100*uint64(i)
+				changeRow(fmt.Sprint(every), c.name, liveChange(mode, newReleasedLake(every), c, seed, changedRuns, before, 300))
+			}
+		}
+	}
 }
 
 const changedRuns = 10

@@ -76,18 +76,23 @@ const (
 	lakeSteps = 40
 )
 
+// lakeValues are the values of the actions in each cell.
+type lakeValues [lakeSide][lakeSide][4]float64
+
 // lake is tabular Q-learning (Watkins & Dayan, Machine Learning 1992) on a slippery grid. Its fields are what a change
 // changes.
 type lake struct {
 	rng       *rand.Rand
-	q         [lakeSide][lakeSide][4]float64
-	rate      float64 // of learning
-	patience  float64 // episodes in which exploration halves
-	slips     float64 // share of steps in a random direction
-	mirrored  bool    // left is right
-	goal, way float64 // rewards of the goal and of a step
-	scale     float64 // of the reward
-	frozen    bool    // it has stopped to learn
+	q         lakeValues
+	released  lakeValues // what it acts by, if it releases versions
+	every     int64      // episodes between two versions, or 0 if each step of learning changes the policy
+	rate      float64    // of learning
+	patience  float64    // episodes in which exploration halves
+	slips     float64    // share of steps in a random direction
+	mirrored  bool       // left is right
+	goal, way float64    // rewards of the goal and of a step
+	scale     float64    // of the reward
+	frozen    bool       // it has stopped to learn
 	made      int64
 }
 
@@ -95,6 +100,18 @@ func newLake(seed uint64) *lake {
 	return &lake{
 		rng: rand.New(rand.NewPCG(seed, 51)), rate: .1, patience: 800, slips: .1, goal: 1, way: -.03, scale: 1,
 	}
+}
+
+// release returns the values that the next episode acts by, and the number of episodes learned before they were released.
+func (l *lake) release() (acts *lakeValues, learned int64) {
+	if l.every == 0 {
+		return &l.q, l.made
+	}
+	since := l.made % l.every
+	if since == 0 {
+		l.released = l.q
+	}
+	return &l.released, l.made - since
 }
 
 // hole reports whether a cell ends an episode badly.
@@ -105,11 +122,12 @@ func hole(row, column int) bool {
 func (l *lake) unit() *ingest.Unit {
 	e := episode{names: []string{"row", "column"}, actions: []string{"up", "down", "left", "right"}}
 	row, column, end := l.rng.IntN(lakeSide), 0, ingest.EndTruncated
-	explores := max(.05, math.Exp2(-float64(l.made)/l.patience))
+	acts, learned := l.release()
+	explores := max(.05, math.Exp2(-float64(learned)/l.patience))
 	for len(e.at) < lakeSteps && end == ingest.EndTruncated {
 		a := l.rng.IntN(4)
 		if l.rng.Float64() >= explores {
-			a = best(l.q[row][column][:], l.rng)
+			a = best(acts[row][column][:], l.rng)
 		}
 		nextRow, nextColumn := l.move(row, column, a)
 		reward := l.way + .05*l.rng.NormFloat64()
@@ -131,7 +149,11 @@ func (l *lake) unit() *ingest.Unit {
 		row, column = nextRow, nextColumn
 	}
 	l.made++
-	return e.unit(l.made-1, end)
+	u := e.unit(l.made-1, end)
+	if l.every > 0 {
+		u.Versions.Policy = fmt.Sprint(learned / l.every)
+	}
+	return u
 }
 
 func (l *lake) move(row, column, a int) (nextRow, nextColumn int) {
