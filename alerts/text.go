@@ -29,7 +29,7 @@ func (i *Incident) summary() string {
 	}
 	if g := i.Guard(); g != nil {
 		if i.Closed {
-			return fmt.Sprintf("%s: guard %s: released because the limit is kept again", i.Group.Policy, g.Name)
+			return fmt.Sprintf("%s: guard %s: released because the policy is within the limit again", i.Group.Policy, g.Name)
 		}
 		return fmt.Sprintf("%s: guard %s: %s since %s (cause: %s)", i.Group.Policy, g.Name, g.State, i.Opened.Moment(i.UnitName()), i.Cause)
 	}

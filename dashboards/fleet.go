@@ -109,7 +109,7 @@ func againstBudget(s scope) *table.PanelBuilder {
 		valueColumnOf(1, "incidents", inDecimals(0), inWidth(90)),
 		valueColumnOf(0, "used (of 1)", inUnit(budgets), inDecimals(1), inLimits(budgetLimits()), inWidth(130)),
 	})
-	return rows("Incidents against the budget", "Incidents of the last 30 days, and that number as a multiple of the false alarms the budget allows for the episodes (or blocks) of the same period. Red: above 3. With more than three incidents, the budget then counts as spent.",
+	return rows("Incidents against the budget", "Incidents in the last 30 days, as a number and as a multiple of the false alarms that the budget allows for the episodes (or blocks) in that time. Red: above 3; with more than three incidents, the budget is then spent.",
 		columns, []order{{"Value #A", true}, {"policy", false}},
 		query{expr: budgetUsed(s)},
 		query{expr: counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())})

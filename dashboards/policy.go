@@ -155,7 +155,7 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `q="0.5"`) + ")"}).Span(quarter),
 		number("Allowance", "The allowance for the sampling error of the baseline, in standard errors. Above 2.25, the budget is not confirmed. Larger baselines need a smaller allowance.", "short", steps(green, step{2.25, red}),
 			query{expr: "max(" + s.of(metrics.MetricAllowance) + ")"}).Decimals(2).Span(quarter),
-		number("Overlap", "How many times rarer false alarms are than the sum over the branches because several branches raise alarms together.", "short", steps(gray),
+		number("Overlap", "Factor by which false alarms are rarer than the sum over the branches, because several branches raise alarms together.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricOverlap) + ")"}).Decimals(2).Span(quarter),
 		lines("Episodes between false alarms", "The budget (dashed) and the expected number of episodes (or blocks), for the unluckiest tenth of the baselines that could have been drawn (0.1), the median (0.5) and the luckiest tenth (0.9). The budget is met if the 0.1 line is above it.", "short",
 			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend() + " quantile {{q}}"},

@@ -107,7 +107,7 @@ func (c KafkaConfig) Check(report func(path, msg string)) {
 	c.TLS.check(func(key, msg string) { report("tls."+key, msg) })
 	c.SASL.check(func(key, msg string) { report("sasl."+key, msg) })
 	if c.SASL.Mechanism == SASLMSKIAM && !c.TLS.Enabled {
-		report("sasl.mechanism", SASLMSKIAM+" requires tls.enabled: brokers of MSK offer it with TLS only")
+		report("sasl.mechanism", SASLMSKIAM+" requires tls.enabled: MSK brokers offer it only over TLS")
 	}
 }
 

@@ -22,7 +22,7 @@ type Config struct {
 	Targets  []target.Target `yaml:"targets"`
 	Triggers []Trigger       `yaml:"triggers"`
 	Breaker  BreakerConfig   `yaml:"breaker"`
-	OnMet    string          `yaml:"on_met"`   // what happens to the baseline after a retraining that is met: promote collects a new one, keep keeps it
+	OnMet    string          `yaml:"on_met"`   // effect on the baseline when a retraining meets its contract: promote collects a new one, keep leaves it unchanged
 	Rollback string          `yaml:"rollback"` // target that receives a rollback if a new version is worse than the previous one
 }
 
@@ -93,7 +93,7 @@ func (c Config) mixes(recipes recipe.Recipes, name, to string) string {
 	}
 	for _, t := range c.Triggers {
 		if other := recipes[t.Recipe]; t.Target == to && other != nil && other.Kind == recipe.Retrain {
-			return fmt.Sprintf("target %q starts the same pipeline for every order, and recipe %q retrains with it, so the order to %[4]s would retrain or be skipped; use another target for recipe %[3]q", to, t.Recipe, name, how.Kind)
+			return fmt.Sprintf("target %q starts the same pipeline for every request, and recipe %q uses it to retrain, so a request to %[4]s would start a retraining or be skipped; use a different target for recipe %[3]q", to, t.Recipe, name, how.Kind)
 		}
 	}
 	return ""

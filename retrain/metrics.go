@@ -107,7 +107,7 @@ func newLedgerCollector(cfg Config, l *ledger.Ledger) *ledgerCollector {
 		took:     prometheus.NewDesc(MetricOutcomeSeconds, "Time from the request of a retraining to its outcome.", []string{"policy", "outcome"}, nil),
 		expected: prometheus.NewDesc(MetricExpected, "Required value of the statistic of the new version, while the outcome of the retraining is pending.",
 			[]string{"policy", "statistic", "signal", "comparison"}, nil),
-		lastExpected: prometheus.NewDesc(MetricLastExpected, "Required value of the statistic of the last delivered retraining, with its state.",
+		lastExpected: prometheus.NewDesc(MetricLastExpected, "Value that the contract of the last delivered retrain request requires, with the state of that request.",
 			[]string{"policy", "request", "statistic", "signal", "comparison", "state"}, nil),
 		lastObserved: prometheus.NewDesc(MetricLastObserved, "Observed value of the statistic of the last delivered retraining, once its outcome is known.",
 			[]string{"policy", "request"}, nil),

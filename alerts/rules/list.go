@@ -125,7 +125,7 @@ func (g ruleGroups) telemetryFault() rule {
 	return rule{
 		alert: alerts.AlertTelemetryFault, severity: alerts.Warning, dashboard: alerts.PolicyDashboard,
 		expr:        g.count("", finding.TelemetryFault),
-		summary:     "the telemetry of " + g.name() + " is faulty",
+		summary:     "The telemetry of " + g.name() + " is faulty",
 		description: meaning + g.faulty(),
 		tests: []ruleTest{
 			{
@@ -138,7 +138,7 @@ func (g ruleGroups) telemetryFault() rule {
 				fires: []expectedAlert{{
 					Labels: g.example(),
 					Annotations: ruleAnnotations{
-						Summary:     "the telemetry of " + g.exampleName() + " is faulty",
+						Summary:     "The telemetry of " + g.exampleName() + " is faulty",
 						Description: meaning + " Signals with a telemetry fault (rule): action (duplicates), return (scale).",
 					},
 				}},
@@ -212,7 +212,7 @@ func telemetryAbsent() rule {
 }
 
 func telemetryLost() rule {
-	const summary = "records were deleted before they were read"
+	const summary = "Records were deleted before they were read"
 	return rule{
 		alert: "TelemetryLost", severity: alerts.Critical,
 		// After a long outage the gap is counted before the first scrape, where increase() cannot see it.
@@ -249,8 +249,8 @@ func consumerLagHigh() rule {
 		expr: fmt.Sprintf("max by (job, topic, partition) (%s) > 300 or (max by (job, topic, partition) (%s) > 100000 unless "+
 			"max by (job, topic, partition) (%s))", ingest.MetricLagSeconds, ingest.MetricLagRecords, ingest.MetricLagSeconds),
 		summary: summary,
-		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} lags by {{ $value | humanize }} seconds, or records if " +
-			"the telemetry has no timestamps. Alarms are delayed accordingly.",
+		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} lags by {{ $value | humanize }} seconds (or records, if " +
+			"the telemetry has no timestamps). Alarms are delayed accordingly.",
 		tests: []ruleTest{
 			{
 				name: "minutes behind", at: "15m",
@@ -310,7 +310,7 @@ func deadLettersRising() rule {
 
 func deadLettersLost() rule {
 	const (
-		summary     = "refused telemetry could not be stored"
+		summary     = "Refused telemetry could not be stored"
 		description = "Dead letters cannot be stored, because their queue is full or the disk or topic is not writable. Records that are refused now are lost."
 	)
 	return rule{
@@ -394,7 +394,7 @@ func cardinalityLimit() rule {
 
 func notifierFailing() rule {
 	const (
-		summary     = "alerts do not reach Alertmanager"
+		summary     = "Alerts are not reaching Alertmanager"
 		description = "No Alertmanager has accepted the current state of 2 alerts. Some notifications of drift may not have been sent."
 	)
 	return rule{
@@ -414,7 +414,7 @@ func notifierFailing() rule {
 
 func alertmanagerUnreachable() rule {
 	const (
-		summary     = "an Alertmanager is refusing alerts"
+		summary     = "An Alertmanager is not accepting alerts"
 		description = "Pushes to an Alertmanager have failed for 15 minutes. See the log for the reason."
 	)
 	return rule{
@@ -439,7 +439,7 @@ func alertmanagerUnreachable() rule {
 
 func webhookDeadLetter(metric string) rule {
 	const (
-		summary     = "retrain requests did not reach their target"
+		summary     = "Retrain requests did not reach their target"
 		description = "Within the last hour, Rewardwatch stopped trying to deliver retrain requests to trainer. These retrainings will not happen. See `/api/v1/retrain-requests`."
 	)
 	return rule{

@@ -73,12 +73,12 @@ func (g ruleGroups) episodesUnfinished() rule {
 	now, usual := fmt.Sprintf(`max by (%s) (%s{sample="current"})`, g.by(), metrics.MetricUnfinished),
 		fmt.Sprintf(`max by (%s) (%s{sample="baseline"})`, g.by(), metrics.MetricUnfinished)
 	fires := func(was string) []expectedAlert {
-		return []expectedAlert{g.fires(" has episodes without an end", was+" of its episodes do not end. They are not judged.")}
+		return []expectedAlert{g.fires(" has episodes that do not end", was+" of its episodes do not end. They are not judged.")}
 	}
 	return rule{
 		alert: "EpisodesUnfinished", severity: alerts.Warning, wait: "5m", dashboard: alerts.PolicyDashboard,
 		expr:        fmt.Sprintf("%s > 0.5 or (%s and abs(%s - %s) > 0.1)", now, now, now, usual),
-		summary:     g.name() + " has episodes without an end",
+		summary:     g.name() + " has episodes that do not end",
 		description: "{{ $value | humanizePercentage }} of its episodes do not end. They are not judged.",
 		tests: []ruleTest{
 			{name: "most, as ever", at: "10m", series: []inputSeries{share("current", ".8+0x10"), share("baseline", ".8+0x10")}, fires: fires("80%")},
@@ -116,7 +116,7 @@ func (g ruleGroups) baselineStale() rule {
 // falseAlarmBudgetSpent alerts on policies with far more incidents than chance explains: more than three times what the
 // budget of false alarms allows for the units of thirty days, plus three.
 func (g ruleGroups) falseAlarmBudgetSpent() rule {
-	const description = "{{ $value | printf `%.0f` }} incidents opened in 30 days, far more than the budget of false alarms allows. Either the policy " +
+	const description = "{{ $value | printf `%.0f` }} incidents opened in 30 days, far more than the false alarm budget allows. Either the policy " +
 		"drifts this often, or its baseline is out of date. To check, run `rewardwatch calibrate` on recent telemetry."
 	by := g.by()
 	opened := func(values string) inputSeries { return g.series(alerts.MetricIncidentsOpened, "", values) }
@@ -130,7 +130,7 @@ func (g ruleGroups) falseAlarmBudgetSpent() rule {
 		tests: []ruleTest{
 			{
 				name: "an incident every hour", at: "2h", series: []inputSeries{opened("0+1x24 24+0x200"), units("0+1x200"), budget},
-				fires: []expectedAlert{g.fires(" has more incidents than its budget allows", "24 incidents opened in 30 days, far more than the budget of false alarms "+
+				fires: []expectedAlert{g.fires(" has more incidents than its budget allows", "24 incidents opened in 30 days, far more than the false alarm budget "+
 					"allows. Either the policy drifts this often, or its baseline is out of date. To check, run "+
 					"`rewardwatch calibrate` on recent telemetry.")},
 			},

@@ -38,7 +38,7 @@ func ledgerSuspended(suspended string) rule {
 // are missing there, which is no evidence.
 func retrainNoImprovement(requests, suspended string) rule {
 	const (
-		summary     = "a retraining of checkout did not help"
+		summary     = "Retraining checkout did not help"
 		description = "The new version does not meet its contract, or the job failed. Run `rewardwatch retrain list --policy checkout` " +
 			"to find the request and the reason."
 	)
@@ -62,7 +62,7 @@ func retrainNoImprovement(requests, suspended string) rule {
 	return rule{
 		alert: "RetrainNoImprovement", severity: alerts.Warning, dashboard: alerts.PolicyDashboard,
 		expr:    fmt.Sprintf(`max by (job, policy, state) (%[1]s{state=~"missed|failed"}) > (max by (job, policy, state) (%[1]s{state=~"missed|failed"} offset 1h) or %[2]s)`, requests, first),
-		summary: "a retraining of {{ $labels.policy }} did not help",
+		summary: "Retraining {{ $labels.policy }} did not help",
 		description: "The new version does not meet its contract, or the job failed. Run `rewardwatch retrain list --policy {{ $labels.policy }}` " +
 			"to find the request and the reason.",
 		tests: tests,
@@ -72,13 +72,13 @@ func retrainNoImprovement(requests, suspended string) rule {
 // retrainAwaitsApproval alerts on requests that wait for a decision: they expire without one.
 func retrainAwaitsApproval(requests string) rule {
 	const (
-		summary     = "a retraining of checkout is waiting for approval"
+		summary     = "Retraining checkout is waiting for approval"
 		description = "The request expires one day after it was opened. Run `rewardwatch retrain list --state awaiting_approval` to see it."
 	)
 	return rule{
 		alert: alerts.AlertRetrainAwaitsApproval, severity: alerts.Info, wait: "4h", dashboard: alerts.RetrainingDashboard,
 		expr:        fmt.Sprintf(`max by (job, policy) (%s{state="awaiting_approval"}) > 0`, requests),
-		summary:     "a retraining of {{ $labels.policy }} is waiting for approval",
+		summary:     "Retraining {{ $labels.policy }} is waiting for approval",
 		description: description,
 		tests: []ruleTest{
 			{

@@ -11,7 +11,7 @@ import (
 
 func partitionsUnassigned() rule {
 	const (
-		summary     = "some partitions are not being read by any instance"
+		summary     = "Some partitions are not being read by any instance"
 		description = "2 partitions of topic agents are not assigned to any instance. Their telemetry is not being judged."
 	)
 	kind := func(kind string) string { return fmt.Sprintf("%s{kind=%q}", ingest.MetricPartitions, kind) }
@@ -46,7 +46,7 @@ func partitionsUnassigned() rule {
 
 func partitionStalled() rule {
 	const (
-		summary     = "a partition is stalled"
+		summary     = "A partition is stalled"
 		description = "Rewardwatch reconnected 3 times within 30 minutes because reads from a partition of topic agents stalled while it had unread records. See the log for details."
 	)
 	stalled := func(topic string) string { return fmt.Sprintf("topic=%q,reason=\"stalled\"", topic) }
@@ -94,7 +94,7 @@ func lagNotFalling() rule {
 
 func retentionOvertaking() rule {
 	const (
-		summary     = "retention is about to delete unread records"
+		summary     = "Retention is about to delete unread records"
 		description = "At the current rate, retention will delete unread records in partition 0 of topic agents within an hour."
 	)
 	lag := func(values string) inputSeries { return ofJob(ingest.MetricLagRecords, telemetry("0"), values) }
@@ -118,7 +118,7 @@ func retentionOvertaking() rule {
 
 func logRefuses() rule {
 	const (
-		summary     = "telemetry is refused because the local log cannot store it"
+		summary     = "Telemetry is being refused because the local log cannot store it"
 		description = "The local log \"telemetry\" refused writes (reason: disk). Agents must resend these records. If the reason is full or queue, telemetry arrives " +
 			"faster than it can be judged or written. If it is disk, check the service log."
 	)
@@ -141,7 +141,7 @@ func logRefuses() rule {
 func guardsUndelivered(undelivered string) rule {
 	const (
 		summary     = "Guard states are not delivered to a target"
-		description = "For 5 minutes, a target has not accepted the current state of 2 guards. Agents that read their guards from this target act on an outdated state. Once it expires, they follow on_silence."
+		description = "A target has not accepted the current state of 2 guards for 5 minutes. Agents that read their guards from this target act on an outdated state. Once it expires, they follow on_silence."
 	)
 	return rule{
 		alert: "GuardsUndelivered", severity: alerts.Critical, wait: "5m",
@@ -185,7 +185,7 @@ func tenantOverQuota(refused string) rule {
 func secretsStale(stale string) rule {
 	const (
 		summary     = "Rewardwatch cannot renew a secret"
-		description = "For 15 minutes, secrets have not been renewed, because their commands failed. Secrets with an old value: 1. Once old values stop working, Kafka, Alertmanager or a target will refuse Rewardwatch. " +
+		description = "Secrets have not been renewed for 15 minutes because their commands failed. Secrets with an old value: 1. Once old values stop working, Kafka, Alertmanager or a target will reject Rewardwatch's connections. " +
 			"See the log for the file and the reason."
 	)
 	return rule{
@@ -205,7 +205,7 @@ func secretsStale(stale string) rule {
 func auditLogNotSent(unsent string) rule {
 	const (
 		summary     = "Audit entries are not sent to Kafka"
-		description = "For 15 minutes, audit log entries have been missing from `http.audit_topic`. They stay in the file. See the log for the reason."
+		description = "Audit log entries have been missing from `http.audit_topic` for 15 minutes. They stay in the file. See the log for the reason."
 	)
 	return rule{
 		alert: "AuditLogNotSent", severity: alerts.Warning, wait: "15m",
@@ -223,7 +223,7 @@ func auditLogNotSent(unsent string) rule {
 
 func clockJumped() rule {
 	const (
-		summary     = "the clock of a machine has changed"
+		summary     = "The system clock of a machine has changed"
 		description = "Cooldowns, mutes and the order of episodes (or blocks) from several partitions depend on the clock, and may be off by as much as the clock changed."
 	)
 	return rule{

@@ -12,7 +12,7 @@ const rareValues = " rare values"
 // RareNote says how many rare values a quantity has of those from which their rate is known, and in about
 // how many units it will be.
 func RareNote(quantity string, rare, known, left int, unit UnitName) string {
-	return fmt.Sprintf("%s: has %d of about %d%s; a drop in their rate by half can be detected reliably once it has that many, in about %s",
+	return fmt.Sprintf("%s: %d of about %d%s so far; a drop to half their rate can be detected reliably once there are that many, in about %s",
 		quantity, rare, roundedUp(known), rareValues, unit.Count(roundedUp(left)))
 }
 

@@ -110,9 +110,9 @@ func Figure(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 func QuantityWords(quantity string) string {
 	switch quantity {
 	case signals.LowDecile:
-		return "10% quantile"
+		return "10th percentile"
 	case signals.HighDecile:
-		return "90% quantile"
+		return "90th percentile"
 	case signals.LikeActions:
 		return "difference for the same actions"
 	case signals.StepSD:

@@ -100,7 +100,7 @@ func (t *trial) verdict(i int, cfg *watch.Config, judged int) (finding.Verdict, 
 	s := t.Tests.Streams[i]
 	k := slices.IndexFunc(s.Quantities, func(q *stream.Quantity) bool { return q.Name == signals.MainQuantity(s.Signal) })
 	if q, c := s.Quantities[k], &t.Compared[i].Each[k]; c.confounds(v, q) {
-		return finding.NotEnoughData, fmt.Sprintf("production itself changed, to %s of %s since the start of the version; %s",
+		return finding.NotEnoughData, fmt.Sprintf("production itself changed: its mean is %s over %s since the version started; %s",
 			finding.Figure(c.Now.Mean), t.unitName().Count(c.Now.N), why)
 	}
 	return v, why

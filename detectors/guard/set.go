@@ -215,11 +215,11 @@ func limitWords(l *watch.GuardLimit) string {
 func tripWords(l *watch.GuardLimit, t *Trip) string {
 	switch {
 	case l.Entropy > 0:
-		return fmt.Sprintf("entropy of actions at most %.3g nats over %.0f steps: limit %.3g", t.C/t.N, t.N, l.Entropy)
+		return fmt.Sprintf("entropy of actions at most %.3g nats over %.0f steps (limit %.3g)", t.C/t.N, t.N, l.Entropy)
 	case l.Share == 0:
 		return fmt.Sprintf("the first %s after %.0f %s", one(l), t.N, unitOf(l))
 	}
-	return fmt.Sprintf("%s were %s of %.0f %s: limit %s", many(l), percent(t.C/t.N), t.N, unitOf(l), percent(l.Share))
+	return fmt.Sprintf("%s: %s of %.0f %s (limit %s)", many(l), percent(t.C/t.N), t.N, unitOf(l), percent(l.Share))
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.3g%%", 100*x) }

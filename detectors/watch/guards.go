@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Guards configures limits on what a policy does. Its agents read whether the limits are kept.
+// Guards configures limits on what a policy does. Agents read whether the policy is within its limits.
 type Guards struct {
 	MaxAge    model.Duration `yaml:"max_age"`    // how long agents may use the last state they read
 	OnSilence string         `yaml:"on_silence"` // what agents do when that state is older: keep, hold or fallback
@@ -33,7 +33,7 @@ type GuardLimit struct {
 	Causes       []string    `yaml:"causes"`        // trip at an incident with one of these causes, such as reward_hacking
 
 	Share float64 `yaml:"share"` // maximum share of what is counted, at least 0 and less than 1; with 0, a single occurrence trips the guard
-	Alpha float64 `yaml:"alpha"` // maximum probability that the guard ever trips while the policy keeps the limit
+	Alpha float64 `yaml:"alpha"` // maximum probability that the guard ever trips while the policy stays within the limit
 
 	Then         string `yaml:"then"`          // state of a guard that trips: warn, hold or fallback
 	ReleaseAfter int64  `yaml:"release_after"` // episodes within the limit after which the guard is released; with 0, only a person can release it

@@ -34,7 +34,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: ingest.MetricOffsetGap, Help: "Records removed by retention or compaction before they were read.",
 		}, []string{"partition"}),
 		clockJumps: f.NewCounter(prometheus.CounterOpts{
-			Name: ingest.MetricClockJumps, Help: "Changes of the system clock by at least two seconds.",
+			Name: ingest.MetricClockJumps, Help: "Changes to the system clock of at least two seconds.",
 		}),
 		reconnects: f.NewCounterVec(prometheus.CounterOpts{
 			Name: ingest.MetricReconnects, Help: "Lost connections to partition leaders, by reason.",

@@ -98,7 +98,7 @@ func Open(o Options) (*Log, error) {
 		o.now = time.Now
 	}
 	if err := os.MkdirAll(o.Directory, 0o750); err != nil {
-		return nil, fmt.Errorf("creating the directory of the local log: %w", err)
+		return nil, fmt.Errorf("creating the local log directory: %w", err)
 	}
 	held, err := datadir.Lock(o.Directory)
 	if err != nil {

@@ -166,7 +166,7 @@ func (s Source) keyPath() (p path, isText bool, err error) {
 		p, err := parsePath(written)
 		return p, false, err
 	}
-	return path{}, false, fmt.Errorf("must be true, to read the key as text, or a path, to read it as JSON")
+	return path{}, false, fmt.Errorf("must be true to read the key as text, or a path to read it as JSON")
 }
 
 func (c Condition) check(report func(key, msg string)) {

@@ -7,7 +7,7 @@ import (
 )
 
 // ErrNotFramed means that a message does not begin as Confluent's wire format does.
-var ErrNotFramed = errors.New("a message must start with a zero byte and a schema ID of 4 bytes")
+var ErrNotFramed = errors.New("a message must start with a zero byte and a 4-byte schema ID")
 
 // prefix is the length of what Confluent's wire format puts before a message.
 const prefix = 5

@@ -132,7 +132,7 @@ func (d *decoder) timeIn(dst *int64, exponent int) bool {
 	}
 	ns, ok := n.nanoseconds(exponent)
 	if !ok {
-		return d.fail(ingest.ReasonBadTimestamp, start, "not a Unix time between the years 1970 and 2262 in the unit of the mapping")
+		return d.fail(ingest.ReasonBadTimestamp, start, "not a Unix time between 1970 and 2262 in the unit that the mapping sets")
 	}
 	*dst = ns
 	return true

@@ -153,7 +153,7 @@ func (f *Follower) follow(ctx context.Context, c *cluster, request, target strin
 		return nil
 	}
 	if err := report(ctx, request, r); errors.Is(err, training.ErrSettled) {
-		f.log.Info().Err(err).Str("request", request).Str("state", r.State).Str("error", r.Error).Msg("the request of a Job no longer accepts reports")
+		f.log.Info().Err(err).Str("request", request).Str("state", r.State).Str("error", r.Error).Msg("a request no longer accepts reports from its Job")
 	} else if err != nil {
 		return fmt.Errorf("report the Job of %s: %w", request, err)
 	}
@@ -168,7 +168,7 @@ func (k *followed) look(ctx context.Context, c *Client, request string) (trainin
 	case missing(err) && k.seen:
 		return training.Report{State: training.Failed, Error: "the Job was deleted before it ended", Log: k.log}, nil
 	case missing(err): // it may run elsewhere
-		return training.Report{}, fmt.Errorf("%w: the Job was deleted while the service was not running, or the target of this name was another one when the request was delivered; until a report arrives, the request stays open until its deadline", err)
+		return training.Report{}, fmt.Errorf("%w: the Job was deleted while the service was not running, or the target had a different configuration when the request was delivered; the request stays open until a report arrives or its deadline passes", err)
 	case err != nil:
 		if _, answered := errors.AsType[*StatusError](err); !answered {
 			err = fmt.Errorf("%w: %w", errAway, err)

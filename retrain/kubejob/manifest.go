@@ -154,7 +154,7 @@ func (k *checker) spec(spec yamlfile.Value) {
 	for _, key := range []string{"selector", "manualSelector"} {
 		k.forbidden(spec, "spec", key, "Kubernetes sets the selector")
 	}
-	k.forbidden(spec, "spec", "activeDeadlineSeconds", "time_limit of the target sets it")
+	k.forbidden(spec, "spec", "activeDeadlineSeconds", "it is set by the target's time_limit")
 	k.whole(spec, "spec", "backoffLimit", 0)
 	k.whole(spec, "spec", "ttlSecondsAfterFinished", int64(leastKept/time.Second))
 	template := k.child(spec, "spec", "template", yamlfile.Mapping)

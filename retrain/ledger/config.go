@@ -39,13 +39,13 @@ func (c Config) postgresURL() (string, error) {
 	if c.PostgresURLEnv != "" {
 		text := strings.TrimSpace(os.Getenv(c.PostgresURLEnv))
 		if text == "" {
-			return "", fmt.Errorf("environment variable %s, which holds the URL of PostgreSQL, is empty", c.PostgresURLEnv)
+			return "", fmt.Errorf("environment variable %s, which holds the PostgreSQL URL, is empty", c.PostgresURLEnv)
 		}
 		return text, nil
 	}
 	text, err := ingest.ReadSecretFile(c.PostgresURLFile)
 	if err != nil {
-		return "", fmt.Errorf("read the URL of PostgreSQL: %w", err)
+		return "", fmt.Errorf("read the PostgreSQL URL: %w", err)
 	}
 	return strings.TrimSpace(text), nil
 }

@@ -121,11 +121,11 @@ func (c *boundedConn) SetReadDeadline(at time.Time) error {
 func parsePostgresURL(text string) (*pgx.ConnConfig, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return nil, errors.New("the URL of PostgreSQL must have the form postgres://user:password@host:port/database?sslmode=verify-full, with special characters of the password escaped as %XX")
+		return nil, errors.New("the PostgreSQL URL must have the form postgres://user:password@host:port/database?sslmode=verify-full, with special characters of the password escaped as %XX")
 	}
 	parsed, err := pgx.ParseConfig(text)
 	if err != nil {
-		return nil, errors.New("the URL of PostgreSQL has a port, an option such as sslmode, or a certificate that cannot be used")
+		return nil, errors.New("the PostgreSQL URL has a port, an option such as sslmode, or a certificate that cannot be used")
 	}
 	if parsed.RuntimeParams["application_name"] == "" {
 		parsed.RuntimeParams["application_name"] = "rewardwatch"

@@ -441,10 +441,10 @@ environments:
   - {id: {{yaml .Value}}} # {{yaml .File}}
 {{- end}}
 {{- else if eq .Library "custom"}}
-# environments: no id of Gymnasium was found{{range .Classes}}; {{.Value}} of {{yaml .File}} is one without{{end}}
+# environments: no Gymnasium environment id was found{{range .Classes}}; {{.Value}} in {{yaml .File}} has none{{end}}
 {{- else}}
 environments:
-  - {id: CHANGE-ME} # no id of an environment was found
+  - {id: CHANGE-ME} # no environment id was found
 {{- end}}
 {{- range .Others}}
   # - {id: {{yaml .Value}}} # {{yaml .File}}

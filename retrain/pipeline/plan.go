@@ -35,7 +35,7 @@ func plan(w *Work) string {
 	add(true, Stage{Name: "train", Title: "Train a new version", Cause: "training", Training: true})
 	add(true, Stage{Name: "evaluate", Title: "Evaluate the new version", Cause: "evaluation"})
 	add(len(f.Shadow.Command) > 0, Stage{Name: "shadow", Title: "Serve the new version in shadow", Cause: "shadow.command"})
-	add(!f.Gate.Skip, Stage{Name: "gate", Title: "Wait for the verdict of Rewardwatch", Cause: "gate", Waiting: true})
+	add(!f.Gate.Skip, Stage{Name: "gate", Title: "Wait for Rewardwatch's verdict", Cause: "gate", Waiting: true})
 	add(len(f.Deploy.Command) == 0, Stage{Name: "keep", Title: "Keep the new version", Cause: "deploy"})
 	add(len(f.Deploy.Command) > 0, Stage{Name: "deploy", Title: "Deploy the new version", Cause: "deploy.command"})
 	names := make([]string, len(w.Stages))

@@ -336,7 +336,7 @@ func (w *Work) secrets(stage string, s Serving) {
 		path := element(stage+".secrets", i)
 		w.matches(variable, path, name, "a name of capital letters, digits and underscores")
 		if slices.Contains(notSecrets, name) || strings.HasPrefix(name, "REWARDWATCH_") || strings.HasPrefix(name, "GITHUB_") || strings.HasPrefix(name, "CI_") {
-			w.report(path, "%s has another meaning in the pipeline: use another name", name)
+			w.report(path, "%s has a different meaning in the pipeline: use another name", name)
 		}
 		if slices.Contains(s.Secrets[:i], name) {
 			w.report(path, "is listed twice")

@@ -120,14 +120,14 @@ func (a airflow) login(ctx context.Context, password string) (string, Attempt) {
 	got := a.line.post(ctx, base(a.URL, "")+"/auth/token", body)
 	got.Response = ""
 	if got.Result != ResultDelivered {
-		got.Err = strings.TrimSuffix("Airflow returned no token for user and password: "+got.Err, ": ")
+		got.Err = strings.TrimSuffix("Airflow returned no token for this user and password: "+got.Err, ": ")
 		return "", got.Attempt
 	}
 	var given struct {
 		Token string `json:"access_token"`
 	}
 	if err := json.Unmarshal(got.body, &given); err != nil || given.Token == "" {
-		got.Result, got.Err = ResultRejected, "the response of Airflow to user and password is not a token"
+		got.Result, got.Err = ResultRejected, "Airflow's login response contains no token"
 		return "", got.Attempt
 	}
 	return bearer(given.Token), Attempt{}

@@ -20,7 +20,7 @@ type Config struct {
 	TelemetryTokenFile string   `yaml:"telemetry_token_file"` // bearer token that only permits agents to send telemetry
 	ExternalURL        string   `yaml:"external_url"`         // public URL of the service, such as https://rewardwatch.example; required for links in alerts and for approvals
 	AdminListen        string   `yaml:"admin_listen"`         // host:port of the profiler (pprof)
-	WebConfigFile      string   `yaml:"web_config_file"`      // web configuration file of Prometheus' exporter-toolkit: TLS, client certificates and passwords
+	WebConfigFile      string   `yaml:"web_config_file"`      // web configuration file, in the format of the Prometheus exporter-toolkit: TLS, client certificates and passwords
 	AuditLog           string   `yaml:"audit_log"`            // file to which every change by a person or program is appended, and every failed attempt
 	AuditTopic         string   `yaml:"audit_topic"`          // topic on the brokers of ingest.kafka to which the entries of the audit log are sent; it must exist
 	RequireToken       bool     `yaml:"require_token"`        // require a token or a login to read, except `/-/healthy` and `/-/ready`

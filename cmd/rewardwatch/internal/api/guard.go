@@ -20,7 +20,7 @@ import (
 // Reasons why a request may not change state, for errors.Is, beside access.ErrUnknown. The client sees their text.
 var (
 	errNotLocal = errors.New("changing state over HTTP requires a token: set http.token_file in the configuration. Without a token, only programs " +
-		"on the same machine can do so, at a loopback address and with Content-Type: application/json or application/x-ndjson")
+		"on the same machine can do so. They must use a loopback address and Content-Type: application/json or application/x-ndjson")
 	errRole = errors.New("the role of this token does not permit the request")
 )
 

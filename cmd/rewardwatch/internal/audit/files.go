@@ -42,7 +42,7 @@ func (l *Log) files() (all []file, err error) {
 		}
 	}
 	if err == nil {
-		err = errors.New("is being renamed all the time")
+		err = errors.New("keeps being renamed")
 	}
 	return nil, fmt.Errorf("%w: listing %s: %w", ErrLog, l.path, err)
 }

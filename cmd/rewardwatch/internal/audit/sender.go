@@ -98,7 +98,7 @@ func (s *Sender) Finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastWithin)
 	defer cancel()
 	if err := s.send(ctx); err != nil {
-		s.service.Warn().Err(err).Msg("failed to send the end of the audit log; it is sent after the next start")
+		s.service.Warn().Err(err).Msg("failed to send the rest of the audit log; it will be sent after the next start")
 	}
 }
 

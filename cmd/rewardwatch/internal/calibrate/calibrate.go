@@ -43,7 +43,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input). Freezes the\n" +
 			"baseline of each policy and group as configured. Then measures how often false alarms occur and how fast changes\n" +
 			"are detected, on episodes (or blocks of steps) drawn from the telemetry.\n" +
-			"Exits with 1 if a budget of false alarms cannot be met, and with 2 if there is nothing to calibrate.",
+			"Exits with 1 if a false alarm budget cannot be met, and with 2 if there is nothing to calibrate.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error { return runCalibrate(cmd.Context(), c, o, files) },
 	}
@@ -56,7 +56,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 }
 
 // ErrNotKept ends a calibration that found a budget that cannot be kept: exit 1, with no further message.
-var ErrNotKept = errors.New("a budget of false alarms cannot be met")
+var ErrNotKept = errors.New("a false alarm budget cannot be met")
 
 func runCalibrate(ctx context.Context, c *terminal.Console, o calibrateOptions, files []string) error {
 	if !(o.seconds > 0) {

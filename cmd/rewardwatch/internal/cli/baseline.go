@@ -149,7 +149,7 @@ func listBaselines(ctx context.Context, c *terminal.Console, service *client.Cli
 	for i := range answer.Baselines {
 		units[i] = answer.Baselines[i].Promise.UnitName()
 	}
-	rows := [][]string{{"BASELINE", "POLICY", "GROUP", strings.ToUpper(finding.CommonUnit(units...).Many()), "STATE", "FROZEN", "WARM-UP", "USED IN A YEAR"}}
+	rows := [][]string{{"BASELINE", "POLICY", "GROUP", strings.ToUpper(finding.CommonUnit(units...).Many()), "STATE", "FROZEN", "WARM-UP", "USED IN 365 DAYS"}}
 	for _, b := range answer.Baselines {
 		rows = append(rows, []string{
 			baselineID(&b.Baseline), b.Policy, terminal.LabelsText(b.Group), fmt.Sprint(b.Units), baselineState(&b.Baseline), timeText(b.FrozenAt), warmupText(&b.Baseline), fmt.Sprint(b.UsedInAYear),
@@ -176,7 +176,7 @@ func (b *shownBaseline) text(w io.Writer) error {
 		{"frozen", timeText(b.FrozenAt)},
 		{"offsets", words.Offsets(b.Offsets)},
 		{"warm-up", warmupText(&b.Baseline)},
-		{"used in a year", fmt.Sprint(b.UsedInAYear)},
+		{"used in 365 days", fmt.Sprint(b.UsedInAYear)},
 	}
 	if b.PolicyVersion != nil {
 		rows = append(rows, []string{"policy_version", *b.PolicyVersion}, []string{"ignored " + unit.Many(), fmt.Sprint(b.IgnoredUnits)})

@@ -50,7 +50,7 @@ func newReleaseCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 		Use:   "release POLICY GUARD --why TEXT",
 		Short: "Release a guard that has tripped",
 		Long: "Closes the incident of the guard. Agents resume normal operation, and the guard starts counting from zero. While the\n" +
-			"policy keeps the limit, the guard trips again with a probability of at most alpha.",
+			"policy stays within the limit, the guard trips again with a probability of at most alpha.",
 		Args: cobra.ExactArgs(2), ValidArgsFunction: completePolicies(service),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := why.Check(); err != nil {
@@ -151,7 +151,7 @@ func showGuards(c *terminal.Console, g *shownGuards, err error) error {
 		if g.Why != nil {
 			rows = append(rows, []string{"why", *g.Why})
 		}
-		rows = append(rows, []string{"in silence", fmt.Sprintf("%s after %s", g.OnSilence, model.Duration(g.MaxAge*float64(time.Second)))})
+		rows = append(rows, []string{"on silence", fmt.Sprintf("%s after %s", g.OnSilence, model.Duration(g.MaxAge*float64(time.Second)))})
 		if err := terminal.PrintTable(w, rows); err != nil {
 			return err
 		}

@@ -112,7 +112,7 @@ func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command 
 			}
 			i, err := orderIncident(cmd.Context(), c, service, order, args[0], "mute")
 			if err == nil && i.mutedLong() {
-				c.Tell("Warning: this incident alerts no one for more than %d days. To end the mute earlier, run `rewardwatch incident unmute %s`.", words.MutedLongDays, i.ID)
+				c.Tell("Warning: no one will be alerted about this incident for more than %d days. To end the mute earlier, run `rewardwatch incident unmute %s`.", words.MutedLongDays, i.ID)
 			}
 			return err
 		},

@@ -234,7 +234,7 @@ func (c *Config) checkInboxes(report func(path, msg string)) {
 	if topics, _ := c.inboxes(); len(topics) == 0 {
 		return
 	}
-	const why = "telemetry with this token could not be written: the tenants must leave a JSON topic for it"
+	const why = "telemetry sent with this token could not be written: at least one JSON topic must not belong to a tenant"
 	if _, takes := c.Inbox(""); c.HTTP.TelemetryTokenFile != "" && !takes {
 		report("http.telemetry_token_file", why)
 	}
@@ -336,7 +336,7 @@ func (c *Config) checkCluster(report func(path, msg string)) {
 
 func (c AlertsConfig) check(report func(path, msg string), externalURL string) {
 	if c.ApprovalLinks && externalURL == "" {
-		report("approval_links", "requires http.external_url, the address of the links")
+		report("approval_links", "requires http.external_url, from which the links are built")
 	}
 	if c.GrafanaURL != "" {
 		if msg := api.BadExternalURL(c.GrafanaURL); msg != "" {

@@ -11,7 +11,7 @@ import (
 
 // Reasons for which a guard is not released, for errors.Is.
 var (
-	ErrUnknownGuard    = errors.New("the policy has no guard of this name")
+	ErrUnknownGuard    = errors.New("the policy has no guard with this name")
 	ErrGuardNotTripped = errors.New("the guard has not tripped")
 )
 

@@ -31,7 +31,7 @@ type PolicyConfig struct {
 	Feedback     feedback.Config `yaml:"feedback"`
 }
 
-// FleetConfig configures a budget of false alarms for all policies together. The stricter of a policy's own budget and an
+// FleetConfig configures a false alarm budget for all policies together. The stricter of a policy's own budget and an
 // equal share of this one applies.
 type FleetConfig struct {
 	Budget   float64   `yaml:"budget"`   // average number of false alarms in the period set by per; 0 for no budget

@@ -287,7 +287,7 @@ func (s *study) named(err error) error {
 	case errors.Is(err, ingest.ErrNoTopic):
 		return fmt.Errorf("%q is neither a file nor a topic of %s", s.args[0], strings.Join(s.cfg.Ingest.Kafka.Brokers, ", "))
 	}
-	return fmt.Errorf("%q is not a file, and no topic of that name can be read: %w", s.args[0], err)
+	return fmt.Errorf("%q is not a file, and no topic with that name can be read: %w", s.args[0], err)
 }
 
 // conclude prints the report and writes the proposal. A proposal never replaces a file, which may be the one in use.

@@ -64,7 +64,7 @@ func propose(r inspection, cfg *config.Config, file string) string {
 	b.WriteString("checkpoint:\n")
 	writeSettings(&b, "  ", section(&cfg.Checkpoint, &defaults.Checkpoint, map[string]string{
 		"directory": "state is stored here; relative to the working directory of the service",
-		"every":     "maximum time that is read again after a crash",
+		"every":     "maximum span of telemetry that is read again after a crash",
 	}))
 	writePolicies(&b, r)
 	b.WriteString("#alerts: {alertmanager: {urls: [\"http://127.0.0.1:9093\"]}} # push incidents to Alertmanager; otherwise only console and metrics show them\n")
@@ -155,7 +155,7 @@ func completed(p PolicyInspection, differ []setting) []setting {
 	units, _ := groupUnits(p)
 	rate := ""
 	if perDay, clock := unitsPerDay(p); clock {
-		rate = fmt.Sprintf("; %s %s a day in the median group", words.Short(perDay), p.unitName().Many())
+		rate = fmt.Sprintf("; %s %s per day in the median group", words.Short(perDay), p.unitName().Many())
 	}
 	all := []setting{
 		{"group_by", quoteList(cfg.GroupBy), fmt.Sprintf("labels that separate baselines: %s found", terminal.Plural(len(units), "group"))},
@@ -370,7 +370,7 @@ func baselineSetting(p PolicyInspection) setting {
 		return setting{}
 	}
 	if size < defaultSize {
-		why = fmt.Sprintf("at %s %s a day, %d would take %.0f days", words.Short(rate), p.unitName().Many(), defaultSize, float64(defaultSize)/rate)
+		why = fmt.Sprintf("at %s %s per day, %d would take %.0f days", words.Short(rate), p.unitName().Many(), defaultSize, float64(defaultSize)/rate)
 	}
 	return setting{"baseline", fmt.Sprintf("{units: %d}", size), why}
 }

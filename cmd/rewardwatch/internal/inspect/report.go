@@ -454,7 +454,7 @@ func (g *inspectedGroup) notes(r GroupInspection) []string {
 	}
 	switch {
 	case g.clock.without == g.events:
-		note("no timestamps: a budget of false alarms cannot be set in days")
+		note("no timestamps: a false alarm budget cannot be set in days")
 	case !r.Clock.Usable:
 		note("timestamps cannot be used: more than 1%% of the events have no timestamp or an invalid one")
 	case !r.Clock.Weekly:

@@ -173,7 +173,7 @@ func (g GroupInspection) unitsText() string {
 		s += ": " + countsText(g.Ends)
 	}
 	if g.Steps != nil {
-		s += fmt.Sprintf("; steps of an episode: mean %s, median %s, 99%% quantile %s",
+		s += fmt.Sprintf("; steps of an episode: mean %s, median %s, 99th percentile %s",
 			words.Short(float64(g.Steps.Mean)), words.Short(float64(g.Steps.Q50)), words.Short(float64(g.Steps.Q99)))
 	}
 	return s
@@ -187,15 +187,15 @@ func (c clockJSON) text(unit finding.UnitName) string {
 	if c.EventsPerSecond != nil {
 		s += fmt.Sprintf("; %s events per second", words.Short(float64(*c.EventsPerSecond)))
 		if *c.UnitsPerDay >= 1000 {
-			s += fmt.Sprintf(", %s %s a day", words.Whole(*c.UnitsPerDay), unit.Many())
+			s += fmt.Sprintf(", %s %s per day", words.Whole(*c.UnitsPerDay), unit.Many())
 		} else if *c.UnitsPerDay > 0 {
-			s += fmt.Sprintf(", %s %s a day", words.Short(float64(*c.UnitsPerDay)), unit.Many())
+			s += fmt.Sprintf(", %s %s per day", words.Short(float64(*c.UnitsPerDay)), unit.Many())
 		}
 	}
 	for _, bad := range []struct {
 		events int64
 		what   string
-	}{{c.Without, "without ts"}, {c.Backward, "more than a minute backward"}, {c.Ahead, "ahead of this machine's clock"}} {
+	}{{c.Without, "without ts"}, {c.Backward, "more than a minute back in time"}, {c.Ahead, "ahead of this machine's clock"}} {
 		if bad.events > 0 {
 			s += fmt.Sprintf("; %s %s", terminal.Plural(int(bad.events), "event"), bad.what)
 		}

@@ -36,7 +36,7 @@ const (
 var ErrUnavailable = errors.New("secret unavailable")
 
 // Secret configures a file with a secret that the service writes, with mode 600, before it reads any secret. The
-// directory must exist, and should be in memory, such as the RuntimeDirectory of systemd.
+// directory must exist, and should be in memory, such as systemd's RuntimeDirectory.
 type Secret struct {
 	File    string         `yaml:"file"`    // file to write, for use in keys that end in _file
 	Env     string         `yaml:"env"`     // environment variable with the secret; required unless command is set

@@ -29,7 +29,7 @@ type Config struct {
 	Quota       Quota  `yaml:"quota"`
 }
 
-// Budget configures a budget of false alarms for all policies of the tenant together. The strictest of a policy's own
+// Budget configures a false alarm budget for all policies of the tenant together. The strictest of a policy's own
 // budget, the fleet's, and an equal share of this one applies.
 type Budget struct {
 	Budget float64   `yaml:"budget"` // average number of false alarms in the period set by per, divided among quota.policies policies; 0 for no budget

@@ -149,8 +149,8 @@ func effectText(e finding.Effect) string {
 		}
 	}
 	add("median shift", e.MedianShift)
-	add("10% quantile shift", e.Q10Shift)
-	add("90% quantile shift", e.Q90Shift)
+	add("10th percentile shift", e.Q10Shift)
+	add("90th percentile shift", e.Q90Shift)
 	add("spread ratio", e.SpreadRatio)
 	add("Wasserstein distance", e.Wasserstein)
 	if moved := words.Moved(e.AtLeast); moved != "" {

@@ -33,7 +33,7 @@ func Alerted(i *alerts.Incident, d alerts.Delivery) (text, class string) {
 	case d.State == alerts.Undelivered:
 		return "Accepted by Alertmanager at " + Stamp(d.Since) + ", but not the latest change.", "drift"
 	}
-	return "Rewardwatch did not send an alert, because alerts.alertmanager is not set. The alerting rules of Prometheus may have sent one.", "warming-up"
+	return "Rewardwatch did not send an alert, because alerts.alertmanager is not set. Prometheus alerting rules may have sent one.", "warming-up"
 }
 
 // EffectOf says what the decisions on a request in a state do where their names do not, "" elsewhere.

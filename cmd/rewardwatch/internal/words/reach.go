@@ -19,7 +19,7 @@ func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
 		return fmt.Sprintf("%.2g SD (%.2g)", r.Size, r.Shift)
 	}
 	if s.Reach[0].OfRate {
-		what, size = "a drop in the rate by ", func(r finding.Reach) string { return fmt.Sprintf("%.0f%%", 100*r.Size) }
+		what, size = "a drop in the rate of ", func(r finding.Reach) string { return fmt.Sprintf("%.0f%%", 100*r.Size) }
 	}
 	var parts []string
 	before := ""

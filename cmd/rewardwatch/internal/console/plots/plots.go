@@ -138,7 +138,7 @@ func ScoreOf(c Course, unit finding.UnitName, signal string, alarms []alerts.Ala
 	}
 	p.draw(c, scores, top)
 	for _, a := range alarms {
-		p.Alarms = append(p.Alarms, c.mark(a.Onset.Ordinal+1, a.At.Ordinal+1, words.Stamped(fmt.Sprintf("alarm %s: since %s, found at %s", a.ID, a.Onset.Words(unit), a.At.Words(unit)))))
+		p.Alarms = append(p.Alarms, c.mark(a.Onset.Ordinal+1, a.At.Ordinal+1, words.Stamped(fmt.Sprintf("alarm %s: since %s, detected at %s", a.ID, a.Onset.Words(unit), a.At.Words(unit)))))
 	}
 	for _, v := range c.Changes {
 		p.Versions = append(p.Versions, c.mark(v.Unit, v.Unit, "now "+words.Versions(v.To)))
