@@ -14,7 +14,7 @@ func trip(state string, n int64) finding.Finding {
 	f.Group = ingest.NewGroup("ranker", ingest.Label{Name: "guard", Value: "unsafe"})
 	f.Effect, f.Baseline, f.Offsets = finding.Effect{}, finding.BaselineRef{}, nil
 	f.Guard = &finding.Guard{
-		Name: "unsafe", State: state, Limit: "steps with action drop at most 1% of steps", Why: "steps with action drop were 7.5% of 700 steps: limit 1%",
+		Name: "unsafe", State: state, Limit: "steps with action drop at most 1% of steps", Why: "steps with action drop: 7.5% of 700 steps (limit 1%)",
 	}
 	return f
 }
@@ -30,7 +30,7 @@ func TestATrippedGuardIsAnIncident(t *testing.T) {
 		if a.labels["guard"] != "unsafe" || !strings.HasPrefix(a.annotations["summary"], "ranker: guard unsafe: "+state+" since ") {
 			t.Errorf("%s: labels %v, summary %q", state, a.labels, a.annotations["summary"])
 		}
-		if d := a.annotations["description"]; !strings.HasPrefix(d, "steps with action drop were 7.5% of 700 steps: limit 1%; since ") {
+		if d := a.annotations["description"]; !strings.HasPrefix(d, "steps with action drop: 7.5% of 700 steps (limit 1%); since ") {
 			t.Errorf("%s: description %q", state, d)
 		}
 		if _, has := a.annotations["baseline"]; has {

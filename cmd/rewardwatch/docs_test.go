@@ -58,10 +58,10 @@ func exists(file string) bool {
 }
 
 // An event passes through few files, and the page names each.
-func TestTheWayOfAnEventIsShort(t *testing.T) {
+func TestThePathOfAnEventIsShort(t *testing.T) {
 	const most = 45
 	seen := map[string]bool{}
-	for _, file := range hops(architecture(t, "The way of an event")) {
+	for _, file := range hops(architecture(t, "The path of an event")) {
 		if !exists(file) {
 			t.Errorf("docs/architecture.md names %s, which does not exist", file)
 		}

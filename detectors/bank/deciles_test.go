@@ -167,7 +167,7 @@ func TestSimDecilesTakeNoRoomOfMeans(t *testing.T) {
 
 // What one signal does below its mean is told as its lower decile.
 func TestDecileIsTold(t *testing.T) {
-	if got := finding.QuantityWords(signals.LowDecile) + ", " + finding.QuantityWords(signals.HighDecile) + ", " + finding.QuantityWords("mean"); got != "10% quantile, 90% quantile, mean" {
+	if got := finding.QuantityWords(signals.LowDecile) + ", " + finding.QuantityWords(signals.HighDecile) + ", " + finding.QuantityWords("mean"); got != "10th percentile, 90th percentile, mean" {
 		t.Error(got)
 	}
 	low := 0.

@@ -319,7 +319,7 @@ func TestRareOutcomesSayWhatTheyWaitFor(t *testing.T) {
 	s, p := rarely(440, &stream, .038, 1, 500, 20_000)
 	s.until(p, 100)
 	rare := *rarityOf(clicks(p))
-	if got, want := note(p), fmt.Sprintf("mean: has %d of about 300 rare values; ", rare.Novel+rare.MoreNovel); !strings.HasPrefix(got, want) {
+	if got, want := note(p), fmt.Sprintf("mean: %d of about 300 rare values so far; ", rare.Novel+rare.MoreNovel); !strings.HasPrefix(got, want) {
 		t.Errorf("note %q, want %q first", got, want)
 	}
 	if got, want := note(restored(t, p)), note(p); got != want {

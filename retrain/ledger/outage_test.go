@@ -112,7 +112,7 @@ func TestURLOfPostgreSQL(t *testing.T) {
 	}{
 		"in a file":          {file("postgres://me:hunter%202@db.example/ledger\n"), ""},
 		"in the environment": {Config{PostgresURLEnv: "REWARDWATCH_TEST_LEDGER_URL"}, ""},
-		"no file":            {Config{PostgresURLFile: "/nonexistent/url"}, "read the URL of PostgreSQL"},
+		"no file":            {Config{PostgresURLFile: "/nonexistent/url"}, "read the PostgreSQL URL"},
 		"no variable":        {Config{PostgresURLEnv: "REWARDWATCH_TEST_NO_SUCH"}, "REWARDWATCH_TEST_NO_SUCH"},
 		"empty":              {file("\n"), "have the form"},
 		"another scheme":     {file("mysql://me:hunter2@db.example/ledger"), "have the form"},

@@ -156,7 +156,7 @@ func TestIdsOfEnvironments(t *testing.T) {
 				"train.py":         "train()\nif __name__ == '__main__':\n    pass\n",
 				"evaluate.py":      "if __name__ == '__main__':\n    pass\n",
 			},
-			[]string{"# environments: no id of Gymnasium was found; Track2020 of \"racer/world.py\" is one without\n"},
+			[]string{"# environments: no Gymnasium environment id was found; Track2020 in \"racer/world.py\" has none\n"},
 			"racer-",
 		},
 		"a package that registers it, whose parent does not": {

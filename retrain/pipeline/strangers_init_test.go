@@ -20,7 +20,7 @@ func TestProposalsForRepositoriesOfStrangers(t *testing.T) {
 		},
 		"an id that the program composes": {
 			map[string]string{"requirements.txt": "gym\n", "train.py": with("pass", "env = gym.make(\"SuperMarioBros-{}-{}-v0\".format(1, 2))\nb = gym.make(\"Level-%d-v0\" % 3)\n")},
-			[]string{"no id of Gymnasium was found"},
+			[]string{"no Gymnasium environment id was found"},
 			[]string{"{}", "%d"},
 		},
 		"the model before the log": {

@@ -18,7 +18,7 @@ func TestGuardVerb(t *testing.T) {
 		Events: []guard.Event{
 			{
 				Seq: 1, Guard: "unsafe", From: guard.Warn, To: guard.Hold, At: finding.UnitRef{Ordinal: 300, TS: apitest.QuietTime.Add(-time.Hour).UnixNano()},
-				Why: "steps with action refund_all were 9% of 300 steps: limit 1%",
+				Why: "steps with action refund_all: 9% of 300 steps (limit 1%)",
 			},
 			{
 				Seq: 2, Guard: "unsafe", From: guard.Hold, To: guard.OK, At: finding.UnitRef{Ordinal: 400, TS: apitest.QuietTime.Add(-time.Minute).UnixNano()},
@@ -26,7 +26,7 @@ func TestGuardVerb(t *testing.T) {
 			},
 			{
 				Seq: 3, Guard: "unsafe", To: guard.Hold, At: finding.UnitRef{Ordinal: 700, TS: apitest.QuietTime.UnixNano()},
-				Why: "steps with action refund_all were 7.5% of 700 steps: limit 1%",
+				Why: "steps with action refund_all: 7.5% of 700 steps (limit 1%)",
 			},
 		},
 		Policy: "ranker", Seq: 3, State: guard.Hold, MaxAge: time.Minute, OnSilence: "fallback",
@@ -35,7 +35,7 @@ func TestGuardVerb(t *testing.T) {
 			{
 				Name: "unsafe", Limit: "steps with action refund_all at most 1% of steps", State: guard.Hold, Tripped: true,
 				Since: finding.UnitRef{Ordinal: 700, TS: apitest.QuietTime.UnixNano()}, Values: 40, Mean: .1, Evidence: 2, Alpha: .01,
-				Why: "steps with action refund_all were 7.5% of 700 steps: limit 1%",
+				Why: "steps with action refund_all: 7.5% of 700 steps (limit 1%)",
 			},
 		},
 	})

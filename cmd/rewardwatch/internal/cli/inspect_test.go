@@ -192,7 +192,7 @@ func TestInspectOfNothingIsAnError(t *testing.T) {
 		"directory":       {[]string{t.TempDir()}, "is a directory"},
 		"no topic's name": {[]string{"./none.ndjson"}, "is neither a file nor a topic name, which"},
 		"file and topic":  {[]string{empty, "topic"}, `"topic" is not a file, and topics cannot be combined with files`},
-		"no broker":       {[]string{"--brokers", "127.0.0.1:1", "telemetry"}, `"telemetry" is not a file, and no topic of that name can be read`},
+		"no broker":       {[]string{"--brokers", "127.0.0.1:1", "telemetry"}, `"telemetry" is not a file, and no topic with that name can be read`},
 		"bad broker":      {[]string{"--brokers", "kafka", empty}, "brokers[0] of Kafka: must be host:port"},
 		"bad records":     {[]string{"--records", "-1", empty}, "--records"},
 		"no file given":   {nil, "0 arguments given; usage: rewardwatch inspect"},
@@ -449,7 +449,7 @@ func TestSimRareOutcomesInReports(t *testing.T) {
 		return telemetryFile(t, lines...)
 	}
 	for name, c := range map[string]struct{ file, inspect, calibrate string }{
-		"rare":     {decisions(.03), `outcome\.click mean: has \d\d of about 300 rare values; .* in about \d+00 episodes`, `has \d\d of about 300 rare values`},
+		"rare":     {decisions(.03), `outcome\.click mean: \d\d of about 300 rare values so far; .* in about \d+00 episodes`, `\d\d of about 300 rare values so far`},
 		"too rare": {decisions(.005), `500 episodes has too few rare values \([1-4]\) to detect a drop in their rate; set baseline\.units to about `, `500 episodes has too few rare values \([1-4]\) to detect a drop in their rate; set baseline\.units to about `},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ func TestWhatWasDoneStandsBelowTheHeadline(t *testing.T) {
 		change   func(*alerts.Incident)
 		want     string
 	}{
-		"rules":         {alerts.Delivery{}, nil, "Rewardwatch did not send an alert, because alerts.alertmanager is not set. The alerting rules of Prometheus may have sent one."},
+		"rules":         {alerts.Delivery{}, nil, "Rewardwatch did not send an alert, because alerts.alertmanager is not set. Prometheus alerting rules may have sent one."},
 		"not delivered": {alerts.Delivery{State: alerts.Undelivered}, nil, "Not delivered: Alertmanager has not accepted it yet. No one was alerted."},
 		"delivered":     {alerts.Delivery{State: alerts.Delivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, which notifies people."},
 		"news to come":  {alerts.Delivery{State: alerts.Undelivered, Since: someTime}, nil, "Accepted by Alertmanager at 2026-11-20 10:00:05 UTC, but not the latest change."},

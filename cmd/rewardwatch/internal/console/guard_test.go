@@ -19,13 +19,13 @@ func TestThePageOfAGuard(t *testing.T) {
 	i.Alarms = []alerts.Alarm{{
 		ID: a.ID, Incident: a.Incident, Group: group, Signal: "guard", Score: 1, Detectors: []string{finding.DetectorGuard},
 		At: a.At, Onset: a.Onset, OnsetFrom: a.OnsetFrom, OnsetTo: a.At, Cause: alerts.CauseUnknown, Evidence: []string{"no version changed"},
-		Guard: &finding.Guard{Name: "unsafe", State: "hold", Limit: "no step", Why: "steps with action drop were 7.5% of 700 steps: limit 1%"},
+		Guard: &finding.Guard{Name: "unsafe", State: "hold", Limit: "no step", Why: "steps with action drop: 7.5% of 700 steps (limit 1%)"},
 	}}
 	r.view.incidents = []alerts.Incident{i}
 	r.logIn()
 	page := r.send(http.MethodGet, somePage, nil)
 	wants(t, "the page", page, 200, "Guard unsafe tripped at")
-	wants(t, "the page", page, 200, "steps with action drop were 7.5% of 700 steps: limit 1%")
+	wants(t, "the page", page, 200, "steps with action drop: 7.5% of 700 steps (limit 1%)")
 	wants(t, "the page", page, 200, "Release unsafe")
 	if w := r.send(http.MethodPost, somePage, order("accept")); w.Code >= 400 || len(r.orders.asked) != 1 {
 		t.Errorf("a release gives %d, asked %+v", w.Code, r.orders.asked)

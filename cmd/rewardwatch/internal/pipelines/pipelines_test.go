@@ -96,7 +96,7 @@ func TestVerbsPrintWhatTheyDo(t *testing.T) {
 		want []string
 	}{
 		"validate": {[]string{"validate", example}, []string{"parse", "resolve", "validate", "plan      4 stages: train, evaluate, gate, deploy", "render", "verify"}},
-		"plan":     {[]string{"plan", example}, []string{"gate      evaluate", "Wait for the verdict of Rewardwatch"}},
+		"plan":     {[]string{"plan", example}, []string{"gate      evaluate", "Wait for Rewardwatch's verdict"}},
 		"diff":     {[]string{"diff", "-o", dir, example}, []string{"+++ b/pipeline/train.py", "+from stable_baselines3 import PPO"}},
 		"explain":  {[]string{"explain", example, "pipeline/train.py"}, []string{"model.learn(100000)", "training.steps (" + example}},
 		"line":     {[]string{"explain", example, "--line", "4"}, []string{"MODEL_CARD.md", "recipes/cartpole.yaml", "owner ("}},
