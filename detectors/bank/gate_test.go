@@ -300,7 +300,7 @@ func TestGateWaitsWhereProductionMoves(t *testing.T) {
 		p.Observe(a.unit(), time.Time{})
 		p.Observe(beside(a.unit(), "p2"), time.Time{})
 	}
-	if g := gateOf(t, p, "p2"); g.Verdict != finding.NotEnoughData || !strings.Contains(g.Why, "since the start of the version") {
+	if g := gateOf(t, p, "p2"); g.Verdict != finding.NotEnoughData || !strings.Contains(g.Why, "since the version started") {
 		t.Errorf("%s: %s", g.Verdict, g.Why)
 	}
 }

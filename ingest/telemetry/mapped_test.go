@@ -207,7 +207,7 @@ func TestMappingRefusesWithTheField(t *testing.T) {
 	}{
 		"a type":                 {"", `{"r":"x"}`, "", `record 3/70, column 6: wrong_type: reward from r: expected a number`},
 		"a type in a component":  {"  outcomes.paid: o.p", `{"o":{"p":"x"}}`, "", `record 3/70, column 11: wrong_type: outcomes.paid from o.p: expected a number`},
-		"a time":                 {"  ts: {path: t, unit: s}", `{"t":1e12}`, "", `record 3/70, column 6: bad_timestamp: ts from t: not a Unix time between the years 1970 and 2262 in the unit of the mapping`},
+		"a time":                 {"  ts: {path: t, unit: s}", `{"t":1e12}`, "", `record 3/70, column 6: bad_timestamp: ts from t: not a Unix time between 1970 and 2262 in the unit that the mapping sets`},
 		"a time in text":         {"  ts: {path: t, unit: s}", `{"t":"now"}`, "", `record 3/70, column 6: bad_timestamp: ts from t: not an RFC 3339 time or a Unix time`},
 		"a choice":               {"  terminated: {path: s, choices: {done: true}}", `{"s":"open"}`, "", `record 3/70, column 6: wrong_type: terminated from s: expected true or false`},
 		"a constant":             {"  ts: {value: yesterday}", `{"r":1}`, "", `record 3/70: bad_timestamp: ts from the constant: not an RFC 3339 time or a Unix time between the years 1970 and 2262`},

@@ -55,7 +55,7 @@ func TestManifestMistakes(t *testing.T) {
 		"no spec":             {"spec:\n  template", "other:\n  template", "train.yaml:1:1: spec: must be set"},
 		"no template":         {"template:", "other:", "train.yaml:6:3: spec.template.spec: must be set"},
 		"selector":            {"  template:", "  selector: {}\n  template:", "train.yaml:6:13: spec.selector: must not be set: Kubernetes sets the selector"},
-		"deadline":            {"  template:", "  activeDeadlineSeconds: 3\n  template:", "train.yaml:6:26: spec.activeDeadlineSeconds: must not be set: time_limit of the target sets it"},
+		"deadline":            {"  template:", "  activeDeadlineSeconds: 3\n  template:", "train.yaml:6:26: spec.activeDeadlineSeconds: must not be set: it is set by the target's time_limit"},
 		"retries":             {"  template:", "  backoffLimit: -1\n  template:", "train.yaml:6:17: spec.backoffLimit: must be a whole number of at least 0"},
 		"retries as text":     {"  template:", "  backoffLimit: \"1\"\n  template:", "train.yaml:6:17: spec.backoffLimit: must be a number, not a string"},
 		"removed too early":   {"  template:", "  ttlSecondsAfterFinished: 100\n  template:", "train.yaml:6:28: spec.ttlSecondsAfterFinished: must be a whole number of at least 86400"},

@@ -99,12 +99,14 @@ LEARNERS = {
     "dqn-mass": lambda seed: DQN(
         "MlpPolicy",
         many(lambda: Mass(False)),
+        gamma=0.95,
+        learning_rate=1e-3,
         learning_starts=500,
         train_freq=1,
-        gradient_steps=1,
-        exploration_fraction=1.5e-5,  # of the steps that record allows
+        gradient_steps=2,
+        exploration_fraction=6e-5,  # of the steps that record allows
         target_update_interval=250,
-        buffer_size=20_000,
+        buffer_size=100_000,
         policy_kwargs=SMALL,
         seed=seed,
     ),
