@@ -60,7 +60,11 @@ func NewSlidingKS(baseline []float64, window int) (*SlidingKS, error) {
 
 // SlidingKS prepares the statistic of the sample against a window of the given number of values, in the same way as
 // NewSlidingKS. It shares the sample's points with the ranks, which must not change.
-func (r *Ranks) SlidingKS(window int) (*SlidingKS, error) {
+func (r *Ranks) SlidingKS(window int) (*SlidingKS, error) { return r.Resume(window, nil) }
+
+// Resume returns the statistic with the given values in its window, oldest first, as if they had been added one by one.
+// NaN is ignored.
+func (r *Ranks) Resume(window int, values []float64) (*SlidingKS, error) {
 	if err := checkKS(r.Len(), window); err != nil {
 		return nil, err
 	}
@@ -78,16 +82,12 @@ func (r *Ranks) SlidingKS(window int) (*SlidingKS, error) {
 	if window > math.MaxUint8 {
 		k.over = make([]uint8, len(k.counts))
 	}
-	k.summarize()
-	return k, nil
-}
-
-// Resume returns the statistic with the given values in its window, oldest first, as if they had been added one by one.
-// NaN is ignored.
-func (r *Ranks) Resume(window int, values []float64) (*SlidingKS, error) {
-	k, err := r.SlidingKS(window)
-	if err != nil || len(values) == 0 {
-		return k, err
+	for ; len(values) >= 4; values = values[4:] {
+		for i, slot := range slotsOf(r.Points, [4]float64(values)) {
+			if !math.IsNaN(values[i]) {
+				k.shift(slot)
+			}
+		}
 	}
 	for _, x := range values {
 		if !math.IsNaN(x) {

@@ -168,6 +168,28 @@ func searchPoints(points []float64, x float64) int {
 	return first
 }
 
+// slotsOf returns the slots of four values at once, see Ranks.Slot. While one search waits for the memory, the others go on.
+func slotsOf(points Floats, values [4]float64) (slots [4]int) {
+	for n := len(points); n > 0; {
+		half := int(uint(n+1) / 2)
+		for j, x := range values {
+			less := 0
+			if points[slots[j]+half-1] < x {
+				less = 1
+			}
+			slots[j] += half & -less
+		}
+		n -= half
+	}
+	for j, i := range slots {
+		slots[j] = 2 * i
+		if i < len(points) && points[i] == values[j] {
+			slots[j]++
+		}
+	}
+	return slots
+}
+
 // own returns the rank of a point x of the sample itself, leaving one out: (less + (equal-1)/2 + 1/2)/m, where equal
 // counts x.
 func (r *Ranks) own(x float64) rank {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // TestHistogramCountsEachValue holds the histogram against asking for the decile of each value.
@@ -66,4 +67,31 @@ func BenchmarkDescribe(b *testing.B) {
 			DescribeSample(x, ranks)
 		}
 	})
+}
+
+// Mean and standard deviation are those of ingest.Moments, exactly for equal values.
+func TestMeanAndSDAreThoseOfMoments(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	random := make([]float64, 500)
+	for i := range random {
+		random[i] = 1e6 + rng.NormFloat64()
+	}
+	for name, x := range map[string][]float64{
+		"random": random, "one": {-3}, "two": {1, 2}, "equal": slices.Repeat([]float64{.1}, 499),
+		"huge": {-math.MaxFloat64, 1, math.MaxFloat64}, "infinite": {math.Inf(-1), 1, 3}, "half infinite": {1, math.Inf(1), math.Inf(1)},
+	} {
+		var m ingest.Moments
+		for _, v := range x {
+			m.Add(v)
+		}
+		near := func(got, want float64) bool {
+			return got == want || math.Abs(got-want) <= 1e-11*math.Abs(want) || math.IsNaN(got) && math.IsNaN(want)
+		}
+		if mean, sd := meanAndSD(x); !near(mean, m.Mean) || !near(sd, m.SD()) {
+			t.Errorf("%s: %v and %v, want %v and %v", name, mean, sd, m.Mean, m.SD())
+		}
+	}
+	if mean, sd := meanAndSD(slices.Repeat([]float64{.1}, 499)); mean != .1 || sd != 0 {
+		t.Errorf("of equal values %v and %v", mean, sd)
+	}
 }

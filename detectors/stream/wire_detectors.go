@@ -209,7 +209,7 @@ func (w *rarityTestWire) live() rarity.Test {
 type certificateStartWire struct {
 	At     int64            `cbor:"1,keyasint,omitzero"`
 	Counts detectors.Counts `cbor:"2,keyasint,omitzero"`
-	Packed []byte           `cbor:"3,keyasint,omitzero"`
+	Packed saved.Lent       `cbor:"3,keyasint,omitzero"`
 }
 
 type certificateWire struct {

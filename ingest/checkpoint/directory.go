@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -27,6 +28,8 @@ type Directory struct {
 	path   string
 	lock   *os.File
 	create func(directory, pattern string) (*os.File, error)
+
+	spare sync.Pool // of *[]byte, memory for segments
 
 	mu    sync.Mutex
 	stems map[string][]uint64 // generations by the stems of their files
@@ -85,12 +88,41 @@ func (d *Directory) Where(name string, generation uint64) string {
 
 // Get implements Backend. A file that cannot be read from the disk counts as damaged.
 func (d *Directory) Get(name string, generation uint64) ([]byte, error) {
-	segment, err := os.ReadFile(d.Where(name, generation))
+	segment, err := d.read(d.Where(name, generation))
 	if errors.Is(err, syscall.EIO) {
 		return nil, &DamagedError{Where: d.Where(name, generation), Why: err.Error()}
 	}
 	return segment, err
 }
+
+// read reads a file into spare memory, if there is enough.
+func (d *Directory) read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	segment, err := d.readAll(f)
+	return segment, errors.Join(err, f.Close())
+}
+
+func (d *Directory) readAll(f *os.File) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	size := int(info.Size())
+	spare, _ := d.spare.Get().(*[]byte)
+	if spare == nil || cap(*spare) < size {
+		room := make([]byte, size+size/4) // for those that are a little larger, too
+		spare = &room
+	}
+	segment := (*spare)[:size]
+	_, err = io.ReadFull(f, segment)
+	return segment, err
+}
+
+// Recycle implements recycler.
+func (d *Directory) Recycle(segment []byte) { d.spare.Put(&segment) }
 
 // Put implements Backend.
 func (d *Directory) Put(name string, generation uint64, segment []byte) error {

@@ -144,40 +144,68 @@ func (s *Store) history(name string) *history {
 // The index and every part must be exactly what was written. If both are damaged, the error names both; no older one is
 // tried, as others have relied on the state since then.
 func (s *Store) Load(name string) (ingest.Parts, error) {
+	parts, _, err := s.loadSegments(name)
+	return parts, err
+}
+
+// recycler is a backend that reads other segments into the memory of those that are no longer needed.
+type recycler interface {
+	// Recycle takes the result of a Get.
+	Recycle(segment []byte)
+}
+
+// Lend calls use with what Load returns, and returns its error. Afterwards other checkpoints are read into the same memory:
+// use must not keep any of it. A start that reads a large fleet then needs no new memory for each checkpoint.
+func (s *Store) Lend(name string, use func(ingest.Parts) error) error {
+	parts, segments, err := s.loadSegments(name)
+	if err != nil {
+		return err
+	}
+	err = use(parts)
+	if r, can := s.backend.(recycler); can {
+		for _, segment := range segments {
+			r.Recycle(segment)
+		}
+	}
+	return err
+}
+
+// loadSegments is Load. It also returns the segments that hold the parts.
+func (s *Store) loadSegments(name string) (ingest.Parts, [][]byte, error) {
 	h := s.history(name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	parts, err := s.load(name, h)
+	parts, segments, err := s.load(name, h)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		h.known = false
 		s.metrics.failures.WithLabelValues(kindOf(name)).Inc()
 	}
-	return parts, err
+	return parts, segments, err
 }
 
-func (s *Store) load(name string, h *history) (ingest.Parts, error) {
+func (s *Store) load(name string, h *history) (ingest.Parts, [][]byte, error) {
 	if err := s.list(name, h); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(h.sizes) == 0 {
-		return nil, fs.ErrNotExist
+		return nil, nil, fs.ErrNotExist
 	}
 	top := slices.Max(slices.Collect(maps.Keys(h.sizes)))
-	parts, err := s.read(name, top, h)
+	parts, segments, err := s.read(name, top, h)
 	if err == nil || !isDamage(err) {
-		return parts, err
+		return parts, segments, err
 	}
 	if top <= 1 { // it is the first
-		return nil, err
+		return nil, nil, err
 	}
-	parts, older := s.read(name, top-1, h)
+	parts, segments, older := s.read(name, top-1, h)
 	if older != nil {
-		return nil, errors.Join(err, older)
+		return nil, nil, errors.Join(err, older)
 	}
 	s.metrics.fallbacks.WithLabelValues(kindOf(name)).Inc()
 	s.log.Error().Err(err).Str("checkpoint", name).Str("instead", s.backend.Where(name, top-1)).
 		Msg("a checkpoint is damaged, using the previous one: no data is lost, but check the disk")
-	return parts, nil
+	return parts, segments, nil
 }
 
 func isDamage(err error) bool {
@@ -203,40 +231,41 @@ func (s *Store) list(name string, h *history) error {
 	return nil
 }
 
-// read returns the parts of a generation, which becomes the newest of the history.
-func (s *Store) read(name string, number uint64, h *history) (ingest.Parts, error) {
+// read returns the parts of a generation, which becomes the newest of the history, and the segments that hold them.
+func (s *Store) read(name string, number uint64, h *history) (ingest.Parts, [][]byte, error) {
 	head, err := s.segment(name, number)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	damaged := func(why string) error { return s.damaged(name, number, why) }
 	of, generationOf, live, err := decode(head)
 	switch {
 	case errors.Is(err, errOtherVersion):
-		return nil, &VersionError{Where: s.backend.Where(name, number), Topic: s.topic, Why: err.Error()}
+		return nil, nil, &VersionError{Where: s.backend.Where(name, number), Topic: s.topic, Why: err.Error()}
 	case err != nil:
-		return nil, damaged(err.Error())
+		return nil, nil, damaged(err.Error())
 	case of != name || generationOf != number:
-		return nil, damaged(fmt.Sprintf("it belongs to %[2]q, generation %[1]d", generationOf, of))
+		return nil, nil, damaged(fmt.Sprintf("it belongs to %[2]q, generation %[1]d", generationOf, of))
 	}
-	parts := ingest.Parts{}
+	parts, segments := ingest.Parts{}, [][]byte{head}
 	for n, held := range live.segments() {
 		segment := head
 		if n != number {
 			if segment, err = s.segment(name, n); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
+			segments = append(segments, segment)
 		}
 		h.sizes[n] = uint64(len(segment))
 		if err := s.cut(name, n, segment, live, held.parts, parts); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	h.newest = generation{number, live}
-	return parts, nil
+	return parts, segments, nil
 }
 
-// cut copies parts of a segment into into.
+// cut adds parts of a segment to into, which shares its memory.
 func (s *Store) cut(name string, number uint64, segment []byte, live index, parts []string, into ingest.Parts) error {
 	for _, part := range parts {
 		data, whole := live[part].cut(segment)

@@ -479,3 +479,39 @@ func TestBaselinesAreNotCarried(t *testing.T) {
 		t.Errorf("%d bytes are written with each save, want some 71,000", each)
 	}
 }
+
+// What is lent is what Load returns, and its memory is that of what is lent next.
+func TestLending(t *testing.T) {
+	s := openStore(openDirectory(t, t.TempDir()))
+	sure := errors.New("seen")
+	lent := func(name string) (got ingest.Parts) {
+		t.Helper()
+		err := s.Lend(name, func(parts ingest.Parts) error {
+			got = ingest.Parts{}
+			for part, data := range parts {
+				got[part] = bytes.Clone(data)
+			}
+			return sure
+		})
+		if !errors.Is(err, sure) {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if err := s.Lend("bank-a", func(ingest.Parts) error { return sure }); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("before the first save: %v", err)
+	}
+	mustSave(t, s, "bank-a", parts("x", strings.Repeat("one", 1000), "y", "two"))
+	mustSave(t, s, "bank-a", parts("y", "deux"))
+	mustSave(t, s, "bank-b", parts("x", strings.Repeat("1", 100)))
+	for range 3 {
+		for name, want := range map[string]ingest.Parts{
+			"bank-a": parts("x", strings.Repeat("one", 1000), "y", "deux"), "bank-b": parts("x", strings.Repeat("1", 100)),
+		} {
+			if got := lent(name); !maps.EqualFunc(got, want, samePart) {
+				t.Fatalf("%q holds %q, want %q", name, got, want)
+			}
+			wantLoad(t, s, name, want)
+		}
+	}
+}

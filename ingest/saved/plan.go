@@ -27,7 +27,9 @@ type plan struct {
 
 // Planned reads a part by the plan of its type. If it returns true, wire is what General returns.
 func Planned[Wire any](body []byte) (wire *Wire, whole bool) {
-	in := input{data: body}
+	words := knownWords.Get().(*[wordSlots]string)
+	defer knownWords.Put(words)
+	in := input{data: body, words: words}
 	wire = new(Wire)
 	whole = planOf(reflect.TypeFor[Wire]()).read(&in, unsafe.Pointer(wire)) && len(in.data) == 0
 	return wire, whole
@@ -37,7 +39,34 @@ func Planned[Wire any](body []byte) (wire *Wire, whole bool) {
 type input struct {
 	data  []byte
 	depth int
+	words *[wordSlots]string
 }
+
+// Groups name their signals, quantities and actions alike. Of short strings that were read a short time ago, all parts share
+// the memory.
+const (
+	wordSlots   = 256
+	longestWord = 32
+)
+
+var knownWords = sync.Pool{New: func() any { return new([wordSlots]string) }}
+
+// word returns a string of its own memory, or of an equal one.
+func (in *input) word(text []byte) string {
+	n := len(text)
+	if n == 0 || n > longestWord {
+		return string(text)
+	}
+	known := &in.words[(31*n+7*int(text[0])+3*int(text[n/2])+int(text[n-1]))%wordSlots]
+	if *known != string(text) {
+		*known = string(text)
+	}
+	return *known
+}
+
+// Lent are bytes that lie in the part they were read from. What keeps them copies them, or the whole checkpoint stays in memory
+// with them; nothing changes them.
+type Lent []byte
 
 // deepest is how deep lists and maps may be nested. The general decoder allows 32 levels.
 const deepest = 30
@@ -154,6 +183,7 @@ var (
 	binaryUnmarshaler = reflect.TypeFor[encoding.BinaryUnmarshaler]()
 	cborUnmarshaler   = reflect.TypeFor[cbor.Unmarshaler]()
 	timeType          = reflect.TypeFor[time.Time]()
+	lentType          = reflect.TypeFor[Lent]()
 )
 
 // makePlan returns the plan of a type, and adds it and those of its parts to made.
@@ -318,7 +348,7 @@ func readString(in *input, into unsafe.Pointer) bool {
 		return true
 	}
 	text, ok := in.bytes(itemText)
-	*(*string)(into) = string(text)
+	*(*string)(into) = in.word(text)
 	return ok
 }
 
@@ -338,8 +368,13 @@ func readPointer(to reflect.Type, made map[reflect.Type]*plan) func(*input, unsa
 }
 
 func readSlice(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.Pointer) bool {
-	if t.Elem().Kind() == reflect.Uint8 {
+	switch {
+	case t == lentType:
+		return readLent
+	case t.Elem().Kind() == reflect.Uint8:
 		return readBytes
+	case t.Elem().Kind() == reflect.Pointer && t.Elem().Elem().Kind() != reflect.Pointer:
+		return readPointers(t, made)
 	}
 	of, size := makePlan(t.Elem(), made), t.Elem().Size()
 	return func(in *input, into unsafe.Pointer) bool {
@@ -350,10 +385,54 @@ func readSlice(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.
 		if !ok || !in.room(n, size) {
 			return false
 		}
-		slice := reflect.MakeSlice(t, n, n)
-		reflect.NewAt(t, into).Elem().Set(slice)
+		slice := reflect.NewAt(t, into).Elem()
+		if n == 0 {
+			slice.Set(reflect.MakeSlice(t, 0, 0))
+			return true
+		}
+		slice.Grow(n) // which, other than MakeSlice, does not allocate the three words of the slice
+		slice.SetLen(n)
+		slice.SetCap(n)
 		return of.readEach(in, slice.UnsafePointer(), n, size)
 	}
+}
+
+// readPointers reads a list of pointers. Their targets lie one behind the other, in one piece of memory.
+func readPointers(t reflect.Type, made map[reflect.Type]*plan) func(*input, unsafe.Pointer) bool {
+	to := t.Elem().Elem()
+	of, size, targets := makePlan(to, made), to.Size(), reflect.SliceOf(to)
+	return func(in *input, into unsafe.Pointer) bool {
+		if in.null() {
+			return true
+		}
+		n, ok := in.counted(itemList)
+		if !ok || !in.room(n, size+unsafe.Sizeof(into)) || !in.enter() {
+			return false
+		}
+		pointers := make([]unsafe.Pointer, n)
+		*(*[]unsafe.Pointer)(into) = pointers
+		first := reflect.MakeSlice(targets, n, n).UnsafePointer()
+		for i := range pointers {
+			if in.null() {
+				continue
+			}
+			pointers[i] = unsafe.Add(first, uintptr(i)*size)
+			if !of.read(in, pointers[i]) {
+				return false
+			}
+		}
+		in.depth--
+		return true
+	}
+}
+
+func readLent(in *input, into unsafe.Pointer) bool {
+	if in.null() {
+		return true
+	}
+	content, ok := in.bytes(itemBytes)
+	*(*Lent)(into) = content[:len(content):len(content)]
+	return ok
 }
 
 func readBytes(in *input, into unsafe.Pointer) bool {

@@ -1,11 +1,13 @@
 package saved
 
 import (
+	"bytes"
 	"math"
 	"reflect"
 	"runtime"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/fxamacker/cbor/v2"
 
@@ -36,6 +38,7 @@ type planable struct {
 	By     map[string]float64 `cbor:"18,keyasint,omitzero"`
 	Of     map[int32]planable `cbor:"27,keyasint,omitzero"` // a number of two bytes
 	Strata [3]uint8           `cbor:"28,keyasint,omitzero"`
+	Lent   Lent               `cbor:"29,keyasint,omitzero"`
 	Next   *planable          `cbor:"127,keyasint,omitzero"`
 
 	Unsaved int `cbor:"-"`
@@ -47,12 +50,12 @@ func planables() []planable {
 		Byte: 255, Word: 65535, Double: math.MaxUint32, Quad: math.MaxUint64,
 		Single: math.SmallestNonzeroFloat32, Float: math.Float64frombits(0xfff4_0000_dead_beef), Text: "no\xffutf-8", Bytes: []byte{1, 2, 3},
 		Group: ingest.NewGroup("p", ingest.Label{Name: "env", Value: "eu"}), When: time.Date(2026, 11, 22, 3, 4, 5, 6, time.UTC),
-		Pair: [2]int64{-1, math.MaxInt64}, Strata: [3]uint8{1, 2}, By: map[string]float64{"": math.Inf(1), "a": -1},
+		Lent: Lent{4, 5}, Pair: [2]int64{-1, math.MaxInt64}, Strata: [3]uint8{1, 2}, By: map[string]float64{"": math.Inf(1), "a": -1},
 	}
 	return []planable{
 		{},
 		deep,
-		{List: []planable{}, Those: []*planable{}, By: map[string]float64{}, Bytes: []byte{}, Next: &planable{}},
+		{List: []planable{}, Those: []*planable{}, By: map[string]float64{}, Bytes: []byte{}, Lent: Lent{}, Next: &planable{}},
 		{List: []planable{deep, {}}, Those: []*planable{&deep, nil}, Of: map[int32]planable{-70000: deep, 0: {}}, Next: &planable{Next: &deep}},
 	}
 }
@@ -175,5 +178,25 @@ func TestPlansMakeRoomForWhatIsThere(t *testing.T) {
 		if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 {
 			t.Errorf("%s: %d MiB for a part of 1 MiB", name, took>>20)
 		}
+	}
+}
+
+// Only lent bytes stay in the part, and cannot grow over what follows them there. Short strings that are equal share memory.
+func TestMemoryOfWhatPlansRead(t *testing.T) {
+	signal := []string{"return", "return"}
+	body, err := encodeMode.Marshal(&planable{Text: signal[0], Bytes: []byte{1, 2, 3}, Lent: Lent{1, 2, 3}, Those: []*planable{{Text: signal[1]}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, whole := Planned[planable](body)
+	if !whole {
+		t.Fatal("the plan does not read it")
+	}
+	if a, b := unsafe.StringData(x.Text), unsafe.StringData(x.Those[0].Text); a != b {
+		t.Error("equal strings do not share memory")
+	}
+	clear(body)
+	if want := []byte{1, 2, 3}; !bytes.Equal(x.Bytes, want) || x.Text != "return" || bytes.Equal(x.Lent, want) || cap(x.Lent) != len(want) {
+		t.Errorf("without the part: %v, %q, %v with room for %d", x.Bytes, x.Text, x.Lent, cap(x.Lent))
 	}
 }

@@ -87,22 +87,41 @@ func (d *Workers) restoreWorker(name string) error {
 		d.Pipeline.Log.Warn().Str("policy", policy).Msg("a saved policy is no longer monitored; its state is kept, but not used")
 		return nil
 	}
-	parts, err := d.Store.Load(name)
+	forgetful, can := d.Store.(forgetfulStore)
+	empty := false
+	err := lend(d.Store, name, func(parts ingest.Parts) error {
+		if empty = can && len(parts) == 0; empty { // a crash interrupted the removal of its checkpoint
+			return nil
+		}
+		judge := d.newWorker(policy, cfg)
+		d.Pipeline.Memory.allow()
+		if err := judge.restore(parts, time.Now()); err != nil {
+			return err
+		}
+		d.add(policy, judge)
+		return nil
+	})
+	if err == nil && empty {
+		return forgetful.Forget(name)
+	}
+	return err
+}
+
+// lendingStore is a store that reads checkpoints into the same memory, one after another.
+type lendingStore interface {
+	Lend(name string, use func(ingest.Parts) error) error
+}
+
+// lend calls use with the parts of a checkpoint, which it must not keep.
+func lend(store ingest.CheckpointStore, name string, use func(ingest.Parts) error) error {
+	if s, can := store.(lendingStore); can {
+		return s.Lend(name, use)
+	}
+	parts, err := store.Load(name)
 	if err != nil {
 		return err
 	}
-	if len(parts) == 0 { // a crash interrupted the removal of its checkpoint
-		if store, can := d.Store.(forgetfulStore); can {
-			return store.Forget(name)
-		}
-	}
-	judge := d.newWorker(policy, cfg)
-	d.Pipeline.Memory.allow()
-	if err := judge.restore(parts, time.Now()); err != nil {
-		return err
-	}
-	d.add(policy, judge)
-	return nil
+	return use(parts)
 }
 
 // Why a unit is not judged: no entry of the configuration matches its policy, no more streams are followed, the
