@@ -76,8 +76,14 @@ var listening = regexp.MustCompile(`listening.*address=?"?:?"?(127\.0\.0\.1:\d+)
 // startService starts the service as a process of its own and waits until it serves.
 func startService(t *testing.T, cfgFile string) *process {
 	t.Helper()
+	return startServiceIn(t, "", cfgFile)
+}
+
+// startServiceIn starts it in a working directory.
+func startServiceIn(t *testing.T, dir, cfgFile string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command(os.Args[0], "run", "--config", cfgFile), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), asService+"=1")
+	p.cmd.Dir, p.cmd.Env = dir, append(os.Environ(), asService+"=1")
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
