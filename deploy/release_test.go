@@ -54,6 +54,7 @@ func release(t *testing.T, contents string) {
 		}
 	}
 	run(t, dir, "sha256sum", "--check", "--strict", "SHA256SUMS")
+	verifiesDownload(t, dir, gpg)
 	billOfMaterials(t, fmt.Sprintf("%s/rewardwatch_1.0.0_linux_%s.cdx.json", dir, runtime.GOARCH), binary)
 	add("")
 	if _, err := os.Stat(dir + "/SHA256SUMS.asc"); !errors.Is(err, fs.ErrNotExist) {
@@ -66,6 +67,46 @@ func release(t *testing.T, contents string) {
 	old.Env = append(os.Environ(), "OLDEST_GO=go1.999.1", "VERSION=1.0.0")
 	if said, err := old.CombinedOutput(); err == nil || !strings.Contains(string(said), "which is older than go1.999.1") {
 		t.Errorf("built with an older Go: %v\n%s", err, said)
+	}
+}
+
+// verifiesDownload checks one file of a release with the commands of the page, which find a file that is not the one released.
+func verifiesDownload(t *testing.T, dir, gpg string) {
+	t.Helper()
+	commands := regexp.MustCompile(`(?m)^gpg --verify .*\nsha256sum .*$`).FindString(read(t, "../docs/operating.md"))
+	if commands == "" {
+		t.Fatal("docs/operating.md does not say how to verify a download")
+	}
+	files, err := filepath.Glob(dir + "/*.deb")
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	download := t.TempDir()
+	for _, file := range []string{files[0], dir + "/SHA256SUMS", dir + "/SHA256SUMS.asc"} {
+		run(t, "", "cp", file, download)
+	}
+	verify := func() error {
+		cmd := exec.CommandContext(t.Context(), "sh", "-ec", commands)
+		cmd.Dir, cmd.Env = download, append(os.Environ(), gpg)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+		return nil
+	}
+	if err := verify(); err != nil {
+		t.Error(err)
+	}
+	for _, file := range []string{filepath.Base(files[0]), "SHA256SUMS"} {
+		whole := read(t, filepath.Join(download, file))
+		for _, added := range []string{"\n", ""} {
+			if err := os.WriteFile(filepath.Join(download, file), []byte(whole+added), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := verify(); (err != nil) != (added != "") {
+				t.Errorf("with %q added to %s: %v", added, file, err)
+			}
+		}
 	}
 }
 
