@@ -112,7 +112,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build linux-packages image chart python-package release release-directory demo test test-code test-race test-simulations test-e2e test-kubernetes test-quick test-faults test-python-agents soak lint advisories prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build linux-packages image chart python-package release release-directory demo test test-code test-race test-simulations test-e2e test-kubernetes test-quick test-faults test-python-agents soak lint advisories prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes bench-learning bench-learning-python peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	go build -trimpath -buildvcs=auto -ldflags='-s -w $(NAMED)' -o bin/ ./cmd/rewardwatch ./cmd/rewardwatch-demo-broker
@@ -325,7 +325,11 @@ bench-causes: $(VENV)
 	$(CACHE)/venv/bin/python -W ignore detectors/factor/testdata/recordings.py $(RECORDINGS) $(SEEDS)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchCauses$$' -v ./detectors/factor -args -recorded $(RECORDINGS) | $(TABLES_ALONE)
 
-# The tables of docs/learning.md.
+# The tables of docs/learning.md. Agents of Stable-Baselines3 are recorded once, which takes an hour of one core.
+LEARNERS ?= $(CACHE)/learners
+bench-learning-python: build $(AGENTS_VENV)
+	OMP_NUM_THREADS=1 PYTHONPATH=ingest/emitters/python $(CACHE)/venv-agents/bin/python -W ignore \
+		ingest/emitters/python/benchmarks/learners.py $(LEARNERS) --judge bin/rewardwatch
 bench-learning:
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchLearning$$' -v ./alerts | $(TABLES_ALONE)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchCoordinates$$' -v ./detectors/bank | $(TABLES_ALONE)

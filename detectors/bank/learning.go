@@ -13,8 +13,8 @@ import (
 )
 
 // The return of a policy that learns may not fall below the best level that it has held. When it has risen, the next
-// units are collected, and once they are enough and stand still they become the baseline. Until then the old one stays
-// in force. The newest risenUnits are compared with the baseline, every risenEvery units; the return has risen from
+// units are collected, and once they are enough and no longer get worse they become the baseline. Until then the old one
+// stays in force. The newest risenUnits are compared with the baseline, every risenEvery units; the return has risen from
 // risenZ standard errors on. No alarm depends on that, so it spends no budget.
 const (
 	risenUnits = 100
@@ -56,6 +56,18 @@ func (g *group) returns() *stream.Quantity {
 // better reports whether returns are better than those of the baseline by more than chance explains.
 func (g *group) better(q *stream.Quantity, returns []float64) bool {
 	return float64(g.cfg.Side("return"))*stream.ShiftAgainst(q.JudgedRanks(), returns, q.Factor()).Z >= risenZ
+}
+
+// climbs reports whether a level that must be held still gets better among units collected at a better level. Their mean
+// is then one that is held: if the learner broke before it stands still, the old level might be too low to notice.
+func (g *group) climbs(signal string, q *stream.Quantity) bool {
+	worse := float64(g.cfg.Sides(signal, q.Name).Direction())
+	if worse == 0 || !g.cfg.Learning.Learns() {
+		return false
+	}
+	values := q.WarmValues()
+	half := len(values) / 2
+	return worse*(stream.MomentsOf(values[half:]).Mean-stream.MomentsOf(values[:half]).Mean) < 0
 }
 
 // paid reports whether a level other than the return is worse among the collected units than in the baseline: a better

@@ -160,6 +160,27 @@ func TestSimLevelsRatchet(t *testing.T) {
 	}
 }
 
+// A learner whose return rises without standing still has a baseline nevertheless, and one at the level it has reached:
+// when it breaks, its return falls to a level that was good when it began.
+func TestARisingReturnIsHeld(t *testing.T) {
+	const units = 2000
+	a, p := newTrader(973), newBank(learning(4000))
+	for range units {
+		a.mean += 1. / units
+		if alarms := alarmsIn(a.feed(p, 1)); len(alarms) > 0 {
+			t.Fatalf("alarms of %q while it learns", alarms)
+		}
+	}
+	g := p.groups[0]
+	if g.Baseline.Provisional || len(g.Line.Past) == 0 {
+		t.Errorf("after %d episodes the baseline is %+v, after %d others", units, g.Baseline, len(g.Line.Past))
+	}
+	a.mean -= 1
+	if alarms := alarmsIn(a.feed(p, 300)); !slices.Contains(alarms, "return") {
+		t.Errorf("a fall to an earlier level: alarms of %q, want the return", alarms)
+	}
+}
+
 // While a better level is collected, the old one stays in force, and an alarm ends the collection.
 func TestOldLevelStaysInForce(t *testing.T) {
 	a, p := newTrader(973), newBank(learning(2000))

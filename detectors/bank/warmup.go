@@ -73,7 +73,7 @@ func (g *group) tested(s *stream.Stream) []*stream.Quantity {
 		quantities = g.Warmup.Shares(g.Warmup.ChooseActions())
 	}
 	return slices.DeleteFunc(slices.Clone(quantities), func(q *stream.Quantity) bool {
-		return len(q.Warm) < watch.MinBaselineUnits || s.RepeatsMean(q) || g.cfg.Sides(s.Signal, q.Name) == watch.SidesNone
+		return len(q.Warm) < watch.MinBaselineUnits || s.RepeatsMean(q) || g.cfg.Sides(s.Signal, q.Name) == watch.SidesNone || g.climbs(s.Signal, q)
 	})
 }
 
