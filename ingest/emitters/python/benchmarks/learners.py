@@ -200,7 +200,9 @@ def report(directory, binary):
         config.write(CONFIG)
         config.flush()
         judged = {
-            (learner, change): [Judged(binary, config.name, p) for p in sorted(directory.glob(f"{learner}-{change}-*.ndjson"))]
+            (learner, change): [
+                Judged(binary, config.name, path) for path in sorted(directory.glob(f"{learner}-{change}-*.ndjson"))
+            ]
             for learner in LEARNERS
             for change in CAUSES
         }
