@@ -86,7 +86,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 		lastIs := func(state, observed string) {
 			t.Helper()
 			const head = `
-			# HELP rewardwatch_retrain_last_expected_value Required value of the statistic of the last delivered retraining, with its state.
+			# HELP rewardwatch_retrain_last_expected_value Value that the contract of the last delivered retrain request requires, with the state of that request.
 			# TYPE rewardwatch_retrain_last_expected_value gauge
 			rewardwatch_retrain_last_expected_value{comparison=">",policy="ranker",request="%s",signal="return",state="%s",statistic="mean"} 180
 			`

@@ -258,14 +258,14 @@ func consumerLagHigh() rule {
 					ofJob(ingest.MetricLagSeconds, telemetry("0"), "600+0x20"),
 					ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20"),
 				},
-				fires: []expectedAlert{fires(summary, "Partition 0 of agents lags by 600 seconds, or records if the "+
-					"telemetry has no timestamps. Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
+				fires: []expectedAlert{fires(summary, "Partition 0 of agents lags by 600 seconds (or records, if the "+
+					"telemetry has no timestamps). Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records behind without a clock", at: "15m",
 				series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20")},
-				fires: []expectedAlert{fires(summary, "Partition 0 of agents lags by 200k seconds, or records if the "+
-					"telemetry has no timestamps. Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
+				fires: []expectedAlert{fires(summary, "Partition 0 of agents lags by 200k seconds (or records, if the "+
+					"telemetry has no timestamps). Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records but seconds only, and a peak", at: "15m",

@@ -121,7 +121,7 @@ class File:
     """A transport that writes the events to a file."""
 
     def __init__(self, path):
-        self.file = open(path, "wb")
+        self.file = path.open("wb")
 
     def send(self, key, lines):
         self.file.writelines(line + b"\n" for line in lines)
