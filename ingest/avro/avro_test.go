@@ -155,6 +155,8 @@ func TestParse(t *testing.T) {
 		{"a scale beyond the precision", `{"type":"bytes","logicalType":"decimal","precision":2,"scale":5}`, "\x02a", `"YQ=="`},
 		{"a precision beyond the size", `{"type":"fixed","name":"F","size":2,"logicalType":"decimal","precision":5}`, "ab", `"YWI="`},
 		{"a precision that is no number", `{"type":"bytes","logicalType":"decimal","precision":"x"}`, "\x02a", `"YQ=="`},
+		{"attributes that are null", `{"type":"record","name":"B","namespace":null,"doc":null,"aliases":null,"fields":[{"name":"x","type":["null","long"],"default":null}]}`, "\x02\x02", `{"x":1}`},
+		{"whole numbers with a point", `{"type":"bytes","logicalType":"decimal","precision":4.0,"scale":2e0}`, "\x02b", `0.98`},
 		{"a logical type of a field, which is none", `{"type":"record","name":"B","fields":[{"name":"x","type":"long","logicalType":"timestamp-millis"}]}`, "\x02", `{"x":1}`},
 	} {
 		if got, err := mustParse(t, c.schema).AppendJSON(nil, []byte(c.value), 100); err != nil || string(got) != c.want {
@@ -165,6 +167,10 @@ func TestParse(t *testing.T) {
 		if _, err := Parse(bad); err == nil {
 			t.Errorf("parsed %q", bad)
 		}
+	}
+	nested := strings.Repeat(`{"type":"array","items":`, 1000) + `"none"` + strings.Repeat("}", 1000)
+	if _, err := Parse(nested); err == nil || len(err.Error()) > 500 {
+		t.Errorf("a nested schema: %.600v", err)
 	}
 	if _, err := Parse(step, "{"); err == nil || !strings.Contains(err.Error(), "referenced Avro schema 1") {
 		t.Error(err)

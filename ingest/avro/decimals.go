@@ -6,37 +6,59 @@ import (
 	"strings"
 )
 
-// withoutInvalidDecimals returns a schema whose decimals with an invalid precision or scale are the bytes or the fixed
-// that they stand for, as the specification demands and registries accept; the parser refuses them. It reports whether there
-// were any.
-func withoutInvalidDecimals(text string) (string, bool) {
+// tolerant returns a schema without what registries accept and the parser refuses: attributes that are null, whole numbers
+// written as 4.0, and decimals with an invalid precision or scale, which are the bytes or the fixed that they stand for, as
+// the specification demands. It reports whether there were any.
+func tolerant(text string) (string, bool) {
 	var schema any
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
-	if d.Decode(&schema) != nil || d.More() || !dropDecimals(schema) {
+	if d.Decode(&schema) != nil || d.More() || !tolerate(schema) {
 		return text, false
 	}
 	out, err := json.Marshal(schema)
 	return string(out), err == nil
 }
 
-// dropDecimals removes the logical type of invalid decimals, and reports whether there were any.
-func dropDecimals(schema any) (dropped bool) {
+// tolerate removes what the parser refuses from a schema, and reports whether there was anything.
+func tolerate(schema any) (changed bool) {
 	switch s := schema.(type) {
 	case []any:
 		for _, part := range s {
-			dropped = dropDecimals(part) || dropped
+			changed = tolerate(part) || changed
 		}
 	case map[string]any:
-		if s["logicalType"] == "decimal" && !validDecimal(s) {
-			delete(s, "logicalType")
-			dropped = true
+		for _, name := range []string{"namespace", "doc", "aliases"} {
+			if value, found := s[name]; found && value == nil {
+				delete(s, name)
+				changed = true
+			}
+		}
+		if s["logicalType"] == "decimal" {
+			changed = tolerateDecimal(s) || changed
 		}
 		for _, part := range s {
-			dropped = dropDecimals(part) || dropped
+			changed = tolerate(part) || changed
 		}
 	}
-	return dropped
+	return changed
+}
+
+func tolerateDecimal(s map[string]any) (changed bool) {
+	if !validDecimal(s) {
+		delete(s, "logicalType")
+		return true
+	}
+	for _, name := range []string{"precision", "scale"} {
+		if n, is := s[name].(json.Number); is {
+			if _, err := n.Int64(); err != nil {
+				value, _ := n.Float64()
+				s[name] = int64(value)
+				changed = true
+			}
+		}
+	}
+	return changed
 }
 
 func validDecimal(s map[string]any) bool {

@@ -37,12 +37,18 @@ func Parse(text string, before ...string) (*Schema, error) {
 func parse(types *avro.SchemaCache, text string) (*avro.Schema, error) {
 	parsed, err := types.Parse(text)
 	if err != nil {
-		if plain, changed := withoutInvalidDecimals(text); changed {
-			return types.Parse(plain)
+		if plain, changed := tolerant(text); changed {
+			parsed, err = types.Parse(plain)
 		}
 	}
-	return parsed, err
+	if err != nil {
+		return nil, fmt.Errorf("%.*s", maxReason, err.Error())
+	}
+	return parsed, nil
 }
+
+// maxReason is how many characters of the parser's error are told. It repeats itself for each level of a nested schema.
+const maxReason = 300
 
 // AppendJSON appends a record as one JSON object, which adds at most limit bytes. The error has no position.
 //

@@ -25,5 +25,5 @@ type Report struct {
 var ErrSettled = errors.New("the request no longer accepts reports")
 
 // Reporter receives how far the training of a request has got, and the same report again after a crash. An ErrSettled
-// says that the request needs no further reports; any other error ends those who report.
+// says that the request needs no further reports; any other error ends the Run that called it.
 type Reporter func(ctx context.Context, request string, r Report) error
