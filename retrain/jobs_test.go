@@ -140,7 +140,6 @@ func testJobMakesAVersion(t *testing.T, on storage) {
 
 func testJobFails(t *testing.T, on storage) {
 	s := &jobServer{log: "CUDA out of memory\n"}
-	s.become(statusOf("Failed", "BackoffLimitExceeded"), exited("Failed", 3, ""))
 	api := httptest.NewServer(s)
 	defer api.Close()
 	d, stop := runDesk(t, jobConfig(t, api.URL, on(t)))
@@ -148,6 +147,7 @@ func testJobFails(t *testing.T, on storage) {
 	check(t, err)
 	awaitState(t, d, decision.Request, ledger.StateDelivered)
 	stop()
+	s.become(statusOf("Failed", "BackoffLimitExceeded"), exited("Failed", 3, ""))
 	d, stop = runDesk(t, d.cfg)
 	defer stop()
 	q := awaitState(t, d, decision.Request, ledger.StateFailed)
