@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest/datadir"
 )
 
 // notesRewrite is the minimum number of lines at which a file is rewritten without outdated and replaced notes.
@@ -123,7 +125,7 @@ func (f *noteFile) rewrite(now time.Time) error {
 	}
 	_, err = tmp.Write(text)
 	if err = errors.Join(err, tmp.Sync()); err == nil {
-		err = errors.Join(os.Rename(tmp.Name(), f.path), syncDirectory(filepath.Dir(f.path)))
+		err = errors.Join(os.Rename(tmp.Name(), f.path), datadir.Sync(filepath.Dir(f.path)))
 	}
 	if err != nil {
 		return errors.Join(err, tmp.Close(), os.RemoveAll(tmp.Name()))
@@ -133,15 +135,6 @@ func (f *noteFile) rewrite(now time.Time) error {
 	}
 	f.file = tmp
 	return nil
-}
-
-// syncDirectory makes a rename durable.
-func syncDirectory(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func (f *noteFile) close() error {

@@ -1,10 +1,11 @@
-// Package datadir keeps directories to one process at a time, and makes changes of their entries durable.
+// Package datadir keeps directories to one process at a time, and writes files that survive a crash whole.
 package datadir
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -57,4 +58,32 @@ func Sync(directory string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// WriteFile is os.WriteFile, and returns once the content is on the disk. A file that is new is durable only after Sync
+// of its directory.
+func WriteFile(path string, content []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Replace writes a file at once: after a crash, and for every reader, it has either its old content or all of the new.
+// It is durable when Replace returns. The new content is first in path.tmp, a name that only one caller may use at a
+// time, and that a failure may leave behind.
+func Replace(path string, content []byte, mode fs.FileMode) error {
+	temporary := path + ".tmp"
+	if err := WriteFile(temporary, content, mode); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return err
+	}
+	return Sync(filepath.Dir(path))
 }

@@ -47,22 +47,7 @@ func (l *Log) Committed() (next int64, known bool) {
 func (l *Log) CommitFile() string { return filepath.Join(l.o.Directory, commitFile) }
 
 func saveCommit(directory string, next int64) error {
-	path := filepath.Join(directory, commitFile)
-	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(f, next)
-	if err == nil {
-		err = f.Sync() // else a power cut could leave an empty file
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		return err
-	}
-	return datadir.Sync(directory)
+	return datadir.Replace(filepath.Join(directory, commitFile), fmt.Appendln(nil, next), 0o640)
 }
 
 // loadCommit returns the offset that an earlier process has committed, -1 if none has.

@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest/datadir"
 )
 
 // The files of a run.
@@ -91,39 +93,10 @@ func (r run) write(name string, value any) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", r.file(name), err)
 	}
-	tmp := r.file(name + ".tmp")
-	err = writeFile(tmp, text)
-	if err == nil {
-		err = os.Rename(tmp, r.file(name))
-	}
-	if err == nil {
-		err = syncDirectory(string(r))
-	}
-	if err != nil {
+	if err := datadir.Replace(r.file(name), text, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", r.file(name), err)
 	}
 	return nil
-}
-
-func writeFile(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-// syncDirectory makes creations and renames in a directory durable.
-func syncDirectory(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // errHeld means that another process holds the lock of a run.

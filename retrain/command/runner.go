@@ -15,6 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/rewardwatch/rewardwatch/ingest/datadir"
 	"github.com/rewardwatch/rewardwatch/retrain/training"
 )
 
@@ -136,9 +137,9 @@ func (r *Runner) claim(at run, c Config, o order, body []byte) error {
 	}
 	made := run(dir)
 	err = errors.Join(
-		writeFile(made.file(lockFile), nil),
-		writeFile(made.file(orderFile), body),
-		writeFile(made.file(configFile), o.Config),
+		datadir.WriteFile(made.file(lockFile), nil, 0o600),
+		datadir.WriteFile(made.file(orderFile), body, 0o600),
+		datadir.WriteFile(made.file(configFile), o.Config, 0o600),
 		made.write(specFile, spec{
 			Request: o.ID, Policy: o.Policy, Run: c.Run, Directory: c.Directory, Environment: c.environment(o, string(at)),
 			TimeLimit: time.Duration(c.TimeLimit), Grace: r.grace,
@@ -150,7 +151,7 @@ func (r *Runner) claim(at run, c Config, o order, body []byte) error {
 			err = nil // another process was first
 		}
 	}
-	return errors.Join(err, os.RemoveAll(dir), syncDirectory(r.directory))
+	return errors.Join(err, os.RemoveAll(dir), datadir.Sync(r.directory))
 }
 
 // launch runs Launch in a process of its own.

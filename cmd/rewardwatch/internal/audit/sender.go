@@ -17,6 +17,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/datadir"
 	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
@@ -232,22 +233,8 @@ func (s *Sender) keep(at place) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrLog, err)
 	}
-	file := s.log.path + placeSuffix
-	err = writeSynced(file+".tmp", text)
-	if err == nil {
-		err = os.Rename(file+".tmp", file)
-	}
-	if err != nil {
+	if err := datadir.Replace(s.log.path+placeSuffix, text, 0o600); err != nil {
 		return fmt.Errorf("%w: %w", ErrLog, err)
 	}
 	return nil
-}
-
-func writeSynced(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Sync(), f.Close())
 }
