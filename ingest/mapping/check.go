@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // maxFields is how many fields and conditions a mapping may have: each is looked for in every record.
@@ -79,10 +80,14 @@ func (c Config) checkField(full string, report func(key, msg string)) {
 		report("scale", "can only be set for numeric fields")
 	case f.Unit != "" && k != moment:
 		report("unit", "can only be set for ts")
+	case f.Zone != "" && k != moment:
+		report("zone", "can only be set for ts")
+	case f.Zone != "" && !isZone(f.Zone):
+		report("zone", "must be a time zone, such as UTC or Europe/Berlin")
 	case f.Unit != "" && !slices.Contains([]string{"s", "ms", "us", "ns"}, f.Unit):
 		report("unit", "must be one of s, ms, us, ns")
-	case len(f.Value) > 0 && (len(f.Default) > 0 || len(f.Choices) > 0 || f.Scale != 0 || f.Unit != ""):
-		report("value", "is a constant, so default, choices, scale and unit must not be set")
+	case len(f.Value) > 0 && (len(f.Default) > 0 || len(f.Choices) > 0 || f.Scale != 0 || f.Unit != "" || f.Zone != ""):
+		report("value", "is a constant, so default, choices, scale, unit and zone must not be set")
 	case len(f.Choices) > 0 && whole:
 		report("choices", "can only be set for fields with a single value")
 	}
@@ -92,6 +97,12 @@ func (c Config) checkField(full string, report func(key, msg string)) {
 	case f.Last && kindOf(f.Key) == aString:
 		report("last", "cannot be combined with a path in the key")
 	}
+}
+
+// isZone reports whether a name is that of a time zone, wherever the service runs.
+func isZone(name string) bool {
+	_, err := time.LoadLocation(name)
+	return err == nil && name != "Local"
 }
 
 func unknownField(full string) string {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Plan is a compiled mapping: which values of a record a decoder wants, and what they are for.
@@ -19,8 +20,9 @@ type Plan struct {
 	Fields     []PlannedField
 	After      []int // fields to look at when the record has been walked: not from a path, with a default, or of the last element
 	Conditions []PlannedCondition
-	Programs   bool // some value comes from an expression
-	Assembled  bool // the observation is put together from components
+	Zone       *time.Location // of times without an offset; nil to refuse them
+	Programs   bool           // some value comes from an expression
+	Assembled  bool           // the observation is put together from components
 }
 
 // Node is a place in JSON: what is wanted of the value there, and of the values in it.
@@ -132,6 +134,9 @@ func (c Config) Compile() (*Plan, error) {
 		p.Assembled = p.Assembled || string(planned.Member) == "observation" && planned.Component != ""
 		if planned.Origin != FromPath || planned.Default != nil || planned.Last {
 			p.After = append(p.After, len(p.Fields))
+		}
+		if f.Zone != "" {
+			p.Zone, _ = time.LoadLocation(f.Zone) // Check has loaded it
 		}
 		p.Fields = append(p.Fields, planned)
 	}

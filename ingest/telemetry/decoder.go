@@ -5,6 +5,7 @@ package telemetry
 import (
 	"bytes"
 	"strconv"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/intern"
@@ -52,6 +53,8 @@ type decoder struct {
 	scratch []byte // text of the last string with escapes
 	nul     bool   // the last string held a NUL
 	fault   fault
+
+	zone *time.Location // of times without an offset, from a mapping; nil to refuse them
 
 	own []string // names that objects and arrays of named values leave out; not nil also keeps what their field has
 

@@ -568,8 +568,42 @@ func TestRFC3339AgainstTime(t *testing.T) {
 	var b []byte
 	for tm := time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC); tm.Before(end); tm = tm.Add(24*time.Hour + 4321*time.Millisecond) {
 		b = tm.AppendFormat(b[:0], time.RFC3339Nano)
-		if got, ok := parseRFC3339(b); !ok || got != tm.UnixNano() {
+		if got, ok := parseTime(b, nil); !ok || got != tm.UnixNano() {
 			t.Fatalf("%s: %d %v, want %d", b, got, ok, tm.UnixNano())
+		}
+	}
+}
+
+// Every quarter of an hour of two years in a zone with summer time against the standard library, which has a time twice
+// where clocks go back, and none where they go forward.
+func TestTimesInAZone(t *testing.T) {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	differ := 0
+	for tm := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC); tm.Year() < 2028; tm = tm.Add(15*time.Minute + 123456789) {
+		text := tm.In(zone).Format("2006-01-02T15:04:05.999999999")
+		got, ok := parseTime([]byte(text), zone)
+		if !ok {
+			t.Fatalf("%s: not read", text)
+		}
+		if got != tm.UnixNano() {
+			differ++
+			if tm.UnixNano()-got != int64(time.Hour) {
+				t.Fatalf("%s: %d, want %d", text, got, tm.UnixNano())
+			}
+		}
+	}
+	if differ != 8 { // the second of two hours, in each of two years
+		t.Errorf("%d times are read as an hour earlier", differ)
+	}
+	if got, _ := parseTime([]byte("2026-03-29T02:30:00"), zone); got != time.Date(2026, 3, 29, 1, 30, 0, 0, time.UTC).UnixNano() {
+		t.Errorf("a time that clocks do not show is read as %d", got)
+	}
+	for _, text := range []string{"2026-11-20T10:00:00+1", "2026-11-20T10:00:00+01000", "2026-11-20T10:00:00 ", "2026-11-20T10:00", "2026-11-20", "2026-11-20T10:00:00+0160"} {
+		if got, ok := parseTime([]byte(text), zone); ok {
+			t.Errorf("%s: read as %d", text, got)
 		}
 	}
 }

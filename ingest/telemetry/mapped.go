@@ -20,6 +20,7 @@ func (f Mapped) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
 	if !o.AsRecorded && predictable(p) {
 		d.predictor = &predictor{}
 	}
+	d.zone = p.Zone
 	return &mapped{
 		d: d, plan: p, root: p.Root.Clone(), inArray: p.Element.Clone(), key: p.Key.Clone(), found: f.Found, seen: make([]bool, len(p.Fields)),
 		later: make([]int, len(p.Fields)), decided: make([]bool, len(p.Conditions)),

@@ -67,6 +67,14 @@ func TestMappedRecordsAreTelemetry(t *testing.T) {
 			want: `{"policy":"ranker","ts":1795168800123500000,"reward":1}` + "\n" + `{"policy":"ranker","ts":1795168800123000000,"reward":1}` + "\n" +
 				`{"policy":"ranker","ts":"2026-11-20T10:00:00.123Z","reward":1}` + "\n" + `{"policy":"ranker","ts":60,"reward":1}`,
 		},
+		"times in a zone": {
+			mapping: base + "  ts: {path: t, zone: Europe/Berlin}\n  reward: r",
+			record: `{"t":"2026-11-20T10:00:00.123456","r":1}` + "\n" + `{"t":"2026-07-20 10:00:00","r":1}` + "\n" + `{"t":"2026-11-20 10:00:00,5","r":1}` + "\n" +
+				`{"t":"2026-11-20T10:00:00Z","r":1}` + "\n" + `{"t":"2026-11-20T10:00:00-0530","r":1}` + "\n" + `{"t":"2026-11-20T10:00:00+03","r":1}` + "\n" + `{"t":1795168800,"r":1}`,
+			want: `{"policy":"ranker","ts":"2026-11-20T09:00:00.123456Z","reward":1}` + "\n" + `{"policy":"ranker","ts":"2026-07-20T08:00:00Z","reward":1}` + "\n" +
+				`{"policy":"ranker","ts":"2026-11-20T09:00:00.5Z","reward":1}` + "\n" + `{"policy":"ranker","ts":"2026-11-20T10:00:00Z","reward":1}` + "\n" +
+				`{"policy":"ranker","ts":"2026-11-20T15:30:00Z","reward":1}` + "\n" + `{"policy":"ranker","ts":"2026-11-20T07:00:00Z","reward":1}` + "\n" + `{"policy":"ranker","ts":1795168800,"reward":1}`,
+		},
 		"scale, of numbers of the record alone": {
 			mapping: base + "  reward: {path: cents, scale: 0.01, default: 7, choices: {free: 3}}\n  outcomes.late: {path: ms, scale: 0.5}\n  episode.r: {path: sum, scale: 2}",
 			record:  `{"cents":250,"ms":8,"sum":4}` + "\n" + `{"cents":"free","sum":1}` + "\n{}",
@@ -209,6 +217,8 @@ func TestMappingRefusesWithTheField(t *testing.T) {
 		"a type in a component":  {"  outcomes.paid: o.p", `{"o":{"p":"x"}}`, "", `record 3/70, column 11: wrong_type: outcomes.paid from o.p: expected a number`},
 		"a time":                 {"  ts: {path: t, unit: s}", `{"t":1e12}`, "", `record 3/70, column 6: bad_timestamp: ts from t: not a Unix time between 1970 and 2262 in the unit that the mapping sets`},
 		"a time in text":         {"  ts: {path: t, unit: s}", `{"t":"now"}`, "", `record 3/70, column 6: bad_timestamp: ts from t: not an RFC 3339 time or a Unix time`},
+		"a time without a zone":  {"  ts: t", `{"t":"2026-11-20T10:00:00"}`, "", `record 3/70, column 6: bad_timestamp: ts from t: not an RFC 3339 time: it needs an offset such as Z or +01:00, or zone in a mapping`},
+		"a time in a zone":       {"  ts: {path: t, zone: UTC}", `{"t":"2026-11-20T10:00:00+010"}`, "", `record 3/70, column 6: bad_timestamp: ts from t: not an RFC 3339 time or a Unix time between the years 1970 and 2262`},
 		"a choice":               {"  terminated: {path: s, choices: {done: true}}", `{"s":"open"}`, "", `record 3/70, column 6: wrong_type: terminated from s: expected true or false`},
 		"a constant":             {"  ts: {value: yesterday}", `{"r":1}`, "", `record 3/70: bad_timestamp: ts from the constant: not an RFC 3339 time or a Unix time between the years 1970 and 2262`},
 		"a key":                  {"  agent_id: {key: a}", `{"r":1}`, "{x", `record 3/70: invalid_json: the key of the message: expected a quoted key, found "x"`},

@@ -30,7 +30,7 @@ func predictedMapping() mapping.Config {
 		{Source: mapping.Source{Path: "meta.trace"}, Exists: []byte("true")},
 	}, Fields: map[string]mapping.Field{
 		"policy": from("model.name"), "env": missing, "agent_id": from(`ids["the user"]`), "episode_id": from("ids.session"), "step": from("turn"),
-		"ts": {Source: mapping.Source{Path: "at"}, Unit: "ms"}, "observation": listed, "next_observation": from("next"), "action": from("did[1]"),
+		"ts": {Source: mapping.Source{Path: "at"}, Unit: "ms", Zone: "Europe/Berlin"}, "observation": listed, "next_observation": from("next"), "action": from("did[1]"),
 		"reward": scaled("score", 0.01), "reward_components.x": scaled("x", -3), "outcomes.a": from("o.a"), "outcomes.b": common, "labels.region": from("region"),
 		"episode.r": scaled("sum.r", 1e3), "episode.l": from("sum.l"), "terminated": from("done"), "action_prob": from("p"),
 		"policy_version": {Source: mapping.Source{Header: "build"}}, "env_version": {Value: []byte("41")},
@@ -72,7 +72,7 @@ var mappedShapes = []func(r *rand.Rand) string{
 		return fmt.Sprintf(` { "meta":{"trace":%s}, "type":%s, "did" : [ 0 , %v ] , "model" : { "name" : "%s" } , "world" : %s , "seen" : [ %v , %s ] , "at" : %s , "score" : %v , "o" : {"b":%v,"a":%v} } `,
 			pick(r, `"x"`, "1", "true", "[1]", `{"y":"z"}`, "null"), pick(r, "8", "8", "8", "7", "null", "true", "[7]"),
 			number(r), pick(r, "m", "m", "n", ""), pick(r, "null", "{}", `{"name":null}`, `{"name":7}`), number(r), pick(r, "null", "1", "true"),
-			pick(r, "1795168800123", "1795168800123.5", `"1795168800123"`, `"2026-11-20T10:00:00Z"`, "-1", "1e30"), number(r), number(r), number(r))
+			pick(r, "1795168800123", "1795168800123.5", `"1795168800123"`, `"2026-11-20T10:00:00Z"`, `"2026-11-20T10:00:59.5"`, `"2026-11-20 10:01:00,25"`, `"2026-03-29 02:30:00+0100"`, `"2026-11-20T10:00"`, "-1", "1e30"), number(r), number(r), number(r))
 	},
 	func(r *rand.Rand) string {
 		return fmt.Sprintf(`{"model":{"name":"m"},"meta":{"trace":1},"sum":{"r":%v,"l":%d},"did":[%s],"turn":%s}`, number(r), r.IntN(100), pick(r, "", "1", "1,2", `1,[1,2]`, `1,"a"`), pick(r, "1", "2", "-1", "null"))

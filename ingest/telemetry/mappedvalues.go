@@ -110,7 +110,7 @@ func (d *decoder) timeIn(dst *int64, exponent int) bool {
 		if !ok {
 			return false
 		}
-		if ns, ok := parseRFC3339(text); ok {
+		if ns, ok := parseTime(text, d.zone); ok {
 			*dst = ns
 			return true
 		}

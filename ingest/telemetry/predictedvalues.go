@@ -342,7 +342,7 @@ func (d *decoder) passText() bool {
 	return ok && !isWord
 }
 
-// minute is the beginning of the minute of the last RFC 3339 timestamp, in Unix seconds without regard to its zone.
+// minute is the beginning of the minute of the last timestamp, in Unix seconds without regard to its zone.
 type minute struct {
 	known bool
 	text  [len("2006-01-02T15:04:")]byte
@@ -366,12 +366,9 @@ func (p *predictor) timestamp(d *decoder, dst *int64) bool {
 		m.known, m.begin = true, begin
 		copy(m.text[:], text)
 	}
-	*dst, ok = p.minute.add(text)
+	*dst, ok = withinMinute(p.minute.begin, text, d.zone)
 	return ok
 }
-
-// add returns the Unix nanoseconds of a timestamp of the minute.
-func (m *minute) add(text []byte) (ns int64, ok bool) { return withinMinute(m.begin, text) }
 
 func (d *decoder) quickUnixTime(dst *int64) bool {
 	q, ok := quickDecimal(d.rec, d.at)

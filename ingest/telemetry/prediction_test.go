@@ -238,7 +238,6 @@ func TestPredictedValues(t *testing.T) {
 	}
 }
 
-// Before the first timestamp that is predicted, no minute is known, and NULs are not one.
 // Empty objects of an observation count against its limit of numbers, although a template has no value for them.
 func TestPredictedNumbersAreCounted(t *testing.T) {
 	w := newTwins()
@@ -247,6 +246,7 @@ func TestPredictedNumbersAreCounted(t *testing.T) {
 	}
 }
 
+// Before the first timestamp that is predicted, no minute is known, and NULs are not one.
 func TestPredictedMinuteOfNULs(t *testing.T) {
 	w := newTwins()
 	w.read(t, []byte(`{"policy":"p","reward":1,"ts":"2026-11-20T10:00:00Z"}`))

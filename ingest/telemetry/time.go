@@ -19,7 +19,12 @@ func (d *decoder) timestamp(dst *int64) bool {
 		if !valid {
 			return false
 		}
-		*dst, ok = parseRFC3339(text)
+		if *dst, ok = parseTime(text, d.zone); !ok && d.zone == nil {
+			if _, local := parseTime(text, time.UTC); local {
+				*dst = 0
+				return d.fail(ingest.ReasonBadTimestamp, start, "not an RFC 3339 time: it needs an offset such as Z or +01:00, or zone in a mapping")
+			}
+		}
 	case d.atNumeral():
 		n, valid := d.numeral()
 		if !valid {
@@ -71,10 +76,11 @@ func (n *numeral) nanoseconds(unit int) (ns int64, ok bool) {
 	return int64(m), m <= math.MaxInt64
 }
 
-// parseRFC3339 returns the Unix nanoseconds of YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm). As the RFC allows, T and Z may
-// be in lower case and a space may replace T; a leap second is the first second of the next minute. Digits beyond
-// nanoseconds are truncated.
-func parseRFC3339(b []byte) (ns int64, ok bool) {
+// parseTime returns the Unix nanoseconds of YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm). As RFC 3339 allows, T and Z may be
+// in lower case and a space may replace T; a leap second is the first second of the next minute. Digits beyond
+// nanoseconds are truncated. With a zone, the offset may also be missing, ±hhmm or ±hh, and a comma may replace the
+// point, as in ISO 8601.
+func parseTime(b []byte, zone *time.Location) (ns int64, ok bool) {
 	if len(b) < minTimestamp {
 		return 0, false
 	}
@@ -82,14 +88,14 @@ func parseRFC3339(b []byte) (ns int64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	return withinMinute(minute, b)
+	return withinMinute(minute, b, zone)
 }
 
-// minTimestamp is the length of the shortest RFC 3339 timestamp.
-const minTimestamp = len("2006-01-02T15:04:05Z")
+// minTimestamp is the length of the shortest timestamp.
+const minTimestamp = len("2006-01-02T15:04:05")
 
-// minuteOf returns the Unix seconds at the beginning of the minute of an RFC 3339 timestamp, as if it were in UTC. It
-// reads the first 17 bytes.
+// minuteOf returns the Unix seconds at the beginning of the minute of a timestamp, as if it were in UTC. It reads the
+// first 17 bytes.
 func minuteOf(b []byte) (s int64, ok bool) {
 	if b[4] != '-' || b[7] != '-' || b[13] != ':' || b[16] != ':' ||
 		b[10] != 'T' && b[10] != 't' && b[10] != ' ' {
@@ -104,26 +110,50 @@ func minuteOf(b []byte) (s int64, ok bool) {
 	return daysSince1970(year, month, day)*86400 + int64(hour*3600+minute*60), true
 }
 
-// withinMinute returns the Unix nanoseconds of an RFC 3339 timestamp from the beginning of its minute and the bytes
-// behind the first 17.
-func withinMinute(minute int64, b []byte) (ns int64, ok bool) {
+// withinMinute returns the Unix nanoseconds of a timestamp from the beginning of its minute and the bytes behind the
+// first 17.
+func withinMinute(minute int64, b []byte, zone *time.Location) (ns int64, ok bool) {
 	second := twoDigits(b, 17)
 	if second < 0 || second > 60 {
 		return 0, false
 	}
-	frac, rest, ok := fractionOfSecond(b[19:])
+	frac, rest, ok := fractionOfSecond(b[19:], zone != nil)
 	if !ok {
 		return 0, false
 	}
-	offset, ok := zoneOffset(rest)
-	if !ok {
+	s := minute + int64(second)
+	switch offset, ok := zoneOffset(rest, zone != nil); {
+	case ok:
+		s -= offset
+	case zone != nil && len(rest) == 0:
+		s = inZone(s, zone)
+	default:
 		return 0, false
 	}
-	s := minute + int64(second) - offset
 	if s < 0 || s >= math.MaxInt64/int64(time.Second) {
 		return 0, false
 	}
 	return s*int64(time.Second) + frac, true
+}
+
+// inZone returns the Unix seconds at which clocks in a zone show what those in UTC show at s: the first time, if they are
+// set back and show it twice. If they are set forward and never show it, they are taken not to be set yet.
+func inZone(s int64, zone *time.Location) int64 {
+	const aDay = 24 * 60 * 60 // before a change of offset, and farther than any offset from UTC
+	before := offsetAt(s-aDay, zone)
+	if offsetAt(s-before, zone) == before {
+		return s - before
+	}
+	if after := offsetAt(s+aDay, zone); offsetAt(s-after, zone) == after {
+		return s - after
+	}
+	return s - before
+}
+
+// offsetAt returns how many seconds east of UTC a zone is.
+func offsetAt(unix int64, zone *time.Location) int64 {
+	_, offset := time.Unix(unix, 0).In(zone).Zone()
+	return int64(offset)
 }
 
 // twoDigits reads two digits. For anything else the result is so far below 0 that no sum with other digits is a valid
@@ -158,8 +188,8 @@ func daysSince1970(year, month, day int) int64 {
 	return int64(365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468)
 }
 
-func fractionOfSecond(b []byte) (ns int64, rest []byte, ok bool) {
-	if len(b) == 0 || b[0] != '.' {
+func fractionOfSecond(b []byte, comma bool) (ns int64, rest []byte, ok bool) {
+	if len(b) == 0 || b[0] != '.' && (!comma || b[0] != ',') {
 		return 0, b, true
 	}
 	i, unit := 1, int64(time.Second)
@@ -170,15 +200,23 @@ func fractionOfSecond(b []byte) (ns int64, rest []byte, ok bool) {
 	return ns, b[i:], i > 1
 }
 
-// zoneOffset reads Z or ±hh:mm, and returns seconds east of UTC.
-func zoneOffset(b []byte) (seconds int64, ok bool) {
+// zoneOffset reads Z or ±hh:mm, and ±hhmm and ±hh if short is set. It returns seconds east of UTC.
+func zoneOffset(b []byte, short bool) (seconds int64, ok bool) {
 	if len(b) == 1 && (b[0] == 'Z' || b[0] == 'z') {
 		return 0, true
 	}
-	if len(b) != len("+00:00") || b[0] != '+' && b[0] != '-' || b[3] != ':' {
+	if len(b) < len("+00") || b[0] != '+' && b[0] != '-' {
 		return 0, false
 	}
-	hours, minutes := twoDigits(b, 1), twoDigits(b, 4)
+	hours, minutes := twoDigits(b, 1), 0
+	switch {
+	case len(b) == len("+00:00") && b[3] == ':':
+		minutes = twoDigits(b, 4)
+	case short && len(b) == len("+0000"):
+		minutes = twoDigits(b, 3)
+	case !short || len(b) != len("+00"):
+		return 0, false
+	}
 	if hours < 0 || hours > 23 || minutes < 0 || minutes > 59 {
 		return 0, false
 	}

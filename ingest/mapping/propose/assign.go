@@ -214,20 +214,26 @@ func (f *finder) number(at found) mapping.Field {
 // time returns how a place is read as a time.
 func (f *finder) time(at found) mapping.Field {
 	field := *timeOf(at.place)
-	if field.Expression != "" {
-		return f.computed(at, "date(%s)")
-	}
 	field.Source = f.source(at).Source
 	return field
+}
+
+// ofZone adds to the reason for a time that a zone was assumed.
+func ofZone(field mapping.Field, why string) string {
+	if field.Zone == "" {
+		return why
+	}
+	return why + "; without an offset, taken as " + field.Zone
 }
 
 // times is time, where feedback may have its time at another place.
 func (f *finder) times(at found, why string) (mapping.Field, string) {
 	field, q := f.time(at), f.elsewhere(at)
+	why = ofZone(field, why)
 	if q == nil {
 		return field, why
 	}
-	if other := timeOf(q); field.Expression == "" && other.Expression == "" && field.Unit == other.Unit {
+	if other := timeOf(q); field.Unit == other.Unit && field.Zone == other.Zone {
 		field.Source = mapping.Source{Expression: access("record", at.names) + " ?? " + access("record", q.names)}
 		return field, why + "; of feedback, it is " + q.path
 	}
@@ -247,7 +253,8 @@ func (f *finder) timeByKind() {
 	}
 	if best != nil {
 		f.used[best.place] = true
-		f.line("ts", f.time(*best), "guessed as a time: "+best.in.facts(best.place))
+		field := f.time(*best)
+		f.line("ts", field, ofZone(field, "guessed as a time: "+best.in.facts(best.place)))
 	}
 }
 

@@ -78,7 +78,7 @@ func TestShapesThatTeamsHave(t *testing.T) {
 			record: func(i int) string {
 				return fmt.Sprintf(`{"conversation":{"id":"c%d"},"when":"2026-11-20 10:%02d:%02d","answer_style":"s%d","feedback":"%s","status":"%s"}`, i/4, i/60%60, i%60, i%3, []string{"thumbs_up", "thumbs_down"}[i%2], []string{"open", "open", "open", "resolved"}[i%4])
 			},
-			fields: []string{`ts: {expression: "date(record[\"when\"])"}`, "episode_id: conversation.id", `reward: {path: feedback, choices: {thumbs_down: 0, thumbs_up: 1}}`, `terminated: {path: status, choices: {open: false, resolved: true}}`, "action: answer_style"},
+			fields: []string{"ts: {path: when, zone: UTC}", "episode_id: conversation.id", `reward: {path: feedback, choices: {thumbs_down: 0, thumbs_up: 1}}`, `terminated: {path: status, choices: {open: false, resolved: true}}`, "action: answer_style"},
 			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","episode_id":"c0","action":"s0","reward":1}`,
 		},
 		"sessions that the last type of record ends": {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
@@ -137,7 +136,7 @@ func (p *place) add(value any) {
 		p.count(strconv.FormatBool(v))
 	case string:
 		p.texts++
-		if _, err := time.Parse(time.RFC3339, v); err == nil {
+		if _, ok := parseAny(v, rfc3339); ok {
 			p.times++
 		}
 		if v >= p.before {

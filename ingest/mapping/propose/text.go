@@ -83,6 +83,9 @@ func fieldYAML(f mapping.Field) string {
 	if f.Unit != "" {
 		add("unit", f.Unit)
 	}
+	if f.Zone != "" {
+		add("zone", f.Zone)
+	}
 	if f.Last {
 		add("last", "true")
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
@@ -462,10 +461,8 @@ func (f *finder) timeIn(t *table) *place {
 // instant reads a time as the mapping will, in Unix nanoseconds.
 func instant(value any, p *place) (ns int64, ok bool) {
 	text := fmt.Sprint(value)
-	for _, layout := range []string{time.RFC3339, time.DateTime} {
-		if at, err := time.Parse(layout, text); err == nil {
-			return at.UnixNano(), true
-		}
+	if at, ok := parseAny(text, rfc3339, otherISO8601); ok {
+		return at.UnixNano(), true
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	scale := map[string]float64{"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1}[timeOf(p).Unit]

@@ -10,8 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// timeOf returns how a place is read as a time, nil if it is none: a number of the years 2000 to 2100, RFC 3339, or a
-// date and a time without a zone, which is taken for UTC.
+// timeOf returns how a place is read as a time, nil if it is none: a number of the years 2000 to 2100, RFC 3339, or
+// another date and time of ISO 8601, which is taken for UTC if it has no offset.
 func timeOf(p *place) *mapping.Field {
 	f := &mapping.Field{Source: p.source()}
 	switch p.kind() {
@@ -21,8 +21,9 @@ func timeOf(p *place) *mapping.Field {
 		if p.times*10 > p.texts*9 {
 			return f
 		}
-		if every(p, func(text string) bool { _, err := time.Parse(time.DateTime, text); return err == nil }) {
-			return &mapping.Field{Source: mapping.Source{Expression: "date(" + access("record", p.names) + ")"}}
+		if every(p, func(text string) bool { _, ok := parseAny(text, rfc3339, otherISO8601); return ok }) {
+			f.Zone = "UTC"
+			return f
 		}
 		least, most, ok := numbersIn(p)
 		if !ok {
@@ -34,6 +35,26 @@ func timeOf(p *place) *mapping.Field {
 		return nil
 	}
 	return f
+}
+
+// Layouts of times that a mapping reads, in that of a Go time: without a zone, and those that need one.
+var (
+	rfc3339      = []string{time.RFC3339, "2006-01-02 15:04:05Z07:00"}
+	otherISO8601 = []string{
+		"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04:05-0700", "2006-01-02 15:04:05-0700", "2006-01-02T15:04:05-07", "2006-01-02 15:04:05-07",
+	}
+)
+
+// parseAny reads a time in one of the layouts.
+func parseAny(text string, layouts ...[]string) (at time.Time, ok bool) {
+	for _, list := range layouts {
+		for _, layout := range list {
+			if at, err := time.Parse(layout, text); err == nil {
+				return at, true
+			}
+		}
+	}
+	return time.Time{}, false
 }
 
 // unitOf returns the unit of Unix times, "" if they are none.
