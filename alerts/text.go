@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -132,7 +131,7 @@ func (a *Alarm) describe() string {
 	}
 	effect := a.Foremost()
 	s := fmt.Sprintf("%s; since %s; score %s (threshold 1) by %s", effect.Words(a.UnitName()), a.Onset.Words(a.UnitName()),
-		number(a.Score), strings.Join(a.Detectors, ", "))
+		finding.Figure(a.Score), strings.Join(a.Detectors, ", "))
 	if a.Signal != effect.Quantity {
 		s = a.Signal + ": " + s
 	}
@@ -257,5 +256,3 @@ func truncate(s string, n int) string {
 	}
 	return string(runes[:n-1]) + "…"
 }
-
-func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }

@@ -99,7 +99,7 @@ func arrows() map[string][]string {
 		"retrain/command":           {"ingest/datadir", "retrain/training"},
 		"retrain/kubejob":           {"ingest", "retrain/training", "retrain/yamlfile"}, // its rules for files with secrets
 		"retrain/experience":        {"ingest", "ingest/assemble", "ingest/recording"},
-		"retrain/expectation":       {"ingest", "ingest/saved"},
+		"retrain/expectation":       {"detectors", "ingest", "ingest/saved"},
 		"retrain/ledger":            {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // orders, and what targets answered
 		"retrain/ledgertest":        {"deploy/deploytest"},
 		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"}, // reads units and baselines
@@ -107,7 +107,7 @@ func arrows() map[string][]string {
 		"retrain/pipeline/pins":     nil,
 		"retrain/pipeline/programs": nil,
 		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/yamlfile"},
-		"retrain/recipe":            {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"}, // orders tell of incidents
+		"retrain/recipe":            {"alerts", "detectors", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"}, // orders tell of incidents
 		"retrain/retraintest":       {"alerts", "detectors/finding", "ingest"},
 		"retrain/target":            {"ingest", "ingest/httpclient", "ingest/kafkalog", "retrain/command", "retrain/kubejob", "retrain/yamlfile"}, // Kafka; commands; Jobs
 		"retrain/training":          nil,

@@ -3,6 +3,8 @@ package factor
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
 // Words describes the example.
@@ -49,4 +51,4 @@ func dotted(name string) string {
 func percent(x float64) string { return strconv.FormatFloat(100*x, 'g', 2, 64) + "%" }
 
 // short writes a number with three digits.
-func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+func short(x float64) string { return detectors.Figure(x, 3) }

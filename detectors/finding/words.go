@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
@@ -103,8 +104,8 @@ func QuantityOf(signal, quantity string) string {
 	return QuantityWords(quantity) + " of " + signal
 }
 
-// Figure returns a number to four significant digits.
-func Figure(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+// Figure formats a number for people (detectors.Figure).
+func Figure(x float64) string { return detectors.Figure(x, 4) }
 
 // QuantityWords returns the name of a quantity for use in sentences.
 func QuantityWords(quantity string) string {

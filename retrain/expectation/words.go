@@ -3,6 +3,8 @@ package expectation
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
 // Evidence describes what the check has seen of a signal, such as "the mean of return over 87 episodes is 491.2, 95 %
@@ -35,6 +37,6 @@ func (c *Check) shareEvidence(p float64, signal, n string) string {
 		c.Condition.Statistic, percent(p))
 }
 
-func number(x float64) string { return strconv.FormatFloat(x, 'g', 5, 64) }
+func number(x float64) string { return detectors.Figure(x, 5) }
 
 func percent(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) }

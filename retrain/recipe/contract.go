@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -83,7 +84,7 @@ func (e Expected) resolved() string {
 		return ""
 	}
 	return fmt.Sprintf("%s %s, as the baseline's %s is %s",
-		e.Comparison, strconv.FormatFloat(e.Value, 'g', 6, 64), e.Statistic, strconv.FormatFloat(e.Relative.Level, 'g', 6, 64))
+		e.Comparison, detectors.Figure(e.Value, 6), e.Statistic, detectors.Figure(e.Relative.Level, 6))
 }
 
 // Told returns the condition for people: as in the recipe, with its resolved value.

@@ -11,6 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -87,7 +88,7 @@ func binText(h *finding.Histogram, i, bins int) string {
 		if step := (h.High/2 - h.Low/2) / float64(bins) * 2; math.Abs(x) < step/1e6 {
 			x = 0
 		}
-		return fmt.Sprintf("%.3g", x)
+		return detectors.Figure(x, 3)
 	}
 	switch {
 	case h.Low == h.High:

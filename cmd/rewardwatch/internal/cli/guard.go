@@ -14,6 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
 func newGuardCommand(c *terminal.Console) *cobra.Command {
@@ -131,7 +132,7 @@ func guardMean(g *wire.Guard) string {
 	if g.Values == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.3g", float64(g.Mean))
+	return detectors.Figure(float64(g.Mean), 3)
 }
 
 func instantText(i *wire.Instant) string {

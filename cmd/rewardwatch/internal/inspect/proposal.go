@@ -344,7 +344,7 @@ func baselineSetting(p PolicyInspection) setting {
 	enough, why := float64(median(units)/2), fmt.Sprintf("a larger baseline detects smaller changes; the median group has %s", p.unitName().Count(median(units)))
 	rate, clock := unitsPerDay(p)
 	if clock {
-		enough, why = rate*weeklyDays, "a larger baseline detects smaller changes; there are "+words.Short(rate)+" "+p.unitName().Many()+" a day"
+		enough, why = rate*weeklyDays, "a larger baseline detects smaller changes; there are "+words.Whole(rate)+" "+p.unitName().Many()+" a day"
 	}
 	size, defaultSize := 0, watch.DefaultConfig().Baseline.Units
 	switch month := rate * patientDays; {

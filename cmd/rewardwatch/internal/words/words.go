@@ -52,7 +52,7 @@ func Printable(s string) string {
 }
 
 // Short formats a number to four significant digits.
-func Short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+func Short(x float64) string { return finding.Figure(x) }
 
 // Moved says which share of the values of a signal has moved, by a certificate (finding.Effect). It returns "" below
 // one percent.
@@ -66,9 +66,10 @@ func Moved(atLeast float64) string {
 
 // Whole formats a number of units without decimals or exponent, to four significant digits.
 func Whole[N ~float64](x N) string {
-	rounded, err := strconv.ParseFloat(Short(float64(x)), 64)
+	digits := strconv.FormatFloat(float64(x), 'g', 4, 64)
+	rounded, err := strconv.ParseFloat(digits, 64)
 	if err != nil {
-		return Short(float64(x))
+		return digits
 	}
 	return strconv.FormatFloat(math.Round(rounded), 'f', 0, 64)
 }

@@ -1,0 +1,17 @@
+package detectors
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Figure formats a number for people to so many significant digits. Large ones are whole and have all of their digits, as
+// returns of games do: 21540, not 2.15e+04. Only beyond 1e15 do they have an exponent.
+func Figure(x float64, digits int) string {
+	s := strconv.FormatFloat(x, 'g', digits, 64)
+	if strings.Contains(s, "e+") && math.Abs(x) < 1e15 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return s
+}
