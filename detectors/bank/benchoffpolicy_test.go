@@ -23,7 +23,8 @@ type bandit struct {
 // usualBandit has a policy that takes the best action of each situation with a probability of .7.
 func usualBandit() bandit {
 	return bandit{
-		[]float64{.5, .3, .2}, [][]float64{{.6, .3, .2}, {.2, .5, .3}, {.1, .2, .4}},
+		[]float64{.5, .3, .2},
+		[][]float64{{.6, .3, .2}, {.2, .5, .3}, {.1, .2, .4}},
 		[][]float64{{.7, .15, .15}, {.15, .7, .15}, {.15, .15, .7}},
 	}
 }

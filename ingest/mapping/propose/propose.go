@@ -20,7 +20,8 @@ type Proposal struct {
 	Each    string
 	EachWhy string
 	Lines   []Line
-	Joined  *Joined // nil unless feedback comes in records of its own
+	Unused  []string // paths in the records that no line is for
+	Joined  *Joined  // nil unless feedback comes in records of its own
 }
 
 // Given returns a mapping as a proposal, whose lines all have the same reason.
@@ -92,7 +93,33 @@ func (f *finder) finish() *Proposal {
 	if _, err := f.out.Config().Compile(); err != nil || !f.enough() {
 		return nil // such as names that no mapping can have
 	}
+	f.out.Unused = f.unused()
 	return f.out
+}
+
+// unused lists the paths of values that no line is for.
+func (f *finder) unused() (paths []string) {
+	used := map[string]bool{}
+	tables := []*table{f.inner, f.outer, f.theirs, f.last}
+	for _, t := range tables {
+		if t != nil {
+			for _, p := range t.order {
+				used[p.path] = used[p.path] || f.taken(p)
+			}
+		}
+	}
+	for _, t := range tables {
+		if t == nil {
+			continue
+		}
+		for _, p := range t.order {
+			if !used[p.path] && p.objects == 0 && p.objectLists == 0 {
+				used[p.path] = true
+				paths = append(paths, p.path)
+			}
+		}
+	}
+	return paths
 }
 
 // parse reads the records that are JSON objects or arrays. An object gets the key and the headers of its message as

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
@@ -405,6 +406,49 @@ func TestChosenIsAWordInAnyNotation(t *testing.T) {
 		text := p.YAML("")
 		if got := !strings.Contains(text, "guessed"); got != chosen || !strings.Contains(text, field) {
 			t.Errorf("%s says that it was chosen: %t, want %t\n%s", field, got, chosen, text)
+		}
+	}
+}
+
+// Python writes times without an offset, or with a space before the time, and loggers write a comma.
+func TestTimesOfISO8601(t *testing.T) {
+	for layout, want := range map[string]string{
+		"2006-01-02T15:04:05.000000":       "ts: {path: logged, zone: UTC} #",
+		"2006-01-02 15:04:05.000000":       "ts: {path: logged, zone: UTC} #",
+		"2006-01-02 15:04:05,000":          "ts: {path: logged, zone: UTC} #",
+		"2006-01-02T15:04:05.000-0700":     "ts: {path: logged, zone: UTC} #",
+		"2006-01-02 15:04:05.000000-07:00": "ts: logged #",
+		"2006-01-02T15:04:05.000Z07:00":    "ts: logged #",
+	} {
+		var lines [][]byte
+		at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.FixedZone("", 3600))
+		for i := range 400 {
+			at = at.Add(1234567 * time.Microsecond)
+			lines = append(lines, fmt.Appendf(nil, `{"logged":"%s","arm":"a%d","payoff":%d,"build":{"host":"h%d"}}`, at.Format(layout), i%2, i%3, i%7))
+		}
+		p := propose.Of(records(lines), "shop")
+		if p == nil {
+			t.Fatalf("%s: nothing is proposed", layout)
+		}
+		text := p.YAML("")
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: no %s in\n%s", layout, want, text)
+		}
+		if !strings.HasSuffix(text, "  # not used: build.host\n") {
+			t.Errorf("%s: what is not used is missing in\n%s", layout, text)
+		}
+		plan, err := p.Config().Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := telemetry.Mapped{Plan: plan}.NewDecoder(ingest.DecoderOptions{MaxRecord: 1 << 20})
+		events := d.Decode(nil, &ingest.Message{Value: bytes.Join(lines, []byte("\n"))}, func(e *ingest.RecordError, _ []byte) { t.Fatal(e) })
+		shown := at
+		if !strings.Contains(layout, "07") {
+			shown = at.Add(time.Hour) // the clock of the zone, taken as UTC
+		}
+		if got := time.Unix(0, events[len(events)-1].TS); got.Sub(shown).Abs() > time.Millisecond {
+			t.Errorf("%s: the last time is %s, want %s", layout, got.UTC(), shown.UTC())
 		}
 	}
 }

@@ -27,8 +27,18 @@ func (p *Proposal) YAML(indent string) string {
 	for _, l := range p.Lines {
 		fmt.Fprintf(&b, "%s  %s: %s # %s\n", indent, quote(l.Name), fieldYAML(l.Field), comment(l.Why))
 	}
+	if n := len(p.Unused); n > 0 {
+		fmt.Fprintf(&b, "%s  # not used: %s", indent, comment(strings.Join(p.Unused[:min(n, mostUnused)], ", ")))
+		if n > mostUnused {
+			fmt.Fprintf(&b, ", and %d more", n-mostUnused)
+		}
+		b.WriteString("\n")
+	}
 	return b.String()
 }
+
+// mostUnused is how many paths without a use are listed.
+const mostUnused = 10
 
 // sourceYAML returns the keys of a source.
 func sourceYAML(s mapping.Source) (keys []string) {
