@@ -23,13 +23,9 @@ const leadingWeight = .65
 // values, and of reward hacking.
 const clearWeight = .9
 
-// Evidence in nats: of a version that changed at the onset, and of a version that is present and did not. What moved
-// counts at most movementBound, so that it cannot outweigh a version that changed: a release is a fact.
-const (
-	versionChanged   = 5.
-	versionUnchanged = -.5
-	movementBound    = 4.
-)
+// movementBound is what counts at most, in nats, of what moved: less than a version that changed at the onset, where such
+// versions are rare. A release is a fact.
+const movementBound = 4.
 
 // RankedCause is a possible cause with its weight among all of them, and what speaks for and against it, in words.
 type RankedCause struct {
@@ -121,7 +117,7 @@ func weigh(f finding.Finding, moved *movements, laws *lawsNote) verdict {
 func (v *verdict) names(f finding.Finding, moved *movements, laws *lawsNote) bool {
 	first := v.causes[0]
 	shown := laws.cause == first.Cause || explainedByMix(&f, laws) && first.Cause == CauseEnvironment
-	if first.Weight < leadingWeight || len(f.Changed) == 0 && !moved.single(first.Cause) && !shown {
+	if first.Weight < leadingWeight || !released(&f) && !moved.single(first.Cause) && !shown {
 		return false
 	}
 	v.cause, v.evidence = first.Cause, first.Evidence
@@ -197,15 +193,20 @@ func (h hypothesis) doneFor(seen, done movement) float64 {
 	return (both + (1-p)*done.likelihood(h.answers)) / seen.likelihood(p)
 }
 
+// released reports whether a version changed at the onset, and hardly by accident.
+func released(f *finding.Finding) bool {
+	return slices.ContainsFunc(f.Changed, func(c string) bool { return f.Paces.Of(c).Rare() })
+}
+
 // versionSays returns the evidence that the version of a cause is for it, in nats.
 func versionSays(c Cause, f finding.Finding) float64 {
 	switch from, to := versionsOf(c, f.Before, f.After); {
 	case slices.Contains(f.Changed, string(c)):
-		return versionChanged
+		return f.Paces.Of(string(c)).Changed()
 	case c == CauseEnvironment || c == CauseObservations || from == "" && to == "":
 		return 0 // the world changes without a release
 	default:
-		return versionUnchanged
+		return f.Paces.Of(string(c)).Unchanged()
 	}
 }
 
@@ -216,7 +217,7 @@ const againstIt = "against it: "
 func (h hypothesis) evidence(f finding.Finding, moved *movements, rival hypothesis) []string {
 	var pro, contra []string
 	if slices.Contains(f.Changed, string(h.cause)) {
-		pro = append(pro, versionChange(h.cause, f.Before, f.After)+" at the onset")
+		pro = append(pro, releaseWords(h.cause, &f))
 	}
 	for c := range classes {
 		if !moved.tell(c) {
@@ -447,12 +448,17 @@ func versionsOf(cause Cause, before, after ingest.Versions) (from, to string) {
 }
 
 // versionChange describes which version changed from what to what.
-func versionChange(cause Cause, before, after ingest.Versions) string {
+func versionChange(cause Cause, f *finding.Finding) string {
 	field := map[Cause]string{
 		CausePolicy: "policy_version", CauseEnvironment: "env_version", CauseRewardFunction: "reward_version",
 	}[cause]
-	from, to := versionsOf(cause, before, after)
+	from, to := versionsOf(cause, f.Before, f.After)
 	return fmt.Sprintf("%s changed from %s to %s", field, orNone(from), orNone(to))
+}
+
+// releaseWords describes a version that changed at the onset, and how often one does if that may have been by accident.
+func releaseWords(c Cause, f *finding.Finding) string {
+	return versionChange(c, f) + " at the onset" + f.Paces.Of(string(c)).Words(f.Promise.UnitName())
 }
 
 // whyUnknown explains why the evidence names no cause.
@@ -463,9 +469,12 @@ func whyUnknown(f finding.Finding) string {
 		}
 		return "no version changed at the onset, and no telemetry fault has affected values since then"
 	}
+	if len(f.Changed) == 1 {
+		return releaseWords(Cause(f.Changed[0]), &f)
+	}
 	var changes []string
 	for _, c := range f.Changed {
-		changes = append(changes, versionChange(Cause(c), f.Before, f.After))
+		changes = append(changes, versionChange(Cause(c), &f))
 	}
 	return strings.Join(changes, " and ") + " at the onset, so their effects cannot be separated"
 }

@@ -28,6 +28,8 @@ func TestCauseOfAnAlarm(t *testing.T) {
 	unversioned.Before, unversioned.After = ingest.Versions{}, ingest.Versions{}
 	first := driftAfter("return", 100, "policy")
 	first.Before = ingest.Versions{}
+	often := driftAfter("return", 100, "policy")
+	often.Paces.Policy = finding.Pace{Every: 250, Chance: .25}
 	ended := []finding.Finding{faulty("reward", fault.NonFinite, 60), goes("reward", finding.TelemetryFault, finding.OK, 91)}
 	late := []finding.Finding{faulty("reward", fault.NonFinite, 60), goes("reward", finding.TelemetryFault, finding.OK, 92)}
 	for name, test := range map[string]struct {
@@ -55,6 +57,10 @@ func TestCauseOfAnAlarm(t *testing.T) {
 			finding: driftAfter("return", 100, "policy", "reward_function"), cause: CauseUnknown,
 			evidence: "policy_version changed from p1 to p2 and reward_version changed from r7 to r8 at the onset, " +
 				"so their effects cannot be separated",
+		},
+		"a version as they come every week": {
+			finding: often, cause: CauseUnknown,
+			evidence: "policy_version changed from p1 to p2 at the onset, as about every 250 units",
 		},
 		"no version": {
 			finding: drift("return", 100), cause: CauseUnknown,

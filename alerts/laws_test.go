@@ -139,7 +139,17 @@ func TestLawsAndOtherEvidence(t *testing.T) {
 		"laws do not tell":  {laws: judged(100, factor.Unknown, both), want: CauseUnknown},
 		"a version says so": {laws: judged(100, factor.ByPolicy, policy), edit: changed("policy"), want: CausePolicy},
 		"another version":   {laws: judged(100, factor.Unknown, both), edit: changed("environment"), want: CauseEnvironment},
-		"no laws":           {want: CauseUnknown},
+		"a rare version of another": {
+			laws: judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: 3}), edit: changed("policy"), want: CausePolicy,
+		},
+		"a frequent version of another": {
+			laws: judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: 3}), want: CauseRewardFunction,
+			edit: func(f *finding.Finding) {
+				changed("policy")(f)
+				f.Paces.Policy = finding.Pace{Every: 250, Chance: .25}
+			},
+		},
+		"no laws": {want: CauseUnknown},
 		"a fault": {
 			laws: judged(100, factor.ByPolicy, policy), faults: []StreamFault{{Signal: "return", Rule: fault.NonFinite, Since: unit(90, 0)}}, want: CauseTelemetry,
 		},

@@ -16,6 +16,7 @@ func (g *group) describe(s *stream.Stream, top stream.Branch, names []string, at
 	a.Offsets = g.Trail.Offsets(a.Onset, at.Ordinal)
 	a.Interval = g.Trail.Offsets(a.From, a.To.Ordinal)
 	a.Before, a.After, a.Changed = g.Versions.Around(a.Onset.Ordinal, at.Ordinal)
+	a.Paces = g.Versions.Paces(a.Onset.Ordinal, at.Ordinal)
 	return a
 }
 

@@ -323,6 +323,7 @@ type Finding struct {
 	After       ingest.Versions // of the unit At
 	// Changed lists the versions that changed at the onset, as ChangedVersions does.
 	Changed []string
+	Paces   Paces          // of versions, at the time of the alarm
 	Offsets []ingest.Range // of the units from the onset to At
 	// Guard is set if a guard has tripped. Nothing else of the group is then judged: it has no baseline.
 	Guard *Guard

@@ -56,6 +56,29 @@ func (w *BaselineRefWire) Live() BaselineRef {
 	}
 }
 
+// paceWire is the wire form of a Pace.
+type paceWire struct {
+	Every  float64 `cbor:"1,keyasint,omitzero"`
+	Chance float64 `cbor:"2,keyasint,omitzero"`
+}
+
+// PacesWire is the wire form of Paces.
+type PacesWire struct {
+	Policy paceWire `cbor:"1,keyasint,omitzero"`
+	Env    paceWire `cbor:"2,keyasint,omitzero"`
+	Reward paceWire `cbor:"3,keyasint,omitzero"`
+}
+
+// PacesWireOf returns the wire form of paces.
+func PacesWireOf(x *Paces) PacesWire {
+	return PacesWire{Policy: paceWire(x.Policy), Env: paceWire(x.Env), Reward: paceWire(x.Reward)}
+}
+
+// Live returns the paces.
+func (w *PacesWire) Live() Paces {
+	return Paces{Policy: Pace(w.Policy), Env: Pace(w.Env), Reward: Pace(w.Reward)}
+}
+
 // EffectWire is the wire form of an Effect.
 type EffectWire struct {
 	Quantity      string  `cbor:"1,keyasint,omitzero"`

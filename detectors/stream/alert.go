@@ -20,6 +20,7 @@ type Alert struct {
 	Histogram     *finding.Histogram
 	Before, After ingest.Versions
 	Changed       []string
+	Paces         finding.Paces
 	Offsets       []ingest.Range
 }
 
@@ -28,6 +29,6 @@ func (a *Alert) Tell(f *finding.Finding, baseline finding.BaselineRef) {
 	f.Detectors, f.Score, f.Effect, f.Histogram = slices.Clone(a.Detectors), a.Score, a.Effect, a.Histogram
 	f.Improvement = a.Improvement
 	f.Onset, f.OnsetFrom, f.OnsetTo, f.OnsetOffsets = a.Onset, a.From, a.To, slices.Clone(a.Interval)
-	f.Before, f.After, f.Changed = a.Before, a.After, slices.Clone(a.Changed)
+	f.Before, f.After, f.Changed, f.Paces = a.Before, a.After, slices.Clone(a.Changed), a.Paces
 	f.Offsets, f.Baseline = slices.Clone(a.Offsets), baseline
 }

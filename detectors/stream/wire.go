@@ -269,6 +269,7 @@ type alertWire struct {
 	After       saved.Versions         `cbor:"12,keyasint"`
 	Changed     []string               `cbor:"13,keyasint,omitzero"`
 	Offsets     []saved.Range          `cbor:"14,keyasint,omitzero"`
+	Paces       finding.PacesWire      `cbor:"15,keyasint,omitzero"`
 }
 
 func (x *Alert) wire() alertWire {
@@ -279,7 +280,7 @@ func (x *Alert) wire() alertWire {
 		Effect:   finding.EffectWire(x.Effect), Improvement: x.Improvement,
 		Histogram: saved.Pointer(x.Histogram, func(e *finding.Histogram) finding.HistogramWire { return finding.HistogramWire(*e) }),
 		Before:    saved.Versions(x.Before), After: saved.Versions(x.After), Changed: x.Changed,
-		Offsets: saved.RangesOf(x.Offsets),
+		Offsets: saved.RangesOf(x.Offsets), Paces: finding.PacesWireOf(&x.Paces),
 	}
 }
 
@@ -291,7 +292,7 @@ func (w *alertWire) live() Alert {
 		Effect:   finding.Effect(w.Effect), Improvement: w.Improvement,
 		Histogram: saved.Pointer(w.Histogram, func(e *finding.HistogramWire) finding.Histogram { return finding.Histogram(*e) }),
 		Before:    ingest.Versions(w.Before), After: ingest.Versions(w.After), Changed: w.Changed,
-		Offsets: saved.LiveRanges(w.Offsets),
+		Offsets: saved.LiveRanges(w.Offsets), Paces: w.Paces.Live(),
 	}
 }
 

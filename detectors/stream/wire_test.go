@@ -50,6 +50,26 @@ func TestEveryTestIsSaved(t *testing.T) {
 	}
 }
 
+// Nothing of an alert is forgotten on the way into its wire form and back.
+func TestEveryAlertIsSaved(t *testing.T) {
+	var a Alert
+	ingesttest.Fill(&a)
+	format := saved.Format[alertWire]{Version: 1}
+	wire := a.wire()
+	part, err := format.Encode(&wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := format.Decode(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := w.live()
+	if got, want := ingesttest.Text(again), ingesttest.Text(a); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
 type everyTest struct {
 	Rank      *detectors.RankTest
 	Frequency *detectors.FrequencyTest

@@ -3,6 +3,7 @@
 package versions
 
 import (
+	"math"
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -16,11 +17,14 @@ const OverlapUnits = 50
 // those that were open hold only a part of it.
 const slackUnits = 50
 
-// A version that has changed maxChanges times within restlessUnits units changes for reasons other than a release.
+// A version that has changed restlessChanges times within restlessUnits units changes for reasons other than a release.
 const (
-	maxChanges    = 3
-	restlessUnits = 200
+	restlessChanges = 3
+	restlessUnits   = 200
 )
+
+// keptChanges is how many changes are remembered, to know how often they come.
+const keptChanges = 8
 
 // Record says which builds produced the units of a group.
 type Record struct {
@@ -73,7 +77,7 @@ func (t *Track) see(value string, ordinal int64) {
 		t.Value = value
 	}
 	if value != t.Value {
-		t.Changes = append(t.Changes[max(0, len(t.Changes)-maxChanges+1):], ordinal)
+		t.Changes = append(t.Changes[max(0, len(t.Changes)-keptChanges+1):], ordinal)
 	}
 	t.Before, t.Value, t.Since = t.Value, value, ordinal
 	t.Recent = append(t.Recent, Seen{value, ordinal})
@@ -82,9 +86,29 @@ func (t *Track) see(value string, ordinal int64) {
 // changed reports whether the version changed at an onset that a unit revealed. An onset is an estimate, the less
 // certain the longer it took to reveal it. A version that changes all the time carries no information.
 func (t *Track) changed(onset, at int64) bool {
-	slack := max(slackUnits, at-onset)
-	restless := len(t.Changes) == maxChanges && at-t.Changes[0] <= restlessUnits
-	return t.Before != t.Value && t.Since >= onset-slack && t.Since <= at && !restless
+	n := len(t.Changes)
+	restless := n >= restlessChanges && at-t.Changes[n-restlessChanges] <= restlessUnits
+	return t.Before != t.Value && t.Since >= onset-slack(onset, at) && t.Since <= at && !restless
+}
+
+// slack returns how long before an onset that a unit revealed a version may have changed.
+func slack(onset, at int64) int64 { return max(slackUnits, at-onset) }
+
+// pace returns how often the version changes, and how probable it is that it does around an onset by accident. The oldest
+// change only begins the time in which they are counted, and the newest may be what the onset is about: a version that
+// came twice has no pace.
+func (t *Track) pace(onset, at int64) finding.Pace {
+	n := len(t.Changes)
+	if n <= 2 {
+		return finding.Pace{}
+	}
+	every := float64(at-t.Changes[0]) / float64(n-2)
+	return finding.Pace{Every: every, Chance: -math.Expm1(-float64(at-onset+slack(onset, at)) / every)}
+}
+
+// Paces returns how often the versions of each kind change, as it was known when a unit revealed an onset.
+func (v *Record) Paces(onset, at int64) finding.Paces {
+	return finding.Paces{Policy: v.Policy.pace(onset, at), Env: v.Env.pace(onset, at), Reward: v.Reward.pace(onset, at)}
 }
 
 // Around returns the versions before and after an onset, and the names of the causes whose version changed at it.

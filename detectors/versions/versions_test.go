@@ -2,6 +2,7 @@ package versions
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -49,6 +50,44 @@ func TestVersionsAreFirstSeen(t *testing.T) {
 		v.See(step.versions, finding.UnitRef{Ordinal: int64(i), TS: 100 + int64(i)})
 		if v.SinceTS != step.want {
 			t.Errorf("unit %d: first seen at %d, want %d", i, v.SinceTS, step.want)
+		}
+	}
+}
+
+// How often versions come is known from the third one on. Where none could come by accident, a version that does is
+// strong evidence.
+func TestPaceOfVersions(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		every int // units of a version; 0: one version
+		units int
+		want  finding.Pace
+	}{
+		{"one", 0, 2000, finding.Pace{}},
+		{"one release", 1000, 1990, finding.Pace{}},
+		{"a second release", 1000, 2020, finding.Pace{}},
+		{"many", 250, 2520, finding.Pace{Every: 1769. / 6, Chance: 1 - math.Exp(-70*6/1769.)}},
+		{"at once", 10, 2520, finding.Pace{Every: 79. / 6, Chance: 1 - math.Exp(-70*6/79.)}},
+	} {
+		var v Record
+		for i := range c.units {
+			value := "1"
+			if c.every > 0 {
+				value = fmt.Sprint(i / c.every)
+			}
+			v.See(ingest.Versions{Reward: value}, finding.UnitRef{Ordinal: int64(i)})
+		}
+		at := int64(c.units - 1)
+		got := v.Paces(at-20, at)
+		if p := got.Reward; math.Abs(p.Every-c.want.Every) > 1e-9 || math.Abs(p.Chance-c.want.Chance) > 1e-9 {
+			t.Errorf("%s: %+v, want %+v", c.name, p, c.want)
+		}
+		if got.Policy != (finding.Pace{}) || got.Env != (finding.Pace{}) {
+			t.Errorf("%s: paces of versions that did not change: %+v", c.name, got)
+		}
+		wire := v.Wire()
+		if again := wire.Live(); again.Paces(at-20, at) != got {
+			t.Errorf("%s: other paces after a restart", c.name)
 		}
 	}
 }
