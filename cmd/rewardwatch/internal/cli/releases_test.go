@@ -34,13 +34,23 @@ const (
 
 // keptState is what a service shows of its state, in the words of the API.
 type keptState struct {
-	Units     int64            `json:"units"`
-	LastUnit  string           `json:"last_unit"`
-	Baseline  keptBaseline     `json:"baseline"`
-	Incidents []keptIncident   `json:"incidents"`
-	Requests  []keptRequest    `json:"requests"`
-	Seen      map[string]int64 `json:"seen"` // units, by signal
+	Units     int64                 `json:"units"`
+	LastUnit  string                `json:"last_unit"`
+	Baseline  keptBaseline          `json:"baseline"`
+	Incidents []keptIncident        `json:"incidents"`
+	Requests  []keptRequest         `json:"requests"`
+	Signals   map[string]keptSignal `json:"signals"`
 }
+
+// keptSignal is how far the detectors of a signal have come: a window or a sum that is lost shows in its statistic.
+type keptSignal struct {
+	Units     int64    `json:"units"`
+	Current   string   `json:"current"`   // mean and deviation of the current units
+	Detectors []string `json:"detectors"` // with their statistics
+}
+
+// digits is how a statistic is written: processors that multiply and add in one step differ in the last digits.
+const digits = "%.9g"
 
 type keptBaseline struct {
 	ID    string `json:"id"`
@@ -52,8 +62,9 @@ type keptIncident struct {
 	State     string   `json:"state"`
 	Severity  string   `json:"severity"`
 	Cause     string   `json:"cause"`
+	Evidence  []string `json:"evidence"`
 	Opened    int64    `json:"opened"` // ordinal
-	Alarms    []string `json:"alarms"` // id, signal and onset
+	Alarms    []string `json:"alarms"` // id, signal, onset, unit, detectors and score
 	Decisions []string `json:"decisions"`
 }
 
@@ -71,9 +82,11 @@ func (p *process) shown(t *testing.T) keptState {
 	var (
 		streams struct {
 			Streams []struct {
-				Signal   string `json:"signal"`
-				Units    int64  `json:"units"`
-				LastUnit string `json:"last_unit_ts"`
+				Signal    string             `json:"signal"`
+				Units     int64              `json:"units"`
+				LastUnit  string             `json:"last_unit_ts"`
+				Current   *wire.Distribution `json:"current"`
+				Detectors []wire.Detector    `json:"detectors"`
 			}
 		}
 		baselines struct{ Baselines []wire.Baseline }
@@ -90,14 +103,22 @@ func (p *process) shown(t *testing.T) keptState {
 		t.Fatalf("baselines %+v, want one", baselines.Baselines)
 	}
 	b := baselines.Baselines[0]
-	s := keptState{Units: p.units(), Baseline: keptBaseline{*b.ID, b.Units}, Requests: requests.Requests, Seen: map[string]int64{}}
+	s := keptState{Units: p.units(), Baseline: keptBaseline{*b.ID, b.Units}, Requests: requests.Requests, Signals: map[string]keptSignal{}}
 	for _, of := range streams.Streams {
-		s.LastUnit, s.Seen[of.Signal] = of.LastUnit, of.Units
+		one := keptSignal{Units: of.Units, Current: "none"}
+		if c := of.Current; c != nil {
+			one.Current = fmt.Sprintf("%d units, mean "+digits+", deviation "+digits, c.Units, c.Mean, c.SD)
+		}
+		for _, d := range of.Detectors {
+			one.Detectors = append(one.Detectors, fmt.Sprintf("%s %s "+digits, d.Detector, d.Branch, d.Statistic))
+		}
+		s.LastUnit, s.Signals[of.Signal] = of.LastUnit, one
 	}
 	for _, i := range p.incidents() {
-		one := keptIncident{ID: i.ID, State: i.State, Severity: string(i.Severity), Cause: string(i.Cause), Opened: i.Opened.Ordinal}
+		one := keptIncident{ID: i.ID, State: i.State, Severity: string(i.Severity), Cause: string(i.Cause), Evidence: i.Evidence, Opened: i.Opened.Ordinal}
 		for _, a := range i.Alarms {
-			one.Alarms = append(one.Alarms, fmt.Sprintf("%s %s since %d", a.ID, a.Signal, a.Onset.Ordinal))
+			one.Alarms = append(one.Alarms, fmt.Sprintf("%s %s since %d, found at %d by %q with "+digits,
+				a.ID, a.Signal, a.Onset.Ordinal, a.At.Ordinal, a.Detectors, a.Score))
 		}
 		for _, d := range i.Decisions {
 			one.Decisions = append(one.Decisions, fmt.Sprintf("%s by %s: %s", d.Decision, d.By, d.Why))
@@ -123,7 +144,8 @@ type keptAround struct {
 }
 
 // A service goes on from the state that a release has left: incident, baseline, waiting request, decisions and audit log
-// are as they were, no telemetry is lost or judged twice, and what it saves is read again.
+// are as they were, no telemetry is lost or judged twice, and what it saves is read again. The statistics of all detectors
+// go on as well: a drift that began before the stop is found after it, at the same unit and with the same score.
 func TestStateOfReleasesIsRead(t *testing.T) {
 	t.Parallel()
 	if *updateState {
@@ -228,15 +250,17 @@ retrain:
 http: {listen: "127.0.0.1:0", audit_log: audit.log, external_url: "https://rewardwatch.example"}
 `
 
-// writeState writes the state of a service with an open incident, a decision on it, a request that waits, and open
-// episodes, and what the service shows then and after more telemetry.
+// writeState writes the state of a service with an open incident, a decision on it, a request that waits, open episodes,
+// and a drift that is not yet found, and what the service shows then and after more telemetry.
 func writeState(t *testing.T, name string) {
 	t.Helper()
 	dir := t.TempDir()
 	f := newFleet(21, 3)
 	f.episodes(130)
 	f.mean, f.version = -1.4, "2"
-	f.episodes(40)
+	f.episodes(34)
+	f.shares = [3]float64{.3, .3, .4} // not found before the service has stopped
+	f.episodes(6)
 	last := len(f.lines)
 	f.episodes(3)
 	next := len(f.lines)
