@@ -61,10 +61,10 @@ const (
 )
 
 // ReadFiles reads telemetry files in order, as one input (those of several topics as Merge does), and passes the events
-// to p in batches. A file is NDJSON (one event per line), an object container file of Avro or a monitor.csv of
-// Stable-Baselines3, plain or compressed with gzip or zstd; its content decides, not its name. "-" is the standard input.
-// Blank lines are not records, and a byte order mark at the beginning of a file is skipped. The directory of a local log
-// is read like a file with its records, without batches that were sent again.
+// to p in batches. A file is NDJSON (one event per line), CSV with a header (one event per row), an object container
+// file of Avro or a monitor.csv of Stable-Baselines3, plain or compressed with gzip or zstd; its content decides, not
+// its name. "-" is the standard input. Blank lines are not records, and a byte order mark at the beginning of a file is
+// skipped. The directory of a local log is read like a file with its records, without batches that were sent again.
 //
 // The policy of a monitor.csv is the env_id of its header, or else the name of its folder. Of another directory, all files in
 // it that are named as Stable-Baselines3 does are read; their policy is the path of their folder in it, and their env

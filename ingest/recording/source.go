@@ -20,6 +20,7 @@ const expansion = 16
 type source struct {
 	name   string
 	lines  lineReader
+	table  *table // of a CSV file, whose rows are lines; nil for others
 	closes []io.Closer
 
 	line []byte // its beginning where it is too long; valid until the next one
@@ -71,10 +72,16 @@ func (f *fileReader) begin(ctx context.Context, s *source, raw io.Reader) error 
 		text = bufio.NewReaderSize(container, fileBuffer)
 	}
 	s.lines = lineReader{src: text, limit: f.cfg.MaxRecord}
+	if err := f.advance(ctx, s); err != nil || s.done || s.size > int64(len(s.line)) {
+		return err
+	}
+	if s.table = tableOf(s.line); s.table == nil {
+		return nil
+	}
 	return f.advance(ctx, s)
 }
 
-// advance reads the next line that is not blank.
+// advance reads the next line that is not blank. Those of a CSV file are its rows.
 func (f *fileReader) advance(ctx context.Context, s *source) error {
 	for {
 		line, size, err := s.lines.next()
@@ -87,9 +94,48 @@ func (f *fileReader) advance(ctx context.Context, s *source) error {
 			return f.brokenOff(ctx, s.name, err)
 		case size > int64(len(line)) || len(bytes.TrimLeft(line, " \t\r")) > 0:
 			s.line, s.size = line, size
-			return nil
+			if s.table == nil {
+				return nil
+			}
+			if isRow, err := f.tabulate(ctx, s); isRow || err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// tabulate makes the line that was read, and those that belong to it, the JSON of a row. It returns false if it has
+// refused the row.
+func (f *fileReader) tabulate(ctx context.Context, s *source) (isRow bool, err error) {
+	row, size := s.line, s.size
+	if begun(row) {
+		s.table.row = append(s.table.row[:0], row...)
+		for begun(s.table.row) && size <= int64(f.cfg.MaxRecord) {
+			line, more, err := s.lines.next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				f.refuseRest(ctx, s.table.row, size)
+				return false, f.brokenOff(ctx, s.name, err)
+			}
+			s.table.row = append(append(s.table.row, '\n'), line...)
+			size += 1 + more
+		}
+		row = s.table.row
+	}
+	if size > int64(f.cfg.MaxRecord) {
+		f.refuse(ingest.TooLarge(f.next(), size, f.cfg.MaxRecord), row[:min(len(row), f.cfg.MaxRecord+1)])
+		return false, nil
+	}
+	object, refused := s.table.object(row)
+	if refused != nil {
+		refused.Pos, refused.Size = f.next(), size
+		f.refuse(refused, row)
+		return false, nil
+	}
+	s.line, s.size = object, int64(len(object))
+	return true, nil
 }
 
 // Close closes the file, and what decompresses it.

@@ -29,7 +29,7 @@ func roles() []role {
 			"strategie", "modell", "estrategia", "politica", "modelo", "politique", "modele",
 		}, []kind{isText}},
 		{"policy_version", []string{
-			"policyversion", "modelversion", "modelbuild", "checkpoint", "modelcheckpoint", "modelrevision", "version", "build", "revision", "modelsha",
+			"policyversion", "modelversion", "modelbuild", "checkpoint", "modelcheckpoint", "modelrevision", "version", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash",
 		}, id},
 		{"episode_id", []string{
 			"episodeid", "episode", "trajectoryid", "rolloutid", "sessionid", "traceid", "conversationid", "chatid", "threadid", "requestid",

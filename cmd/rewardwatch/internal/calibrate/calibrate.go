@@ -40,7 +40,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate [flags] FILE...",
 		Short: "Measure false alarms and detection delays on your own telemetry",
-		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input). Freezes the\n" +
+		Long: "Reads NDJSON, CSV and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input). Freezes the\n" +
 			"baseline of each policy and group as configured. Then measures how often false alarms occur and how fast changes\n" +
 			"are detected, on episodes (or blocks of steps) drawn from the telemetry.\n" +
 			"Exits with 1 if a false alarm budget cannot be met, and with 2 if there is nothing to calibrate.",

@@ -38,7 +38,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [flags] FILE...|TOPIC...",
 		Short: "Summarize telemetry and propose a configuration for it",
-		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input), or Kafka topics with\n" +
+		Long: "Reads NDJSON, CSV and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input), or Kafka topics with\n" +
 			"the given names. Topics are read without a consumer group, and nothing is written to Kafka.\n" +
 			"Prints a summary for each policy and group, the problems found, and a matching configuration.\n" +
 			"For records that are not telemetry v1, also proposes a format and a mapping, and shows records before and after it.\n" +
