@@ -35,21 +35,40 @@ type Onset struct {
 //	log B_k = (log of the integral of prod N(Z_i; mu, s^2) over the prior of (mu, s^2) - sum log N(Z_i; 0, 1)) / factor
 //
 // with a normal-inverse-gamma prior, which has a closed form (Murphy, "Conjugate Bayesian analysis of the Gaussian
-// distribution", 2007, section 3). For a nearly constant baseline it is that of a beta-binomial share of novel values
-// against the nearest share within the baseline's 90 % limits. At is the k of the largest B_k. The B_k are the
-// posterior of a flat prior over k (Chernoff & Zacks, Annals of Mathematical Statistics 1964): From and To are the ends
-// of the interval around At that has 95 % of their sum. Over many alarms it then covers the onset in about 90 % of
-// cases if a shift by half a standard deviation raised them, and in more if the change was larger. A gradual change has
-// no single onset: the estimate then lies where the change has become clear. The search takes O(n log m).
+// distribution", 2007, section 3). If a large part of the baseline has one and the same value, such as no click, a run
+// of it would look like a change of the variance. So the number of these values then has evidence of its own, that of a
+// uniform share against the share that the baseline predicts (both beta-binomial), and Z is that of the other values.
+// At is the k of the largest B_k. The B_k are the posterior of a flat prior over k (Chernoff & Zacks, Annals of
+// Mathematical Statistics 1964): From and To are the ends of the interval around At that has 95 % of their sum. Over
+// many alarms it then covers the onset in about 90 % of cases if a shift by half a standard deviation raised them, and
+// in more if the change was larger. A gradual change has no single onset: the estimate then lies where the change has
+// become clear. The search takes O(n log m).
 func FindOnset(values []float64, ranks *Ranks, factor float64, start int) Onset {
+	evidence := newOnsetEvidence(ranks)
+	return findOnset(values, factor, start, func(x float64) float64 {
+		evidence.add(x)
+		return evidence.logRatio()
+	})
+}
+
+// FindOnsetOfRatios is FindOnset for values that are logarithms of likelihood ratios of a change: B_k is their product.
+func FindOnsetOfRatios(values []float64, factor float64, start int) Onset {
+	sum := 0.0
+	return findOnset(values, factor, start, func(x float64) float64 {
+		sum += x
+		return sum
+	})
+}
+
+// findOnset searches for the onset. logRatio takes the values from the last one back, and returns log B each time,
+// without the factor.
+func findOnset(values []float64, factor float64, start int, logRatio func(x float64) float64) Onset {
 	start = max(0, min(start, len(values)-1))
 	first := max(0, start-max(onsetSlack, len(values)-start))
-	evidence := newOnsetEvidence(ranks)
 	posterior := make([]float64, len(values)-first)
 	best := len(posterior) - 1
 	for k := len(posterior) - 1; k >= 0; k-- {
-		evidence.add(values[first+k])
-		posterior[k] = evidence.logRatio() / factor
+		posterior[k] = logRatio(values[first+k]) / factor
 		if posterior[k] > posterior[best] {
 			best = k
 		}
@@ -79,62 +98,93 @@ func highestMass(logs []float64, best int) (from, to int) {
 	return from, to
 }
 
+// atomShare is the share of the baseline from which on a value counts as an atom, and leastOthers is how many others the
+// baseline must have for their scores to count.
+const (
+	atomShare   = .3
+	leastOthers = 20
+)
+
 // onsetEvidence summarizes the values assumed to be changed, newest first.
 type onsetEvidence struct {
-	ranks      *Ranks
-	mean, sd   float64 // of the baseline's own normal scores
-	n, sum, sq float64 // of the standardised scores
-	constant   bool    // whether the baseline is nearly constant: n then counts values, and sum novel ones
-	mode       float64 // of a nearly constant baseline
-	low, high  float64 // limits of its share of novel values
+	ranks    *Ranks
+	atom     atomEvidence
+	mean, sd float64 // of the baseline's own normal scores, without the atom; sd is 0 if they do not count
+	n        float64 // of the scores that count
+	sum, sq  float64 // of the standardised scores
+}
+
+// atomEvidence counts how many values are an atom.
+type atomEvidence struct {
+	known          bool // the baseline has one
+	value          float64
+	inBase, others float64 // values of the baseline that are it, and that are not
+	n, notIt       float64
 }
 
 func newOnsetEvidence(ranks *Ranks) onsetEvidence {
-	e := onsetEvidence{ranks: ranks, constant: NearlyConstant(ranks)}
-	if e.constant {
-		e.mode, _ = ranks.Mode()
-		e.low, e.high = ranks.novelLimits()
+	e := onsetEvidence{ranks: ranks}
+	value, times := ranks.Mode()
+	counted := ranks.Len()
+	if others := ranks.Len() - times; float64(times) >= atomShare*float64(ranks.Len()) {
+		e.atom = atomEvidence{known: true, value: value, inBase: float64(times), others: float64(others)}
+		counted = others
+	}
+	if e.atom.known && (counted < leastOthers || NearlyConstant(ranks)) {
 		return e
 	}
-	m := float64(ranks.Len())
 	square := 0.0
 	for i, x := range ranks.Points {
-		weight := float64(ranks.count(i)) / m
+		if e.atom.is(x) {
+			continue
+		}
+		weight := float64(ranks.count(i)) / float64(counted)
 		z := ranks.own(x).z
 		e.mean += weight * z
 		square += weight * z * z
 	}
-	e.sd = math.Sqrt(square - e.mean*e.mean)
+	if variance := square - e.mean*e.mean; variance > 1e-12 { // else they are all the same
+		e.sd = math.Sqrt(variance)
+	}
 	return e
 }
 
+func (a *atomEvidence) is(x float64) bool { return a.known && x == a.value }
+
 func (e *onsetEvidence) add(x float64) {
-	e.n++
-	if e.constant {
-		if x != e.mode {
-			e.sum++
-		}
+	e.atom.n++
+	if e.atom.is(x) {
+		return
+	}
+	e.atom.notIt++
+	if e.sd == 0 {
 		return
 	}
 	z := (e.ranks.of(x).z - e.mean) / e.sd
+	e.n++
 	e.sum += z
 	e.sq += z * z
 }
 
 // logRatio returns log B of the summarized values.
 func (e *onsetEvidence) logRatio() float64 {
-	if e.constant {
-		rate := min(e.high, max(e.low, e.sum/e.n))
-		unchanged := (e.n - e.sum) * math.Log1p(-rate)
-		if e.sum > 0 {
-			unchanged += e.sum * math.Log(rate)
-		}
-		return logBeta(1+e.sum, 1+e.n-e.sum) - unchanged
-	}
 	weight, shape := onsetWeight+e.n, onsetShape+e.n/2
 	scale := onsetScale + (e.sq-e.sum*e.sum/weight)/2
-	return logGamma(shape) - logGamma(onsetShape) + onsetShape*math.Log(onsetScale) - shape*math.Log(scale) +
+	scores := logGamma(shape) - logGamma(onsetShape) + onsetShape*math.Log(onsetScale) - shape*math.Log(scale) +
 		math.Log(onsetWeight/weight)/2 + e.sq/2
+	return scores + e.atom.logRatio()
+}
+
+// logRatio returns the logarithm of the likelihood of the count under a uniform share, over that under the posterior of
+// the share that the baseline has: a Beta distribution.
+func (a *atomEvidence) logRatio() float64 {
+	if !a.known {
+		return 0
+	}
+	it := a.n - a.notIt
+	changed := logBeta(1+a.notIt, 1+it)
+	unchanged := logBeta(1+a.others+a.notIt, 1+a.inBase+it) - logBeta(1+a.others, 1+a.inBase)
+	return changed - unchanged
 }
 
 func logGamma(x float64) float64 {

@@ -1,6 +1,7 @@
 package detectors
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -25,7 +26,7 @@ func plainEvidence(scores []float64) float64 {
 
 func TestOnsetEvidenceIsThatOfTheProductOfPredictions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	for _, sample := range [][]float64{normal(rng, 200), tied(rng, 300), {0, 0, 1, 1, 1}} {
+	for _, sample := range [][]float64{normal(rng, 200), tied(rng, 300)} {
 		ranks := NewRanks(sample)
 		mean, square := 0., 0.
 		for _, x := range sample {
@@ -46,27 +47,53 @@ func TestOnsetEvidenceIsThatOfTheProductOfPredictions(t *testing.T) {
 	}
 }
 
-func TestOnsetEvidenceOfNovelValues(t *testing.T) {
-	sample := make([]float64, 300)
-	sample[0], sample[1] = 1, 2
-	evidence := newOnsetEvidence(NewRanks(sample))
-	low, high := NewRanks(sample).novelLimits()
-	var novel, usual int
-	changed := 0.0
-	for _, x := range []float64{0, 5, 0, 0, -3, 2, 0, 7} {
-		evidence.add(x)
-		if x == 0 { // Laplace's rule of succession predicts the next value
-			changed += math.Log(float64(usual+1) / float64(novel+usual+2))
-			usual++
-		} else {
-			changed += math.Log(float64(novel+1) / float64(novel+usual+2))
-			novel++
+// Of an atom, the evidence is that of Laplace's rule of succession: after a change it knows nothing, else the baseline.
+func TestOnsetEvidenceOfAnAtom(t *testing.T) {
+	rare := make([]float64, 300)
+	rare[0], rare[1] = 1, 2
+	for name, sample := range map[string][]float64{"nearly constant": rare, "two values": {0, 1, 0, 0, 1, 0, 0}} {
+		evidence := newOnsetEvidence(NewRanks(sample))
+		var baseAtom, baseOther, atom, other float64
+		for _, x := range sample {
+			if x == 0 {
+				baseAtom++
+			} else {
+				baseOther++
+			}
 		}
-		rate := min(high, max(low, float64(novel)/float64(novel+usual)))
-		want := changed - float64(novel)*math.Log(rate) - float64(usual)*math.Log(1-rate)
-		if got := evidence.logRatio(); math.Abs(got-want) > 1e-12 {
-			t.Fatalf("log B %v after %v, want %v", got, x, want)
+		want := 0.0
+		for _, x := range []float64{0, 5, 0, 0, -3, 2, 0, 7} {
+			evidence.add(x)
+			changed, unchanged := (other+1)/(atom+other+2), (baseOther+other+1)/(baseAtom+baseOther+atom+other+2)
+			if x == 0 {
+				want += math.Log((1 - changed) / (1 - unchanged))
+				atom++
+			} else {
+				want += math.Log(changed / unchanged)
+				other++
+			}
+			if got := evidence.logRatio(); math.Abs(got-want) > 1e-9 {
+				t.Fatalf("%s: log B %v after %v, want %v", name, got, x, want)
+			}
 		}
+	}
+}
+
+// The values beside an atom have scores of their own: if only they move, that is seen.
+func TestOnsetBesideAnAtom(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	spent := func(n int, more float64) []float64 {
+		x := make([]float64, n)
+		for i := range x {
+			if rng.Float64() < .4 {
+				x[i] = math.Exp(more + .5*rng.NormFloat64())
+			}
+		}
+		return x
+	}
+	ranks := NewRanks(spent(500, 0))
+	if o := FindOnset(append(spent(200, 0), spent(100, 1)...), ranks, 1, 200); o.From > 200 || o.To < 200 || o.To-o.From > 30 {
+		t.Errorf("onset %+v, want it around 200", o)
 	}
 }
 
@@ -151,6 +178,50 @@ func TestSimOnsetIntervalHoldsTheChange(t *testing.T) {
 			}
 			if off > c.largest {
 				t.Errorf("the estimate is off by %.1f values, want at most %.1f", off, c.largest)
+			}
+		})
+	}
+}
+
+// Clicks: between two of them lies a long run of equal values, which is no change.
+func TestSimOnsetIntervalHoldsTheChangeOfClicks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	const runs, perBaseline, change, height = 1000, 20, 400, 8
+	for _, c := range []struct{ p, changed float64 }{{.08, .2}, {.3, .6}, {.3, .15}, {.5, .25}} {
+		t.Run(fmt.Sprintf("%v to %v", c.p, c.changed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(8, 8))
+			clicks := func(n int, p float64) []float64 {
+				x := make([]float64, n)
+				for i := range x {
+					if rng.Float64() < p {
+						x[i] = 1
+					}
+				}
+				return x
+			}
+			held, width := 0., 0.
+			for range runs / perBaseline {
+				ranks := NewRanks(clicks(1000, c.p))
+				for range perBaseline {
+					values, sum := clicks(change, c.p), 0.
+					for sum < height {
+						x := clicks(1, c.changed)
+						values = append(values, x...)
+						sum = max(0, sum+math.Log((1-c.changed)/(1-c.p))+x[0]*math.Log(c.changed*(1-c.p)/(c.p*(1-c.changed))))
+					}
+					skip := max(0, len(values)-512)
+					o := FindOnset(values[skip:], ranks, 1, change-skip)
+					if o.From+skip <= change && change <= o.To+skip {
+						held++
+					}
+					width += float64(o.To-o.From+1) / runs
+				}
+			}
+			t.Logf("interval of %.1f values holds the change in %.1f%% of %d alarms", width, 100*held/runs, runs)
+			if held/runs < .9-3*math.Sqrt(.9*.1/runs) {
+				t.Errorf("the 90%% interval holds the change in %.1f%% of alarms", 100*held/runs)
 			}
 		})
 	}

@@ -75,3 +75,40 @@ func TestMixesHaveHalfOfTheBudgetOfActions(t *testing.T) {
 		t.Errorf("mixes may spend %g, shares %g", mixes, all)
 	}
 }
+
+// Episodes of one step, as of a recommender: in the baseline a score leaves its own step out, so ranks would tell the
+// scores of one and the same action apart, and any incident would have been the policy's.
+func TestMixesOfSingleStepsStayWhereTheyWere(t *testing.T) {
+	for seed := range uint64(8) {
+		s := newManyActions(30, seed, 1).follow(zipfActions, 60)
+		p := s.frozen()
+		for range 300 {
+			p.Observe(s.unit(), time.Time{})
+		}
+		mixes := func(check func(quantity string, z float64)) {
+			for _, shift := range p.groups[0].shifts(p.groups[0].Trail.Next() - 200) {
+				if slices.ContainsFunc(stream.MixForms(), func(f stream.MixForm) bool { return f.Name == shift.Quantity }) {
+					check(shift.Quantity, shift.Z)
+				}
+			}
+		}
+		seen := 0
+		mixes(func(quantity string, z float64) {
+			if seen++; math.Abs(z) > 4 {
+				t.Errorf("run %d: %s has moved by %.1f standard errors, although nothing has", seed, quantity, z)
+			}
+		})
+		if seen < 4 {
+			t.Fatalf("%d mixes", seen)
+		}
+		s.follow(permutedZipf, 60)
+		for range 200 {
+			p.Observe(s.unit(), time.Time{})
+		}
+		mixes(func(quantity string, z float64) {
+			if quantity == stream.MixQuantity && z < 4 {
+				t.Errorf("run %d: the actions of another policy move the mix by %.1f standard errors only", seed, z)
+			}
+		})
+	}
+}

@@ -143,7 +143,7 @@ func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shif
 		if q.Ranks == nil || len(values) == 0 {
 			return finding.Shift{}, false
 		}
-		shift := stream.ShiftAgainst(q.JudgedRanks(), values, q.Factor())
+		shift := q.Shift(values)
 		shift.Compare(q.Mean, q.SD, stream.MeanOf(values))
 		return shift, true
 	}

@@ -49,7 +49,7 @@ func (g *group) shifts(onset int64) []finding.Shift {
 				continue
 			}
 			judged = q.AppendJudged(judged[:0], onset)
-			shift := stream.ShiftAgainst(q.JudgedRanks(), judged, q.Factor())
+			shift := q.Shift(judged)
 			shift.Signal, shift.Quantity, shift.Drifted, shift.Better = s.Signal, q.Name, s.Alarmed, better
 			shift.Compare(q.Mean, q.SD, stream.MeanOf(recent))
 			if better != 0 && q.Name == signals.MainQuantity(s.Signal) {

@@ -32,6 +32,13 @@ func (g *group) onset(top stream.Branch) (at, from, to finding.UnitRef) {
 	if top.Started < ordinals[0] {
 		start, ordinals[0] = -1, top.Started
 	}
-	o := detectors.FindOnset(values, top.Quantity.JudgedRanks(), top.Quantity.Factor(), start)
+	o := onsetOf(top.Quantity, values, start)
 	return g.Trail.Ref(ordinals[o.At]), g.Trail.Ref(ordinals[o.From]), g.Trail.Ref(ordinals[o.To])
+}
+
+func onsetOf(q *stream.Quantity, values []float64, start int) detectors.Onset {
+	if q.Mix != nil {
+		return detectors.FindOnsetOfRatios(values, q.Factor(), start)
+	}
+	return detectors.FindOnset(values, q.JudgedRanks(), q.Factor(), start)
 }

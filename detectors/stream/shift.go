@@ -22,6 +22,20 @@ func ShiftAgainst(r *detectors.Ranks, recent []float64, factor float64) finding.
 	return s
 }
 
+// Shift compares recent values that the quantity has judged with its baseline. Values of a mix are compared by their
+// means: in the baseline, each leaves its own unit out, so the values of the same single action differ by a hair from
+// later ones, which ranks would take for a move of them all.
+func (q *Quantity) Shift(recent []float64) finding.Shift {
+	s := ShiftAgainst(q.JudgedRanks(), recent, q.Factor())
+	if q.Mix != nil {
+		s.Z, s.SpreadZ = 0, 0
+		if q.SD > 0 {
+			s.Z = (MeanOf(recent) - q.Mean) / (q.SD * s.StandardError)
+		}
+	}
+	return s
+}
+
 // RewardsOf sums up the actions of units.
 func RewardsOf(units []ActionCounts) finding.ActionRewards {
 	sum := finding.ActionRewards{}
