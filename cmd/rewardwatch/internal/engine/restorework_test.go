@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -130,12 +131,17 @@ func TestWorkOfARestore(t *testing.T) {
 		_ = p.Stop()
 	}
 	restore() // makes what is made once
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	restore()
-	runtime.ReadMemStats(&after)
+	// The counts are those of the process. What else it does only adds to them, so the least of some restores counts.
 	const groups = smallPolicies * smallGroups
-	allocations, kilobytes := (after.Mallocs-before.Mallocs)/groups, (after.TotalAlloc-before.TotalAlloc)/groups>>10
+	allocations, kilobytes := uint64(math.MaxUint64), uint64(math.MaxUint64)
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		restore()
+		runtime.ReadMemStats(&after)
+		allocations = min(allocations, (after.Mallocs-before.Mallocs)/groups)
+		kilobytes = min(kilobytes, (after.TotalAlloc-before.TotalAlloc)/groups>>10)
+	}
 	t.Logf("a group of 11 streams took %d allocations and %d KiB", allocations, kilobytes)
 	if allocations > 1600 || kilobytes > 800 {
 		t.Errorf("a group of 11 streams took %d allocations and %d KiB, want 1,600 and 800 at most", allocations, kilobytes)
