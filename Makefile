@@ -11,12 +11,14 @@ export CGO_ENABLED := 0
 export GOFLAGS += -trimpath
 
 # The Go of `toolchain` in go.mod, which is fetched where the installed one is older, whatever the environment says. All is
-# built with it, tools as well. `make GOTOOLCHAIN=local` takes the installed one.
+# built with it, tools as well. `make GOTOOLCHAIN=local` takes the installed one. `make clean` needs none.
+ifneq ($(MAKECMDGOALS),clean)
 ifneq ($(origin GOTOOLCHAIN),command line)
 INSTALLED_GO := $(shell GOTOOLCHAIN=local go env GOVERSION)
 NEEDED_GO := $(shell GOTOOLCHAIN=auto go env GOVERSION)
 $(if $(NEEDED_GO),,$(error The Go of go.mod cannot be fetched. make GOTOOLCHAIN=local takes the installed one, whose standard library may have known holes))
 export GOTOOLCHAIN := $(if $(filter $(INSTALLED_GO),$(NEEDED_GO)),auto,$(NEEDED_GO)+auto)
+endif
 endif
 
 # renovate: datasource=go depName=github.com/golangci/golangci-lint/v2

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,12 +54,59 @@ func TestMakeUsesTheToolchainOfTheModule(t *testing.T) {
 	}
 }
 
+// Their versions are those that Renovate finds by its expression, and raises with the toolchain.
 func TestGeneratedImagesAreBuiltWithTheToolchain(t *testing.T) {
-	file, err := os.ReadFile("../../retrain/pipeline/templates/common/pipeline/Dockerfile.tmpl")
+	text, err := os.ReadFile("../../.github/renovate.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "FROM golang:" + strings.TrimPrefix(toolchain(t), "go") + "-"; !strings.Contains(string(file), want) {
-		t.Errorf("it does not begin %s:\n%s", want, file)
+	var renovate struct {
+		CustomManagers []struct{ ManagerFilePatterns, MatchStrings []string }
+	}
+	if err := json.Unmarshal(text, &renovate); err != nil || len(renovate.CustomManagers) != 1 {
+		t.Fatalf("%d managers, %v", len(renovate.CustomManagers), err)
+	}
+	manager := renovate.CustomManagers[0]
+	path, version := regexp.MustCompile(strings.Trim(manager.ManagerFilePatterns[0], "/")), regexp.MustCompile(manager.MatchStrings[0])
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "*Dockerfile*")
+	list.Dir = "../.."
+	files, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := 0
+	for _, name := range strings.Fields(string(files)) {
+		file, err := os.ReadFile("../../" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(file), "FROM golang:") {
+			continue
+		}
+		images++
+		found := version.FindSubmatch(file)
+		if !path.MatchString(name) || found == nil || "go"+string(found[1]) != toolchain(t) {
+			t.Errorf("%s: its path matches %q: %t, its version %q, want %s", name, path, path.MatchString(name), found, toolchain(t))
+		}
+	}
+	if images != 2 {
+		t.Errorf("%d images are built with Go, want the template and the example", images)
+	}
+}
+
+// What removes files fetches nothing.
+func TestMakeCleanNeedsNoGo(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\necho \"$GOTOOLCHAIN $*\" >>"+dir+"/asked\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	make := exec.CommandContext(t.Context(), "make", "--no-print-directory", "--dry-run", "clean")
+	make.Dir, make.Env = "../..", append(os.Environ(), "MAKEFLAGS=", "PATH="+dir+":"+os.Getenv("PATH"))
+	said, err := make.CombinedOutput()
+	if err != nil || !strings.Contains(string(said), "rm -rf bin") {
+		t.Fatalf("%v: %s", err, said)
+	}
+	if asked, err := os.ReadFile(dir + "/asked"); err == nil {
+		t.Errorf("it runs go:\n%s", asked)
 	}
 }
