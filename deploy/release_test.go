@@ -39,10 +39,13 @@ func release(t *testing.T, contents string) {
 	run(t, "", tool("helm", "HELM_VERSION"), "package", "helm/rewardwatch", "--destination", dir)
 	run(t, "", "package/python.sh", "../.cache/venv/bin/python", dir)
 	gpg := keyring(t)
-	add := func(key string) {
-		run(t, "", "env", gpg, "SIGNING_KEY="+key, "OLDEST_GO="+runtime.Version(), "VERSION=1.0.0", "CYCLONEDX="+tool("cyclonedx-gomod", "CYCLONEDX_VERSION"), "package/release.sh", dir, binary)
+	add := func(key string) string {
+		return run(t, "", "env", gpg, "SIGNING_KEY="+key, "OLDEST_GO="+runtime.Version(), "VERSION=1.0.0", "CYCLONEDX="+tool("cyclonedx-gomod", "CYCLONEDX_VERSION"), "package/release.sh", dir, binary)
 	}
-	add(signer)
+	key := regexp.MustCompile(`(?m)^fpr:.*:([0-9A-F]{40}):$`).FindStringSubmatch(run(t, "", "env", gpg, "gpg", "--batch", "--with-colons", "--fingerprint"))
+	if said := add(signer); key == nil || !strings.Contains(said, "signed by the key "+key[1]) {
+		t.Errorf("the release says %q, want the fingerprint %q", said, key)
+	}
 	run(t, dir, "env", gpg, "gpg", "--batch", "--verify", "SHA256SUMS.asc", "SHA256SUMS")
 	sums := read(t, dir+"/SHA256SUMS")
 	if want := checksums(t, dir); sums != want {

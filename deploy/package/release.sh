@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Adds the bills of materials of some binaries, and the checksums of all files, to the files of a release in DIR:
 # release.sh DIR BINARY... VERSION is that of the release, and CYCLONEDX the program cyclonedx-gomod. With SIGNING_KEY,
-# gpg signs the checksums with that key. It refuses what was built with a Go older than OLDEST_GO.
+# gpg signs the checksums with that key, and its fingerprint is printed, by which users know the key. It refuses what was built with a Go older than OLDEST_GO.
 set -euo pipefail
 dir="$1"
 
@@ -15,4 +15,7 @@ cd "$dir"
 rm -f SHA256SUMS SHA256SUMS.asc
 sha256sum -- * >.sums
 mv .sums SHA256SUMS
-[ -z "${SIGNING_KEY:-}" ] || gpg --batch --armor --local-user "$SIGNING_KEY" --output SHA256SUMS.asc --detach-sign SHA256SUMS
+[ -n "${SIGNING_KEY:-}" ] || exit 0
+gpg --batch --armor --local-user "$SIGNING_KEY" --output SHA256SUMS.asc --detach-sign SHA256SUMS
+fingerprint="$(gpg --batch --with-colons --fingerprint "$SIGNING_KEY" | awk -F: '/^fpr:/ { print $10; exit }')"
+echo "The checksums are signed by the key $fingerprint: name it in SECURITY.md and in the release notes"
