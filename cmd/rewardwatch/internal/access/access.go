@@ -2,12 +2,15 @@
 package access
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -99,9 +102,10 @@ func (hs Holders) Tokens() ([]Token, error) {
 	return out, failed
 }
 
-// Of returns whose token it is. It fails with ErrUnknown, or with an ErrFile if it may be one that cannot be read.
-func (hs Holders) Of(text string) (Holder, error) {
-	tokens, err := hs.Tokens()
+// Of returns whose token it is. It fails with ErrUnknown, or with an ErrFile if it may be one that cannot be read. For says
+// when the files are read.
+func (hs Holders) Of(ctx context.Context, text string) (Holder, error) {
+	tokens, err := hs.For(ctx)
 	for _, t := range tokens {
 		if same(text, t.Text) {
 			return t.Holder, nil
@@ -111,6 +115,25 @@ func (hs Holders) Of(text string) (Holder, error) {
 		return Holder{}, err
 	}
 	return Holder{}, ErrUnknown
+}
+
+type ofRequestKey struct{}
+
+// Within answers requests in whose contexts the files are read once, for all calls of For: their number does not grow with the
+// places that ask, and all of them see the same tokens.
+func (hs Holders) Within(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		read := sync.OnceValues(hs.Tokens)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), ofRequestKey{}, read)))
+	})
+}
+
+// For returns what Tokens returns, at the first time in the context of a request. Outside of Within, it reads the files.
+func (hs Holders) For(ctx context.Context) ([]Token, error) {
+	if read, within := ctx.Value(ofRequestKey{}).(func() ([]Token, error)); within {
+		return read()
+	}
+	return hs.Tokens()
 }
 
 // Check reads all files. Beside an ErrFile it fails if two holders have the same token: it would be unknown whose it is.

@@ -44,12 +44,12 @@ func TestWhoseTokenItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]Holder{ann: hs[1], all: hs[0]} {
-		if got, err := hs.Of(text); err != nil || got != want {
+		if got, err := hs.Of(t.Context(), text); err != nil || got != want {
 			t.Errorf("%q is of %+v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "a", ann + "a", ann[1:]} {
-		if got, err := hs.Of(text); !errors.Is(err, ErrUnknown) {
+		if got, err := hs.Of(t.Context(), text); !errors.Is(err, ErrUnknown) {
 			t.Errorf("%q is of %+v, %v", text, got, err)
 		}
 	}
@@ -66,10 +66,10 @@ func TestWhoseTokenItIs(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := hs.Of(ann); !errors.Is(err, ErrFile) {
+	if _, err := hs.Of(t.Context(), ann); !errors.Is(err, ErrFile) {
 		t.Errorf("a token that may be in a file that is gone: %v", err)
 	}
-	if got, err := hs.Of(all); err != nil || got != hs[0] {
+	if got, err := hs.Of(t.Context(), all); err != nil || got != hs[0] {
 		t.Errorf("beside a file that is gone: %+v, %v", got, err)
 	}
 	hs[1].File = filepath.Join(t.TempDir(), "short")

@@ -92,7 +92,7 @@ func (s *Server) holder(r *http.Request, any access.Right) (access.Holder, error
 	if !has {
 		return access.Holder{}, access.ErrUnknown
 	}
-	who, err := s.holders.Of(given)
+	who, err := s.holders.Of(r.Context(), given)
 	if err == nil && !who.Role.Permits(any) {
 		err = fmt.Errorf("%w: it is %q", errRole, who.Role)
 	}
@@ -171,7 +171,7 @@ func (s *Server) access() session.Access {
 	a := session.Access{Local: fromHere, ExternalURL: s.cfg.ExternalURL, Allowed: s.Guesses.allowed, Failed: func(r *http.Request) { s.Guesses.failedBy(r, "token") }}
 	a.Store = s.sessions
 	if s.cfg.RequireToken || s.holders.Anyone(ofPeople) || s.provider != nil {
-		a.Tokens = s.holders.Tokens
+		a.Tokens = s.holders.For
 	}
 	if s.provider != nil {
 		a.Provider, a.OnlyProvider = s.cfg.OIDC.Title, !s.holders.Anyone(access.Read)

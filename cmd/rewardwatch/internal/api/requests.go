@@ -115,7 +115,7 @@ func (s *Server) reportRequest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, text := range []*string{&body.Error, &body.Log} { // before anything is cut off, or half a token would remain
-		*text = target.WithoutSecrets(*text, s.tokens()...)
+		*text = target.WithoutSecrets(*text, s.tokens(r.Context())...)
 	}
 	report := body.Report()
 	s.changeRequest(w, r, func(id string) (ledger.Request, error) {
@@ -124,9 +124,9 @@ func (s *Server) reportRequest(w http.ResponseWriter, r *http.Request) {
 }
 
 // tokens returns the tokens of the service that can be read. A job that logs its requests would print them.
-func (s *Server) tokens() []string {
+func (s *Server) tokens(ctx context.Context) []string {
 	var out []string
-	tokens, _ := s.holders.Tokens()
+	tokens, _ := s.holders.For(ctx)
 	for _, t := range tokens {
 		out = append(out, t.Text)
 	}

@@ -383,7 +383,7 @@ func (s *Server) Handler() http.Handler {
 		}
 		return access.Read
 	})
-	return s.forwarded(secured(s.named(s.audited(admitted, people, route))))
+	return s.holders.Within(s.forwarded(secured(s.named(s.audited(admitted, people, route)))))
 }
 
 // changes registers the routes that change state, and returns which rights they need.

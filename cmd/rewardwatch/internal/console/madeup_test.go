@@ -180,7 +180,7 @@ func courseTo(now time.Time, streams []finding.StreamSummary) plots.Course {
 
 // tokenIs is access by a token, which a test can change.
 func tokenIs(token *string) session.Access {
-	return session.Access{Tokens: func() ([]access.Token, error) {
+	return session.Access{Tokens: func(context.Context) ([]access.Token, error) {
 		if *token == "" {
 			return nil, errors.New("cannot read /secret/path")
 		}

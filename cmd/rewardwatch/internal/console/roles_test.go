@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,7 +14,7 @@ import (
 func roleRig(t *testing.T, role access.Role) *rig {
 	t.Helper()
 	r := newRig(t)
-	r.console.access.Tokens = func() ([]access.Token, error) {
+	r.console.access.Tokens = func(context.Context) ([]access.Token, error) {
 		return []access.Token{{Holder: access.Holder{Name: "bob", Role: role}, Text: r.token}}, nil
 	}
 	r.logIn()

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -14,8 +15,8 @@ import (
 // Access says who may change state with the forms of the pages.
 type Access struct {
 	// Tokens reads the tokens of which people show one once. It returns those that can be read, and an error for the
-	// others. It is nil if none is configured: then Local requests may change state.
-	Tokens func() ([]access.Token, error)
+	// others; in the context of a request it may read them once. It is nil if none is configured: then Local requests may change state.
+	Tokens func(context.Context) ([]access.Token, error)
 	// Local reports whether a request comes from this machine, addresses it by its own name, and has passed no proxy.
 	Local func(*http.Request) bool
 	// Allowed reports whether the token of a request is checked, and Failed counts a wrong one. Both are nil if every
@@ -56,7 +57,7 @@ func (a Access) Admit(r *http.Request, now time.Time) (Person, error) {
 			}
 		}
 	}
-	tokens, err := a.Tokens()
+	tokens, err := a.Tokens(r.Context())
 	for _, c := range cookies {
 		for _, token := range tokens {
 			if !token.Role.Permits(access.Read) {
@@ -119,7 +120,7 @@ func (a Access) Login(r *http.Request, given string, who Person, now time.Time) 
 	if a.Allowed != nil && !a.Allowed(r) {
 		return nil, ErrTooManyGuesses
 	}
-	tokens, err := a.Tokens()
+	tokens, err := a.Tokens(r.Context())
 	session := New(strings.TrimSpace(given), who, now.Add(Length))
 	for _, token := range tokens {
 		if _, until, valid := holder(session, token.Text, now); valid && token.Role.Permits(access.Read) {

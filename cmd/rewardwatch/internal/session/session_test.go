@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net/http"
@@ -57,7 +58,7 @@ func TestSessionsHoldForATokenAndATime(t *testing.T) {
 
 // tokenIs is access by a token, which a test can change.
 func tokenIs(token *string) Access {
-	return Access{Tokens: func() ([]access.Token, error) {
+	return Access{Tokens: func(context.Context) ([]access.Token, error) {
 		if *token == "" {
 			return nil, errors.New("cannot read /secret/path")
 		}
@@ -174,7 +175,7 @@ func TestAccess(t *testing.T) {
 func TestProgramsHaveNoSessions(t *testing.T) {
 	for _, role := range access.Roles() {
 		store, _, r := storeRig()
-		a := Access{Store: store, Tokens: func() ([]access.Token, error) {
+		a := Access{Store: store, Tokens: func(context.Context) ([]access.Token, error) {
 			return []access.Token{{Holder: access.Holder{Role: role}, Text: "correct horse"}}, nil
 		}}
 		r.AddCookie(&http.Cookie{Name: CookieName, Value: New("correct horse", Person{}, someTime.Add(Length))})

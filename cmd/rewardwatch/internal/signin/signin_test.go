@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"errors"
@@ -59,7 +60,7 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 	r.handlers = Handlers{
 		Provider: p, PageOf: func(page string) string { return strings.ReplaceAll(page, "https:", "") },
 		Access: session.Access{
-			ExternalURL: external, Store: session.NewStore(now), Tokens: func() ([]access.Token, error) { return nil, nil },
+			ExternalURL: external, Store: session.NewStore(now), Tokens: func(context.Context) ([]access.Token, error) { return nil, nil },
 			Allowed: func(*http.Request) bool { return !r.throttle }, Failed: func(*http.Request) { r.wrong++ },
 		},
 		Problem: func(w http.ResponseWriter, _ *http.Request, status int, why string) { http.Error(w, why, status) },

@@ -34,7 +34,7 @@ func serveConsole(t *testing.T, w *world) string {
 	}
 	people := session.Access{Local: func(*http.Request) bool { return true }}
 	if w.tokenFile != "" {
-		people.Tokens = access.Holders{{Role: access.Admin, File: w.tokenFile}}.Tokens
+		people.Tokens = access.Holders{{Role: access.Admin, File: w.tokenFile}}.For
 	}
 	c := console.New(w, w, desk, people, func() time.Time { return now }, zerolog.Nop())
 	c.Register(mux)
