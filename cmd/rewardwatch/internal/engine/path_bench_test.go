@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/tenant"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
@@ -43,12 +44,12 @@ type path struct {
 	step    [pathActors]int
 }
 
-func startPath(b testing.TB, steps int, blocks bool) *path {
+func startPath(b testing.TB, steps int, blocks bool, tenants ...tenant.Config) *path {
 	b.Helper()
 	cfg, reg := DefaultSettings(), prometheus.NewRegistry()
 	policy := PolicyConfig{Match: "*", Config: watch.DefaultConfig()}
 	policy.Baseline.Blocks = blocks
-	cfg.Policies = []PolicyConfig{policy}
+	cfg.Policies, cfg.Tenants = []PolicyConfig{policy}, tenants
 	dir := b.TempDir()
 	directory, err := checkpoint.NewDirectory(dir)
 	must(b, err)
