@@ -290,8 +290,28 @@ func TestToleratedShiftsAreRestored(t *testing.T) {
 	}
 }
 
-// A law that is too exact to tolerate anything is not judged while the policy learns. It is shown, and does not seem to wait
-// for a baseline.
+// Episodes of many steps have scores that vary by much less than what is tolerated while the policy learns: a shift beyond
+// that is found all the sooner.
+func TestAnExactLawIsJudgedWhileLearning(t *testing.T) {
+	cfg := episodes(2000)
+	cfg.Learning = watch.LearningContinuous
+	p, a, w := newBank(cfg), newAgent(963), world{1, 1, 1}
+	hidden(a, &w)
+	a.feed(p, 600)
+	q := quantityOf(p, "law.dynamics", signals.LawMean)
+	if tolerated := cfg.Tolerated("law.dynamics"); q.SD > tolerated/2 {
+		t.Fatalf("the mean score varies by %v, where %v are tolerated", q.SD, tolerated)
+	}
+	if alarms := alarmsIn(a.feed(p, 200)); len(alarms) > 0 {
+		t.Fatalf("alarms of %q before the change", alarms)
+	}
+	w.moves = -1
+	if alarms := alarmsIn(a.feed(p, 20)); !slices.Contains(alarms, "law.dynamics") {
+		t.Errorf("alarms of %q", alarms)
+	}
+}
+
+// The law of a policy that learns is not judged. It is shown, and does not seem to wait for a baseline.
 func TestALawThatIsNotJudgedIsShown(t *testing.T) {
 	cfg := episodes(2000)
 	cfg.Learning = watch.LearningContinuous
@@ -299,7 +319,7 @@ func TestALawThatIsNotJudgedIsShown(t *testing.T) {
 	hidden(a, &w)
 	a.feed(p, 600)
 	p = resumed(t, p, cfg)
-	for signal, judged := range map[string]bool{"law.dynamics": false, "law.policy": false, "law.reward": true, "law.start": true} {
+	for signal, judged := range map[string]bool{"law.dynamics": true, "law.policy": false, "law.reward": true, "law.start": true} {
 		if s := stateOf(t, p, signal); (s.Branches > 0) != judged || (s.Missing == stream.ShownOnly) == judged || s.State != finding.OK {
 			t.Errorf("%s is %s with %d branches, missing %q", signal, s.State, s.Branches, s.Missing)
 		}

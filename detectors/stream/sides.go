@@ -16,10 +16,6 @@ func (q *Quantity) judgeOnly(sides watch.Sides) {
 	q.Tests = slices.DeleteFunc(q.Tests, func(t TestOfKind) bool { return !q.keepSide(t.Test, sides.Direction()) })
 }
 
-// mostTolerated is the largest shift of normal scores that can be tolerated: scores are cut at 2.5, so that larger ones
-// would leave nothing to find.
-const mostTolerated = 2
-
 // tolerate lets the mean of the quantity move by so much without an alarm, in its own unit.
 func (q *Quantity) tolerate(by float64) {
 	if by == 0 || q.Ranks == nil {
@@ -31,16 +27,16 @@ func (q *Quantity) tolerate(by float64) {
 		if is {
 			ranked.test.Tolerate(by / q.SD)
 		}
-		return !is || q.tooExact(by)
+		return !is || q.constant(by)
 	})
 }
 
-// tooExact reports whether the quantity varies too little to be judged if its mean may move by so much.
-func (q *Quantity) tooExact(tolerated float64) bool { return tolerated > mostTolerated*q.SD }
+// constant reports whether the quantity never varied, so that what is tolerated of it has no measure.
+func (q *Quantity) constant(tolerated float64) bool { return tolerated > 0 && q.SD == 0 }
 
 // toJudge reports whether the mode of learning leaves anything of a frozen quantity to judge.
 func (q *Quantity) toJudge(signal string, cfg *watch.Config) bool {
-	return cfg.Sides(signal, q.Name) != watch.SidesNone && (q.Ranks == nil || !q.tooExact(cfg.Tolerated(signal)))
+	return cfg.Sides(signal, q.Name) != watch.SidesNone && (q.Ranks == nil || !q.constant(cfg.Tolerated(signal)))
 }
 
 // keepSide drops what a test judges beside changes to one side, 0 for none, and reports whether anything is left of it.
