@@ -127,3 +127,86 @@ func BenchmarkChain(b *testing.B) {
 		meanTimeToHeight(g, evenly(len(g)))
 	}
 }
+
+func TestNoveltyOfFewValues(t *testing.T) {
+	two := NewRanks(rareSample(500, 60))
+	novelty := NewNoveltyOfValues(two)
+	if novelty == nil || !novelty.Arm(1e-7) {
+		t.Fatal("not armed")
+	}
+	if got := 1 / novelty.meanTime(novelty.Height); got > 1e-7 || 1/novelty.meanTime(novelty.Height-1) <= 1e-7 {
+		t.Errorf("the height %d, of %v false alarms a unit, is not the least", novelty.Height, got)
+	}
+	for _, x := range []float64{0, 1} {
+		if novelty.novel(x) {
+			t.Errorf("%v is novel", x)
+		}
+	}
+	if !novelty.novel(.5) || !novelty.novel(-1) {
+		t.Error(".5 or -1 is not novel")
+	}
+	novelty.Side = -1
+	if novelty.novel(.5) || !novelty.novel(-1) {
+		t.Error("not only values below the mode are novel")
+	}
+	units := int64(0)
+	for novelty.Score() < 1 { // .5 with a share of .1
+		x := 0.
+		if units%10 == 9 {
+			x = -1
+		}
+		novelty.Observe(x, units, false)
+		units++
+	}
+	if units > 100 {
+		t.Errorf("found after %d units", units)
+	}
+	many := make([]float64, 500)
+	for i := range many {
+		many[i] = float64(i % (fewValues + 1))
+	}
+	for name, sample := range map[string][]float64{"too many values": many, "too few units": rareSample(50, 5), "one value": make([]float64, 500)} {
+		if NewNoveltyOfValues(NewRanks(sample)) != nil {
+			t.Errorf("%s: a test", name)
+		}
+	}
+}
+
+// A third value that one in 300 units has, and the baseline perhaps not: false alarms stay within the rate that was
+// asked for in nine of ten baselines, and here in all of them together.
+func TestSimNoveltyOfFewValuesKeepsItsRate(t *testing.T) {
+	const baselines, m, units, rate = 400, 500, 20_000, 1e-4
+	rng := rand.New(rand.NewPCG(21, 21))
+	value := func() float64 {
+		switch u := rng.Float64(); {
+		case u < 1./300:
+			return 2
+		case u < .2:
+			return 1
+		}
+		return 0
+	}
+	alarms, armed := 0, 0
+	for range baselines {
+		sample := make([]float64, m)
+		for i := range sample {
+			sample[i] = value()
+		}
+		novelty := NewNoveltyOfValues(NewRanks(sample))
+		if novelty == nil || !novelty.Arm(rate) {
+			continue
+		}
+		armed++
+		for i := range int64(units) {
+			if novelty.Observe(value(), i, false); novelty.Score() >= 1 {
+				alarms++
+				novelty.Reset()
+			}
+		}
+	}
+	most := rate * units * float64(armed)
+	t.Logf("%d alarms of %d baselines, %.0f are allowed", alarms, armed, most)
+	if float64(alarms) > most+3*math.Sqrt(most) || armed < baselines/2 {
+		t.Errorf("%d alarms of %d baselines, %.0f are allowed", alarms, armed, most)
+	}
+}

@@ -2,6 +2,8 @@ package detectors
 
 import (
 	"math"
+	"slices"
+	"sort"
 
 	"gonum.org/v1/gonum/mathext"
 )
@@ -12,12 +14,21 @@ const noveltyShare = .95
 // noveltyAlternative is the share of novel units under the alternative.
 const noveltyAlternative = .5
 
+// A sample of few values has at most fewValues different ones. leastNovel is the least share of novel units that the test
+// of such a sample looks for, which must be at least novelTimes as common as novel units may be in the baseline.
+const (
+	fewValues  = 8
+	leastNovel = .05
+	novelTimes = 4
+)
+
 // maxNoveltyHeight bounds the search for a threshold, in lattice steps.
 const maxNoveltyHeight = 512
 
-// Novelty is a Bernoulli CUSUM for a nearly constant quantity: a unit is novel if its value is not the baseline's mode.
-// The baseline's rate of novel units is taken as its upper 90 % limit (Clopper & Pearson 1934), and tested against one
-// half. The walk is on a lattice: a novel unit moves it Up steps up and another one moves it one step down, so that its
+// Novelty is a Bernoulli CUSUM for a nearly constant quantity, or one of few values: a unit is novel if its value is not
+// the baseline's mode, or none of its values. The baseline's rate of novel units is taken as its upper 90 % limit
+// (Clopper & Pearson 1934), and tested against one half, or against half of the share of the values that are not the
+// mode: a reward that a click earns replaces another one. The walk is on a lattice: a novel unit moves it Up steps up and another one moves it one step down, so that its
 // false-alarm rate is exact.
 type Novelty struct {
 	Mode      float64
@@ -28,6 +39,8 @@ type Novelty struct {
 	Zeroed    bool    // whether it has been at 0 since Hold
 	StartedAt int64   // ordinal of the unit at which it last left 0
 	Side      int     // -1 or 1 if only values below or above the mode are novel; 0 if both are
+
+	Known []float64 // the values of a sample of few, ascending; nil if only the mode is known
 }
 
 // NearlyConstant reports whether more than 95 % of the sample have the same value.
@@ -54,19 +67,53 @@ func NewNovelty(r *Ranks) *Novelty {
 	return &Novelty{Mode: mode, Rate: rate, Up: max(1, int(math.Round(ratio)))}
 }
 
+// NewNoveltyOfValues prepares the test on a sample of few values; nil if there are too many, or if the sample is too small
+// to tell what is novel. Values that occur once tell how many have not occurred (Good, Biometrika 1953).
+func NewNoveltyOfValues(r *Ranks) *Novelty {
+	if r.Distinct() > fewValues || r.Distinct() < 2 || r.Uniform {
+		return nil
+	}
+	once := 0
+	for i := range r.Points {
+		if r.count(i) == 1 {
+			once++
+		}
+	}
+	mode, n := r.Mode()
+	m := float64(r.Len())
+	rate := mathext.InvRegIncBeta(float64(once)+1, m-float64(once), .9)
+	alternative := max(leastNovel, (1-float64(n)/m)/2)
+	if rate*novelTimes > alternative {
+		return nil
+	}
+	t := &Novelty{Mode: mode, Known: slices.Clone([]float64(r.Points)), Rate: rate}
+	t.Up = max(1, int(math.Round(math.Log(alternative/rate)/-math.Log((1-alternative)/(1-rate)))))
+	return t
+}
+
 // Arm sets the smallest threshold above one novel unit with at most rate false alarms per unit. It reports whether
 // there is one.
 func (t *Novelty) Arm(rate float64) bool {
 	if t.Rate >= noveltyAlternative {
 		return false // the sample is too small to separate novel units from others
 	}
-	for h := t.Up + 1; h <= maxNoveltyHeight; h++ {
-		if 1/t.meanTime(h) <= rate {
-			t.Height = h
-			return true
+	least := t.Up + 1 // the mean time grows with the height
+	h := least + sort.Search(max(0, maxNoveltyHeight+1-least), func(i int) bool { return 1/t.meanTime(least+i) <= rate })
+	if h > maxNoveltyHeight {
+		return false
+	}
+	t.Height = h
+	return true
+}
+
+// novel reports whether a value is one that the test counts.
+func (t *Novelty) novel(x float64) bool {
+	if t.Known != nil {
+		if _, known := slices.BinarySearch(t.Known, x); known {
+			return false
 		}
 	}
-	return false
+	return x != t.Mode && float64(t.Side)*(x-t.Mode) >= 0
 }
 
 // FalseAlarmRate returns the false-alarm rate per unit of the armed test; 0 if it is not armed.
@@ -105,7 +152,7 @@ func (t *Novelty) meanTime(h int) float64 {
 // Observe folds in the value of unit number ordinal. While held the walk stops at the threshold.
 func (t *Novelty) Observe(x float64, ordinal int64, held bool) {
 	before := t.Walk
-	if x != t.Mode && float64(t.Side)*(x-t.Mode) >= 0 {
+	if t.novel(x) {
 		t.Walk += t.Up
 	} else if t.Walk > 0 {
 		t.Walk--

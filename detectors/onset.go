@@ -51,6 +51,20 @@ func FindOnset(values []float64, ranks *Ranks, factor float64, start int) Onset 
 	})
 }
 
+// FindOnsetOfNovelty is FindOnset for values of which a test of few values has found too many novel ones: what counts is
+// how many are novel.
+func FindOnsetOfNovelty(values []float64, ranks *Ranks, novelty *Novelty, start int) Onset {
+	seen := float64(ranks.Len())
+	known := atomEvidence{known: true, inBase: seen, others: novelty.Rate * seen}
+	return findOnset(values, 1, start, func(x float64) float64 {
+		known.n++
+		if novelty.novel(x) {
+			known.notIt++
+		}
+		return known.logRatio()
+	})
+}
+
 // FindOnsetOfRatios is FindOnset for values that are logarithms of likelihood ratios of a change: B_k is their product.
 func FindOnsetOfRatios(values []float64, factor float64, start int) Onset {
 	sum := 0.0

@@ -7,15 +7,21 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// NoveltyTest looks for values that a nearly constant baseline has not seen.
+// NoveltyTest looks for values that a nearly constant baseline, or one of few values, has not seen.
 type NoveltyTest struct{ *detectors.Novelty }
 
 // beginNovelty returns nil for a mix of actions, as when the window holds every action: such a mix predicts nothing.
 func beginNovelty(q *Quantity, of *basis) Test {
-	if !of.constant || q.Mix != nil {
+	if q.Mix != nil {
 		return nil
 	}
-	return NoveltyTest{detectors.NewNovelty(q.Ranks)}
+	if of.constant {
+		return NoveltyTest{detectors.NewNovelty(q.Ranks)}
+	}
+	if t := detectors.NewNoveltyOfValues(q.Ranks); t != nil && of.main(q) {
+		return NoveltyTest{t}
+	}
+	return nil
 }
 
 // Observe implements Test.

@@ -146,6 +146,8 @@ type noveltyWire struct {
 	Zeroed    bool    `cbor:"6,keyasint,omitzero"`
 	StartedAt int64   `cbor:"7,keyasint,omitzero"`
 	Side      int     `cbor:"8,keyasint,omitzero"`
+
+	Known []float64 `cbor:"9,keyasint,omitzero"`
 }
 
 type rarityWalkWire struct {
