@@ -201,7 +201,7 @@ func lawsWords(v *factor.Verdict, unit finding.UnitName) []string {
 func brokenWords(b factor.Broken) string {
 	switch b {
 	case factor.Noisy:
-		return "observations vary from step to step, as with a noisy sensor"
+		return "observations fluctuate at random from step to step, as with a noisy sensor"
 	case factor.Delayed:
 		return "observations respond to the previous action instead of the last one, so they arrive late"
 	default:

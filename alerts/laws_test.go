@@ -95,7 +95,7 @@ func TestWordsOfLaws(t *testing.T) {
 			"only 20% of the steps are in situations seen in the baseline",
 		}},
 		"a noisy sensor": {broken(factor.Noisy), []string{
-			"observations vary from step to step, as with a noisy sensor",
+			"observations fluctuate at random from step to step, as with a noisy sensor",
 			"the same actions in the same situations have different effects (by 3.0 standard deviations)",
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},

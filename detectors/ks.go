@@ -112,7 +112,7 @@ func (k *SlidingKS) summarize() {
 func checkKS(m, window int) error {
 	switch {
 	case window < 1 || window > math.MaxUint16:
-		return fmt.Errorf("a Kolmogorov-Smirnov window of %d values: it must hold 1 to %d", window, math.MaxUint16)
+		return fmt.Errorf("a Kolmogorov-Smirnov window must hold 1 to %d values, not %d", math.MaxUint16, window)
 	case m > math.MaxInt32/window:
 		return fmt.Errorf("a baseline of %d points and a window of %d values are too large for an exact comparison", m, window)
 	}

@@ -249,7 +249,7 @@ func consumerLagHigh() rule {
 		expr: fmt.Sprintf("max by (job, topic, partition) (%s) > 300 or (max by (job, topic, partition) (%s) > 100000 unless "+
 			"max by (job, topic, partition) (%s))", ingest.MetricLagSeconds, ingest.MetricLagRecords, ingest.MetricLagSeconds),
 		summary: summary,
-		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} lags by {{ $value | humanize }} seconds (or records, if " +
+		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is behind by {{ $value | humanize }} seconds (records, if " +
 			"the telemetry has no timestamps). Alarms are delayed accordingly.",
 		tests: []ruleTest{
 			{
@@ -258,13 +258,13 @@ func consumerLagHigh() rule {
 					ofJob(ingest.MetricLagSeconds, telemetry("0"), "600+0x20"),
 					ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20"),
 				},
-				fires: []expectedAlert{fires(summary, "Partition 0 of agents lags by 600 seconds (or records, if the "+
+				fires: []expectedAlert{fires(summary, "Partition 0 of agents is behind by 600 seconds (records, if the "+
 					"telemetry has no timestamps). Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records behind without a clock", at: "15m",
 				series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20")},
-				fires: []expectedAlert{fires(summary, "Partition 0 of agents lags by 200k seconds (or records, if the "+
+				fires: []expectedAlert{fires(summary, "Partition 0 of agents is behind by 200k seconds (records, if the "+
 					"telemetry has no timestamps). Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{

@@ -119,8 +119,8 @@ func retentionOvertaking() rule {
 func logRefuses() rule {
 	const (
 		summary     = "Telemetry is being refused because the local log cannot store it"
-		description = "The local log \"telemetry\" refused writes (reason: disk). Agents must resend these records. If the reason is full or queue, telemetry arrives " +
-			"faster than it can be judged or written. If it is disk, check the service log."
+		description = "The local log \"telemetry\" refused writes (reason: disk). Agents must resend these records. If the reason is full or queue, telemetry is arriving " +
+			"faster than it can be judged or written. If the reason is disk, check the service log."
 	)
 	of := func(reason string) string { return fmt.Sprintf("log=\"telemetry\",reason=%q", reason) }
 	return rule{
@@ -328,8 +328,8 @@ func feedbackApart(lost string) rule {
 
 func tokensThrottled(tokensRefused string) rule {
 	const (
-		summary     = "Clients are repeatedly sending wrong tokens to Rewardwatch"
-		description = "An address has sent ten wrong tokens, so its requests are refused with 429. Either a client has an old token, or someone is trying to guess one."
+		summary     = "Clients are repeatedly sending invalid tokens to Rewardwatch"
+		description = "An address has sent ten invalid tokens, so its requests are refused with 429. Either a client has an old token, or someone is trying to guess one."
 	)
 	throttled := func(values string) inputSeries { return ofInstance(tokensRefused, `reason="throttled"`, values) }
 	return rule{

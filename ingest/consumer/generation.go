@@ -105,7 +105,7 @@ func (g *generation) assign() {
 func (g *generation) ended(p *partition, err error) {
 	switch {
 	case errors.Is(err, ingest.ErrFenced):
-		p.log.Warn().Err(err).Msg("another instance owns the partition now, dropping it and rejoining the group")
+		p.log.Warn().Err(err).Msg("another instance now owns the partition: dropping it and rejoining the group")
 		g.fenced.Store(true)
 		g.end()
 	case err != nil:

@@ -78,7 +78,7 @@ func (r *Registry[T]) Fetch(ctx context.Context, id int) error {
 		return fmt.Errorf("fetch schema %d from the schema registry: %w", id, err)
 	default:
 		if parsed, err = r.parse(s); err != nil {
-			err = fmt.Errorf("schema %d of the schema registry cannot be used: %w", id, err)
+			err = fmt.Errorf("schema %d from the schema registry cannot be used: %w", id, err)
 		}
 	}
 	r.mu.Lock()

@@ -83,7 +83,7 @@ func TestUnknownSchemas(t *testing.T) {
 	r.now = func() time.Time { return now }
 	for id, want := range map[int]string{
 		99:       "the schema registry has no schema 99: ",
-		bad:      "schema 1 of the schema registry cannot be used: it is bad",
+		bad:      "schema 1 from the schema registry cannot be used: it is bad",
 		dangling: "the schema registry has no schema 2: it references version 1 of missing: ",
 		7:        "the schema registry has no schema 7",
 	} {

@@ -15,7 +15,7 @@ import (
 var errUnknown = errors.New("a user name and password, or a valid bearer token, is required")
 
 // errTooMany is why a request is not admitted whose address has shown too many wrong passwords or tokens.
-var errTooMany = errors.New("too many wrong tokens or passwords")
+var errTooMany = errors.New("too many invalid tokens or passwords")
 
 // open is the right that everyone has, where the configuration asks for tokens but not for passwords.
 const open access.Right = 0

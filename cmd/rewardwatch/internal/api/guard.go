@@ -56,7 +56,7 @@ type holderKey struct{}
 
 func (s *Server) refuseGuesses(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "10")
-	s.refuse(w, http.StatusTooManyRequests, "too many wrong tokens or passwords from this address: try again later")
+	s.refuse(w, http.StatusTooManyRequests, "too many invalid tokens or passwords from this address: try again later")
 }
 
 func (s *Server) refuseUnread(w http.ResponseWriter, err error) {

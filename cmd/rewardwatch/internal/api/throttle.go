@@ -40,7 +40,7 @@ func newGuesses(now func() time.Time, log zerolog.Logger) *guesses {
 	g := &guesses{
 		now: now, log: log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute}), failed: map[netip.Prefix]guesser{},
 		Refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: names.MetricTokensRefused, Help: "Requests refused because of a wrong token or password, or because their address is throttled.",
+			Name: names.MetricTokensRefused, Help: "Requests refused because of an invalid token or password, or because their address is throttled.",
 		}, []string{"reason"}),
 	}
 	g.Refused.WithLabelValues("wrong")
@@ -62,7 +62,7 @@ func (g *guesses) allowed(r *http.Request) bool {
 // failedBy records that a request has shown a wrong token or password.
 func (g *guesses) failedBy(r *http.Request, what string) {
 	g.Refused.WithLabelValues("wrong").Inc()
-	g.log.Warn().Str("from", r.RemoteAddr).Str("path", r.URL.Path).Msg("refused a request with a wrong " + what)
+	g.log.Warn().Str("from", r.RemoteAddr).Str("path", r.URL.Path).Msg("refused a request with an invalid " + what)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	from := clientOf(r.RemoteAddr)

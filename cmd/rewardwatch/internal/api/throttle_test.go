@@ -47,7 +47,7 @@ func TestGuessesOfTheTokenAreThrottled(t *testing.T) {
 	if codes[401] != guessBurst || codes[429] != 1000-guessBurst {
 		t.Errorf("the guesses are answered with %v", codes)
 	}
-	if n := strings.Count(log.String(), "wrong token"); n == 0 || n > 5 {
+	if n := strings.Count(log.String(), "invalid token"); n == 0 || n > 5 {
 		t.Errorf("%d lines in the log", n)
 	}
 	if wrong, late := testutil.ToFloat64(s.Guesses.Refused.WithLabelValues("wrong")), testutil.ToFloat64(s.Guesses.Refused.WithLabelValues("throttled")); wrong != guessBurst || late != 1000-guessBurst {

@@ -308,7 +308,7 @@ func (line *Calibration) falseAlarms(g *calibratedGroup, with measure.Measuring,
 	}
 	line.incidents(g, m)
 	if f.Lacks() {
-		line.lacks(fmt.Sprintf("measured 1 false alarm per %s %s, at most 1 per %s within the interval; the budget is 1 per %s",
+		line.lacks(fmt.Sprintf("measured 1 false alarm per %s %s, or 1 per %s at the favorable end of the interval, which is more often than the budget of 1 per %s",
 			words.Whole(f.ARL0), line.unit.Many(), words.Whole(f.High), words.Whole(f.At)))
 	}
 }

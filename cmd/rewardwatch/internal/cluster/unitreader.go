@@ -106,7 +106,7 @@ func (t *unitReaders) Revoke(partition int32) {
 	delete(t.readers, partition)
 	t.mu.Unlock()
 	if err := r.Workers.Leave(leavePatience); err != nil {
-		r.Log.Warn().Err(err).Msg("some policies of a partition could not be saved: the next owner will judge the units since the last save again")
+		r.Log.Warn().Err(err).Msg("some policies in a partition could not be saved: its next owner will judge the units received since the last save again")
 	}
 	r.Revoke() // otherwise what it keeps would count towards the limit of kept units for good
 }
@@ -226,7 +226,7 @@ func (r *unitReader) Snapshot(w io.Writer) error {
 		err = saved.WriteUnits(w, r.Kept())
 	}
 	if err != nil {
-		return fmt.Errorf("write the state of a partition of the units topic: %w", err)
+		return fmt.Errorf("write the state of a units topic partition: %w", err)
 	}
 	return nil
 }

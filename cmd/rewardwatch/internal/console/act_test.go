@@ -120,11 +120,11 @@ func TestActionsThatAreRefused(t *testing.T) {
 	}{
 		"nobody":        {"comment", func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must have 1 to 200"},
 		"no reason":     {"mute 1h", func(f url.Values) { f.Del("why") }, nil, 400, `name="by" value="ann"`}, // what was written is not lost
-		"no time":       {"mute ", nil, nil, 400, "Set the end of the mute as YYYY-MM-DD HH:MM."},
+		"no time":       {"mute ", nil, nil, 400, "Enter when the mute ends, as YYYY-MM-DD HH:MM."},
 		"no date":       {"mute ", func(f url.Values) { f.Set("until", "23:00") }, nil, 400, "The end of the mute has no date"},
 		"a passed time": {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, "The end of the mute has passed"},
 		"a past time":   {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, `name="until" value="2026-11-20 10:00"`},
-		"a bad preset":  {"mute soon", nil, nil, 400, "Set the end of the mute"},
+		"a bad preset":  {"mute soon", nil, nil, 400, "Enter when the mute ends"},
 		"another verb":  {"delete", nil, nil, 400, "either comment or mute"},
 		"another order": {"approve rr_none", nil, nil, 404, "Request not found."},
 		"closed by now": {"accept", nil, &Refusal{Status: 409, Text: "the incident is already closed"}, 409, "The incident is already closed."},

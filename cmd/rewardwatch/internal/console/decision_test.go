@@ -102,7 +102,7 @@ func TestADecisionAsksForTheTokenOnce(t *testing.T) {
 	refused := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1))
 	wants(t, "a decision without a login", refused, 401, "Log in first.")
 	wants(t, "it", refused, 401, "<dd>the new prices are known</dd>") // what was written is not lost
-	wants(t, "a wrong token", r.send(http.MethodPost, "/login", url.Values{"token": {"correct"}, "next": {"retrain/rr_waits"}}), 401, "Wrong token.")
+	wants(t, "a wrong token", r.send(http.MethodPost, "/login", url.Values{"token": {"correct"}, "next": {"retrain/rr_waits"}}), 401, "Invalid token.")
 	if r.cookie != nil || r.desk.decided != 0 {
 		t.Fatalf("a wrong token gives %v, %d decisions", r.cookie, r.desk.decided)
 	}

@@ -161,7 +161,7 @@ func (p *PolicyInspection) warn(unjoined []*wire.Unfinished) {
 			warn("group %s: %s. Send the end of each episode, or configure delayed feedback", terminal.LabelsText(g.Group), g.NoEnd.Note())
 		}
 		if g.Units == 0 && g.Events >= manyEvents {
-			warn("group %s: not judged because no episode ends", terminal.LabelsText(g.Group))
+			warn("group %s: not judged because no episode has ended", terminal.LabelsText(g.Group))
 		}
 	}
 	if f := p.Feedback; f != nil && float64(f.Elsewhere) > mostlyElsewhere*float64(f.Records) {

@@ -141,8 +141,8 @@ func (a Access) Login(r *http.Request, given string, who Person, now time.Time) 
 
 // Errors of Login, for errors.Is. People see their texts.
 var (
-	ErrWrongToken     = errors.New("wrong token")
-	ErrTooManyGuesses = errors.New("too many wrong tokens from your address: try again later")
+	ErrWrongToken     = errors.New("invalid token")
+	ErrTooManyGuesses = errors.New("too many invalid tokens from your address: try again later")
 	// ErrTooManySessions is only in the log.
 	ErrTooManySessions = errors.New("too many open sessions for this token")
 )
