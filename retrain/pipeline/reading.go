@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
 
 // limits bound what Propose reads, so that a large or hostile repository takes no longer than a small one.
@@ -35,9 +36,6 @@ type reading struct {
 // late reports whether the time is over.
 func (r *reading) late() bool { return time.Since(r.began) > r.time }
 
-// notRead are directories that are none of the project's, unless they are packages.
-var notRead = []string{"node_modules", "venv", "env", "site-packages", "build", "dist", "pipeline"}
-
 // workflowsOf is the directory with the workflows of GitHub, of which only versions of Python are taken.
 const workflowsOf = ".github"
 
@@ -50,7 +48,7 @@ func (r *reading) walk(repository fs.FS, take func(file string, text []byte)) er
 			return err
 		case err != nil: // a directory that cannot be read is none of the project's
 			return fs.SkipDir
-		case d.IsDir() && file != "." && file != workflowsOf && (strings.HasPrefix(d.Name(), ".") || slices.Contains(notRead, d.Name()) && !isPackage(repository, file)):
+		case d.IsDir() && file != "." && file != workflowsOf && (strings.HasPrefix(d.Name(), ".") || programs.IsForeign(repository, file)):
 			return fs.SkipDir
 		case file != "." && r.full(file):
 			return fs.SkipAll
@@ -118,16 +116,6 @@ func (r *reading) unread() []string {
 		out = append(out, r.stopped)
 	}
 	return out
-}
-
-// isPackage reports whether a directory is a package of Python, whatever its name.
-func isPackage(repository fs.FS, dir string) bool {
-	if path.Base(dir) == "env" {
-		programs, _ := fs.Glob(repository, dir+"/*.py") // a virtual environment has none here
-		return len(programs) > 0
-	}
-	_, err := fs.Stat(repository, path.Join(dir, "__init__.py"))
-	return err == nil
 }
 
 func isYAMLName(file string) bool {

@@ -56,7 +56,7 @@ func (f *Finder) advise() {
 		}
 		depth := strings.Count(file, "/")
 		if d.IsDir() {
-			if file != "." && (depth > 3 || strings.HasPrefix(d.Name(), ".") && d.Name() != ".github" || slices.Contains(notRead, d.Name())) {
+			if file != "." && (depth > 3 || strings.HasPrefix(d.Name(), ".") && d.Name() != ".github" || IsForeign(f.repository, file)) {
 				return fs.SkipDir
 			}
 			return nil
@@ -78,8 +78,21 @@ func (f *Finder) advise() {
 	})
 }
 
-// notRead are directories that are none of the project's.
-var notRead = []string{"node_modules", "venv", "env", "site-packages", "build", "dist", "pipeline"}
+// foreign are the names of directories that are none of the project's, unless they are packages.
+var foreign = []string{"node_modules", "venv", "env", "site-packages", "build", "dist", "pipeline"}
+
+// IsForeign reports whether a directory of a repository holds nothing of the project, such as a virtual environment.
+func IsForeign(repository fs.FS, dir string) bool {
+	if !slices.Contains(foreign, path.Base(dir)) {
+		return false
+	}
+	if path.Base(dir) == "env" {
+		own, _ := fs.Glob(repository, dir+"/*.py") // a virtual environment has none here
+		return len(own) == 0
+	}
+	_, err := fs.Stat(repository, path.Join(dir, "__init__.py"))
+	return err != nil
+}
 
 // ofReadme is how much the README at the root counts.
 const ofReadme = 50

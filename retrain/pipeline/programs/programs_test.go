@@ -339,3 +339,22 @@ func TestExamplesOfModels(t *testing.T) {
 		}
 	}
 }
+
+// A page in a directory env counts if the project has programs there; one in a virtual environment does not.
+func TestAdviceInADirectoryCalledEnv(t *testing.T) {
+	const program = "import argparse, torch\np = argparse.ArgumentParser()\np.add_argument('--size')\nif __name__ == '__main__':\n    train()\n"
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  bool
+	}{
+		"of the project":        {map[string]string{"env/train.py": program, "env/README.md": "python env/train.py --size 5\n"}, true},
+		"a virtual environment": {map[string]string{"train.py": program, "env/README.md": "python train.py --size 5\n", "env/bin/x.py": ""}, false},
+	} {
+		f := found(test.files)
+		f.Rank("")
+		training, _ := f.Commands(Known{Project: "p"})
+		if words := strings.Join(training.Words, " "); strings.Contains(words, "--size") != test.want {
+			t.Errorf("%s: training %s", name, words)
+		}
+	}
+}
