@@ -297,7 +297,7 @@ func (d *drawer) machines(f map[string]any, section func(string) map[string]any,
 	for _, s := range []map[string]any{training, gate} {
 		if list, ok := s["runner"].([]any); ok {
 			s["runner"] = distinct(list)
-		} else if slices.Contains(targets, any(GitHub)) || slices.Contains(targets, any(GitLab)) {
+		} else if slices.Contains(targets, any(GitHub)) {
 			s["runner"] = []any{"self-hosted"}
 		}
 	}

@@ -293,8 +293,8 @@ func validateTraining(w *Work) {
 	if t.CPU > hostedCPU && w.File.hosted(t.Runner) {
 		w.report("training.cpu", "must be at most %d on GitHub-hosted runners because Docker refuses more than the machine has; to use more, set training.runner", hostedCPU)
 	}
-	if t.GPU > 0 && len(t.Runner) == 0 && (w.File.hosted(nil) || slices.Contains(w.File.Targets, GitLab)) {
-		w.report("training.gpu", "requires training.runner because only labels (GitHub Actions) or tags (GitLab CI) select a runner with a GPU")
+	if t.GPU > 0 && w.File.hosted(t.Runner) {
+		w.report("training.gpu", "requires training.runner because GitHub-hosted runners have no GPU")
 	}
 	w.hostedLimit("training", t.Timeout, t.Runner)
 	w.command("training.command", t.Command)

@@ -110,16 +110,6 @@ func TestMistakesHavePlaces(t *testing.T) {
 	}
 }
 
-// Of GitLab's runners, too, only those that a tag selects have a GPU.
-func TestAGPUNeedsARunner(t *testing.T) {
-	if _, err := run(t, "[github-actions, gitlab-ci,", "[gitlab-ci,", "cpu: 2,", "cpu: 2, gpu: 1,"); err == nil || !strings.Contains(err.Error(), "training.gpu: requires training.runner") {
-		t.Errorf("without a runner: %v", err)
-	}
-	if _, err := run(t, "[github-actions, gitlab-ci,", "[gitlab-ci,", "cpu: 2,", "cpu: 2, gpu: 1, runner: [gpu],"); err != nil && strings.Contains(err.Error(), "gpu") {
-		t.Errorf("with a runner: %v", err)
-	}
-}
-
 // Values that strangers wrote in other ways than the example are values too.
 func TestOtherWaysToWriteValues(t *testing.T) {
 	for name, test := range map[string][]string{
