@@ -23,8 +23,8 @@ const leadingWeight = .65
 // values, and of reward hacking.
 const clearWeight = .9
 
-// movementBound is what counts at most, in nats, of what moved: less than a version that changed at the onset, where such
-// versions are rare. A release is a fact.
+// movementBound is what counts at most, in nats, of what moved: less than a version that changed at the onset, where
+// such versions come hardly ever. A release is a fact.
 const movementBound = 4.
 
 // RankedCause is a possible cause with its weight among all of them, and what speaks for and against it, in words.

@@ -16,10 +16,13 @@ const noveltyAlternative = .5
 
 // A sample of few values has at most fewValues different ones. leastNovel is the least share of novel units that the test
 // of such a sample looks for, which must be at least novelTimes as common as novel units may be in the baseline.
+// mostNoveltyFactor is the largest dependence factor of its values.
 const (
 	fewValues  = 8
 	leastNovel = .05
 	novelTimes = 4
+
+	mostNoveltyFactor = 2
 )
 
 // maxNoveltyHeight bounds the search for a threshold, in lattice steps.
@@ -28,8 +31,8 @@ const maxNoveltyHeight = 512
 // Novelty is a Bernoulli CUSUM for a nearly constant quantity, or one of few values: a unit is novel if its value is not
 // the baseline's mode, or none of its values. The baseline's rate of novel units is taken as its upper 90 % limit
 // (Clopper & Pearson 1934), and tested against one half, or against half of the share of the values that are not the
-// mode: a reward that a click earns replaces another one. The walk is on a lattice: a novel unit moves it Up steps up and another one moves it one step down, so that its
-// false-alarm rate is exact.
+// mode: a reward that a click earns replaces another one. The walk is on a lattice: a novel unit moves it Up steps up and
+// another one moves it one step down, so that its false-alarm rate is exact.
 type Novelty struct {
 	Mode      float64
 	Rate      float64 // upper 90 % limit of the share of novel units
@@ -67,10 +70,14 @@ func NewNovelty(r *Ranks) *Novelty {
 	return &Novelty{Mode: mode, Rate: rate, Up: max(1, int(math.Round(ratio)))}
 }
 
+// FewValues reports whether a sample has few values, but more than one.
+func FewValues(r *Ranks) bool { return 2 <= r.Distinct() && r.Distinct() <= fewValues && !r.Uniform }
+
 // NewNoveltyOfValues prepares the test on a sample of few values; nil if there are too many, or if the sample is too small
-// to tell what is novel. Values that occur once tell how many have not occurred (Good, Biometrika 1953).
-func NewNoveltyOfValues(r *Ranks) *Novelty {
-	if r.Distinct() > fewValues || r.Distinct() < 2 || r.Uniform {
+// to tell what is novel. Values that occur once tell how many have not occurred (Good, Biometrika 1953). Dependence, by
+// the factor, makes the sample smaller; where it is large, novel values come together, and there is no test.
+func NewNoveltyOfValues(r *Ranks, factor float64) *Novelty {
+	if !FewValues(r) || !(factor <= mostNoveltyFactor) {
 		return nil
 	}
 	once := 0
@@ -81,7 +88,7 @@ func NewNoveltyOfValues(r *Ranks) *Novelty {
 	}
 	mode, n := r.Mode()
 	m := float64(r.Len())
-	rate := mathext.InvRegIncBeta(float64(once)+1, m-float64(once), .9)
+	rate := mathext.InvRegIncBeta(float64(once)+1, max(1, m/factor-float64(once)), .9)
 	alternative := max(leastNovel, (1-float64(n)/m)/2)
 	if rate*novelTimes > alternative {
 		return nil

@@ -46,6 +46,9 @@ func (q *Quantity) keepSide(t Test, side int) bool {
 	case *GivenTest:
 		return true
 	case NoveltyTest:
+		if t.Known != nil {
+			return side == 0 // a new value between others belongs to neither side
+		}
 		t.Side = side
 	case *RarityTest:
 		t.Side = side * q.sideOfRare()

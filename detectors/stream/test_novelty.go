@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
@@ -18,10 +19,29 @@ func beginNovelty(q *Quantity, of *basis) Test {
 	if of.constant {
 		return NoveltyTest{detectors.NewNovelty(q.Ranks)}
 	}
-	if t := detectors.NewNoveltyOfValues(q.Ranks); t != nil && of.main(q) {
+	if !of.main(q) || !detectors.FewValues(q.Ranks) {
+		return nil
+	}
+	if t := detectors.NewNoveltyOfValues(q.Ranks, q.factorOfValues(of)); t != nil {
 		return NoveltyTest{t}
 	}
 	return nil
+}
+
+// factorOfValues returns the largest dependence factor of the values, and of whether a unit has any one of them.
+func (q *Quantity) factorOfValues(of *basis) float64 {
+	factor := max(DayFactor(of.values, q.TimesOf(of.ends)), q.AgentFactor(of.ends.Agents), detectors.AllowedFactor(of.values))
+	is := make([]float64, len(of.values))
+	for _, value := range q.Ranks.Points {
+		for i, x := range of.values {
+			is[i] = 0
+			if x == value {
+				is[i] = 1
+			}
+		}
+		factor = max(factor, detectors.AllowedFactor(is))
+	}
+	return factor
 }
 
 // Observe implements Test.
@@ -75,13 +95,18 @@ func (t NoveltyTest) Attach(*Quantity) error { return nil }
 
 func (t NoveltyTest) save(w *quantityWire) {
 	wire := noveltyWire(*t.Novelty)
+	if t.Known != nil {
+		w.NovelOfFew = &wire // a build that knows only one value must not take all others for novel
+		return
+	}
 	w.Novel = &wire
 }
 
 func restoreNovelty(w *quantityWire) Test {
-	if w.Novel == nil {
+	wire := cmp.Or(w.Novel, w.NovelOfFew)
+	if wire == nil {
 		return nil
 	}
-	t := detectors.Novelty(*w.Novel)
+	t := detectors.Novelty(*wire)
 	return NoveltyTest{&t}
 }

@@ -183,7 +183,7 @@ func (w *learntWire) live() Learnt {
 	}
 }
 
-// quantityWire has a field for each kind of Test.
+// quantityWire has a field for each kind of Test. It is large because each has its own form.
 type quantityWire struct {
 	Name        string             `cbor:"1,keyasint,omitzero"`
 	Warm        observations       `cbor:"2,keyasint,omitzero"`
@@ -205,6 +205,7 @@ type quantityWire struct {
 	Mix         *actionMixWire     `cbor:"18,keyasint,omitzero"`
 	Learnt      *learntWire        `cbor:"19,keyasint,omitzero"`
 	Reach       []reachWire        `cbor:"20,keyasint,omitzero"`
+	NovelOfFew  *noveltyWire       `cbor:"21,keyasint,omitzero"`
 }
 
 type reachWire struct {

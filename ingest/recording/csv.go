@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,6 +20,7 @@ type table struct {
 	comma rune
 	keys  [][]byte // of the columns, in JSON with the colon; nil for one without a name, such as the index of pandas
 	row   []byte   // a row that goes over several lines
+	quote quotes   // of the row so far
 	json  []byte   // the last row
 }
 
@@ -58,11 +61,37 @@ func tableOf(line []byte) *table {
 func (t *table) values(row []byte) ([]string, error) {
 	r := csv.NewReader(bytes.NewReader(row))
 	r.Comma, r.LazyQuotes, r.TrimLeadingSpace, r.FieldsPerRecord = t.comma, true, t.comma != '\t', -1
-	return r.Read()
+	values, err := r.Read()
+	if err == nil && len(bytes.TrimRight(row[r.InputOffset():], "\r\n")) > 0 {
+		return nil, errors.New("a quoted value ends in the middle")
+	}
+	return values, err
 }
 
-// begun reports whether a row goes on in the next line, since a quoted value has not ended.
-func begun(row []byte) bool { return bytes.Count(row, []byte{'"'})%2 == 1 }
+// quotes follows the bytes of a row as to whether they are within quotes. A quote within a value that does not begin with
+// one is no more than a character.
+type quotes struct {
+	comma  rune
+	open   bool
+	closed bool // by the byte before; if another quote follows, both are one of the value
+	inside bool // a value that has begun
+}
+
+func (q *quotes) read(part []byte) {
+	for _, c := range part {
+		switch {
+		case q.open && c == '"':
+			q.open, q.closed = false, true
+		case q.open:
+		case c == '"' && (q.closed || !q.inside):
+			q.open, q.closed, q.inside = true, false, true
+		case rune(c) == q.comma:
+			q.closed, q.inside = false, false
+		case c != ' ':
+			q.closed, q.inside = false, true
+		}
+	}
+}
 
 // object returns a row as JSON, valid until the next call. The error names no place.
 func (t *table) object(row []byte) ([]byte, *ingest.RecordError) {
@@ -89,19 +118,20 @@ func (t *table) object(row []byte) ([]byte, *ingest.RecordError) {
 	return t.json, nil
 }
 
+// otherNumber is a number that JSON writes otherwise, such as -.5 or 2. with a point. Leading zeros are of names.
+var otherNumber = regexp.MustCompile(`^[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$`)
+
 // appendValue appends a value as what it is in JSON: a number, true or false, a list, an object, or else a string.
 func appendValue(to []byte, value string) []byte {
 	switch strings.ToLower(value) {
 	case "true", "false":
 		return append(to, strings.ToLower(value)...)
 	}
-	switch c := value[0]; {
-	case c == '-' || '0' <= c && c <= '9' || c == '[' || c == '{':
-		if json.Valid([]byte(value)) {
-			return append(to, value...)
-		}
-	case c == '.' || c == '+': // numbers that JSON writes otherwise
-		if x, err := strconv.ParseFloat(value, 64); err == nil {
+	if strings.ContainsRune("+-.0123456789[{", rune(value[0])) && json.Valid([]byte(value)) {
+		return append(to, value...)
+	}
+	if otherNumber.MatchString(value) {
+		if x, err := strconv.ParseFloat(value, 64); err == nil && !math.IsInf(x, 0) {
 			return strconv.AppendFloat(to, x, 'g', -1, 64)
 		}
 	}

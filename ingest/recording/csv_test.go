@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -37,12 +38,13 @@ func TestRowsOfCSV(t *testing.T) {
 			"policy,reward,action,terminated,env\np,-1.5e3,left,True,eu\np,0,7,FALSE,\n",
 			[]string{`{"policy":"p","reward":-1.5e3,"action":"left","terminated":true,"env":"eu"}`, `{"policy":"p","reward":0,"action":7,"terminated":false}`},
 		},
-		"numbers that JSON has not":     {"policy,reward,action\np,.5,007\np,+2.,1.\np,NaN,-\n", []string{`{"policy":"p","reward":0.5,"action":"007"}`, `{"policy":"p","reward":2,"action":"1."}`, `{"policy":"p","reward":"NaN","action":"-"}`}},
+		"numbers that JSON has not":     {"policy,reward,action\np,-.5,007\np,+2.,1.\np,NaN,-\np,1,+Inf\n", []string{`{"policy":"p","reward":-0.5,"action":"007"}`, `{"policy":"p","reward":2,"action":1}`, `{"policy":"p","reward":"NaN","action":"-"}`, `{"policy":"p","reward":1,"action":"+Inf"}`}},
 		"the index of pandas":           {",policy,reward\n0,p,1\n1,p,2\n", []string{`{"policy":"p","reward":1}`, `{"policy":"p","reward":2}`}},
 		"semicolons":                    {"policy;reward;env\np;1;a,b\n", []string{`{"policy":"p","reward":1,"env":"a,b"}`}},
 		"tabs, a byte order mark, CRLF": {"\xef\xbb\xbfpolicy\treward\r\np\t1\r\n\r\np\t2\r\n", []string{`{"policy":"p","reward":1}`, `{"policy":"p","reward":2}`}},
 		"quotes":                        {"\"policy\", \"reward\"\n\"p \"\"x\"\"\",1\np,\"2\"", []string{`{"policy":"p \"x\"","reward":1}`, `{"policy":"p","reward":2}`}},
 		"a value over lines":            {"policy,reward,action\np,1,\"a\nb,\n\"\np,2,c\n", []string{`{"policy":"p","reward":1,"action":"a\nb,\n"}`, `{"policy":"p","reward":2,"action":"c"}`}},
+		"quotes within values":          {"policy,reward,action\np,1,5\" disk\np,2,\"a \"\"b\"\"\"\np,3,c\n", []string{`{"policy":"p","reward":1,"action":"5\" disk"}`, `{"policy":"p","reward":2,"action":"a \"b\""}`, `{"policy":"p","reward":3,"action":"c"}`}},
 		"lists and objects":             {"policy,reward,observation,outcomes\np,1,\"[0.5, 1]\",\"{\"\"won\"\": 1}\"\n", []string{`{"policy":"p","reward":1,"observation":[0.5, 1],"outcomes":{"won": 1}}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +68,7 @@ func TestRowsOfCSV(t *testing.T) {
 func TestRefusedRowsOfCSV(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	rows, refused, err := rowsOf(t, "policy,reward,env\np,1,a\np,2\np,3,a,b\np,"+long+",c\np,4,\"a\n"+long+"\"\nq,5,\"a\np,6,b\n", FilesConfig{MaxRecord: 60})
-	if err != nil || fmt.Sprint(rows) != `[{"policy":"p","reward":1,"env":"a"} {"policy":"q","reward":5,"env":"a\np,6,b"}]` {
+	if err != nil || fmt.Sprint(rows) != `[{"policy":"p","reward":1,"env":"a"}]` {
 		t.Errorf("rows %v, error %v", rows, err)
 	}
 	var got []string
@@ -75,7 +77,7 @@ func TestRefusedRowsOfCSV(t *testing.T) {
 	}
 	want := []string{
 		"1 wrong_columns the row has 2 columns, but the header has 3", "2 wrong_columns the row has 4 columns, but the header has 3",
-		"3 too_large", "4 too_large",
+		"3 too_large", "4 too_large", "5 truncated",
 	}
 	for i := range want {
 		if i >= len(got) || !strings.HasPrefix(got[i], want[i]) {
@@ -92,6 +94,22 @@ func TestBrokenCSV(t *testing.T) {
 	}
 }
 
+// Text within quotes is never a record of its own, however long the row is.
+func TestALongRowHoldsNoRows(t *testing.T) {
+	rows, refused, err := rowsOf(t, "policy,reward,env\np,1,\""+strings.Repeat("x", 70)+"\nevil,999,forged\n\"\np,2,b\n", FilesConfig{MaxRecord: 60})
+	if err != nil || fmt.Sprint(rows) != `[{"policy":"p","reward":2,"env":"b"}]` || len(refused) != 1 {
+		t.Errorf("rows %v, refused %v, error %v", rows, refused, err)
+	}
+}
+
+// A line of a program before its JSON is no header.
+func TestJSONBehindALine(t *testing.T) {
+	rows, refused, err := rowsOf(t, "Starting run, please wait\n"+`{"policy":"p","reward":1}`+"\n", FilesConfig{})
+	if err != nil || len(rows) != 1 || len(refused) != 1 {
+		t.Errorf("rows %v, refused %v, error %v", rows, refused, err)
+	}
+}
+
 // What is no header is read as before.
 func TestWhatIsNoCSV(t *testing.T) {
 	for _, line := range []string{`{"policy":"p","reward":1}`, `[1,2]`, "policy", "1,2", "a,a", "a,1", "a,", `"p",{"x":1}`, "", "a,\x00b", strings.Repeat("a", 101) + ",b"} {
@@ -103,6 +121,7 @@ func TestWhatIsNoCSV(t *testing.T) {
 
 func FuzzCSV(f *testing.F) {
 	f.Add("policy,reward\np,1\n\"p\n\",2")
+	f.Add("policy,reward\np,-.5\np,+Inf\np,5\" x\np,1.")
 	f.Add(",policy;\"a\"\"b\"\n1;2;[1]")
 	f.Fuzz(func(t *testing.T, content string) {
 		header, rest, _ := bytes.Cut([]byte(content), []byte("\n"))
@@ -118,4 +137,16 @@ func FuzzCSV(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// A quote that never ends takes time that grows with the lines behind it, not with their square.
+func TestAQuoteThatNeverEnds(t *testing.T) {
+	begun := time.Now()
+	rows, refused, err := rowsOf(t, "policy,reward\np,\""+strings.Repeat("\n", 2*ingest.DefaultMaxRecord), FilesConfig{})
+	if err != nil || len(rows) > 0 || len(refused) != 1 || refused[0].Reason != ingest.ReasonTruncated {
+		t.Errorf("%d rows, refused %v, error %v", len(rows), refused, err)
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
 }

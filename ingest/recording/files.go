@@ -329,7 +329,8 @@ func isSkippableFrame(magic []byte) bool {
 type lineReader struct {
 	src   *bufio.Reader
 	limit int
-	long  []byte // the beginning of a line longer than the buffer of src
+	long  []byte            // the beginning of a line longer than the buffer of src
+	read  func(part []byte) // takes all parts of all lines; nil for none
 }
 
 // next returns the next line without its newline, or limit+1 bytes of a longer one, valid until the next call. size is
@@ -341,6 +342,9 @@ func (l *lineReader) next() (line []byte, size int64, err error) {
 		part, err := l.src.ReadSlice('\n')
 		if err == nil {
 			part = part[:len(part)-1]
+		}
+		if l.read != nil {
+			l.read(part)
 		}
 		size += int64(len(part))
 		full := errors.Is(err, bufio.ErrBufferFull)

@@ -75,15 +75,23 @@ func (f *fileReader) begin(ctx context.Context, s *source, raw io.Reader) error 
 	if err := f.advance(ctx, s); err != nil || s.done || s.size > int64(len(s.line)) {
 		return err
 	}
+	s.line = bytes.Clone(s.line)                             // Peek may move it
+	if next, _ := s.lines.src.Peek(1); string(next) == "{" { // JSON behind a line that is none
+		return nil
+	}
 	if s.table = tableOf(s.line); s.table == nil {
 		return nil
 	}
+	s.lines.read = s.table.quote.read
 	return f.advance(ctx, s)
 }
 
 // advance reads the next line that is not blank. Those of a CSV file are its rows.
 func (f *fileReader) advance(ctx context.Context, s *source) error {
 	for {
+		if s.table != nil {
+			s.table.quote = quotes{comma: s.table.comma}
+		}
 		line, size, err := s.lines.next()
 		switch {
 		case errors.Is(err, io.EOF):
@@ -108,19 +116,21 @@ func (f *fileReader) advance(ctx context.Context, s *source) error {
 // refused the row.
 func (f *fileReader) tabulate(ctx context.Context, s *source) (isRow bool, err error) {
 	row, size := s.line, s.size
-	if begun(row) {
+	if s.table.quote.open {
 		s.table.row = append(s.table.row[:0], row...)
-		for begun(s.table.row) && size <= int64(f.cfg.MaxRecord) {
+		for s.table.quote.open {
 			line, more, err := s.lines.next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
 			if err != nil {
 				f.refuseRest(ctx, s.table.row, size)
+				if errors.Is(err, io.EOF) {
+					s.line, s.done = nil, true
+					return true, nil // the end of the file, within quotes
+				}
 				return false, f.brokenOff(ctx, s.name, err)
 			}
-			s.table.row = append(append(s.table.row, '\n'), line...)
-			size += 1 + more
+			if size += 1 + more; size <= int64(f.cfg.MaxRecord) {
+				s.table.row = append(append(s.table.row, '\n'), line...)
+			}
 		}
 		row = s.table.row
 	}
@@ -134,7 +144,7 @@ func (f *fileReader) tabulate(ctx context.Context, s *source) (isRow bool, err e
 		f.refuse(refused, row)
 		return false, nil
 	}
-	s.line, s.size = object, int64(len(object))
+	s.line, s.size = object, size
 	return true, nil
 }
 
