@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Adds the bills of materials of some binaries, and the checksums of all files, to the files of a release in DIR:
 # release.sh DIR BINARY... VERSION is that of the release, and CYCLONEDX the program cyclonedx-gomod. With SIGNING_KEY,
-# gpg signs the checksums with that key, and its fingerprint is printed, by which users know the key. It refuses what was built with a Go older than OLDEST_GO.
+# gpg signs the checksums with that key, and its fingerprint is printed, by which users know the key. It refuses what was
+# built with a Go older than OLDEST_GO.
 set -euo pipefail
 dir="$1"
 

@@ -10,9 +10,7 @@ import (
 // ShiftAgainst compares recent values with a frozen sample by their ranks. Dependence between units widens the errors
 // by the factor. For a nearly constant sample only the novel values count.
 func ShiftAgainst(r *detectors.Ranks, recent []float64, factor float64) finding.Shift {
-	s := finding.Shift{
-		Units: len(recent), StandardError: math.Sqrt(factor * (1/float64(len(recent)) + 1/float64(r.Len()))),
-	}
+	s := unmoved(r, recent, factor)
 	if detectors.NearlyConstant(r) {
 		s.Z = r.NovelScore(recent) / math.Sqrt(factor)
 		return s
@@ -26,14 +24,21 @@ func ShiftAgainst(r *detectors.Ranks, recent []float64, factor float64) finding.
 // means: in the baseline, each leaves its own unit out, so the values of the same single action differ by a hair from
 // later ones, which ranks would take for a move of them all.
 func (q *Quantity) Shift(recent []float64) finding.Shift {
-	s := ShiftAgainst(q.JudgedRanks(), recent, q.Factor())
-	if q.Mix != nil {
-		s.Z, s.SpreadZ = 0, 0
-		if q.SD > 0 {
-			s.Z = (MeanOf(recent) - q.Mean) / (q.SD * s.StandardError)
-		}
+	if q.Mix == nil {
+		return ShiftAgainst(q.JudgedRanks(), recent, q.Factor())
+	}
+	s := unmoved(q.JudgedRanks(), recent, q.Factor())
+	if q.SD > 0 {
+		s.Z = (MeanOf(recent) - q.Mean) / (q.SD * s.StandardError)
 	}
 	return s
+}
+
+// unmoved returns a shift of 0 with its standard error, in standard deviations of the sample.
+func unmoved(r *detectors.Ranks, recent []float64, factor float64) finding.Shift {
+	return finding.Shift{
+		Units: len(recent), StandardError: math.Sqrt(factor * (1/float64(len(recent)) + 1/float64(r.Len()))),
+	}
 }
 
 // RewardsOf sums up the actions of units.

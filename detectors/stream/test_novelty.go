@@ -30,7 +30,7 @@ func beginNovelty(q *Quantity, of *basis) Test {
 
 // factorOfValues returns the largest dependence factor of the values, and of whether a unit has any one of them.
 func (q *Quantity) factorOfValues(of *basis) float64 {
-	factor := max(DayFactor(of.values, q.TimesOf(of.ends)), q.AgentFactor(of.ends.Agents), detectors.AllowedFactor(of.values))
+	factor := q.factorOf(of.values, of)
 	is := make([]float64, len(of.values))
 	for _, value := range q.Ranks.Points {
 		for i, x := range of.values {

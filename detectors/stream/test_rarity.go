@@ -29,11 +29,17 @@ func beginRarity(q *Quantity, of *basis) Test {
 			rare[i] = 1
 		}
 	}
-	factor := max(DayFactor(rare, q.TimesOf(of.ends)), q.AgentFactor(of.ends.Agents), detectors.AllowedFactor(rare))
+	factor := q.factorOf(rare, of)
 	if t := rarity.New(q.Ranks, factor); t != nil {
 		return &RarityTest{t, nil}
 	}
 	return nil
+}
+
+// factorOf returns the largest dependence factor of numbers that units of the baseline have: by their order, by day, and
+// by agent.
+func (q *Quantity) factorOf(x []float64, of *basis) float64 {
+	return max(DayFactor(x, q.TimesOf(of.ends)), q.AgentFactor(of.ends.Agents), detectors.AllowedFactor(x))
 }
 
 // isRare reports whether the quantity is an outcome, a reward or a return of two values, and the rarer one is so rare that

@@ -30,16 +30,7 @@ func TestEveryTestIsSaved(t *testing.T) {
 	for i, of := range tests {
 		q.Tests = append(q.Tests, TestOfKind{of, &TestKinds[i]})
 	}
-	format := saved.Format[quantityWire]{Version: 1}
-	wire := q.wire()
-	part, err := format.Encode(&wire)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := format.Decode(part)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := saveAgain(t, q.wire())
 	again := w.live()
 	if len(again.Tests) != len(TestKinds) {
 		t.Fatalf("%d tests of %d kinds", len(again.Tests), len(TestKinds))
@@ -50,20 +41,26 @@ func TestEveryTestIsSaved(t *testing.T) {
 	}
 }
 
-// Nothing of an alert is forgotten on the way into its wire form and back.
-func TestEveryAlertIsSaved(t *testing.T) {
-	var a Alert
-	ingesttest.Fill(&a)
-	format := saved.Format[alertWire]{Version: 1}
-	wire := a.wire()
+// saveAgain returns a wire form as it is read from a checkpoint.
+func saveAgain[W any](t *testing.T, wire W) W {
+	t.Helper()
+	format := saved.Format[W]{Version: 1}
 	part, err := format.Encode(&wire)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := format.Decode(part)
+	again, err := format.Decode(part)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return *again
+}
+
+// Nothing of an alert is forgotten on the way into its wire form and back.
+func TestEveryAlertIsSaved(t *testing.T) {
+	var a Alert
+	ingesttest.Fill(&a)
+	w := saveAgain(t, a.wire())
 	again := w.live()
 	if got, want := ingesttest.Text(again), ingesttest.Text(a); got != want {
 		t.Errorf("got %s\nwant %s", got, want)

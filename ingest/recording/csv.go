@@ -17,7 +17,6 @@ import (
 // table reads the rows of a CSV file as JSON objects whose members are the columns, so that they are records like any
 // others: of telemetry version 1, or for a mapping.
 type table struct {
-	comma rune
 	keys  [][]byte // of the columns, in JSON with the colon; nil for one without a name, such as the index of pandas
 	row   []byte   // a row that goes over several lines
 	quote quotes   // of the row so far
@@ -29,10 +28,10 @@ var columnName = regexp.MustCompile(`^[\pL_][^{}"\pC]{0,99}$`)
 
 // tableOf returns the table of a header, nil if the line is none: it must name at least two columns, each once.
 func tableOf(line []byte) *table {
-	t := &table{comma: ','}
+	t := &table{quote: quotes{comma: ','}}
 	for _, comma := range []rune{'\t', ';'} {
-		if bytes.Count(line, []byte(string(comma))) > bytes.Count(line, []byte(string(t.comma))) {
-			t.comma = comma
+		if bytes.Count(line, []byte(string(comma))) > bytes.Count(line, []byte(string(t.quote.comma))) {
+			t.quote.comma = comma
 		}
 	}
 	names, err := t.values(line)
@@ -60,7 +59,7 @@ func tableOf(line []byte) *table {
 
 func (t *table) values(row []byte) ([]string, error) {
 	r := csv.NewReader(bytes.NewReader(row))
-	r.Comma, r.LazyQuotes, r.TrimLeadingSpace, r.FieldsPerRecord = t.comma, true, t.comma != '\t', -1
+	r.Comma, r.LazyQuotes, r.TrimLeadingSpace, r.FieldsPerRecord = t.quote.comma, true, t.quote.comma != '\t', -1
 	values, err := r.Read()
 	if err == nil && len(bytes.TrimRight(row[r.InputOffset():], "\r\n")) > 0 {
 		return nil, errors.New("a quoted value ends in the middle")
@@ -76,6 +75,9 @@ type quotes struct {
 	closed bool // by the byte before; if another quote follows, both are one of the value
 	inside bool // a value that has begun
 }
+
+// begin begins another row.
+func (q *quotes) begin() { q.open, q.closed, q.inside = false, false, false }
 
 func (q *quotes) read(part []byte) {
 	for _, c := range part {

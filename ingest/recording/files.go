@@ -26,10 +26,10 @@ type FilesConfig struct {
 	Stdin     io.Reader     // what the path "-" reads; nil for os.Stdin
 
 	// Refuse, if not nil, is called for every refused record, with at most its first MaxRecord+1 bytes, which are valid
-	// until it returns.
+	// until it returns. Of a CSV file, it is the JSON of its row if that is no valid record.
 	Refuse func(e *ingest.RecordError, raw []byte)
-	// Accepted, if not nil, is called for every event before it is processed. record is its line of telemetry version 1,
-	// or nil where it is of another format. Both arguments are valid until it returns.
+	// Accepted, if not nil, is called for every event before it is processed. record is its line of telemetry version 1
+	// (of a CSV file, the JSON of its row), or nil where it is of another format. Both arguments are valid until it returns.
 	Accepted func(e *ingest.Event, record []byte)
 	// Progress, if not nil, is called about every 64 KiB with the number of raw file bytes read and their total, which
 	// is 0 if unknown.

@@ -90,7 +90,7 @@ func (f *fileReader) begin(ctx context.Context, s *source, raw io.Reader) error 
 func (f *fileReader) advance(ctx context.Context, s *source) error {
 	for {
 		if s.table != nil {
-			s.table.quote = quotes{comma: s.table.comma}
+			s.table.quote.begin()
 		}
 		line, size, err := s.lines.next()
 		switch {

@@ -99,24 +99,20 @@ func (f *finder) finish() *Proposal {
 
 // unused lists the paths of values that no line is for.
 func (f *finder) unused() (paths []string) {
-	used := map[string]bool{}
-	tables := []*table{f.inner, f.outer, f.theirs, f.last}
-	for _, t := range tables {
+	var places []*place
+	for _, t := range []*table{f.inner, f.outer, f.theirs, f.last} {
 		if t != nil {
-			for _, p := range t.order {
-				used[p.path] = used[p.path] || f.taken(p)
-			}
+			places = append(places, t.order...)
 		}
 	}
-	for _, t := range tables {
-		if t == nil {
-			continue
-		}
-		for _, p := range t.order {
-			if !used[p.path] && p.objects == 0 && p.objectLists == 0 {
-				used[p.path] = true
-				paths = append(paths, p.path)
-			}
+	known := map[string]bool{} // used or listed
+	for _, p := range places {
+		known[p.path] = known[p.path] || f.taken(p)
+	}
+	for _, p := range places {
+		if !known[p.path] && p.objects == 0 && p.objectLists == 0 {
+			known[p.path] = true
+			paths = append(paths, p.path)
 		}
 	}
 	return paths

@@ -461,7 +461,7 @@ func (f *finder) timeIn(t *table) *place {
 // instant reads a time as the mapping will, in Unix nanoseconds.
 func instant(value any, p *place) (ns int64, ok bool) {
 	text := fmt.Sprint(value)
-	if at, ok := parseAny(text, rfc3339, otherISO8601); ok {
+	if at, ok := parseAny(text, iso8601); ok {
 		return at.UnixNano(), true
 	}
 	x, err := strconv.ParseFloat(text, 64)

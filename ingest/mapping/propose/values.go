@@ -21,7 +21,7 @@ func timeOf(p *place) *mapping.Field {
 		if p.times*10 > p.texts*9 {
 			return f
 		}
-		if every(p, func(text string) bool { _, ok := parseAny(text, rfc3339, otherISO8601); return ok }) {
+		if every(p, func(text string) bool { _, ok := parseAny(text, iso8601); return ok }) {
 			f.Zone = "UTC"
 			return f
 		}
@@ -37,21 +37,18 @@ func timeOf(p *place) *mapping.Field {
 	return f
 }
 
-// Layouts of times that a mapping reads, in that of a Go time: without a zone, and those that need one.
+// Layouts of times that a mapping reads: without a zone, and all with one.
 var (
-	rfc3339      = []string{time.RFC3339, "2006-01-02 15:04:05Z07:00"}
-	otherISO8601 = []string{
-		"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04:05-0700", "2006-01-02 15:04:05-0700", "2006-01-02T15:04:05-07", "2006-01-02 15:04:05-07",
-	}
+	rfc3339 = []string{time.RFC3339, "2006-01-02 15:04:05Z07:00"}
+	iso8601 = append(slices.Clone(rfc3339),
+		"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04:05-0700", "2006-01-02 15:04:05-0700", "2006-01-02T15:04:05-07", "2006-01-02 15:04:05-07")
 )
 
 // parseAny reads a time in one of the layouts.
-func parseAny(text string, layouts ...[]string) (at time.Time, ok bool) {
-	for _, list := range layouts {
-		for _, layout := range list {
-			if at, err := time.Parse(layout, text); err == nil {
-				return at, true
-			}
+func parseAny(text string, layouts []string) (at time.Time, ok bool) {
+	for _, layout := range layouts {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, true
 		}
 	}
 	return time.Time{}, false

@@ -119,8 +119,8 @@ func (hs Holders) Of(ctx context.Context, text string) (Holder, error) {
 
 type ofRequestKey struct{}
 
-// Within answers requests in whose contexts the files are read once, for all calls of For: their number does not grow with the
-// places that ask, and all of them see the same tokens.
+// Within answers requests in whose contexts the files are read once, for all calls of For: their number does not grow with
+// the places that ask, and all of them see the same tokens.
 func (hs Holders) Within(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		read := sync.OnceValues(hs.Tokens)

@@ -15,7 +15,8 @@ import (
 // Access says who may change state with the forms of the pages.
 type Access struct {
 	// Tokens reads the tokens of which people show one once. It returns those that can be read, and an error for the
-	// others; in the context of a request it may read them once. It is nil if none is configured: then Local requests may change state.
+	// others; in the context of a request it may read them once. It is nil if none is configured: then Local requests may
+	// change state.
 	Tokens func(context.Context) ([]access.Token, error)
 	// Local reports whether a request comes from this machine, addresses it by its own name, and has passed no proxy.
 	Local func(*http.Request) bool
