@@ -117,7 +117,7 @@ func weigh(f finding.Finding, moved *movements, laws *lawsNote) verdict {
 func (v *verdict) names(f finding.Finding, moved *movements, laws *lawsNote) bool {
 	first := v.causes[0]
 	shown := laws.cause == first.Cause || explainedByMix(&f, laws) && first.Cause == CauseEnvironment
-	if first.Weight < leadingWeight || !released(&f) && !moved.single(first.Cause) && !shown {
+	if first.Weight < leadingWeight || !released(&f, CausePolicy, CauseEnvironment, CauseRewardFunction) && !moved.single(first.Cause) && !shown {
 		return false
 	}
 	v.cause, v.evidence = first.Cause, first.Evidence
@@ -193,9 +193,11 @@ func (h hypothesis) doneFor(seen, done movement) float64 {
 	return (both + (1-p)*done.likelihood(h.answers)) / seen.likelihood(p)
 }
 
-// released reports whether a version changed at the onset, and hardly by accident.
-func released(f *finding.Finding) bool {
-	return slices.ContainsFunc(f.Changed, func(c string) bool { return f.Paces.Of(c).Rare() })
+// released reports whether the version of one of the causes changed at the onset, and hardly by accident.
+func released(f *finding.Finding, causes ...Cause) bool {
+	return slices.ContainsFunc(causes, func(c Cause) bool {
+		return slices.Contains(f.Changed, string(c)) && f.Paces.Of(string(c)).Rare()
+	})
 }
 
 // versionSays returns the evidence that the version of a cause is for it, in nats.

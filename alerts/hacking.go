@@ -57,8 +57,7 @@ func (v verdict) orHacking(f *finding.Finding, laws *lawsNote) verdict {
 // reward function that scores otherwise, an environment with a new version or other laws, and another mix of strata.
 func (v *verdict) explainsBoth(f *finding.Finding, laws *lawsNote) bool {
 	return v.cause.NeedsPerson() || laws.cause.NeedsPerson() || laws.cause == CauseEnvironment ||
-		slices.Contains(f.Changed, string(CauseEnvironment)) || slices.Contains(f.Changed, string(CauseRewardFunction)) ||
-		explainedByMix(f, laws)
+		released(f, CauseEnvironment, CauseRewardFunction) || explainedByMix(f, laws)
 }
 
 // turnedBetter returns 1 if a signal got better at the onset, -1 if it got worse, 0 if neither is clear, or if its better

@@ -44,6 +44,8 @@ func TestRewardHacking(t *testing.T) {
 	provisional.Provisional = true
 	otherReward.Changed, otherReward.After.Reward = []string{"reward_function"}, "r8"
 	otherWorld.Changed, otherWorld.After.Env = []string{"environment"}, "42"
+	otherBuild := otherWorld
+	otherBuild.Paces.Env = finding.Pace{Every: 100, Chance: .5}
 	mixed.Mix = segments(-.1, .5)
 	late.At = unit(400, 0)
 	undirected := but(worse, 1, func(s *finding.Shift) { s.Better = 0 })
@@ -83,6 +85,7 @@ func TestRewardHacking(t *testing.T) {
 		"long after the onset":                         {finding: late, severity: Critical},
 		"another version of the reward function":       {finding: otherReward, severity: Critical},
 		"another version of the environment":           {finding: otherWorld, severity: Critical},
+		"an environment whose version changes often":   {finding: otherBuild, hacked: true, severity: Critical},
 		"other users come":                             {finding: mixed, severity: Critical},
 		"a fault, which may have made both":            {before: []finding.Finding{faulty("reward", fault.Scale, 60)}, finding: worse, severity: Critical},
 	} {

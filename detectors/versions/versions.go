@@ -102,7 +102,7 @@ func (t *Track) pace(onset, at int64) finding.Pace {
 	if n <= 2 {
 		return finding.Pace{}
 	}
-	every := float64(at-t.Changes[0]) / float64(n-2)
+	every := float64(at-t.Changes[0]) / float64(n-1)
 	return finding.Pace{Every: every, Chance: -math.Expm1(-float64(at-onset+slack(onset, at)) / every)}
 }
 

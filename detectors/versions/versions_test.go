@@ -66,8 +66,9 @@ func TestPaceOfVersions(t *testing.T) {
 		{"one", 0, 2000, finding.Pace{}},
 		{"one release", 1000, 1990, finding.Pace{}},
 		{"a second release", 1000, 2020, finding.Pace{}},
-		{"many", 250, 2520, finding.Pace{Every: 1769. / 6, Chance: 1 - math.Exp(-70*6/1769.)}},
-		{"at once", 10, 2520, finding.Pace{Every: 79. / 6, Chance: 1 - math.Exp(-70*6/79.)}},
+		{"a third release", 1000, 3020, finding.Pace{Every: 2019. / 2, Chance: 1 - math.Exp(-70*2/2019.)}},
+		{"many", 250, 2520, finding.Pace{Every: 1769. / 7, Chance: 1 - math.Exp(-70*7/1769.)}},
+		{"at once", 10, 2520, finding.Pace{Every: 79. / 7, Chance: 1 - math.Exp(-70*7/79.)}},
 	} {
 		var v Record
 		for i := range c.units {
