@@ -93,6 +93,7 @@ func testCommandMakesAVersion(t *testing.T, on storage) {
 	awaitState(t, d, decision.Request, ledger.StateRunning)
 	stop() // the command goes on
 	check(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	longAgo(t, d.cfg.Ledger)
 	d, stop = runDesk(t, d.cfg)
 	q := awaitState(t, d, decision.Request, ledger.StateVerifying)
 	if want := "training ranker; exit 1: mean return > 180 over 200 episodes within 24h\n"; q.NewVersion != "v7" || q.Log != want {

@@ -120,6 +120,7 @@ func testJobMakesAVersion(t *testing.T, on storage) {
 	awaitState(t, d, decision.Request, ledger.StateRunning)
 	stop()
 	s.become(statusOf("Complete", ""), exited("Succeeded", 0, `{"policy_version": "v7"}`))
+	longAgo(t, d.cfg.Ledger)
 	d, stop = runDesk(t, d.cfg)
 	defer stop()
 	q := awaitState(t, d, decision.Request, ledger.StateVerifying)
@@ -136,6 +137,31 @@ func testJobMakesAVersion(t *testing.T, on storage) {
 	if len(s.created) != 1 || s.created[0]["metadata"].(map[string]any)["name"] != kubejob.Name(decision.Request) {
 		t.Errorf("the Jobs are %v", s.created)
 	}
+}
+
+// What a Job did while no instance ran is seen after the start, however late that is.
+func testJobEndsWhileNothingRuns(t *testing.T, on storage) {
+	s := &jobServer{}
+	api := httptest.NewServer(s)
+	defer api.Close()
+	d, stop := runDesk(t, jobConfig(t, api.URL, on(t)))
+	decision, err := d.Consider(t.Context(), retraintest.Incident("i1", "ranker"), time.Time{})
+	check(t, err)
+	awaitState(t, d, decision.Request, ledger.StateDelivered)
+	stop()
+	s.become(statusOf("Complete", ""), exited("Succeeded", 0, `{"policy_version": "v7"}`))
+	longAgo(t, d.cfg.Ledger)
+	d, stop = runDesk(t, d.cfg)
+	defer stop()
+	if q := awaitState(t, d, decision.Request, ledger.StateVerifying); q.NewVersion != "v7" {
+		t.Errorf("version %q", q.NewVersion)
+	}
+}
+
+// longAgo lets the time of all requests pass while no desk runs.
+func longAgo(t *testing.T, on ledger.Config) {
+	t.Helper()
+	put(t, on, `UPDATE requests SET due_at = $1 WHERE closed_at IS NULL`, time.Now().Add(-time.Hour).UnixMilli())
 }
 
 func testJobFails(t *testing.T, on storage) {

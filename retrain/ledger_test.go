@@ -61,6 +61,7 @@ func testLedger(t *testing.T, on storage) {
 		{"ReportThatIsMissingSomething", testReportThatIsMissingSomething},
 		{"JobTellsBeforeTheAnswer", testJobTellsBeforeTheAnswer},
 		{"StatesEndByThemselves", testStatesEndByThemselves},
+		{"StatesEndAfterAStart", testStatesEndAfterAStart},
 		{"PeopleDecide", testPeopleDecide},
 		{"ContractRelativeToTheBaseline", testContractRelativeToTheBaseline},
 		{"DriftedDataIsCutAgain", testDriftedDataIsCutAgain},
@@ -106,6 +107,7 @@ func testLedger(t *testing.T, on storage) {
 		{"CommandFails", testCommandFails},
 		{"JobMakesAVersion", testJobMakesAVersion},
 		{"JobFails", testJobFails},
+		{"JobEndsWhileNothingRuns", testJobEndsWhileNothingRuns},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, on) })
 	}

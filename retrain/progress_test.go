@@ -292,6 +292,32 @@ func testStatesEndByThemselves(t *testing.T, on storage) {
 	}
 }
 
+// A report that waited for the service has time to arrive after the start. Without one, the state ends then.
+func testStatesEndAfterAStart(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		id := r.delivered().ID
+		r.stop()
+		r.pass(48 * time.Hour)
+		r.reopen()
+		r.run()
+		r.pass(ledger.ReportMargin - overdueEvery)
+		if q := r.request(); q.State != ledger.StateDelivered {
+			t.Errorf("request %+v before a report could arrive", q)
+		}
+		_, err := r.Report(t.Context(), id, Report{State: JobStarted, By: "trainer"})
+		check(t, err)
+		r.stop()
+		r.pass(48 * time.Hour)
+		r.reopen()
+		r.run()
+		r.pass(ledger.ReportMargin + 2*overdueEvery)
+		if q := r.request(); q.State != ledger.StateFailed {
+			t.Errorf("request %+v, want failed", q)
+		}
+	})
+}
+
 // waiting opens a request that waits for its approval.
 func (r *rig) waiting(policy string) ledger.Request {
 	r.t.Helper()

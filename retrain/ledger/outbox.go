@@ -195,8 +195,14 @@ func givenUp(s State) bool { return s == StateDeadLetter || s == StateWithdrawn 
 // ceilMilli rounds up: otherwise a retry could come before the receiver's Retry-After ends.
 func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
 
+// ReportMargin is how long a request at its target waits for a report after a start, even if its time has passed
+// meanwhile: a training may have ended while no instance ran, and what it made is only known once its Job or command
+// was asked, or its own report has been repeated.
+const ReportMargin = 30 * time.Minute
+
 // Resume cleans up after crashes: it marks attempts that no instance can still be making as interrupted. It gives up
-// undelivered requests of targets no longer configured, which would otherwise block their policies until they expire.
+// undelivered requests of targets no longer configured, which would otherwise block their policies until they expire. Those
+// at their targets get the time that their reports need.
 func (l *Ledger) Resume(ctx context.Context, targets []target.Target) error {
 	return l.Update(ctx, func(tx *Tx) error {
 		now := time.Now()
@@ -206,6 +212,11 @@ func (l *Ledger) Resume(ctx context.Context, targets []target.Target) error {
 		over := now.Add(-time.Duration(target.MaxTimeout) - ClaimMargin)
 		if err := interrupt(ctx, tx, now, `started_at <= $3`, over.UnixMilli()); err != nil {
 			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE requests SET due_at = $1 WHERE closed_at IS NULL AND state IN ('delivered', 'running') AND due_at < $1`,
+			now.Add(ReportMargin).UnixMilli())
+		if err != nil {
+			return fmt.Errorf("wait for reports: %w", err)
 		}
 		known, args := "''", []any{}
 		for i, t := range targets {
