@@ -208,6 +208,46 @@ func TestSessionsCanBeEnded(t *testing.T) {
 	}
 }
 
+// A restart continues a session with its role, unless the configuration gives out roles differently.
+func TestSessionsOfTheProviderSurviveARestart(t *testing.T) {
+	kept := filepath.Join(t.TempDir(), "sessions.json")
+	s, issuer := signInServer(t, Config{RequireToken: true})
+	s.KeepSessions(kept)
+	b := newBrowser(t, s.Handler())
+	b.signIn(issuer, "")
+	restart := func(change func(*Config)) *apitest.FixedOrders {
+		cfg := s.cfg
+		cfg.OIDC.Roles = slices.Clone(cfg.OIDC.Roles)
+		change(&cfg)
+		next := quietServer(t, cfg, changingDesk{apitest.Storied()}.View, nil)
+		t.Cleanup(next.provider.Close)
+		orders := &apitest.FixedOrders{}
+		next.Orders = orders
+		next.KeepSessions(kept)
+		b.h = next.Handler()
+		return orders
+	}
+	incident := "/incidents/" + s.view.Incidents()[0].ID
+	orders := restart(func(c *Config) { c.OIDC.Title = "Keycloak" })
+	if w := b.send(http.MethodPost, incident, "why=new+prices&decision=comment"); w.Code != http.StatusSeeOther || orders.Decision.By != "ann" {
+		t.Errorf("after a restart: %d, by %q", w.Code, orders.Decision.By)
+	}
+	for name, change := range map[string]func(*Config){
+		"a lower role":    func(c *Config) { c.OIDC.Roles[1].Role = access.Viewer },
+		"another claim":   func(c *Config) { c.OIDC.RolesClaim = "roles" },
+		"other names":     func(c *Config) { c.OIDC.NameClaim = "email" },
+		"another client":  func(c *Config) { c.OIDC.ClientID = "other" },
+		"shorter logins":  func(c *Config) { c.OIDC.Session /= 2 },
+		"another issuer":  func(c *Config) { c.OIDC.Issuer += "/realms/other" },
+		"a tenant of one": func(c *Config) { c.OIDC.Roles[1].Tenant = "shop" },
+	} {
+		restart(change)
+		if w := b.send(http.MethodGet, incident, ""); w.Code != http.StatusSeeOther || !strings.Contains(w.Header().Get("Location"), "login") {
+			t.Errorf("%s: %d", name, w.Code)
+		}
+	}
+}
+
 // Where people log in at a provider, a program of this machine changes nothing without a token.
 func TestProviderEndsLocalChanges(t *testing.T) {
 	s, _ := signInServer(t, Config{})

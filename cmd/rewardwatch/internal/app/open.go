@@ -225,6 +225,7 @@ func (a *App) openState(kafka ingest.KafkaConfig, topics []string) (ingest.Store
 		return nil, nil, nil, err
 	}
 	a.closeLater("checkpoints", directory.Close)
+	a.Server.KeepSessions(filepath.Join(a.cfg.Checkpoint.Directory, "sessions.json"))
 	a.store = checkpoint.NewStore(directory, a.log, a.Registry)
 	a.workers = a.Pipeline.NewWorkers(a.store, 0)
 	notes, err := alerts.OpenNotes(filepath.Join(a.cfg.Checkpoint.Directory, "notifications.log"))

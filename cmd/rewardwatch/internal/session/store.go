@@ -53,6 +53,9 @@ type Store struct {
 	now  func() time.Time
 	most bounds
 
+	saving sync.Mutex // locked before mu, so that nothing waits for the disk to know whose session it is
+	file   *file      // nil before Keep
+
 	mu       sync.Mutex
 	sessions map[[sha256.Size]byte]*Session // by the hash of their cookie
 }
@@ -67,6 +70,7 @@ var ErrUnknown = errors.New("unknown session")
 
 // Open opens the session of a person whom a provider knows, and returns the value of its cookie, which is random.
 func (s *Store) Open(r *http.Request, who Person, length time.Duration) string {
+	defer s.save()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cookie, now := rand.Text()+rand.Text(), s.now()
@@ -171,9 +175,14 @@ func (s *Session) use(now time.Time) {
 // end ends the session of a cookie.
 func (s *Store) end(cookie string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if open := s.sessions[sha256.Sum256([]byte(cookie))]; open != nil {
+	open := s.sessions[sha256.Sum256([]byte(cookie))]
+	ends := open != nil && !open.ended
+	if ends {
 		s.endIt(open)
+	}
+	s.mu.Unlock()
+	if ends { // anyone can send a cookie that is none
+		s.save()
 	}
 }
 
@@ -187,6 +196,14 @@ func (s *Store) endIt(open *Session) {
 
 // End ends a session if it is open and may reports that the caller may end it. It returns the session, or ErrUnknown.
 func (s *Store) End(id string, may func(Session) bool) (Session, error) {
+	ended, err := s.endOne(id, may)
+	if err == nil {
+		s.save()
+	}
+	return ended, err
+}
+
+func (s *Store) endOne(id string, may func(Session) bool) (Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()

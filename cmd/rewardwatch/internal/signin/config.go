@@ -1,6 +1,8 @@
 package signin
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -16,7 +18,8 @@ import (
 // Config is the OpenID Connect provider at which people log in to the console, with the authorization code flow and PKCE. Register
 // the service there as a client with the redirect address `EXTERNAL_URL/login/oidc/callback`. The secret is read for each login, and
 // the service starts while the provider is down. Claims come from the ID token, or from the userinfo endpoint if it lacks them. The
-// role is assigned at login. Each instance has its own sessions, which end when it stops.
+// role is assigned at login. Each instance has its own sessions. They survive a restart, unless one of these keys, except `title` and
+// files, has changed. In a cluster, they end when their instance stops.
 type Config struct {
 	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as https://keycloak.example/realms/ops; requires https, except for a loopback address
 	Title            string         `yaml:"title"`              // name of the provider on the login page
@@ -48,6 +51,15 @@ func Default() Config {
 
 // Enabled reports whether a provider is configured.
 func (c Config) Enabled() bool { return c.Issuer != "" }
+
+// Terms identifies what decides who may log in, with which name and role, and for how long. It reveals nothing of that.
+func (c Config) Terms() string {
+	text, err := json.Marshal([]any{c.Issuer, c.ClientID, c.Scopes, c.NameClaim, c.RolesClaim, c.Roles, c.Session})
+	if err != nil {
+		panic(err) // it has texts, lists of them, and a number
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
+}
 
 // Confines reports whether some people are confined to a tenant.
 func (c Config) Confines() bool {
