@@ -33,11 +33,6 @@ var (
 	tomlKey          = regexp.MustCompile(`^"?([A-Za-z0-9][A-Za-z0-9._-]*)"?\s*=\s*(?:"([^"]*)"|\{(.*)\})`)
 	tomlVersion      = regexp.MustCompile(`version\s*=\s*"([^"]*)"`)
 	tomlOptional     = regexp.MustCompile(`\boptional\s*=\s*true`)
-	tomlArrays       = regexp.MustCompile(`(?m)^("?[A-Za-z0-9][A-Za-z0-9._-]*"?)\s*=\s*\[\s*((?:(?:#[^\n]*\n\s*)*\{[^}\n]*\},?\s*)+)\]`) // several constraints
-	tomlTable        = regexp.MustCompile(`\{[^}\n]*\}`)
-	tomlMarkers      = regexp.MustCompile(`markers\s*=\s*(?:"([^"]*)"|'([^']*)')`)
-	tomlPlatform     = regexp.MustCompile(`platform\s*=\s*["']([^"']*)["']`)
-	tomlPython       = regexp.MustCompile(`python\s*=\s*["']([^"']*)["']`)
 	uvLimits         = regexp.MustCompile(`(?ms)^(?:constraint|override)-dependencies\s*=\s*\[(.*?)\n?\]\s*$`)
 	needsPython      = regexp.MustCompile(`(?m)^\s*(?:requires-python|python_version|python_full_version)\s*=\s*["']([^"'\n]*)["']`)
 	setupPython      = regexp.MustCompile(`\bpython_requires\s*=\s*["']?([^"'\n]*)`)
@@ -79,17 +74,17 @@ func (p *dependencies) declared(file, text string) {
 		p.metadata(file, text)
 	case "pyproject.toml":
 		p.toml(file, text)
-		p.list(file, section(text, "project"))
-		for _, m := range needsPython.FindAllStringSubmatch(section(text, "project"), -1) {
+		p.list(file, pins.Section(text, "project"))
+		for _, m := range needsPython.FindAllStringSubmatch(pins.Section(text, "project"), -1) {
 			p.wantPython(file, m[1])
 		}
-		p.limit(section(text, "tool.uv"))
-		for _, item := range quotedItem.FindAllStringSubmatch(section(text, "project.optional-dependencies"), maxStated) {
+		p.limit(pins.Section(text, "tool.uv"))
+		for _, item := range quotedItem.FindAllStringSubmatch(pins.Section(text, "project.optional-dependencies"), maxStated) {
 			p.setAside(cmp.Or(item[1], item[2]))
 		}
 	case "Pipfile":
 		p.toml(file, text)
-		for _, m := range needsPython.FindAllStringSubmatch(section(text, "requires"), -1) {
+		for _, m := range needsPython.FindAllStringSubmatch(pins.Section(text, "requires"), -1) {
 			p.wantPython(file, "=="+m[1])
 		}
 	case ".python-version":
@@ -186,20 +181,10 @@ func (p *dependencies) list(file, text string) {
 	}
 }
 
-// section returns the text of a table of TOML.
-func section(text, name string) string {
-	_, rest, found := strings.Cut("\n"+text, "\n["+name+"]")
-	if !found {
-		return ""
-	}
-	rest, _, _ = strings.Cut(rest, "\n[")
-	return rest
-}
-
 // toml adds the keys of tables of dependencies: those of Poetry with its groups, and of Pipenv.
 func (p *dependencies) toml(file, text string) {
 	table := ""
-	for line := range strings.Lines(tomlArrays.ReplaceAllStringFunc(text, eachConstraint)) {
+	for line := range strings.Lines(pins.EachConstraint(text)) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			table = strings.Trim(line, "[]")
@@ -224,7 +209,7 @@ func (p *dependencies) toml(file, text string) {
 			p.setAside(name + strings.TrimPrefix(version, "*"))
 			continue
 		}
-		p.add(file, name+strings.TrimPrefix(version, "*"), markerOf(m[3]))
+		p.add(file, name+strings.TrimPrefix(version, "*"), pins.MarkerOf(m[3]))
 	}
 }
 
@@ -239,30 +224,6 @@ func (p *dependencies) setAside(spec string) {
 	if name := normalised(m[1]); p.aside[name] == "" {
 		p.aside[name] = strings.TrimSpace(m[3])
 	}
-}
-
-// eachConstraint writes a package with several constraints as one line for each.
-func eachConstraint(array string) string {
-	m := tomlArrays.FindStringSubmatch(array)
-	var b strings.Builder
-	for _, table := range tomlTable.FindAllString(m[2], -1) {
-		b.WriteString(m[1] + " = " + table + "\n")
-	}
-	return b.String()
-}
-
-// markerOf returns the marker of a package in a table of Poetry.
-func markerOf(table string) string {
-	if m := tomlMarkers.FindStringSubmatch(table); m != nil {
-		return cmp.Or(m[1], m[2])
-	}
-	if m := tomlPlatform.FindStringSubmatch(table); m != nil {
-		return "sys_platform == '" + m[1] + "'"
-	}
-	if m := tomlPython.FindStringSubmatch(table); m != nil {
-		return pins.Within("python_version", m[1])
-	}
-	return ""
 }
 
 // limit takes the limits that uv keeps for versions that the dependencies do not name.

@@ -80,6 +80,17 @@ func (p *Proposal) registering(file string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(outermost, path.Dir(top)), "/"), "/", ".")
 }
 
+// byName adds what the first program, a file, gets by the names of constants, arguments or files that it imports.
+func (p *Proposal) byName(file string) {
+	if id := p.finder.Environment(); id != "" {
+		p.ids[id] = true
+		p.found(&p.Environments, Finding{Value: id, File: file, clear: 4 * main})
+	}
+	if n := p.finder.Steps(); n != "" {
+		p.found(&p.Steps, Finding{Value: n, File: file, clear: 4 * main})
+	}
+}
+
 // identify leaves out the strings that only look like ids, and names the packages that register the rest.
 func (p *Proposal) identify() {
 	p.Environments = slices.DeleteFunc(p.Environments, func(f Finding) bool { return !p.ids[f.Value] && p.modules[f.Value] == "" })

@@ -70,6 +70,8 @@ type Proposal struct {
 
 	Seeing programs.Seeing `json:"seeing"` // what the agent sees of an observation
 
+	Hyperparameters programs.Hyperparameters `json:"hyperparameters"`
+
 	Unread []string `json:"unread,omitempty"` // files that were not read, and why, for a person
 
 	named     string                        // as its packaging says
@@ -136,6 +138,9 @@ func (p *Proposal) choose() {
 		p.Library = Custom
 	}
 	p.byOthers()
+	if len(p.Algorithms) > 0 {
+		p.Hyperparameters = p.finder.Hyperparameters(p.Algorithms[0].Value, p.Algorithms[0].File)
+	}
 	if p.Library == StableBaselines3 {
 		p.Seeing = p.finder.Seeing(p.Algorithms[0].File, aside)
 		p.games = p.Seeing.Atari
@@ -192,6 +197,7 @@ func (p *Proposal) prefer() {
 		p.settings(c.File, readable(c.Text), 2*main)
 		p.steps(c.File, readable(c.Text), 2*main)
 	}
+	p.byName(file)
 	for i, e := range p.Environments {
 		if p.finder.Mentions(e.Value) {
 			p.Environments[i].clear += main
@@ -280,7 +286,7 @@ func (p *Proposal) name(file string, text []byte) {
 	switch file {
 	case "pyproject.toml":
 		for _, table := range []string{"project", "tool.poetry"} {
-			m = namedAs.FindSubmatch([]byte(section(string(text), table)))
+			m = namedAs.FindSubmatch([]byte(pins.Section(string(text), table)))
 			if m != nil {
 				break
 			}
@@ -464,6 +470,12 @@ algorithm:
 {{- end}}
 {{- if .Seeing.Atari}}
   atari: true
+{{- end}}
+{{- range $i, $x := .Hyperparameters.All}}
+{{- if not $i}}
+  hyperparameters: # {{yaml $.Hyperparameters.File}}
+{{- end}}
+    {{if .Value}}{{.Name}}: {{.Value}}{{else}}# {{comment .Code}}{{end}}
 {{- end}}
 {{- else}}
 evaluation:

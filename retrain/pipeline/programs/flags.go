@@ -14,6 +14,7 @@ type option struct {
 	many     bool   // any number of words
 	required bool
 	value    string // its default, "" for none that is a string or a number
+	code     string // that computes its default, "" for none that is known
 	boolean  bool
 	choices  []string
 	joined   bool // the value follows after =
@@ -100,7 +101,8 @@ func (f *sources) flags(file string) []option {
 
 // argparseFlag is the flag of a call of add_argument.
 func argparseFlag(a []argument) option {
-	g := option{value: literal(given(a, "default", -1)), required: given(a, "required", -1) == "True", help: given(a, "help", -1)}
+	code := given(a, "default", -1)
+	g := option{value: literal(code), code: code, required: given(a, "required", -1) == "True", help: given(a, "help", -1)}
 	for _, x := range a {
 		if name := literal(x.text); x.key == "" && (g.name == "" || strings.HasPrefix(name, "--") && !strings.HasPrefix(g.name, "--")) {
 			g.name = name
@@ -161,7 +163,7 @@ func fieldFlags(body string) []option {
 		if i := strings.Index(value, "field("); i >= 0 {
 			value = given(call(value, i+len("field")), "default", 0)
 		}
-		out = append(out, option{name: "--" + strings.ReplaceAll(m[1], "_", "-"), required: m[3] == "", value: literal(value), boolean: m[2] == "bool"})
+		out = append(out, option{name: "--" + strings.ReplaceAll(m[1], "_", "-"), required: m[3] == "", value: literal(value), code: strings.TrimSpace(value), boolean: m[2] == "bool"})
 	}
 	return out
 }
@@ -180,7 +182,7 @@ func parameterFlag(text string, fire bool) (option, bool) {
 	g := option{name: "--" + strings.ReplaceAll(m[1], "_", "-"), boolean: strings.HasPrefix(kind, "bool"), required: value == ""}
 	if fire {
 		g.name, g.joined = "--"+m[1], true
-		g.value = literal(value)
+		g.value, g.code = literal(value), value
 		return g, true
 	}
 	g.position = value == "" // without a default
@@ -197,7 +199,7 @@ func parameterFlag(text string, fire bool) (option, bool) {
 		}
 	}
 	g.required = value == "" || value == "..."
-	g.value = literal(value)
+	g.value, g.code = literal(value), value
 	if g.position {
 		g.name = strings.TrimPrefix(g.name, "--")
 	}

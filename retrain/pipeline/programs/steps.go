@@ -4,11 +4,12 @@ import (
 	"math"
 	"regexp"
 	"strconv"
-	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 )
 
 var (
-	stepsArgument = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-]|environment[_-])?(?:(?:time)?steps|frames)|--timesteps|timesteps_total)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,(?:[^\n()]*\n){0,3}[^\n()]*default\s*=\s*)|DEFINE_\w+\(\s*["'](?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-])?(?:(?:time)?steps|frames)["'],\s*|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([\w.()*+/ -]{1,200})`)
+	stepsArgument = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-]|environment[_-])?(?:(?:time)?steps|frames)|--timesteps|timesteps_total)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,(?:[^\n()]*\n){0,3}[^\n()]*default\s*=\s*)|DEFINE_\w+\(\s*["'](?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-])?(?:(?:time)?steps|frames)["'],\s*|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([\w.()*+/\["'\] -]{1,200})`)
 	// ofTraining is how the steps of a whole training are named.
 	ofTraining = regexp.MustCompile(`(?i)\.learn\(|total|timesteps`)
 	// helped is an argument with a default number and its help.
@@ -19,14 +20,12 @@ var (
 	perEpoch = regexp.MustCompile(`\b(?:steps?[_-]per[_-]epoch|epoch[_-]num[_-]steps)["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][\w.]*)`)
 	epochs   = regexp.MustCompile(`["'\s(,](?:--)?(?:n[_-]|num[_-]|max[_-])?epochs?["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][0-9_]*)\b`)
 	constant = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?::[ \t]*int[ \t]*)?=[ \t]*([\w.()*+/ -]{1,200}?)[ \t\r]*(?:#[^\n]*)?$`)
-	factors  = regexp.MustCompile(`\*\*|//|[A-Za-z_]\w*|[0-9][0-9_]*(?:\.[0-9]*)?(?:[eE][+]?[0-9]+)?|[()*/+-]`)
 )
 
-// maxFactors bounds the words of an expression.
-const maxFactors = 100
+// minSteps and maxSteps bound the steps that could be those of a training.
+const minSteps, maxSteps = 1000, 1e12
 
-// minSteps is the least number of steps that could be that of a training.
-const minSteps = 1000
+func digits(x float64) string { return strconv.FormatInt(int64(x), 10) }
 
 // Steps is a number of steps that could be that of a training.
 type Steps struct {
@@ -39,8 +38,8 @@ type Steps struct {
 func StepsOf(text []byte) []Steps {
 	var out []Steps
 	add := func(x float64, clearly bool) {
-		if x >= minSteps && x <= 1e12 {
-			out = append(out, Steps{strconv.FormatInt(int64(x), 10), clearly})
+		if x >= minSteps && x <= maxSteps {
+			out = append(out, Steps{digits(x), clearly})
 		}
 	}
 	var known constants
@@ -81,8 +80,10 @@ func constantsOf(text []byte) constants {
 // number returns the value of the expression that a text begins with, not a number if it is not of numbers and constants
 // alone.
 func (c constants) number(text string) float64 {
-	e := expression{words: factors.FindAllString(text, maxFactors), of: c}
-	return e.sum()
+	return literals.NumberOf(text, func(name string) (literals.Value, bool) {
+		x := c.named(name)
+		return literals.Value{Kind: literals.Float, Number: x}, !math.IsNaN(x)
+	})
 }
 
 func (c constants) named(name string) float64 {
@@ -97,75 +98,4 @@ func (c constants) named(name string) float64 {
 		return math.NaN()
 	}
 	return x
-}
-
-// expression is one of numbers, names, operators and parentheses.
-type expression struct {
-	words []string
-	of    constants
-}
-
-func (e *expression) next(words ...string) string {
-	for _, w := range words {
-		if len(e.words) > 0 && e.words[0] == w {
-			e.words = e.words[1:]
-			return w
-		}
-	}
-	return ""
-}
-
-func (e *expression) sum() float64 {
-	x := e.product()
-	for {
-		switch e.next("+", "-") {
-		case "+":
-			x += e.product()
-		case "-":
-			x -= e.product()
-		default:
-			return x
-		}
-	}
-}
-
-func (e *expression) product() float64 {
-	x := e.power()
-	for {
-		switch e.next("*", "//", "/") {
-		case "*":
-			x *= e.power()
-		case "//":
-			x = math.Floor(x / e.power())
-		case "/":
-			x /= e.power()
-		default:
-			return x
-		}
-	}
-}
-
-func (e *expression) power() float64 {
-	x := e.single()
-	if e.next("**") != "" {
-		return math.Pow(x, e.power())
-	}
-	return x
-}
-
-func (e *expression) single() float64 {
-	if len(e.words) == 0 {
-		return math.NaN()
-	}
-	if e.next("(") != "" {
-		x := e.sum()
-		e.next(")")
-		return x
-	}
-	word := e.words[0]
-	e.words = e.words[1:]
-	if x, err := strconv.ParseFloat(strings.ReplaceAll(word, "_", ""), 64); err == nil {
-		return x
-	}
-	return e.of.named(word)
 }

@@ -1,0 +1,105 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+)
+
+// Hyperparameters are the arguments of the class, by whatever name of the repository they have their values.
+func TestProposedHyperparameters(t *testing.T) {
+	const requirements = "stable-baselines3==2.7.0\ngymnasium==1.2.2\n"
+	const top = "import gymnasium as gym\nfrom stable_baselines3 import PPO\n"
+	const guard = "if __name__ == '__main__':\n    main()\n"
+	const learn = "    model.learn(total_timesteps=25000)\n\n" + guard
+	for name, test := range map[string]struct {
+		files       map[string]string
+		want, never []string
+	}{
+		"literals": {
+			map[string]string{"train.py": top + "def main():\n    model = PPO(\n        'MlpPolicy',\n        gym.make('CartPole-v1'),\n        learning_rate=3e-4,  # Adam\n        n_steps=2_048,\n        ent_coef=0.,\n        use_sde=True,\n        target_kl=None,\n        policy_kwargs=dict(net_arch=dict(pi=[64, 64], vf=[64, 64])),\n        verbose=1,\n        tensorboard_log='./tb',\n        device='cuda',\n        batch_size=2 ** 6,\n    )\n" + learn},
+			[]string{
+				"  hyperparameters: # \"train.py\"\n    learning_rate: 3e-4\n    n_steps: 2048\n    ent_coef: 0.0\n    use_sde: true\n    target_kl: null\n" +
+					"    policy_kwargs: {\"net_arch\": {\"pi\": [64, 64], \"vf\": [64, 64]}}\n    batch_size: 64\n",
+			},
+			[]string{"verbose", "tensorboard_log", "device"},
+		},
+		"constants of other modules": {
+			map[string]string{
+				"config.py": "ENV_ID = 'CartPole-v1'\nLEARNING_RATE: float = 1e-4\nSTEPS = 512\nTOTAL_TIMESTEPS = 50 * STEPS * 10\n",
+				"other.py":  "ENV_ID = 'Acrobot-v1'\nTOTAL_TIMESTEPS = 1_000\n",
+				"train.py":  top + "import config as c\nfrom config import ENV_ID, TOTAL_TIMESTEPS, LEARNING_RATE as LR\ndef main():\n    env = gym.make(ENV_ID)\n    model = PPO('MlpPolicy', env, learning_rate=LR, n_steps=c.STEPS * 2)\n    model.learn(total_timesteps=TOTAL_TIMESTEPS)\n\n" + guard,
+			},
+			[]string{"learning_rate: 1e-4\n", "n_steps: 1024\n", `  - {id: "CartPole-v1"} # "train.py"`, "steps: 256000 # \"train.py\""},
+			[]string{`  - {id: "Acrobot-v1"}`},
+		},
+		"a class of settings": {
+			map[string]string{
+				"src/settings.py": "from dataclasses import dataclass\n@dataclass\nclass Settings:\n    env: str = 'Acrobot-v1'\n    gamma: float = 0.98\n    total: int = 70_000\n",
+				"src/train.py":    top + "from settings import Settings\ncfg = Settings()\ndef main():\n    model = PPO('MlpPolicy', gym.make(cfg.env), gamma=cfg.gamma)\n    model.learn(cfg.total)\n\n" + guard,
+			},
+			[]string{"gamma: 0.98\n", `  - {id: "Acrobot-v1"}`, "steps: 70000 "},
+			nil,
+		},
+		"a dictionary": {
+			map[string]string{"train.py": top + "PARAMS = {\n    'n_steps': 1024,\n    'net': {'gamma': 0.9},\n}\nkwargs = dict(n_epochs=4, batch_size=PARAMS['n_steps'] // 8)\ndef main():\n    model = PPO('MlpPolicy', gym.make('CartPole-v1'), gamma=PARAMS['net']['gamma'], **kwargs)\n" + learn},
+			[]string{"gamma: 0.9\n", "n_epochs: 4\n", "batch_size: 128\n"},
+			[]string{"n_steps"},
+		},
+		"arguments of the program": {
+			map[string]string{
+				"README.md": "```\npython train.py --gamma 0.95\n```\n",
+				"train.py":  "import argparse\n" + top + "BATCH = 32\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--learning-rate', type=float, default=1e-3)\n    p.add_argument('--gamma', type=float, default=0.99)\n    p.add_argument('--batch', type=int, default=2 * BATCH)\n    p.add_argument('--later', type=int)\n    args = p.parse_args()\n    model = PPO('MlpPolicy', gym.make('CartPole-v1'), learning_rate=args.learning_rate, gamma=args.gamma, batch_size=args.batch, n_steps=args.later)\n" + learn,
+			},
+			[]string{"learning_rate: 1e-3\n", "gamma: 0.95\n", "batch_size: 64\n", "    # n_steps=args.later\n"},
+			nil,
+		},
+		"a function's own values": {
+			map[string]string{"train.py": top + "from stable_baselines3 import SAC\ndef other(lr=9e-1, size=1):\n    batch = 7\n    SAC('MlpPolicy', env, learning_rate=lr)\ndef main(lr: float = 5e-4, size=256):\n    batch = size\n    model = PPO('MlpPolicy', gym.make('CartPole-v1'), learning_rate=lr, batch_size=batch)\n" + learn},
+			[]string{"learning_rate: 5e-4\n", "batch_size: 256\n"},
+			nil,
+		},
+		"what no file can have": {
+			map[string]string{"train.py": top + "def main():\n    model = PPO('MlpPolicy', gym.make('CartPole-v1'), learning_rate=linear(3e-4), policy_kwargs=dict(activation_fn=nn.ReLU), **found())\n" + learn},
+			[]string{"  hyperparameters: # \"train.py\"\n    # learning_rate=linear(3e-4)\n    # policy_kwargs=dict(activation_fn=nn.ReLU)\n    # **found()\ntraining:"},
+			nil,
+		},
+		"what an own buffer has": {
+			map[string]string{"train.py": top + "def main():\n    model = PPO('MlpPolicy', gym.make('CartPole-v1'), gamma=0.9, replay_buffer_class=HerReplayBuffer)\n" + learn},
+			nil,
+			[]string{"hyperparameters"},
+		},
+		"no arguments": {
+			map[string]string{"train.py": top + "def main():\n    model = PPO('MlpPolicy', gym.make('CartPole-v1'), verbose=1)\n" + learn},
+			nil,
+			[]string{"hyperparameters"},
+		},
+		"constants that name each other": {
+			map[string]string{"a.py": "from b import X\nY = X\n", "b.py": "from a import Y\nX = Y\n", "train.py": top + "from a import Y\nZ = Z + 1\ndef main():\n    model = PPO('MlpPolicy', gym.make('CartPole-v1'), gamma=Y, n_steps=Z)\n" + learn},
+			[]string{"    # gamma=Y\n    # n_steps=Z\n"},
+			nil,
+		},
+	} {
+		test.files["requirements.txt"] = requirements
+		proposes(t, name, test.files, test.want, test.never)
+		if name == "literals" {
+			generates(t, test.files, `learning_rate=0.0003, n_steps=2048, policy_kwargs={"net_arch": {"pi": [64, 64], "vf": [64, 64]}}, target_kl=None, use_sde=True)`)
+		}
+	}
+	const rllib = "from ray.rllib.algorithms.ppo import PPOConfig\nfrom settings import BATCH\nconfig = (\n    PPOConfig()\n    .environment('CartPole-v1')\n    .training(lr=5e-5, train_batch_size_per_learner=BATCH, model={'fcnet_hiddens': [64, 64]})\n)\nconfig.training(gamma=0.97, lr=1e-4)\nalgo = config.build_algo()\nfor _ in range(10):\n    algo.train()\n"
+	files := map[string]string{"requirements.txt": "ray[rllib]==2.49.0\ntorch==2.8.0\n", "settings.py": "BATCH = 4000\n", "train.py": rllib}
+	proposes(t, "RLlib", files,
+		[]string{"  hyperparameters: # \"train.py\"\n    lr: 1e-4\n    train_batch_size_per_learner: 4000\n    model: {\"fcnet_hiddens\": [64, 64]}\n    gamma: 0.97\n"}, nil)
+	generates(t, files, `.training(gamma=0.97, lr=0.0001, model={"fcnet_hiddens": [64, 64]}, train_batch_size_per_learner=4000)`)
+}
+
+// generates checks that the training that the proposal for a repository generates contains a text.
+func generates(t *testing.T, files map[string]string, want string) {
+	t.Helper()
+	w, err := runText(t, strings.Replace(proposalOf(t, files), "targets: [make]", "targets: [make]\nrelease: v0.1.0", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := artefact(t, w, "pipeline/train.py"); !strings.Contains(got, want) {
+		t.Errorf("no %s in\n%s", want, got)
+	}
+}

@@ -1,0 +1,53 @@
+package pins
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+)
+
+var (
+	tomlArrays   = regexp.MustCompile(`(?m)^("?[A-Za-z0-9][A-Za-z0-9._-]*"?)\s*=\s*\[\s*((?:(?:#[^\n]*\n\s*)*\{[^}\n]*\},?\s*)+)\]`) // several constraints
+	tomlTable    = regexp.MustCompile(`\{[^}\n]*\}`)
+	tomlMarkers  = regexp.MustCompile(`markers\s*=\s*(?:"([^"]*)"|'([^']*)')`)
+	tomlPlatform = regexp.MustCompile(`platform\s*=\s*["']([^"']*)["']`)
+	tomlPython   = regexp.MustCompile(`python\s*=\s*["']([^"']*)["']`)
+)
+
+// Section returns the text of a table of TOML.
+func Section(text, name string) string {
+	_, rest, found := strings.Cut("\n"+text, "\n["+name+"]")
+	if !found {
+		return ""
+	}
+	rest, _, _ = strings.Cut(rest, "\n[")
+	return rest
+}
+
+// EachConstraint writes the packages of a text of TOML that have several constraints as one line for each.
+func EachConstraint(text string) string {
+	return tomlArrays.ReplaceAllStringFunc(text, eachConstraint)
+}
+
+func eachConstraint(array string) string {
+	m := tomlArrays.FindStringSubmatch(array)
+	var b strings.Builder
+	for _, table := range tomlTable.FindAllString(m[2], -1) {
+		b.WriteString(m[1] + " = " + table + "\n")
+	}
+	return b.String()
+}
+
+// MarkerOf returns the marker of a package in a table of Poetry.
+func MarkerOf(table string) string {
+	if m := tomlMarkers.FindStringSubmatch(table); m != nil {
+		return cmp.Or(m[1], m[2])
+	}
+	if m := tomlPlatform.FindStringSubmatch(table); m != nil {
+		return "sys_platform == '" + m[1] + "'"
+	}
+	if m := tomlPython.FindStringSubmatch(table); m != nil {
+		return Within("python_version", m[1])
+	}
+	return ""
+}
