@@ -111,7 +111,7 @@ func (p *dependencies) declared(file, text string) {
 		case condaFile.MatchString(base):
 			p.conda(file, text)
 		case isPage(file):
-			p.lines(file, strings.Join(pins.Installed(text), "\n"))
+			p.lines(file, strings.Join(append(pins.Installed(text), pins.Listed(text)...), "\n"))
 			p.page = append(p.page, pins.PythonsOf(text)...)
 		case !notForTraining.MatchString(base):
 			p.lines(file, text)

@@ -103,3 +103,66 @@ func generates(t *testing.T, files map[string]string, want string) {
 		t.Errorf("no %s in\n%s", want, got)
 	}
 }
+
+// What a program imports under a condition is needed if the condition holds when it starts without arguments.
+func TestConditionalImports(t *testing.T) {
+	const args = "import torch\nimport tyro\nfrom dataclasses import dataclass\nfrom flags import LOG\n@dataclass\nclass Args:\n    track: bool = True\n    plot: bool = False\n\n"
+	const train = args + "class Agent:\n    def draw(self):\n        import seaborn\n\ndef helper():\n    import einops\n\ndef main():\n    args = tyro.cli(Args)\n    if args.track:\n        import wandb\n        wandb.init()\n    if args.plot:\n        import matplotlib\n    else:\n        import imageio\n    if not args.plot:\n        import tqdm\n    if LOG and args.track:\n        from torch.utils.tensorboard import SummaryWriter\n    if LOG:\n        import rich, os\n    try:\n        import pygame\n    except ImportError:\n        pass\n    from pandas import DataFrame\n    train()\n\nif __name__ == '__main__':\n    import yaml\n    main()\n"
+	proposes(t, "conditions", map[string]string{"requirements.txt": "torch==2.4.0\ntyro==0.9.16\n", "flags.py": "LOG = True\n", "train.py": train},
+		[]string{"- wandb==", "- tqdm==", "- rich==", "- pandas==", "- pyyaml=="}, []string{"matplotlib", "imageio", "pygame", "seaborn", "einops", "- os"})
+	const tracked = "import argparse\nimport torch\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--track', action='store_true')\n    p.add_argument('--log', type=int, default=1)\n    args = p.parse_args()\n    if args.track:\n        import wandb\n    if args.log:\n        from tensorboardX import SummaryWriter\n    train()\n"
+	proposes(t, "off", map[string]string{"requirements.txt": "torch==2.4.0\n", "train.py": tracked}, []string{"- tensorboardx=="}, []string{"wandb"})
+	proposes(t, "on by the page", map[string]string{"requirements.txt": "torch==2.4.0\n", "train.py": tracked, "README.md": "```\npython train.py --track\n```\n"}, []string{"- wandb=="}, nil)
+	const sb3 = "import torch\nfrom stable_baselines3 import PPO\nimport envs\nclass World(gym.Env):\n    pass\nLOGS = LOGDIR\ndef main():\n    model = PPO('MlpPolicy', World(), tensorboard_log=LOGS)\n    model.learn(total_timesteps=10000)\n\nif __name__ == '__main__':\n    main()\n"
+	proposes(t, "logs of Stable-Baselines3", map[string]string{"requirements.txt": "stable-baselines3==2.7.0\n", "train.py": strings.Replace(sb3, "LOGDIR", "'logs'", 1)}, []string{"library: custom", "- tensorboard=="}, nil)
+	proposes(t, "no logs of Stable-Baselines3", map[string]string{"requirements.txt": "stable-baselines3==2.7.0\n", "train.py": strings.Replace(sb3, "LOGDIR", "None", 1)}, []string{"library: custom"}, []string{"tensorboard"})
+}
+
+// Versions that only the prose of the page names count where no file declares packages.
+func TestVersionsOfThePage(t *testing.T) {
+	const train = "import torch, gym\nimport numpy as np\ndef main():\n    train()\nif __name__ == '__main__':\n    main()\n"
+	list := "## Requirements\n\n- Python 3.8\n- PyTorch 1.13.1 (with CUDA 11.7)\n* [gym](https://github.com/openai/gym) 0.21.0\n1. `numpy`: 1.23.5\n- CUDA 11.7\n- Ubuntu 20.04\n- Return 2.5\n- matplotlib 3.5 draws the curves that we show below, which are not needed\n"
+	proposes(t, "a list", map[string]string{"README.md": list, "train.py": train},
+		[]string{"base: python:3.8.", "- torch==1.13.1\n", "- gym==0.21.0\n", "- numpy==1.23.5\n"}, []string{"cuda", "buntu", "return"})
+	proposes(t, "a list beside declarations", map[string]string{"README.md": list, "requirements.txt": "torch==2.0.1\ngym\nnumpy\n", "train.py": train},
+		[]string{"- torch==2.0.1\n", "base: python:3.8."}, []string{"1.13.1"})
+	proposes(t, "least versions", map[string]string{"README.md": "- Python 3.8+\n- PyTorch >= 1.9\n- numpy 1.20+\n- gym 0.21 or later\n", "train.py": train},
+		[]string{"- torch==2.15.0 # README.md requires >=1.9\n"}, []string{"base:", "- numpy==1.20\n", "- gym==0.21\n"})
+	for name, page := range map[string]string{
+		"a badge":    "![Python](https://img.shields.io/badge/python-3.9-blue.svg)\n",
+		"a sentence": "The code requires Python 3.9 and PyTorch.\n",
+		"a table":    "| Package | Version |\n|---|---|\n| torch | 1.13.1 |\n| python | 3.9 |\n",
+	} {
+		proposes(t, name, map[string]string{"README.md": page, "train.py": train}, []string{"base: python:3.9."}, nil)
+	}
+	for name, page := range map[string]string{
+		"a badge of the least":    "![Python](https://img.shields.io/badge/python-3.9%2B-blue.svg) ![](https://img.shields.io/badge/python-3.8|3.9-blue)\n",
+		"a sentence of the least": "The code requires Python 3.9+ and PyTorch. It requires Python 3.8 or newer.\n",
+	} {
+		proposes(t, name, map[string]string{"README.md": page, "train.py": train}, nil, []string{"base:"})
+	}
+}
+
+// A program that runs in $WORK reads directories of the repository where they are.
+func TestInputsInDirectories(t *testing.T) {
+	const guard = "\nif __name__ == '__main__':\n    main()\n"
+	const copied = `'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project" && exec python train.py'`
+	for name, test := range map[string]struct {
+		code        string
+		want, never string
+	}{
+		"joined":        {"df = pd.read_csv(os.path.join('data', 'prices.csv'))", copied, ""},
+		"a constant":    {"DATA = Path('data/')\n    df = pd.read_csv(DATA / name)", copied, ""},
+		"a pattern":     {"files = glob.glob('data/*.csv')", copied, ""},
+		"composed":      {"df = pd.read_csv(f'data/{name}.csv')", copied, ""},
+		"a table":       {"df = pd.read_parquet('data/prices.parquet')", copied, ""},
+		"by argument":   {"p.add_argument('--data-dir', default='data')", `cd "$WORK" && exec python "$OLDPWD/train.py" --data-dir "$OLDPWD/data"`, ""},
+		"results":       {"p.add_argument('--exp', default='data')\n    open(os.path.join('results', 'a.txt'), 'w')", `cd "$WORK" && exec python "$OLDPWD/train.py"`, "--exp"},
+		"not there":     {"df = pd.read_csv(os.path.join('inputs', 'prices.csv'))", `cd "$WORK" && exec python "$OLDPWD/train.py"`, ""},
+		"beside itself": {"df = pd.read_csv(os.path.join(os.path.dirname(__file__), 'data', 'prices.csv'))", `cd "$WORK" && exec python "$OLDPWD/train.py"`, ""},
+	} {
+		files := map[string]string{"requirements.txt": "torch==2.4.0\npandas==2.2.2\n", "data/prices.csv": "1\n", "data/prices.parquet": "1\n", "results/a.txt": ""}
+		files["train.py"] = "import torch\nimport argparse, glob, os\nfrom pathlib import Path\nimport pandas as pd\ndef main():\n    p = argparse.ArgumentParser()\n    " + test.code + "\n    os.makedirs('out', exist_ok=True)\n    train(df)\n    torch.save(net, 'out/net.pt')\n" + guard
+		proposes(t, name, files, []string{test.want}, append([]string{}, strings.Fields(test.never)...))
+	}
+}

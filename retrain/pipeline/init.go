@@ -15,6 +15,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
@@ -253,9 +254,9 @@ func (p *Proposal) take(file string, text []byte) {
 	var program []byte // without what only explains
 	switch path.Ext(file) {
 	case ".py":
-		program = readable(programs.Code(text))
+		program = readable(pytext.Code(text))
 	case ".ipynb":
-		program = readable(programs.Code(programs.NotebookCode(text)))
+		program = readable(pytext.Code(pytext.NotebookCode(text)))
 	}
 	p.finder.Take(file, text, program)
 	if isDependencies(file) {
@@ -362,7 +363,7 @@ func (p *Proposal) algorithms(file string, text []byte, weight int) {
 
 // steps takes the numbers that could be the steps of a training.
 func (p *Proposal) steps(file string, text []byte, weight int) {
-	for _, x := range programs.StepsOf(text) {
+	for _, x := range pytext.StepsOf(text) {
 		clear := weight
 		if x.Clearly {
 			clear += 2 * main

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 func TestProposedFileNeedsFewChanges(t *testing.T) {
@@ -131,7 +131,7 @@ func TestCodeIsWithoutCommentsAndDocstrings(t *testing.T) {
 		"x = 'never closed\ny = 1 # z":                                               "x = 'never closed\ny = 1 ",
 		`x = "\"#" # c`:                                                              `x = "\"#" `,
 	} {
-		if got := string(programs.Code([]byte(text))); got != want {
+		if got := string(pytext.Code([]byte(text))); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}

@@ -47,6 +47,43 @@ func Installed(text string) []string {
 	return out
 }
 
+var (
+	// listed is a line of a list, or a row of a table, that names something with a version.
+	listed = regexp.MustCompile(`(?m)^[ \t]*(?:(?:[-*+]|[0-9]+\.)[ \t]+|\|[ \t]*)[*\x60\[]*([A-Za-z][\w.-]*)[*\x60\]]*(?:\(https?:[^\s)]*\))?[ \t:(|]*(==|>=|~=|=|≥|v|version)?[ \t\x60]*([0-9]+(?:\.[0-9]+){1,2})\b([^\n]*)$`)
+	inRest = regexp.MustCompile(`^[*\x60]*[ \t]*(?:\([^)]{0,40}\))?[ \t.,;|)*\x60]*$`)
+)
+
+// calledSo are the packages that people call by another name.
+var calledSo = map[string]string{"pytorch": "torch", "opencv": "opencv-python", "sklearn": "scikit-learn", "sb3": "stable-baselines3", "hydra": "hydra-core"}
+
+// Listed returns the requirements that lists of a page name with their versions.
+func Listed(text string) []string {
+	var out []string
+	for _, m := range listed.FindAllStringSubmatch(text, maxInstalled) {
+		name := Normalized(m[1])
+		if of := calledSo[name]; of != "" {
+			name = of
+		} else if !isModulePackage(name) {
+			continue
+		}
+		switch least := laterToo.MatchString(m[4]) || m[2] == ">=" || m[2] == "≥"; {
+		case least:
+			out = append(out, name+">="+m[3])
+		case inRest.MatchString(m[4]):
+			out = append(out, name+"=="+m[3])
+		}
+	}
+	return out
+}
+
+// isModulePackage reports whether a package is one that trainings commonly import.
+func isModulePackage(name string) bool {
+	return slices.ContainsFunc(Modules(true), func(m Module) bool {
+		bare, _, _ := strings.Cut(m.Package, "[")
+		return Normalized(bare) == name
+	})
+}
+
 // WithExtras returns the name of a package with its extras and those that another line names.
 func WithExtras(name, line string) string {
 	bare, has, _ := strings.Cut(strings.TrimSuffix(name, "]"), "[")

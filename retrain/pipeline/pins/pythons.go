@@ -2,8 +2,19 @@ package pins
 
 import "regexp"
 
-// namesPython is how a page names the version of Python that it was written for. A least one leaves it open.
-var namesPython = regexp.MustCompile(`(?im)\b(?:conda create\b[^\n]*\bpython=+|uv +venv\b[^\n]*(?:--python|-p)[ =]+|uv +python +pin +)([0-9]+\.[0-9]+)\b|\bpython[ -]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ ]+(?:is|was)[ ]+(?:recommended|required|used|needed)|\b(?:tested|developed|written)[ ]+(?:on|with|in|using|for)[ ]+python[ ]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?\b([^\n]{0,20})|^\|[ *]*python(?:[ ]+version)?[ *]*\|[ *` + "`" + `]*([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ *` + "`" + `]*\|`)
+// aPython is the version of one of Python, with what follows it.
+const aPython = `v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?\b([^\n]{0,20})`
+
+// namesPython are the ways in which a page names the version of Python that it was written for, with what follows it. A
+// least one leaves it open.
+var namesPython = []*regexp.Regexp{
+	regexp.MustCompile(`(?im)\b(?:conda create\b[^\n]*\bpython=+|uv +venv\b[^\n]*(?:--python|-p)[ =]+|uv +python +pin +)([0-9]+\.[0-9]+)\b()`),
+	regexp.MustCompile(`(?i)\bpython[ -]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ ]+(?:is|was)[ ]+(?:recommended|required|used|needed)()`),
+	regexp.MustCompile(`(?i)\b(?:(?:tested|developed|written)[ ]+(?:on|with|in|using|for)|requires?|needs?|uses?|using)[ ]+python[ ]*` + aPython),
+	regexp.MustCompile(`(?im)^[ \t]*(?:[-*+]|[0-9]+\.)[ \t]+[*\x60]*python(?:[ ]+version)?[*\x60]*[ \t]*[:=(]*[ \t]*` + aPython), // of a list
+	regexp.MustCompile(`(?i)\bshields\.io/badge/python-v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?-()`),
+	regexp.MustCompile(`(?im)^\|[ *]*python(?:[ ]+version)?[ *]*\|[ *\x60]*([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ *\x60]*\|()`), // of a table
+}
 
 // laterToo is how a page says that a version of Python is only the least.
 var laterToo = regexp.MustCompile(`^[ ]*(?:\+|and (?:above|later|newer|up)|or (?:above|later|newer|higher)|to\b|-|–)`)
@@ -35,9 +46,11 @@ func PythonsOfWorkflow(file, text string) []string {
 // PythonsOf returns the versions of Python that a page names as those that it was written for.
 func PythonsOf(page string) []string {
 	var out []string
-	for _, m := range namesPython.FindAllStringSubmatch(page, maxInstalled) {
-		if v := m[1] + m[2] + m[3] + m[5]; !laterToo.MatchString(m[4]) && Base(v) != "" {
-			out = append(out, v)
+	for _, re := range namesPython {
+		for _, m := range re.FindAllStringSubmatch(page, maxInstalled) {
+			if !laterToo.MatchString(m[2]) && Base(m[1]) != "" {
+				out = append(out, m[1])
+			}
 		}
 	}
 	return out

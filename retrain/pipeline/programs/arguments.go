@@ -523,6 +523,9 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 			all = append(all, x.words(beside)...)
 		}
 	}
+	if at.work {
+		all = f.inputs(p, all)
+	}
 	for i, a := range all {
 		all[i] = f.fromPlace(p, a, at)
 	}
@@ -549,6 +552,21 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 		line.WriteString(" " + inShell(w))
 	}
 	return Command{[]string{"sh", "-c", line.String()}, from}
+}
+
+// ofInputs is an argument for a directory that a program reads.
+var ofInputs = regexp.MustCompile(`(?:^|_)(?:data|datasets?|demos?|inputs?|assets|maps?|scenarios?|dir|directory|path|folder|root)(?:_|$)`)
+
+// inputs makes the arguments for directories of the repository that a program reads point to them.
+func (f *Finder) inputs(p *program, args []string) []string {
+	for _, x := range p.flags {
+		dir := strings.TrimPrefix(path.Clean(cmp.Or(p.given(args, x), x.value)), "./")
+		if x.boolean || x.position || dir == "." || !ofInputs.MatchString(x.key()) || ofResults.MatchString(x.key()+" "+dir) || !f.isDirectory(dir) {
+			continue
+		}
+		args = setFlag(args, x, projectDir+dir)
+	}
+	return args
 }
 
 // fromPlace returns an argument as it names a file of the repository from the place where the program runs.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // maxLookups and maxLooked bound the names that are looked up for one use, and how far a file is looked into.
@@ -111,8 +112,8 @@ func (l *lookup) argument(file, name string) (literals.Value, bool) {
 	}
 	x, text := flags[i], l.program.given(l.program.args, flags[i])
 	switch {
-	case x.boolean && text != "":
-		return literals.Value{}, false
+	case x.boolean && has(l.program.args, x):
+		return literals.Value{Kind: literals.Bool, Number: 1}, !strings.HasPrefix(x.key(), "no_")
 	case numberAlone.MatchString(text):
 		return literals.Of(text, l.of(file))
 	case text != "":
@@ -238,11 +239,6 @@ func (f *Finder) Steps() string {
 		return ""
 	}
 	l := f.lookup()
-	text := f.text[l.program.file]
-	for _, m := range stepsArgument.FindAllStringSubmatchIndex(text, maxMatches) {
-		if x := literals.NumberOf(text[m[2]:m[3]], l.names(l.program.file, m[0])); ofTraining.MatchString(text[m[0]:m[1]]) && x >= minSteps && x <= maxSteps {
-			return digits(x)
-		}
-	}
-	return ""
+	file := l.program.file
+	return pytext.TotalOf(f.text[file], func(at int) literals.Names { return l.names(file, at) })
 }

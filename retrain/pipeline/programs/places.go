@@ -55,8 +55,11 @@ func (a place) enter(training bool) string {
 
 var (
 	aboveLiteral = regexp.MustCompile(`["']((?:\.\./)+[\w./-]+)["']`)
-	textLiteral  = regexp.MustCompile(`["']((?:[\w-]+/)*[\w-]+\.(?:ya?ml|json|toml|csv|xml|npz|pkl|txt))["']`)
+	textLiteral  = regexp.MustCompile(`["']((?:[\w-]+/)*[\w-]+\.(?:ya?ml|json|toml|csv|tsv|xml|npz|npy|pkl|txt|parquet|feather|h5|hdf5|urdf|gz))["']`)
 )
+
+// dirLiteral is a directory that code composes the path of a file with, or keeps as a constant.
+var dirLiteral = regexp.MustCompile(`(?:(?:\.join|\bPath|\bi?glob|\blistdir|\bscandir|\bopen|\bread_\w+|\bload\w*)\(\s*|\b[A-Z][A-Z_]*\s*=\s*)f?["'](?:\./)?([\w-]+(?:/[\w-]+)*)/?(?:["']|/[^"'\n]*["'])`)
 
 // withImports returns the file of a program, and those that it imports.
 func (f *Finder) withImports(p *program) []string {
@@ -81,13 +84,18 @@ func (f *Finder) readsAbove(p *program) bool {
 	return false
 }
 
-// readsBeside reports whether a program, or a file that it imports, names a file of the repository from its root, which it
+// readsBeside reports whether a program, or a file that it imports, names a file or a directory of the repository from its root, which it
 // then must run in: one that no argument can name.
 func (f *Finder) readsBeside(p *program) bool {
 	for _, file := range f.withImports(p) {
 		for _, m := range textLiteral.FindAllStringSubmatch(f.text[file], 50) {
 			isDefault := func(x option) bool { return path.Clean(x.value) == path.Clean(m[1]) && !x.position }
 			if f.exists(m[1]) && !slices.ContainsFunc(p.flags, isDefault) {
+				return true
+			}
+		}
+		for _, m := range dirLiteral.FindAllStringSubmatch(f.text[file], 50) {
+			if f.isDirectory(m[1]) && !ofResults.MatchString(m[1]) {
 				return true
 			}
 		}

@@ -18,10 +18,11 @@ var (
 	modulesOfC = regexp.MustCompile(`\bfrom ([\w.]+) import`)
 )
 
-// Imports returns the modules that the best programs import at once on any way through the repository: without one of
-// them they cannot start.
+// Imports returns the modules that the best programs import at once on any way through the repository, or under a
+// condition that holds: without one of them they cannot start.
 func (f *Finder) Imports() []Import {
 	var next []string
+	r := f.reach()
 	for _, best := range [][]program{f.trained, f.evaluated} {
 		if len(best) == 0 {
 			continue
@@ -36,12 +37,24 @@ func (f *Finder) Imports() []Import {
 			next = append(next, f.module(module))
 		}
 	}
-	return f.ImportsOf(next...)
+	r.followAll(next)
+	for _, best := range [][]program{f.trained, f.evaluated} {
+		if len(best) > 0 {
+			r.conditional(&lookup{sources: &f.sources, program: &best[0]})
+		}
+	}
+	return r.out
 }
 
 // ImportsOf returns the modules that files import at once on any way through the repository.
 func (f *sources) ImportsOf(next ...string) []Import {
-	r := reach{sources: f, seen: map[string]bool{}, modules: map[string]bool{}, tops: map[string]bool{}}
+	r := f.reach()
+	r.followAll(next)
+	return r.out
+}
+
+func (f *sources) reach() *reach {
+	r := &reach{sources: f, seen: map[string]bool{}, modules: map[string]bool{}, tops: map[string]bool{}}
 	for _, file := range f.order {
 		for _, from := range roots {
 			if top, _, ok := strings.Cut(strings.TrimPrefix(file, from), "/"); ok {
@@ -49,11 +62,14 @@ func (f *sources) ImportsOf(next ...string) []Import {
 			}
 		}
 	}
+	return r
+}
+
+func (r *reach) followAll(next []string) {
 	for len(next) > 0 && len(r.seen) < maxReached {
 		file := next[0]
 		next = append(next[1:], r.follow(file)...)
 	}
-	return r.out
 }
 
 // reach is what files import, and those that they lead to.
@@ -82,17 +98,26 @@ func (r *reach) follow(file string) []string {
 	for _, m := range atOnce.FindAllStringSubmatch(r.text[file], maxMatches) {
 		for item := range strings.SplitSeq(m[1]+m[2], ",") {
 			module, _, _ := strings.Cut(strings.TrimSpace(item), " ")
-			top, _, _ := strings.Cut(module, ".")
-			beside := path.Join(path.Dir(file), top)
-			switch {
-			case r.has(beside + ".py"):
-				next = append(next, beside+".py")
-			case top == "" || r.modules[top] || r.tops[top] || r.module(top) != "" || r.has(beside+"/__init__.py"):
-			default:
-				r.modules[top] = true
-				r.out = append(r.out, Import{top, file})
+			if beside := r.take(file, module); beside != "" {
+				next = append(next, beside)
 			}
 		}
 	}
 	return next
+}
+
+// take takes a module that a file imports, unless it is one of the repository. It returns the file beside that is the
+// module, "" if there is none.
+func (r *reach) take(file, module string) string {
+	top, _, _ := strings.Cut(module, ".")
+	beside := path.Join(path.Dir(file), top)
+	switch {
+	case r.has(beside + ".py"):
+		return beside + ".py"
+	case top == "" || r.modules[top] || r.tops[top] || r.module(top) != "" || r.has(beside+"/__init__.py"):
+	default:
+		r.modules[top] = true
+		r.out = append(r.out, Import{top, file})
+	}
+	return ""
 }

@@ -1,4 +1,4 @@
-package programs
+package pytext
 
 import (
 	"math"
@@ -21,6 +21,9 @@ var (
 	epochs   = regexp.MustCompile(`["'\s(,](?:--)?(?:n[_-]|num[_-]|max[_-])?epochs?["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][0-9_]*)\b`)
 	constant = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?::[ \t]*int[ \t]*)?=[ \t]*([\w.()*+/ -]{1,200}?)[ \t\r]*(?:#[^\n]*)?$`)
 )
+
+// maxMatches bounds what is taken of one file.
+const maxMatches = 1000
 
 // minSteps and maxSteps bound the steps that could be those of a training.
 const minSteps, maxSteps = 1000, 1e12
@@ -98,4 +101,15 @@ func (c constants) named(name string) float64 {
 		return math.NaN()
 	}
 	return x
+}
+
+// TotalOf returns the steps of the whole training that a program has by names, as digits, "" for none. Names returns the
+// values of the names at a place of the program.
+func TotalOf(text string, names func(at int) literals.Names) string {
+	for _, m := range stepsArgument.FindAllStringSubmatchIndex(text, maxMatches) {
+		if x := literals.NumberOf(text[m[2]:m[3]], names(m[0])); ofTraining.MatchString(text[m[0]:m[1]]) && x >= minSteps && x <= maxSteps {
+			return digits(x)
+		}
+	}
+	return ""
 }

@@ -1,4 +1,5 @@
-package programs
+// Package pytext reads the text of Python programs and notebooks. It runs nothing.
+package pytext
 
 import "bytes"
 
