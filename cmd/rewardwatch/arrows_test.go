@@ -61,7 +61,7 @@ func arrows() map[string][]string {
 		},
 		"detectors/actions":         {"detectors", "detectors/divergence", "detectors/finding", "detectors/signals", "detectors/stream", "detectors/trail", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/capacity":        {"ingest"},
-		"detectors/baseline":        {"detectors", "detectors/factor", "detectors/lesson", "detectors/offpolicy", "detectors/strata", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
+		"detectors/baseline":        {"detectors", "detectors/factor", "detectors/lesson", "detectors/offpolicy", "detectors/signals", "detectors/strata", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/battery":         {"detectors", "detectors/blocks", "detectors/factor", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/blocks":          {"detectors/signals", "ingest", "ingest/saved"},
 		"detectors/certificate":     {"detectors"},

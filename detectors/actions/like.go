@@ -2,6 +2,7 @@ package actions
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -75,16 +76,27 @@ func (l *Like) differences(units []stream.ActionCounts) []float64 {
 	return out
 }
 
-// Shift appends the shift of the difference for the same actions.
+// Shift appends the shift of the difference for the same actions to those of the reward. It appends none if only the
+// amounts have moved: where most rewards are the same, a mean does not show whether the others are as before.
 func (l *Like) Shift(out []finding.Shift, units []stream.ActionCounts, factor float64) []finding.Shift {
 	recent := l.differences(units)
-	if len(recent) == 0 {
+	if len(recent) == 0 || moved(out, signals.Amount) && !moved(out, signals.MainQuantity("reward")) {
 		return out
 	}
 	s := stream.ShiftAgainst(l.Ranks, recent, factor)
 	s.Signal, s.Quantity = "reward", signals.LikeActions
 	s.Compare(0, l.SD, stream.MeanOf(recent))
 	return append(out, s)
+}
+
+// clearly is the number of standard errors by which a quantity has moved.
+const clearly = 4
+
+// moved reports whether a quantity of the reward has clearly moved.
+func moved(shifts []finding.Shift, quantity string) bool {
+	return slices.ContainsFunc(shifts, func(s finding.Shift) bool {
+		return s.Signal == "reward" && s.Quantity == quantity && s.Beyond(clearly)
+	})
 }
 
 type actionRewardWire struct {

@@ -24,8 +24,11 @@ func (g *group) improvement(s *stream.Stream) bool {
 	if !(side*e.MeanShift > 0) || side*e.MedianShift < 0 {
 		return false
 	}
-	if w := s.Find(stream.WeightedQuantity); w != nil && s.Alert.Quantity == stream.WeightedQuantity { // it detects changes before the mean does
+	switch w := s.Find(s.Alert.Quantity); { // they detect changes before the mean does
+	case w != nil && w.Name == stream.WeightedQuantity:
 		q, e = w, s.Alert.Effect
+	case w != nil && w.Name == signals.Amount: // ranks tell more of a few purchases
+		return side*w.Shift(w.AppendJudged(nil, s.Alert.Onset.Ordinal)).Z >= improvedBy
 	}
 	if e.BaselineSD == 0 {
 		return true

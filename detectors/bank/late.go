@@ -100,6 +100,7 @@ func (g *group) freezeLate(s *stream.Stream, share float64, at finding.UnitRef, 
 		lesson, _ := baseline.ResidualGiven(g.lateGiven(s), s.LateGiven, q.Warm)
 		lesson.Become(s, signals.GivenReward)
 	}
+	baseline.Amounts(s, g.Streams).Become(s, signals.Amount)
 	s.Freeze(s.LateOf, g.cfg, stream.Ends{})
 	stream.StartGauges([]*stream.Stream{s})
 	s.InBaseline = true // also if nothing was armed: it is not tried again

@@ -15,6 +15,7 @@ func (g *group) learn() {
 		case s.Signal == "reward":
 			g.Warmup.CourseLesson().Become(s, stream.WeightedQuantity)
 		}
+		baseline.Amounts(s, g.Streams).Become(s, signals.Amount)
 	}
 }
 

@@ -72,7 +72,8 @@ func (g *group) tested(s *stream.Stream) []*stream.Quantity {
 	if s.Signal == signals.Action && g.Warmup.Kind() == ingest.ActionCategory {
 		quantities = g.Warmup.Shares(g.Warmup.ChooseActions())
 	}
-	return slices.DeleteFunc(slices.Clone(quantities), func(q *stream.Quantity) bool {
+	quantities = append(slices.Clone(quantities), baseline.Amounts(s, g.Streams).Quantity(signals.Amount)...)
+	return slices.DeleteFunc(quantities, func(q *stream.Quantity) bool {
 		return len(q.Warm) < watch.MinBaselineUnits || s.RepeatsMean(q) || g.cfg.Sides(s.Signal, q.Name) == watch.SidesNone || g.climbs(s.Signal, q)
 	})
 }

@@ -42,6 +42,14 @@ func (l *Lesson) Become(s *stream.Stream, name string) {
 	}
 }
 
+// Quantity returns a quantity of its own with the lesson as its baseline; none without a lesson.
+func (l *Lesson) Quantity(name string) []*stream.Quantity {
+	if l == nil {
+		return nil
+	}
+	return []*stream.Quantity{{Name: name, Warm: l.values}}
+}
+
 // newLesson joins held-out values with their units; nil if the values hardly differ, as they have no useful ranks then.
 func newLesson(how *stream.Learnt, units []int32, values []float64) *Lesson {
 	if detectors.NearlyConstant(detectors.NewRanks(values)) {

@@ -224,7 +224,7 @@ func (b *Battery) Branches() int {
 // MostBranches returns the most branches that the battery may have once its streams are frozen, with so many quantities of
 // actions.
 func (b *Battery) MostBranches(ofActions int) int {
-	const learnt = 1 // of a stream
+	const learnt = 2 // of a stream
 	n := ofActions
 	for _, s := range b.Streams {
 		if s.Signal != signals.Action {

@@ -77,6 +77,10 @@ const LikeActions = "difference for like actions"
 // unit, the outcome minus the one expected at its reward, by a lesson of the baseline.
 const GivenReward = "residual given reward"
 
+// Amount is the quantity of a reward, a return or an outcome with one usual value, such as 0 for no purchase: by unit, the
+// mean of its other values.
+const Amount = "amount"
+
 // The quantities of a law of the steps, by unit: the mean of the scores of its steps, and the mean of their squares.
 const (
 	LawMean   = "mean score"

@@ -19,14 +19,16 @@ const WeightedQuantity = "weighted by covariance"
 // they do not confirm it, all units since the freeze are tested again after as many more.
 const ProvingUnits = 100
 
-// Learnt holds how a learned quantity is computed and how far its validation is. One of Outcome, Course and Law is set.
+// Learnt holds how a learned quantity is computed and how far its validation is. One of Outcome, Course, Law
+// and Usual is set.
 // Exported fields are saved.
 type Learnt struct {
 	Outcome *lesson.Regression // of the stream's outcome
 	Given   string             // the signal that measures the reward
 	Course  *lesson.Degradation
-	Steps   int64 // a segment of the profiles
-	Law     bool  // of the steps, whose model the group has
+	Steps   int64    // a segment of the profiles
+	Law     bool     // of the steps, whose model the group has
+	Usual   *float64 // the value of the stream that is no amount
 
 	Proof   detectors.Proof
 	Proved  bool   // and therefore armed
@@ -36,11 +38,15 @@ type Learnt struct {
 // IsLearnt reports whether the quantity of that name is computed from a lesson of the baseline.
 func IsLearnt(quantity string) bool {
 	switch quantity {
-	case signals.GivenReward, WeightedQuantity, signals.LawMean, signals.LawSquare:
+	case signals.GivenReward, WeightedQuantity, signals.LawMean, signals.LawSquare, signals.Amount:
 		return true
 	}
 	return false
 }
+
+// OfAmounts returns how amounts are computed: as the values of the stream other than the usual one. There is nothing to
+// validate.
+func OfAmounts(usual float64) *Learnt { return &Learnt{Usual: &usual, Proved: true} }
 
 // Value computes a quantity of the unit's other readings, NaN if the unit lacks an input.
 func (l *Learnt) Value(signal string, u *ingest.Unit, values []Reading) float64 {
@@ -53,17 +59,37 @@ func (l *Learnt) Value(signal string, u *ingest.Unit, values []Reading) float64 
 		}
 		return l.Course.Score(u.Profile)
 	}
+	if l.Usual != nil {
+		return Amount(reading(values, signal, signals.MainQuantity(signal)), reading(values, signal, signals.StepSD), *l.Usual)
+	}
 	return l.Outcome.Residual(MainReading(values, l.Given), MainReading(values, signal))
 }
 
 // MainReading returns the main quantity of a signal, NaN if the unit has none.
 func MainReading(values []Reading, signal string) float64 {
-	for _, r := range values {
-		if r.Signal == signal && r.Quantity == signals.MainQuantity(signal) {
+	return reading(values, signal, signals.MainQuantity(signal))
+}
+
+func reading(values []Reading, signal, quantity string) float64 {
+	for i := range values {
+		if r := &values[i]; r.Signal == signal && r.Quantity == quantity {
 			return r.X
 		}
 	}
 	return math.NaN()
+}
+
+// Amount returns the mean of those steps of a unit that do not have the usual value, weighted by how far they are from
+// it, from the mean and the standard deviation of all its steps. It is NaN if all steps have the usual value. Without a
+// standard deviation, or if that is 0, it is the mean of all steps.
+func Amount(mean, sd, usual float64) float64 {
+	switch {
+	case mean == usual:
+		return math.NaN()
+	case sd > 0:
+		return float64(float32(mean + sd*sd/(mean-usual))) // equal steps give equal amounts, however they are rounded
+	}
+	return mean
 }
 
 // Proving reports whether the quantity's test may not page yet because the quantity is still being validated.
@@ -93,8 +119,8 @@ func (q *Quantity) prove(v *value, held bool) {
 	}
 }
 
-// Notes says why some quantities of the stream are not armed although others are, which have a season, and what is missing
-// for a fall of a rare rate to be found.
+// Notes says why some quantities of the stream are not armed although others are, which have a season, which values are
+// judged separately, and what is missing for a fall of a rare rate to be found.
 func (s *Stream) Notes(unit finding.UnitName, provisional bool) []string {
 	var notes []string
 	if s.NoDeciles {
@@ -109,6 +135,9 @@ func (s *Stream) Notes(unit finding.UnitName, provisional bool) []string {
 			notes = append(notes, note)
 		}
 		switch l := q.Learnt; {
+		case l != nil && l.Usual != nil && q.IsArmed():
+			notes = append(notes, fmt.Sprintf("%s: the %d values of the baseline other than %s are judged separately",
+				q.Name, q.Ranks.Len(), finding.Figure(*l.Usual)))
 		case l == nil || q.Candidates(false) == 0 || !q.Proving():
 		case l.Refuted != "":
 			notes = append(notes, l.Refuted)

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -134,7 +135,7 @@ func (q *Quantity) freeze(signal string, cfg *watch.Config, e Ends) {
 	m := MomentsOf(values)
 	q.Mean, q.SD = m.Mean, m.SD()
 	q.begin(&basis{
-		cfg: cfg, signal: signal, ends: e, values: values, constant: detectors.NearlyConstant(q.Ranks), counts: q.counts(),
+		cfg: cfg, signal: signal, ends: e, values: values, constant: detectors.NearlyConstant(q.Ranks), counts: q.Counts(),
 	})
 	q.leaveFallsToRarity()
 	q.judgeOnly(cfg.Sides(signal, q.Name))
@@ -174,8 +175,8 @@ func (q *Quantity) Trends(level float64, e Ends) bool {
 	return detectors.Trend(values, ranks) < level
 }
 
-// counts reports whether the baseline consists of shares of steps.
-func (q *Quantity) counts() bool {
+// Counts reports whether the baseline consists of shares of steps.
+func (q *Quantity) Counts() bool {
 	return !slices.ContainsFunc(q.Warm, func(o Observed) bool { return o.Steps == 0 })
 }
 
@@ -186,6 +187,18 @@ func (q *Quantity) WarmValues() []float64 {
 		values[i] = o.X
 	}
 	return values
+}
+
+// WarmOf returns the value collected from a unit of the warm-up, NaN if there is none. q may be nil.
+func (q *Quantity) WarmOf(unit int32) float64 {
+	if q == nil {
+		return math.NaN()
+	}
+	i, has := slices.BinarySearchFunc(q.Warm, unit, func(o Observed, unit int32) int { return cmp.Compare(o.Unit, unit) })
+	if !has {
+		return math.NaN()
+	}
+	return q.Warm[i].X
 }
 
 // warmHits returns, by unit of the baseline, the number of steps at which the event happened and the number of steps.

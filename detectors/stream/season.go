@@ -26,7 +26,7 @@ type Ends struct {
 // Weekly reports whether hours of the week explain why days differ.
 func (q *Quantity) Weekly(times []int64) bool {
 	values := q.WarmValues()
-	if len(values) < watch.MinBaselineUnits || q.counts() {
+	if len(values) < watch.MinBaselineUnits || q.Counts() {
 		return false
 	}
 	daily := DayFactor(values, times)
@@ -50,7 +50,7 @@ func (q *Quantity) HoursAlike(times []int64) float64 {
 // ranked values, and of shares the number of steps with the event beyond the expected one. They are 0 if all values are
 // the same.
 func (q *Quantity) scores() []float64 {
-	if q.counts() {
+	if q.Counts() {
 		hits, steps := q.warmHits()
 		return detectors.CountScores(hits, steps, make([]int, len(hits)))
 	}
@@ -68,7 +68,7 @@ func (q *Quantity) seasonOf(ranks *detectors.Ranks, e Ends, times []int64) *seas
 	switch {
 	case q.Mix != nil:
 		return nil
-	case q.counts():
+	case q.Counts():
 		_, steps := q.warmHits()
 		return season.OfCounts(q.WarmValues(), steps, q.scores(), times, e.Hours)
 	case ranks.Distinct() > 2:

@@ -163,6 +163,7 @@ type learntWire struct {
 	Proved  bool             `cbor:"6,keyasint,omitzero"`
 	Refuted string           `cbor:"7,keyasint,omitzero"`
 	Law     bool             `cbor:"8,keyasint,omitzero"`
+	Usual   *float64         `cbor:"9,keyasint,omitzero"`
 }
 
 func (x *Learnt) wire() learntWire {
@@ -170,7 +171,7 @@ func (x *Learnt) wire() learntWire {
 		Outcome: saved.Pointer(x.Outcome, func(e *lesson.Regression) regressionWire { return regressionWire(*e) }),
 		Given:   x.Given,
 		Course:  saved.Pointer(x.Course, func(e *lesson.Degradation) degradationWire { return degradationWire(*e) }),
-		Steps:   x.Steps, Proof: proofWire(x.Proof), Proved: x.Proved, Refuted: x.Refuted, Law: x.Law,
+		Steps:   x.Steps, Proof: proofWire(x.Proof), Proved: x.Proved, Refuted: x.Refuted, Law: x.Law, Usual: x.Usual,
 	}
 }
 
@@ -179,7 +180,7 @@ func (w *learntWire) live() Learnt {
 		Outcome: saved.Pointer(w.Outcome, func(e *regressionWire) lesson.Regression { return lesson.Regression(*e) }),
 		Given:   w.Given,
 		Course:  saved.Pointer(w.Course, func(e *degradationWire) lesson.Degradation { return lesson.Degradation(*e) }),
-		Steps:   w.Steps, Proof: detectors.Proof(w.Proof), Proved: w.Proved, Refuted: w.Refuted, Law: w.Law,
+		Steps:   w.Steps, Proof: detectors.Proof(w.Proof), Proved: w.Proved, Refuted: w.Refuted, Law: w.Law, Usual: w.Usual,
 	}
 }
 
@@ -206,6 +207,7 @@ type quantityWire struct {
 	Learnt      *learntWire        `cbor:"19,keyasint,omitzero"`
 	Reach       []reachWire        `cbor:"20,keyasint,omitzero"`
 	NovelOfFew  *noveltyWire       `cbor:"21,keyasint,omitzero"`
+	OfAmounts   *learntWire        `cbor:"22,keyasint,omitzero"`
 }
 
 type reachWire struct {
@@ -226,6 +228,9 @@ func (x *Quantity) wire() quantityWire {
 		Learnt: saved.Pointer(x.Learnt, (*Learnt).wire),
 		Reach:  saved.Each(x.Reach, func(e finding.Reach) reachWire { return reachWire(e) }),
 	}
+	if x.Learnt != nil && x.Learnt.Usual != nil {
+		w.Learnt, w.OfAmounts = nil, w.Learnt // a build that knows no amounts must not look for another lesson
+	}
 	for i := range x.Tests {
 		x.Tests[i].save(&w)
 	}
@@ -240,7 +245,7 @@ func (w *quantityWire) live() Quantity {
 		Mean:   w.Mean, SD: w.SD, Trace: w.Trace.live(),
 		Certificate: saved.Pointer(w.Certificate, (*certificateWire).live),
 		Gauges:      saved.Pointer(w.Gauges, (*gaugesWire).live), Mix: saved.Pointer(w.Mix, (*actionMixWire).live),
-		Learnt: saved.Pointer(w.Learnt, (*learntWire).live),
+		Learnt: saved.Pointer(cmp.Or(w.Learnt, w.OfAmounts), (*learntWire).live),
 		Reach:  saved.Each(w.Reach, func(e reachWire) finding.Reach { return finding.Reach(e) }),
 	}
 	if len(w.Judged.Values) > 0 {

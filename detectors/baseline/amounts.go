@@ -1,0 +1,43 @@
+package baseline
+
+import (
+	"math"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+)
+
+// usualShare is the least share of units with the same value for which the other values are judged separately. Below
+// it, the mean shows nearly as much, and amounts would cost the other tests a part of the budget.
+const usualShare = .3
+
+// leastAmounts is the least number of other values. Fewer carry hardly any branch.
+const leastAmounts = 40
+
+// Amounts returns the lesson of the values of a stream other than its usual one; nil if no value is that common, or if
+// the others are few or hardly differ. Of the return, there is none if a stream has rewards, whose mean shows the same.
+func Amounts(s *stream.Stream, of []*stream.Stream) *Lesson {
+	q := s.Find(signals.MainQuantity(s.Signal))
+	hasReward := slices.ContainsFunc(of, func(other *stream.Stream) bool { return other.Signal == "reward" })
+	judged := signals.IsOutcome(s.Signal) || s.Signal == "reward" || s.Signal == "return" && !hasReward
+	if !judged || q == nil || len(q.Warm) == 0 || q.Counts() {
+		return nil
+	}
+	usual, n := detectors.NewRanks(q.WarmValues()).Mode()
+	if float64(n) < usualShare*float64(len(q.Warm)) {
+		return nil
+	}
+	var units []int32
+	var amounts []float64
+	for _, o := range q.Warm {
+		if x := stream.Amount(o.X, s.Find(signals.StepSD).WarmOf(o.Unit), usual); !math.IsNaN(x) && !math.IsInf(x, 0) {
+			units, amounts = append(units, o.Unit), append(amounts, x)
+		}
+	}
+	if len(units) < leastAmounts {
+		return nil
+	}
+	return newLesson(stream.OfAmounts(usual), units, amounts)
+}
