@@ -154,20 +154,20 @@ func TestLatencyBesideANoisyTenant(t *testing.T) {
 	if ratio := float64(at(beside, .5)) / float64(at(alone, .5)); ratio > 1.5 {
 		t.Errorf("beside a noisy tenant, decisions are judged %.2f times as late", ratio)
 	}
-	if got := n.refused("noisy"); got < noise/2 {
+	if got := n.at.refused(t, "noisy"); got < noise/2 {
 		t.Errorf("%d of %d decisions are beyond the quotas", got, noise)
 	}
-	if got := n.refused("quiet"); got > 0 {
+	if got := n.at.refused(t, "quiet"); got > 0 {
 		t.Errorf("the quiet tenant has %d decisions too many", got)
 	}
 }
 
 // refused returns what a tenant had beyond its quotas, of any kind.
-func (n *neighbors) refused(tenant string) int {
-	n.t.Helper()
-	families, err := n.at.Registry.Gather()
+func (i *instance) refused(t *testing.T, tenant string) int {
+	t.Helper()
+	families, err := i.Registry.Gather()
 	if err != nil {
-		n.t.Fatal(err)
+		t.Fatal(err)
 	}
 	sum := 0.
 	for _, f := range families {

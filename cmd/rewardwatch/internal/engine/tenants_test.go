@@ -332,3 +332,24 @@ func TestNoTenantsNoMetrics(t *testing.T) {
 	}
 	must(t, h.Stop())
 }
+
+// Partitions that bring new policies of a tenant at once admit as many as its quota says.
+func TestQuotaOfPoliciesOfSeveralPartitions(t *testing.T) {
+	for range 20 {
+		h := enter(t, true)
+		var at sync.WaitGroup
+		begin := make(chan struct{})
+		for i := range 32 {
+			at.Go(func() {
+				<-begin
+				_, _ = h.workers.Worker(t.Context(), fmt.Sprint("noisy-", i)) // most are refused
+			})
+		}
+		close(begin)
+		at.Wait()
+		if n := len(h.workers.List()); n != 5 {
+			t.Fatalf("%d policies are judged", n)
+		}
+		must(t, h.Stop())
+	}
+}

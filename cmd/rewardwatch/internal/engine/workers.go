@@ -155,7 +155,12 @@ func (d *Workers) Worker(ctx context.Context, policy string) (*RunningWorker, er
 		judge.Policy.Close()
 		return nil, err
 	}
-	r, first := d.add(policy, judge)
+	var r *RunningWorker
+	var first bool
+	if !d.Pipeline.tenants.Admit(policy, func() { r, first = d.add(policy, judge) }) {
+		judge.Policy.Close()
+		return nil, errTenantPolicies
+	}
 	if first {
 		d.start(r)
 	}

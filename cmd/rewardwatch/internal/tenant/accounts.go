@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,8 @@ type Accounts struct {
 	refused *prometheus.CounterVec
 	quota   *prometheus.GaugeVec
 	full    []atomic.Int64 // by index of the tenant: until when it is known to have too many policies, in Unix nanoseconds
+
+	admitting sync.Mutex // held while a policy of a tenant is counted and added
 	// Watched calls yield with the policies that are judged. It is set before anything is counted.
 	Watched func(yield func(policy string) bool)
 }
@@ -152,16 +155,38 @@ func (a *Accounts) Full(policy string, now time.Time) bool {
 		a.refused.WithLabelValues(a.name(i), policies).Inc()
 		return true
 	}
-	n := 0
-	for other := range a.Watched {
-		if other != policy && a.tenants.Of(other) == i {
-			n++
-		}
-	}
-	if n < a.tenants[i].Quota.Policies {
+	if a.others(i, policy) < a.tenants[i].Quota.Policies {
 		return false
 	}
 	a.full[i].Store(now.Add(recount).UnixNano())
 	a.refused.WithLabelValues(a.name(i), policies).Inc()
+	return true
+}
+
+// others returns how many policies of a tenant are judged besides one.
+func (a *Accounts) others(i int, than string) (n int) {
+	for other := range a.Watched {
+		if other != than && a.tenants.Of(other) == i {
+			n++
+		}
+	}
+	return n
+}
+
+// Admit calls add, after which a policy is judged, unless its tenant is full. It reports whether it did. Partitions that bring
+// new policies at once are admitted one after another, as each must count those before it.
+func (a *Accounts) Admit(policy string, add func()) bool {
+	i := a.tenants.Of(policy)
+	if i == len(a.tenants) || a.tenants[i].Quota.Policies == 0 {
+		add()
+		return true
+	}
+	a.admitting.Lock()
+	defer a.admitting.Unlock()
+	if a.others(i, policy) >= a.tenants[i].Quota.Policies {
+		a.refused.WithLabelValues(a.name(i), policies).Inc()
+		return false
+	}
+	add()
 	return true
 }
