@@ -102,6 +102,18 @@ func checkFleet(t *testing.T, d drawing, n int) {
 		if len(d.Rows) != n || missed == 0 || verifying == 0 || d.Columns[4][0] != "observed" {
 			t.Errorf("%s: %d rows for %d policies, %d missed, %d verifying, columns %v", d.Where, len(d.Rows), n, missed, verifying, d.Columns)
 		}
+	case "service.json: Judged by tenant", "service.json: Beyond quotas", "service.json: Quotas used":
+		var named []string
+		for _, s := range d.Series {
+			named = append(named, s.Name)
+		}
+		slices.Sort(named)
+		want := map[string][]string{
+			"Judged by tenant": {"ads", "shop"}, "Beyond quotas": {"ads: units"}, "Quotas used": {"ads: policies", "ads: streams", "shop: policies", "shop: streams"},
+		}[strings.TrimPrefix(d.Where, "service.json: ")]
+		if !slices.Equal(named, want) {
+			t.Errorf("%s: %q, want %q", d.Where, named, want)
+		}
 	case "fleet.json: Undelivered alerts":
 		if len(d.Rows) != 1 || d.Rows[0][0] != "2" {
 			t.Errorf("%s: %v, want 2", d.Where, d.Rows)
@@ -132,6 +144,7 @@ func madeFleet(t *testing.T, demo prometheusServer, n int, begin, end time.Time)
 		f.copies(one, n)
 	}
 	f.add("rewardwatch_notifications_unconfirmed", f.service, func(time.Time) float64 { return 2 })
+	f.tenants()
 	f.text.WriteString("# EOF\n")
 	if err := os.WriteFile(made, f.text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
@@ -252,6 +265,9 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 	if name == "rewardwatch_units_total" {
 		f.estimates(labels)
 		f.progress(labels)
+		if env != "prod-us" {
+			f.add("rewardwatch_tenant_policy_info", ofTenant(labels, []string{"ads", "shop"}[i%2], "policy", labels["policy"]), func(time.Time) float64 { return 1 })
+		}
 	}
 }
 
@@ -291,6 +307,22 @@ func (f *fleetHistory) progress(labels map[string]string) {
 		with["bound"] = bound
 		f.add("rewardwatch_progress_change", with, func(time.Time) float64 { return v })
 	}
+}
+
+// tenants writes what two tenants use of their quotas, of which the demo has none: one has too much.
+func (f *fleetHistory) tenants() {
+	for name, used := range map[string]float64{"ads": 12, "shop": 5} {
+		for kind, quota := range map[string]float64{"policies": 20, "streams": 400} {
+			f.add("rewardwatch_tenant_quota", ofTenant(f.service, name, "kind", kind), func(time.Time) float64 { return quota })
+			f.add("rewardwatch_tenant_used", ofTenant(f.service, name, "kind", kind), func(time.Time) float64 { return used })
+		}
+		f.add("rewardwatch_tenant_refused_total", ofTenant(f.service, name, "kind", "units"), func(at time.Time) float64 { return 60 * (used - 5) * at.Sub(f.begin).Minutes() })
+	}
+}
+
+// ofTenant returns the labels of a series of a tenant, of the instance that others are of.
+func ofTenant(others map[string]string, name, label, value string) map[string]string {
+	return map[string]string{"job": others["job"], "instance": others["instance"], "tenant": name, label: value}
 }
 
 // course is how a series goes, from its value in the demo.

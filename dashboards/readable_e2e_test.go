@@ -76,13 +76,13 @@ func (d drawing) mostOfNames(s screen) float64 {
 }
 
 // empty says that a panel shows nothing where there is something. A panel of what is wrong may be empty, and says so. The demo has no
-// off-policy estimates, and no policy that learns.
+// off-policy estimates, no policy that learns, and no tenants.
 func (d drawing) empty() []string {
 	if len(d.Series) > 0 || len(d.Rows) > 0 {
 		return nil
 	}
 	mayBe := func(t target) bool {
-		return strings.HasSuffix(t.Expr, " > 0") || strings.Contains(t.Expr, "rewardwatch_off_policy_") || strings.Contains(t.Expr, "rewardwatch_progress_")
+		return strings.HasSuffix(t.Expr, " > 0") || strings.Contains(t.Expr, "rewardwatch_off_policy_") || strings.Contains(t.Expr, "rewardwatch_progress_") || strings.Contains(t.Expr, "rewardwatch_tenant_")
 	}
 	if d.panel.FieldConfig.Defaults.NoValue != "" && !slices.ContainsFunc(d.panel.Targets, func(t target) bool { return !mayBe(t) }) {
 		return nil

@@ -30,6 +30,7 @@ func service(opts Options) *dashboard.DashboardBuilder {
 	serviceTelemetry(d, s)
 	serviceFreshness(d, s)
 	serviceState(d, s)
+	serviceTenants(d, s)
 	serviceNotifications(d, s)
 	return d
 }
@@ -150,6 +151,22 @@ func serviceState(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: counted(s.service(names.MetricGroupEvictions), overPoint), legend: "left"},
 			query{expr: counted(s.service(names.MetricGroupReturns), overPoint), legend: "returned"}),
 			[2]string{"left", blue}, [2]string{"returned", orange}))
+}
+
+// serviceTenants shows what the quotas of tenants are needed for: who uses how much, and who has more than that.
+func serviceTenants(d *dashboard.DashboardBuilder, s scope) {
+	const none = "No tenants"
+	used, quota := s.service(names.MetricTenantUsed, `tenant!=""`), s.service(names.MetricTenantQuota, `tenant!=""`)
+	folded(d, "Tenants", "tenants.md#quotas",
+		stacked("Judged by tenant", "Episodes (or blocks) that were added to a baseline or compared with one, by tenant. Those of policies without a tenant are not included.", episodes,
+			query{expr: "sum by (tenant) (rate(" + s.of(metrics.MetricUnits) + "[$__rate_interval]) * on (job, instance, policy) group_left (tenant) " + s.policies(names.MetricTenantPolicy) + ")", legend: "{{tenant}}"}).
+			NoValue(none).Span(third),
+		happened("Beyond quotas", "What was not judged because of the quota of its tenant, by tenant and kind. Others are not affected.",
+			query{expr: counted(s.service(names.MetricTenantRefused, `tenant!=""`), overPoint, "tenant", "kind") + " > 0", legend: "{{tenant}}: {{kind}}"}).
+			NoValue("No tenant exceeded its quota").Span(third),
+		levels("Quotas used", "Share of the quotas of policies and streams that each tenant uses, on the instance where it is largest. At 100%, new ones are not judged.", "percentunit",
+			query{expr: "max by (tenant, kind) (" + used + " / on (job, instance, tenant, kind) (" + quota + " > 0))", legend: "{{tenant}}: {{kind}}"}).
+			NoValue(none).Span(third))
 }
 
 func serviceNotifications(d *dashboard.DashboardBuilder, s scope) {
