@@ -107,6 +107,10 @@ func (p *Proposal) identify() {
 // scripts make environments by their ids alone.
 func (p *Proposal) byOthers() {
 	for i, e := range p.Environments {
+		if p.Library != Custom && !p.games && programs.OfAtari(e.Value) {
+			p.Environments[i].Value = "ale_py:" + e.Value
+			continue
+		}
 		if module := p.finder.Registering(e.File, e.Value); module != "" && p.Library != Custom {
 			p.Environments[i].Value = module + ":" + e.Value
 		}

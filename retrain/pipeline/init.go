@@ -31,7 +31,7 @@ var (
 	configOfRLlib      = regexp.MustCompile(`\b(APPO|DQN|IMPALA|PPO|SAC)(?:Config)?\s*\(|["'](APPO|DQN|IMPALA|PPO|SAC)["']`)
 	yamlRun            = regexp.MustCompile(`(?m)^\s*run:\s*["']?(APPO|DQN|IMPALA|PPO|SAC)["']?\s*$`)
 	defaultAlgorithm   = regexp.MustCompile(`algo(?:rithm)?["']?\s*(?:,[^\n]*default\s*=|:\s*str\s*=|=|:)\s*["']?([A-Za-z0-9]+)["']?`)
-	asideName          = regexp.MustCompile(`(^|/)(tests?|docs?|examples?|benchmarks?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
+	asideName          = regexp.MustCompile(`(^|/)(tests?|docs?|examples?|benchmarks?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
 	settingsName       = regexp.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
 	otherName          = regexp.MustCompile(`(eval|enjoy|play|push|record|plot|render|bench)[^/]*$`)
 	describedAs        = regexp.MustCompile(`(?m)^\s*description\s*=\s*"([^"\n]+)"`)
@@ -129,7 +129,7 @@ func (p *Proposal) choose() {
 	}
 	p.environments()
 	switch {
-	case len(p.Programs) > 0 && (p.ownWorld() || p.finder.GivesBuffer()): // the generated scripts could not make its environment, or agent
+	case len(p.Programs) > 0 && (p.ownWorld() || p.finder.GivesBuffer() || p.finder.ComputesAgent(aside)): // the generated scripts could not make its environment, or agent
 		p.Library, p.chosen, p.Algorithms = Custom, append(p.chosen, p.Algorithms...), nil
 	case len(p.Algorithms) > 0:
 		p.Library = StableBaselines3
@@ -138,7 +138,6 @@ func (p *Proposal) choose() {
 	default:
 		p.Library = Custom
 	}
-	p.byOthers()
 	if len(p.Algorithms) > 0 {
 		p.Hyperparameters = p.finder.Hyperparameters(p.Algorithms[0].Value, p.Algorithms[0].File)
 	}
@@ -146,6 +145,7 @@ func (p *Proposal) choose() {
 		p.Seeing = p.finder.Seeing(p.Algorithms[0].File, aside)
 		p.games = p.Seeing.Atari
 	}
+	p.byOthers()
 	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return p.named != "" && packageName(d.Name) == normalised(p.named) })
 	if len(p.Unread) == 0 {
 		p.leaveOut()

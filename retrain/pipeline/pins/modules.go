@@ -143,6 +143,7 @@ var companions = []struct {
 // Companions returns the packages that an environment needs beside its library, by its id.
 func Companions(id string) []Companion {
 	var out []Companion
+	id = id[strings.LastIndex(id, ":")+1:]
 	for _, c := range companions {
 		if c.id.MatchString(id) {
 			out = append(out, c.Companion)

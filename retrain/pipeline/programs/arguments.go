@@ -547,6 +547,7 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 		return Command{words, from}
 	}
 	var line strings.Builder
+	at.source = f.importsSource(p)
 	line.WriteString(at.enter(training) + "exec")
 	for _, w := range words {
 		line.WriteString(" " + inShell(w))

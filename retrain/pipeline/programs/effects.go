@@ -15,6 +15,12 @@ var (
 	notOfID  = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
+// ofGames are the ids that ale_py registers when it is imported.
+var ofGames = regexp.MustCompile(`^ALE/|^\w+(?:NoFrameskip|Deterministic|-ram\w*)-v[0-9]+$`)
+
+// OfAtari reports whether an id is that of an Atari game, which Gymnasium knows once ale_py is imported.
+func OfAtari(id string) bool { return ofGames.MatchString(id) }
+
 // Registering returns the module of a package that a program imports only for its effect, which is to register an
 // environment; "" if Gymnasium knows the environment, or no module or several could be it.
 func (f *Finder) Registering(file, id string) string {

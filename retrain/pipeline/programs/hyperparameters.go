@@ -43,6 +43,9 @@ func (f *Finder) Hyperparameters(algorithm, file string) Hyperparameters {
 		for _, at := range callsOf(text, algorithm) {
 			l.take(of, at, call(text, at))
 		}
+		if l.attributes(of, algorithm); slices.ContainsFunc(l.hyperparameters, isModel) && usesRLlib(text, algorithm) {
+			l.comment("model")
+		}
 		if len(l.hyperparameters) > 0 {
 			return Hyperparameters{of, l.hyperparameters}
 		}
@@ -54,7 +57,7 @@ func (f *Finder) Hyperparameters(algorithm, file string) Hyperparameters {
 // that set hyperparameters of one of RLlib.
 func callsOf(text, algorithm string) []int {
 	var out []int
-	if regexp.MustCompile(`\b` + algorithm + `Config\b`).MatchString(text) {
+	if usesRLlib(text, algorithm) {
 		for _, m := range ofRLlib.FindAllStringIndex(text, maxHyperparameters) {
 			out = append(out, m[1]-1)
 		}
@@ -66,7 +69,73 @@ func callsOf(text, algorithm string) []int {
 			return []int{m[1] - 1}
 		}
 	}
+	if m := byTable.FindStringIndex(text); m != nil {
+		return []int{strings.LastIndexByte(text[:m[1]], '(')}
+	}
 	return nil
+}
+
+func usesRLlib(text, algorithm string) bool { return calls(text, algorithm+"Config") }
+
+// byTable is how a program makes an algorithm of Stable-Baselines3 whose class is the value of a name or of a table.
+var byTable = regexp.MustCompile(`(?:\]|\b[a-z_]\w*)\(\s*(?:policy\s*=\s*)?["'](?:Mlp|Cnn|MultiInput)Policy["']`)
+
+// ofSB3 is a call of a class of Stable-Baselines3.
+var ofSB3 = regexp.MustCompile(`\b(?:A2C|DDPG|DQN|PPO|SAC|TD3)\(`)
+
+// ComputesAgent reports whether a program makes an algorithm of Stable-Baselines3 by a table of classes, with arguments
+// that only it can compute: what it trains is then not in its code.
+func (f *Finder) ComputesAgent(aside func(file string) bool) bool {
+	if len(f.trained) == 0 {
+		return false
+	}
+	computes := false
+	for _, file := range f.order {
+		text := f.text[file]
+		if aside(file) || !strings.Contains(text, "Policy") && !strings.Contains(text, "stable_baselines3") {
+			continue
+		}
+		if ofSB3.MatchString(text) {
+			return false
+		}
+		if m := byTable.FindStringIndex(text); m != nil {
+			l := f.lookup()
+			at := strings.LastIndexByte(text[:m[1]], '(')
+			l.take(file, at, call(text, at))
+			computes = computes || slices.ContainsFunc(l.hyperparameters, func(h Hyperparameter) bool { return strings.HasPrefix(h.Name, "**") })
+		}
+	}
+	return computes
+}
+
+// setsAttribute is how a program sets a hyperparameter of RLlib by an attribute of its config.
+var setsAttribute = regexp.MustCompile(`(?m)^[ \t]*(\w+)\.(adam_epsilon|burn_in_len|clip_param|double_q|dueling|entropy_coeff|epsilon|gamma|grad_clip|grad_clip_by|hiddens|kl_coeff|kl_target|lambda_|lr|minibatch_size|n_step|noisy|num_atoms|num_epochs|num_sgd_iter|num_steps_sampled_before_learning_starts|sgd_minibatch_size|sigma0|target_network_update_freq|tau|train_batch_size|train_batch_size_per_learner|training_intensity|twin_q|use_critic|use_gae|use_kl_loss|v_max|v_min|vf_clip_param|vf_loss_coeff)[ \t]*=[ \t]*`)
+
+// attributes takes the hyperparameters that a file sets by attributes of a config of RLlib.
+func (l *lookup) attributes(file, algorithm string) {
+	text := l.text[file]
+	if !usesRLlib(text, algorithm) {
+		return
+	}
+	for _, m := range setsAttribute.FindAllStringSubmatchIndex(text, maxHyperparameters) {
+		names := l.names(file, m[0])
+		made, ok := l.assigned(file, text, text[m[2]:m[3]])
+		if code := expressionAt(text, m[1]); ok && !strings.HasPrefix(code, "=") && strings.Contains(made, algorithm+"Config(") {
+			v, known := literals.Of(code, names)
+			l.set(text[m[4]:m[5]], v, known, text[m[4]:m[5]]+"="+code)
+		}
+	}
+}
+
+func isModel(h Hyperparameter) bool { return h.Name == "model" }
+
+// comment leaves a hyperparameter to the person: RLlib ignores a model among the arguments of training().
+func (l *lookup) comment(name string) {
+	for i, h := range l.hyperparameters {
+		if h.Name == name {
+			l.hyperparameters[i].Value = ""
+		}
+	}
 }
 
 var ofRLlib = regexp.MustCompile(`\.training\(`)

@@ -39,7 +39,7 @@ func (f *Finder) writesBesideItself(p *program) bool {
 
 // writesTo reports whether files make the directory of a constant, or save something there.
 func (f *Finder) writesTo(files []string, constant string) bool {
-	writes := regexp.MustCompile(`\b` + constant + `\.mkdir\(|\bmakedirs\([ \t]*` + constant + `\b|(?:save|dump)\w*\([^\n]*\b` + constant + `\b`)
+	writes := regexp.MustCompile(`\b` + constant + `\.mkdir\(|\bfor (?:\w+) in [(\[][^()\[\]]*\b` + constant + `\b[^()\[\]]*[)\]]:\s+(?:\w+\.mkdir|[\w.]*\bmakedirs)\(|\bmakedirs\([ \t]*` + constant + `\b|(?:save|dump)\w*\([^\n]*\b` + constant + `\b`)
 	for _, file := range files {
 		if writes.MatchString(f.text[file]) {
 			return true

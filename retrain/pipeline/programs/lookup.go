@@ -3,6 +3,7 @@ package programs
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
@@ -216,6 +217,9 @@ var (
 	idAlone    = regexp.MustCompile(`^(?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+$`)
 )
 
+// ofSteps is an argument for the steps of a training.
+var ofSteps = regexp.MustCompile(`^(?:(?:total|n|num)_)?(?:env_|train_|training_|environment_)?(?:timesteps|steps|frames)$|^max_(?:timesteps|train(?:ing)?_steps)$`)
+
 // Environment returns the id of the environment that the best training makes by a name for it, "" for none.
 func (f *Finder) Environment() string {
 	if len(f.trained) == 0 {
@@ -240,5 +244,11 @@ func (f *Finder) Steps() string {
 	}
 	l := f.lookup()
 	file := l.program.file
+	for _, x := range l.program.flags {
+		n := literals.NumberOf(l.program.given(l.program.args, x), l.names(file, 0))
+		if ofSteps.MatchString(x.key()) && n >= 1 && n < 1e13 {
+			return strconv.FormatInt(int64(n), 10)
+		}
+	}
 	return pytext.TotalOf(f.text[file], func(at int) literals.Names { return l.names(file, at) })
 }

@@ -12,6 +12,7 @@ type place struct {
 	work   bool   // in $WORK
 	copied bool   // in a copy of the project in $WORK, as it reads files from there and writes beside them
 	dir    string // of the copy
+	source bool   // whether the program imports from src, which then must be that of the copy
 }
 
 // copyDir is the copy of the project.
@@ -46,11 +47,30 @@ func (a place) directory() string {
 func (a place) enter(training bool) string {
 	switch to := strings.TrimSuffix(a.directory(), "/"); {
 	case a.copied && training:
-		return `cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "` + to + `" && ` // $WORK may lie in the repository
+		return `cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "` + to + `" && ` + a.imports() // $WORK may lie in the repository
 	case a.copied, a.work:
-		return `cd "` + to + `" && `
+		return `cd "` + to + `" && ` + a.imports()
 	}
 	return ""
+}
+
+// imports returns the words of a shell that have a program in a copy import the modules of the copy: its code finds its
+// files beside itself.
+func (a place) imports() string {
+	switch {
+	case !a.copied || !a.source:
+		return ""
+	case a.dir != ".":
+		return `export PYTHONPATH="$WORK/project:$WORK/project/src" && `
+	}
+	return `export PYTHONPATH="$PWD:$PWD/src" && `
+}
+
+// importsSource reports whether a program is below src and run as a module, or imports from there.
+func (f *Finder) importsSource(p *program) bool {
+	return slices.ContainsFunc(f.withImports(p), func(file string) bool {
+		return strings.HasPrefix(file, "src/") && (file != p.file || p.start[0] == "-m")
+	})
 }
 
 var (

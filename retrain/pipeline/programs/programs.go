@@ -295,7 +295,7 @@ var (
 		{regexp.MustCompile(`(evaluator|worker|buffer|network)s?$`), -50},
 		{regexp.MustCompile(`parallel|distributed|slurm|-config$|_config$`), -20},
 	}
-	asidePath   = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
+	asidePath   = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
 	trains      = regexp.MustCompile(`\.learn\(|\.train\(\w*\)|\btrain\w*\(|_trainer\(|\brun_rl\(|Trainer\(|Learner\(|Runner\(|\.backward\(|\.fit\(|optimi[sz]er\.step\(|\.update\(`)
 	evaluates   = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|select_action|get_action|\.step\(|enjoy\(|play\(|\.eval\(|rollout`)
 	loads       = regexp.MustCompile(`\.load\(|load_\w+\(|\.restore\(|load_state_dict|from_checkpoint|checkpoint|model_path`)
@@ -610,7 +610,7 @@ func evaluating(arg string) bool { return evaluatesBy.MatchString(arg) }
 // listing is an argument that only makes a program say what there is.
 var listing = regexp.MustCompile(`^--(?:list|version|info)\b`)
 
-var evaluatesBy = regexp.MustCompile(`^(?:--?)?(?:do_|run_|only_)?(play|test|eval|evaluate|evaluation|enjoy|eval_only|infer|inference|watch)(?:=(?:True|true|1))?$|=(?:eval|evaluate|test|play|inference)$`)
+var evaluatesBy = regexp.MustCompile(`^(?:--?)?(?:do_|run_|only_)?(play|test|eval|evaluate|evaluation|enjoy|eval[_-]only|infer|inference|watch)(?:=(?:True|true|1))?$|=(?:eval|evaluate|test|play|inference)$`)
 
 func ranked(out []program) []program {
 	slices.SortStableFunc(out, func(a, b program) int {
@@ -682,7 +682,7 @@ func (f *Finder) byItself(training *program) (program, bool) {
 	for _, a := range f.said.aboutProgram(training) {
 		if rest, ok := f.speaksOf(a, training); ok && rest != nil && slices.ContainsFunc(rest, evaluating) && positions(training, rest) >= training.needed() && (f.available(rest) || a.weight >= ofReadme) {
 			p := *training
-			p.args, p.score = rest, 60+a.weight/2
+			p.args, p.score = rest, 75+a.weight/2
 			return p, true
 		}
 	}
