@@ -112,7 +112,15 @@ var helmCases = map[string]struct {
 		},
 	},
 	"names": {set: []string{"--set", "fullnameOverride=" + strings.Repeat("long-", 13) + ",nameOverride=watch,serviceAccount.name=given,serviceAccount.annotations.a=b," + everything}, want: "PrometheusRule ServiceMonitor StatefulSet", maps: 4},
-	"bare":  {set: []string{"--set", "networkPolicy.enabled=false,serviceAccount.create=false"}, want: "StatefulSet"},
+	"words and numbers": { // of YAML
+		config: "http: {listen: ':9464'}\nsecrets: [{file: /tmp/key, env: A}, {file: data/keys/key, env: B}]\n",
+		set: []string{
+			"2024", "--set-string", "fullnameOverride=on,nameOverride=1,serviceAccount.name=true,secrets={7},secretEnv.A.secret=1e3,secretEnv.A.key=null,secretEnv.B.secret=no,secretEnv.B.key=0,persistence.storageClass=-",
+			"--set-json", `jobs={"enabled":true,"namespaces":["2024"]}`,
+		}, want: "Role RoleBinding StatefulSet",
+	},
+	"without defaults": {set: []string{"--set", "dashboards.enabled=true,dashboards.labels=null,probes.liveness=null,resources=null,service.annotations=null,networkPolicy.from=null"}, want: "StatefulSet", maps: 4},
+	"bare":             {set: []string{"--set", "networkPolicy.enabled=false,serviceAccount.create=false"}, want: "StatefulSet"},
 }
 
 // chartRenders checks that the chart renders to objects that Kubernetes accepts, with configurations that the service
@@ -194,6 +202,8 @@ func chartRefuses(t *testing.T, binary, chart string) {
 		"replicas":             {config: listens, set: "replicas=3", want: "replicas is 3, but only instances with cluster.units_topic and cluster.checkpoints_topic in config share their work"},
 		"TLS":                  {config: listens, set: "http.tls=true", want: "http.tls and http.authenticated require http.web_config_file in config"},
 		"state elsewhere":      {config: listens + "checkpoint: {directory: /var/lib/rewardwatch}\n", want: `config: checkpoint.directory is "/var/lib/rewardwatch", which cannot be written; it must be in one of /data`},
+		"secret elsewhere":     {config: listens + "secrets: [{file: /etc/rewardwatch/key, env: KEY}]\n", want: `config: the file "/etc/rewardwatch/key" in secrets cannot be written; it must be in one of /tmp, /data`},
+		"name of the service":  {set: "fullnameOverride=a.b", want: `a Service cannot be called "a.b"; set fullnameOverride`},
 		"log elsewhere":        {config: "http: {listen: ':9464', audit_log: audit.log}\n", want: `config: http.audit_log is "audit.log", which cannot be written`},
 		"ledger":               {config: listens + retrains, want: "config: retrain.ledger.sqlite must be in a directory of its own, such as data/ledger/ledger.db"},
 		"ledger in the root":   {config: listens + retrains + "  ledger: {sqlite: data/ledger.db}\n", want: "config: retrain.ledger.sqlite must be in a directory of its own"},
@@ -248,6 +258,10 @@ func helm(t *testing.T, verb, chart, binary, config string, set []string) (strin
 	for _, arg := range set {
 		switch arg {
 		case "RULES":
+		case "2024":
+			if verb == "template" {
+				args[1] = arg // the name of the release
+			}
 		case "JOBS":
 			args = append(args, "--set-file", `jobs.manifests.train\.yaml=../cmd/rewardwatch/internal/config/testdata/jobs/train.yaml`)
 		case "RECIPES":

@@ -13,8 +13,8 @@
 {{- end }}
 
 {{- define "rewardwatch.selector" -}}
-app.kubernetes.io/name: {{ include "rewardwatch.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "rewardwatch.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "rewardwatch.labels" -}}
@@ -73,6 +73,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if not (has $listen (list ":9464" "0.0.0.0:9464" "[::]:9464")) }}
 {{- fail (printf "config: http.listen is %q, which probes and the service do not reach; set \":9464\"" $listen) }}
 {{- end }}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" (include "rewardwatch.fullname" .)) }}
+{{- fail (printf "a Service cannot be called %q; set fullnameOverride to lowercase letters, digits and hyphens, beginning with a letter" (include "rewardwatch.fullname" .)) }}
+{{- end }}
 {{- if and (gt (int .Values.replicas) 1) (not $cluster) }}
 {{- fail (printf "replicas is %d, but only instances with cluster.units_topic and cluster.checkpoints_topic in config share their work" (int .Values.replicas)) }}
 {{- end }}
@@ -99,6 +102,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- range $mounts }}{{ if hasPrefix (printf "%s/" .) (printf "/%s" (trimPrefix "/" $path)) }}{{ $writable = true }}{{ end }}{{ end }}
 {{- if not $writable }}{{ fail (printf "config: %s is %q, which cannot be written; it must be in one of %s" $key $path (join ", " $mounts)) }}{{ end }}
 {{- end }}
+{{- end }}
+{{- range dig "secrets" (list) $config }}
+{{- $file := printf "/%s" (trimPrefix "/" (default "" .file)) }}
+{{- $writable := false }}
+{{- range append $mounts "/tmp" }}{{ if hasPrefix (printf "%s/" .) $file }}{{ $writable = true }}{{ end }}{{ end }}
+{{- if not $writable }}{{ fail (printf "config: the file %q in secrets cannot be written; it must be in one of /tmp, %s" $file (join ", " $mounts)) }}{{ end }}
 {{- end }}
 {{- $ledger := dig "retrain" "ledger" (dict) $config }}
 {{- if and (dig "retrain" "targets" (list) $config) (not (or $ledger.postgres_url_file $ledger.postgres_url_env)) }}

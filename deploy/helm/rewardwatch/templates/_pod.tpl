@@ -4,7 +4,7 @@ tcpSocket: {port: http}
 {{- else }}
 httpGet: {path: {{ .path }}, port: http, scheme: {{ ternary "HTTPS" "HTTP" .root.Values.http.tls }}}
 {{- end }}
-{{ toYaml .probe }}
+{{ with .probe }}{{ toYaml . }}{{ end }}
 {{- end }}
 
 {{- define "rewardwatch.pod" -}}
@@ -20,7 +20,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
     {{- end }}
 spec:
-  serviceAccountName: {{ include "rewardwatch.serviceAccount" . }}
+  serviceAccountName: {{ include "rewardwatch.serviceAccount" . | quote }}
   automountServiceAccountToken: {{ .Values.jobs.enabled }}
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
@@ -43,7 +43,7 @@ spec:
       env:
         {{- range $name, $from := . }}
         - name: {{ $name }}
-          valueFrom: {secretKeyRef: {name: {{ $from.secret }}, key: {{ $from.key }}}}
+          valueFrom: {secretKeyRef: {name: {{ $from.secret | quote }}, key: {{ $from.key | quote }}}}
         {{- end }}
       {{- end }}
       ports: [{name: http, containerPort: 9464}]
@@ -66,13 +66,13 @@ spec:
         - {name: jobs, mountPath: /etc/rewardwatch/jobs, readOnly: true}
         {{- end }}
         {{- range $i, $name := .Values.secrets }}
-        - {name: secret-{{ $i }}, mountPath: /etc/rewardwatch/secrets/{{ $name }}, readOnly: true}
+        - {name: secret-{{ $i }}, mountPath: {{ printf "/etc/rewardwatch/secrets/%s" $name | quote }}, readOnly: true}
         {{- end }}
         {{- with .Values.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
   volumes:
-    - {name: config, configMap: {name: {{ include "rewardwatch.fullname" . }}}}
+    - {name: config, configMap: {name: {{ include "rewardwatch.fullname" . | quote }}}}
     - {name: tmp, emptyDir: {}}
     {{- if include "rewardwatch.cluster" . }}
     - {name: data, emptyDir: {}}
@@ -84,7 +84,7 @@ spec:
     - {name: jobs, configMap: {name: {{ include "rewardwatch.fullname" . }}-jobs}}
     {{- end }}
     {{- range $i, $name := .Values.secrets }}
-    - {name: secret-{{ $i }}, secret: {secretName: {{ $name }}, defaultMode: 0440}}
+    - {name: secret-{{ $i }}, secret: {secretName: {{ $name | quote }}, defaultMode: 0440}}
     {{- end }}
     {{- with .Values.extraVolumes }}
     {{- toYaml . | nindent 4 }}
