@@ -80,6 +80,7 @@ func newRootCommand(c *terminal.Console) *cobra.Command {
 	completeFlag(root, "output", completeWords([]string{"text", "json"}))
 	completeFlag(root, "log-level", completeWords([]string{"debug", "info", "warn", "error"}))
 	root.AddCommand(verbs(c)...)
+	refuseUnknown(root)
 	tellUsage(root)
 	return root
 }

@@ -27,6 +27,32 @@ func showsHelp(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// refuseUnknown makes the commands that cobra adds refuse unknown names, as all others do. They would print a help instead, which
+// a redirection takes for the completions of a shell.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			showsHelp(cmd)
+		case "help":
+			show := cmd.Run
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				of, left, err := root.Find(args)
+				if err != nil {
+					return err
+				}
+				if len(left) > 0 && of.HasSubCommands() {
+					return unknownCommand(of, left[0])
+				}
+				show(cmd, args)
+				return nil
+			}
+		}
+	}
+}
+
 func unknownCommand(cmd *cobra.Command, name string) error {
 	var known []string
 	for _, c := range cmd.Commands() {
@@ -49,7 +75,7 @@ func reflowed(text string) string {
 	var b strings.Builder
 	column := 0
 	for line := range strings.SplitSeq(text, "\n") {
-		if line == "" || strings.HasPrefix(line, " ") {
+		if line == "" || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
 			if column > 0 {
 				b.WriteByte('\n')
 			}
