@@ -69,7 +69,7 @@ type Proposal struct {
 	Training   programs.Command `json:"training"`   // no words without a program
 	Evaluation programs.Command `json:"evaluation"` // the same
 
-	Seeing programs.Seeing `json:"seeing"` // what the agent sees of an observation
+	Seeing pytext.Seeing `json:"seeing"` // what the agent sees of an observation
 
 	Hyperparameters programs.Hyperparameters `json:"hyperparameters"`
 
@@ -194,7 +194,7 @@ func (p *Proposal) prefer() {
 		return
 	}
 	file := p.Programs[0].File
-	for _, c := range p.finder.Composed(file) {
+	for _, c := range append(p.finder.Composed(file), p.finder.Settings()...) {
 		p.settings(c.File, readable(c.Text), 2*main)
 		p.steps(c.File, readable(c.Text), 2*main)
 	}

@@ -94,15 +94,16 @@ func IsForeign(repository fs.FS, dir string) bool {
 	return err != nil
 }
 
-// ofReadme is how much the README at the root counts.
-const ofReadme = 50
+// ofReadme is how much the README at the root counts, and ofWorkflow a workflow, which mostly tries programs out, so that
+// its arguments are not those of a training.
+const ofReadme, ofWorkflow = 50, 8
 
 // weightOf returns how much a page counts as the place that says how to train, 0 if it is none.
 func weightOf(file string) int {
 	dir, base := path.Split(file)
 	switch {
 	case strings.HasPrefix(dir, ".github/workflows"):
-		return boolean(isYAML(file)) * 8
+		return boolean(isYAML(file)) * ofWorkflow
 	case !pageName.MatchString(base) || strings.Contains(strings.ToLower(base), "changelog"):
 		return 0
 	case dir == "" && strings.HasPrefix(strings.ToLower(base), "readme"):
@@ -122,7 +123,11 @@ func (f *Finder) adviceIn(file, text string, weight int, console *regexp.Regexp)
 	text = continued.ReplaceAllString(text, " ")
 	for _, m := range pythonLine.FindAllStringSubmatch(text, 200) {
 		target := strings.Join(strings.Fields(m[2]), " ")
-		f.said.add(advice{file: file, target: strings.TrimPrefix(target, "./"), args: arguments(m[3]), words: split(m[3]), weight: weight})
+		a := advice{file: file, target: strings.TrimPrefix(target, "./"), args: arguments(m[3]), words: split(m[3]), weight: weight}
+		if weight == ofWorkflow {
+			a.args = nil
+		}
+		f.said.add(a)
 	}
 	if console == nil {
 		return
@@ -298,7 +303,7 @@ func (f *sources) names(a advice, file string) bool {
 	target, isModule := strings.CutPrefix(a.target, "-m ")
 	switch {
 	case isModule:
-		return target == moduleOf(file)
+		return target == moduleOf(file) || strings.HasPrefix(file, "src/") && target == "src."+moduleOf(file)
 	case !strings.HasSuffix(target, ".py"):
 		return false
 	case target == file || path.Join(path.Dir(a.file), target) == file:

@@ -59,6 +59,36 @@ func (f *Finder) Composed(program string) []Setting {
 	return out
 }
 
+// Settings returns the file of settings that the best training reads: the one that its command names, or whose name is the
+// default of an argument.
+func (f *Finder) Settings() []Setting {
+	if len(f.trained) == 0 || hydraMain.MatchString(f.text[f.trained[0].file]) {
+		return nil
+	}
+	p := &f.trained[0]
+	var names []string
+	for _, x := range p.flags {
+		value := strings.TrimPrefix(cmp.Or(p.given(p.args, x), x.value), "./")
+		switch {
+		case x.boolean:
+		case configFlag.MatchString(x.key()) && (value != "" || x.required || x.position):
+			names = append(names, cmp.Or(value, configuration(f.yaml, p)), path.Join(path.Dir(p.file), value))
+		case value != "":
+			for _, file := range f.yaml {
+				if settings.MatchString(file) && strings.TrimSuffix(path.Base(file), path.Ext(file)) == value {
+					names = append(names, file)
+				}
+			}
+		}
+	}
+	for _, name := range names {
+		if s, ok := f.setting("", name); ok && isYAML(name) {
+			return []Setting{s}
+		}
+	}
+	return nil
+}
+
 func (f *Finder) compose(dir, name string) []Setting {
 	main, ok := f.setting(dir, name)
 	if !ok {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // Placeholder stands in a command for what only a person knows.
@@ -28,9 +30,9 @@ type Finder struct {
 	repository fs.FS
 	scripts    map[string]string // console scripts, as MODULE:FUNCTION
 	said       said
-	yaml       []string          // files
-	speaks     map[string]bool   // of training, also in comments
-	seen       map[string]Seeing // what settings say, by file
+	yaml       []string                 // files
+	speaks     map[string]bool          // of training, also in comments
+	seen       map[string]pytext.Seeing // what settings say, by file
 
 	composed map[string][]Setting // by program
 
@@ -54,7 +56,7 @@ type Finder struct {
 // late returns true.
 func New(repository fs.FS, late func() bool) *Finder {
 	return &Finder{
-		sources: newSources(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{}, seen: map[string]Seeing{},
+		sources: newSources(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{}, seen: map[string]pytext.Seeing{},
 		composed: map[string][]Setting{}, code: known{}, exist: map[string]bool{},
 		targets: map[string]bool{}, namedModules: map[string]bool{},
 	}

@@ -260,6 +260,9 @@ func (f *sources) words(file string) []string {
 			inPackage = false
 		}
 	}
+	if f.has("src/__init__.py") && strings.HasPrefix(file, "src/") && name != "" { // src is a package itself
+		name = "src." + name
+	}
 	if name != "" && (inPackage || relativeFrom.MatchString(text)) && !strings.HasPrefix(file, "src/__main__") {
 		return []string{"-m", name}
 	}

@@ -1,66 +1,10 @@
 package programs
 
 import (
-	"bytes"
-	"cmp"
-	"iter"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
-)
 
-// Seeing is what a file says of how the networks of Stable-Baselines3 see an observation.
-type Seeing struct {
-	Policy string // "" if nothing says it
-	Own    string // class of a policy that the program has itself
-	Frames int    // that are stacked, 0 if none are
-	Atari  bool   // whether the environments get the preprocessing of Atari games
-}
-
-// Or returns what is said, and what another file says of the rest. One that has its own policy needs no other.
-func (s Seeing) Or(other Seeing) Seeing {
-	if s.Own != "" {
-		other.Policy = ""
-	}
-	if s.Policy != "" {
-		other.Own = ""
-	}
-	return Seeing{cmp.Or(s.Policy, other.Policy), cmp.Or(s.Own, other.Own), cmp.Or(s.Frames, other.Frames), s.Atari || other.Atari}
-}
-
-// Agreed returns what several files say together, and nothing of what they contradict each other in.
-func Agreed(all iter.Seq[Seeing]) Seeing {
-	var out Seeing
-	policies, frames := map[string]bool{}, map[int]bool{}
-	for s := range all {
-		out = out.Or(s)
-		if policy := cmp.Or(s.Policy, s.Own); policy != "" {
-			policies[policy] = true
-		}
-		if s.Frames > 0 {
-			frames[s.Frames] = true
-		}
-	}
-	if len(policies) > 1 {
-		out.Policy, out.Own = "", ""
-	}
-	if len(frames) > 1 {
-		out.Frames = 0
-	}
-	return out
-}
-
-var (
-	namedPolicy   = regexp.MustCompile(`\b(?:ActorCritic)?(Mlp|Cnn|MultiInput)Policy\b`)
-	defaultPolicy = regexp.MustCompile(`default\s*=\s*["'](Mlp|Cnn|MultiInput)Policy["']`)
-	givenPolicy   = regexp.MustCompile(`\b(?:A2C|DDPG|DQN|PPO|SAC|TD3)\(\s*(?:policy\s*=\s*)?["']?(?:ActorCritic)?(?:(Mlp|Cnn|MultiInput)Policy\b|([A-Z]\w*Policy)\s*,)`)
-	setPolicy     = regexp.MustCompile(`(?m)\bpolicy\w*["']?\s*[:=]\s*["']?(Mlp|Cnn|MultiInput)Policy\b`)
-	stacks        = regexp.MustCompile(`\b(?:Vec)?FrameStack(?:Observation)?\(`)
-	stackedLast   = regexp.MustCompile(`\b(?:Vec)?FrameStack(?:Observation)?\([^\n]*,\s*([0-9]+)\s*\)`)
-	stacked       = regexp.MustCompile(`\b(?:n[_-]stack|num[_-]stack|stack[_-]size|frame[_-]stack|n[_-]frames)["']?\s*(?:,[^\n]*default\s*=\s*|:\s*int\s*=\s*|[:=]\s*)([0-9]+)`)
-	setsFrames    = regexp.MustCompile(`(?m)^\s*frame_stack\s*:`)
-	ofAtari       = regexp.MustCompile(`\bmake_atari_env\(|\bAtariWrapper\(|\bAtariPreprocessing\(|(?m)^\s*(?:-|env_wrapper:)\s*[\w.]*\.AtariWrapper\b`)
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // maxSeen and maxSeeing bound what is kept, and how far a file is looked into.
@@ -68,22 +12,22 @@ const maxSeen, maxSeeing = 100, 64 << 10
 
 // sees takes what a file says of what the agent sees.
 func (f *Finder) sees(file string, text []byte) {
-	if s := SeeingOf(text[:min(len(text), maxSeeing)]); s != (Seeing{}) && len(f.seen) < maxSeen {
+	if s := pytext.SeeingOf(text[:min(len(text), maxSeeing)]); s != (pytext.Seeing{}) && len(f.seen) < maxSeen {
 		f.seen[file] = s
 	}
 }
 
 // Seeing returns what the agent sees: what the program for training says, else the file that names the algorithm, and else
 // what all files say together that are neither other programs nor aside.
-func (f *Finder) Seeing(algorithm string, aside func(file string) bool) Seeing {
+func (f *Finder) Seeing(algorithm string, aside func(file string) bool) pytext.Seeing {
 	firsts := []string{algorithm}
 	if len(f.trained) > 0 {
 		firsts = []string{f.trained[0].file, algorithm}
 	}
-	var out Seeing
+	var out pytext.Seeing
 	skip := map[string]bool{}
 	for _, file := range firsts {
-		out = out.Or(SeeingOf([]byte(f.text[file])))
+		out = out.Or(pytext.SeeingOf([]byte(f.text[file])))
 		skip[file] = true
 	}
 	for _, p := range append(slices.Clone(f.trained), f.evaluated...) {
@@ -94,53 +38,6 @@ func (f *Finder) Seeing(algorithm string, aside func(file string) bool) Seeing {
 			f.sees(file, []byte(f.text[file]))
 		}
 	}
-	maps.DeleteFunc(f.seen, func(file string, _ Seeing) bool { return aside(file) })
-	return out.Or(Agreed(maps.Values(f.seen)))
-}
-
-// usualFrames are those of Atari games, and maxFrames those that a pipeline may stack.
-const usualFrames, maxFrames = 4, 64
-
-// SeeingOf reads a program without comments, or a file of settings.
-func SeeingOf(text []byte) Seeing {
-	if !bytes.Contains(text, []byte("Policy")) && !bytes.Contains(text, []byte("tari")) && !bytes.Contains(text, []byte("rame")) {
-		return Seeing{} // most files
-	}
-	s := Seeing{Atari: ofAtari.Match(text)}
-	s.Policy, s.Own = policyOf(text)
-	if stacks.Match(text) || setsFrames.Match(text) {
-		s.Frames = usualFrames
-		for _, re := range []*regexp.Regexp{stackedLast, stacked} { // what is said by name counts
-			if m := re.FindSubmatch(text); m != nil {
-				n, err := strconv.Atoi(string(m[1]))
-				if err == nil && n >= 1 && n <= maxFrames {
-					s.Frames = n
-				}
-			}
-		}
-	}
-	return s
-}
-
-// policyOf returns the policy that is given to an algorithm, is a default, or is set, and else the only one that is named.
-func policyOf(text []byte) (policy, own string) {
-	if m := givenPolicy.FindSubmatch(text); m != nil {
-		if len(m[1]) > 0 {
-			return string(m[1]) + "Policy", ""
-		}
-		return "", string(m[2])
-	}
-	for _, re := range []*regexp.Regexp{defaultPolicy, setPolicy} {
-		if m := re.FindSubmatch(text); m != nil {
-			return string(m[1]) + "Policy", ""
-		}
-	}
-	for _, m := range namedPolicy.FindAllSubmatch(text, -1) {
-		name := string(m[1]) + "Policy"
-		if policy != "" && policy != name {
-			return "", ""
-		}
-		policy = name
-	}
-	return policy, ""
+	maps.DeleteFunc(f.seen, func(file string, _ pytext.Seeing) bool { return aside(file) })
+	return out.Or(pytext.Agreed(maps.Values(f.seen)))
 }
