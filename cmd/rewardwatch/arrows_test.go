@@ -105,7 +105,7 @@ func arrows() map[string][]string {
 		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},              // reads units and baselines
 		"retrain/pipeline":          {"ingest/nearest", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
 		"retrain/pipeline/pins":     nil,
-		"retrain/pipeline/literals": nil,
+		"retrain/pipeline/literals": {"retrain/yamlfile"}, // settings
 		"retrain/pipeline/programs": {"retrain/pipeline/literals", "retrain/pipeline/pytext"},
 		"retrain/pipeline/pytext":   {"retrain/pipeline/literals"},
 		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/yamlfile"},

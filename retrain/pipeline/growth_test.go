@@ -46,6 +46,8 @@ var hostileShapes = map[string]struct{ file, before, line, after string }{
 	"conditional imports":  {"train.py", "", "if a%[1]d:\n  import a%[1]d\n", startsIt},
 	"deep imports":         {"train.py", "def main():\n", "  import a%d\n", startsIt},
 	"listed versions":      {"README.md", "", "- numpy %d.1\n- python 3.8\n", ""},
+	"settings":             {"conf/a.yaml", "", "a%d: {b: [1, 2]}\n", ""},
+	"names of settings":    {"train.py", "m.learn(c['a'])\nc = yaml.load(f)\n", "'a%d.yaml' ", startsIt},
 	"open strings":         {"train.py", "", `\"""` + "\n", startsIt},
 	"open quotes":          {"train.py", "", `'a`, startsIt},
 	"modes":                {"train.py", "", "p.add_argument('--mode', default='a%d')\n", startsIt},

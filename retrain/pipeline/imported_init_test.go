@@ -92,6 +92,29 @@ func TestProposedHyperparameters(t *testing.T) {
 	generates(t, files, `.training(gamma=0.97, lr=0.0001, train_batch_size_per_learner=4000)`)
 }
 
+// Values of settings files count like constants, where the program reads them.
+func TestHyperparametersOfSettings(t *testing.T) {
+	const top = "import argparse, json, yaml\nimport gymnasium as gym\nfrom stable_baselines3 import PPO\n"
+	const guard = "if __name__ == '__main__':\n    main()\n"
+	const settings = "env: {name: CartPole-v1}\ntotal_timesteps: 40_000\nppo:\n  learning_rate: 3e-4\n  n_steps: 512\n  net: [64, 64]\n  use_sde: false\n  target_kl: null\n"
+	want := []string{"learning_rate: 0.0003\n", "n_steps: 512\n", "use_sde: false\n", `policy_kwargs: {"net_arch": [64, 64]}`, `- {id: "CartPole-v1"}`, "steps: 40000 "}
+	const model = "    ppo = config['ppo']\n    env = gym.make(config['env']['name'])\n    model = PPO('MlpPolicy', env, learning_rate=float(ppo['learning_rate']), n_steps=int(config['ppo']['n_steps']), use_sde=bool(ppo.get('use_sde', True)), gamma=ppo.get('gamma', 0.98), policy_kwargs=dict(net_arch=ppo['net']))\n    model.learn(total_timesteps=int(config['total_timesteps']))\n\n"
+	for name, test := range map[string]struct {
+		code        string
+		want, never []string
+	}{
+		"opened before":            {"def main():\n    with open('configs/normal.yaml') as f:\n        config = yaml.safe_load(f)\n" + model, append([]string{"gamma: 0.98\n"}, want...), nil},
+		"opened there":             {"config = yaml.safe_load(open('configs/normal.yaml'))\ndef main():\n" + model, want, nil},
+		"by the default of a flag": {"def load_config(path):\n    return yaml.safe_load(open(path))\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--config', default='configs/normal.yaml')\n    config = load_config(p.parse_args().config)\n" + model, want, nil},
+		"by attributes":            {"from omegaconf import OmegaConf\ncfg = OmegaConf.load('configs/normal.yaml')\ndef main():\n    PPO('MlpPolicy', gym.make(cfg.env.name), learning_rate=cfg.ppo.learning_rate, n_steps=cfg.ppo.missing).learn(cfg.total_timesteps)\n\n", []string{"learning_rate: 0.0003\n", "# n_steps=cfg.ppo.missing\n", `- {id: "CartPole-v1"}`, "steps: 40000 "}, nil},
+		"all of them":              {"def main():\n    with open('configs/normal.yaml') as f:\n        config = yaml.safe_load(f)\n    PPO('MlpPolicy', gym.make(config['env']['name']), **config['ppo']).learn(config['total_timesteps'])\n\n", []string{"learning_rate: 0.0003\n", "net: [64, 64]\n", "target_kl: null\n"}, nil},
+		"a file that is not there": {"config = yaml.safe_load(open('configs/other.yaml'))\ndef main():\n" + strings.ReplaceAll(model, "config['env']['name']", "'CartPole-v1'"), []string{"# learning_rate=float(ppo['learning_rate'])\n"}, []string{"gamma: 0.98"}},
+	} {
+		files := map[string]string{"requirements.txt": "stable-baselines3==2.7.0\ngymnasium==1.2.2\n", "configs/normal.yaml": settings, "configs/broken.yaml": "a: [\n", "train.py": top + test.code + guard}
+		proposes(t, name, files, test.want, test.never)
+	}
+}
+
 // generates checks that the training that the proposal for a repository generates contains a text.
 func generates(t *testing.T, files map[string]string, want string) {
 	t.Helper()

@@ -236,7 +236,19 @@ func (e *expression) called(name string, depth int) Value {
 		return e.keywords(depth)
 	}
 	items, _ := e.items(")", depth)
-	if e.failed || len(items) != 1 || !items[0].isNumber() {
+	if of, isGet := strings.CutSuffix(name, ".get"); isGet && !e.failed {
+		return e.get(of, items)
+	}
+	if e.failed || len(items) != 1 {
+		return e.fail()
+	}
+	if name == "bool" && items[0].Kind == Bool || name == "str" && items[0].Kind == String {
+		return items[0]
+	}
+	if items[0].Kind == String { // as in settings with 3e-4
+		items[0] = number(items[0].Text)
+	}
+	if !items[0].isNumber() || math.IsNaN(items[0].Number) {
 		return e.fail()
 	}
 	switch name {
@@ -246,6 +258,21 @@ func (e *expression) called(name string, depth int) Value {
 		return Value{Kind: Float, Number: items[0].Number, Text: items[0].Text}
 	}
 	return e.fail()
+}
+
+// get is the value of a key of a dictionary, or else the second argument.
+func (e *expression) get(name string, arguments []Value) Value {
+	of, ok := e.names(name)
+	if !ok || of.Kind != Dict || len(arguments) == 0 || len(arguments) > 2 {
+		return e.fail()
+	}
+	if v, found := of.Member(arguments[0].Text); found {
+		return v
+	}
+	if len(arguments) == 2 {
+		return arguments[1]
+	}
+	return Value{}
 }
 
 // tuple is what is in parentheses: one value, or a tuple.

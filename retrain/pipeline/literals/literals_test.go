@@ -26,12 +26,19 @@ func TestOf(t *testing.T) {
 		"2 ** -1": "0.5", "None": "null", "True": "true", "False": "false", "args.lr": "3e-4", "args . lr": "3e-4",
 		`"auto"`: `"auto"`, "'a \"b\"'": `"a \"b\""`, `r"x"`: `"x"`, `"auto_0.1"`: `"auto_0.1"`,
 		"[64, 64]": "[64, 64]", "[64, N,]": "[64, 8]", "[]": "[]",
-		"dict(net_arch=[64, 64],\n  pi=dict(a=1))":              `{"net_arch": [64, 64], "pi": {"a": 1}}`,
-		`{"pi": [64], 'vf': [N]}`:                               `{"pi": [64], "vf": [8]}`,
-		`CONFIG["lr"]`:                                          "1e-3",
-		`CONFIG["net"]["arch"]`:                                 "[64, 64]",
-		`{**CONFIG["net"], "arch": [1]}`:                        `{"arch": [1]}`,
-		`dict(**CONFIG["net"], depth=2)`:                        `{"arch": [64, 64], "depth": 2}`,
+		"dict(net_arch=[64, 64],\n  pi=dict(a=1))": `{"net_arch": [64, 64], "pi": {"a": 1}}`,
+		`{"pi": [64], 'vf': [N]}`:                  `{"pi": [64], "vf": [8]}`,
+		`CONFIG.get("lr", 5)`:                      "1e-3",
+		`CONFIG.get("x", 5)`:                       "5",
+		`CONFIG.get("x")`:                          "null",
+		`float("3e-4")`:                            "3e-4",
+		`int("7")`:                                 "7",
+		`bool(True)`:                               "true",
+		`str("a")`:                                 `"a"`,
+		`CONFIG["lr"]`:                             "1e-3",
+		`CONFIG["net"]["arch"]`:                    "[64, 64]",
+		`{**CONFIG["net"], "arch": [1]}`:           `{"arch": [1]}`,
+		`dict(**CONFIG["net"], depth=2)`:           `{"arch": [64, 64], "depth": 2}`,
 		strings.Repeat("(", 10) + "1" + strings.Repeat(")", 10): "1",
 	} {
 		v, ok := Of(expression, known)
@@ -45,7 +52,7 @@ func TestOf(t *testing.T) {
 func TestOfWhatIsNotKnown(t *testing.T) {
 	for _, expression := range []string{
 		"", "lr", "schedule(3e-4)", "lambda f: f", "[1, x]", `f"a{b}"`, `"a" "b"`, `"a\n"`, "1 if x else 2", "N and 2", "{1: 2}", "{'a'}", "[1", "(1", "dict(1)", "dict(a=1",
-		`CONFIG["x"]`, "CONFIG[0]", `CONFIG.get("lr")`, "N[0]", "nn.ReLU", "'a' * 2", "1 2", "args.lr.x", "int(1, 2)", "int('1')", "len([1])", "1 +", "**CONFIG", "{**N}", "-[1]",
+		`CONFIG["x"]`, "CONFIG[0]", "N[0]", "nn.ReLU", "N.get('a')", "other.get('a')", "CONFIG.get()", "int('x')", "bool(N)", "'a' * 2", "1 2", "args.lr.x", "int(1, 2)", "len([1])", "1 +", "**CONFIG", "{**N}", "-[1]",
 		strings.Repeat("(", 100) + "1" + strings.Repeat(")", 100), strings.Repeat("-", 100) + "1", "[" + strings.Repeat("1,", 1000) + "]",
 	} {
 		if v, ok := Of(expression, known); ok {
@@ -63,6 +70,18 @@ func TestYAMLHasNo(t *testing.T) {
 		}
 		if got, written := v.YAML(); written {
 			t.Errorf("%q is written as %s", expression, got)
+		}
+	}
+}
+
+func TestOfYAML(t *testing.T) {
+	v, ok := OfYAML([]byte("a: {b: [1, 2.5, x]}\nc: null\nd: true\ne: -3\n"))
+	if got, written := v.YAML(); !ok || !written || got != `{"a": {"b": [1, 2.5, "x"]}, "c": null, "d": true, "e": -3}` {
+		t.Errorf("got %s, %v and %v", got, ok, written)
+	}
+	for _, text := range []string{"a: [", "f: .inf\n", "a: 1\n---\nb: 2\n", "\xff", ""} {
+		if v, ok := OfYAML([]byte(text)); ok {
+			t.Errorf("%q: got %+v", text, v)
 		}
 	}
 }

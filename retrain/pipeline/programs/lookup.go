@@ -16,7 +16,7 @@ const maxLookups, maxLooked = 200, 256 << 10
 // lookup finds the values that the names of programs have when the best training starts: constants, those of other files
 // of the repository, attributes of classes, parameters, and arguments.
 type lookup struct {
-	*sources
+	*Finder
 	program *program
 	known   map[string]*literals.Value // by file and name; nil for none
 	looked  int                        // names
@@ -32,7 +32,7 @@ type use struct {
 }
 
 func (f *Finder) lookup() *lookup {
-	return &lookup{sources: &f.sources, program: &f.trained[0]}
+	return &lookup{Finder: f, program: &f.trained[0]}
 }
 
 // names returns the values of the names that a file uses at a place.
@@ -76,6 +76,9 @@ func (l *lookup) find(file, name string) (literals.Value, bool) {
 		return literals.Value{}, false
 	}
 	if code, ok := l.assigned(file, l.text[file], name); ok {
+		if readsSettings.MatchString(code) {
+			return l.settings(file, code)
+		}
 		return literals.Of(code, l.of(file))
 	}
 	if !dotted {
@@ -92,6 +95,12 @@ func (l *lookup) attribute(file, of, name string) (literals.Value, bool) {
 		if code, ok := l.assigned("", body, name); ok {
 			return literals.Of(code, l.of(file))
 		}
+	}
+	if v, ok := l.named(file, of); ok && v.Kind == literals.Dict {
+		for key := range strings.SplitSeq(name, ".") {
+			v, ok = v.Member(key)
+		}
+		return v, ok
 	}
 	if code, ok := l.assigned(file, l.text[file], of); ok {
 		m := madeOf.FindStringSubmatch(code)

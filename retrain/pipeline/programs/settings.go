@@ -1,0 +1,42 @@
+package programs
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+)
+
+var (
+	// readsSettings is code that reads a file of settings.
+	readsSettings = regexp.MustCompile(`^(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load|(?:\w+\.)?(?:load|read|get)_(?:config|cfg|yaml|settings|params|hyperparams)\w*)\(`)
+	namesSettings = regexp.MustCompile(`["']((?:\.?[\w-]+/)*[\w.-]+\.ya?ml)["']`)
+)
+
+// settings returns the values of the file of settings that code reads: the one that it names, the only one that its file
+// names, or the one that the command of the training names.
+func (l *lookup) settings(file, code string) (literals.Value, bool) {
+	name := ""
+	if m := namesSettings.FindStringSubmatch(code); m != nil {
+		name = m[1]
+	} else {
+		for _, m := range namesSettings.FindAllStringSubmatch(l.text[file], maxMatches) {
+			if name != "" && name != m[1] {
+				name = ""
+				break
+			}
+			name = m[1]
+		}
+	}
+	found := l.Settings()
+	for _, dir := range []string{"", path.Dir(file)} {
+		if s, ok := l.setting(dir, strings.TrimPrefix(name, "./")); ok && name != "" && (len(found) == 0 || strings.Contains(code, name)) {
+			found = []Setting{s}
+		}
+	}
+	if len(found) == 0 {
+		return literals.Value{}, false
+	}
+	return literals.OfYAML(found[0].Text)
+}
