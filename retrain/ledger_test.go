@@ -62,6 +62,7 @@ func testLedger(t *testing.T, on storage) {
 		{"JobTellsBeforeTheAnswer", testJobTellsBeforeTheAnswer},
 		{"StatesEndByThemselves", testStatesEndByThemselves},
 		{"StatesEndAfterAStart", testStatesEndAfterAStart},
+		{"VerdictAfterAStart", testVerdictAfterAStart},
 		{"PeopleDecide", testPeopleDecide},
 		{"ContractRelativeToTheBaseline", testContractRelativeToTheBaseline},
 		{"DriftedDataIsCutAgain", testDriftedDataIsCutAgain},

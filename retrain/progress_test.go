@@ -318,6 +318,38 @@ func testStatesEndAfterAStart(t *testing.T, on storage) {
 	})
 }
 
+// Telemetry of the time in which no instance ran is still read, and decides what its version shows. Without it, the state ends
+// then.
+func testVerdictAfterAStart(t *testing.T, on storage) {
+	for _, shown := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, on)
+			id := r.delivered().ID
+			_, err := r.Report(t.Context(), id, Report{State: JobSucceeded, Version: "v3", By: "trainer"})
+			check(t, err)
+			v, _ := r.Awaited(t.Context(), "ranker")
+			r.stop()
+			r.pass(48 * time.Hour)
+			r.reopen()
+			r.run()
+			r.pass(ledger.VerdictMargin - overdueEvery)
+			if now, found := r.Awaited(t.Context(), "ranker"); !found || !now.Due.Equal(v.Due) {
+				t.Fatalf("to be verified: %+v, want %+v", now, v)
+			}
+			want := ledger.StateInconclusive
+			if shown {
+				want = ledger.StateMet
+				_, err := r.Conclude(t.Context(), id, outcome.Verdict{State: want, Evidence: "mean return 503"})
+				check(t, err)
+			}
+			r.pass(3 * overdueEvery)
+			if q := r.request(); q.State != want {
+				t.Errorf("request %+v, want %s", q, want)
+			}
+		})
+	}
+}
+
 // waiting opens a request that waits for its approval.
 func (r *rig) waiting(policy string) ledger.Request {
 	r.t.Helper()

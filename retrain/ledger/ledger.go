@@ -44,6 +44,7 @@ type Ledger struct {
 	dialect
 	tell     Listener
 	stopping <-chan struct{} // once closed, no transaction is repeated
+	started  time.Time
 	writers  underway
 	held     io.Closer // the lock of a file; nil on PostgreSQL
 }
@@ -84,7 +85,7 @@ func Open(ctx context.Context, cfg Config, tell Listener) (*Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open ledger %s: %w", l.place, err)
 	}
-	l.tell, l.stopping = tell, ctx.Done()
+	l.tell, l.stopping, l.started = tell, ctx.Done(), time.Now()
 	l.reads.SetMaxOpenConns(readConnections)
 	l.scrapes.SetMaxOpenConns(1)
 	if l.Check != nil {
@@ -214,7 +215,7 @@ func (l *Ledger) try(ctx context.Context, change func(*Tx) error) error {
 	if l.alone != "" {
 		_, err = tx.ExecContext(ctx, l.alone)
 	}
-	own := &Tx{Tx: tx}
+	own := &Tx{Tx: tx, started: l.started}
 	if err == nil {
 		err = change(own)
 	}

@@ -213,7 +213,8 @@ func (l *Ledger) AnyOverdue(ctx context.Context, now time.Time) (bool, error) {
 	return anyOverdue(ctx, l.db, now)
 }
 
-// EndOverdue ends the states that are past their time.
+// EndOverdue ends the states that are past their time. What telemetry shows of a new version can come late after a start: it is
+// read from where the last instance stopped.
 func (tx *Tx) EndOverdue(ctx context.Context, now time.Time) error {
 	if found, err := anyOverdue(ctx, tx, now); err != nil || !found {
 		return err
@@ -229,6 +230,9 @@ func (tx *Tx) EndOverdue(ctx context.Context, now time.Time) error {
 		{StateRunning, StateFailed, "the job did not finish in time"},
 		{StateVerifying, StateInconclusive, "not enough telemetry of the new version arrived in time"},
 	} {
+		if end.from == StateVerifying && now.Before(tx.started.Add(VerdictMargin)) {
+			continue
+		}
 		if err := settle(ctx, tx, now, end.to, end.why, `state = $4 AND closed_at IS NULL AND due_at <= $5`, end.from, now.UnixMilli()); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 // Tx is a transaction that writes: what it reads holds until it commits.
 type Tx struct {
 	*sql.Tx
+	started   time.Time               // of the instance
 	committed []func(context.Context) // run once it has committed
 }
 
