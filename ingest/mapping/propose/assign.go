@@ -423,8 +423,17 @@ func (f *finder) rest(prefix string, all []found, most int) {
 		}
 		most--
 		f.used[at.place] = true
-		f.line(prefix+name, f.source(at), "a number with no other role: "+at.in.facts(at.place))
+		why := "a number with no other role: "
+		if prefix == "observation." && !f.has("action") && isChoice(at.place) {
+			why = "name it action if it is what the policy decides: "
+		}
+		f.line(prefix+name, f.source(at), why+at.in.facts(at.place))
 	}
+}
+
+// isChoice reports whether a place has few whole numbers, as one of several choices has.
+func isChoice(p *place) bool {
+	return p.kind() == isNumber && p.whole && len(p.values) > 2 && len(p.values) <= mostChoices
 }
 
 // isMeasured reports whether a place usually has a number that is no id and no time.
@@ -461,11 +470,29 @@ func (f *finder) ends() {
 		return
 	}
 	if f.byItself() {
+		if f.neverEnds() {
+			return
+		}
 		f.ownID()
 		f.line("terminated", always, "no field identifies an agent or marks the end of an episode: each record is one episode")
 		return
 	}
 	f.single(at, ok)
+}
+
+// neverEnds writes the agent of records that are steps of a task without an end, and reports whether they are.
+func (f *finder) neverEnds() bool {
+	agent, percent, yes := f.goesOn()
+	if !yes {
+		return false
+	}
+	field, of := mapping.Field{Value: text("agent")}, "one agent"
+	if agent != nil {
+		f.used[agent] = true
+		field, of = mapping.Field{Source: agent.source()}, fmt.Sprintf("%d agents", len(agent.values))
+	}
+	f.line("agent_id", field, fmt.Sprintf("no field marks the end of an episode: %s whose task never ends, since %d%% of the numbers hardly differ from one record to the next", of, percent))
+	return true
 }
 
 // byItself reports whether nothing names episodes, steps or agents, and a record has what came of it.

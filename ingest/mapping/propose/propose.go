@@ -80,6 +80,7 @@ func of(records []any, policy string) *Proposal {
 	if f.outer == nil {
 		f.outer = newTable(records)
 	}
+	f.records = records
 	return f.finish()
 }
 
@@ -174,19 +175,21 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // It is large because a place that has one role can have no other.
 type finder struct {
 	policy string
-	outer  *table // of the records
-	inner  *table // of the elements of their array; nil without one
-	used   map[*place]bool
-	space  *place   // the observation, whose members are nothing else
-	by     []string // the place that tells types of records apart, nil without one
-	theirs *table   // of the records that are feedback on others; nil without such
-	apart  bool     // the feedback on the records is in another topic
-	ours   *table   // of the decisions on which others are feedback, of the same topic or another; nil without such
-	rare   bool     // most decisions have no feedback
-	comes  bool     // that feedback comes is the reward
-	whole  *place   // the id that the records of an episode share, if not the surest; nil without such
-	last   *table   // of the records that end an episode, without being steps of it; nil without such
-	out    *Proposal
+
+	records []any  // to propose for, in order
+	outer   *table // of the records
+	inner   *table // of the elements of their array; nil without one
+	used    map[*place]bool
+	space   *place   // the observation, whose members are nothing else
+	by      []string // the place that tells types of records apart, nil without one
+	theirs  *table   // of the records that are feedback on others; nil without such
+	apart   bool     // the feedback on the records is in another topic
+	ours    *table   // of the decisions on which others are feedback, of the same topic or another; nil without such
+	rare    bool     // most decisions have no feedback
+	comes   bool     // that feedback comes is the reward
+	whole   *place   // the id that the records of an episode share, if not the surest; nil without such
+	last    *table   // of the records that end an episode, without being steps of it; nil without such
+	out     *Proposal
 }
 
 // elements looks for an array whose elements are the events: those with a reward or an action, if the record around

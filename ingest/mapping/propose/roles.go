@@ -39,6 +39,8 @@ func roles() []role {
 		{"agent_id", []string{
 			"agentid", "agent", "userid", "uid", "user", "customerid", "memberid", "accountid", "visitorid", "playerid", "deviceid", "robotid",
 			"workerid", "actorid", "clientid", "envindex", "customer", "robot", "device", "worker", "player",
+			"building", "buildingid", "machine", "machineid", "vehicle", "vehicleid", "drone", "droneid", "asset", "assetid", "turbine", "turbineid",
+			"intersection", "intersectionid", "elevator", "elevatorid", "thermostat", "thermostatid", "plantid", "chargerid",
 			"nutzer", "kunde", "roboter", "usuario", "cliente", "utilisateur", "client",
 		}, id},
 		{"step", []string{"step", "stepid", "stepindex", "timestep", "turn", "turnindex", "stepnumber", "iteration", "round", "seq", "t", "index"}, []kind{isNumber}},

@@ -80,7 +80,7 @@ type example struct {
 	name   string
 	files  []string // of telemetry
 	policy string
-	change int64    // the episode, or the decision, of the change
+	change int64    // the episode, the decision or the block of the change
 	near   int64    // how far from it onsets may be
 	alarms []string // signals with their horizon, in the order in which they fire
 	cause  alerts.Cause
@@ -106,6 +106,10 @@ func TestSimExamples(t *testing.T) {
 		{
 			name: "llm-agent", files: []string{"agent-logs.ndjson"}, policy: "support-agent", change: 900, near: 5,
 			alarms: []string{"reward"}, cause: alerts.CauseRewardFunction,
+		},
+		{
+			name: "autoscaler", files: []string{"decisions.ndjson"}, policy: "scaler", change: 2524, near: 50,
+			alarms: []string{"law.dynamics", "reward", "observation.queue", "action"}, cause: alerts.CauseEnvironment,
 		},
 	} {
 		t.Run(e.name, func(t *testing.T) {

@@ -169,7 +169,7 @@ func (g GroupInspection) unitName() finding.UnitName {
 
 func (g GroupInspection) unitsText() string {
 	s := fmt.Sprint(g.Units)
-	if len(g.Ends) > 0 {
+	if len(g.Ends) > 0 && g.Ends[ingest.EndBlock.String()] < g.Units {
 		s += ": " + countsText(g.Ends)
 	}
 	if g.Steps != nil {

@@ -1,0 +1,63 @@
+package propose_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest/mapping/propose"
+)
+
+// Records without an id, each of which goes on where the one before ended, are steps of one agent. Independent decisions are
+// not, although the hour and the weather go on in them as well.
+func TestRecordsThatGoOnAreStepsOfOneAgent(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	inside, level := 21., 0.
+	cooling := func(i int) string {
+		hour := float64(i%288) / 12
+		outside := 24 + 6*math.Sin(hour/24*2*math.Pi)
+		inside += .03*(outside-inside) - .1*level + .02*rng.NormFloat64()
+		level = math.Round(max(0, min(4, 2*(inside-22))))
+		return fmt.Sprintf(`"inside":%.2f,"outside":%.2f,"level":%d,"reward":%.3f`, inside, outside, int(level), -level*.3-math.Abs(inside-22))
+	}
+	visits := func(i int) string {
+		hour := i / 50 % 24
+		return fmt.Sprintf(`"hour":%d,"outside":%.2f,"basket":%d,"age":%d,"reward":%d`, hour, 20+float64(hour)/10, rng.IntN(5), 20+rng.IntN(40), rng.IntN(2))
+	}
+	for name, c := range map[string]struct {
+		record func(i int) string
+		wants  []string
+		not    string
+	}{
+		"one agent without a name": {
+			cooling, []string{`agent_id: {value: "agent"} # no field marks the end of an episode: one agent`, "observation.level: level # name it action if it is what the policy decides: "}, "terminated",
+		},
+		"one agent with a name": {
+			func(i int) string { return `"building":"hq",` + cooling(i) }, []string{"agent_id: building"}, "terminated",
+		},
+		"visits": {visits, []string{"terminated: {value: true} # no field identifies an agent"}, "agent_id"},
+		"visits with a number": {
+			func(i int) string { return fmt.Sprintf(`"line":%d,"ms":%d,`, i, 100*i) + visits(i) }, []string{"terminated: {value: true}"}, "agent_id",
+		},
+	} {
+		var lines [][]byte
+		for i := range 2000 {
+			lines = append(lines, fmt.Appendf(nil, `{"ts":%d,"model":"m",%s}`, epoch+i*300_000, c.record(i)))
+		}
+		p := propose.Of(records(lines), "p")
+		if p == nil {
+			t.Fatalf("%s: no proposal", name)
+		}
+		text := p.YAML("")
+		for _, want := range c.wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, text)
+			}
+		}
+		if strings.Contains(text, c.not) {
+			t.Errorf("%s: %q in\n%s", name, c.not, text)
+		}
+	}
+}
