@@ -204,6 +204,8 @@ func brokenWords(b factor.Broken) string {
 		return "observations fluctuate at random from step to step, as with a noisy sensor"
 	case factor.Delayed:
 		return "observations respond to the previous action instead of the last one, so they arrive late"
+	case factor.Shifted:
+		return "the same observations have other consequences, as with a sensor that is shifted or scaled"
 	default:
 		return "an observation that varied is now constant"
 	}

@@ -109,6 +109,11 @@ func TestWordsOfLaws(t *testing.T) {
 			"the same actions in the same situations have different effects (by 3.0 standard deviations)",
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
+		"a shifted sensor": {broken(factor.Shifted), []string{
+			"the same observations have other consequences, as with a sensor that is shifted or scaled",
+			"the same actions in the same situations have different effects (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
+		}},
 	} {
 		f := drift("return", 100)
 		f.Laws = c.laws

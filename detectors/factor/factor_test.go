@@ -20,6 +20,8 @@ type world struct {
 	noise  float64 // of the sensors
 	delay  bool    // of the sensors, by one step
 	frozen bool    // of the second observation
+	zero   float64 // of the sensor of the first observation
+	goesOn bool    // units are parts of an episode
 }
 
 func healthy() world { return world{pull: .9, worth: 1} }
@@ -43,12 +45,17 @@ func (w world) told(seed uint64, n int) []Told {
 			if w.frozen {
 				seen[1] = 0
 			}
+			seen[0] += w.zero
 			a := 0
 			if seen[0]+w.bias+.7*rng.NormFloat64() > 0 {
 				a = 1
 			}
 			reward := w.worth*o[0] - .5*float64(a) + .1*rng.NormFloat64()
-			s.At, s.Actions = append(s.At, int32(t)), append(s.Actions, int32(a))
+			number := int32(t)
+			if w.goesOn {
+				number++
+			}
+			s.At, s.Actions = append(s.At, number), append(s.Actions, int32(a))
 			s.Rows = append(s.Rows, float32(seen[0]), float32(seen[1]), float32(seen[2]), float32(reward))
 			push := 1 - 2*float64(a)
 			o = [3]float64{w.pull*o[0] + .4*push + .1*rng.NormFloat64(), .8*o[1] + .3*o[0] + .1*rng.NormFloat64(), .5*o[2] + .3*push + .2*rng.NormFloat64()}
@@ -94,6 +101,7 @@ func TestTheLawThatMovedIsNamed(t *testing.T) {
 		"noisy sensors":         {func(w *world) { w.noise = .5 }, ByObservations, Dynamics},
 		"late sensors":          {func(w *world) { w.delay = true }, ByObservations, Dynamics},
 		"a sensor that is dead": {func(w *world) { w.frozen = true }, ByObservations, Dynamics},
+		"a shifted sensor":      {func(w *world) { w.zero = 1 }, ByObservations, Start},
 	} {
 		l := *base
 		w := healthy()
@@ -104,6 +112,35 @@ func TestTheLawThatMovedIsNamed(t *testing.T) {
 		v := l.Judge(0)
 		if v.Cause != c.cause || !v.Factors[c.moved].Moved {
 			t.Errorf("%s: %s (%d), want %s with %s: %+v", name, v.Cause, v.Broken, c.cause, c.moved, v.Factors)
+		}
+	}
+}
+
+// Of a task without episodes, whose units have no start, a shifted sensor moves what follows an observation and what is
+// earned from it. Another reward function or world moves one of them alone, or further.
+func TestTheLawThatMovedInATaskWithoutEpisodes(t *testing.T) {
+	begin := healthy()
+	begin.goesOn = true
+	var base Laws
+	base.Freeze(begin.told(1, 400), 0, defaultBytes)
+	for name, c := range map[string]struct {
+		turn  func(*world)
+		cause Cause
+	}{
+		"nothing":          {func(*world) {}, Unknown},
+		"another policy":   {func(w *world) { w.bias = .5 }, ByPolicy},
+		"other dynamics":   {func(w *world) { w.pull = .8 }, ByEnvironment},
+		"another reward":   {func(w *world) { w.worth = .8 }, ByReward},
+		"a shifted sensor": {func(w *world) { w.zero = .3 }, ByObservations},
+	} {
+		l, w := base, begin
+		c.turn(&w)
+		for i, u := range w.told(2, 100) {
+			observe(&l, u, int64(i))
+		}
+		v := l.Judge(0)
+		if v.Cause != c.cause || v.Factors[Start].Moved {
+			t.Errorf("%s: %s (%d), want %s: %+v", name, v.Cause, v.Broken, c.cause, v.Factors)
 		}
 	}
 }

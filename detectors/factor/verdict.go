@@ -236,6 +236,7 @@ const (
 	Noisy          // changes of the observation alternate, as those of a noisy sensor do
 	Delayed        // the observation follows the action of the step before
 	Stuck          // a component does not change any more
+	Shifted        // a component has another zero or another scale
 )
 
 // Ratios of effects from which one factor outweighs others.
@@ -293,6 +294,9 @@ const (
 	laggedRatio   = .1
 	stuckShare    = .01
 	repeatedShare = .5
+
+	// Of values that are drawn again at each step, changes leave .7; of those that return to a mean slowly, nearly 1.
+	mostUnexplained = .6
 )
 
 // broken looks for signs that the observations are broken which the baseline does not have. A baseline without
@@ -327,8 +331,48 @@ func (m *Model) broken(s *Signs, v *Verdict) Broken {
 		return Noisy
 	case known > 0 && float64(alternate) >= alternatingIn*float64(known):
 		return Noisy
+	case m.shifted(v):
+		return Shifted
 	}
 	return Whole
+}
+
+// unexplained returns the share of the spread of a component's changes that the dynamics leave, 1 for other coordinates: the
+// mean interquartile range of what is left of them, in that of a normal law with their standard deviation.
+func (m *Model) unexplained(c Coordinate) float64 {
+	sum, leaves := 0., 0.
+	for i := range m.regressions {
+		r := &m.regressions[i]
+		if c.part != partChange || r.part != partChange || r.cells != nil {
+			continue
+		}
+		for k := range r.leaves {
+			if n := len(r.leaves[k].law) / r.laws(); n > 0 {
+				law := r.leaves[k].law[c.Index*n:]
+				sum += float64(number(law[3*n/4]) - number(law[n/4]))
+				leaves++
+			}
+		}
+	}
+	if leaves == 0 {
+		return 1
+	}
+	return sum / leaves / 1.349
+}
+
+// shifted reports whether the observations mean something else than before. Only that moves the mean of the first ones and
+// what follows all of them at once, where the dynamics explain most of what follows; visitors who are drawn at random may be
+// others at first and later. Only that moves the rewards of steps further than what follows these: rewards that are scored
+// otherwise do not touch the dynamics, and in another world they move less.
+func (m *Model) shifted(v *Verdict) bool {
+	start, policy, dynamics, reward := v.effect(Start), v.effect(Policy), v.effect(Dynamics), v.effect(Reward)
+	switch {
+	case dynamics == 0:
+		return false
+	case start > 0:
+		return !v.Factors[Start].scatters() && m.unexplained(v.Factors[Dynamics].Foremost.Coordinate) < mostUnexplained
+	}
+	return reward > rewardRatio*max(dynamics, policy)
 }
 
 // delayedStates reports whether discrete states are late. Other than numbers, an action often leaves them as they are, and

@@ -35,6 +35,7 @@ CAUSES = {
     "noise": "observations",
     "delay": "observations",
     "stuck": "observations",
+    "shifted": "observations",
 }
 
 
@@ -49,7 +50,7 @@ class World:
     numeric = False
     actions = 2
     reward = 1.0
-    stuck = -1  # the component that stands still
+    stuck = -1  # the component that stands still, or is shifted
     never = frozenset()  # changes that say nothing here
     together = 1  # episodes that count as one
 
@@ -201,7 +202,7 @@ class Grid(World):
     """A world of numbered states. Its agent chooses by the values of actions: softly, or sometimes at random."""
 
     grid = True
-    never = frozenset({"start", "noise", "delay", "stuck"})
+    never = frozenset({"start", "noise", "delay", "stuck", "shifted"})
 
     def soft(self, o, temperature):
         q = self.values[o] / temperature
@@ -272,7 +273,7 @@ class Decisions(gymnasium.Env):
 
 class Bandit(World):
     actions, reward, together = 4, 0.5, 20
-    never = frozenset({"start", "noise", "delay", "stuck", "rterm"})
+    never = frozenset({"start", "noise", "delay", "stuck", "shifted", "rterm"})
 
     def __init__(self, rng, change):
         super().__init__(rng, change)
@@ -362,6 +363,10 @@ class Sensors:
         if change == "stuck":
             told = true.copy()
             told[self.world.stuck] = 0
+            return told
+        if change == "shifted":
+            told = true.copy()
+            told[self.world.stuck] += self.spread[self.world.stuck]
             return told
         return true
 
