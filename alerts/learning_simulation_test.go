@@ -45,6 +45,7 @@ type watched struct {
 	bank      *bank.Policy
 	tracker   *Tracker
 	incidents int      // opened
+	alarms    int      // fired
 	signals   []string // of their first alarms
 	last      Incident
 }
@@ -60,6 +61,9 @@ func watchLearner(mode watch.Learning) *watched {
 func (w *watched) see(u *ingest.Unit) (opened bool) {
 	for _, f := range w.bank.Observe(u, time.Time{}) {
 		for _, c := range w.tracker.Apply(f) {
+			if c.Fired {
+				w.alarms++
+			}
 			if c.Incident == nil {
 				continue
 			}
@@ -175,21 +179,26 @@ func liveChange[L learner](mode watch.Learning, fresh func(uint64) L, change lea
 		if alerted {
 			out.moving++
 		}
-		if delay == 0 {
-			continue
-		}
-		out.found++
-		out.delays = append(out.delays, float64(delay))
-		switch w.last.Cause {
-		case change.cause:
-			out.right++
-		case CauseUnknown:
-			out.unknown++
-		default:
-			out.wrong++
-		}
+		out.count(w, change.cause, float64(delay))
 	}
 	return out
+}
+
+// count counts what was found of a change after so long, 0 if it was not.
+func (f *foundLearner) count(w *watched, cause Cause, delay float64) {
+	if delay == 0 {
+		return
+	}
+	f.found++
+	f.delays = append(f.delays, delay)
+	switch w.last.Cause {
+	case cause:
+		f.right++
+	case CauseUnknown:
+		f.unknown++
+	default:
+		f.wrong++
+	}
 }
 
 // Agents that learn, and nothing else, keep the budget.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/blocks"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
@@ -15,12 +16,15 @@ import (
 
 // If no episode ends, units are blocks of steps of one agent, joined from the smallest blocks of the telemetry. Their
 // size doubles as long as one of their quantities depends on the agent's earlier blocks by a factor above
-// maxBlockFactor. A block never has more than maxBlocks smallest blocks. If no more telemetry follows, a size is also
+// maxBlockFactor, or above lawsBlockFactor if the laws of the steps are judged as well; but not if a baseline takes longer
+// than slowBaseline. A block never has more than maxBlocks smallest blocks. If no more telemetry follows, a size is also
 // rejected if it leaves a baseline of fewer than leastBlocks blocks.
 const (
-	maxBlockFactor = 1.2
-	maxBlocks      = 512
-	leastBlocks    = 200
+	maxBlockFactor  = 1.2
+	lawsBlockFactor = 2
+	maxBlocks       = 512
+	leastBlocks     = 200
+	slowBaseline    = baseline.TwoWeeks / 2
 )
 
 // blocksToAlarm is the approximate number of blocks until the largest changes are detected.
@@ -44,14 +48,30 @@ func (g *group) block(u *ingest.Unit) *ingest.Unit {
 	return b.Add(u)
 }
 
+// doubles reports whether longer blocks are needed and can be had. A slow agent that follows the weather would otherwise
+// have no baseline for months.
+func (g *group) doubles() bool {
+	return g.Blocks.Size < maxBlocks && !g.slow() && g.dependent()
+}
+
+// slow reports whether a baseline of blocks as long as those of the warm-up takes longer than slowBaseline.
+func (g *group) slow() bool {
+	w := &g.Warmup
+	return w.Span().Hours()*float64(g.cfg.Baseline.Units) > slowBaseline.Hours()*float64(w.Units)
+}
+
 // dependent reports whether a quantity of the warm-up depends on the agent's earlier blocks by too large a factor. The
 // largest of n estimates may exceed the limit by as much as that of n independent ones would.
 func (g *group) dependent() bool {
 	quantities := g.warmQuantities()
 	excess := math.Sqrt(2 * math.Log(float64(max(1, len(quantities)))))
-	limit := maxBlockFactor + excess*detectors.FactorError(g.Warmup.Units)
-	agents := g.Warmup.Agents()
-	return slices.ContainsFunc(quantities, func(q *stream.Quantity) bool { return q.AgentFactor(agents) > limit })
+	limit := maxBlockFactor
+	if g.Warmup.KeepsSteps() {
+		limit = lawsBlockFactor
+	}
+	limit += excess * detectors.FactorError(g.Warmup.Units)
+	ended := g.ends()
+	return slices.ContainsFunc(quantities, func(q *stream.Quantity) bool { return q.AgentFactor(ended) > limit })
 }
 
 // warmQuantities returns the quantities with enough values in the warm-up, including the shares of actions.
@@ -73,7 +93,7 @@ func (g *group) warmQuantities() (all []*stream.Quantity) {
 // dependent at any size.
 func (g *group) keepBlock(u *ingest.Unit) {
 	g.Blocks.Kept = append(g.Blocks.Kept, u)
-	if g.Warmup.Units >= g.cfg.Baseline.Units && g.Blocks.Size < maxBlocks && g.dependent() {
+	if g.Warmup.Units >= g.cfg.Baseline.Units && !g.awaitsCycles() && g.doubles() {
 		g.refuse()
 		g.doubleBlocks()
 	}
@@ -92,7 +112,7 @@ func (g *group) doubleBlocks() {
 
 // fitBlocks doubles the blocks of a warm-up that receives no more telemetry, as long as enough of them are left.
 func (g *group) fitBlocks() {
-	for g.Blocks.OfSteps() && g.Blocks.Size < maxBlocks && g.Warmup.Units >= 2*leastBlocks && g.dependent() {
+	for g.Blocks.OfSteps() && g.Warmup.Units >= 2*leastBlocks && g.doubles() {
 		g.doubleBlocks()
 	}
 }
@@ -115,7 +135,7 @@ func (g *group) blockCaveats() []string {
 		of = "all agents together"
 	}
 	out := []string{finding.BlockCaveat(steps, of, blocksToAlarm)}
-	if g.Blocks.Unfit = g.dependent(); g.Blocks.Unfit {
+	if g.Blocks.Unfit = !g.slow() && g.dependent(); g.Blocks.Unfit {
 		out = append(out, CaveatBlocks)
 	}
 	return out
@@ -124,34 +144,18 @@ func (g *group) blockCaveats() []string {
 // faultless returns a copy of a unit without the values of streams with a fault. These then stay out of the warm-up even
 // after the unit is joined with others.
 func (g *group) faultless(u *ingest.Unit, rules []string) *ingest.Unit {
-	kept := *u
-	kept.Actions, kept.Numeric, kept.Profile = slices.Clone(u.Actions), slices.Clone(u.Numeric), slices.Clone(u.Profile)
+	var faulty []string
 	for i, s := range g.Streams {
-		if rules[i] == "" {
-			continue
+		if rules[i] != "" {
+			faulty = append(faulty, s.Signal)
 		}
-		switch s.Signal {
-		case "reward":
-			kept.Reward, kept.RewardQ10, kept.RewardQ90 = ingest.Moments{}, 0, 0
-			kept.LongestConstant, kept.ConstantReward = 0, 0
-			kept.Propensity = nil
-		case "return":
-			kept.HasReturn = false
-			if u.Decisions != nil {
-				kept.Decisions = &ingest.Decisions{N: u.Decisions.N}
-			}
-		case signals.Action:
-			kept.Actions, kept.ActionKind, kept.MixedActionKinds = nil, ingest.ActionNone, false
-			kept.Propensity = nil
-		}
-		kept.Numeric = slices.DeleteFunc(kept.Numeric, func(n ingest.NamedMoments) bool { return n.Signal == s.Signal })
 	}
-	return &kept
+	return blocks.Without(u, faulty)
 }
 
 // forgetWarmup restarts the warm-up.
 func (g *group) forgetWarmup() {
-	g.Warmup.Each, g.Warmup.Units, g.Warmup.Early = nil, 0, 0
+	g.Warmup.Each, g.Warmup.Units, g.Warmup.Early, g.Warmup.ToldEvery = nil, 0, 0, 0
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
 			q.Warm = nil

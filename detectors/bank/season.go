@@ -54,18 +54,18 @@ func hoursDiffer(quantities []*stream.Quantity, e stream.Ends) bool {
 const mostUnits = 6
 
 // awaitsCycles reports whether a warm-up continues although it has enough units: until it covers two days, or, if its days
-// differ, two weeks. They are needed to tell the hours of the day, or of the week, apart. Otherwise part of a day would be
+// differ, two weeks; without episodes two days in any case, since nothing is judged before. They are needed to tell the hours of the day, or of the week, apart. Otherwise part of a day would be
 // judged against another part, and part of a week against a mixture of days.
 func (g *group) awaitsCycles() bool {
 	w, longest := &g.Warmup, mostUnits*g.cfg.Baseline.Units
-	if g.Blocks.Size > 0 || w.Units >= longest {
+	if g.Blocks.Decisions || w.Units >= longest {
 		return false
 	}
 	so := w.Span()
 	fits := func(span time.Duration) bool {
 		return so < span && so.Hours()/float64(w.Units)*float64(longest) >= span.Hours()
 	}
-	return fits(baseline.TwoDays) || fits(baseline.TwoWeeks) && g.daysDiffer()
+	return fits(baseline.TwoDays) || !g.Blocks.OfSteps() && fits(baseline.TwoWeeks) && g.daysDiffer()
 }
 
 // daysDiffer reports whether the days of some quantity of the warm-up differ.

@@ -224,6 +224,9 @@ func (g *group) settle(at finding.UnitRef) []finding.Finding {
 func (g *group) missing(s *stream.Stream) string {
 	unit := g.unitName()
 	switch {
+	case g.Baseline.ID == "" && g.Blocks.OfSteps() && g.learns() && g.Warmup.Units >= g.cfg.Baseline.Units:
+		return fmt.Sprintf("no episode ends; %d %s for a first baseline so far, which is to cover two days",
+			g.Warmup.Units, unit.Sized())
 	case g.Baseline.ID == "" && g.Blocks.OfSteps() && g.learns():
 		return fmt.Sprintf("no episode ends; %d of %d %s for a first baseline", g.Warmup.Units, g.cfg.Baseline.Units, unit.Sized())
 	case g.Baseline.ID == "" && !g.learns():

@@ -46,6 +46,8 @@ type Warmup struct {
 	Done  bool // the accepted baseline is frozen
 	Each  []Collected
 	Early int // units left out because they came too early, see NewcomerShare
+	// ToldEvery is the distance between units that keep their steps, see KeepSteps; 0 before the first one.
+	ToldEvery int
 	// Trending names the quantity with a trend for which the last baseline was refused, "" if there was none.
 	Trending string
 
@@ -96,27 +98,36 @@ func (w *Warmup) KeepPropensity(u *ingest.Unit) {
 // leastTold is the number of bytes for the steps of a unit below which fewer units keep theirs.
 const leastTold = 4 << 10
 
+// checkEvery is the number of units after which the memory of their steps is checked.
+const checkEvery = 32
+
 // KeepSteps keeps what the last unit, which may have no steps, tells of them. The steps of all units take about so many
-// bytes at most. If these do not suffice for all, or more units are collected than the baseline was to have, the steps of
-// every second, fourth, ... unit are kept.
+// bytes at most, if the baseline is to have so many units. Where they take more, the steps of every second, fourth, ...
+// unit are kept.
 func (w *Warmup) KeepSteps(t factor.Told, bytes, units int) {
-	most, every := keptUnits(bytes, units), 1
-	for most*every < w.Units {
-		every *= 2
+	w.ToldEvery = max(1, w.ToldEvery)
+	if (w.Units-1)%w.ToldEvery == 0 {
+		w.Each[w.Units-1].Told = t.Thinned(ToldBytes(bytes, units))
 	}
-	if every > 1 && w.Units == most*every/2+1 {
+	for w.Units%checkEvery == 0 && w.toldBytes() > bytes && w.ToldEvery < w.Units {
+		w.ToldEvery *= 2
 		for i := range w.Each {
-			if i%every != 0 {
+			if i%w.ToldEvery != 0 {
 				w.Each[i].Told = factor.Told{}
 			}
 		}
 	}
-	if (w.Units-1)%every == 0 {
-		w.Each[w.Units-1].Told = t.Thinned(ToldBytes(bytes, units))
-	}
 }
 
-// keptUnits returns the number of units that keep their steps in so many bytes.
+// toldBytes returns the memory of the steps of all units.
+func (w *Warmup) toldBytes() (bytes int) {
+	for i := range w.Each {
+		bytes += w.Each[i].Told.Steps.Bytes()
+	}
+	return bytes
+}
+
+// keptUnits returns the number of units whose steps, as large as they may be, fit into so many bytes.
 func keptUnits(bytes, units int) int { return max(1, min(units, bytes/leastTold)) }
 
 // ToldBytes returns the bytes that the steps of a unit may take if those of all units may take so many.

@@ -53,13 +53,14 @@ type Wire struct {
 	Trending    string          `cbor:"5,keyasint,omitzero"`
 	LongestWait time.Duration   `cbor:"6,keyasint,omitzero"`
 	LongestGap  float64         `cbor:"7,keyasint"`
+	ToldEvery   int             `cbor:"8,keyasint,omitzero"`
 }
 
 // Wire returns the wire form of the warm-up.
 func (x *Warmup) Wire() Wire {
 	return Wire{
 		Units: x.Units, Done: x.Done, Each: saved.EachOf(x.Each, (*Collected).wire), Early: x.Early,
-		Trending: x.Trending, LongestWait: x.LongestWait, LongestGap: x.LongestGap,
+		Trending: x.Trending, LongestWait: x.LongestWait, LongestGap: x.LongestGap, ToldEvery: x.ToldEvery,
 	}
 }
 
@@ -67,6 +68,6 @@ func (x *Warmup) Wire() Wire {
 func (w *Wire) Live() Warmup {
 	return Warmup{
 		Units: w.Units, Done: w.Done, Each: saved.EachOf(w.Each, (*collectedWire).live), Early: w.Early,
-		Trending: w.Trending, LongestWait: w.LongestWait, LongestGap: w.LongestGap,
+		Trending: w.Trending, LongestWait: w.LongestWait, LongestGap: w.LongestGap, ToldEvery: w.ToldEvery,
 	}
 }

@@ -6,6 +6,7 @@ package blocks
 import (
 	"slices"
 
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -196,7 +197,36 @@ func Joined(a, b *ingest.Unit) *ingest.Unit {
 	u.Actions = joinedCounts(a.Actions, b.Actions)
 	u.Propensity = joinedPropensity(a, b, u.Actions)
 	u.Numeric = joinedMoments(a.Numeric, b.Numeric)
+	u.Steps = joinedSteps(a, b, u.Actions)
 	return &u
+}
+
+// Without returns a copy of a unit without the values of the signals that have a fault, which is to be joined with others.
+// Single steps have them all: it has none if there is a fault.
+func Without(u *ingest.Unit, faulty []string) *ingest.Unit {
+	kept := *u
+	kept.Actions, kept.Numeric, kept.Profile = slices.Clone(u.Actions), slices.Clone(u.Numeric), slices.Clone(u.Profile)
+	if len(faulty) > 0 {
+		kept.Steps = nil
+	}
+	for _, signal := range faulty {
+		switch signal {
+		case "reward":
+			kept.Reward, kept.RewardQ10, kept.RewardQ90 = ingest.Moments{}, 0, 0
+			kept.LongestConstant, kept.ConstantReward = 0, 0
+			kept.Propensity = nil
+		case "return":
+			kept.HasReturn = false
+			if u.Decisions != nil {
+				kept.Decisions = &ingest.Decisions{N: u.Decisions.N}
+			}
+		case signals.Action:
+			kept.Actions, kept.ActionKind, kept.MixedActionKinds = nil, ingest.ActionNone, false
+			kept.Propensity = nil
+		}
+		kept.Numeric = slices.DeleteFunc(kept.Numeric, func(n ingest.NamedMoments) bool { return n.Signal == signal })
+	}
+	return &kept
 }
 
 // weighted returns the mean of x, n times, and y, m times. It is exactly x if both are x, so that a block of one value

@@ -142,16 +142,17 @@ func (q *Quantity) freeze(signal string, cfg *watch.Config, e Ends) {
 	q.tolerate(cfg.Tolerated(signal))
 }
 
-// AgentFactor returns the factor by which the blocks of an agent depend on the blocks before, 1 if units are no blocks.
-func (q *Quantity) AgentFactor(agents []int32) float64 {
-	if agents == nil {
+// AgentFactor returns the factor by which the blocks of an agent depend on the blocks before, given the hour if there is a
+// season; 1 if units are no blocks.
+func (q *Quantity) AgentFactor(e Ends) float64 {
+	if e.Agents == nil {
 		return 1
 	}
 	of := make([]int32, len(q.Warm))
 	for i, o := range q.Warm {
-		of[i] = agents[o.Unit]
+		of[i] = e.Agents[o.Unit]
 	}
-	values := q.WarmValues()
+	values := q.withoutSeason(e)
 	return detectors.DependenceWithin(values, detectors.NewRanks(values), of)
 }
 

@@ -77,6 +77,24 @@ func (q *Quantity) seasonOf(ranks *detectors.Ranks, e Ends, times []int64) *seas
 	return nil
 }
 
+// withoutSeason returns the collected values, or their scores, without what the hour explains if there is a season.
+func (q *Quantity) withoutSeason(e Ends) []float64 {
+	values := q.WarmValues()
+	if !e.Season || q.Mix != nil {
+		return values
+	}
+	times := q.TimesOf(e)
+	switch s := q.seasonOf(detectors.NewRanks(values), e, times); {
+	case s == nil:
+		return values
+	case q.Counts():
+		hits, steps := q.warmHits()
+		return detectors.CountScores(hits, steps, s.StrataOf(times))
+	default:
+		return s.Own(values, times)
+	}
+}
+
 func (q *Quantity) seasonVerb() string {
 	if q.Season.Like == nil {
 		return "counted"
@@ -131,12 +149,12 @@ func (q *Quantity) rankTest(values []float64, e Ends) *detectors.RankTest {
 		q.Season = q.seasonOf(q.Ranks, e, times)
 	}
 	if q.Season == nil {
-		factor := max(DayFactor(values, times), q.AgentFactor(e.Agents), detectors.Dependence(values, q.Ranks))
+		factor := max(DayFactor(values, times), q.AgentFactor(e), detectors.Dependence(values, q.Ranks))
 		return detectors.NewRankTest(values, q.Ranks, factor)
 	}
 	adjusted := MomentsOf(q.Season.Sample())
 	q.SD = adjusted.SD()
-	factor := max(q.Season.Factor(values, times), q.AgentFactor(e.Agents))
+	factor := max(q.Season.Factor(values, times), q.AgentFactor(e))
 	return detectors.NewRankTest(q.Season.Own(values, times), q.Season.Ranks, factor)
 }
 

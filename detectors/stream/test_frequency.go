@@ -26,7 +26,7 @@ func beginFrequency(q *Quantity, of *basis) Test {
 	if of.ends.Season {
 		q.Season = q.seasonOf(nil, of.ends, q.TimesOf(of.ends))
 	}
-	least := max(DayFactor(of.values, q.TimesOf(of.ends)), q.AgentFactor(of.ends.Agents))
+	least := max(DayFactor(of.values, q.TimesOf(of.ends)), q.AgentFactor(of.ends))
 	hits, steps := q.warmHits()
 	if q.Mix != nil {
 		return NewFrequencyTest(detectors.NewPredictionTest(hits, steps, least))
@@ -34,7 +34,7 @@ func beginFrequency(q *Quantity, of *basis) Test {
 	if times := q.TimesOf(of.ends); q.Season != nil {
 		strata := q.Season.StrataOf(times)
 		left := q.Season.FactorOfCounts(detectors.CountScores(hits, steps, strata), times)
-		factor := max(q.AgentFactor(of.ends.Agents), left)
+		factor := max(q.AgentFactor(of.ends), left)
 		return NewFrequencyTest(detectors.NewFrequencyTestWithin(hits, steps, strata, factor))
 	}
 	return NewFrequencyTest(detectors.NewFrequencyTest(hits, steps, least))

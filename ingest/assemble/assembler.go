@@ -192,7 +192,7 @@ func (a *Assembler) FoldApart(e *ingest.Event, emit func(*ingest.Unit), decided 
 	}
 	a.events++
 	p = p.of(e)
-	p.count()
+	p.count(e.TS)
 	a.ord = 0
 	a.key.set(p, e)
 	ep, whole := a.episodeOf(p, e, emit)

@@ -10,7 +10,7 @@ func (a *Assembler) addToBlock(ag *agent, e *ingest.Event, emit func(*ingest.Uni
 	if ag.block == nil {
 		ag.block = &tally{}
 	}
-	if u := ag.block.blockWith(e, a.names); u != nil {
+	if u := ag.block.blockWith(e, a.names, true); u != nil {
 		u.Shown = p.stepwise
 		a.emit(u, ag.group, ag.id, e, emit)
 	}
@@ -24,23 +24,32 @@ func (a *Assembler) addToMixed(g *group, e *ingest.Event, emit func(*ingest.Unit
 	if g.Block == nil {
 		g.Block = &tally{}
 	}
-	if u := g.Block.blockWith(e, a.names); u != nil {
+	if u := g.Block.blockWith(e, a.names, false); u != nil {
 		u.Mixed, u.Shown = true, g.policy.stepwise
 		a.emit(u, g, "", e, emit)
 	}
 }
 
-// blockWith folds in the next step of a block. It returns the block when that is full, else nil.
-func (t *tally) blockWith(e *ingest.Event, n *names) *ingest.Unit {
+// blockWith folds in the next step of a block, which keeps its steps one by one if these are of one agent. It returns the
+// block when that is full, else nil. No step of a block is the first one of an episode.
+func (t *tally) blockWith(e *ingest.Event, n *names, keeps bool) *ingest.Unit {
 	if t.Steps == 0 {
 		t.begin(e)
 	}
 	t.add(e, n)
+	if keeps {
+		t.keep(e)
+	}
 	if t.Steps < BlockSteps {
 		return nil
 	}
 	u := t.unit(ingest.EndBlock)
 	u.HasReturn, u.Return = false, 0
+	if u.Steps != nil {
+		for i := range u.Steps.At {
+			u.Steps.At[i]++
+		}
+	}
 	t.Steps = 0
 	return u
 }

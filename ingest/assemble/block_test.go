@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -111,6 +112,39 @@ func TestSimRestartWithinABlockOfManyAgents(t *testing.T) {
 		second.play(cut, 33_333, 3, 5)
 		if got := append(first.told(), second.told()...); len(got) < 100 || !slices.Equal(got, straight.told()) {
 			t.Errorf("cut at %d: %d units, want %d", cut, len(got), len(straight.units))
+		}
+	}
+}
+
+// Slow agents are shown in blocks as soon as some days have shown that no episode ends, but not before they have taken
+// enough steps, nor where episodes have ended less often than that.
+func TestSlowAgentsAreShownInBlocksEarly(t *testing.T) {
+	const day = int64(24 * time.Hour)
+	for name, c := range map[string]struct {
+		every int64 // nanoseconds between steps, 0 without times
+		ends  int64 // steps of an episode, 0 for one that never ends
+		want  int64 // steps before the first block begins
+	}{
+		"a step every five minutes": {day / 288, 0, 999},
+		"a step a minute":           {day / 1440, 0, 3 * 1440},
+		"a step a second":           {day / 86400, 0, 9_999},
+		"no times":                  {0, 0, 9_999},
+		"episodes of 900 steps":     {day / 288, 900, -1},
+	} {
+		b := newBench(Config{})
+		for i := range int64(12_000) {
+			e := stepOf(i, 1, agentID("a"))
+			if c.every > 0 {
+				e.TS = 1_800_000_000_000_000_000 + i*c.every
+			}
+			e.Terminated = c.ends > 0 && i%c.ends == c.ends-1
+			b.feed(e)
+		}
+		first := slices.IndexFunc(b.units, func(u *ingest.Unit) bool { return u.End == ingest.EndBlock })
+		if got := first >= 0; got != (c.want >= 0) {
+			t.Errorf("%s: blocks: %t", name, got)
+		} else if got && b.units[first].First.Offset != c.want {
+			t.Errorf("%s: the first block begins after %d steps, want %d", name, b.units[first].First.Offset, c.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -12,8 +13,11 @@ import (
 const BlockSteps = 20
 
 const (
-	// blocksAfter is the number of events without an end after which a policy is shown in blocks of BlockSteps.
-	blocksAfter = 10_000
+	// blocksAfter is the number of events without an end after which a policy is shown in blocks of BlockSteps. The agents
+	// of a slow one would take months for them: fewer suffice once they cover some days.
+	blocksAfter     = 10_000
+	blocksAfterSlow = 1_000
+	slowDays        = 3 * 24 * time.Hour
 	// A policy whose episodes have ended before must go without an end for this many times its longest such stretch so
 	// far: a thousand agents that start together end nothing for long, and then all at once.
 	blocksPatience = 10
@@ -29,6 +33,7 @@ const (
 type policy struct {
 	Name    string
 	Quiet   int64 // events since the last end of an episode
+	Since   int64 // Unix nanoseconds of the first of them with a time, 0 without one
 	Longest int64 // most events between two ends
 	Blocks  bool  // it is shown in blocks
 	Mixed   bool  // blocks hold the steps of all agents
@@ -137,10 +142,17 @@ func (l groupLabel) of(e *ingest.Event) string {
 	return ""
 }
 
-// count counts an event of the policy.
-func (p *policy) count() {
+// count counts an event of the policy, with its time in Unix nanoseconds or 0.
+func (p *policy) count(ts int64) {
 	p.Quiet++
-	if !p.Blocks && p.Quiet >= max(blocksAfter, blocksPatience*p.Longest) {
+	if p.Since == 0 {
+		p.Since = ts
+	}
+	least := int64(blocksAfter)
+	if ts-p.Since >= int64(slowDays) {
+		least = blocksAfterSlow
+	}
+	if !p.Blocks && p.Quiet >= max(least, blocksPatience*p.Longest) {
 		p.Blocks = true
 	}
 }
@@ -148,7 +160,7 @@ func (p *policy) count() {
 // ended records the end of an episode.
 func (p *policy) ended() {
 	p.Longest = max(p.Longest, p.Quiet)
-	p.Quiet, p.Blocks, p.Mixed = 0, false, false
+	p.Quiet, p.Since, p.Blocks, p.Mixed = 0, 0, false, false
 	p.Round, p.Steps, p.Lost = 0, 0, 0
 }
 

@@ -43,6 +43,12 @@ func playChaos() (before *bench, goOn func(*bench) []string) {
 	for ep := before.starts.front; ep != nil; ep = ep.links[byStart].after {
 		ep.Keeper = nil // a build of format 5 kept no single steps
 	}
+	for _, p := range before.policies {
+		p.Since = 0 // nor since when no episode had ended
+		if p.InShadow != nil {
+			p.InShadow.Since = 0
+		}
+	}
 	return before, func(b *bench) []string { return fold(b.Assembler, events[400:]) }
 }
 

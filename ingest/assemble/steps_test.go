@@ -171,15 +171,28 @@ func TestStepsThatDoNotFollowAreNotKept(t *testing.T) {
 	}
 }
 
-// A block has no use for single steps, and holds none: there may be one for each agent.
-func TestBlocksHoldNoSteps(t *testing.T) {
-	var block tally
+// A block of one agent keeps its steps, none of which is the first one of an episode. Those of a block of all agents do not
+// follow one another: it holds none.
+func TestBlocksKeepTheStepsOfOneAgent(t *testing.T) {
 	names := newNames()
-	for i := range int64(3) {
-		e := telling(i)
-		block.blockWith(&e, names)
-	}
-	if block.Keeper != nil {
-		t.Errorf("a block holds %+v", block.Keeper)
+	var own, mixed tally
+	for round := range 2 { // the second in the memory of the first
+		var u, all *ingest.Unit
+		for i := range int64(BlockSteps) {
+			e := telling(i + int64(round)*BlockSteps)
+			u, all = own.blockWith(&e, names, true), mixed.blockWith(&e, names, false)
+		}
+		if all.Steps != nil || mixed.Keeper != nil {
+			t.Errorf("a block of all agents holds %+v", all.Steps)
+		}
+		if u.Steps == nil || len(u.Steps.At) != BlockSteps || !u.Steps.Sound(len(u.Actions)) {
+			t.Fatalf("round %d: steps %+v", round, u.Steps)
+		}
+		for i, n := range u.Steps.At {
+			want := telling(int64(i) + int64(round)*BlockSteps)
+			if n != int32(i)+1 || u.Steps.Row(i)[0] != float32(want.Observation[0].X) {
+				t.Errorf("round %d: step %d is number %d, %v", round, i, n, u.Steps.Row(i))
+			}
+		}
 	}
 }

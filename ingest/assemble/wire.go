@@ -39,6 +39,7 @@ type policyWire struct {
 	AtLeast   int64       `cbor:"11,keyasint,omitempty"`
 	Begun     int64       `cbor:"12,keyasint,omitempty"`
 	Forgetful bool        `cbor:"13,keyasint,omitempty"`
+	Since     int64       `cbor:"14,keyasint,omitempty"`
 }
 
 type groupWire struct {
@@ -189,7 +190,7 @@ func (p *policy) wire() *policyWire {
 	}
 	return &policyWire{
 		Name: p.Name, Quiet: p.Quiet, Longest: p.Longest, Blocks: p.Blocks, Mixed: p.Mixed, Round: p.Round, Steps: p.Steps, Lost: p.Lost,
-		InShadow: p.InShadow.wire(), Least: p.Least, AtLeast: p.AtLeast, Begun: p.Begun, Forgetful: p.Forgetful,
+		InShadow: p.InShadow.wire(), Least: p.Least, AtLeast: p.AtLeast, Begun: p.Begun, Forgetful: p.Forgetful, Since: p.Since,
 	}
 }
 
@@ -199,7 +200,7 @@ func (w *policyWire) live() *policy {
 	}
 	return &policy{
 		Name: w.Name, Quiet: w.Quiet, Longest: w.Longest, Blocks: w.Blocks, Mixed: w.Mixed, Round: w.Round, Steps: w.Steps, Lost: w.Lost,
-		InShadow: w.InShadow.live(), Least: w.Least, AtLeast: w.AtLeast, Begun: w.Begun, Forgetful: w.Forgetful,
+		InShadow: w.InShadow.live(), Least: w.Least, AtLeast: w.AtLeast, Begun: w.Begun, Forgetful: w.Forgetful, Since: w.Since,
 	}
 }
 

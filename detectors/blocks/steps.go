@@ -1,0 +1,45 @@
+package blocks
+
+import (
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// joinedSteps returns the newest ingest.MaxKeptSteps of the steps of two blocks that were kept one by one, the second
+// block after the first; nil if neither has any. actions are those of both, to which their categories refer.
+func joinedSteps(a, b *ingest.Unit, actions []ingest.Count) *ingest.Steps {
+	if a.Steps == nil && b.Steps == nil {
+		return nil
+	}
+	out := &ingest.Steps{}
+	appendSteps(out, a, 0, actions)
+	appendSteps(out, b, a.Length, actions)
+	if drop := len(out.At) - ingest.MaxKeptSteps; drop > 0 {
+		out.At, out.Rows = slices.Clone(out.At[drop:]), slices.Clone(out.Rows[drop*out.Width():])
+		if out.Numbers == 0 {
+			out.Actions = slices.Clone(out.Actions[drop:])
+		}
+	}
+	return out
+}
+
+// appendSteps appends the steps of a block that begins after so many steps of the joined one. They replace those before
+// if they consist of something else.
+func appendSteps(out *ingest.Steps, u *ingest.Unit, after int64, actions []ingest.Count) {
+	s := u.Steps
+	if s == nil {
+		return
+	}
+	if s.Numbers != out.Numbers || !slices.Equal(s.Names, out.Names) {
+		*out = ingest.Steps{Names: s.Names, Numbers: s.Numbers}
+	}
+	for _, n := range s.At {
+		out.At = append(out.At, n+int32(after))
+	}
+	out.Rows = append(out.Rows, s.Rows...)
+	for _, i := range s.Actions {
+		name := u.Actions[i].Name
+		out.Actions = append(out.Actions, int32(slices.IndexFunc(actions, func(c ingest.Count) bool { return c.Name == name })))
+	}
+}
