@@ -41,7 +41,7 @@ func TestE2ECompose(t *testing.T) {
 		run(t, "", "amtool", "check-config", inContainer(t, project, "alertmanager")+"/etc/alertmanager/alertmanager.yml")
 	})
 	t.Run("hosts", func(t *testing.T) { knownHosts(t, project) })
-	t.Run("Kafka", func(t *testing.T) { knownSettings(t, project.Services["kafka"].Environment) })
+	t.Run("Kafka", func(t *testing.T) { acceptedByKafka(t, project.Services["kafka"]) })
 	t.Run("agents", func(t *testing.T) { agentsDrift(t, binary) })
 }
 
@@ -125,15 +125,32 @@ func knownHosts(t *testing.T, project *types.Project) {
 	}
 }
 
-// knownSettings checks that variables of the image of Kafka are settings of Kafka, which ignores others.
-func knownSettings(t *testing.T, variables types.MappingWithEquals) {
+// acceptedByKafka has Kafka's own tool read the settings and prepare a directory, as the image does before it starts the broker.
+func acceptedByKafka(t *testing.T, kafka types.ServiceConfig) {
 	t.Helper()
-	known := read(t, "local/kafka/server.properties") + "controller.quorum.voters=\n" // the latter is that of one node that is always the same
-	for name := range variables {
-		setting := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "KAFKA_")), "_", ".")
-		if !strings.Contains("\n"+known, "\n"+setting+"=") {
-			t.Errorf("%s sets %s", name, setting)
+	run(t, "", "local/kafka/kafka.sh", "fetch")
+	_, version, _ := strings.Cut(kafka.Image, ":")
+	if jars, err := filepath.Glob("../.cache/kafka/lib/kafka-clients-" + version + ".jar"); err != nil || len(jars) != 1 {
+		t.Errorf("the image has version %s, which is not the one of the tests: %v", version, err)
+	}
+	dir := t.TempDir()
+	var settings strings.Builder
+	for name, value := range kafka.Environment {
+		key := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "KAFKA_")), "_", ".")
+		if key == "log.dirs" {
+			value = &dir
+		} else if !strings.Contains("\n"+read(t, "local/kafka/server.properties")+"controller.quorum.voters=", "\n"+key+"=") {
+			t.Errorf("%s sets %s, and Kafka ignores what it does not know", name, key)
 		}
+		fmt.Fprintf(&settings, "%s=%s\n", key, *value)
+	}
+	file := filepath.Join(t.TempDir(), "server.properties")
+	if err := os.WriteFile(file, []byte(settings.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "", "java", "-Xmx256m", "-cp", "../.cache/kafka/lib/*", "kafka.tools.StorageTool", "format", "-t", "cmV3YXJkd2F0Y2gtbG9jYQ", "-c", file)
+	if _, err := os.Stat(filepath.Join(dir, "meta.properties")); err != nil {
+		t.Error(err)
 	}
 }
 
