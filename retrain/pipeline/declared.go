@@ -29,6 +29,7 @@ var (
 	packageSpec      = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[A-Za-z0-9._, -]+\])?\s*\(?((?:[<>~!=^]=?=?|==)?\s*[0-9*][^;#)]*|[<>~!=^][^;#)]*)?\)?\s*(?:[;#].*)?$`)
 	eggName          = regexp.MustCompile(`#egg=([A-Za-z0-9._-]+(?:\[[A-Za-z0-9._,-]+\])?)`)
 	fromGit          = regexp.MustCompile(`^git\+[^\s;#]*/([A-Za-z0-9._-]+?)(?:\.git)?(?:@[^\s;#/]*)?(?:$|[\s;#])`)
+	requirementsFile = regexp.MustCompile(`^(?i)(?:reqs?(?:[-_.][\w.-]+)?|requ[ei]r[a-z]*ments?[\w.-]*)\.(?:txt|in)$`) // also misspelled
 	condaFile        = regexp.MustCompile(`^(environment|conda|conda[-_]env(ironment)?)\.ya?ml$`)
 	tomlKey          = regexp.MustCompile(`^"?([A-Za-z0-9][A-Za-z0-9._-]*)"?\s*=\s*(?:"([^"]*)"|\{(.*)\})`)
 	tomlVersion      = regexp.MustCompile(`version\s*=\s*"([^"]*)"`)
@@ -64,7 +65,7 @@ func isDependencies(file string) bool {
 	case "pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock", "constraints.txt", ".python-version", pipReport:
 		return true
 	}
-	return condaFile.MatchString(base) || strings.HasPrefix(base, "requirements") && (strings.HasSuffix(base, ".txt") || strings.HasSuffix(base, ".in")) || strings.HasSuffix(path.Dir(file), "requirements") && strings.HasSuffix(base, ".txt")
+	return condaFile.MatchString(base) || requirementsFile.MatchString(base) || strings.HasSuffix(path.Dir(file), "requirements") && strings.HasSuffix(base, ".txt")
 }
 
 // declared takes what a file declares or locks.
@@ -112,7 +113,9 @@ func (p *dependencies) declared(file, text string) {
 			p.conda(file, text)
 		case isPage(file):
 			p.lines(file, strings.Join(append(pins.Installed(text), pins.Listed(text)...), "\n"))
-			p.page = append(p.page, pins.PythonsOf(text)...)
+			for _, python := range pins.PythonsOf(text) {
+				p.page, p.pageOf = append(p.page, python), cmp.Or(p.pageOf, file)
+			}
 		case !notForTraining.MatchString(base):
 			p.lines(file, text)
 		}

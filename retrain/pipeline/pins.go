@@ -22,7 +22,8 @@ type dependencies struct {
 	python     string            // version of Python in the image
 	pythons    []pythonWanted    // of versions of Python
 	classified []string          // versions of Python that classifiers name
-	page       []string          // versions of Python that the page names
+	page       []string          // versions of Python that pages name
+	pageOf     string            // the first of these
 	workflows  []string          // versions of Python that workflows set up
 	imported   map[string]int    // files that import a module
 	locked     map[string]string // versions in locks by normalized name
@@ -184,7 +185,7 @@ func (p *dependencies) choosePython() {
 	}
 	named, namedBy := p.classified, "classifiers name"
 	if len(named) == 0 {
-		named, namedBy = p.page, "README.md names"
+		named, namedBy = p.page, p.pageOf+" names"
 	}
 	if len(named) == 0 {
 		named, namedBy = p.workflows, "a GitHub workflow sets up"

@@ -12,6 +12,7 @@ var namesPython = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\bpython[ -]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ ]+(?:is|was)[ ]+(?:recommended|required|used|needed)()`),
 	regexp.MustCompile(`(?i)\b(?:(?:tested|developed|written)[ ]+(?:on|with|in|using|for)|requires?|needs?|uses?|using)[ ]+python[ ]*` + aPython),
 	regexp.MustCompile(`(?im)^[ \t]*(?:[-*+]|[0-9]+\.)[ \t]+[*\x60]*python(?:[ ]+version)?[*\x60]*[ \t]*[:=(]*[ \t]*` + aPython), // of a list
+	regexp.MustCompile(`(?m)^FROM[ \t]+(?:--\S+[ \t]+)?(?:docker\.io/)?(?:library/)?python:([0-9]+\.[0-9]+)()`),
 	regexp.MustCompile(`(?i)\bshields\.io/badge/python-v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?-()`),
 	regexp.MustCompile(`(?im)^\|[ *]*python(?:[ ]+version)?[ *]*\|[ *\x60]*([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ *\x60]*\|()`), // of a table
 }
