@@ -88,8 +88,8 @@ func TestProposedHyperparameters(t *testing.T) {
 	const rllib = "from ray.rllib.algorithms.ppo import PPOConfig\nfrom settings import BATCH\nconfig = (\n    PPOConfig()\n    .environment('CartPole-v1')\n    .training(lr=5e-5, train_batch_size_per_learner=BATCH, model={'fcnet_hiddens': [64, 64]})\n)\nconfig.training(gamma=0.97, lr=1e-4)\nalgo = config.build_algo()\nfor _ in range(10):\n    algo.train()\n"
 	files := map[string]string{"requirements.txt": "ray[rllib]==2.49.0\ntorch==2.8.0\n", "settings.py": "BATCH = 4000\n", "train.py": rllib}
 	proposes(t, "RLlib", files,
-		[]string{"  hyperparameters: # \"train.py\"\n    lr: 1e-4\n    train_batch_size_per_learner: 4000\n    # model={'fcnet_hiddens': [64, 64]}\n    gamma: 0.97\n"}, nil)
-	generates(t, files, `.training(gamma=0.97, lr=0.0001, train_batch_size_per_learner=4000)`)
+		[]string{"  hyperparameters: # \"train.py\"\n    lr: 1e-4\n    train_batch_size_per_learner: 4000\n    model: {\"fcnet_hiddens\": [64, 64]}\n    gamma: 0.97\n"}, nil)
+	generates(t, files, ".training(gamma=0.97, lr=0.0001, train_batch_size_per_learner=4000)\n        .rl_module(model_config={\"fcnet_hiddens\": [64, 64]})\n    )\n")
 }
 
 // Values of settings files count like constants, where the program reads them.

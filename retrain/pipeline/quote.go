@@ -66,8 +66,9 @@ func (r *renderer) functions() template.FuncMap {
 		"gateMinutes": quoted(func(s string) (string, error) { return inUnits(s, gateMargin, time.Minute) }),
 		"module":      quoted(func(s string) (string, error) { return strings.ToLower(s), nil }),
 		"runners":     quoted(asRunners),
-		"arguments":   func(path string) string { return strings.Replace(r.keywords(path, mark), ", ", "", 1) },
-		"keywords":    func(path string) string { return r.keywords(path, mark) },
+		"arguments":   func(path string) string { return strings.Replace(r.keywords(path, "model", mark), ", ", "", 1) },
+		"modelOf":     func(path string) string { return r.modelOf(path, mark) },
+		"keywords":    func(path string) string { return r.keywords(path, "", mark) },
 		"glob":        quoted(asGlob),
 		"memory":      quoted(asComposeMemory),
 		"bound":       quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
@@ -143,11 +144,23 @@ func (r *renderer) sends(stage string) bool {
 	return stage == "train" && f.Training.Telemetry || stage == "evaluate" && f.Evaluation.Telemetry
 }
 
-// keywords returns the members of a mapping as arguments of a Python call, each after a comma.
-func (r *renderer) keywords(path string, mark func(t Text, out string) string) string {
+// modelOf returns a call for the model among the hyperparameters, which RLlib ignores in training().
+func (r *renderer) modelOf(path string, mark func(t Text, out string) string) string {
+	model, ok := r.values.trees[path].Members["model"]
+	if !ok {
+		return ""
+	}
+	return "\n        .rl_module(model_config=" + mark(Text{Path: yamlfile.JoinAny(path, "model")}, asPython(model)) + ")"
+}
+
+// keywords returns the members of a mapping but one as arguments of a Python call, each after a comma.
+func (r *renderer) keywords(path, but string, mark func(t Text, out string) string) string {
 	var b strings.Builder
 	tree := r.values.trees[path]
 	for _, key := range tree.Keys() {
+		if key == but {
+			continue
+		}
 		b.WriteString(mark(Text{Path: yamlfile.JoinAny(path, key)}, ", "+key+"="+asPython(tree.Members[key])))
 	}
 	return b.String()

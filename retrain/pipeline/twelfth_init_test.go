@@ -20,11 +20,6 @@ func TestProposalsForTheTwelfthTrial(t *testing.T) {
 			[]string{"name: DQN # \"executables/train.py\"\n  hyperparameters: # \"executables/train.py\"\n    # model={'dim': SIZE}\n    lr: 1e-4\n    n_step: 5\n    v_min: -21\ntraining:", `- {id: "ale_py:ALE/Pong-v5"} # "executables/train.py"`, "- ale-py=="},
 			[]string{"num_gpus", "gamma"},
 		},
-		"a model that RLlib takes elsewhere": {
-			map[string]string{"train.py": "from ray.rllib.algorithms.ppo import PPOConfig\nconfig = PPOConfig().environment('CartPole-v1').training(model={'fcnet_hiddens': [64]})\nconfig.build().train()\n"},
-			[]string{"    # model={'fcnet_hiddens': [64]}\n"},
-			[]string{"    model:"},
-		},
 		"games of Stable-Baselines3": {
 			map[string]string{"requirements.txt": lander, "train.py": "import gymnasium as gym\nfrom stable_baselines3 import PPO\nPPO('CnnPolicy', gym.make('ALE/Pong-v5')).learn(25000)\n"},
 			[]string{`- {id: "ale_py:ALE/Pong-v5"}`, "- ale-py=="},

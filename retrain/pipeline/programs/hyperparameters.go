@@ -43,9 +43,7 @@ func (f *Finder) Hyperparameters(algorithm, file string) Hyperparameters {
 		for _, at := range callsOf(text, algorithm) {
 			l.take(of, at, call(text, at))
 		}
-		if l.attributes(of, algorithm); slices.ContainsFunc(l.hyperparameters, isModel) && usesRLlib(text, algorithm) {
-			l.comment("model")
-		}
+		l.attributes(of, algorithm)
 		if len(l.hyperparameters) > 0 {
 			return Hyperparameters{of, l.hyperparameters}
 		}
@@ -123,17 +121,6 @@ func (l *lookup) attributes(file, algorithm string) {
 		if code := expressionAt(text, m[1]); ok && !strings.HasPrefix(code, "=") && strings.Contains(made, algorithm+"Config(") {
 			v, known := literals.Of(code, names)
 			l.set(text[m[4]:m[5]], v, known, text[m[4]:m[5]]+"="+code)
-		}
-	}
-}
-
-func isModel(h Hyperparameter) bool { return h.Name == "model" }
-
-// comment leaves a hyperparameter to the person: RLlib ignores a model among the arguments of training().
-func (l *lookup) comment(name string) {
-	for i, h := range l.hyperparameters {
-		if h.Name == name {
-			l.hyperparameters[i].Value = ""
 		}
 	}
 }
