@@ -525,7 +525,13 @@ func (f *finder) single(of *place, isEpisode bool) {
 	if agent, ok := f.placeOf("agent_id"); ok && (!isEpisode || len(agent.values) < len(of.values)) {
 		of = agent
 	}
-	if of == nil || f.has("step") || !f.has("reward") && !f.hasOutcomes() || len(of.values)*fewSteps <= of.n {
+	if of == nil || f.has("step") || !f.has("reward") && !f.hasOutcomes() {
+		return
+	}
+	if len(of.values)*fewSteps <= of.n {
+		if !isEpisode {
+			f.independent(of)
+		}
 		return
 	}
 	i := slices.IndexFunc(f.out.Lines, func(l Line) bool { return l.Name == "episode_id" })
@@ -537,6 +543,25 @@ func (f *finder) single(of *place, isEpisode bool) {
 	}
 	f.line("terminated", mapping.Field{Value: json.RawMessage("true")},
 		fmt.Sprintf("no field marks the end of an episode, and %d records come from %d agents: each record is one episode", of.n, len(of.values)))
+}
+
+// independent takes each record for an episode if those of an agent do not continue one another. An agent of few names is
+// a label then, such as the type of a device.
+func (f *finder) independent(agent *place) {
+	if len(f.records) < leastRecords {
+		return
+	}
+	numbers, percent := f.carriedOver(agent)
+	if numbers < leastNumbers || percent > 50 {
+		return
+	}
+	f.line("terminated", mapping.Field{Value: json.RawMessage("true")},
+		fmt.Sprintf("no field marks the end of an episode, and the records of an agent do not continue one another: each record is one episode (%d agents)", len(agent.values)))
+	name := "labels." + agent.names[len(agent.names)-1]
+	i := slices.IndexFunc(f.out.Lines, func(l Line) bool { return l.Name == "agent_id" })
+	if len(agent.values) <= mostKinds && agent.kind() == isText && i >= 0 && !f.has(name) && len(name) <= longestName {
+		f.out.Lines[i].Name = name
+	}
 }
 
 // placeOf returns the place of the record that a field comes from.

@@ -6,7 +6,9 @@ import "encoding/json"
 const (
 	leastRecords     = 100
 	closeCorrelation = .8
+	leastNumbers     = 3  // fewer do not tell
 	mostChoices      = 20 // of an action that is a number
+	mostKinds        = 10 // of a label that looks like an agent
 )
 
 // goesOn reports whether the records are steps of agents whose task never ends, since most of their numbers hardly differ
@@ -16,22 +18,22 @@ func (f *finder) goesOn() (agent *place, percent int, yes bool) {
 	if len(f.records) < leastRecords {
 		return nil, 0, false
 	}
-	percent = f.carriedOver(nil)
+	_, percent = f.carriedOver(nil)
 	for _, p := range f.outer.order {
 		if p.kind() != isText || p.times > 0 || f.taken(p) || len(p.values) < 2 || len(p.values)*fewSteps > len(f.records) {
 			continue
 		}
-		if share := f.carriedOver(p); share > percent {
+		if _, share := f.carriedOver(p); share > percent {
 			agent, percent = p, share
 		}
 	}
 	return agent, percent, percent > 50
 }
 
-// carriedOver returns the percentage of the numbers of the records that hardly differ from one record of an agent to the
-// next. It is 0 if fewer than two do.
-func (f *finder) carriedOver(agent *place) int {
-	all, near := 0, 0
+// carriedOver returns how many places have numbers, and the percentage of them at which they hardly differ from one record
+// of an agent to the next. It is 0 if fewer than two do.
+func (f *finder) carriedOver(agent *place) (all, percent int) {
+	near := 0
 	for _, p := range f.outer.order {
 		counts := p.upwards*20 > p.n*19 && len(p.values)*2 > min(p.n, maxDistinct) // a time, or a number of the record
 		if k := p.kind(); k != isNumber && k != isTruth || len(p.values) < 2 || counts {
@@ -43,9 +45,9 @@ func (f *finder) carriedOver(agent *place) int {
 		}
 	}
 	if near < 2 {
-		return 0
+		return all, 0
 	}
-	return 100 * near / all
+	return all, 100 * near / all
 }
 
 // autocorrelation returns that of lag 1 of the numbers at a place, within the records of each agent.

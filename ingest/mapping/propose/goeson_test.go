@@ -37,6 +37,15 @@ func TestRecordsThatGoOnAreStepsOfOneAgent(t *testing.T) {
 		"one agent with a name": {
 			func(i int) string { return `"building":"hq",` + cooling(i) }, []string{"agent_id: building"}, "terminated",
 		},
+		"visits of users who come often": {
+			func(i int) string { return fmt.Sprintf(`"user":"u%d",`, rng.IntN(40)) + visits(i) }, []string{"agent_id: user", "terminated: {value: true} # no field marks the end of an episode, and the records of an agent do not continue one another"}, "labels",
+		},
+		"visits from a few types of devices": {
+			func(i int) string { return fmt.Sprintf(`"device":"d%d",`, rng.IntN(3)) + visits(i) }, []string{"labels.device: device", "terminated: {value: true}"}, "agent_id",
+		},
+		"agents of which little is known": {
+			func(i int) string { return fmt.Sprintf(`"robot":"r%d","reward":%d`, i%4, rng.IntN(2)) }, []string{"agent_id: robot"}, "terminated",
+		},
 		"visits": {visits, []string{"terminated: {value: true} # no field identifies an agent"}, "agent_id"},
 		"visits with a number": {
 			func(i int) string { return fmt.Sprintf(`"line":%d,"ms":%d,`, i, 100*i) + visits(i) }, []string{"terminated: {value: true}"}, "agent_id",
