@@ -17,14 +17,13 @@ import (
 // If no episode ends, units are blocks of steps of one agent, joined from the smallest blocks of the telemetry. Their
 // size doubles as long as one of their quantities depends on the agent's earlier blocks by a factor above
 // maxBlockFactor, or above lawsBlockFactor if the laws of the steps are judged as well; but not if a baseline takes longer
-// than slowBaseline. A block never has more than maxBlocks smallest blocks. If no more telemetry follows, a size is also
+// than a week. A block never has more than maxBlocks smallest blocks. If no more telemetry follows, a size is also
 // rejected if it leaves a baseline of fewer than leastBlocks blocks.
 const (
 	maxBlockFactor  = 1.2
 	lawsBlockFactor = 2
 	maxBlocks       = 512
 	leastBlocks     = 200
-	slowBaseline    = baseline.TwoWeeks / 2
 )
 
 // blocksToAlarm is the approximate number of blocks until the largest changes are detected.
@@ -51,13 +50,7 @@ func (g *group) block(u *ingest.Unit) *ingest.Unit {
 // doubles reports whether longer blocks are needed and can be had. A slow agent that follows the weather would otherwise
 // have no baseline for months.
 func (g *group) doubles() bool {
-	return g.Blocks.Size < maxBlocks && !g.slow() && g.dependent()
-}
-
-// slow reports whether a baseline of blocks as long as those of the warm-up takes longer than slowBaseline.
-func (g *group) slow() bool {
-	w := &g.Warmup
-	return w.Span().Hours()*float64(g.cfg.Baseline.Units) > slowBaseline.Hours()*float64(w.Units)
+	return g.Blocks.Size < maxBlocks && !g.Warmup.Slow(g.cfg.Baseline.Units) && g.dependent()
 }
 
 // dependent reports whether a quantity of the warm-up depends on the agent's earlier blocks by too large a factor. The
@@ -101,7 +94,7 @@ func (g *group) keepBlock(u *ingest.Unit) {
 
 // doubleBlocks restarts the warm-up with blocks of twice the size.
 func (g *group) doubleBlocks() {
-	units := g.Blocks.Double()
+	units := g.Blocks.Double(g.Warmup.StepsOf)
 	g.Blocks.Kept = nil
 	g.forgetWarmup()
 	for _, u := range units {
@@ -135,8 +128,11 @@ func (g *group) blockCaveats() []string {
 		of = "all agents together"
 	}
 	out := []string{finding.BlockCaveat(steps, of, blocksToAlarm)}
-	if g.Blocks.Unfit = !g.slow() && g.dependent(); g.Blocks.Unfit {
+	dependent, slow := g.dependent(), g.Warmup.Slow(g.cfg.Baseline.Units)
+	if g.Blocks.Unfit = dependent && !slow; g.Blocks.Unfit {
 		out = append(out, CaveatBlocks)
+	} else if dependent {
+		out = append(out, baseline.CaveatSlow)
 	}
 	return out
 }

@@ -127,7 +127,7 @@ func (g *group) reliance() string {
 	switch {
 	case g.Baseline.Provisional:
 		return finding.ConfidenceProvisional
-	case factor > 2, slices.Contains(g.Promise.Caveats, baseline.CaveatDay):
+	case factor > 2, slices.ContainsFunc(g.Promise.Caveats, baseline.Unsettles):
 		return finding.ConfidenceReduced
 	}
 	return finding.ConfidenceKept

@@ -56,7 +56,7 @@ func (g *group) tooFast() bool {
 // not hold for blocks.
 func (g *group) doubleDecisions() {
 	g.Blocks.Decisions = true
-	units := g.Blocks.Double()
+	units := g.Blocks.Double(nil)
 	g.Blocks.Kept = nil
 	g.forgetWarmup()
 	g.Delivery = fault.Delivery{}

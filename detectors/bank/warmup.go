@@ -93,7 +93,6 @@ func (g *group) refuse() bool {
 		return false
 	}
 	half := g.Warmup.Units / 2
-	g.Blocks.Drop(half)
 	g.leaveOut(func(i int) bool { return i < half })
 	return true
 }
@@ -111,6 +110,7 @@ func (g *group) leaveOut(out func(int) bool) {
 		}
 	}
 	w.Each, w.Units = kept, len(kept)
+	g.Blocks.LeaveOut(out)
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
 			q.LeaveOut(places)

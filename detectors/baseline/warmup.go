@@ -304,11 +304,34 @@ const (
 	TwoWeeks = 14 * 24 * time.Hour
 )
 
-// CaveatDay and CaveatWeek say that a season can look like drift. The first replaces the second.
+// slowBaseline is how long a baseline may take for another one of longer units to be waited for.
+const slowBaseline = TwoWeeks / 2
+
+// Slow reports whether so many units as those of the warm-up take longer than that, apart from unusual gaps.
+func (w *Warmup) Slow(units int) bool {
+	gaps, usable := w.Clock()
+	mean, _ := Trimmed(gaps)
+	return usable && mean*float64(units) > slowBaseline.Seconds()
+}
+
+// CaveatDay and CaveatWeek say that a season can look like drift. The first replaces the second. CaveatSlow says that units
+// depend on each other, and that a baseline of longer ones would take too long.
 const (
 	CaveatDay  = "the baseline covers less than a day"
 	CaveatWeek = "the baseline covers less than two weeks"
+	CaveatSlow = "blocks depend on each other, and a baseline of longer ones would take weeks: the false alarm rate is less certain"
 )
+
+// Unsettles reports whether a promise with the caveat can be relied on less.
+func Unsettles(caveat string) bool { return caveat == CaveatDay || caveat == CaveatSlow }
+
+// StepsOf returns the steps of the unit at a place, nil if it keeps none.
+func (w *Warmup) StepsOf(place int) *ingest.Steps {
+	if place >= len(w.Each) {
+		return nil
+	}
+	return w.Each[place].Told.Steps
+}
 
 const caveatMoves = "the baseline is not stationary: "
 

@@ -58,7 +58,7 @@ func TestBlockOfDecisions(t *testing.T) {
 		doubled.Kept = append(doubled.Kept, two.next())
 	}
 	for doubled.Size < 8 {
-		doubled.Double()
+		doubled.Double(nil)
 	}
 	second := doubled.Kept[0]
 	for _, u := range []*ingest.Unit{first, second} {
@@ -97,7 +97,7 @@ func TestDoublingKeepsDecisionsLeftOver(t *testing.T) {
 	for range 3 {
 		b.Kept = append(b.Kept, d.next())
 	}
-	b.Double()
+	b.Double(nil)
 	u := b.Add(d.next())
 	if u == nil || u.Decisions.N != 2 || u.First.Offset != 2 || u.Last.Offset != 3 {
 		t.Errorf("%+v", u)

@@ -94,7 +94,7 @@ func (b *Joiner) named(u *ingest.Unit) *ingest.Unit {
 		return u
 	}
 	named := *u
-	named.Agent, named.Mixed = "", true
+	named.Agent, named.Mixed, named.Steps = "", true, nil
 	return &named
 }
 
@@ -128,11 +128,15 @@ func (b *Joiner) count() {
 func (b *Joiner) Short() bool { return !b.Mixed && float64(b.Lost) > mixedShare*RoundLength }
 
 // Double doubles the size of units, joins those of the warm-up in pairs and returns them. A leftover unit stays open.
-func (b *Joiner) Double() []*ingest.Unit {
+// stepsOf returns the single steps of a unit of the warm-up, which is kept without them; nil stands for none.
+func (b *Joiner) Double(stepsOf func(place int) *ingest.Steps) []*ingest.Unit {
 	halves, kept, open := map[string]*ingest.Unit{}, b.Kept, b.Open
 	b.Size = 2 * max(1, b.Size)
 	b.Kept, b.Open, b.slots = nil, map[string]*Open{}, nil
-	for _, u := range kept {
+	for i, u := range kept {
+		if stepsOf != nil {
+			u.Steps = stepsOf(i)
+		}
 		agent := b.keyOf(u)
 		if first := halves[agent]; first != nil {
 			b.Kept = append(b.Kept, b.join(first, u))
@@ -160,11 +164,18 @@ func (b *Joiner) Double() []*ingest.Unit {
 // Restart drops the unfinished units.
 func (b *Joiner) Restart() { b.Open, b.slots = nil, nil }
 
-// Drop drops the oldest n units of a warm-up of blocks of steps.
-func (b *Joiner) Drop(n int) {
-	if b.OfSteps() {
-		b.Kept = slices.Clone(b.Kept[n:])
+// LeaveOut drops some units of a warm-up of blocks of steps, by their places.
+func (b *Joiner) LeaveOut(out func(place int) bool) {
+	if !b.OfSteps() {
+		return
 	}
+	var kept []*ingest.Unit
+	for i, u := range b.Kept {
+		if !out(i) {
+			kept = append(kept, u)
+		}
+	}
+	b.Kept = kept
 }
 
 func (b *Joiner) join(first, second *ingest.Unit) *ingest.Unit {
@@ -201,14 +212,12 @@ func Joined(a, b *ingest.Unit) *ingest.Unit {
 	return &u
 }
 
-// Without returns a copy of a unit without the values of the signals that have a fault, which is to be joined with others.
-// Single steps have them all: it has none if there is a fault.
+// Without returns a copy of a unit without the values of the signals that have a fault, and without single steps, to be
+// joined with others.
 func Without(u *ingest.Unit, faulty []string) *ingest.Unit {
 	kept := *u
 	kept.Actions, kept.Numeric, kept.Profile = slices.Clone(u.Actions), slices.Clone(u.Numeric), slices.Clone(u.Profile)
-	if len(faulty) > 0 {
-		kept.Steps = nil
-	}
+	kept.Steps = nil
 	for _, signal := range faulty {
 		switch signal {
 		case "reward":

@@ -116,7 +116,7 @@ func TestDoublingKeepsUnfinishedBlocks(t *testing.T) {
 			all.Kept = append(all.Kept, u)
 		}
 	}
-	all.Double()
+	all.Double(nil)
 	got := map[string]int64{}
 	for _, u := range all.Kept {
 		got[u.Agent] += u.Length

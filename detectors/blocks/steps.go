@@ -7,14 +7,15 @@ import (
 )
 
 // joinedSteps returns the newest ingest.MaxKeptSteps of the steps of two blocks that were kept one by one, the second
-// block after the first; nil if neither has any. actions are those of both, to which their categories refer.
+// block after the first; nil if neither has any. Their numbers leave out one between the blocks: an agent may have taken
+// steps there that were lost. actions are those of both, to which their categories refer.
 func joinedSteps(a, b *ingest.Unit, actions []ingest.Count) *ingest.Steps {
 	if a.Steps == nil && b.Steps == nil {
 		return nil
 	}
 	out := &ingest.Steps{}
-	appendSteps(out, a, 0, actions)
-	appendSteps(out, b, a.Length, actions)
+	appendSteps(out, a, actions)
+	appendSteps(out, b, actions)
 	if drop := len(out.At) - ingest.MaxKeptSteps; drop > 0 {
 		out.At, out.Rows = slices.Clone(out.At[drop:]), slices.Clone(out.Rows[drop*out.Width():])
 		if out.Numbers == 0 {
@@ -24,9 +25,8 @@ func joinedSteps(a, b *ingest.Unit, actions []ingest.Count) *ingest.Steps {
 	return out
 }
 
-// appendSteps appends the steps of a block that begins after so many steps of the joined one. They replace those before
-// if they consist of something else.
-func appendSteps(out *ingest.Steps, u *ingest.Unit, after int64, actions []ingest.Count) {
+// appendSteps appends the steps of a block. They replace those before if they consist of something else.
+func appendSteps(out *ingest.Steps, u *ingest.Unit, actions []ingest.Count) {
 	s := u.Steps
 	if s == nil {
 		return
@@ -34,8 +34,12 @@ func appendSteps(out *ingest.Steps, u *ingest.Unit, after int64, actions []inges
 	if s.Numbers != out.Numbers || !slices.Equal(s.Names, out.Names) {
 		*out = ingest.Steps{Names: s.Names, Numbers: s.Numbers}
 	}
+	before := int32(0)
+	if n := len(out.At); n > 0 {
+		before = out.At[n-1] + 1
+	}
 	for _, n := range s.At {
-		out.At = append(out.At, n+int32(after))
+		out.At = append(out.At, n+before)
 	}
 	out.Rows = append(out.Rows, s.Rows...)
 	for _, i := range s.Actions {

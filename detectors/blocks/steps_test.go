@@ -22,7 +22,8 @@ func chose(from, n int, names []string, action func(i int) int32) *ingest.Unit {
 	return u
 }
 
-// Joined blocks keep the newest steps, in order, each with its own action and number.
+// Joined blocks keep the newest steps, in order, each with its own action. The first of a block does not follow the last one
+// of the block before.
 func TestJoinedBlocksKeepTheNewestSteps(t *testing.T) {
 	joined := chose(0, 20, []string{"b", "a"}, func(i int) int32 { return int32(i % 2) })
 	for k := 1; k < 5; k++ { // in each block of an agent, "a" is the first action that it takes
@@ -34,7 +35,8 @@ func TestJoinedBlocksKeepTheNewestSteps(t *testing.T) {
 		for i := range s.At {
 			number := 20*(k+1) - len(s.At) + i
 			wanted := []string{"b", "a"}[number%2]
-			if s.At[i] != int32(number+1) || s.Row(i)[0] != float32(number) || joined.Actions[s.Actions[i]].Name != wanted {
+			follows := i == 0 || s.At[i] == s.At[i-1]+1
+			if follows == (i > 0 && number%20 == 0) || s.Row(i)[0] != float32(number) || joined.Actions[s.Actions[i]].Name != wanted {
 				t.Fatalf("block %d, step %d: number %d, %v, %s", k, i, s.At[i], s.Row(i), joined.Actions[s.Actions[i]].Name)
 			}
 		}
@@ -54,7 +56,7 @@ func TestJoinedBlocksOfOtherSteps(t *testing.T) {
 	}{
 		"neither":    {without, without, "", nil},
 		"the first":  {chose(0, 2, []string{"a"}, first), without, "x", []int32{1, 2}},
-		"the second": {without, chose(0, 2, []string{"a"}, first), "x", []int32{21, 22}},
+		"the second": {without, chose(0, 2, []string{"a"}, first), "x", []int32{1, 2}},
 		"others":     {chose(0, 2, []string{"a"}, first), other, "y", nil},
 	} {
 		s := Joined(c.a, c.b).Steps
@@ -67,19 +69,45 @@ func TestJoinedBlocksOfOtherSteps(t *testing.T) {
 	}
 }
 
-// A fault of one signal leaves a block without single steps, which have all values.
-func TestWithoutAFaultySignal(t *testing.T) {
-	u := chose(0, 3, []string{"a"}, func(int) int32 { return 0 })
+// Units that hold the steps of all agents have no single ones, which would seem to follow one another.
+func TestBlocksOfManyAgentsHaveNoSteps(t *testing.T) {
+	for _, size := range []int{1, 2} {
+		j := Joiner{Size: size, Mixed: true}
+		var u *ingest.Unit
+		for k := range size {
+			b := chose(20*k, 20, []string{"a"}, func(int) int32 { return 0 })
+			b.Agent = string(rune('a' + k))
+			u = j.Add(b)
+		}
+		if u == nil || u.Steps != nil || !u.Mixed {
+			t.Errorf("size %d: %+v", size, u)
+		}
+	}
+}
+
+// A unit that is kept for a warm-up has no values of a signal with a fault, and no single steps: doubling gives them back.
+func TestUnitsOfAWarmup(t *testing.T) {
+	first := func(int) int32 { return 0 }
+	u := chose(0, 3, []string{"a"}, first)
 	u.Reward.Add(1)
 	u.Numeric = []ingest.NamedMoments{{Signal: "observation.x"}, {Signal: "observation.y"}}
-	if kept := Without(u, nil); kept.Steps == nil || kept.Reward.N != 1 || len(kept.Numeric) != 2 {
+	if kept := Without(u, nil); kept.Steps != nil || kept.Reward.N != 1 || len(kept.Numeric) != 2 {
 		t.Errorf("without a fault: %+v", kept)
 	}
 	kept := Without(u, []string{"observation.x"})
-	if kept.Steps != nil || kept.Reward.N != 1 || len(kept.Numeric) != 1 || kept.Numeric[0].Signal != "observation.y" {
+	if kept.Reward.N != 1 || len(kept.Numeric) != 1 || kept.Numeric[0].Signal != "observation.y" {
 		t.Errorf("with a fault: %+v", kept)
 	}
 	if u.Steps == nil || len(u.Numeric) != 2 {
 		t.Error("the unit itself has lost values")
+	}
+	j := Joiner{Size: 1}
+	for k := range 4 {
+		j.Kept = append(j.Kept, Without(chose(20*k, 20, []string{"a"}, first), nil))
+	}
+	j.LeaveOut(func(place int) bool { return place < 2 })
+	got := j.Double(func(place int) *ingest.Steps { return chose(20*(place+2), 20, []string{"a"}, first).Steps })
+	if len(got) != 1 || len(got[0].Steps.At) != 40 || got[0].Steps.Row(0)[0] != 40 || got[0].Steps.Row(39)[0] != 79 {
+		t.Errorf("doubled: %+v", got)
 	}
 }

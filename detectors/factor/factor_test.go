@@ -127,10 +127,11 @@ func TestTheLawThatMovedInATaskWithoutEpisodes(t *testing.T) {
 		turn  func(*world)
 		cause Cause
 	}{
-		"nothing":          {func(*world) {}, Unknown},
-		"another policy":   {func(w *world) { w.bias = .5 }, ByPolicy},
-		"other dynamics":   {func(w *world) { w.pull = .8 }, ByEnvironment},
-		"another reward":   {func(w *world) { w.worth = .8 }, ByReward},
+		"nothing":        {func(*world) {}, Unknown},
+		"another policy": {func(w *world) { w.bias = .5 }, ByPolicy},
+		"other dynamics": {func(w *world) { w.pull = .8 }, ByEnvironment},
+		"another reward": {func(w *world) { w.worth = .8 }, ByReward},
+		"another reward in a slightly different world": {func(w *world) { w.worth, w.pull = .5, .8 }, ByReward},
 		"a shifted sensor": {func(w *world) { w.zero = .3 }, ByObservations},
 	} {
 		l, w := base, begin

@@ -297,6 +297,8 @@ const (
 
 	// Of values that are drawn again at each step, changes leave .7; of those that return to a mean slowly, nearly 1.
 	mostUnexplained = .6
+
+	clearEffect = 1 // of the dynamics, which move a little by chance where situations are new
 )
 
 // broken looks for signs that the observations are broken which the baseline does not have. A baseline without
@@ -362,8 +364,8 @@ func (m *Model) unexplained(c Coordinate) float64 {
 
 // shifted reports whether the observations mean something else than before. Only that moves the mean of the first ones and
 // what follows all of them at once, where the dynamics explain most of what follows; visitors who are drawn at random may be
-// others at first and later. Only that moves the rewards of steps further than what follows these: rewards that are scored
-// otherwise do not touch the dynamics, and in another world they move less.
+// others at first and later. Only that clearly moves what follows steps, and rewards still further: rewards that are scored
+// otherwise do not touch the dynamics, and in another world they move less. Both at once look the same.
 func (m *Model) shifted(v *Verdict) bool {
 	start, policy, dynamics, reward := v.effect(Start), v.effect(Policy), v.effect(Dynamics), v.effect(Reward)
 	switch {
@@ -372,7 +374,7 @@ func (m *Model) shifted(v *Verdict) bool {
 	case start > 0:
 		return !v.Factors[Start].scatters() && m.unexplained(v.Factors[Dynamics].Foremost.Coordinate) < mostUnexplained
 	}
-	return reward > rewardRatio*max(dynamics, policy)
+	return dynamics > clearEffect && reward > rewardRatio*max(dynamics, policy)
 }
 
 // delayedStates reports whether discrete states are late. Other than numbers, an action often leaves them as they are, and

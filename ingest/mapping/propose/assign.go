@@ -502,13 +502,21 @@ func (f *finder) byItself() bool {
 
 // ownID writes the line of an id that each record has to itself, if there is one.
 func (f *finder) ownID() {
-	for _, p := range f.outer.order {
-		if p.kind() == isText && p.n == f.outer.records && len(p.values)*20 > min(p.n, maxDistinct)*19 && !f.taken(p) && timeOf(p) == nil && !isNumeral(p) {
-			f.used[p] = true
-			f.line("episode_id", mapping.Field{Source: p.source()}, "every record has its own: "+f.outer.facts(p))
-			return
-		}
+	if p := f.uniqueText(); p != nil {
+		f.used[p] = true
+		f.line("episode_id", mapping.Field{Source: p.source()}, "every record has its own: "+f.outer.facts(p))
 	}
+}
+
+// uniqueText returns the place of a text that each record has to itself, and that has no role; nil without one.
+func (f *finder) uniqueText() *place {
+	i := slices.IndexFunc(f.outer.order, func(p *place) bool {
+		return p.kind() == isText && p.n == f.outer.records && len(p.values)*20 > min(p.n, maxDistinct)*19 && !f.taken(p) && timeOf(p) == nil && !isNumeral(p)
+	})
+	if i < 0 {
+		return nil
+	}
+	return f.outer.order[i]
 }
 
 // hasOutcomes reports whether a line is of outcomes.
@@ -545,22 +553,18 @@ func (f *finder) single(of *place, isEpisode bool) {
 		fmt.Sprintf("no field marks the end of an episode, and %d records come from %d agents: each record is one episode", of.n, len(of.values)))
 }
 
-// independent takes each record for an episode if those of an agent do not continue one another. An agent of few names is
-// a label then, such as the type of a device.
+// independent takes each record for an episode if those of an agent do not continue one another. A device of few names is
+// a type of devices then.
 func (f *finder) independent(agent *place) {
-	if len(f.records) < leastRecords {
-		return
-	}
-	numbers, percent := f.carriedOver(agent)
-	if numbers < leastNumbers || percent > 50 {
+	if !f.standAlone(agent) {
 		return
 	}
 	f.line("terminated", mapping.Field{Value: json.RawMessage("true")},
 		fmt.Sprintf("no field marks the end of an episode, and the records of an agent do not continue one another: each record is one episode (%d agents)", len(agent.values)))
-	name := "labels." + agent.names[len(agent.names)-1]
+	name := agent.names[len(agent.names)-1]
 	i := slices.IndexFunc(f.out.Lines, func(l Line) bool { return l.Name == "agent_id" })
-	if len(agent.values) <= mostKinds && agent.kind() == isText && i >= 0 && !f.has(name) && len(name) <= longestName {
-		f.out.Lines[i].Name = name
+	if plain(name) == "device" && len(agent.values) <= mostKinds && agent.kind() == isText && i >= 0 && !f.has("labels."+name) {
+		f.out.Lines[i].Name = "labels." + name
 	}
 }
 

@@ -1,81 +1,141 @@
 package propose
 
-import "encoding/json"
-
-// Bounds from which records are steps of agents whose task never ends.
-const (
-	leastRecords     = 100
-	closeCorrelation = .8
-	leastNumbers     = 3  // fewer do not tell
-	mostChoices      = 20 // of an action that is a number
-	mostKinds        = 10 // of a label that looks like an agent
+import (
+	"encoding/json"
+	"slices"
 )
 
-// goesOn reports whether the records are steps of agents whose task never ends, since most of their numbers hardly differ
-// from those of the agent's record before. agent is the text that tells the agents apart, nil if there is one agent, and
-// percent the share of such numbers. Independent decisions may have some, such as the hour, but not most.
+// Bounds of what successive records of an agent tell of whether they are steps of a task that goes on.
+const (
+	leastRecords = 100
+	leastNumbers = 3  // fewer do not tell
+	mostNumbers  = 64 // that are compared
+	mostAgents   = 16 // texts that may name agents
+	mostChoices  = 20 // of an action that is a number
+	mostKinds    = 10 // of a label that looks like an agent
+
+	goesOnFrom    = .8 // autocorrelation of numbers that go on
+	rewardGoesOn  = .5
+	standsAlone   = .3 // up to which numbers do not
+	rewardIsAlone = .2
+)
+
+// column is the numbers at a place, in the order of the records.
+type column struct {
+	records []int32 // that have one
+	x       []float64
+	reward  bool
+}
+
+// columns returns the numbers of the records, but for times and numbers of the record.
+func (f *finder) columns() (all []column) {
+	reward, _ := f.placeOf("reward")
+	for _, p := range f.outer.order {
+		counts := p.upwards*20 > p.n*19 && len(p.values)*2 > min(p.n, maxDistinct)
+		if k := p.kind(); k != isNumber && k != isTruth || len(p.values) < 2 || counts || len(all) == mostNumbers {
+			continue
+		}
+		c := column{reward: p == reward}
+		for i, r := range f.records {
+			if x, ok := numberOf(at(r, p.names)); ok {
+				c.records, c.x = append(c.records, int32(i)), append(c.x, x)
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// agentsAt numbers the agents of the records by the text at a place; nil stands for one agent.
+func (f *finder) agentsAt(p *place) []int32 {
+	numbers, of := map[string]int32{}, make([]int32, len(f.records))
+	if p == nil {
+		return of
+	}
+	for i, r := range f.records {
+		id, _ := at(r, p.names).(string)
+		if _, known := numbers[id]; !known {
+			numbers[id] = int32(len(numbers))
+		}
+		of[i] = numbers[id]
+	}
+	return of
+}
+
+// goesOn reports whether the records are steps of agents whose task never ends: most of their numbers, and the reward, are
+// close to those of the agent's record before. Independent decisions have some such numbers, such as the hour. agent is the
+// text that tells the agents apart, nil if there is one agent, and percent the share of such numbers.
 func (f *finder) goesOn() (agent *place, percent int, yes bool) {
-	if len(f.records) < leastRecords {
+	if len(f.records) < leastRecords || f.uniqueText() != nil {
 		return nil, 0, false
 	}
-	_, percent = f.carriedOver(nil)
+	columns := f.columns()
+	percent, yes = carriedOver(columns, f.agentsAt(nil))
+	tried := 0
 	for _, p := range f.outer.order {
-		if p.kind() != isText || p.times > 0 || f.taken(p) || len(p.values) < 2 || len(p.values)*fewSteps > len(f.records) {
+		if p.kind() != isText || p.times > 0 || f.taken(p) || len(p.values) < 2 || len(p.values)*fewSteps > len(f.records) || tried == mostAgents {
 			continue
 		}
-		if _, share := f.carriedOver(p); share > percent {
-			agent, percent = p, share
+		tried++
+		if share, goesOn := carriedOver(columns, f.agentsAt(p)); goesOn && (!yes || share > percent) {
+			agent, percent, yes = p, share, true
 		}
 	}
-	return agent, percent, percent > 50
+	return agent, percent, yes
 }
 
-// carriedOver returns how many places have numbers, and the percentage of them at which they hardly differ from one record
-// of an agent to the next. It is 0 if fewer than two do.
-func (f *finder) carriedOver(agent *place) (all, percent int) {
-	near := 0
-	for _, p := range f.outer.order {
-		counts := p.upwards*20 > p.n*19 && len(p.values)*2 > min(p.n, maxDistinct) // a time, or a number of the record
-		if k := p.kind(); k != isNumber && k != isTruth || len(p.values) < 2 || counts {
-			continue
-		}
-		all++
-		if f.autocorrelation(p, agent) > closeCorrelation {
+// carriedOver returns the percentage of columns whose numbers go on, and whether they tell that the task does.
+func carriedOver(columns []column, agents []int32) (percent int, yes bool) {
+	near, reward := 0, false
+	for i := range columns {
+		r := columns[i].autocorrelation(agents)
+		if r > goesOnFrom {
 			near++
 		}
+		reward = reward || columns[i].reward && r > rewardGoesOn
 	}
-	if near < 2 {
-		return all, 0
-	}
-	return all, 100 * near / all
+	return 100 * near / max(1, len(columns)), reward && near >= 2 && 2*near > len(columns)
 }
 
-// autocorrelation returns that of lag 1 of the numbers at a place, within the records of each agent.
-func (f *finder) autocorrelation(p, agent *place) float64 {
-	series := map[string]*moments{}
-	for _, r := range f.records {
-		x, ok := numberOf(at(r, p.names))
-		if !ok {
-			continue
-		}
-		var id string
-		if agent != nil {
-			id, _ = at(r, agent.names).(string)
-		}
-		if series[id] == nil {
-			series[id] = &moments{origin: x}
-		}
-		series[id].add(x)
+// standAlone reports whether the records of an agent are decisions of their own: neither the reward nor most of the other
+// numbers have to do with those of the record before.
+func (f *finder) standAlone(agent *place) bool {
+	columns := f.columns()
+	if len(f.records) < leastRecords || len(columns) < leastNumbers {
+		return false
 	}
-	covariance, variance := 0., 0.
-	for _, s := range series {
-		c, v := s.sums()
-		covariance, variance = covariance+c, variance+v
+	agents, alone := f.agentsAt(agent), 0
+	for i := range columns {
+		r := columns[i].autocorrelation(agents)
+		if columns[i].reward && r > rewardIsAlone {
+			return false
+		}
+		if r < standsAlone {
+			alone++
+		}
+	}
+	return 2*alone > len(columns)
+}
+
+// autocorrelation returns that of lag 1 within the records of each agent, with the bias of short series removed (Kendall,
+// Biometrika 1954); 0 of constants.
+func (c *column) autocorrelation(agents []int32) float64 {
+	series := make([]moments, slices.Max(agents)+1)
+	for i, record := range c.records {
+		series[agents[record]].add(c.x[i])
+	}
+	covariance, variance, n := 0., 0., 0.
+	for i := range series {
+		if s := &series[i]; s.n > 1 {
+			products, squares := s.sums()
+			covariance, variance, n = covariance+products, variance+squares, n+1
+		}
 	}
 	if variance == 0 {
 		return 0
 	}
-	return covariance / variance
+	r := covariance / variance
+	return r + (1+3*r)*n/float64(len(c.records))
 }
 
 // numberOf returns a number, or 0 and 1 for a boolean.
@@ -100,6 +160,9 @@ type moments struct {
 }
 
 func (m *moments) add(x float64) {
+	if m.n == 0 {
+		m.origin = x
+	}
 	x -= m.origin
 	if m.n > 0 {
 		m.product += m.last * x

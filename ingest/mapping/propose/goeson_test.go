@@ -26,11 +26,28 @@ func TestRecordsThatGoOnAreStepsOfOneAgent(t *testing.T) {
 		hour := i / 50 % 24
 		return fmt.Sprintf(`"hour":%d,"outside":%.2f,"basket":%d,"age":%d,"reward":%d`, hour, 20+float64(hour)/10, rng.IntN(5), 20+rng.IntN(40), rng.IntN(2))
 	}
+	queues := make([]float64, 8)
+	junction := func(i int) string {
+		q := &queues[i%8]
+		*q = .7**q + rng.NormFloat64()
+		return fmt.Sprintf(`"queue":%.3f,"flow":%.3f,"phase":%d,"reward":%.3f`, *q, 2**q+rng.NormFloat64(), i%2, -*q)
+	}
+	prices := func(i int) string {
+		hour := i / 100 % 24
+		return fmt.Sprintf(`"hour":%d,"outside":%.2f,"stock":%d,"rival":%.3f,"age":%d,"reward":%d`, hour, 20+float64(hour)/10, 1000-i%900, math.Sin(float64(i)/700), 20+rng.IntN(40), rng.IntN(2))
+	}
 	for name, c := range map[string]struct {
 		record func(i int) string
 		wants  []string
 		not    string
 	}{
+		"junctions whose queues are half forgotten": {
+			func(i int) string { return fmt.Sprintf(`"agent_id":"j%d",`, i%8) + junction(i) }, []string{"agent_id: agent_id"}, "terminated",
+		},
+		"prices at a time of the day": {prices, []string{"terminated: {value: true} # no field identifies an agent"}, "agent_id"},
+		"prices at a time of the day, with numbers": {
+			func(i int) string { return fmt.Sprintf(`"request":"q%06dx",`, i) + prices(i) }, []string{"episode_id: request", "terminated: {value: true}"}, "agent_id",
+		},
 		"one agent without a name": {
 			cooling, []string{`agent_id: {value: "agent"} # no field marks the end of an episode: one agent`, "observation.level: level # name it action if it is what the policy decides: "}, "terminated",
 		},
