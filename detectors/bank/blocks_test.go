@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -433,5 +434,62 @@ func TestDoublingLearnsNoDeliveryTwice(t *testing.T) {
 	g := p.groups[0]
 	if d := g.Delivery.Duplicates; g.Blocks.Size < 2 || d.Warm != 1 || d.WarmUnits != 500 {
 		t.Errorf("units of %d blocks, %d of %d with duplicates, want 1 of 500", g.Blocks.Size, d.Warm, d.WarmUnits)
+	}
+}
+
+// telling adds single steps to a block: an observation that follows the rewards, and an action that follows it.
+func (b *blockAgents) telling() *ingest.Unit {
+	u := b.block()
+	u.ActionKind, u.Actions = ingest.ActionCategory, []ingest.Count{{Name: "stay"}, {Name: "go"}}
+	u.Steps = &ingest.Steps{Names: []string{"x"}}
+	x := ingest.NamedMoments{Signal: "observation.x"}
+	for i := range u.Length {
+		o := u.Reward.Mean + b.rng.NormFloat64()
+		a := int32(0)
+		if o+.5*b.rng.NormFloat64() > 0 {
+			a = 1
+		}
+		x.Add(o)
+		u.Actions[a].N++
+		u.Steps.At, u.Steps.Actions = append(u.Steps.At, int32(i)+1), append(u.Steps.Actions, a)
+		u.Steps.Rows = append(u.Steps.Rows, float32(o), float32(u.Reward.Mean))
+	}
+	u.Numeric = []ingest.NamedMoments{x}
+	return u
+}
+
+// A bank that is stopped and started again goes on as one that never stopped: while blocks are doubled, while the laws of
+// their steps are learned, and while these are judged.
+func TestBlocksWithStepsGoOnAfterARestart(t *testing.T) {
+	cfg := episodes(2000)
+	cfg.Baseline.Units = 150
+	agents, again := newBlockAgents(181, 2, .99), newBlockAgents(181, 2, .99)
+	whole, stopped := newBank(cfg), newBank(cfg)
+	sizes := map[int]bool{}
+	for i := range 2_500 {
+		want := whole.Observe(agents.telling(), time.Time{})
+		got := stopped.Observe(again.telling(), time.Time{})
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("block %d: %+v, want %+v", i, got, want)
+		}
+		sizes[whole.groups[0].Blocks.Size] = true
+		if i%97 != 96 {
+			continue
+		}
+		var state bytes.Buffer
+		if err := stopped.Snapshot(&state); err != nil {
+			t.Fatal(err)
+		}
+		stopped = newBank(cfg)
+		if err := stopped.Restore(&state, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, h := whole.groups[0], stopped.groups[0]
+	if len(sizes) < 3 || g.Laws.Model == nil || !g.Warmup.Done {
+		t.Fatalf("sizes %v, laws %v, warm-up done: %t", sizes, g.Laws.Model != nil, g.Warmup.Done)
+	}
+	if g.Baseline.ID != h.Baseline.ID || fmt.Sprint(g.Laws.Recent) != fmt.Sprint(h.Laws.Recent) {
+		t.Errorf("baseline %s, want %s; scores\n%v\nwant\n%v", h.Baseline.ID, g.Baseline.ID, h.Laws.Recent, g.Laws.Recent)
 	}
 }
