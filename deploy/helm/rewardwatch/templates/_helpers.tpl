@@ -89,7 +89,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail "serviceMonitor.authorization and serviceMonitor.basicAuth exclude each other" }}
 {{- end }}
 {{- $mounts := list "/data" }}
-{{- range .Values.extraVolumeMounts }}{{ $mounts = append $mounts .mountPath }}{{ end }}
+{{- range .Values.extraVolumeMounts }}{{ $mounts = append $mounts (clean (default "" .mountPath)) }}{{ end }}
 {{- range $key, $path := dict
   "checkpoint.directory" (dig "checkpoint" "directory" "" $config)
   "ingest.log.directory" (dig "ingest" "log" "directory" "" $config)
@@ -99,19 +99,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "http.audit_log" (dig "http" "audit_log" "" $config) }}
 {{- if $path }}
 {{- $writable := false }}
-{{- range $mounts }}{{ if hasPrefix (printf "%s/" .) (printf "/%s" (trimPrefix "/" $path)) }}{{ $writable = true }}{{ end }}{{ end }}
+{{- range $mounts }}{{ if hasPrefix (printf "%s/" .) (printf "/%s" $path | clean | printf "%s/") }}{{ $writable = true }}{{ end }}{{ end }}
 {{- if not $writable }}{{ fail (printf "config: %s is %q, which cannot be written; it must be in one of %s" $key $path (join ", " $mounts)) }}{{ end }}
 {{- end }}
 {{- end }}
 {{- range dig "secrets" (list) $config }}
-{{- $file := printf "/%s" (trimPrefix "/" (default "" .file)) }}
+{{- $file := printf "/%s" (default "" .file) }}
 {{- $writable := false }}
-{{- range append $mounts "/tmp" }}{{ if hasPrefix (printf "%s/" .) $file }}{{ $writable = true }}{{ end }}{{ end }}
-{{- if not $writable }}{{ fail (printf "config: the file %q in secrets cannot be written; it must be in one of /tmp, %s" $file (join ", " $mounts)) }}{{ end }}
+{{- range append $mounts "/tmp" }}{{ if hasPrefix (printf "%s/" .) (clean $file) }}{{ $writable = true }}{{ end }}{{ end }}
+{{- if not $writable }}{{ fail (printf "config: the file %q in secrets cannot be written; it must be in one of /tmp, %s" (default "" .file) (join ", " $mounts)) }}{{ end }}
 {{- end }}
 {{- $ledger := dig "retrain" "ledger" (dict) $config }}
 {{- if and (dig "retrain" "targets" (list) $config) (not (or $ledger.postgres_url_file $ledger.postgres_url_env)) }}
-{{- if not (regexMatch "/.+/" (printf "/%s" (trimPrefix "/data/" (printf "/%s" (trimPrefix "/" (default "" $ledger.sqlite)))))) }}
+{{- if not (regexMatch "/.+/" (printf "/%s" (trimPrefix "/data/" (printf "/%s" (default "" $ledger.sqlite) | clean)))) }}
 {{- fail "config: retrain.ledger.sqlite must be in a directory of its own, such as data/ledger/ledger.db, because everybody can write to the root of some volumes" }}
 {{- end }}
 {{- end }}
