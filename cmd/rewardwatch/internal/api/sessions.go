@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
@@ -61,11 +62,14 @@ func (s *Server) listSessions(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) endSession(w http.ResponseWriter, r *http.Request) {
 	ended, err := s.sessions.End(r.PathValue("id"), all)
-	if err != nil {
+	switch {
+	case errors.Is(err, session.ErrNotSaved):
+		s.refuse(w, http.StatusServiceUnavailable, err.Error())
+	case err != nil:
 		s.refuse(w, http.StatusNotFound, err.Error())
-		return
+	default:
+		s.answer(w, http.StatusOK, ended)
 	}
-	s.answer(w, http.StatusOK, ended)
 }
 
 // all is every session, for admins.

@@ -220,7 +220,9 @@ func TestSessionsOfTheProviderSurviveARestart(t *testing.T) {
 		cfg.OIDC.Roles = slices.Clone(cfg.OIDC.Roles)
 		change(&cfg)
 		next := quietServer(t, cfg, changingDesk{apitest.Storied()}.View, nil)
-		t.Cleanup(next.provider.Close)
+		if next.provider != nil {
+			t.Cleanup(next.provider.Close)
+		}
 		orders := &apitest.FixedOrders{}
 		next.Orders = orders
 		next.KeepSessions(kept)
@@ -232,6 +234,10 @@ func TestSessionsOfTheProviderSurviveARestart(t *testing.T) {
 	if w := b.send(http.MethodPost, incident, "why=new+prices&decision=comment"); w.Code != http.StatusSeeOther || orders.Decision.By != "ann" {
 		t.Errorf("after a restart: %d, by %q", w.Code, orders.Decision.By)
 	}
+	before, err := os.ReadFile(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, change := range map[string]func(*Config){
 		"a lower role":    func(c *Config) { c.OIDC.Roles[1].Role = access.Viewer },
 		"another claim":   func(c *Config) { c.OIDC.RolesClaim = "roles" },
@@ -240,11 +246,43 @@ func TestSessionsOfTheProviderSurviveARestart(t *testing.T) {
 		"shorter logins":  func(c *Config) { c.OIDC.Session /= 2 },
 		"another issuer":  func(c *Config) { c.OIDC.Issuer += "/realms/other" },
 		"a tenant of one": func(c *Config) { c.OIDC.Roles[1].Tenant = "shop" },
+		"no provider":     func(c *Config) { c.OIDC = signin.Default() },
 	} {
+		if err := os.WriteFile(kept, before, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		restart(func(*Config) {})
+		if w := b.send(http.MethodGet, incident, ""); w.Code != http.StatusOK {
+			t.Fatalf("%s: %d before", name, w.Code)
+		}
 		restart(change)
-		if w := b.send(http.MethodGet, incident, ""); w.Code != http.StatusSeeOther || !strings.Contains(w.Header().Get("Location"), "login") {
+		if w := b.send(http.MethodGet, incident, ""); w.Code == http.StatusOK {
 			t.Errorf("%s: %d", name, w.Code)
 		}
+		restart(func(*Config) {})
+		if w := b.send(http.MethodGet, incident, ""); w.Code != http.StatusSeeOther || !strings.Contains(w.Header().Get("Location"), "login") {
+			t.Errorf("%s, and back: %d", name, w.Code)
+		}
+	}
+}
+
+// Who ends a session is told if a restart may open it again.
+func TestEndsThatCannotBeSavedAreReported(t *testing.T) {
+	s, issuer := signInServer(t, Config{RequireToken: true, TokenFile: testkit.WriteFile(t, strings.Repeat("secret", 6))})
+	s.KeepSessions(filepath.Join(t.TempDir(), "missing", "sessions.json"))
+	b := newBrowser(t, s.Handler())
+	open := func() string {
+		b.signIn(issuer, "")
+		return s.sessions.List(all)[0].ID
+	}
+	r, w := httptest.NewRequest(http.MethodPost, "https://drift.example/api/v1/sessions/"+open()+"/end", nil), httptest.NewRecorder()
+	r.Header.Set("Authorization", "Bearer "+strings.Repeat("secret", 6))
+	s.Handler().ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), session.ErrNotSaved.Error()) || len(s.sessions.List(all)) != 0 {
+		t.Errorf("the API answers %d %s, and %+v are open", w.Code, w.Body, s.sessions.List(all))
+	}
+	if w := b.send(http.MethodPost, "/login/sessions/"+open(), ""); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "could not be saved") {
+		t.Errorf("the login page answers %d %s", w.Code, w.Body)
 	}
 }
 

@@ -245,6 +245,7 @@ func (c *Console) refusal(err error) (status int, text string) {
 		{session.ErrLoginNeeded, http.StatusUnauthorized},
 		{session.ErrNotLocal, http.StatusForbidden},
 		{session.ErrUnknown, http.StatusNotFound},
+		{session.ErrNotSaved, http.StatusServiceUnavailable},
 		{errRole, http.StatusForbidden},
 		{ledger.ErrUnknownRequest, http.StatusNotFound},
 		{retrain.ErrTargetDisabled, http.StatusConflict},

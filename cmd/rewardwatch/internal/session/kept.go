@@ -45,24 +45,30 @@ type keptSession struct {
 
 // Keep has the store continue with the sessions in a file, and keep there from now on which sessions a provider has
 // opened, and which ones of tokens were ended. The file has hashes of their cookies, which let no one in. Sessions of a
-// provider that began under other terms are over: terms names what decides who may log in with which role. tell receives
-// why the file could not be read or written; without it, sessions end with the process.
+// provider that began under other terms are over, also for later starts: terms names what decides who may log in with
+// which role. tell receives why the file could not be read or written; without it, sessions end with the process.
 func (s *Store) Keep(path, terms string, tell func(error)) {
 	s.saving.Lock()
-	defer s.saving.Unlock()
 	s.file = &file{path, terms, tell}
+	s.saving.Unlock()
 	text, err := readKept(path)
+	if text == nil && err == nil {
+		return
+	}
 	var found kept
-	if err == nil && text != nil {
+	if err == nil {
 		err = json.Unmarshal(text, &found)
 	}
 	if err != nil {
 		tell(fmt.Errorf("read the sessions in %s, so everyone must log in again: %w", path, err))
-		return
+	} else if found.Version == keptVersion {
+		s.restore(found, terms)
 	}
-	if found.Version != keptVersion {
-		return
-	}
+	_ = s.save() // which tells: sessions that are not continued must not return with the next start
+}
+
+// restore adds the sessions of a file that are not over.
+func (s *Store) restore(found kept, terms string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -104,12 +110,12 @@ func (k *keptSession) live() *Session {
 	return &open
 }
 
-// save writes the file, if the store has one, and returns once it is on the disk.
-func (s *Store) save() {
+// save writes the file, if the store has one, and returns once it is on the disk. The file's tell has received its error.
+func (s *Store) save() error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	if s.file == nil {
-		return
+		return nil
 	}
 	text, err := json.Marshal(s.kept(s.file.terms))
 	if err == nil {
@@ -118,6 +124,7 @@ func (s *Store) save() {
 	if err != nil {
 		s.file.tell(fmt.Errorf("save the sessions, so a restart may end new ones and continue those that were ended: %w", err))
 	}
+	return err
 }
 
 func (s *Store) kept(terms string) kept {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -154,5 +155,73 @@ func TestSessionsThatCannotBeKept(t *testing.T) {
 	s.end(cookie)
 	if _, in := s.of(cookie); in || len(told) != 2 {
 		t.Errorf("after the logout: %v, and %v", in, told)
+	}
+	cookie = s.Open(r, Person{Name: "ann", Role: access.Viewer}, time.Hour)
+	ended, err := s.End(s.List(everyone)[0].ID, everyone)
+	if _, in := s.of(cookie); in || ended.Name != "ann" || !errors.Is(err, ErrNotSaved) || len(told) != 4 {
+		t.Errorf("after the end of %+v: %v, %v, and %v", ended, in, err, told)
+	}
+}
+
+// Without the provider, or under other terms, sessions end for good: the old terms do not open them again.
+func TestSessionsThatEndedWithTheirTermsStayEnded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions.json")
+	_, now, r := storeRig()
+	s := restarted(t, path, "ml: admin", *now)
+	cookie := s.Open(r, Person{Name: "ann", Role: access.Admin}, time.Hour)
+	used := New("a token", Person{}, now.Add(time.Hour))
+	s.admits(r, used, "f", Person{Role: access.Viewer}, now.Add(time.Hour))
+	s.end(used)
+	restarted(t, path, "no provider", *now)
+	s = restarted(t, path, "ml: admin", *now)
+	if who, in := s.of(cookie); in {
+		t.Errorf("%+v is logged in again", who)
+	}
+	if s.admits(r, used, "f", Person{Role: access.Viewer}, now.Add(time.Hour)) {
+		t.Error("an ended session of a token is open again")
+	}
+}
+
+// Sessions of which everyone was told that they are over do not return with a second restart.
+func TestAFileThatCannotBeReadIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions.json")
+	if err := os.WriteFile(path, []byte(`{"version":1,`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for range 2 {
+		s, _, _ := storeRig()
+		s.Keep(path, "", func(error) { told++ })
+	}
+	if told != 1 {
+		t.Errorf("two starts with the file tell %d times that it cannot be read", told)
+	}
+}
+
+// A session that had to make room for one of a token stays ended.
+func TestSessionsThatMadeRoomStayEnded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions.json")
+	_, now, r := storeRig()
+	s := restarted(t, path, "terms", *now)
+	var cookies []string
+	for i := range s.most.all {
+		cookies = append(cookies, s.Open(r, Person{Name: fmt.Sprint("p", i), Role: access.Viewer}, time.Hour))
+	}
+	if !s.admits(r, New("a token", Person{}, now.Add(time.Hour)), "f", Person{Role: access.Viewer}, now.Add(time.Hour)) {
+		t.Fatal("a full store of sessions of a provider refuses one of a token")
+	}
+	next := restarted(t, path, "terms", *now)
+	ended := 0
+	for _, c := range cookies {
+		_, before := s.of(c)
+		if !before {
+			ended++
+		}
+		if _, after := next.of(c); after != before {
+			t.Errorf("a session was open: %v, and after the restart: %v", before, after)
+		}
+	}
+	if ended != 1 {
+		t.Errorf("%d sessions made room, want 1", ended)
 	}
 }

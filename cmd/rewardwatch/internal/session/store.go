@@ -65,12 +65,17 @@ func NewStore(now func() time.Time) *Store {
 	return &Store{now: now, most: usualBounds, sessions: map[[sha256.Size]byte]*Session{}}
 }
 
-// ErrUnknown is the error if there is no such session, or not for this person.
-var ErrUnknown = errors.New("unknown session")
+// Errors of End, for errors.Is. People see their texts.
+var (
+	// ErrUnknown means that there is no such session, or not for this person.
+	ErrUnknown = errors.New("unknown session")
+	// ErrNotSaved means that the session is over, but only for this process.
+	ErrNotSaved = errors.New("the session has ended, but this could not be saved: a restart of the service may open it again")
+)
 
 // Open opens the session of a person whom a provider knows, and returns the value of its cookie, which is random.
 func (s *Store) Open(r *http.Request, who Person, length time.Duration) string {
-	defer s.save()
+	defer func() { _ = s.save() }() // which tells
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cookie, now := rand.Text()+rand.Text(), s.now()
@@ -88,8 +93,9 @@ func (s *Store) add(r *http.Request, cookie, token string, who Person, now, unti
 	}
 }
 
-// makeRoom forgets what is over, and ends the oldest sessions of a person who has too many.
-func (s *Store) makeRoom(now time.Time, who Person) {
+// makeRoom forgets what is over, and ends the oldest sessions of a person who has too many. It reports whether it had to
+// end one of a provider, which the file still has.
+func (s *Store) makeRoom(now time.Time, who Person) (ended bool) {
 	var own []*Session
 	for key, open := range s.sessions {
 		if !now.Before(open.Until) {
@@ -101,10 +107,12 @@ func (s *Store) makeRoom(now time.Time, who Person) {
 	slices.SortFunc(own, func(a, b *Session) int { return cmp.Or(a.Used.Compare(b.Used), cmp.Compare(a.ID, b.ID)) })
 	for len(own) >= s.most.ofOne {
 		delete(s.sessions, own[0].key)
-		own = own[1:]
+		own, ended = own[1:], true
 	}
 	for len(s.sessions) >= s.most.all && s.dropOldest() {
+		ended = true
 	}
+	return ended
 }
 
 // dropOldest ends the session of a provider that was not used for longest, and reports whether there was one.
@@ -135,24 +143,34 @@ func (s *Store) of(cookie string) (Person, bool) {
 
 // admits reports whether a session of the token in a file has not been ended. It remembers the session, so that it can be.
 func (s *Store) admits(r *http.Request, cookie, token string, who Person, until time.Time) bool {
+	known, ended := s.remember(r, cookie, token, who, until)
+	if ended {
+		_ = s.save() // which tells
+	}
+	return known
+}
+
+// remember adds a session of a token unless it is known. It reports whether the session is open, and whether one of a
+// provider had to end for it.
+func (s *Store) remember(r *http.Request, cookie, token string, who Person, until time.Time) (open, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
 	if open := s.sessions[sha256.Sum256([]byte(cookie))]; open != nil {
 		open.use(now)
-		return !open.ended
+		return !open.ended, false
 	}
 	if s.ofToken(token, now) >= s.most.ofToken {
-		return false
+		return false, false
 	}
 	if len(s.sessions) >= s.most.all {
-		s.makeRoom(now, Person{})
+		ended = s.makeRoom(now, Person{})
 	}
 	if len(s.sessions) >= s.most.all {
-		return false
+		return false, ended
 	}
 	s.add(r, cookie, token, who, now, until)
-	return true
+	return true, ended
 }
 
 // ofToken returns how many sessions of a token are not over, with those that were ended.
@@ -182,7 +200,7 @@ func (s *Store) end(cookie string) {
 	}
 	s.mu.Unlock()
 	if ends { // anyone can send a cookie that is none
-		s.save()
+		_ = s.save() // which tells
 	}
 }
 
@@ -194,11 +212,12 @@ func (s *Store) endIt(open *Session) {
 	open.ended = true
 }
 
-// End ends a session if it is open and may reports that the caller may end it. It returns the session, or ErrUnknown.
+// End ends a session if it is open and may reports that the caller may end it. It returns the session, with ErrNotSaved
+// if a restart may open it again, or ErrUnknown.
 func (s *Store) End(id string, may func(Session) bool) (Session, error) {
 	ended, err := s.endOne(id, may)
-	if err == nil {
-		s.save()
+	if err == nil && s.save() != nil {
+		err = ErrNotSaved
 	}
 	return ended, err
 }
