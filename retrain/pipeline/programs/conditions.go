@@ -2,6 +2,7 @@ package programs
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
@@ -61,7 +62,7 @@ func (l *lookup) runs(file string, at int) bool {
 		}
 		indent = indentOf(text[at:])
 		m := blockLine.FindStringSubmatch(line)
-		if m == nil || m[1] == "if" && !l.holds(file, at, m[2]) || m[1] == "def" && !l.starts(file, m[2]) {
+		if m == nil || m[1] == "if" && l.condition(use{file, at}, m[2]) < 1 || m[1] == "def" && !l.starts(file, m[2]) {
 			return false
 		}
 	}
@@ -83,37 +84,56 @@ func (l *lookup) starts(file, code string) bool {
 	return name == "main" || calls(text, name) || calls(l.body(file, "main"), name)
 }
 
-// holds reports whether a condition, which a colon may end, is known to be true.
-func (l *lookup) holds(file string, at int, condition string) bool {
+// condition returns 1 for a condition that is true when the program starts, which a colon may end, -1 for one that is false,
+// and 0 for one that is not known.
+func (l *lookup) condition(u use, condition string) int {
 	condition = strings.TrimSpace(strings.TrimSuffix(condition, ":"))
-	if strings.HasPrefix(condition, "__name__") {
-		return true
+	if function, is := strings.CutPrefix(condition, "def "); is {
+		return boolean(l.starts(u.file, function))
 	}
+	if strings.HasPrefix(condition, "__name__") {
+		return 1
+	}
+	if len(condition) > maxCall {
+		return 0
+	}
+	some := -1
 	for either := range strings.SplitSeq(condition, " or ") {
-		all := true
+		all := 1
 		for each := range strings.SplitSeq(either, " and ") {
 			each, not := strings.CutPrefix(strings.TrimSpace(each), "not ")
-			is, known := l.truth(file, at, each)
-			all = all && known && is != not
+			is := l.truth(u, each)
+			if not {
+				is = -is
+			}
+			all = min(all, is)
 		}
-		if all {
-			return true
-		}
+		some = max(some, all)
 	}
-	return false
+	return some
 }
 
-// truth returns whether an expression is true, and whether that is known.
-func (l *lookup) truth(file string, at int, expression string) (is, known bool) {
-	names := l.names(file, at)
-	if m := compared.FindStringSubmatch(expression); m != nil {
+// inArguments asks for an argument without a parser.
+var inArguments = regexp.MustCompile(`^["']([\w-]+)["'] in sys\.argv(?:\[1:\])?$`)
+
+// truth returns 1 if an expression is true, -1 if it is false, 0 if that is not known.
+func (l *lookup) truth(u use, expression string) int {
+	is, known := false, true
+	names := l.names(u.file, u.at)
+	if m := inArguments.FindStringSubmatch(expression); m != nil {
+		is = slices.Contains(l.program.args, m[1])
+	} else if m := compared.FindStringSubmatch(expression); m != nil {
 		a, ok := literals.Of(m[1], names)
 		b, too := literals.Of(m[3], names)
 		one, written := a.YAML()
 		other, writtenToo := b.YAML()
-		differs := m[2] == "!=" || m[2] == " is not "
-		return (one == other) != differs, ok && too && written && writtenToo
+		is, known = (one == other) != (m[2] == "!=" || m[2] == " is not "), ok && too && written && writtenToo
+	} else {
+		v, ok := literals.Of(expression, names)
+		is, known = v.Kind != literals.None && (v.Number != 0 || v.Text != "" && v.Kind == literals.String || len(v.Items) > 0), ok
 	}
-	v, ok := literals.Of(expression, names)
-	return v.Kind != literals.None && (v.Number != 0 || v.Text != "" && v.Kind == literals.String || len(v.Items) > 0), ok
+	if !known {
+		return 0
+	}
+	return 2*boolean(is) - 1
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // option is an argument of a program's command line.
@@ -115,6 +117,9 @@ func argparseFlag(a []argument) option {
 		g.required = true
 	}
 	action := literal(given(a, "action", -1))
+	if action == "store_true" && code == "" {
+		g.code = "False"
+	}
 	g.boolean = strings.HasPrefix(action, "store_") || strings.Contains(given(a, "action", -1), "BooleanOptional")
 	g.choices = stringsOf(given(a, "choices", -1))
 	return g
@@ -124,7 +129,7 @@ func argparseFlag(a []argument) option {
 func stringsOf(text string) []string {
 	var out []string
 	if strings.HasPrefix(text, "[") || strings.HasPrefix(text, "(") || strings.HasPrefix(text, "{") {
-		for _, p := range parts(text) {
+		for _, p := range pytext.Parts(text) {
 			if s := literal(p); s != "" {
 				out = append(out, s)
 			}

@@ -37,12 +37,9 @@ func (f *Finder) Hyperparameters(algorithm, file string) Hyperparameters {
 	if len(f.trained) == 0 {
 		return Hyperparameters{}
 	}
-	l := f.lookup()
+	l := f.lookup(&f.trained[0])
 	for _, of := range append(f.withImports(l.program), file) {
-		text := f.text[of]
-		for _, at := range callsOf(text, algorithm) {
-			l.take(of, at, call(text, at))
-		}
+		l.calls(of, algorithm)
 		l.attributes(of, algorithm)
 		if len(l.hyperparameters) > 0 {
 			return Hyperparameters{of, l.hyperparameters}
@@ -51,8 +48,55 @@ func (f *Finder) Hyperparameters(algorithm, file string) Hyperparameters {
 	return Hyperparameters{}
 }
 
-// callsOf returns where the parentheses are of the first call that makes an algorithm of Stable-Baselines3, and of all
-// that set hyperparameters of one of RLlib.
+// calls takes the arguments of the calls that set hyperparameters: each of RLlib, in turn; and of Stable-Baselines3, those
+// that calls which run agree on, or else calls which may run.
+func (l *lookup) calls(file, algorithm string) {
+	text := l.text[file]
+	byRuns := map[int][]int{}
+	for _, at := range callsOf(text, algorithm) {
+		runs := l.scopes(file, "", text).Runs(l.at(use{file, at}))
+		if usesRLlib(text, algorithm) {
+			l.take(file, at, runs)
+			continue
+		}
+		byRuns[runs] = append(byRuns[runs], at)
+	}
+	runs := 1
+	if len(byRuns[1]) == 0 {
+		runs = 0
+	}
+	var all [][]Hyperparameter
+	for _, at := range byRuns[runs] {
+		l.hyperparameters = nil
+		l.take(file, at, 1)
+		all = append(all, l.hyperparameters)
+	}
+	if len(all) > 0 {
+		l.hyperparameters = agreed(all)
+	}
+}
+
+// agreed returns the hyperparameters of several calls. The values that they differ in are not known.
+func agreed(all [][]Hyperparameter) []Hyperparameter {
+	out := slices.Clone(all[0])
+	for _, other := range all[1:] {
+		for _, h := range slices.Concat(out, other) {
+			same := func(x Hyperparameter) bool { return x.Name == h.Name }
+			i, j := slices.IndexFunc(out, same), slices.IndexFunc(other, same)
+			if i < 0 && len(out) < maxHyperparameters {
+				i, out = len(out), append(out, h)
+				out[i].Value = ""
+			}
+			if i >= 0 && (j < 0 || out[i].Value != other[j].Value) {
+				out[i].Value = ""
+			}
+		}
+	}
+	return out
+}
+
+// callsOf returns where the parentheses are of the calls that make an algorithm of Stable-Baselines3, and of those that set
+// hyperparameters of one of RLlib.
 func callsOf(text, algorithm string) []int {
 	var out []int
 	if usesRLlib(text, algorithm) {
@@ -64,13 +108,13 @@ func callsOf(text, algorithm string) []int {
 	for _, m := range regexp.MustCompile(`\b`+algorithm+`\(`).FindAllStringIndex(text, maxHyperparameters) {
 		a := call(text, m[1]-1)
 		if len(a) > 1 && (a[0].key == "" || given(a, "policy", -1) != "") {
-			return []int{m[1] - 1}
+			out = append(out, m[1]-1)
 		}
 	}
-	if m := byTable.FindStringIndex(text); m != nil {
-		return []int{strings.LastIndexByte(text[:m[1]], '(')}
+	if m := byTable.FindStringIndex(text); m != nil && len(out) == 0 {
+		out = append(out, strings.LastIndexByte(text[:m[1]], '('))
 	}
-	return nil
+	return out
 }
 
 func usesRLlib(text, algorithm string) bool { return calls(text, algorithm+"Config") }
@@ -97,9 +141,9 @@ func (f *Finder) ComputesAgent(aside func(file string) bool) bool {
 			return false
 		}
 		if m := byTable.FindStringIndex(text); m != nil {
-			l := f.lookup()
+			l := f.lookup(&f.trained[0])
 			at := strings.LastIndexByte(text[:m[1]], '(')
-			l.take(file, at, call(text, at))
+			l.take(file, at, 1)
 			computes = computes || slices.ContainsFunc(l.hyperparameters, func(h Hyperparameter) bool { return strings.HasPrefix(h.Name, "**") })
 		}
 	}
@@ -116,41 +160,53 @@ func (l *lookup) attributes(file, algorithm string) {
 		return
 	}
 	for _, m := range setsAttribute.FindAllStringSubmatchIndex(text, maxHyperparameters) {
-		names := l.names(file, m[0])
-		made, ok := l.assigned(file, text, text[m[2]:m[3]])
-		if code := expressionAt(text, m[1]); ok && !strings.HasPrefix(code, "=") && strings.Contains(made, algorithm+"Config(") {
-			v, known := literals.Of(code, names)
-			l.set(text[m[4]:m[5]], v, known, text[m[4]:m[5]]+"="+code)
+		s := l.scopes(file, "", text)
+		if code := s.Rest(m[1]); !strings.HasPrefix(code, "=") && l.isConfig(use{file, m[0]}, text[m[2]:m[3]], algorithm) {
+			v, known := literals.Of(code, l.names(file, m[0]))
+			l.set(text[m[4]:m[5]], v, known, text[m[4]:m[5]]+"="+code, s.Runs(l.at(use{file, m[0]})))
 		}
 	}
+}
+
+// isConfig reports whether a name has a config of an algorithm of RLlib, which its own methods may have returned.
+func (l *lookup) isConfig(u use, name, algorithm string) bool {
+	for range maxHyperparameters {
+		v, _ := l.assigned(u, name)
+		if !strings.HasPrefix(v.Code, name+".") {
+			return strings.Contains(v.Code, algorithm+"Config(")
+		}
+		u.at = v.At
+	}
+	return false
 }
 
 var ofRLlib = regexp.MustCompile(`\.training\(`)
 
-// take takes the arguments of a call.
-func (l *lookup) take(file string, at int, arguments []argument) {
+// take takes the arguments of a call, by whether it runs.
+func (l *lookup) take(file string, at, runs int) {
 	names := l.names(file, at)
-	for _, a := range arguments {
+	for _, a := range call(l.text[file], at) {
 		all, several := strings.CutPrefix(a.text, "**")
 		switch {
 		case a.key != "":
 			v, ok := literals.Of(a.text, names)
-			l.set(a.key, v, ok, a.key+"="+a.text)
+			l.set(a.key, v, ok, a.key+"="+a.text, runs)
 		case several:
 			v, ok := literals.Of(all, names)
 			for i, key := range v.Keys {
-				l.set(key, v.Items[i], ok, "")
+				l.set(key, v.Items[i], ok, key+"=...", runs)
 			}
 			if !ok {
-				l.set(a.text, v, false, a.text)
+				l.set(a.text, v, false, a.text, runs)
 			}
 		}
 	}
 }
 
-// set adds a hyperparameter, or replaces the one of its name.
-func (l *lookup) set(argument string, v literals.Value, known bool, code string) {
-	if slices.Contains(notOfAlgorithm, argument) || len(l.hyperparameters) >= maxHyperparameters {
+// set adds a hyperparameter, or replaces the one of its name, by whether the code runs: if it may run or not, only a value
+// that it does not change is known.
+func (l *lookup) set(argument string, v literals.Value, known bool, code string, runs int) {
+	if runs < 0 || slices.Contains(notOfAlgorithm, argument) || len(l.hyperparameters) >= maxHyperparameters {
 		return
 	}
 	h := Hyperparameter{Name: argument, Code: strings.Join(strings.Fields(code), " ")}
@@ -161,6 +217,9 @@ func (l *lookup) set(argument string, v literals.Value, known bool, code string)
 		h.Code = argument[:min(len(argument), maxShown)] + "=..."
 	}
 	i := slices.IndexFunc(l.hyperparameters, func(x Hyperparameter) bool { return x.Name == argument })
+	if runs == 0 && (i < 0 || l.hyperparameters[i].Value != h.Value) {
+		h.Value = ""
+	}
 	if i >= 0 {
 		l.hyperparameters[i] = h
 		return

@@ -18,9 +18,11 @@ const maxLookups, maxLooked = 200, 256 << 10
 type lookup struct {
 	*Finder
 	program *program
-	known   map[string]*literals.Value // by file and name; nil for none
-	looked  int                        // names
-	place   use                        // where the names are used
+	known   map[named]*literals.Value // nil for none
+	looked  int                       // names
+	read    map[string]*pytext.Scopes // by file and class
+
+	conditions map[use]int // whether they hold
 
 	hyperparameters []Hyperparameter
 }
@@ -31,27 +33,31 @@ type use struct {
 	at   int
 }
 
-func (f *Finder) lookup() *lookup {
-	return &lookup{Finder: f, program: &f.trained[0]}
+// named is a name at a place.
+type named struct {
+	use
+	name string
+}
+
+func (f *Finder) lookup(p *program) *lookup {
+	return &lookup{Finder: f, program: p, known: map[named]*literals.Value{}, read: map[string]*pytext.Scopes{}, conditions: map[use]int{}}
 }
 
 // names returns the values of the names that a file uses at a place.
 func (l *lookup) names(file string, at int) literals.Names {
-	l.place, l.known = use{file, at}, map[string]*literals.Value{}
-	return l.of(file)
+	return func(name string) (literals.Value, bool) { return l.named(use{file, at}, name) }
 }
 
-func (l *lookup) of(file string) literals.Names {
-	return func(name string) (literals.Value, bool) { return l.named(file, name) }
-}
+// of is the place after all code of a file.
+func (l *lookup) of(file string) use { return use{file, len(l.text[file])} }
 
-func (l *lookup) named(file, name string) (literals.Value, bool) {
-	key := file + "\n" + name
+func (l *lookup) named(u use, name string) (literals.Value, bool) {
+	key := named{u, name}
 	v, ok := l.known[key]
 	if !ok && l.looked < maxLookups {
 		l.looked++
 		l.known[key] = nil // also while it is looked for
-		if found, ok := l.find(file, name); ok {
+		if found, ok := l.find(u, name); ok {
 			v = &found
 			l.known[key] = v
 		}
@@ -62,59 +68,73 @@ func (l *lookup) named(file, name string) (literals.Value, bool) {
 	return *v, true
 }
 
-func (l *lookup) find(file, name string) (literals.Value, bool) {
+func (l *lookup) find(u use, name string) (literals.Value, bool) {
 	first, rest, dotted := strings.Cut(name, ".")
-	if to, ok := l.imports(file)[first]; ok {
+	if to, ok := l.imports(u.file)[first]; ok {
 		switch {
 		case to.name != "" && dotted:
-			return l.named(to.file, to.name+"."+rest)
+			return l.named(l.of(to.file), to.name+"."+rest)
 		case to.name != "":
-			return l.named(to.file, to.name)
+			return l.named(l.of(to.file), to.name)
 		case dotted:
-			return l.named(to.file, rest)
+			return l.named(l.of(to.file), rest)
 		}
 		return literals.Value{}, false
 	}
-	if code, ok := l.assigned(file, l.text[file], name); ok {
-		if readsSettings.MatchString(code) {
-			return l.settings(file, code)
+	if v, ok := l.assigned(u, name); ok {
+		if readsSettings.MatchString(v.Code) {
+			return l.settings(u.file, v.Code)
 		}
-		return literals.Of(code, l.of(file))
+		return literals.Of(v.Code, l.names(u.file, v.At))
 	}
 	if !dotted {
 		return literals.Value{}, false
 	}
-	return l.attribute(file, first, rest)
+	return l.attribute(u, first, rest)
 }
 
 var madeOf = regexp.MustCompile(`^([A-Za-z_][\w.]*)\(`)
 
 // attribute returns the value of an attribute of a class or of its object, or of an argument of the program.
-func (l *lookup) attribute(file, of, name string) (literals.Value, bool) {
-	if body := l.body(file, of); body != "" {
-		if code, ok := l.assigned("", body, name); ok {
-			return literals.Of(code, l.of(file))
+func (l *lookup) attribute(u use, of, name string) (literals.Value, bool) {
+	if body := l.body(u.file, of); body != "" {
+		if v, ok := l.scopes(u.file, of, body).Value(name, l.at(use{u.file, len(body)})); ok {
+			return literals.Of(v.Code, l.names(u.file, l.of(u.file).at))
 		}
 	}
-	if v, ok := l.named(file, of); ok && v.Kind == literals.Dict {
+	if v, ok := l.named(u, of); ok && v.Kind == literals.Dict {
 		for key := range strings.SplitSeq(name, ".") {
 			v, ok = v.Member(key)
 		}
 		return v, ok
 	}
-	if code, ok := l.assigned(file, l.text[file], of); ok {
-		m := madeOf.FindStringSubmatch(code)
+	if made, ok := l.assigned(u, of); ok {
+		m := madeOf.FindStringSubmatch(made.Code)
 		if m != nil {
-			if v, ok := l.named(file, m[1]+"."+name); ok {
-				return v, true
+			if v, ok := l.named(use{u.file, made.At}, m[1]+"."+name); ok {
+				return l.unlessGiven(u.file, made, len(m[0])-1, name, v)
 			}
 		}
 	}
-	return l.argument(file, name)
+	return l.argument(u, name)
+}
+
+// unlessGiven returns the value of an attribute of a new object: the argument of that name, or else the one of the class
+// if no other arguments may have it.
+func (l *lookup) unlessGiven(file string, made pytext.Value, at int, name string, v literals.Value) (literals.Value, bool) {
+	for _, a := range call(made.Code, at) {
+		switch a.key {
+		case name:
+			return literals.Of(a.text, l.names(file, made.At))
+		case "":
+			return literals.Value{}, false
+		}
+	}
+	return v, true
 }
 
 // argument returns the value of an argument of the program: the one that a page gives it, or else its default.
-func (l *lookup) argument(file, name string) (literals.Value, bool) {
+func (l *lookup) argument(u use, name string) (literals.Value, bool) {
 	flags := l.program.flags
 	i := slices.IndexFunc(flags, func(x option) bool { return x.key() == strings.ToLower(name) })
 	if i < 0 {
@@ -125,99 +145,52 @@ func (l *lookup) argument(file, name string) (literals.Value, bool) {
 	case x.boolean && has(l.program.args, x):
 		return literals.Value{Kind: literals.Bool, Number: 1}, !strings.HasPrefix(x.key(), "no_")
 	case numberAlone.MatchString(text):
-		return literals.Of(text, l.of(file))
+		return literals.Of(text, l.names(u.file, u.at))
 	case text != "":
 		return literals.Value{Kind: literals.String, Text: text}, true
 	case x.code != "":
-		return literals.Of(x.code, l.of(file))
+		return literals.Of(x.code, l.names(u.file, u.at))
 	case x.value == "":
 		return literals.Value{}, false
 	case numberAlone.MatchString(x.value) || x.value == "True" || x.value == "False":
-		return literals.Of(x.value, l.of(file))
+		return literals.Of(x.value, l.names(u.file, u.at))
 	}
 	return literals.Value{Kind: literals.String, Text: x.value}, true
 }
 
-// assigned returns the code that a name gets its value from in a text: where it is used, in the function there; else at
-// the top; else as a default of the function's parameter; and else anywhere.
-func (l *lookup) assigned(file, text, name string) (string, bool) {
-	re := regexp.MustCompile(`(?m)^([ \t]*)` + regexp.QuoteMeta(name) + `[ \t]*(?::[^=\n]+)?=[ \t]*`)
-	from, to := 0, 0
-	if file == l.place.file {
-		from, to = l.function(file, l.place.at), l.place.at
-	}
-	local, top, first := "", "", ""
-	text = text[:min(len(text), maxLooked)]
-	for _, m := range re.FindAllStringSubmatchIndex(text, maxMatches) {
-		code := expressionAt(text, m[1])
-		switch {
-		case strings.HasPrefix(code, "="): // compared
-			continue
-		case m[0] >= from && m[0] < to:
-			local = code
-		case m[2] == m[3] && top == "":
-			top = code
+// at returns a place in a file, for what the names have as values there.
+func (l *lookup) at(u use) pytext.Use {
+	known := func(condition string, at int) int {
+		c := use{u.file, at}
+		holds, ok := l.conditions[c]
+		if !ok {
+			l.conditions[c] = 0 // also while it is evaluated
+			holds = l.condition(c, condition)
+			l.conditions[c] = holds
 		}
-		if first == "" {
-			first = code
-		}
+		return holds
 	}
-	for _, code := range []string{local, top, l.parameter(file, name, from), first, l.parameter(file, name, -1)} {
-		if code != "" {
-			return code, true
-		}
+	callers := []string{l.text[u.file]}
+	if u.file != l.program.file {
+		callers = append(callers, l.text[l.program.file])
 	}
-	return "", false
+	return pytext.Use{At: u.at, Known: known, Callers: callers}
 }
 
-// function returns where the function begins that a place of a file is in, 0 for none.
-func (l *lookup) function(file string, at int) int {
-	begin := 0
-	for _, s := range l.scan(file).functions {
-		if s.start < at {
-			begin = s.start
-		}
+// scopes returns what sets the names of a file, or of a class in it.
+func (l *lookup) scopes(file, class, text string) *pytext.Scopes {
+	key := file + "\n" + class
+	s := l.read[key]
+	if s == nil {
+		s = pytext.ScopesOf(text[:min(len(text), maxLooked)])
+		l.read[key] = s
 	}
-	return begin
+	return s
 }
 
-// parameter returns the default of a parameter of the function that begins at a place, or with -1 of any.
-func (l *lookup) parameter(file, name string, from int) string {
-	for _, s := range l.scan(file).functions {
-		text := l.text[file]
-		if from >= 0 && s.start != from || s.end >= len(text) || text[s.end] != '(' {
-			continue
-		}
-		for _, part := range parts(text[s.end:min(len(text), s.end+maxCall)]) {
-			if m := parameter.FindStringSubmatch(strings.TrimSpace(part)); m != nil && m[1] == name && m[3] != "" {
-				return m[3]
-			}
-		}
-	}
-	return ""
-}
-
-// expressionAt returns the expression that begins at a place: up to the end of the line that no bracket is open in.
-func expressionAt(text string, at int) string {
-	text = text[at:min(len(text), at+maxCall)]
-	depth, quote := 0, byte(0)
-	for i := range len(text) {
-		switch c := text[i]; {
-		case quote != 0:
-			if c == quote || c == '\n' {
-				quote = 0
-			}
-		case c == '"' || c == '\'':
-			quote = c
-		case strings.IndexByte("([{", c) >= 0:
-			depth++
-		case strings.IndexByte(")]}", c) >= 0:
-			depth--
-		case c == '\n' && depth <= 0:
-			return strings.TrimSpace(text[:i])
-		}
-	}
-	return strings.TrimSpace(text)
+// assigned returns what a name has its value from at a place, false if nothing sets it there.
+func (l *lookup) assigned(u use, name string) (pytext.Value, bool) {
+	return l.scopes(u.file, "", l.text[u.file]).Value(name, l.at(u))
 }
 
 var (
@@ -234,7 +207,7 @@ func (f *Finder) Environment() string {
 	if len(f.trained) == 0 {
 		return ""
 	}
-	l := f.lookup()
+	l := f.lookup(&f.trained[0])
 	text := f.text[l.program.file]
 	for _, m := range makesNamed.FindAllStringSubmatchIndex(text, 50) {
 		v, ok := literals.Of(text[m[2]:m[3]], l.names(l.program.file, m[0]))
@@ -251,7 +224,7 @@ func (f *Finder) Steps() string {
 	if len(f.trained) == 0 {
 		return ""
 	}
-	l := f.lookup()
+	l := f.lookup(&f.trained[0])
 	file := l.program.file
 	for _, x := range l.program.flags {
 		n := literals.NumberOf(l.program.given(l.program.args, x), l.names(file, 0))

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // The limits of what is kept of a repository to find its programs.
@@ -30,7 +32,7 @@ type argument struct{ key, text string }
 // call returns the arguments of the call, or the parameters of the function, whose parenthesis is at an index.
 func call(text string, at int) []argument {
 	var out []argument
-	for _, part := range parts(text[at:min(len(text), at+maxCall)]) {
+	for _, part := range pytext.Parts(text[at:min(len(text), at+maxCall)]) {
 		part = strings.TrimSpace(part)
 		switch m := keywordAlone.FindStringSubmatchIndex(part); {
 		case part == "":
@@ -42,34 +44,6 @@ func call(text string, at int) []argument {
 		}
 	}
 	return out
-}
-
-// parts splits what is between brackets at its commas. Text begins with the bracket that opens.
-func parts(text string) []string {
-	var out []string
-	depth, start, quote := 0, 1, byte(0)
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quote != 0 && c == '\\':
-			i++
-		case quote != 0:
-			if c == quote || c == '\n' {
-				quote = 0
-			}
-		case c == '"' || c == '\'':
-			quote = c
-		case strings.IndexByte("([{", c) >= 0:
-			depth++
-		case strings.IndexByte(")]}", c) >= 0:
-			if depth--; depth == 0 {
-				return append(out, text[min(start, i):i])
-			}
-		case c == ',' && depth == 1:
-			out = append(out, text[start:i])
-			start = i + 1
-		}
-	}
-	return nil // it does not end
 }
 
 // given returns the expression of a keyword, or the one at a position; "" without either.

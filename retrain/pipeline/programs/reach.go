@@ -40,7 +40,7 @@ func (f *Finder) Imports() []Import {
 	r.followAll(next)
 	for _, best := range [][]program{f.trained, f.evaluated} {
 		if len(best) > 0 {
-			r.conditional(&lookup{Finder: f, program: &best[0]})
+			r.conditional(f.lookup(&best[0]))
 		}
 	}
 	return r.out

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // The limits of what is taken of one file, so that the cost of a hostile one grows no faster than its size.
@@ -246,7 +248,7 @@ func (s *scan) parametersOf(i int, text string, fire bool) []option {
 		return nil
 	}
 	var out []option
-	for _, part := range parts(text[at:min(len(text), at+4*maxCall)]) {
+	for _, part := range pytext.Parts(text[at:min(len(text), at+4*maxCall)]) {
 		if g, ok := parameterFlag(strings.TrimSpace(part), fire); ok && len(out) < maxFlags {
 			out = append(out, g)
 		}

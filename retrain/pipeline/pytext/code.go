@@ -30,7 +30,7 @@ func documents(code []byte) bool {
 	return len(bytes.Trim(code[bytes.LastIndexByte(code, '\n')+1:], " \trRuU")) == 0
 }
 
-func isThree(text []byte) bool {
+func isThree[T string | []byte](text T) bool {
 	return len(text) > 2 && text[1] == text[0] && text[2] == text[0]
 }
 
@@ -42,7 +42,7 @@ func lineEnd(text []byte) int {
 }
 
 // stringEnd returns the length of the string that a text begins with.
-func stringEnd(text []byte) int {
+func stringEnd[T string | []byte](text T) int {
 	quotes := 1
 	if isThree(text) {
 		quotes = 3
