@@ -62,6 +62,7 @@ func testLedger(t *testing.T, on storage) {
 		{"JobTellsBeforeTheAnswer", testJobTellsBeforeTheAnswer},
 		{"StatesEndByThemselves", testStatesEndByThemselves},
 		{"StatesEndAfterAStart", testStatesEndAfterAStart},
+		{"StatesEndDespiteStarts", testStatesEndDespiteStarts},
 		{"VerdictAfterAStart", testVerdictAfterAStart},
 		{"PeopleDecide", testPeopleDecide},
 		{"ContractRelativeToTheBaseline", testContractRelativeToTheBaseline},

@@ -318,6 +318,40 @@ func testStatesEndAfterAStart(t *testing.T, on storage) {
 	})
 }
 
+// Starts extend the time of a state once, however many there are, also of another instance while this one runs: the job
+// of a request may be dead, and its policy must not wait for it forever.
+func testStatesEndDespiteStarts(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		r.pass(time.Until(r.delivered().DueAt) - 10*time.Minute)
+		r.stop()
+		r.reopen()
+		r.run()
+		first := r.request()
+		if left := time.Until(first.DueAt); first.State != ledger.StateDelivered || left < ledger.ReportMargin-time.Second {
+			t.Errorf("after the first start, %s has %s left", first.State, left)
+		}
+		same := func(when string) {
+			t.Helper()
+			if q := r.request(); q.State != first.State || !q.DueAt.Equal(first.DueAt) {
+				t.Errorf("after the start of %s, %s ends at %s, before at %s", when, q.State, q.DueAt, first.DueAt)
+			}
+		}
+		r.pass(ledger.ReportMargin / 2)
+		r.stop()
+		r.reopen()
+		r.run()
+		same("this instance")
+		r.pass(ledger.ReportMargin/2 - 2*overdueEvery)
+		check(t, r.ledger.Resume(t.Context(), r.cfg.Targets)) // as another desk does, which cannot open the same file
+		same("another instance")
+		r.pass(4 * overdueEvery)
+		if q := r.request(); q.State != ledger.StateInconclusive {
+			t.Errorf("the request is %s, want inconclusive", q.State)
+		}
+	})
+}
+
 // Telemetry of the time in which no instance ran is still read, and decides what its version shows. Without it, the state ends
 // then.
 func testVerdictAfterAStart(t *testing.T, on storage) {

@@ -197,12 +197,13 @@ func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli
 
 // ReportMargin is how long a request at its target waits for a report after a start, even if its time has passed
 // meanwhile: a training may have ended while no instance ran, and what it made is only known once its Job or command
-// was asked, or its own report has been repeated.
+// was asked, or its own report has been repeated. Only the first start in a state adds time: else a service that starts
+// often, or of which instances do, would never end a request whose job is dead.
 const ReportMargin = 30 * time.Minute
 
 // Resume cleans up after crashes: it marks attempts that no instance can still be making as interrupted. It gives up
 // undelivered requests of targets no longer configured, which would otherwise block their policies until they expire. Those
-// at their targets get the time that their reports need.
+// at their targets get the time that their reports need, once.
 func (l *Ledger) Resume(ctx context.Context, targets []target.Target) error {
 	return l.Update(ctx, func(tx *Tx) error {
 		now := time.Now()
@@ -213,8 +214,10 @@ func (l *Ledger) Resume(ctx context.Context, targets []target.Target) error {
 		if err := interrupt(ctx, tx, now, `started_at <= $3`, over.UnixMilli()); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE requests SET due_at = $1 WHERE closed_at IS NULL AND state IN ('delivered', 'running') AND due_at < $1`,
-			now.Add(ReportMargin).UnixMilli())
+		_, err := tx.ExecContext(ctx, `
+			UPDATE requests SET due_at = $1, extended_at = $2
+			WHERE closed_at IS NULL AND state IN ('delivered', 'running') AND due_at < $1 AND extended_at IS NULL`,
+			now.Add(ReportMargin).UnixMilli(), now.UnixMilli())
 		if err != nil {
 			return fmt.Errorf("wait for reports: %w", err)
 		}

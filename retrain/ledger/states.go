@@ -137,7 +137,7 @@ func (m Move) Apply(ctx context.Context, tx *Tx) (changed bool, err error) {
 	_, err = tx.ExecContext(ctx, `
 		UPDATE requests SET state = $1, reason = $2, closed_at = $3, due_at = $4, next_attempt_at = $5,
 			new_version = CASE WHEN $6 = '' THEN new_version ELSE $6 END, log = CASE WHEN $7 = '' THEN log ELSE $7 END,
-			observed = coalesce($8, observed)
+			observed = coalesce($8, observed), extended_at = NULL
 		WHERE id = $9`,
 		m.To, Plain(m.Why), closed, due, m.At.UnixMilli(), Plain(m.Version), Plain(m.Log), m.Shown, m.Id)
 	if err != nil {
