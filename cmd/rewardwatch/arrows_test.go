@@ -102,11 +102,13 @@ func arrows() map[string][]string {
 		"retrain/expectation":       {"detectors", "ingest", "ingest/saved"},
 		"retrain/ledger":            {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // orders, and what targets answered
 		"retrain/ledgertest":        {"deploy/deploytest"},
-		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},              // reads units and baselines
-		"retrain/pipeline":          {"ingest/nearest", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
+		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},                                                                      // reads units and baselines
+		"retrain/pipeline":          {"ingest/nearest", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/schedule", "retrain/pipeline/strict", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
 		"retrain/pipeline/pins":     nil,
 		"retrain/pipeline/literals": {"retrain/yamlfile"}, // settings
 		"retrain/pipeline/programs": {"retrain/pipeline/literals", "retrain/pipeline/pytext"},
+		"retrain/pipeline/schedule": nil,
+		"retrain/pipeline/strict":   {"retrain/yamlfile"},
 		"retrain/pipeline/pytext":   {"retrain/pipeline/literals"},
 		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/yamlfile"},
 		"retrain/recipe":            {"alerts", "detectors", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"}, // orders tell of incidents

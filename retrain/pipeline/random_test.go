@@ -174,7 +174,7 @@ func (d *drawer) draw(path string, schema map[string]any) any {
 	if items, ok := schema["items"].(map[string]any); ok {
 		var out []any
 		for range 1 + d.rng.IntN(4) {
-			if x := d.draw(path+"[]", items); schema["uniqueItems"] != true || !slices.Contains(out, x) {
+			if x := d.draw(path+"[]", items); !slices.ContainsFunc(out, func(o any) bool { return d.same(path, schema, o, x) }) {
 				out = append(out, x)
 			}
 		}
@@ -193,6 +193,14 @@ func (d *drawer) draw(path string, schema map[string]any) any {
 		}
 	}
 	return out
+}
+
+// same reports whether a list may not have both of two elements.
+func (d *drawer) same(path string, schema map[string]any, a, b any) bool {
+	if key := map[string]string{"environments": "id", "simulation": "name"}[path]; key != "" {
+		return a.(map[string]any)[key] == b.(map[string]any)[key]
+	}
+	return schema["uniqueItems"] == true && a == b
 }
 
 // file draws a file whose values agree with each other, as the documentation demands it.
@@ -250,7 +258,7 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 	}
 	algorithm["hyperparameters"] = map[string]any{"gamma": 0.99, pick(d, "seed", "learning_rate"): pick[any](d, 1, 3e-4, 1e-5)}
 	if library != CleanRL {
-		algorithm["hyperparameters"].(map[string]any)["odd_"] = []any{pick(d, odd...), nil, true, map[string]any{"a": -1e-9}}
+		algorithm["hyperparameters"].(map[string]any)["odd_"] = []any{pick(d, odd[2:]...), nil, true, map[string]any{"a": -1e-9}}
 	}
 	needed := slices.Clone(packagesOf[library])
 	switch {
@@ -284,6 +292,8 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 	for _, c := range constraints {
 		if c := c.(map[string]any); c["at_least"] == nil && c["at_most"] == nil {
 			c["at_most"] = 1
+		} else if c["at_least"] != nil {
+			delete(c, "at_most") // which could be below
 		}
 	}
 }

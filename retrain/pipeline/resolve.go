@@ -11,7 +11,7 @@ import (
 // resolve sets what the file leaves to defaults.
 func resolve(w *Work) string {
 	f := &w.File
-	before := *f
+	w.given = *f
 	f.Policy = cmp.Or(f.Policy, f.Project)
 	f.Owner = cmp.Or(f.Owner, "unknown")
 	f.Description = cmp.Or(f.Description, "The agent of "+f.Project+".")
@@ -57,7 +57,7 @@ func resolve(w *Work) string {
 	if len(f.Trigger.Signals) == 0 {
 		f.Trigger.Signals = []string{"return", "reward"}
 	}
-	return fmt.Sprintf("targets %v (%d in the file)", f.Targets, len(before.Targets))
+	return fmt.Sprintf("targets %v (%d in the file)", f.Targets, len(w.given.Targets))
 }
 
 // hosted reports whether a stage with these runners is on a machine of GitHub itself.

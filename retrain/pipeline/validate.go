@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/schedule"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -62,6 +63,9 @@ var argumentsOf = map[string]yamlfile.Kind{
 	"num_minibatches": yamlfile.Number, "num_steps": yamlfile.Number, "seed": yamlfile.Number, "update_epochs": yamlfile.Number, "vf_coef": yamlfile.Number,
 }
 
+// counts are those that count something.
+var counts = strings.Fields("num_envs num_minibatches num_steps update_epochs")
+
 // notArguments are the keywords of Python, and the arguments that the generated script sets.
 var notArguments = strings.Fields("policy env False None True and as assert async await break class continue def del elif else except " +
 	"finally for from global if import in is lambda nonlocal not or pass raise return try while with yield")
@@ -77,6 +81,8 @@ func validate(w *Work) string {
 			w.report(path, "%s", fault)
 		}
 	}
+	w.Problems = append(w.Problems, strict.Empty(w.chain, &w.given, &w.File)...)
+	w.Problems = append(w.Problems, strict.Booleans("algorithm.hyperparameters", w.File.Algorithm.Hyperparameters)...)
 	for _, check := range []func(*Work){
 		validateProject, validateRequirements, validateAlgorithm, validateSimulation, validateData, validateTraining,
 		validateEvaluation, validateStages, validateSchedule, validateMonitoring, validateGuards, validateTrigger, validateModel,
@@ -94,7 +100,7 @@ const placeholder = "CHANGE-ME"
 func unprintable(s string) string {
 	switch {
 	case strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.Is(unicode.Co, r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+		return unicode.In(r, unicode.Co, unicode.Bidi_Control) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
 	}):
 		return "must be one line of printable characters"
 	case strings.Contains(s, placeholder):
@@ -124,6 +130,13 @@ func (w *Work) oneOf(path, value string, known []string) {
 	w.report(path, "must be one of %s, not %q%s", strings.Join(known, ", "), value, hint)
 }
 
+// once reports a value that a list has already.
+func (w *Work) once(path string, before bool) {
+	if before {
+		w.report(path, "is listed twice")
+	}
+}
+
 func (w *Work) within(path string, x, low, high int) {
 	if x < low || x > high {
 		w.report(path, "must be from %d to %d, not %d", low, high, x)
@@ -144,9 +157,7 @@ func validateProject(w *Work) {
 	w.matches(pinnedImage, "base", f.Base, "an image with a digest, or with a version in its tag")
 	for i, t := range f.Targets {
 		w.oneOf(element("targets", i), t, Targets())
-		if slices.Contains(f.Targets[:i], t) {
-			w.report(element("targets", i), "is listed twice")
-		}
+		w.once(element("targets", i), slices.Contains(f.Targets[:i], t))
 	}
 	for _, t := range f.Targets {
 		if slices.Contains([]string{GitHub, Argo, Kubernetes, Kubeflow}, t) && !strings.Contains(f.Image, "/") {
@@ -164,6 +175,7 @@ func validateProject(w *Work) {
 	}
 	for i, e := range f.Environments {
 		w.matches(envID, element("environments", i)+".id", e.ID, "a Gymnasium environment ID, such as LunarLander-v3")
+		w.once(element("environments", i)+".id", slices.Contains(f.Environments[:i], e))
 	}
 	if len(f.Environments) == 0 && (len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0) {
 		w.report("environments", "must list at least one environment because the generated scripts train and evaluate in it")
@@ -176,9 +188,7 @@ func validateRequirements(w *Work) {
 		path := element("requirements", i)
 		w.matches(requirement, path, r, "a package with its exact version, such as numpy==2.4.6")
 		name := packageName(r)
-		if seen[name] {
-			w.report(path, "is listed twice")
-		}
+		w.once(path, seen[name])
 		seen[name] = true
 	}
 	for _, name := range packagesOf[w.File.Algorithm.Library] {
@@ -252,6 +262,9 @@ func (w *Work) argument(key string, v yamlfile.Value) {
 		w.report(path, "must be true or false")
 	case kind == yamlfile.Number:
 		w.number(path, v)
+		if n, err := strconv.Atoi(v.Scalar); slices.Contains(counts, key) && v.Kind == kind && (err != nil || n < 1) {
+			w.report(path, "must be a whole number of at least 1, not %s", v.Scalar)
+		}
 	}
 }
 
@@ -259,6 +272,7 @@ func validateSimulation(w *Work) {
 	for i, p := range w.File.Simulation {
 		path := element("simulation", i)
 		w.matches(identifier, path+".name", p.Name, "an attribute of the environment, such as gravity")
+		w.once(path+".name", slices.ContainsFunc(w.File.Simulation[:i], func(o Parameter) bool { return o.Name == p.Name }))
 		if !(p.Low < p.High) {
 			w.report(path+".high", "must be above low, %v", p.Low)
 		}
@@ -338,9 +352,7 @@ func (w *Work) secrets(stage string, s Serving) {
 		if slices.Contains(notSecrets, name) || strings.HasPrefix(name, "REWARDWATCH_") || strings.HasPrefix(name, "GITHUB_") || strings.HasPrefix(name, "CI_") {
 			w.report(path, "%s has a different meaning in the pipeline: use another name", name)
 		}
-		if slices.Contains(s.Secrets[:i], name) {
-			w.report(path, "is listed twice")
-		}
+		w.once(path, slices.Contains(s.Secrets[:i], name))
 	}
 	if len(s.Secrets) > 0 && len(s.Command) == 0 {
 		w.report(stage+".secrets", "requires %s.command", stage)
@@ -358,9 +370,7 @@ func validateEvaluation(w *Work) {
 	}
 	for i, s := range e.Seeds {
 		w.within(element("evaluation.seeds", i), s, 0, 1<<31-1)
-		if slices.Contains(e.Seeds[:i], s) {
-			w.report(element("evaluation.seeds", i), "is listed twice")
-		}
+		w.once(element("evaluation.seeds", i), slices.Contains(e.Seeds[:i], s))
 	}
 	for i, c := range e.Constraints {
 		path := element("evaluation.constraints", i)
@@ -370,6 +380,9 @@ func validateEvaluation(w *Work) {
 		}
 		w.number(path+".at_least", c.AtLeast)
 		w.number(path+".at_most", c.AtMost)
+		if low, high := c.AtLeast.Float(), c.AtMost.Float(); low > high {
+			w.report(path+".at_most", "must be at least at_least, %v", low)
+		}
 	}
 	w.command("evaluation.command", e.Command)
 }
@@ -380,6 +393,14 @@ func (w *Work) number(path string, v yamlfile.Value) {
 	}
 	if _, err := strconv.ParseFloat(v.Scalar, 64); v.Kind != yamlfile.Number || err != nil {
 		w.report(path, "must be a number")
+	}
+}
+
+func validateSchedule(w *Work) {
+	if text := w.File.Schedule; text != "" {
+		if fault := schedule.Fault(text, slices.Contains(w.File.Targets, GitHub)); fault != "" {
+			w.report("schedule", "%s", fault)
+		}
 	}
 }
 
@@ -421,8 +442,7 @@ func validateKeeping(w *Work) {
 
 func validateMonitoring(w *Work) {
 	m := &w.File.Monitoring
-	u, err := url.Parse(m.Service)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+	if !strict.IsService(m.Service) {
 		w.report("monitoring.service", "must be an http or https URL without a user, not %q", m.Service)
 	}
 	w.within("monitoring.baseline", m.Baseline, 50, 100_000)

@@ -25,6 +25,7 @@ type Work struct {
 	Trace     []Step
 
 	chain []*yamlfile.Reader // of the file and what it extends, the file first
+	given File               // before resolve
 }
 
 // Step is what one filter did.

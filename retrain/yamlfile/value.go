@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -58,6 +59,18 @@ func (v Value) At(i int) Place {
 		at.Column = v.verbatim + utf8.RuneCountInString(v.Scalar[:i])
 	}
 	return at
+}
+
+// Plain reports whether the value is a string on one line without quotes.
+func (v Value) Plain() bool { return v.verbatim > 0 && v.verbatim == v.Place.Column }
+
+// Float returns a number, or NaN for anything else.
+func (v Value) Float() float64 {
+	x, err := strconv.ParseFloat(v.Scalar, 64)
+	if v.Kind != Number || err != nil {
+		return math.NaN()
+	}
+	return x
 }
 
 // Keys returns the keys of a mapping in order.

@@ -77,6 +77,7 @@ type Reader struct {
 	file     string
 	places   map[string]Place // place of the value of each path
 	unread   map[string]bool  // paths whose value could not be read
+	null     map[string]bool  // paths whose value is empty
 	anchors  map[string]ast.Node
 	values   int  // in Values so far
 	full     bool // Values hold too many
@@ -87,7 +88,7 @@ type Reader struct {
 // place of each value and all problems. Every place names the file.
 func Read(file string, text []byte, dst any) *Reader {
 	start := Place{file, 1, 1}
-	r := &Reader{file: file, places: map[string]Place{"": start}, unread: map[string]bool{}, anchors: map[string]ast.Node{}}
+	r := &Reader{file: file, places: map[string]Place{"": start}, unread: map[string]bool{}, null: map[string]bool{}, anchors: map[string]ast.Node{}}
 	content := strings.TrimPrefix(string(text), byteOrderMark)
 	if at, found := notText(file, content); found {
 		r.fault(at, "", "is not UTF-8: save the file with this encoding")
@@ -183,6 +184,9 @@ func (r *Reader) Given(path string) bool {
 	return ok
 }
 
+// Set reports whether the file sets the value of a path, if only to 0 or an empty list. A key without a value does not.
+func (r *Reader) Set(path string) bool { return r.Given(path) && !r.null[path] }
+
 // Problems returns the problems, in no particular order.
 func (r *Reader) Problems() []Problem { return r.problems }
 
@@ -197,7 +201,7 @@ func (r *Reader) value(path string, at Place, n ast.Node, dst reflect.Value) {
 	}
 	n = r.resolve(path, n)
 	if n == nil || n.Type() == ast.NullType {
-		r.places[path] = at
+		r.places[path], r.null[path] = at, true
 		return
 	}
 	text, isText := dst.Addr().Interface().(encoding.TextUnmarshaler)

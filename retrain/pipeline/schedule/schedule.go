@@ -1,7 +1,8 @@
-package pipeline
+// Package schedule checks cron schedules as the orchestrators read them.
+package schedule
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 	"time"
 
@@ -15,26 +16,20 @@ const oftenest = 5
 // minutesOfDay is how many minutes a day has.
 const minutesOfDay = 24 * 60
 
-// validateSchedule checks the schedule as all targets read it.
-func validateSchedule(w *Work) {
-	text := w.File.Schedule
-	if text == "" {
-		return
-	}
+// Fault returns what is wrong with a schedule of five fields in UTC, "" if nothing is. GitHub adds a limit of its own.
+func Fault(text string, github bool) string {
 	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	parsed, err := parser.Parse(text)
 	s, ok := parsed.(*cron.SpecSchedule)
-	if err != nil || !ok || strings.ContainsAny(text, "=?") {
-		w.report("schedule", "must be a cron expression in UTC (minute, hour, day of the month, month, day of the week), not %q", text)
-		return
+	switch {
+	case err != nil || !ok || strings.ContainsAny(text, "=?"):
+		return fmt.Sprintf("must be a cron expression in UTC (minute, hour, day of the month, month, day of the week), not %q", text)
+	case s.Next(someDay).IsZero():
+		return fmt.Sprintf("must be a time that occurs: the months in %q do not have that day", text)
+	case github && tooOften(s):
+		return fmt.Sprintf("must leave at least %d minutes between runs because GitHub Actions does not start workflows more often, not %q", oftenest, text)
 	}
-	if s.Next(someDay).IsZero() {
-		w.report("schedule", "must be a time that occurs: the months in %q do not have that day", text)
-		return
-	}
-	if slices.Contains(w.File.Targets, GitHub) && tooOften(s) {
-		w.report("schedule", "must leave at least %d minutes between runs because GitHub Actions does not start workflows more often, not %q", oftenest, text)
-	}
+	return ""
 }
 
 // someDay begins the first four years in which schedules are looked at: they have a day of each month and weekday.

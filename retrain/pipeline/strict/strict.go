@@ -1,0 +1,96 @@
+// Package strict checks how the values of a file are written, which their meaning no longer shows: a 0 that a default
+// would replace, and words that are booleans in other versions of YAML.
+package strict
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// Empty reports the zeros, empty texts and empty lists that a file gives explicitly, but that the defaults replace, or
+// that leave a text or a command without content. given and resolved are pointers to the same struct before and after
+// the defaults. Of files, the first that sets a value counts. A later one that sets it too makes it the value of an
+// ancestor, which an empty one without a default removes.
+func Empty(files []*yamlfile.Reader, given, resolved any) []yamlfile.Problem {
+	return empty(files, "", reflect.ValueOf(given).Elem(), reflect.ValueOf(resolved).Elem())
+}
+
+func empty(files []*yamlfile.Reader, path string, given, resolved reflect.Value) []yamlfile.Problem {
+	if _, tree := given.Interface().(yamlfile.Value); tree {
+		return nil
+	}
+	var out []yamlfile.Problem
+	switch {
+	case given.Kind() == reflect.Struct:
+		after := yamlfile.Fields(resolved)
+		for i, f := range yamlfile.Fields(given) {
+			out = append(out, empty(files, yamlfile.Join(path, f.Key), f.Value, after[i].Value)...)
+		}
+	case given.Kind() == reflect.Slice && given.Len() > 0: // it is that of one file, the first
+		i := slices.IndexFunc(files, func(r *yamlfile.Reader) bool { return r.Set(path) })
+		for j := 0; i >= 0 && j < given.Len(); j++ {
+			out = append(out, empty(files[i:i+1], fmt.Sprintf("%s[%d]", path, j), given.Index(j), resolved.Index(j))...)
+		}
+	case given.IsZero() || given.Kind() == reflect.Slice:
+		return one(files, path, given, resolved)
+	}
+	return out
+}
+
+// one returns the problem of an empty value, if it is one.
+func one(files []*yamlfile.Reader, path string, given, resolved reflect.Value) []yamlfile.Problem {
+	var sets []*yamlfile.Reader
+	for _, r := range files {
+		if r.Set(path) {
+			sets = append(sets, r)
+		}
+	}
+	if len(sets) == 0 {
+		return nil
+	}
+	message := "must not be empty; omit the key"
+	switch hasDefault := !resolved.IsZero() && (resolved.Kind() != reflect.Slice || resolved.Len() > 0); {
+	case hasDefault && given.CanConvert(reflect.TypeFor[float64]()):
+		message = fmt.Sprintf("must not be 0; omit the key for the default, %v", resolved)
+	case hasDefault:
+		message = fmt.Sprintf("must not be empty; omit the key for the default, %v", resolved)
+	case len(sets) > 1, given.Kind() != reflect.String && !strings.HasSuffix(path, ".command"):
+		return nil
+	}
+	return []yamlfile.Problem{{Place: sets[0].Place(path), Path: path, Message: message}}
+}
+
+// otherBooleans are the words that YAML 1.1 takes for booleans and YAML 1.2 for strings.
+var otherBooleans = []string{"yes", "no", "on", "off"}
+
+// Booleans reports words without quotes in a value that are booleans in YAML 1.1, but would be strings, which Python
+// takes for true.
+func Booleans(path string, v yamlfile.Value) []yamlfile.Problem {
+	var out []yamlfile.Problem
+	if v.Kind == yamlfile.String && v.Plain() && slices.Contains(otherBooleans, strings.ToLower(v.Scalar)) {
+		out = append(out, yamlfile.Problem{Place: v.Place, Path: path, Message: fmt.Sprintf("must be true or false, or a string in quotes, not %s", v.Scalar)})
+	}
+	for i, item := range v.Items {
+		out = append(out, Booleans(fmt.Sprintf("%s[%d]", path, i), item)...)
+	}
+	for _, key := range v.Keys() {
+		out = append(out, Booleans(yamlfile.JoinAny(path, key), v.Members[key])...)
+	}
+	return out
+}
+
+// IsService reports whether a text is an http or https URL with a host, a port that exists, and no user.
+func IsService(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+		return false
+	}
+	port, err := strconv.Atoi(u.Port())
+	return u.Port() == "" || err == nil && port > 0 && port <= 65535
+}

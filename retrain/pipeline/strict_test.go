@@ -1,0 +1,104 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a file gives explicitly is refused at its place if a default would replace it silently.
+func TestGivenZerosAreNoDefaults(t *testing.T) {
+	for name, test := range map[string]struct{ old, now, want string }{
+		"steps":       {"steps: 100000", "steps: 0", "pipeline.yaml:24:19: training.steps: must not be 0; omit the key for the default, 200000"},
+		"float":       {"steps: 100000", "steps: 0e3", "training.steps: must not be 0"},
+		"processors":  {"cpu: 2", "cpu: 0", "training.cpu: must not be 0; omit the key for the default, 2"},
+		"episodes":    {"evaluation:\n", "evaluation:\n  episodes: 0\n", "pipeline.yaml:26:13: evaluation.episodes: must not be 0"},
+		"confidence":  {"evaluation:\n", "evaluation:\n  confidence: 0.0\n", "evaluation.confidence: must not be 0; omit the key for the default, 0.95"},
+		"seeds":       {"evaluation:\n", "evaluation:\n  seeds: []\n", "pipeline.yaml:26:3: evaluation.seeds: must not be empty; omit the key for the default, [1 2 3 4 5]"},
+		"baseline":    {"monitoring:\n", "monitoring:\n  baseline: 0\n", "monitoring.baseline: must not be 0"},
+		"signals":     {"[return, action, \"observation.*\"]", "[]", "monitoring.signals: must not be empty"},
+		"budget":      {"budget: 1", "budget: 0", "monitoring.false_alarms.budget: must not be 0"},
+		"frames":      {"name: PPO", "name: PPO\n  frame_stack: 0", "algorithm.frame_stack: must not be 0; omit the key for the default, 1"},
+		"calls":       {"project: cartpole", "project: cartpole\nmodel: {calls: 0}", "model.calls: must not be 0"},
+		"schedule":    {`"0 3 * * 1"`, `""`, "schedule: must not be empty; omit the key"},
+		"description": {"description: Balances a pole on a cart.", "description: ''", "description: must not be empty; omit the key for the default, The agent of cartpole."},
+		"env":         {"{id: CartPole-v1, env: lab}", "{id: CartPole-v1, env: ''}", "environments[0].env: must not be empty"},
+		"rollback":    {"[python, deploy.py, --undo]", "[]", "rollback.command: must not be empty; omit the key"},
+	} {
+		if _, err := run(t, test.old, test.now); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	for name, test := range map[string][]string{
+		"no GPU":       {"cpu: 2", "cpu: 2, gpu: 0"},
+		"left empty":   {"steps: 100000", "steps: , gpu: "},
+		"bound of 0":   {"low: 9.3", "low: 0"},
+		"no templates": {"project: cartpole", "project: cartpole\ntemplates: []"},
+	} {
+		if _, err := run(t, test...); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// An empty value removes what an ancestor sets, unless that leaves a default.
+func TestEmptyValuesRemoveThoseOfAncestors(t *testing.T) {
+	dir := t.TempDir()
+	parent, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"base.yaml": string(parent) + "templates: []\n",
+		"good.yaml": "extends: base.yaml\nschedule: ''\nrollback: {command: []}\n",
+		"bad.yaml":  "extends: base.yaml\ntraining: {steps: 0}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := Run(filepath.Join(dir, "good.yaml"), "", Options{})
+	if err != nil || w.File.Schedule != "" || len(w.File.Rollback.Command) > 0 {
+		t.Errorf("%v, %+v", err, w.File)
+	}
+	if _, err := Run(filepath.Join(dir, "bad.yaml"), "", Options{}); err == nil || !strings.Contains(err.Error(), "bad.yaml:2:19: training.steps: must not be 0") {
+		t.Error(err)
+	}
+}
+
+// Python takes the string "no" for true.
+func TestBooleansOfOtherYAMLVersions(t *testing.T) {
+	for word, refused := range map[string]bool{
+		"no": true, "Yes": true, "on": true, "OFF": true, `"no"`: false, "'on'": false, "false": false, "none": false, "[a, off]": true, "{a: {b: yes}}": true,
+	} {
+		_, err := run(t, "n_steps: 256", "n_steps: 256, use_sde: "+word)
+		if got := err != nil && strings.Contains(err.Error(), "must be true or false, or a string in quotes, not"); got != refused || err != nil && !got {
+			t.Errorf("%s: %v, want refused %v", word, err, refused)
+		}
+	}
+	want := "pipeline.yaml:18:44: algorithm.hyperparameters.use_sde: must be true or false, or a string in quotes, not no"
+	if _, err := run(t, "n_steps: 256", "n_steps: 256, use_sde: no"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+func TestValuesThatContradictOthers(t *testing.T) {
+	const hyper = "library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256"
+	for name, test := range map[string]struct{ old, now, want string }{
+		"empty range":           {"at_least: 300", "at_least: 300, at_most: 200", "evaluation.constraints[0].at_most: must be at least at_least, 300"},
+		"environment twice":     {"environments:\n", "environments:\n  - {id: CartPole-v1, env: lab}\n", "environments[1].id: is listed twice"},
+		"parameter twice":       {"name: length", "name: gravity", "simulation[1].name: is listed twice"},
+		"no steps of CleanRL":   {hyper, "library: cleanrl\n  name: PPO\n  hyperparameters: {num_steps: 0", "num_steps: must be a whole number of at least 1, not 0"},
+		"half steps of CleanRL": {hyper, "library: cleanrl\n  name: PPO\n  hyperparameters: {num_envs: 1.5", "num_envs: must be a whole number of at least 1, not 1.5"},
+		"port":                  {"https://rewardwatch.example.com", "https://rewardwatch.example.com:99999", "monitoring.service: must be"},
+		"direction of text":     {"owner: control@example.com", "owner: \"a\\u202Eb\"", "owner: must be one line"},
+	} {
+		if _, err := run(t, test.old, test.now); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	if _, err := run(t, "at_least: 300", "at_least: 300, at_most: 300", "environments:\n", "environments:\n  - {id: CartPole-v1, env: other}\n"); err != nil {
+		t.Error(err)
+	}
+}
