@@ -102,3 +102,22 @@ func TestValuesThatContradictOthers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is literal text in a list is refused: it would deploy a version named $VERSION.
+func TestVariablesNeedAShell(t *testing.T) {
+	for command, refused := range map[string]string{
+		"[kubectl, set, image, deploy/a, 'a=$IMAGE:$VERSION']": "pipeline.yaml:31:44: deploy.command[4]: must not contain $IMAGE, which no shell expands in a list",
+		"[./deploy, --version=$VERSION]":                       "deploy.command[1]: must not contain $VERSION",
+		"[./deploy, '${VERSION:-1}']":                          "deploy.command[1]: must not contain ${VERSION:-1}",
+		"[cp, $WORK/model.zip, /srv]":                          "deploy.command[1]: must not contain $WORK",
+		"[sh, -c, './deploy \"$VERSION\"']":                    "",
+		"[env, A=b, /bin/bash, -ec, './deploy $VERSION']":      "",
+		"[ssh, host, 'deploy $VERSION']":                       "",
+		"[./deploy, $VERSIONS, '$(VERSION)', VERSION, $HOME]":  "",
+	} {
+		_, err := run(t, "[python, deploy.py, --to, production]", command)
+		if (err != nil) != (refused != "") || err != nil && !strings.Contains(err.Error(), refused) {
+			t.Errorf("%s: %v, want %q", command, err, refused)
+		}
+	}
+}

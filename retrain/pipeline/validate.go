@@ -335,11 +335,14 @@ func (w *Work) hostedLimit(stage, limit string, runner []string) {
 	}
 }
 
-// command reports an empty word of a command.
+// command reports an empty word of a command, and one with a variable that no shell expands.
 func (w *Work) command(path string, words []string) {
 	for i, word := range words {
 		if word == "" {
 			w.report(element(path, i), "must not be empty")
+		}
+		if name := strict.Unexpanded(words, i); name != "" {
+			w.report(element(path, i), "must not contain %s, which no shell expands in a list; write the command as [sh, -c, '...']", name)
 		}
 	}
 }

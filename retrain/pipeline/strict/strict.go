@@ -5,7 +5,9 @@ package strict
 import (
 	"fmt"
 	"net/url"
+	"path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,4 +95,22 @@ func IsService(text string) bool {
 	}
 	port, err := strconv.Atoi(u.Port())
 	return u.Port() == "" || err == nil && port > 0 && port <= 65535
+}
+
+var (
+	// ofStage matches variables of a stage. Literal text in their place deploys a version that does not exist.
+	ofStage = regexp.MustCompile(`\$(VERSION|IMAGE|WORK|REQUEST)\b|\$\{(VERSION|IMAGE|WORK|REQUEST)\b[^}]*\}`)
+	// expand are programs that expand variables in their arguments.
+	expand = strings.Fields("sh bash dash ash ksh zsh ssh envsubst")
+)
+
+// Unexpanded returns the variable of a stage in word i of a command, "" if there is none or if a program before the word
+// expands it.
+func Unexpanded(words []string, i int) string {
+	for _, w := range words[:i] {
+		if slices.Contains(expand, path.Base(w)) {
+			return ""
+		}
+	}
+	return ofStage.FindString(words[i])
 }
