@@ -16,6 +16,12 @@ const trigger = "trigger:\n  target: github-actions\n  repository: example/cartp
 // run passes a text through all filters, with values replaced in the example: old, new, old, new, ...
 func run(t *testing.T, replaced ...string) (*Work, error) {
 	t.Helper()
+	return runText(t, exampleWith(t, replaced...))
+}
+
+// exampleWith returns the example with values replaced, as run takes them.
+func exampleWith(t *testing.T, replaced ...string) string {
+	t.Helper()
 	text, err := os.ReadFile(example)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +32,7 @@ func run(t *testing.T, replaced ...string) (*Work, error) {
 		}
 		text = []byte(strings.ReplaceAll(string(text), replaced[i], replaced[i+1]))
 	}
-	return runText(t, string(text))
+	return string(text)
 }
 
 func runText(t *testing.T, text string) (*Work, error) {

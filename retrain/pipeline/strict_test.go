@@ -9,15 +9,16 @@ import (
 
 // What a file gives explicitly is refused at its place if a default would replace it silently.
 func TestGivenZerosAreNoDefaults(t *testing.T) {
+	check := ofSchema(t)
 	for name, test := range map[string]struct{ old, now, want string }{
 		"steps":       {"steps: 100000", "steps: 0", "pipeline.yaml:24:19: training.steps: must not be 0; omit the key for the default, 200000"},
-		"float":       {"steps: 100000", "steps: 0e3", "training.steps: must not be 0"},
+		"float":       {"steps: 100000", "steps: 0e3", "training.steps: must not be 0; omit the key for the default, 200000"},
 		"processors":  {"cpu: 2", "cpu: 0", "training.cpu: must not be 0; omit the key for the default, 2"},
 		"episodes":    {"evaluation:\n", "evaluation:\n  episodes: 0\n", "pipeline.yaml:26:13: evaluation.episodes: must not be 0"},
 		"confidence":  {"evaluation:\n", "evaluation:\n  confidence: 0.0\n", "evaluation.confidence: must not be 0; omit the key for the default, 0.95"},
 		"seeds":       {"evaluation:\n", "evaluation:\n  seeds: []\n", "pipeline.yaml:26:3: evaluation.seeds: must not be empty; omit the key for the default, [1 2 3 4 5]"},
 		"baseline":    {"monitoring:\n", "monitoring:\n  baseline: 0\n", "monitoring.baseline: must not be 0"},
-		"signals":     {"[return, action, \"observation.*\"]", "[]", "monitoring.signals: must not be empty"},
+		"signals":     {"[return, action, \"observation.*\"]", "[]", "monitoring.signals: must not be empty; omit the key for the default, [*]"},
 		"budget":      {"budget: 1", "budget: 0", "monitoring.false_alarms.budget: must not be 0"},
 		"frames":      {"name: PPO", "name: PPO\n  frame_stack: 0", "algorithm.frame_stack: must not be 0; omit the key for the default, 1"},
 		"calls":       {"project: cartpole", "project: cartpole\nmodel: {calls: 0}", "model.calls: must not be 0"},
@@ -28,6 +29,9 @@ func TestGivenZerosAreNoDefaults(t *testing.T) {
 	} {
 		if _, err := run(t, test.old, test.now); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+		if strings.Contains(test.want, "default") && check(exampleWith(t, test.old, test.now)) == nil {
+			t.Errorf("%s: the schema takes it", name)
 		}
 	}
 	for name, test := range map[string][]string{

@@ -177,6 +177,22 @@ func TestSchemaHasTheKeysOfTheFile(t *testing.T) {
 	}
 	compareKeys(t, "", reflect.ValueOf(&File{}).Elem(), schema)
 
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := ofSchema(t)
+	if err := check(string(text)); err != nil {
+		t.Error(err)
+	}
+	if check(string(text)+"nonsense: 1\n") == nil {
+		t.Error("the schema takes an unknown key")
+	}
+}
+
+// ofSchema returns what checks the text of a file with the schema.
+func ofSchema(t *testing.T) func(text string) error {
+	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(Schema())))
 	if err != nil {
 		t.Fatal(err)
@@ -189,11 +205,7 @@ func TestSchemaHasTheKeysOfTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(example)
-	if err != nil {
-		t.Fatal(err)
-	}
-	check := func(text string) error {
+	return func(text string) error {
 		out, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -203,12 +215,6 @@ func TestSchemaHasTheKeysOfTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		return compiled.Validate(value)
-	}
-	if err := check(string(text)); err != nil {
-		t.Error(err)
-	}
-	if check(string(text)+"nonsense: 1\n") == nil {
-		t.Error("the schema takes an unknown key")
 	}
 }
 
