@@ -95,7 +95,7 @@ func TestValuesThatContradictOthers(t *testing.T) {
 		"parameter twice":       {"name: length", "name: gravity", "simulation[1].name: is listed twice"},
 		"no steps of CleanRL":   {hyper, "library: cleanrl\n  name: PPO\n  hyperparameters: {num_steps: 0", "num_steps: must be a whole number of at least 1, not 0"},
 		"half steps of CleanRL": {hyper, "library: cleanrl\n  name: PPO\n  hyperparameters: {num_envs: 1.5", "num_envs: must be a whole number of at least 1, not 1.5"},
-		"port":                  {"https://rewardwatch.example.com", "https://rewardwatch.example.com:99999", "monitoring.service: must be"},
+		"port":                  {"https://rewardwatch.example.com", "https://rewardwatch.example.com:99999", "monitoring.service: must be an http or https URL with a port of at most 65535"},
 		"direction of text":     {"owner: control@example.com", "owner: \"a\\u202Eb\"", "owner: must be one line"},
 	} {
 		if _, err := run(t, test.old, test.now); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -446,7 +446,7 @@ func validateKeeping(w *Work) {
 func validateMonitoring(w *Work) {
 	m := &w.File.Monitoring
 	if !strict.IsService(m.Service) {
-		w.report("monitoring.service", "must be an http or https URL without a user, not %q", m.Service)
+		w.report("monitoring.service", "must be an http or https URL with a port of at most 65535 and without a user, not %q", m.Service)
 	}
 	w.within("monitoring.baseline", m.Baseline, 50, 100_000)
 	if !(m.FalseAlarms.Budget > 0) {
