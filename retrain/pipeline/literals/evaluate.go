@@ -3,6 +3,7 @@ package literals
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -83,34 +84,19 @@ func (e *expression) fail() Value {
 	return Value{}
 }
 
-func (e *expression) sum(depth int) Value {
-	v := e.product(depth)
-	for !e.failed {
-		switch {
-		case e.next("+"):
-			v = e.calculate(v, e.product(depth), "+")
-		case e.next("-"):
-			v = e.calculate(v, e.product(depth), "-")
-		default:
-			return v
-		}
-	}
-	return v
-}
+func (e *expression) sum(depth int) Value { return e.chain(depth, e.product, "+", "-") }
 
-func (e *expression) product(depth int) Value {
-	v := e.signed(depth)
+func (e *expression) product(depth int) Value { return e.chain(depth, e.signed, "*", "//", "/") }
+
+// chain reads operands with operators of one precedence between them, from the left.
+func (e *expression) chain(depth int, operand func(depth int) Value, operators ...string) Value {
+	v := operand(depth)
 	for !e.failed {
-		switch {
-		case e.next("*"):
-			v = e.calculate(v, e.signed(depth), "*")
-		case e.next("//"):
-			v = e.calculate(v, e.signed(depth), "//")
-		case e.next("/"):
-			v = e.calculate(v, e.signed(depth), "/")
-		default:
+		i := slices.IndexFunc(operators, e.next)
+		if i < 0 {
 			return v
 		}
+		v = e.calculate(v, operand(depth), operators[i])
 	}
 	return v
 }

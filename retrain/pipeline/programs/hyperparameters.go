@@ -15,7 +15,7 @@ type Hyperparameter struct {
 	Code  string // for a person, if only the program can compute it
 }
 
-// Hyperparameters are the arguments of an algorithm, and the file that gives them to it.
+// Hyperparameters are the arguments of an algorithm, and the file that has them.
 type Hyperparameters struct {
 	File string
 	All  []Hyperparameter
@@ -31,8 +31,8 @@ const maxShown = 80
 // run and logged.
 var notOfAlgorithm = []string{"policy", "env", "verbose", "tensorboard_log", "device", "monitor_wrapper", "create_eval_env", "full_tensorboard_log", "_init_setup_model"}
 
-// Hyperparameters returns the arguments that the best training, a file that it imports, or the one that names the
-// algorithm gives to it, and the file.
+// Hyperparameters returns the arguments that the algorithm has in the best training, in a file that it imports, or in the
+// one that names the algorithm, and which file that is.
 func (f *Finder) Hyperparameters(algorithm, file string) Hyperparameters {
 	if len(f.trained) == 0 {
 		return Hyperparameters{}

@@ -133,7 +133,7 @@ func (l *lookup) unlessGiven(file string, made pytext.Value, at int, name string
 	return v, true
 }
 
-// argument returns the value of an argument of the program: the one that a page gives it, or else its default.
+// argument returns the value of an argument of the program: that in a command of the README, or else its default.
 func (l *lookup) argument(u use, name string) (literals.Value, bool) {
 	flags := l.program.flags
 	i := slices.IndexFunc(flags, func(x option) bool { return x.key() == strings.ToLower(name) })

@@ -324,7 +324,7 @@ func (s *Scopes) given(function, index int, name string, callers []string) bool 
 	calls := regexp.MustCompile(`\b(def[ \t]+|class[ \t]+)?` + regexp.QuoteMeta(strings.TrimSpace(of)) + `\(`)
 	for _, text := range callers {
 		for _, m := range calls.FindAllStringSubmatchIndex(text, maxAssignments) {
-			if m[2] < 0 && gives(text[m[1]-1:min(len(text), m[1]+maxHeader)], index, name) {
+			if m[2] < 0 && passes(text[m[1]-1:min(len(text), m[1]+maxHeader)], index, name) {
 				return true
 			}
 		}
@@ -332,8 +332,8 @@ func (s *Scopes) given(function, index int, name string, callers []string) bool 
 	return false
 }
 
-// gives reports whether arguments may have one of a name or a position.
-func gives(arguments string, index int, name string) bool {
+// passes reports whether arguments include one of a name or at a position.
+func passes(arguments string, index int, name string) bool {
 	for i, part := range Parts(arguments) {
 		key, _, keyword := strings.Cut(strings.TrimSpace(part), "=")
 		if strings.HasPrefix(key, "*") || keyword && strings.TrimSpace(key) == name || !keyword && i == index && key != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Empty reports the zeros, empty texts and empty lists that a file gives explicitly, but that the defaults replace, or
+// Empty reports the zeros, empty texts and empty lists that a file sets, but that the defaults replace, or
 // that leave a text or a command without content. given and resolved are pointers to the same struct before and after
 // the defaults. Of files, the first that sets a value counts. A later one that sets it too makes it the value of an
 // ancestor, which an empty one without a default removes.

@@ -75,21 +75,31 @@ func hashIn(t *testing.T, path string) string {
 	return hash[:64]
 }
 
-// Under a new configuration, the provider is asked again who may log in with which role. What was ended stays so.
+// Under a new configuration, the provider is asked again who may log in with which role. Without the provider, or under other
+// terms, sessions end for good: the old terms do not open them again. What was ended stays so.
 func TestNewTermsEndSessions(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "sessions.json")
-	_, now, r := storeRig()
-	s := restarted(t, path, "ml: admin", *now)
-	cookie := s.Open(r, Person{Name: "ann", Role: access.Admin}, time.Hour)
-	used := New("a token", Person{}, now.Add(time.Hour))
-	s.admits(r, used, "f", Person{Role: access.Viewer}, now.Add(time.Hour))
-	s.end(used)
-	s = restarted(t, path, "ml: viewer", *now)
-	if who, in := s.of(cookie); in {
-		t.Errorf("%+v is still logged in", who)
-	}
-	if s.admits(r, used, "f", Person{Role: access.Viewer}, now.Add(time.Hour)) {
-		t.Error("an ended session is open again")
+	for name, terms := range map[string][]string{
+		"another role":                     {"ml: viewer"},
+		"no provider, and then it is back": {"no provider", "ml: admin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "sessions.json")
+			_, now, r := storeRig()
+			s := restarted(t, path, "ml: admin", *now)
+			cookie := s.Open(r, Person{Name: "ann", Role: access.Admin}, time.Hour)
+			used := New("a token", Person{}, now.Add(time.Hour))
+			s.admits(r, used, "f", Person{Role: access.Viewer}, now.Add(time.Hour))
+			s.end(used)
+			for _, others := range terms {
+				s = restarted(t, path, others, *now)
+			}
+			if who, in := s.of(cookie); in {
+				t.Errorf("%+v is logged in", who)
+			}
+			if s.admits(r, used, "f", Person{Role: access.Viewer}, now.Add(time.Hour)) {
+				t.Error("an ended session is open again")
+			}
+		})
 	}
 }
 
@@ -160,25 +170,6 @@ func TestSessionsThatCannotBeKept(t *testing.T) {
 	ended, err := s.End(s.List(everyone)[0].ID, everyone)
 	if _, in := s.of(cookie); in || ended.Name != "ann" || !errors.Is(err, ErrNotSaved) || len(told) != 4 {
 		t.Errorf("after the end of %+v: %v, %v, and %v", ended, in, err, told)
-	}
-}
-
-// Without the provider, or under other terms, sessions end for good: the old terms do not open them again.
-func TestSessionsThatEndedWithTheirTermsStayEnded(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "sessions.json")
-	_, now, r := storeRig()
-	s := restarted(t, path, "ml: admin", *now)
-	cookie := s.Open(r, Person{Name: "ann", Role: access.Admin}, time.Hour)
-	used := New("a token", Person{}, now.Add(time.Hour))
-	s.admits(r, used, "f", Person{Role: access.Viewer}, now.Add(time.Hour))
-	s.end(used)
-	restarted(t, path, "no provider", *now)
-	s = restarted(t, path, "ml: admin", *now)
-	if who, in := s.of(cookie); in {
-		t.Errorf("%+v is logged in again", who)
-	}
-	if s.admits(r, used, "f", Person{Role: access.Viewer}, now.Add(time.Hour)) {
-		t.Error("an ended session of a token is open again")
 	}
 }
 
