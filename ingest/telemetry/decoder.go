@@ -51,6 +51,7 @@ type decoder struct {
 	depth   int    // open objects and arrays
 	values  int    // numbers read for MaxValues
 	scratch []byte // text of the last string with escapes
+	path    []byte // name of a part of a named value
 	nul     bool   // the last string held a NUL
 	fault   fault
 

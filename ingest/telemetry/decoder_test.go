@@ -139,11 +139,18 @@ func TestDecodeFields(t *testing.T) {
 
 		{
 			`"reward":0,"observation":{"a":1,"b":true,"c":"text","d":[1,2],"e":{"f":1},"g":null,"h":"NaN","i":2}}`,
-			observed(ingest.Value{Name: "a", X: 1}, ingest.Value{Name: "b", X: 1}, ingest.Value{Name: "h", X: nan}, ingest.Value{Name: "i", X: 2}),
+			observed(ingest.Value{Name: "a", X: 1}, ingest.Value{Name: "b", X: 1}, ingest.Value{Name: "d.0", X: 1}, ingest.Value{Name: "d.1", X: 2},
+				ingest.Value{Name: "e.f", X: 1}, ingest.Value{Name: "h", X: nan}, ingest.Value{Name: "i", X: 2}),
 		},
 		{
-			`"reward":0,"observation":[1,"text",[3,4],null,false,-inf]}`,
-			observed(ingest.Value{Name: "0", X: 1}, ingest.Value{Name: "3", X: nan}, ingest.Value{Name: "4", X: 0}, ingest.Value{Name: "5", X: -inf}),
+			`"reward":0,"observation":[1,"text",[3,4],null,false,-inf,{"x":5}]}`,
+			observed(ingest.Value{Name: "0", X: 1}, ingest.Value{Name: "2.0", X: 3}, ingest.Value{Name: "2.1", X: 4},
+				ingest.Value{Name: "3", X: nan}, ingest.Value{Name: "4", X: 0}, ingest.Value{Name: "5", X: -inf}, ingest.Value{Name: "6.x", X: 5}),
+		},
+		{
+			`"reward":0,"observation":{"a":{"":{"\u0062":1}},"m":[[2,null],["x",{"y":3}]],"a.b":4,"a":{"b":5}}}`,
+			observed(ingest.Value{Name: "a..b", X: 1}, ingest.Value{Name: "m.0.0", X: 2}, ingest.Value{Name: "m.0.1", X: nan},
+				ingest.Value{Name: "m.1.1.y", X: 3}, ingest.Value{Name: "a.b", X: 5}),
 		},
 		{`"reward":0,"observation":7}`, observed(ingest.Value{Name: "0", X: 7})},
 		{`"reward":0,"observation":{"a":1,"b":2,"a":3}}`, observed(ingest.Value{Name: "a", X: 3}, ingest.Value{Name: "b", X: 2})},
@@ -474,12 +481,39 @@ func TestDecodeClearsUsedEvents(t *testing.T) {
 	}
 }
 
+// Images and embeddings inside of an observation are left out. A flat array that is the observation is not.
+func TestDecodeLargeArraysInObservations(t *testing.T) {
+	image := func(rows, columns int) string {
+		row := "[" + strings.Repeat("1,", columns-1) + "1]"
+		return "[" + strings.Repeat(row+",", rows-1) + row + "]"
+	}
+	for _, c := range []struct {
+		observation string
+		numbers     int
+	}{
+		{`{"x":7,"lidar":` + image(1, 254) + `}`, 255},
+		{`{"x":7,"grid":` + image(15, 16) + `}`, 1 + 240},
+		{`{"x":7,"grid":` + image(16, 16) + `}`, 1},
+		{`{"x":7,"frame":{"pixels":` + image(84, 84) + `,"t":1}}`, 2},
+		{image(15, 16), 240},
+		{image(84, 84), 0},
+		{`[7,` + image(84, 84) + `,[1]]`, 1},
+		{strings.TrimSuffix(image(1, 300)[1:], "]"), 300},
+	} {
+		e := decodeOne(t, `{"policy":"p","reward":0,"observation":`+c.observation+`}`)
+		if len(e.Observation) != c.numbers {
+			t.Errorf("%d numbers of %.60s, want %d", len(e.Observation), c.observation, c.numbers)
+		}
+	}
+}
+
 func TestDecodeDoesNotAllocate(t *testing.T) {
 	d := newDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
 	refuse := func(e *ingest.RecordError, _ []byte) { t.Error(e) }
 	escaped := strings.Replace(exampleEvent, `"a-17/881"`, `"a-17\/\u0038ü"`, 1)
 	array := `{"policy":"p","ts":1795168800.25,"action":[0.1,0.2],"observation":[1,2,3],"episode":{"r":1,"l":5}}`
-	msg := []byte(exampleEvent + "\n" + escaped + "\n" + array)
+	nested := `{"policy":"p","reward":1,"observation":{"arm":{"position":[1,2],"\u0076":[[3],[4]]},"image":[[` + strings.Repeat("0,", 300) + `0]]}}`
+	msg := []byte(exampleEvent + "\n" + escaped + "\n" + array + "\n" + nested)
 	var dst []ingest.Event
 	batch := func() {
 		d.Reset()

@@ -256,7 +256,7 @@ func TestMappingRefusesElements(t *testing.T) {
 	for _, e := range events {
 		got += fmt.Sprint(e.Pos.Record, e.Reward, e.Observation, " ")
 	}
-	if got != "0 1 [] 3 2 [{c 3}] 5 3 [] " || len(refused) != 3 {
+	if got != "0 1 [] 3 2 [{a.0.b 2} {c 3}] 5 3 [] " || len(refused) != 3 {
 		t.Errorf("%s %v", got, refused)
 	}
 }

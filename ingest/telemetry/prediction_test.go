@@ -38,6 +38,10 @@ var shapes = []func(r *rand.Rand) string{
 		return fmt.Sprintf(`{"policy":"p","observation":%v,"next_observation":%v,"action":%v,"reward":%v}`, number(r), number(r), number(r), number(r))
 	},
 	func(r *rand.Rand) string {
+		return fmt.Sprintf(`{"policy":"p","observation":{"arm":{"at":[%v,%v],"hand":{"open":%t,"at":[[%v],[%s]]}},"goal":[%v,%v]},"reward":%v}`,
+			number(r), number(r), r.IntN(2) == 0, number(r), pick(r, "null", "1", "2.5", "true"), number(r), number(r), number(r))
+	},
+	func(r *rand.Rand) string {
 		return fmt.Sprintf(`{"policy":"p","observation":{"a":%v,"a":%v,"text":"%s","deep":{"b":%v}},"reward":1,"reward":%v,"outcomes":{"a":true,"b":%t}}`,
 			number(r), number(r), pick(r, "NaN", "x", "y"), number(r), number(r), r.IntN(2) == 0)
 	},

@@ -57,14 +57,27 @@ func (d *decoder) id(dst *string) bool {
 	return ok
 }
 
-// memberName reads the name of a member that becomes part of the event.
-func (d *decoder) memberName() (name string, ok bool) {
+// memberName reads the name of a member that becomes part of the event. If the object is inside of a named value, the
+// name of that value and a dot precede it.
+func (d *decoder) memberName(within string) (name string, ok bool) {
 	start := d.at
 	text, ok := d.key()
-	if !ok || !d.keepable(start, text) {
+	if !ok {
+		return "", false
+	}
+	if within != "" {
+		text = joined(d, within, text)
+	}
+	if !d.keepable(start, text) {
 		return "", false
 	}
 	return d.names.Get(text), true
+}
+
+// joined returns the name of a part of a named value. It is valid until the next call.
+func joined[text string | []byte](d *decoder, within string, part text) []byte {
+	d.path = append(append(append(d.path[:0], within...), '.'), part...)
+	return d.path
 }
 
 func (d *decoder) boolean(dst *bool) bool {
@@ -171,36 +184,48 @@ func (d *decoder) counted() bool {
 	return true
 }
 
-// components reads an object of numbers. If ignoring is set, members of other types are left out.
-func (d *decoder) components(dst *[]ingest.Value, ignoring bool) bool {
+// components reads an object of numbers. If it is an observation, values in it may have parts, and those that are not
+// numbers are left out.
+func (d *decoder) components(dst *[]ingest.Value, observation bool) bool {
 	if d.peek() != '{' {
 		return d.wrongType("an object of numbers")
 	}
+	d.begin(dst)
+	return d.numbers(dst, "", observation)
+}
+
+// begin empties a list, unless the mapping sets some of its values.
+func (d *decoder) begin(list *[]ingest.Value) {
+	if d.own == nil {
+		*list = (*list)[:0]
+	}
+	clear(d.index)
+}
+
+// numbers reads an object of numbers, which is inside of a named value unless the name is empty.
+func (d *decoder) numbers(dst *[]ingest.Value, within string, observation bool) bool {
 	if !d.enter() {
 		return false
-	}
-	if d.own == nil {
-		*dst = (*dst)[:0]
-	}
-	if len(d.index) > 0 {
-		clear(d.index)
 	}
 	for first := true; ; first = false {
 		more, ok := d.next(first, '}')
 		if !more {
 			return ok
 		}
-		name, ok := d.memberName()
+		name, ok := d.memberName(within)
 		if !ok {
 			return false
 		}
 		if d.null() {
 			continue
 		}
-		if d.own != nil && slices.Contains(d.own, name) {
+		switch c := d.peek(); {
+		case slices.Contains(d.own, name):
 			ok = d.skip()
-		} else {
-			ok = d.namedComponent(dst, name, ignoring)
+		case observation && (c == '{' || c == '['):
+			ok = d.parts(dst, name)
+		default:
+			ok = d.namedComponent(dst, name, observation)
 		}
 		if !ok {
 			return false
@@ -220,6 +245,90 @@ func (d *decoder) namedComponent(dst *[]ingest.Value, name string, ignoring bool
 	}
 	d.noteComponent(dst, d.put(dst, name, x), start)
 	return true
+}
+
+// parts reads the numbers of an object or an array inside of an observation. Their names begin with that of the value.
+func (d *decoder) parts(dst *[]ingest.Value, name string) bool {
+	switch {
+	case d.peek() == '{':
+		return d.numbers(dst, name, true)
+	case d.isSmall(d.at):
+		return d.elements(dst, name)
+	}
+	return d.skip()
+}
+
+// elements reads an array inside of an observation, which is small.
+func (d *decoder) elements(dst *[]ingest.Value, within string) bool {
+	if !d.enter() {
+		return false
+	}
+	for place := 0; ; place++ {
+		more, ok := d.next(place == 0, ']')
+		if !more {
+			return ok
+		}
+		if !d.element(dst, within, place) {
+			return false
+		}
+	}
+}
+
+func (d *decoder) element(dst *[]ingest.Value, within string, place int) bool {
+	start, text := d.at, joined(d, within, d.places[place])
+	if !d.keepable(start, text) {
+		return false
+	}
+	name := d.names.Get(text)
+	switch c := d.peek(); {
+	case slices.Contains(d.own, name):
+		return d.skip()
+	case c == '{':
+		return d.numbers(dst, name, true)
+	case c == '[':
+		return d.elements(dst, name)
+	}
+	x := math.NaN()
+	if !d.null() {
+		if isNumber, ok := d.component(&x, true); !isNumber || !ok {
+			return ok
+		}
+	}
+	return d.counted() && d.note(observed, d.put(dst, name, x), start)
+}
+
+// maxElements is how many elements an array inside of an observation may have, with those of the arrays in it. Larger
+// ones, such as images and embeddings, are left out.
+const maxElements = 256
+
+// isSmall reports whether the array at a place has at most maxElements.
+func (d *decoder) isSmall(start int) bool {
+	at, depth, lesson := d.at, d.depth, d.lesson
+	d.at, d.lesson = start, nil // what is passed here is read, or passed again
+	n := 0
+	d.countElements(&n) // a fault is found again when the array is read
+	d.at, d.depth, d.lesson = at, depth, lesson
+	return n <= maxElements
+}
+
+// countElements passes a value. If it is an array, the number of its elements, and of those of the arrays in it, is
+// added to n, up to one more than maxElements.
+func (d *decoder) countElements(n *int) bool {
+	if d.peek() != '[' {
+		return d.skip()
+	}
+	if !d.enter() {
+		return false
+	}
+	for first := true; ; first = false {
+		more, ok := d.next(first, ']')
+		if !more {
+			return ok
+		}
+		if *n++; *n > maxElements || !d.countElements(n) {
+			return false
+		}
+	}
 }
 
 // put sets the value of a name, and returns its index.
@@ -261,8 +370,9 @@ func (d *decoder) indexOf(list *[]ingest.Value, name string) int {
 	return -1
 }
 
-// observation reads an object, an array, or the one number of a discrete space, which is the component "0". Members
-// that are not numbers, such as strings and images, are left out; later ones keep their names.
+// observation reads an object, an array, or the one number of a discrete space, which is the component "0". The numbers
+// of objects and arrays in it have names of several parts, such as joint.0. Strings and large arrays are left out; later
+// values keep their names.
 func (d *decoder) observation(ev *ingest.Event) bool {
 	switch d.peek() {
 	case '{':
@@ -274,50 +384,52 @@ func (d *decoder) observation(ev *ingest.Event) bool {
 	if isNumber, ok := d.component(&x, false); !isNumber || !ok || !d.counted() {
 		return false
 	}
-	if d.own == nil {
-		ev.Observation = ev.Observation[:0]
+	d.begin(&ev.Observation)
+	if name := d.places[0]; !slices.Contains(d.own, name) {
+		d.put(&ev.Observation, name, x)
 	}
-	return d.observed(&ev.Observation, 0, x)
+	return true
 }
 
 func (d *decoder) observedArray(dst *[]ingest.Value) bool {
+	start := d.at
 	if !d.enter() {
 		return false
 	}
-	if d.own == nil {
-		*dst = (*dst)[:0]
-	}
+	d.begin(dst)
 	for place := 0; ; place++ {
 		more, ok := d.next(place == 0, ']')
 		if !more {
 			return ok
 		}
-		if !d.counted() {
+		if !d.counted() || !d.observedElement(dst, start, place) {
 			return false
-		}
-		start, x, isNumber := d.at, math.NaN(), true
-		if !d.null() {
-			if isNumber, ok = d.component(&x, true); !ok {
-				return false
-			}
-		}
-		if isNumber {
-			d.observed(dst, place, x)
-			d.note(observed, len(*dst)-1, start)
 		}
 	}
 }
 
-// observed adds a component of an array. It returns true.
-func (d *decoder) observed(dst *[]ingest.Value, place int, x float64) bool {
-	name := d.places[place]
-	switch {
-	case d.own == nil:
-		*dst = append(*dst, ingest.Value{Name: name, X: x})
-	case !slices.Contains(d.own, name):
-		d.put(dst, name, x)
+// observedElement reads an element of the array that starts at a place of the record.
+func (d *decoder) observedElement(dst *[]ingest.Value, array, place int) bool {
+	start, name, x := d.at, d.places[place], math.NaN()
+	switch c := d.peek(); {
+	case slices.Contains(d.own, name):
+		return d.skip()
+	case c == '{':
+		return d.numbers(dst, name, true)
+	case c == '[' && d.isSmall(array):
+		return d.elements(dst, name)
+	case !d.null():
+		if isNumber, ok := d.component(&x, true); !isNumber || !ok {
+			return ok
+		}
 	}
-	return true
+	i := len(*dst)
+	if d.own == nil {
+		*dst = append(*dst, ingest.Value{Name: name, X: x})
+	} else {
+		i = d.put(dst, name, x)
+	}
+	return d.note(observed, i, start)
 }
 
 // nextObservation checks that next_observation is a valid observation, and drops it.
@@ -418,14 +530,14 @@ func (d *decoder) labels(ev *ingest.Event) bool {
 		if !more {
 			return ok
 		}
-		name, ok := d.memberName()
+		name, ok := d.memberName("")
 		if !ok {
 			return false
 		}
 		if d.null() {
 			continue
 		}
-		if d.own != nil && slices.Contains(d.own, name) {
+		if slices.Contains(d.own, name) {
 			ok = d.skip()
 		} else {
 			ok = d.label(ev, name)

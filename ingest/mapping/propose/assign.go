@@ -49,7 +49,7 @@ func (f *finder) assign() {
 
 // position returns where a field stands in a proposal.
 func position(name string) int {
-	order := []string{"policy", "policy_version", "env", "ts", "agent_id", "episode_id", "step", "action", "action_prob", "target_prob", "reward"}
+	order := []string{"policy", "policy_version", "env", "env_version", "reward_version", "ts", "agent_id", "episode_id", "step", "action", "action_prob", "target_prob", "reward"}
 	if i := slices.Index(order, name); i >= 0 {
 		return i
 	}

@@ -324,10 +324,10 @@ func fits(field string, p *place, t *table) bool {
 	switch field {
 	case "ts":
 		return timeOf(p) != nil
-	case "policy":
+	case "policy", "env":
 		return len(p.values) <= 50
-	case "env":
-		return len(p.values) <= 50
+	case "episode_id":
+		return !slices.Contains([]string{"run", "runid", "rollout", "attempt", "lauf"}, plain(p.names[len(p.names)-1])) || len(p.values) >= fewestRuns
 	case "action":
 		return p.kind() != isText || p.n < leastTold || len(p.values)*2 <= p.n // else it says which case it is, not what was done
 	case "step":
@@ -347,6 +347,9 @@ func fits(field string, p *place, t *table) bool {
 	}
 	return true
 }
+
+// fewestRuns is how many runs of a sample are episodes: fewer can be trainings, each of which has many.
+const fewestRuns = 5
 
 // leastTold is how many records are enough to tell a name of their own from one of many choices.
 const leastTold = 50

@@ -66,7 +66,7 @@ func TestShapesThatTeamsHave(t *testing.T) {
 				return fmt.Sprintf(`{"agent":{"name":"walker","ckpt":"12"},"env_id":"Hopper-v4","ep":{"episode_id":%d},"t":%d,"obs":[0.5,%d],"act":[0.1,-0.2],"rew":%d.25,"done":%d,"timestamp":"%d"}`, i/20, i%20, i%7, i%3, i%20/19, int64(epoch+i)*1000)
 			},
 			fields: []string{"env: env_id", "episode_id: ep.episode_id", "step: t", "observation: obs", "action: act", "reward: rew", `terminated: {path: done, choices: {"0": false, "1": true}}`, "ts: {path: timestamp, unit: us}"},
-			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"walker","env":"Hopper-v4","episode_id":"0","step":0,"observation":{"0":0.5,"1":0},"action":[0.1,-0.2],"reward":0.25}`,
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"walker","policy_version":"12","env":"Hopper-v4","episode_id":"0","step":0,"observation":{"0":0.5,"1":0},"action":[0.1,-0.2],"reward":0.25}`,
 		},
 		"evaluations with attributes that have dots": {
 			record: func(i int) string {

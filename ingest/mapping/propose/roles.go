@@ -29,17 +29,17 @@ func roles() []role {
 			"strategie", "modell", "estrategia", "politica", "modelo", "politique", "modele",
 		}, []kind{isText}},
 		{"policy_version", []string{
-			"policyversion", "modelversion", "modelbuild", "checkpoint", "modelcheckpoint", "modelrevision", "version", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash",
+			"policyversion", "modelversion", "modelbuild", "checkpoint", "modelcheckpoint", "ckpt", "modelckpt", "weights", "snapshot", "modelrevision", "version", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash",
 		}, id},
+		{"env_version", []string{"envversion", "environmentversion", "worldversion", "simulatorversion", "simversion", "firmwareversion", "firmware"}, id},
+		{"reward_version", []string{"rewardversion", "rewardfunctionversion", "rewardmodelversion", "rewardfunction", "rewardfn", "rewardmodel"}, id},
 		{"episode_id", []string{
-			"episodeid", "episode", "trajectoryid", "rolloutid", "sessionid", "traceid", "conversationid", "chatid", "threadid", "requestid",
-			"reqid", "impressionid", "decisionid", "interactionid", "correlationid", "matchid", "gameid", "runid", "session", "trace", "conversation", "jobid", "mission", "missionid", "trip", "tripid", "sid", "ep", "epid", "genaiconversationid",
-			"sitzung", "lauf", "episodio", "sesion",
+			"episodeid", "episode", "trajectoryid", "rolloutid", "trajid", "sessionid", "traceid", "conversationid", "chatid", "threadid", "requestid",
+			"reqid", "impressionid", "decisionid", "interactionid", "correlationid", "matchid", "gameid", "runid", "session", "trace", "conversation", "jobid", "mission", "missionid", "trip", "tripid", "sid", "ep", "epid", "genaiconversationid", "sitzung", "lauf", "episodio", "sesion", "trajectory", "traj", "rollout", "run", "attempt",
 		}, id},
 		{"agent_id", []string{
 			"agentid", "agent", "userid", "uid", "user", "customerid", "memberid", "accountid", "visitorid", "playerid", "deviceid", "robotid",
-			"workerid", "actorid", "clientid", "envindex", "customer", "robot", "device", "worker", "player",
-			"building", "buildingid", "machine", "machineid", "vehicle", "vehicleid", "drone", "droneid", "asset", "assetid", "turbine", "turbineid",
+			"workerid", "actorid", "clientid", "envindex", "customer", "robot", "device", "worker", "player", "building", "buildingid", "machine", "machineid", "vehicle", "vehicleid", "drone", "droneid", "asset", "assetid", "turbine", "turbineid",
 			"intersection", "intersectionid", "elevator", "elevatorid", "thermostat", "thermostatid", "plantid", "chargerid",
 			"nutzer", "kunde", "roboter", "usuario", "cliente", "utilisateur", "client",
 		}, id},

@@ -275,6 +275,9 @@ func (f *shape) report() ShapeJSON {
 	return out
 }
 
+// shownRecords is how many records text shows with what becomes of them. JSON has all of the sample.
+const shownRecords = 4
+
 // text prints the format and the mapping, and what it makes of the first records.
 func (f *shape) text(w *inspectionWriter, several bool) {
 	of := ""
@@ -293,7 +296,7 @@ func (f *shape) text(w *inspectionWriter, several bool) {
 	}
 	fmt.Fprintf(w, "\n%s not telemetry v1. The following output uses this mapping.\n\nPROPOSED MAPPING%s\n\n%s\nRECORDS BEFORE AND AFTER\n",
 		share, of, f.proposal.YAML("  "))
-	f.sample.RecordsText(w)
+	f.sample.RecordsText(w, shownRecords)
 	w.WriteString("\n")
 }
 

@@ -22,14 +22,14 @@ func (r *Report) Text(out io.Writer) error {
 	for _, m := range r.Missing {
 		fmt.Fprintf(w, "  %s has no value in any record: there is no data at %s\n", terminal.Printable(m.Field), terminal.Printable(m.Source))
 	}
-	r.RecordsText(w)
+	r.RecordsText(w, len(r.Records))
 	_, err := io.WriteString(out, w.String())
 	return err
 }
 
-// RecordsText prints the first records, each with the events that it becomes.
-func (r *Report) RecordsText(w io.Writer) {
-	for _, record := range r.Records {
+// RecordsText prints at most n of the first records, each with the events that it becomes.
+func (r *Report) RecordsText(w io.Writer, n int) {
+	for _, record := range r.Records[:min(n, len(r.Records))] {
 		fmt.Fprintf(w, "\n  %s\n", short(record.Record))
 		for _, e := range record.Events {
 			fmt.Fprintf(w, "  -> %s\n", short(string(e)))
