@@ -102,15 +102,18 @@ func arrows() map[string][]string {
 		"retrain/expectation":       {"detectors", "ingest", "ingest/saved"},
 		"retrain/ledger":            {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // orders, and what targets answered
 		"retrain/ledgertest":        {"deploy/deploytest"},
-		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},                                                                      // reads units and baselines
-		"retrain/pipeline":          {"ingest/nearest", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/schedule", "retrain/pipeline/strict", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
+		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},                                                                                                                                                        // reads units and baselines
+		"retrain/pipeline":          {"ingest/nearest", "retrain/pipeline/keep", "retrain/pipeline/keywords", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/schedule", "retrain/pipeline/secrets", "retrain/pipeline/strict", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
+		"retrain/pipeline/keep":     {"retrain/pipeline/secrets"},
+		"retrain/pipeline/keywords": {"ingest/nearest"},
 		"retrain/pipeline/pins":     nil,
 		"retrain/pipeline/literals": {"retrain/yamlfile"}, // settings
 		"retrain/pipeline/programs": {"retrain/pipeline/literals", "retrain/pipeline/pytext"},
 		"retrain/pipeline/schedule": nil,
+		"retrain/pipeline/secrets":  nil,
 		"retrain/pipeline/strict":   {"retrain/yamlfile"},
 		"retrain/pipeline/pytext":   {"retrain/pipeline/literals"},
-		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/yamlfile"},
+		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/pipeline/keep", "retrain/pipeline/secrets", "retrain/yamlfile"},
 		"retrain/recipe":            {"alerts", "detectors", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"}, // orders tell of incidents
 		"retrain/retraintest":       {"alerts", "detectors/finding", "ingest"},
 		"retrain/target":            {"ingest", "ingest/httpclient", "ingest/kafkalog", "retrain/command", "retrain/kubejob", "retrain/yamlfile"}, // Kafka; commands; Jobs

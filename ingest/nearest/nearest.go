@@ -8,15 +8,15 @@ import "iter"
 func Of(word string, known iter.Seq[string]) string {
 	best, at := "", len(word)/2+1
 	for k := range known {
-		if n := distance(word, k); n < at {
+		if n := Distance(word, k); n < at {
 			best, at = k, n
 		}
 	}
 	return best
 }
 
-// distance is how many bytes of a are added, removed or replaced to make b (Levenshtein).
-func distance(a, b string) int {
+// Distance is how many bytes of a are added, removed or replaced to make b (Levenshtein).
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -127,35 +127,6 @@ func FuzzPropose(f *testing.F) {
 	})
 }
 
-// Whatever stands in a file, generating it again loses nothing between marks, or says that it would.
-func FuzzKept(f *testing.F) {
-	f.Add("# rewardwatch:keep a\nmine\n# rewardwatch:end\n")
-	f.Add("x # rewardwatch:keep b # rewardwatch:end\n# rewardwatch:keep a\r\n\r\n# rewardwatch:end")
-	f.Fuzz(func(t *testing.T, before string) {
-		const fresh = "1\n# rewardwatch:keep a\ndefault\n# rewardwatch:end\n2\n# rewardwatch:keep b\n# rewardwatch:end\n3\n"
-		now, err := merged(fresh, before)
-		if err != nil {
-			return
-		}
-		was, err := keptParts(before)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parts, err := keptParts(now)
-		if err != nil {
-			t.Fatalf("%v in %q", err, now)
-		}
-		for name, body := range was {
-			if parts[name] != body {
-				t.Errorf("the part %s has %q, want %q", name, parts[name], body)
-			}
-		}
-		if again, err := merged(fresh, now); err != nil || again != now {
-			t.Errorf("%q becomes %q, %v", now, again, err)
-		}
-	})
-}
-
 // Lines of the file that are lost, doubled, indented or cut are mistakes with places, or make a pipeline without faults.
 func TestSimBrokenFilesAreRefusedOrRight(t *testing.T) {
 	text, err := os.ReadFile(example)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 )
 
 var (
@@ -37,6 +39,9 @@ func validateModel(w *Work) {
 // modelURL returns what is wrong with the URL of an endpoint: what is sent to it must not cross a network in clear text.
 func modelURL(text string) error {
 	u, err := url.Parse(text)
+	if err == nil && u.Port() != "" && !strict.IsPort(u.Port()) {
+		return errors.New("must have a port of at most 65535")
+	}
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
 		return errors.New("must be a URL without a user, query or fragment, such as https://api.example.com/v1")
 	}

@@ -50,23 +50,3 @@ func TestModelMakesNoArtefact(t *testing.T) {
 		t.Errorf("the key is in %s, want %s", got, want)
 	}
 }
-
-func TestParts(t *testing.T) {
-	const text = "a\n# rewardwatch:keep x\none\n# rewardwatch:end\n  # rewardwatch:keep y\n# rewardwatch:end\nb\n"
-	if body, line, err := Part(text, "x"); body != "one\n" || line != 2 || err != nil {
-		t.Errorf("%q, %d, %v", body, line, err)
-	}
-	if body, line, err := Part(text, "z"); body != "" || line != 0 || err != nil {
-		t.Errorf("%q, %d, %v", body, line, err)
-	}
-	for name, want := range map[string]string{
-		"x": strings.Replace(text, "one\n", "two\nthree\n", 1), "y": strings.Replace(text, "keep y\n", "keep y\ntwo\nthree\n", 1),
-	} {
-		if got, err := WithPart(text, name, "two\nthree\n"); got != want || err != nil {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
-	}
-	if _, err := WithPart(text, "z", ""); err == nil {
-		t.Error("a part that is not there was replaced")
-	}
-}

@@ -163,10 +163,16 @@ func secretNames(d *drawer) any {
 // alone are keys that a drawn file never has: they name other files.
 var alone = []string{"extends", "templates"}
 
+// oneOf draws a value that is not empty, as only a file that extends another has.
+func (d *drawer) oneOf(values []any) any {
+	values = slices.DeleteFunc(slices.Clone(values), func(x any) bool { return x == "" })
+	return values[d.rng.IntN(len(values))]
+}
+
 // draw draws a value of a schema.
 func (d *drawer) draw(path string, schema map[string]any) any {
 	if of, ok := schema["enum"].([]any); ok {
-		return of[d.rng.IntN(len(of))]
+		return d.oneOf(of)
 	}
 	if leaf, ok := leaves[path]; ok {
 		return leaf(d)

@@ -203,5 +203,5 @@ func valueFor(d *drawer, key string, leaves map[string]func(*drawer) any) any {
 	if !ok {
 		d.t.Fatalf("%s has no values to draw", key)
 	}
-	return of[d.rng.IntN(len(of))]
+	return d.oneOf(of)
 }

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -80,6 +82,7 @@ func render(w *Work) string {
 			w.report(element("templates", i), "must be a readable directory: %s", d)
 			continue
 		}
+		r.from = d
 		r.directory(element("templates", i), os.DirFS(d))
 	}
 	slices.SortFunc(w.Artefacts, byPath)
@@ -91,6 +94,7 @@ type renderer struct {
 	work   *Work
 	values values
 	taken  map[string]string // target of each path
+	from   string            // directory of the team's own templates, "" for those of this program
 	paths  []string          // of the values in the template that is being filled, by the number in their marks
 }
 
@@ -115,7 +119,7 @@ func (r *renderer) directory(target string, dir fs.FS) {
 		return nil
 	})
 	if err != nil {
-		r.fault(target, 1, "cannot be read: "+err.Error())
+		r.fault(".", "cannot be read: "+err.Error())
 	}
 }
 
@@ -134,13 +138,17 @@ func (r *renderer) artefact(target, name, text string) {
 		return
 	}
 	if before, twice := r.taken[file]; twice {
-		r.fault(name, 1, fmt.Sprintf("generates %s, which %s also generates", file, before))
+		r.fault(name, fmt.Sprintf("generates %s, which %s also generates", file, before))
+		return
+	}
+	if slices.ContainsFunc(strings.Split(file, "/"), func(part string) bool { return strings.EqualFold(part, ".git") }) {
+		r.fault(name, "must not generate files in .git, which are not part of the repository")
 		return
 	}
 	r.taken[file] = target
 	out, err := r.fill(name, text, model)
 	if err != nil {
-		r.fault(name, 1, err.Error())
+		r.fault(name, err.Error())
 		return
 	}
 	plain, origins := r.unmark(out)
@@ -176,6 +184,15 @@ func (r *renderer) fill(name, text string, model Model) (string, error) {
 	return out.String(), err
 }
 
-func (r *renderer) fault(name string, line int, message string) {
-	r.work.Problems = append(r.work.Problems, yamlfile.Problem{Place: yamlfile.Place{File: name, Line: line, Column: 1}, Message: message})
+// ofTemplate matches how an error of a template begins, and its line.
+var ofTemplate = regexp.MustCompile(`^template: .*?:(\d+)(?::\d+)?: `)
+
+// fault reports what is wrong with a template, at the line that its message begins with.
+func (r *renderer) fault(name, message string) {
+	at := yamlfile.Place{File: filepath.Join(r.from, name), Line: 1, Column: 1}
+	if m := ofTemplate.FindStringSubmatch(message); m != nil {
+		at.Line, _ = strconv.Atoi(m[1]) // the expression admits digits alone
+		message = message[len(m[0]):]
+	}
+	r.work.Problems = append(r.work.Problems, yamlfile.Problem{Place: at, Message: message})
 }

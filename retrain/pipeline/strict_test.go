@@ -81,6 +81,9 @@ func TestBooleansOfOtherYAMLVersions(t *testing.T) {
 			t.Errorf("%s: %v, want refused %v", word, err, refused)
 		}
 	}
+	if _, err := run(t, "guards:\n", "guards:\n  max_age: off\n"); err == nil || !strings.Contains(err.Error(), "guards.max_age: must be true or false, or a string in quotes, not off") {
+		t.Error(err)
+	}
 	want := "pipeline.yaml:18:44: algorithm.hyperparameters.use_sde: must be true or false, or a string in quotes, not no"
 	if _, err := run(t, "n_steps: 256", "n_steps: 256, use_sde: no"); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
@@ -96,6 +99,10 @@ func TestValuesThatContradictOthers(t *testing.T) {
 		"no steps of CleanRL":   {hyper, "library: cleanrl\n  name: PPO\n  hyperparameters: {num_steps: 0", "num_steps: must be a whole number of at least 1, not 0"},
 		"half steps of CleanRL": {hyper, "library: cleanrl\n  name: PPO\n  hyperparameters: {num_envs: 1.5", "num_envs: must be a whole number of at least 1, not 1.5"},
 		"port":                  {"https://rewardwatch.example.com", "https://rewardwatch.example.com:99999", "monitoring.service: must be an http or https URL with a port of at most 65535"},
+		"port of a broker":      {"kafka-1:9092", "kafka-1:99092", "data.brokers[0]: must be host:port with a port of at most 65535"},
+		"port of a registry":    {"image: ghcr.io/", "image: ghcr.io:70000/", "image: must name a registry with a port of at most 65535"},
+		"port 0 of a model":     {"project: cartpole", "project: cartpole\nmodel: {url: \"http://127.0.0.1:0/v1\", name: m}", "model.url: must have a port of at most 65535"},
+		"port of Airflow":       {trigger, "trigger: {target: airflow, url: \"http://airflow:80800\", token_file: /t}\n", "trigger.url: must be an http or https URL with a port of at most 65535"},
 		"direction of text":     {"owner: control@example.com", "owner: \"a\\u202Eb\"", "owner: must be one line"},
 	} {
 		if _, err := run(t, test.old, test.now); err == nil || !strings.Contains(err.Error(), test.want) {

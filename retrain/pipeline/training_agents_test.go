@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keep"
 )
 
 // received is the telemetry that a service gets.
@@ -104,7 +106,7 @@ func written(t *testing.T, features string, replaced ...string) string {
 	for i := range files {
 		if files[i].Path == "pipeline/world.py" && features != "" {
 			var err error
-			if files[i].After, err = WithPart(files[i].After, "features", features); err != nil {
+			if files[i].After, err = keep.WithPart(files[i].After, "features", features); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,8 +11,10 @@ import (
 	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/schedule"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/secrets"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
@@ -81,8 +83,16 @@ func validate(w *Work) string {
 			w.report(path, "%s", fault)
 		}
 	}
+	plain := map[string]string{}
+	for path, text := range v.texts {
+		plain[path] = text.Value
+	}
+	for _, path := range secrets.InValues(plain) {
+		w.report(path, "%s", secrets.Message)
+	}
 	w.Problems = append(w.Problems, strict.Empty(w.chain, &w.given, &w.File)...)
-	w.Problems = append(w.Problems, strict.Booleans("algorithm.hyperparameters", w.File.Algorithm.Hyperparameters)...)
+	w.Problems = append(w.Problems, yamlfile.OtherBooleans("algorithm.hyperparameters", w.File.Algorithm.Hyperparameters)...)
+	w.Problems = append(w.Problems, yamlfile.OtherBooleans("guards", w.File.Guards)...)
 	for _, check := range []func(*Work){
 		validateProject, validateRequirements, validateAlgorithm, validateSimulation, validateData, validateTraining,
 		validateEvaluation, validateStages, validateSchedule, validateMonitoring, validateGuards, validateTrigger, validateModel,
@@ -153,6 +163,9 @@ func validateProject(w *Work) {
 	f := &w.File
 	w.matches(projectName, "project", f.Project, "at most 40 lowercase letters, digits and hyphens, starting with a letter")
 	w.matches(release, "release", f.Release, "a tag such as v0.1.0, or a commit")
+	if host, _, _ := strings.Cut(f.Image, "/"); strings.Contains(host, ":") && !strict.IsPort(host[strings.Index(host, ":")+1:]) {
+		w.report("image", "must name a registry with a port of at most 65535, not %q", f.Image)
+	}
 	w.matches(imageName, "image", f.Image, "an image without a tag, in lowercase letters, such as ghcr.io/acme/lander")
 	w.matches(pinnedImage, "base", f.Base, "an image with a digest, or with a version in its tag")
 	for i, t := range f.Targets {
@@ -222,9 +235,12 @@ func validateAlgorithm(w *Work) {
 		w.matches(identifier, "algorithm.hyperparameters", key, "the name of an argument")
 		if slices.Contains(notArguments, key) {
 			w.report(yamlfile.JoinAny("algorithm.hyperparameters", key), "cannot be an argument: it is a Python keyword, or the generated script sets it")
+			continue
 		}
 		if a.Library == CleanRL {
 			w.argument(key, h.Members[key])
+		} else if fault := keywords.Fault(a.Library, a.Name, key, w.File.Requirements); fault != "" && len(w.File.Training.Command) == 0 {
+			w.report(yamlfile.JoinAny("algorithm.hyperparameters", key), "%s", fault)
 		}
 	}
 }
@@ -287,7 +303,9 @@ func validateSimulation(w *Work) {
 
 func validateData(w *Work) {
 	for i, b := range w.File.Data.Brokers {
-		w.matches(broker, element("data.brokers", i), b, "host:port")
+		if port := b[strings.LastIndex(b, ":")+1:]; !broker.MatchString(b) || !strict.IsPort(port) {
+			w.report(element("data.brokers", i), "must be host:port with a port of at most 65535, not %q", b)
+		}
 	}
 	w.matches(topicName, "data.topic", w.File.Data.Topic, "the name of a topic")
 }
@@ -443,10 +461,12 @@ func validateKeeping(w *Work) {
 	}
 }
 
+const serviceURL = "must be an http or https URL with a port of at most 65535 and without a user, not %q"
+
 func validateMonitoring(w *Work) {
 	m := &w.File.Monitoring
 	if !strict.IsService(m.Service) {
-		w.report("monitoring.service", "must be an http or https URL with a port of at most 65535 and without a user, not %q", m.Service)
+		w.report("monitoring.service", serviceURL, m.Service)
 	}
 	w.within("monitoring.baseline", m.Baseline, 50, 100_000)
 	if !(m.FalseAlarms.Budget > 0) {
@@ -487,6 +507,9 @@ func validateTrigger(w *Work) {
 		if given[key] == "" {
 			w.report("trigger."+key, "must be set for %s", t.Target)
 		}
+	}
+	if t.URL != "" && !strict.IsService(t.URL) {
+		w.report("trigger.url", serviceURL, t.URL)
 	}
 	if t.Repository != "" {
 		w.matches(repository, "trigger.repository", t.Repository, "owner/name")

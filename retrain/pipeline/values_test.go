@@ -94,7 +94,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"polls too rarely":      {"within: 4h, every: 5m", "within: 4h, every: 5h", "gate.every: must be at most gate.within, which is 4h"},
 		"image in capitals":     {"ghcr.io/example/cartpole", "ghcr.io/Example/cartpole", "in lowercase letters"},
 		"two lines, folded":     {"description: Balances a pole on a cart.", "description: >\n  Balances a pole\n\n  on a cart.", "description: must be one line"},
-		"secret in a command":   {"deploy.py, --to, production]", "deploy.py, \"ghp_0123456789abcdefghijklmnopqrstuvwxyz\"]", "deploy.command[2]: secrets: looks like a secret in plain text"},
+		"secret in a command":   {"deploy.py, --to, production]", "deploy.py, \"ghp_0123456789abcdefghijklmnopqrstuvwxyz\"]", "deploy.command[2]: looks like a secret in plain text"},
 		"one seed":              {"evaluation:\n", "evaluation:\n  seeds: [1]\n", "at least two seeds"},
 	} {
 		w, err := run(t, test.old, test.now)
@@ -188,6 +188,32 @@ func TestSchemaHasTheKeysOfTheFile(t *testing.T) {
 	if check(string(text)+"nonsense: 1\n") == nil {
 		t.Error("the schema takes an unknown key")
 	}
+	files, err := filepath.Glob("testdata/strangers/*.yaml")
+	if err != nil || len(files) < 100 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, file := range files { // also those that extend another one
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := strings.TrimPrefix(strings.ReplaceAll(string(text), `"env": null`, `"env": "a"`), "\ufeff") // read, but not recommended
+		if err := check(plain); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	for text, takes := range map[string]bool{
+		"extends: a.yaml\nalgorithm: {hyperparameters: {n_steps: 8}}\ndeploy: {secrets: [KEY]}\ntrigger: {target: ''}\nmodel: {url: 'https://a'}\n": true,
+		"algorithm: {hyperparameters: {n_steps: 8}}\n":      false,
+		"deploy: {secrets: [KEY]}\n":                        false,
+		"trigger: {target: ''}\n":                           false,
+		"model: {url: 'https://a'}\n":                       false,
+		"extends: a.yaml\nalgorithm: {library: nonsense}\n": false,
+	} {
+		if got := check(text) == nil; got != takes {
+			t.Errorf("the schema takes %q: %v, want %v", text, got, takes)
+		}
+	}
 }
 
 // ofSchema returns what checks the text of a file with the schema.
@@ -206,7 +232,11 @@ func ofSchema(t *testing.T) func(text string) error {
 		t.Fatal(err)
 	}
 	return func(text string) error {
-		out, err := yaml.YAMLToJSON([]byte(text))
+		var read yamlfile.Value
+		if problems := yamlfile.Read("x.yaml", []byte(text), &read).Problems(); len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		out, err := read.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keep"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/secrets"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -37,7 +39,7 @@ func rules(w *Work) []rule {
 		{"yaml", isYAML, syntax, nil},
 		{"tabs", isYAML, tabs, nil},
 		{"pins", everywhere, unpinned, nil},
-		{"secrets", everywhere, secrets, nil},
+		{"secrets", everywhere, inClear, nil},
 		{"keep", everywhere, unbalanced, nil},
 		{"header", everywhere, withoutHeader, nil},
 		{"references", everywhere, func(a *Artefact) []fault { return dangling(w, a) }, nil},
@@ -47,7 +49,7 @@ func rules(w *Work) []rule {
 
 // verify checks all artefacts. What is left after the corrections is a problem at its line.
 func verify(w *Work) string {
-	corrected, texts := 0, valuesOf(&w.File).texts
+	corrected := 0
 	for i := range w.Artefacts {
 		a := &w.Artefacts[i]
 		for range maxRounds {
@@ -61,15 +63,7 @@ func verify(w *Work) string {
 				continue
 			}
 			for _, f := range r.faults(a) {
-				p := yamlfile.Problem{Place: yamlfile.Place{File: a.Path, Line: f.line, Column: 1}, Message: r.name + ": " + f.message}
-				if i := slices.IndexFunc(a.Origins, func(o Origin) bool {
-					return r.name == "secrets" && o.Line == f.line && secret.MatchString(texts[o.Path].Value)
-				}); i >= 0 {
-					p.Place, p.Path = a.Origins[i].Place, a.Origins[i].Path // where a person can remove it
-				}
-				if !slices.Contains(w.Problems, p) {
-					w.Problems = append(w.Problems, p)
-				}
+				w.Problems = append(w.Problems, yamlfile.Problem{Place: yamlfile.Place{File: a.Path, Line: f.line, Column: 1}, Message: r.name + ": " + f.message})
 			}
 		}
 	}
@@ -194,26 +188,18 @@ func builtHere(image string) bool {
 	return strings.ContainsAny(image, "${") || strings.HasSuffix(image, ":__TAG__")
 }
 
-var secret = regexp.MustCompile(`AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|glpat-[A-Za-z0-9_-]{20}|xox[baprs]-[A-Za-z0-9-]{10}|whsec_[A-Za-z0-9+/=]{24}|-----BEGIN [A-Z ]*PRIVATE KEY|(?i)(password|passwd|token|api_?key|secret)["']?\s*[=:]\s*["']?[A-Za-z0-9+/_-]{20}|://[^/\s:@]+:[^/\s:@$]+@`)
-
-// secretMarks are in lower case: a line that matches secret contains one of them, and few other lines do, so that the
-// expression, which is slow, reads only those.
-var secretMarks = []string{"akia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "xox", "whsec_", "private key", "password", "passwd", "token", "api", "secret", "://"}
-
-// secrets finds what should not be in a repository. It names no secret itself.
-func secrets(a *Artefact) []fault {
+// inClear finds what should not be in a repository.
+func inClear(a *Artefact) []fault {
 	return eachLine(a, func(line string) string {
-		lower := strings.ToLower(line)
-		marked := slices.ContainsFunc(secretMarks, func(mark string) bool { return strings.Contains(lower, mark) })
-		if marked && secret.MatchString(line) {
-			return "looks like a secret in plain text"
+		if secrets.Found(line) {
+			return secrets.Message
 		}
 		return ""
 	})
 }
 
 func unbalanced(a *Artefact) []fault {
-	if _, err := keptParts(a.Text); err != nil {
+	if _, err := keep.Parts(a.Text); err != nil {
 		return []fault{{1, err.Error()}}
 	}
 	return nil
@@ -255,4 +241,26 @@ func dangling(w *Work, a *Artefact) []fault {
 		}
 		return ""
 	})
+}
+
+// CheckText returns what the rules of verify find in a text that would replace an artefact.
+func CheckText(w *Work, path, text string) []yamlfile.Problem {
+	var problems []yamlfile.Problem
+	for i := range w.Artefacts {
+		if w.Artefacts[i].Path != path {
+			continue
+		}
+		a := w.Artefacts[i]
+		a.Text = text
+		for _, r := range rules(w) {
+			if !r.applies(&a) {
+				continue
+			}
+			for _, f := range r.faults(&a) {
+				at := yamlfile.Place{File: path, Line: f.line, Column: 1}
+				problems = append(problems, yamlfile.Problem{Place: at, Message: r.name + ": " + f.message})
+			}
+		}
+	}
+	return problems
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/secrets"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -65,6 +66,9 @@ func Run(path, last string, o Options) (*Work, error) {
 	for _, f := range o.filters() {
 		did := f.Run(w)
 		w.Trace = append(w.Trace, Step{f.Name, did})
+		for i := range w.Problems {
+			w.Problems[i].Message = secrets.Hide(w.Problems[i].Message)
+		}
 		if err := yamlfile.ErrorOf(w.Problems); err != nil {
 			return w, err
 		}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keep"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/secrets"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -42,7 +44,10 @@ func Changes(w *Work, dir string) ([]Change, error) {
 	for i := range w.Artefacts {
 		c, err := change(root, &w.Artefacts[i])
 		if err != nil {
-			problems = append(problems, yamlfile.Problem{Place: yamlfile.Place{File: filepath.Join(dir, c.Path), Line: 1, Column: 1}, Message: err.Error()})
+			problems = append(problems, problemIn(dir, c.Path, 1, err.Error()))
+		}
+		if line := keep.Secret(c.Before); line > 0 {
+			problems = append(problems, problemIn(dir, c.Path, line, secrets.Message+"; read it from the environment instead"))
 		}
 		changes = append(changes, c)
 	}
@@ -51,13 +56,16 @@ func Changes(w *Work, dir string) ([]Change, error) {
 		return nil, err
 	}
 	for _, c := range gone {
-		if written, err := keptParts(c.Before); err != nil || slices.ContainsFunc(slices.Collect(maps.Values(written)), func(s string) bool { return strings.TrimSpace(s) != "" }) {
-			at := yamlfile.Place{File: filepath.Join(dir, c.Path), Line: 1, Column: 1}
-			problems = append(problems, yamlfile.Problem{Place: at, Message: "is no longer generated, but contains lines between keep marks: move them, and remove the file"})
+		if written, err := keep.Parts(c.Before); err != nil || slices.ContainsFunc(slices.Collect(maps.Values(written)), func(s string) bool { return strings.TrimSpace(s) != "" }) {
+			problems = append(problems, problemIn(dir, c.Path, 1, "is no longer generated, but contains lines between keep marks: move them, and remove the file"))
 		}
 		changes = append(changes, c)
 	}
 	return changes, yamlfile.ErrorOf(problems)
+}
+
+func problemIn(dir, path string, line int, message string) yamlfile.Problem {
+	return yamlfile.Problem{Place: yamlfile.Place{File: filepath.Join(dir, path), Line: line, Column: 1}, Message: message}
 }
 
 func newFiles(artefacts []Artefact) []Change {
@@ -82,7 +90,7 @@ func change(root *os.Root, a *Artefact) (Change, error) {
 	if !strings.Contains(c.Before, header) {
 		return c, errors.New("exists but was not generated: move it, or generate into another directory")
 	}
-	c.After, err = merged(a.Text, c.Before)
+	c.After, err = keep.Merged(a.Text, c.Before)
 	return c, err
 }
 

@@ -167,6 +167,7 @@ func (l *recipeLoader) checkConfig(f *recipeFile) {
 		f.Config = yamlfile.Value{Kind: yamlfile.Mapping}
 	case yamlfile.Mapping:
 		l.checkTemplates("config", f.Config)
+		l.problems = append(l.problems, yamlfile.OtherBooleans("config", f.Config)...)
 	default:
 		l.report(f.Config.Place, "config", "must be a mapping, not %s", f.Config.Kind)
 		f.Config = yamlfile.Value{Kind: yamlfile.Mapping}

@@ -243,3 +243,16 @@ func check(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// Other versions of YAML, and Python, take these words for something else than this program does.
+func TestBooleansOfOtherYAMLVersionsInRecipes(t *testing.T) {
+	dir := t.TempDir()
+	text := "contract: {objective: a, hypothesis: b, owner: c, expected: mean return >= 1 over 200 episodes within 7d}\nconfig:\n  use_sde: no\n  quoted: \"no\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(dir, nil)
+	if want := "a.yaml:3:12: config.use_sde: must be true or false, or a string in quotes, not no"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -236,3 +236,22 @@ func JoinAny(path, key string) string {
 	}
 	return fmt.Sprintf("%s[%q]", path, key)
 }
+
+// otherBooleans are the words that YAML 1.1 takes for booleans and YAML 1.2 for strings.
+var otherBooleans = []string{"yes", "no", "on", "off"}
+
+// OtherBooleans reports words without quotes in a value that are booleans in YAML 1.1, but would be strings, which Python
+// takes for true.
+func OtherBooleans(path string, v Value) []Problem {
+	var out []Problem
+	if v.Kind == String && v.Plain() && slices.Contains(otherBooleans, strings.ToLower(v.Scalar)) {
+		out = append(out, Problem{Place: v.Place, Path: path, Message: fmt.Sprintf("must be true or false, or a string in quotes, not %s", v.Scalar)})
+	}
+	for i, item := range v.Items {
+		out = append(out, OtherBooleans(fmt.Sprintf("%s[%d]", path, i), item)...)
+	}
+	for _, key := range v.Keys() {
+		out = append(out, OtherBooleans(JoinAny(path, key), v.Members[key])...)
+	}
+	return out
+}

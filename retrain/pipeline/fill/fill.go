@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keep"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -177,7 +178,7 @@ func (f *filler) hole(ctx context.Context, h *Hole) Outcome {
 	if err := f.answer(ctx, h, &o, f.changes[i].After); err != nil {
 		return failed(err)
 	}
-	text, err := pipeline.WithPart(f.changes[i].After, h.Name, h.lines(o.text))
+	text, err := keep.WithPart(f.changes[i].After, h.Name, h.lines(o.text))
 	if err != nil {
 		return failed(err)
 	}
@@ -191,7 +192,7 @@ func (f *filler) faults(h *Hole, text, artefact string) []string {
 	if len(faults) > 0 {
 		return faults
 	}
-	filled, err := pipeline.WithPart(artefact, h.Name, h.lines(text))
+	filled, err := keep.WithPart(artefact, h.Name, h.lines(text))
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -204,11 +205,11 @@ func (f *filler) faults(h *Hole, text, artefact string) []string {
 // isOpen reports whether a hole has only what its template has, and where it is.
 func (f *filler) isOpen(h *Hole, text string) (open bool, line int, err error) {
 	i := slices.IndexFunc(f.work.Artefacts, func(a pipeline.Artefact) bool { return a.Path == h.File })
-	empty, _, err := pipeline.Part(f.work.Artefacts[i].Text, h.Name)
+	empty, _, err := keep.Part(f.work.Artefacts[i].Text, h.Name)
 	if err != nil {
 		return false, 0, err
 	}
-	body, line, err := pipeline.Part(text, h.Name)
+	body, line, err := keep.Part(text, h.Name)
 	if err == nil && line == 0 {
 		err = fmt.Errorf("the file has no keep mark %q", h.Name)
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/secrets"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -96,7 +97,7 @@ func conversation(h *Hole, p project, readme string) ([]message, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the prompt: %w", err)
 	}
-	if pipeline.LooksSecret(string(text)) {
+	if secrets.Found(string(text)) {
 		return nil, errors.New("the file contains what looks like a secret, so nothing was sent")
 	}
 	return []message{{"system", instructions}, {"user", string(text)}}, nil
@@ -120,7 +121,7 @@ func readmeOf(root *os.Root) (string, error) {
 	}
 	var b strings.Builder
 	for line := range strings.Lines(strings.ToValidUTF8(string(text), "")) {
-		if pipeline.LooksSecret(line) {
+		if secrets.Found(line) {
 			line = "(a line is left out)\n"
 		}
 		b.WriteString(strings.Map(func(r rune) rune {

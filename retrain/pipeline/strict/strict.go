@@ -1,5 +1,5 @@
 // Package strict checks how the values of a file are written, which their meaning no longer shows: a 0 that a default
-// would replace, and words that are booleans in other versions of YAML.
+// would replace, or a variable that no shell expands.
 package strict
 
 import (
@@ -68,33 +68,19 @@ func one(files []*yamlfile.Reader, path string, given, resolved reflect.Value) [
 	return []yamlfile.Problem{{Place: sets[0].Place(path), Path: path, Message: message}}
 }
 
-// otherBooleans are the words that YAML 1.1 takes for booleans and YAML 1.2 for strings.
-var otherBooleans = []string{"yes", "no", "on", "off"}
-
-// Booleans reports words without quotes in a value that are booleans in YAML 1.1, but would be strings, which Python
-// takes for true.
-func Booleans(path string, v yamlfile.Value) []yamlfile.Problem {
-	var out []yamlfile.Problem
-	if v.Kind == yamlfile.String && v.Plain() && slices.Contains(otherBooleans, strings.ToLower(v.Scalar)) {
-		out = append(out, yamlfile.Problem{Place: v.Place, Path: path, Message: fmt.Sprintf("must be true or false, or a string in quotes, not %s", v.Scalar)})
-	}
-	for i, item := range v.Items {
-		out = append(out, Booleans(fmt.Sprintf("%s[%d]", path, i), item)...)
-	}
-	for _, key := range v.Keys() {
-		out = append(out, Booleans(yamlfile.JoinAny(path, key), v.Members[key])...)
-	}
-	return out
-}
-
 // IsService reports whether a text is an http or https URL with a host, a port that exists, and no user.
 func IsService(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return false
 	}
-	port, err := strconv.Atoi(u.Port())
-	return u.Port() == "" || err == nil && port > 0 && port <= 65535
+	return u.Port() == "" || IsPort(u.Port())
+}
+
+// IsPort reports whether a text is a port that exists.
+func IsPort(text string) bool {
+	port, err := strconv.Atoi(text)
+	return err == nil && port > 0 && port <= 65535
 }
 
 var (

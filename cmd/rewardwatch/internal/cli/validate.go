@@ -22,17 +22,12 @@ type validateOptions struct {
 
 // validation is the result of validate.
 type validation struct {
-	File   string      `json:"file"`
-	OK     bool        `json:"ok"`
-	Errors []fileError `json:"errors"`
+	File   string               `json:"file"`
+	OK     bool                 `json:"ok"`
+	Errors []terminal.FileError `json:"errors"`
 
-	Warnings []fileError    `json:"warnings"`         // files that cannot be read here, and orders that are refused
-	Sample   *sample.Report `json:"sample,omitempty"` // with --sample, if there is no error
-}
-
-type fileError struct {
-	yamlfile.Problem
-	Text string `json:"text"` // the whole line, as printed for people
+	Warnings []terminal.FileError `json:"warnings"`         // files that cannot be read here, and orders that are refused
+	Sample   *sample.Report       `json:"sample,omitempty"` // with --sample, if there is no error
 }
 
 func newValidateCommand(c *terminal.Console) *cobra.Command {
@@ -60,15 +55,15 @@ func validate(ctx context.Context, c *terminal.Console, o validateOptions, path 
 	if err != nil && !ok {
 		return err
 	}
-	v := validation{File: path, OK: bad == nil, Errors: []fileError{}, Warnings: []fileError{}}
+	v := validation{File: path, OK: bad == nil, Errors: []terminal.FileError{}, Warnings: []terminal.FileError{}}
 	if bad != nil {
-		v.Errors = fileErrors(bad.Problems)
+		v.Errors = terminal.FileErrors(bad.Problems)
 	} else {
 		warnings, err := config.Warnings(path)
 		if err != nil {
 			return err
 		}
-		v.Warnings = fileErrors(warnings)
+		v.Warnings = terminal.FileErrors(warnings)
 	}
 	if v.OK && len(o.samples) > 0 {
 		read, err := cfg.Ingest.Files(o.topic, o.samples)
@@ -90,14 +85,6 @@ func validate(ctx context.Context, c *terminal.Console, o validateOptions, path 
 		return terminal.ErrReported
 	}
 	return nil
-}
-
-func fileErrors(problems []yamlfile.Problem) []fileError {
-	out := make([]fileError, len(problems))
-	for i, p := range problems {
-		out[i] = fileError{Problem: p, Text: p.String()}
-	}
-	return out
 }
 
 func (v validation) text(w io.Writer) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/dashboards"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keep"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -93,15 +94,15 @@ func merge(text, dir string) merged {
 	if err != nil {
 		return m // it is new, or Changes says what is wrong
 	}
-	body, old, err := pipeline.Part(string(before), configPart)
+	body, old, err := keep.Part(string(before), configPart)
 	if err != nil || old == 0 {
 		return m
 	}
-	own, mark, err := pipeline.Part(text, configPart)
+	own, mark, err := keep.Part(text, configPart)
 	if err != nil || mark == 0 {
 		return m
 	}
-	if with, err := pipeline.WithPart(text, configPart, body); err == nil && own == "" {
+	if with, err := keep.WithPart(text, configPart, body); err == nil && own == "" {
 		m.text, m.shift = with, old-mark
 		m.first, m.last = mark+1, mark+strings.Count(body, "\n")
 	}

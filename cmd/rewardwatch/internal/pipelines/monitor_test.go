@@ -13,6 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts/rules"
 	"github.com/rewardwatch/rewardwatch/dashboards"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keep"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -144,7 +145,7 @@ func readFile(t *testing.T, file string) []byte {
 func addLines(t *testing.T, dir, body string) {
 	t.Helper()
 	file := filepath.Join(dir, "pipeline", "rewardwatch.yml")
-	text, err := pipeline.WithPart(string(readFile(t, file)), configPart, body)
+	text, err := keep.WithPart(string(readFile(t, file)), configPart, body)
 	if err != nil {
 		t.Fatal(err)
 	}

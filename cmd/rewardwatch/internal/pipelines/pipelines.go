@@ -13,6 +13,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
 // NewCommand returns the verb pipeline. Release is the version of this program, which generated images get unless their
@@ -31,7 +32,26 @@ func NewCommand(c *terminal.Console, release string) *cobra.Command {
 		newInitCommand(c), newValidateCommand(c, o), newPlanCommand(c, o), newGenerateCommand(c, o), newDiffCommand(c, o),
 		newExplainCommand(c, o), newFillCommand(c, o), newAcceptCommand(c, o), newSchemaCommand(c),
 	)
+	for _, sub := range cmd.Commands() {
+		run := sub.RunE
+		sub.RunE = func(cmd *cobra.Command, args []string) error { return printed(c, run(cmd, args)) }
+	}
 	return cmd
+}
+
+// printed prints the mistakes in a file as the result of a verb with --output json.
+func printed(c *terminal.Console, err error) error {
+	bad, ok := errors.AsType[*yamlfile.Error](err)
+	if !ok || c.Output != terminal.OutputJSON {
+		return err
+	}
+	result := struct {
+		Errors []terminal.FileError `json:"errors"`
+	}{terminal.FileErrors(bad.Problems)}
+	if err := c.Print(result, nil); err != nil {
+		return err
+	}
+	return terminal.ErrReported
 }
 
 // directoryFlag adds the flag for the root of the repository.

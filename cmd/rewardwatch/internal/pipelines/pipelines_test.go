@@ -2,6 +2,8 @@ package pipelines
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -36,6 +38,29 @@ func mustRun(t *testing.T, args ...string) string {
 		t.Fatalf("%v: %v", args, err)
 	}
 	return out
+}
+
+// With --output json, mistakes are a result that programs can read.
+func TestMistakesAsJSON(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pipeline.yaml")
+	if err := os.WriteFile(file, []byte("project: Odd\nreleese: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"validate", file}, {"generate", "-o", t.TempDir(), file}, {"plan", file}, {"explain", file, "x"}} {
+		var out bytes.Buffer
+		cmd := NewCommand(&terminal.Console{Out: &out, Output: terminal.OutputJSON}, "v0.1.0")
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetArgs(args)
+		err := cmd.Execute()
+		var got struct{ Errors []terminal.FileError }
+		if decoded := json.Unmarshal(out.Bytes(), &got); decoded != nil || !errors.Is(err, terminal.ErrReported) || len(got.Errors) == 0 {
+			t.Errorf("%v: %v, %v: %s", args, err, decoded, &out)
+			continue
+		}
+		if e := got.Errors[0]; e.File != file || e.Line != 2 || e.Column != 1 || e.Text != file+":2:1: "+e.Message || !strings.HasPrefix(e.Message, `unknown key "releese"`) {
+			t.Errorf("%v: %+v", args, e)
+		}
+	}
 }
 
 // The service takes the configuration and the recipe that are generated.

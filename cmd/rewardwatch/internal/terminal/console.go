@@ -43,6 +43,21 @@ func (c *Console) Report(err error) {
 	_, _ = fmt.Fprintf(c.Err, "rewardwatch: %v\n", err)
 }
 
+// FileError is a problem of a file in the output of --output json.
+type FileError struct {
+	yamlfile.Problem
+	Text string `json:"text"` // the whole line, as printed for people
+}
+
+// FileErrors returns problems as --output json shows them.
+func FileErrors(problems []yamlfile.Problem) []FileError {
+	out := make([]FileError, len(problems))
+	for i, p := range problems {
+		out[i] = FileError{Problem: p, Text: p.String()}
+	}
+	return out
+}
+
 // Log returns the logger of a verb. It writes lines for people, or JSON objects with --output json.
 func (c *Console) Log() zerolog.Logger {
 	var w io.Writer = zerolog.ConsoleWriter{Out: c.Err, NoColor: true, TimeFormat: "15:04:05"}

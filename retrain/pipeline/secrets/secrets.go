@@ -1,0 +1,92 @@
+// Package secrets finds credentials in plain text, which must not be in a repository.
+package secrets
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// rule is what a credential looks like.
+type rule struct {
+	re    *regexp.Regexp
+	digit bool // whether it has a digit, which names in code often lack
+}
+
+var rules = []rule{
+	{regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22}|glpat-[A-Za-z0-9_-]{20}|xox[baprs]-[A-Za-z0-9-]{10}|whsec_[A-Za-z0-9+/=]{24}|-----BEGIN [A-Z ]*PRIVATE KEY`), false},
+	{regexp.MustCompile(`\bhf_[A-Za-z0-9]{30}|\bAIza[A-Za-z0-9_-]{35}|\bnpm_[A-Za-z0-9]{36}|\bpypi-[A-Za-z0-9_-]{50}|\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}`), false},
+	{regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}|(?i)\bbearer\s+[A-Za-z0-9+/][A-Za-z0-9._~+/-]{15,}`), true},
+	{regexp.MustCompile(`(?i)(?:password|passwd|token|api_?key|secret)["']?\s*[=:]\s*["']?[A-Za-z0-9+_-][A-Za-z0-9+/_-]{19}`), false},
+	{regexp.MustCompile(`(?i)(?:password|passwd|passphrase)["']?\s*[=:]\s*(?:"[^"$<{%][^"]{2,}"|'[^'$<{%][^']{2,}')`), false},
+	{regexp.MustCompile(`(?:--(?:[a-z]+-)*(?:password|passwd|passphrase)|\b(?:[A-Z0-9]+_)*(?:PASSWORD|PASSWD|PASSPHRASE))=[^\s"'$<{%(/.][^\s"'$]{2,}`), false},
+	{regexp.MustCompile(`(?i)(?:password|passwd|passphrase)(?:=|:\s+)[^\s"'$<{%(\[/.][^\s"'$(\[]{3,}`), true},
+	{regexp.MustCompile(`(?:--(?:[a-z]+-)*(?:token|api-key|secret)|\b(?:[A-Z0-9]+_)*(?:TOKEN|API_?KEY|SECRET|ACCESS_KEY))=[A-Za-z0-9+_-][A-Za-z0-9+/._-]{7,}`), true},
+	{address, false},
+}
+
+// address matches the user and the password of a URL.
+var address = regexp.MustCompile(`://[^/\s:@"',<>]*:[^/\s@"',<>$][^/\s@"',<>]*@`)
+
+// marks are in lower case: a line with a credential contains one of them, and few other lines do, so that the slow
+// expressions read only those.
+var marks = []string{
+	"akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "whsec_", "private key", "password", "passwd", "passphrase",
+	"token", "api", "secret", "access_key", "bearer", "hf_", "sk-", "aiza", "npm_", "pypi-", "eyj", "://",
+}
+
+// Message says what is wrong with a text that Found finds. It names no credential itself.
+const Message = "looks like a secret in plain text"
+
+// Found reports whether a text contains what looks like a credential.
+func Found(text string) bool {
+	lower := strings.ToLower(text)
+	if !slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(lower, mark) }) {
+		return false
+	}
+	return slices.ContainsFunc(rules, func(r rule) bool {
+		return slices.ContainsFunc(r.re.FindAllString(text, -1), r.takes)
+	})
+}
+
+// inMember reports whether a value of a mapping does, of which its key may say what it is.
+func inMember(key, value string) bool { return Found(value) || Found(key+`: "`+value+`"`) }
+
+func (r rule) takes(found string) bool {
+	return !r.digit || strings.ContainsAny(found, "0123456789")
+}
+
+// Hide returns a text for people without the credentials in it.
+func Hide(text string) string {
+	text = address.ReplaceAllString(text, "://…@")
+	for _, r := range rules {
+		text = r.re.ReplaceAllStringFunc(text, func(found string) string {
+			if !r.takes(found) {
+				return found
+			}
+			return "…"
+		})
+	}
+	return text
+}
+
+// InValues returns the paths, such as a.b[1], of the values of a file that look like credentials, in order. The key of a
+// value and the option before a word may say that it is one.
+func InValues(values map[string]string) []string {
+	var out []string
+	for _, path := range slices.Sorted(maps.Keys(values)) {
+		value, before := values[path], ""
+		if list, number, ok := strings.Cut(strings.TrimSuffix(path, "]"), "["); ok {
+			if i, err := strconv.Atoi(number); err == nil {
+				before = values[fmt.Sprintf("%s[%d]", list, i-1)]
+			}
+		}
+		if inMember(path[strings.LastIndex(path, ".")+1:], value) || strings.HasPrefix(before, "--") && Found(before+"="+value) {
+			out = append(out, path)
+		}
+	}
+	return out
+}

@@ -1,0 +1,46 @@
+package secrets
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCredentialsInPlainText(t *testing.T) {
+	letters := strings.Repeat("aB3d", 15)
+	for _, text := range []string{
+		"--password=hunter", "mysql --db-password=hunter2", "PASSWORD=hunter", "export DB_PASSWORD=abc", "password=hunter2", "password: hunter2",
+		`password = "hunter"`, "'passwd': 'hunter'", "https://me:hunter2@example.com", "redis://:hunter2@host:6379", "https://a:b:c@host",
+		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc", "hf_" + letters[:34], "sk-proj-" + letters[:40], "sk-ant-api03-" + letters[:40], "github_pat_" + letters[:30],
+		"Authorization: Bearer " + letters[:20], "AIza" + letters[:35], "WANDB_API_KEY=" + letters[:40], "--token=abc12345", "AWS_SECRET_ACCESS_KEY=" + letters[:40],
+		"-----BEGIN RSA PRIVATE KEY-----", "ghp_" + letters[:36],
+	} {
+		if !Found(text) {
+			t.Errorf("%s is not found", text)
+		}
+		if hidden := Hide("must not be " + text); Found(hidden) || strings.Contains(hidden, "hunter") || !strings.HasPrefix(hidden, "must not be ") {
+			t.Errorf("%s is shown as %s", text, hidden)
+		}
+	}
+	for _, text := range []string{
+		"--password=$PASSWORD", `--password="$PASSWORD"`, "--password-stdin", "--password-file=/run/x", "PASSWORD_FILE=/run/secrets/db", "PASSWORD=${PASSWORD:?}",
+		"password: str = None", "password=password", `password = os.environ["DB_PASSWORD2"]`, "password: ${{ secrets.REGISTRY_PASSWORD }}",
+		"token_file: /etc/rewardwatch/github.token", "--token=/run/secrets/tokens/of-the-service", "eos_token_id=50256", "--max-tokens=1024", "task-0123456789012345678901",
+		"http://127.0.0.1:9464", "http://a:80, b@c", "Authorization: Bearer $TOKEN", "scikit sk-learn-compatible-estimators", "--secret id=npm", "git@github.com:acme/x.git",
+	} {
+		if Found(text) || Hide(text) != text {
+			t.Errorf("%s is found", text)
+		}
+	}
+}
+
+func TestKeysAndOptionsSayWhatAValueIs(t *testing.T) {
+	got := InValues(map[string]string{
+		"a.command[0]": "mysql", "a.command[1]": "--password", "a.command[2]": "hunter", "a.command[3]": "--user", "a.command[4]": "hunter",
+		"a.kwargs.password": "hunter", "a.kwargs.policy": "hunter", "a.secrets[0]": "THE_LONGEST_NAME_OF_A_CREDENTIAL", "b[0].c": "hf_" + strings.Repeat("a", 34),
+		"d[0]": "--password", "d[1]": "$PASSWORD", "trigger.token_file": "secret-files-of-this-project/token",
+	})
+	if want := []string{"a.command[2]", "a.kwargs.password", "b[0].c"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
