@@ -108,11 +108,12 @@ func arrows() map[string][]string {
 		"retrain/pipeline/keywords": {"ingest/nearest"},
 		"retrain/pipeline/pins":     nil,
 		"retrain/pipeline/literals": {"retrain/yamlfile"}, // settings
-		"retrain/pipeline/programs": {"retrain/pipeline/literals", "retrain/pipeline/pytext"},
+		"retrain/pipeline/programs": {"retrain/pipeline/literals", "retrain/pipeline/pytext", "retrain/pipeline/traits"},
 		"retrain/pipeline/schedule": nil,
 		"retrain/pipeline/secrets":  nil,
 		"retrain/pipeline/strict":   {"retrain/yamlfile"},
 		"retrain/pipeline/pytext":   {"retrain/pipeline/literals"},
+		"retrain/pipeline/traits":   nil,
 		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/pipeline/keep", "retrain/pipeline/secrets", "retrain/yamlfile"},
 		"retrain/recipe":            {"alerts", "detectors", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"}, // orders tell of incidents
 		"retrain/retraintest":       {"alerts", "detectors/finding", "ingest"},

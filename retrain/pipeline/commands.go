@@ -66,7 +66,7 @@ func asCommand(c programs.Command) (string, error) {
 		}
 	}
 	from, err := asYAML(c.From)
-	return "[" + strings.Join(words, ", ") + "] # " + from, err
+	return "[" + strings.Join(words, ", ") + "] # " + asComment(strings.Join(append([]string{from}, c.Notes...), "; ")), err
 }
 
 // asComment returns a text for people on one line of YAML.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // Declared is a package that a repository says it needs.
@@ -111,6 +112,9 @@ func (p *dependencies) declared(file, text string) {
 		switch {
 		case condaFile.MatchString(base):
 			p.conda(file, text)
+		case path.Ext(file) == ".ipynb" && aside(file):
+		case path.Ext(file) == ".ipynb":
+			p.lines(file, strings.Join(pins.Installed(pytext.NotebookCommands([]byte(text))), "\n"))
 		case isPage(file):
 			p.lines(file, strings.Join(append(pins.Installed(text), pins.Listed(text)...), "\n"))
 			for _, python := range pins.PythonsOf(text) {

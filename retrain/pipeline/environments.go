@@ -80,14 +80,14 @@ func (p *Proposal) registering(file string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(outermost, path.Dir(top)), "/"), "/", ".")
 }
 
-// byName adds what the first program, a file, gets by the names of constants, arguments or files that it imports.
-func (p *Proposal) byName(file string) {
-	if id := p.finder.Environment(); id != "" {
+// byName adds what the first program gets by the names of constants, arguments or files that it imports.
+func (p *Proposal) byName() {
+	if id, from := p.finder.Environment(); id != "" {
 		p.ids[id] = true
-		p.found(&p.Environments, Finding{Value: id, File: file, clear: 4 * main})
+		p.found(&p.Environments, Finding{Value: id, File: from, clear: 5 * main})
 	}
-	if n := p.finder.Steps(); n != "" {
-		p.found(&p.Steps, Finding{Value: n, File: file, clear: 4 * main})
+	if n, from := p.finder.Steps(); n != "" {
+		p.found(&p.Steps, Finding{Value: n, File: from, clear: 5 * main})
 	}
 }
 

@@ -19,9 +19,9 @@ func TestProposedHyperparameters(t *testing.T) {
 			map[string]string{"train.py": top + "def main():\n    model = PPO(\n        'MlpPolicy',\n        gym.make('CartPole-v1'),\n        learning_rate=3e-4,  # Adam\n        n_steps=2_048,\n        ent_coef=0.,\n        use_sde=True,\n        target_kl=None,\n        policy_kwargs=dict(net_arch=dict(pi=[64, 64], vf=[64, 64])),\n        verbose=1,\n        tensorboard_log='./tb',\n        device='cuda',\n        batch_size=2 ** 6,\n    )\n" + learn},
 			[]string{
 				"  hyperparameters: # \"train.py\"\n    learning_rate: 3e-4\n    n_steps: 2048\n    ent_coef: 0.0\n    use_sde: true\n    target_kl: null\n" +
-					"    policy_kwargs: {\"net_arch\": {\"pi\": [64, 64], \"vf\": [64, 64]}}\n    batch_size: 64\n",
+					"    policy_kwargs: {\"net_arch\": {\"pi\": [64, 64], \"vf\": [64, 64]}}\n    # device='cuda' needs training.gpu\n    batch_size: 64\n",
 			},
-			[]string{"verbose", "tensorboard_log", "device"},
+			[]string{"verbose", "tensorboard_log", "device:"},
 		},
 		"constants of other modules": {
 			map[string]string{
@@ -29,7 +29,7 @@ func TestProposedHyperparameters(t *testing.T) {
 				"other.py":  "ENV_ID = 'Acrobot-v1'\nTOTAL_TIMESTEPS = 1_000\n",
 				"train.py":  top + "import config as c\nfrom config import ENV_ID, TOTAL_TIMESTEPS, LEARNING_RATE as LR\ndef main():\n    env = gym.make(ENV_ID)\n    model = PPO('MlpPolicy', env, learning_rate=LR, n_steps=c.STEPS * 2)\n    model.learn(total_timesteps=TOTAL_TIMESTEPS)\n\n" + guard,
 			},
-			[]string{"learning_rate: 1e-4\n", "n_steps: 1024\n", `  - {id: "CartPole-v1"} # "train.py"`, "steps: 256000 # \"train.py\""},
+			[]string{"  hyperparameters: # \"train.py\", \"config.py\"\n    learning_rate: 1e-4\n", "n_steps: 1024\n", `  - {id: "CartPole-v1"} # "config.py"`, "steps: 256000 # \"config.py\""},
 			[]string{`  - {id: "Acrobot-v1"}`},
 		},
 		"a class of settings": {
@@ -50,7 +50,7 @@ func TestProposedHyperparameters(t *testing.T) {
 				"README.md": "```\npython train.py --gamma 0.95\n```\n",
 				"train.py":  "import argparse\n" + top + "BATCH = 32\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--learning-rate', type=float, default=1e-3)\n    p.add_argument('--gamma', type=float, default=0.99)\n    p.add_argument('--batch', type=int, default=2 * BATCH)\n    p.add_argument('--later', type=int)\n    args = p.parse_args()\n    model = PPO('MlpPolicy', gym.make('CartPole-v1'), learning_rate=args.learning_rate, gamma=args.gamma, batch_size=args.batch, n_steps=args.later)\n" + learn,
 			},
-			[]string{"learning_rate: 1e-3\n", "gamma: 0.95\n", "batch_size: 64\n", "    # n_steps=args.later\n"},
+			[]string{"learning_rate: 1e-3\n", "  hyperparameters: # \"train.py\", \"README.md\"\n", "gamma: 0.95\n", "batch_size: 64\n", "    # n_steps=args.later\n"},
 			nil,
 		},
 		"a function's own values": {
@@ -88,7 +88,7 @@ func TestProposedHyperparameters(t *testing.T) {
 	const rllib = "from ray.rllib.algorithms.ppo import PPOConfig\nfrom settings import BATCH\nconfig = (\n    PPOConfig()\n    .environment('CartPole-v1')\n    .training(lr=5e-5, train_batch_size_per_learner=BATCH, model={'fcnet_hiddens': [64, 64]})\n)\nconfig.training(gamma=0.97, lr=1e-4)\nalgo = config.build_algo()\nfor _ in range(10):\n    algo.train()\n"
 	files := map[string]string{"requirements.txt": "ray[rllib]==2.49.0\ntorch==2.8.0\n", "settings.py": "BATCH = 4000\n", "train.py": rllib}
 	proposes(t, "RLlib", files,
-		[]string{"  hyperparameters: # \"train.py\"\n    lr: 1e-4\n    train_batch_size_per_learner: 4000\n    model: {\"fcnet_hiddens\": [64, 64]}\n    gamma: 0.97\n"}, nil)
+		[]string{"  hyperparameters: # \"train.py\", \"settings.py\"\n    lr: 1e-4\n    train_batch_size_per_learner: 4000\n    model: {\"fcnet_hiddens\": [64, 64]}\n    gamma: 0.97\n"}, nil)
 	generates(t, files, ".training(gamma=0.97, lr=0.0001, train_batch_size_per_learner=4000)\n        .rl_module(model_config={\"fcnet_hiddens\": [64, 64]})\n    )\n")
 }
 

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -198,7 +197,7 @@ func (p *Proposal) prefer() {
 		p.settings(c.File, readable(c.Text), 2*main)
 		p.steps(c.File, readable(c.Text), 2*main)
 	}
-	p.byName(file)
+	p.byName()
 	for i, e := range p.Environments {
 		if p.finder.Mentions(e.Value) {
 			p.Environments[i].clear += main
@@ -474,7 +473,7 @@ algorithm:
 {{- end}}
 {{- range $i, $x := .Hyperparameters.All}}
 {{- if not $i}}
-  hyperparameters: # {{yaml $.Hyperparameters.File}}
+  hyperparameters: # {{yaml $.Hyperparameters.File}}{{range $.Hyperparameters.Others}}, {{yaml .}}{{end}}
 {{- end}}
     {{if .Value}}{{.Name}}: {{.Value}}{{else}}# {{comment .Code}}{{end}}
 {{- end}}
@@ -511,14 +510,24 @@ func (p *Proposal) Text() (string, error) {
 	return b.String(), nil
 }
 
-// Found returns how many of each kind were found, for a summary.
+// Found returns what the proposal has, for a summary.
 func (p *Proposal) Found() []string {
-	counts := map[string]int{
-		"environments": len(p.Environments), "algorithms": len(p.Algorithms), "packages": len(p.Packages), "programs": len(p.Programs),
+	packages := 0
+	for _, d := range p.Packages {
+		packages += min(1, len(d.Pin)) * (1 - min(1, len(d.Left)))
 	}
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		out = append(out, fmt.Sprintf("%d %s", counts[name], name))
+	counted := func(n int, what string) string {
+		if n == 1 {
+			return "1 " + what
+		}
+		return fmt.Sprintf("%d %ss", n, what)
 	}
-	return out
+	out := []string{counted(len(p.Environments), "environment"), counted(packages, "package")}
+	if len(p.Algorithms) > 0 {
+		return append(out, "the algorithm "+p.Algorithms[0].Value)
+	}
+	missing := func(c programs.Command) int { return 1 - min(1, len(c.Words)) }
+	return append(out,
+		[]string{"a training command", "no training command"}[missing(p.Training)],
+		[]string{"an evaluation command", "no evaluation command"}[missing(p.Evaluation)])
 }

@@ -26,7 +26,7 @@ func isMetadata(file string) bool {
 
 // isPage reports whether a file may install packages with pip. It counts where no file declares any.
 func isPage(file string) bool {
-	return file == "README.md" || strings.HasPrefix(path.Base(file), "Dockerfile")
+	return file == "README.md" || path.Ext(file) == ".ipynb" || strings.HasPrefix(path.Base(file), "Dockerfile")
 }
 
 // metadata takes what the packaging wrote: the packages without those of extras.

@@ -11,7 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
 
-// dependencies are what a repository says of Python and of the packages that it needs.
+// dependencies are what a repository says of Python and of the packages that it needs. It is large because each step of the
+// choice of versions needs what all files say.
 type dependencies struct {
 	Base     string     `json:"base,omitempty"` // image of another Python than the default
 	BaseWhy  string     `json:"-"`
@@ -85,7 +86,11 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	for _, d := range p.stated {
 		least = min(least, d.rank())
 	}
+	pages := slices.DeleteFunc(slices.Clone(p.stated), func(d Declared) bool { return d.rank() < ofPage || own(d.Name) })
 	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return d.rank() > least })
+	if least < ofPage {
+		p.stated = append(p.stated, p.installed(pages)...)
+	}
 	p.bound()
 	p.choosePython()
 	for _, d := range p.stated {
@@ -117,6 +122,7 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 		p.need("tensorboard", p.calls.Tensorboard+" imports it with torch")
 	}
 	p.companions(environments)
+	p.withoutSWIG()
 	p.outdated()
 	for _, d := range p.Packages {
 		if v := p.known(d); packageName(d.Name) == "tensorflow" && pins.Exact(v.Wanted) != "" && pins.Allowed("<2.9", pins.Exact(v.Wanted)) {
@@ -261,6 +267,66 @@ func (p *dependencies) known(d Declared) pins.Package {
 	return out
 }
 
+// installed returns the packages that pages and notebooks install, but that no file declares, if programs import them or
+// environments need them. A version that they name counts if no file names one.
+func (p *dependencies) installed(pages []Declared) []Declared {
+	imports, open := map[string]bool{}, map[string]bool{}
+	for module := range p.imported {
+		imports[pins.Distribution(module)] = true
+	}
+	for _, d := range p.stated {
+		name := packageName(d.Name)
+		_, before := open[name]
+		open[name] = d.Wanted == "" && p.locked[name] == "" && (open[name] || !before)
+	}
+	var out []Declared
+	for _, d := range pages {
+		name := packageName(d.Name)
+		free, stated := open[name]
+		if free && pins.Exact(d.Wanted) != "" || !stated && (imports[name] || pins.ForEnvironments.MatchString(name)) {
+			d.Why = d.File + " installs it"
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// withoutSWIG replaces what only SWIG can build by the packages of Box2D that have files.
+func (p *dependencies) withoutSWIG() {
+	const why = "the image lacks SWIG, which builds box2d-py"
+	needed := false
+	for i := range p.Packages {
+		d := &p.Packages[i]
+		if packageName(d.Name) == "box2d-py" && pins.Known(p.python, "box2d") {
+			d.Left, needed = "replaced by box2d: "+why, true
+		}
+		name, alone := pins.WithoutSWIG(d.Name)
+		d.Name, needed = name, needed || alone
+	}
+	if needed {
+		p.need("box2d", why)
+		p.need("pygame", "the environments of Box2D need it")
+	}
+}
+
+// mujocoPy adds what mujoco-py works with, if a package or an environment needs it.
+func (p *dependencies) mujocoPy() {
+	has := func(name string) int {
+		return slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == name && d.Left == "" })
+	}
+	i := has("mujoco-py")
+	if i < 0 {
+		return
+	}
+	p.Packages[i].Why = "install MuJoCo 2.1 for it in /root/.mujoco, between the marks of pipeline/Dockerfile"
+	p.need("cython", "mujoco-py does not work with a newer one")
+	for _, name := range []string{"mujoco-py", "cython", "gymnasium"} {
+		if i := has(name); i >= 0 && pins.Exact(p.known(p.Packages[i]).Wanted) == "" && pins.Allowed(p.Packages[i].Wanted, pins.Exact(pins.WithMuJoCoPy(name))) {
+			p.limits[name] = pins.WithMuJoCoPy(name)
+		}
+	}
+}
+
 // merge adds a package that a declaration states, unless it is for another version of Python or another system, or is
 // there already.
 func (p *dependencies) merge(d Declared) {
@@ -324,6 +390,7 @@ func (p *dependencies) companions(environments []Finding) {
 			}
 		}
 	}
+	p.mujocoPy()
 	for _, d := range p.Packages {
 		if below := pins.Below(packageName(d.Name)); below != "" && d.Left == "" {
 			p.need(below, d.Name+" needs it")

@@ -213,7 +213,7 @@ func TestProposalsForTheEighthTrial(t *testing.T) {
 				"train.py":         train + "def plot():\n    from matplotlib import pyplot\n", "look.ipynb": `{"cells": [{"cell_type": "code", "source": ["try: import os, pygame\n"]}]}`,
 				"cfg/a.yaml": "model:\n  _target_: torchvision.models.resnet18\n", "tests/test_a.py": "import seaborn\n",
 			},
-			[]string{"- torch==2.4.0\n", "- gym[box2d]==", "- tensorboard==", "- wandb==", "mpi4py", "- opencv-python-headless==", "- unheard-of==1.0\n", "- matplotlib==", "- torchvision==", "- pygame==", "- pillow==", "- seaborn==0.13.2\n"},
+			[]string{"- torch==2.4.0\n", "- gym==", "- box2d==2.3.10 # the image lacks SWIG", "- tensorboard==", "- wandb==", "mpi4py", "- opencv-python-headless==", "- unheard-of==1.0\n", "- matplotlib==", "- torchvision==", "- pygame==", "- pillow==", "- seaborn==0.13.2\n"},
 			[]string{"torchaudio"},
 		},
 		"requirements alone": {

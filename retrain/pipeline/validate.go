@@ -162,7 +162,11 @@ func (w *Work) duration(path, text string) {
 func validateProject(w *Work) {
 	f := &w.File
 	w.matches(projectName, "project", f.Project, "at most 40 lowercase letters, digits and hyphens, starting with a letter")
-	w.matches(release, "release", f.Release, "a tag such as v0.1.0, or a commit")
+	if f.Release == "" { // of a build without a version
+		w.report("release", "must be set because this program was built without a version: add release: v0.1.0, or a commit")
+	} else {
+		w.matches(release, "release", f.Release, "a tag such as v0.1.0, or a commit")
+	}
 	if host, _, _ := strings.Cut(f.Image, "/"); strings.Contains(host, ":") && !strict.IsPort(host[strings.Index(host, ":")+1:]) {
 		w.report("image", "must name a registry with a port of at most 65535, not %q", f.Image)
 	}

@@ -51,3 +51,20 @@ func ofYAML(v yamlfile.Value) (Value, bool) {
 	}
 	return out, true
 }
+
+// Block returns the lines below a key at the left of a YAML file.
+func Block(text []byte, key string) []byte {
+	var out []byte
+	inside := false
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, key+":"):
+			inside = true
+		case inside && (strings.IndexAny(line, " \t-#\r\n") == 0):
+			out = append(out, line...)
+		default:
+			inside = false
+		}
+	}
+	return out
+}

@@ -3,7 +3,7 @@ package pins
 import "strings"
 
 // builds are packages that a compiler alone builds where they have no files: other sources need more than that.
-var builds = []string{"box2d-py", "evdev", "hnswlib", "pybullet"}
+var builds = []string{"box2d-py", "evdev", "hnswlib", "mujoco-py", "pybullet"}
 
 // Compiled returns a package, of those with versions, that is compiled when it is installed with a version of Python,
 // which the slim images cannot do; "" if none is.

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // The limits of the pages that are read for the commands that they name.
@@ -123,7 +125,7 @@ func (f *Finder) adviceIn(file, text string, weight int, console *regexp.Regexp)
 	text = continued.ReplaceAllString(text, " ")
 	for _, m := range pythonLine.FindAllStringSubmatch(text, 200) {
 		target := strings.Join(strings.Fields(m[2]), " ")
-		a := advice{file: file, target: strings.TrimPrefix(target, "./"), args: arguments(m[3]), words: split(m[3]), weight: weight}
+		a := advice{file: file, target: strings.TrimPrefix(target, "./"), args: arguments(m[3]), words: pytext.Words(m[3]), weight: weight}
 		if weight == ofWorkflow {
 			a.args = nil
 		}
@@ -133,7 +135,7 @@ func (f *Finder) adviceIn(file, text string, weight int, console *regexp.Regexp)
 		return
 	}
 	for _, m := range console.FindAllStringSubmatch(text, 200) {
-		f.said.add(advice{file: file, target: m[1], args: arguments(m[2]), words: split(m[2]), weight: weight})
+		f.said.add(advice{file: file, target: m[1], args: arguments(m[2]), words: pytext.Words(m[2]), weight: weight})
 	}
 }
 
@@ -191,7 +193,7 @@ func (s *said) named(keys ...string) []advice {
 // if something in it stands for what a person knows.
 func arguments(line string) []string {
 	out := []string{}
-	for i, word := range split(line) {
+	for i, word := range pytext.Words(line) {
 		if strings.ContainsAny(word[:1], "#|&;>") {
 			break
 		}
@@ -265,37 +267,6 @@ func (p *program) known(args []string) []string {
 
 // readsWords is how a program without declared arguments may read them all the same.
 var readsWords = regexp.MustCompile(`\bargv\b|\bhydra\b|\bsacred\b|\b[Ff]ire\b|\bOmegaConf\b|\bfrom_cli\b|\babsl\b|\bgin\b|\bclick\b|\btyper\b|\btyro\b|\bdocopt\b|\bargs\b|\bflags\b|(?i:pars(?:e|er)\w*)`)
-
-// split splits a line at blanks that are not within quotes.
-func split(line string) []string {
-	var out []string
-	var word strings.Builder
-	quote, inside := rune(0), false
-	end := func() {
-		if inside && word.Len() > 0 {
-			out = append(out, word.String())
-		}
-		word.Reset()
-		inside = false
-	}
-	for _, c := range line {
-		switch {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote == 0 && (c == '"' || c == '\''):
-			quote, inside = c, true
-		case quote == 0 && (c == ' ' || c == '\t' || c == '\r'):
-			end()
-		case quote == 0 && c == ')' && word.Len() == 0:
-			return out
-		default:
-			word.WriteRune(c)
-			inside = true
-		}
-	}
-	end()
-	return out
-}
 
 // names reports whether a piece of advice names a file, which the page may name from its own directory, or by its name
 // alone.

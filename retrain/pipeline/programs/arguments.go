@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 // The flags whose meaning is known, the clearest first.
@@ -25,7 +27,6 @@ var (
 	loggingFlag = regexp.MustCompile(`^--?(track|wandb.*|with_wandb.*|use_wandb.*|push.*|capture-video|capture_video|render|live|gui|display|save[-_]video|video|upload.*)(=.*)?$`)
 	savesModel  = regexp.MustCompile(`^(save_model|save|save_agent|save_policy)$`)
 	writtenName = regexp.MustCompile(`["']([\w./-]+\.(?:pth?|zip|ckpt|pkl|h5|onnx|npz|safetensors|msgpack|cleanrl_model))["']`)
-	saving      = regexp.MustCompile(`(?:\.save|_save|save_\w+|\.dump|save)\(`)
 )
 
 // Known is what is known for the arguments of programs.
@@ -42,6 +43,7 @@ const (
 type Command struct {
 	Words []string `json:"words"`
 	From  string   `json:"from"`
+	Notes []string `json:"notes,omitempty"` // on the arguments, for a person
 }
 
 // trainingCommand returns the command that trains, and where the model is then; "" if the program says nothing about it.
@@ -109,7 +111,7 @@ func (p *program) isBoolean(name string) bool {
 func (f *Finder) output(p *program) *option {
 	best, at := -1, len(firstOf)
 	for i, x := range p.flags {
-		if x.boolean || !savesTo.MatchString(x.key()) || strings.HasPrefix(x.key(), "model_path") && !f.code.of(p.text).saves && !f.code.of(f.text[p.file]).saves {
+		if x.boolean || !savesTo.MatchString(x.key()) || strings.HasPrefix(x.key(), "model_path") && !f.code.Of(p.text).Saves && !f.code.Of(f.text[p.file]).Saves {
 			continue
 		}
 		if x.ofHydra() && x.value == "" && !x.required && !has(p.args, x) && !savesBy(p.text, x.name) { // it may be where to go on from
@@ -128,7 +130,7 @@ func (f *Finder) output(p *program) *option {
 
 // savesBy reports whether a program saves something at the place that a setting names.
 func savesBy(text, setting string) bool {
-	for _, m := range saving.FindAllStringIndex(text, 100) {
+	for _, m := range traits.Saving.FindAllStringIndex(text, 100) {
 		if slices.ContainsFunc(call(text, m[1]-1), func(a argument) bool { return strings.Contains(a.text, "."+setting) }) {
 			return true
 		}
@@ -139,7 +141,7 @@ func savesBy(text, setting string) bool {
 // written returns the model that a program without an argument for it writes, from the directory that it runs in; "" if
 // the program composes its name, or the directory that comes before it.
 func written(text string) string {
-	for _, m := range saving.FindAllStringIndex(text, 100) {
+	for _, m := range traits.Saving.FindAllStringIndex(text, 100) {
 		arguments := call(text, m[1]-1)
 		if len(arguments) > 1 && text[m[0]:m[1]] == ".save(" && literal(arguments[0].text) == "" && !savesObject.MatchString(text[max(0, m[0]-20):m[0]]) {
 			continue
@@ -168,8 +170,10 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 			model = ""
 		}
 		model = f.below(*at, model)
+		inParts := false
+		args, inParts = f.inParts(p, *at, args, model)
 		missing := example == "" && (!at.position && at.required || at.value == "" && !at.required) // else it is where the training leaves it
-		if model != "" && (example != "" || !at.position || !at.required) || missing || f.isExample(example) {
+		if !inParts && (model != "" && (example != "" || !at.position || !at.required) || missing || f.isExample(example)) {
 			args = p.give(args, *at, cmp.Or(model, place))
 		}
 	}
@@ -544,7 +548,7 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 		from = p.from
 	}
 	if at == (place{}) && !slices.ContainsFunc(words, expands) {
-		return Command{words, from}
+		return Command{words, from, p.notes(args)}
 	}
 	var line strings.Builder
 	at.source = f.importsSource(p)
@@ -552,7 +556,22 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 	for _, w := range words {
 		line.WriteString(" " + inShell(w))
 	}
-	return Command{[]string{"sh", "-c", line.String()}, from}
+	return Command{[]string{"sh", "-c", line.String()}, from, p.notes(args)}
+}
+
+// notes returns what a person cannot see of the arguments of a command: the page that names them, and the GPU that the
+// program would use.
+func (p *program) notes(args []string) []string {
+	var out []string
+	if len(p.args) > 0 && p.page != "" && p.page != p.file {
+		out = append(out, "arguments: "+p.page)
+	}
+	for _, x := range p.flags {
+		if gpu := cmp.Or(p.given(p.args, x), x.value); !x.boolean && ofCUDA.MatchString(gpu) && strings.HasPrefix(p.given(args, x), "cpu") {
+			out = append(out, x.name+" is "+gpu+" in the project, which needs training.gpu")
+		}
+	}
+	return out
 }
 
 // ofInputs is an argument for a directory that a program reads.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
@@ -79,9 +80,9 @@ func (l *lookup) starts(file, code string) bool {
 	if at := guarded.FindStringIndex(text); at != nil {
 		text = text[at[1]:]
 	} else {
-		text = topLevel(text)
+		text = pytext.TopLevel(text)
 	}
-	return name == "main" || calls(text, name) || calls(l.body(file, "main"), name)
+	return name == "main" || pytext.Calls(text, name) || pytext.Calls(l.body(file, "main"), name)
 }
 
 // condition returns 1 for a condition that is true when the program starts, which a colon may end, -1 for one that is false,

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
@@ -31,7 +33,7 @@ func (f *Finder) Registering(file, id string) string {
 	for _, m := range atOnce.FindAllStringSubmatch(f.text[file], maxMatches) {
 		for module := range strings.SplitSeq(m[2], ",") {
 			module = strings.TrimSpace(module)
-			if !name.MatchString(module) || f.module(module) != "" || !registers(module, id) || !onlyImported(f.text[file], module) {
+			if !name.MatchString(module) || f.module(module) != "" || !registers(module, id) || !pytext.OnlyImported(f.text[file], module) {
 				continue
 			}
 			if found != "" && found != module {
@@ -48,28 +50,6 @@ func registers(module, id string) bool {
 	plain := func(s string) string { return notOfID.ReplaceAllString(strings.ToLower(s), "") }
 	first := plain(id)
 	return module != "gym" && module != "gymnasium" && (ofWorlds.MatchString(module) || strings.Contains(plain(module), first[:min(4, len(first))]))
-}
-
-// onlyImported reports whether a program names a module nowhere but where it is imported, or registered.
-func onlyImported(text, module string) bool {
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "import ") || strings.Contains(line, "register_envs("+module+")") {
-			continue
-		}
-		for rest := line; ; {
-			i := strings.Index(rest, module)
-			if i < 0 {
-				break
-			}
-			after := rest[i+len(module):]
-			if (i == 0 || !isWord(rest[i-1])) && (after == "" || !isWord(after[0])) {
-				return false
-			}
-			rest = after
-		}
-	}
-	return true
 }
 
 // inGym is the import of what registers environments for Gym, which Gymnasium does not know.

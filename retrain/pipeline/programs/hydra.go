@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 )
 
 var (
@@ -101,7 +103,7 @@ func (f *Finder) compose(dir, name string) []Setting {
 // are below those of the file.
 func (f *Finder) chosen(dir, of, below string, text []byte) []Setting {
 	var out []Setting
-	for _, m := range groupChosen.FindAllSubmatch(block(text, "defaults"), maxComposed) {
+	for _, m := range groupChosen.FindAllSubmatch(literals.Block(text, "defaults"), maxComposed) {
 		group, within, chosen := strings.Trim(string(m[1]), "/"), string(m[2]), string(m[3])
 		if chosen == "" {
 			group, chosen = "", group
@@ -136,23 +138,6 @@ func (f *Finder) setting(dir, name string) (Setting, bool) {
 	}
 	text, err := fs.ReadFile(f.repository, file)
 	return Setting{File: file, Text: bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))}, err == nil
-}
-
-// block returns the lines below a key at the left of a YAML file.
-func block(text []byte, key string) []byte {
-	var out []byte
-	inside := false
-	for line := range strings.Lines(string(text)) {
-		switch {
-		case strings.HasPrefix(line, key+":"):
-			inside = true
-		case inside && (strings.IndexAny(line, " \t-#\r\n") == 0):
-			out = append(out, line...)
-		default:
-			inside = false
-		}
-	}
-	return out
 }
 
 // hydraFlags are the settings of a program, which arguments such as agent.lr=1 change.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // Hyperparameter is an argument of an algorithm in the code of a training.
@@ -13,12 +14,24 @@ type Hyperparameter struct {
 	Name  string
 	Value string // in YAML, "" for one that only the program can compute
 	Code  string // for a person, if only the program can compute it
+	From  string // file that has the value, "" for that of the call
 }
 
 // Hyperparameters are the arguments of an algorithm, and the file that has them.
 type Hyperparameters struct {
 	File string
 	All  []Hyperparameter
+}
+
+// Others returns the other files that have values of them.
+func (h Hyperparameters) Others() []string {
+	var out []string
+	for _, x := range h.All {
+		if x.From != "" && x.From != h.File && !slices.Contains(out, x.From) {
+			out = append(out, x.From)
+		}
+	}
+	return out
 }
 
 // maxHyperparameters bounds those of an algorithm.
@@ -117,7 +130,7 @@ func callsOf(text, algorithm string) []int {
 	return out
 }
 
-func usesRLlib(text, algorithm string) bool { return calls(text, algorithm+"Config") }
+func usesRLlib(text, algorithm string) bool { return pytext.Calls(text, algorithm+"Config") }
 
 // byTable is how a program makes an algorithm of Stable-Baselines3 whose class is the value of a name or of a table.
 var byTable = regexp.MustCompile(`(?:\]|\b[a-z_]\w*)\(\s*(?:policy\s*=\s*)?["'](?:Mlp|Cnn|MultiInput)Policy["']`)
@@ -189,8 +202,10 @@ func (l *lookup) take(file string, at, runs int) {
 		all, several := strings.CutPrefix(a.text, "**")
 		switch {
 		case a.key != "":
+			l.source = file
 			v, ok := literals.Of(a.text, names)
 			l.set(a.key, v, ok, a.key+"="+a.text, runs)
+			l.from(a.key, file)
 		case several:
 			v, ok := literals.Of(all, names)
 			for i, key := range v.Keys {
@@ -203,9 +218,20 @@ func (l *lookup) take(file string, at, runs int) {
 	}
 }
 
+// from notes the file that has the value of a hyperparameter if the call is in another one.
+func (l *lookup) from(argument, file string) {
+	i := slices.IndexFunc(l.hyperparameters, func(x Hyperparameter) bool { return x.Name == argument })
+	if i >= 0 && l.source != file {
+		l.hyperparameters[i].From = l.source
+	}
+}
+
 // set adds a hyperparameter, or replaces the one of its name, by whether the code runs: if it may run or not, only a value
 // that it does not change is known.
 func (l *lookup) set(argument string, v literals.Value, known bool, code string, runs int) {
+	if argument == "device" && strings.Contains(code+v.Text, "cuda") && runs >= 0 { // the image has none
+		l.hyperparameters = append(l.hyperparameters, Hyperparameter{Name: argument, Code: strings.Join(strings.Fields(code), " ") + " needs training.gpu"})
+	}
 	if runs < 0 || slices.Contains(notOfAlgorithm, argument) || len(l.hyperparameters) >= maxHyperparameters {
 		return
 	}

@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,7 +19,8 @@ const maxLookups, maxLooked = 200, 256 << 10
 type lookup struct {
 	*Finder
 	program *program
-	known   map[named]*literals.Value // nil for none
+	known   map[named]*sourced        // nil for none
+	source  string                    // file of the value that was found last, "" for that of its use
 	looked  int                       // names
 	read    map[string]*pytext.Scopes // by file and class
 
@@ -33,6 +35,12 @@ type use struct {
 	at   int
 }
 
+// sourced is a value, and the file that has it.
+type sourced struct {
+	literals.Value
+	file string
+}
+
 // named is a name at a place.
 type named struct {
 	use
@@ -40,7 +48,7 @@ type named struct {
 }
 
 func (f *Finder) lookup(p *program) *lookup {
-	return &lookup{Finder: f, program: p, known: map[named]*literals.Value{}, read: map[string]*pytext.Scopes{}, conditions: map[use]int{}}
+	return &lookup{Finder: f, program: p, known: map[named]*sourced{}, read: map[string]*pytext.Scopes{}, conditions: map[use]int{}}
 }
 
 // names returns the values of the names that a file uses at a place.
@@ -58,14 +66,15 @@ func (l *lookup) named(u use, name string) (literals.Value, bool) {
 		l.looked++
 		l.known[key] = nil // also while it is looked for
 		if found, ok := l.find(u, name); ok {
-			v = &found
+			v = &sourced{found, l.source}
 			l.known[key] = v
 		}
 	}
 	if v == nil {
 		return literals.Value{}, false
 	}
-	return *v, true
+	l.source = v.file
+	return v.Value, true
 }
 
 func (l *lookup) find(u use, name string) (literals.Value, bool) {
@@ -82,10 +91,12 @@ func (l *lookup) find(u use, name string) (literals.Value, bool) {
 		return literals.Value{}, false
 	}
 	if v, ok := l.assigned(u, name); ok {
-		if readsSettings.MatchString(v.Code) {
-			return l.settings(u.file, v.Code)
+		file := l.fileOf(u.file, v)
+		if l.readsSettings(file, v.Code) {
+			return l.settings(file, v.Code)
 		}
-		return literals.Of(v.Code, l.names(u.file, v.At))
+		l.source = file
+		return literals.Of(v.Code, l.names(file, v.At))
 	}
 	if !dotted {
 		return literals.Value{}, false
@@ -93,7 +104,18 @@ func (l *lookup) find(u use, name string) (literals.Value, bool) {
 	return l.attribute(u, first, rest)
 }
 
-var madeOf = regexp.MustCompile(`^([A-Za-z_][\w.]*)\(`)
+var (
+	madeOf = regexp.MustCompile(`^([A-Za-z_][\w.]*)\(`)
+	alias  = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+)
+
+// fileOf returns the file that has the code of a value: that of its use, or the program that calls its function.
+func (l *lookup) fileOf(file string, v pytext.Value) string {
+	if v.Of > 0 {
+		return l.program.file
+	}
+	return file
+}
 
 // attribute returns the value of an attribute of a class or of its object, or of an argument of the program.
 func (l *lookup) attribute(u use, of, name string) (literals.Value, bool) {
@@ -109,10 +131,15 @@ func (l *lookup) attribute(u use, of, name string) (literals.Value, bool) {
 		return v, ok
 	}
 	if made, ok := l.assigned(u, of); ok {
-		m := madeOf.FindStringSubmatch(made.Code)
+		m, file := madeOf.FindStringSubmatch(made.Code), l.fileOf(u.file, made)
 		if m != nil {
-			if v, ok := l.named(use{u.file, made.At}, m[1]+"."+name); ok {
-				return l.unlessGiven(u.file, made, len(m[0])-1, name, v)
+			if v, ok := l.named(use{file, made.At}, m[1]+"."+name); ok {
+				return l.unlessGiven(file, made, len(m[0])-1, name, v)
+			}
+		}
+		if i := strings.LastIndexByte(made.Code, '.'); alias.MatchString(made.Code) && i < 0 { // what a call passed on
+			if v, ok := l.named(use{file, made.At}, made.Code+"."+name); ok {
+				return v, ok
 			}
 		}
 	}
@@ -141,6 +168,10 @@ func (l *lookup) argument(u use, name string) (literals.Value, bool) {
 		return literals.Value{}, false
 	}
 	x, text := flags[i], l.program.given(l.program.args, flags[i])
+	l.source = l.program.file
+	if text != "" || has(l.program.args, x) {
+		l.source = cmp.Or(l.program.page, l.program.file)
+	}
 	switch {
 	case x.boolean && has(l.program.args, x):
 		return literals.Value{Kind: literals.Bool, Number: 1}, !strings.HasPrefix(x.key(), "no_")
@@ -195,42 +226,67 @@ func (l *lookup) assigned(u use, name string) (pytext.Value, bool) {
 
 var (
 	// makesNamed is how a program makes an environment whose id is the value of a name.
-	makesNamed = regexp.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|make_atari_env|\.environment)\(\s*(?:env(?:_id)?\s*=\s*|id\s*=\s*)?([A-Za-z_][\w.]*(?:\[["']\w+["']\])*)\s*[,)]`)
-	idAlone    = regexp.MustCompile(`^(?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+$`)
+	makesNamed = regexp.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|make_atari_env|\.environment)\(\s*(?:env(?:_id)?\s*=\s*|id\s*=\s*)?([A-Za-z_][\w.]*(?:\[["']?[\w.]+["']?\])*)\s*[,)]`)
+	// makesOne is how a program makes an environment of a known id.
+	makesOne = regexp.MustCompile(`(?:\bmake|\bmake_vec|make_vec_env|make_atari_env|\.environment)\(\s*(?:env(?:_id)?\s*=\s*|id\s*=\s*)?["']([^"'\n]+-v[0-9]+)["']`)
+	idAlone  = regexp.MustCompile(`^(?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+$`)
 )
 
 // ofSteps is an argument for the steps of a training.
 var ofSteps = regexp.MustCompile(`^(?:(?:total|n|num)_)?(?:env_|train_|training_|environment_)?(?:timesteps|steps|frames)$|^max_(?:timesteps|train(?:ing)?_steps)$`)
 
-// Environment returns the id of the environment that the best training makes by a name for it, "" for none.
-func (f *Finder) Environment() string {
+// Environment returns the id of the environment that the best training makes by a name for it, or by a choice of its
+// arguments, and the file that has it; "" for none.
+func (f *Finder) Environment() (id, file string) {
 	if len(f.trained) == 0 {
-		return ""
+		return "", ""
 	}
 	l := f.lookup(&f.trained[0])
 	text := f.text[l.program.file]
 	for _, m := range makesNamed.FindAllStringSubmatchIndex(text, 50) {
 		v, ok := literals.Of(text[m[2]:m[3]], l.names(l.program.file, m[0]))
 		if ok && v.Kind == literals.String && idAlone.MatchString(v.Text) {
-			return v.Text
+			return v.Text, cmp.Or(l.source, l.program.file)
 		}
 	}
-	return ""
+	return l.onlyMade(l.program.file), l.program.file
 }
 
-// Steps returns the steps of the best training if names have them that the file of the program does not define; "" for
-// none.
-func (f *Finder) Steps() string {
-	if len(f.trained) == 0 {
+// onlyMade returns the id of the environment that a file makes when it starts if it would make others with other
+// arguments, "" for none.
+func (l *lookup) onlyMade(file string) string {
+	only, others, text := "", false, l.text[file]
+	for _, m := range makesOne.FindAllStringSubmatchIndex(text, 50) {
+		id := text[m[2]:m[3]]
+		switch runs := l.scopes(file, "", text).Runs(l.at(use{file, m[0]})); {
+		case runs < 0:
+			others = true
+		case only != "" && only != id:
+			return ""
+		default:
+			only = id
+		}
+	}
+	if !others {
 		return ""
+	}
+	return only
+}
+
+// Steps returns the steps of the best training if names have them, and the file that has them; "" for none.
+func (f *Finder) Steps() (number, from string) {
+	if len(f.trained) == 0 {
+		return "", ""
 	}
 	l := f.lookup(&f.trained[0])
 	file := l.program.file
 	for _, x := range l.program.flags {
 		n := literals.NumberOf(l.program.given(l.program.args, x), l.names(file, 0))
 		if ofSteps.MatchString(x.key()) && n >= 1 && n < 1e13 {
-			return strconv.FormatInt(int64(n), 10)
+			return strconv.FormatInt(int64(n), 10), cmp.Or(l.program.page, file)
 		}
 	}
-	return pytext.TotalOf(f.text[file], func(at int) literals.Names { return l.names(file, at) })
+	l.source = ""
+	number = pytext.TotalOf(f.text[file], func(at int) literals.Names { return l.names(file, at) })
+	return number, cmp.Or(l.source, file)
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 // place is where a program runs. The project's own directory cannot be written to in the image.
@@ -181,7 +183,7 @@ func (f *Finder) namedModel(p *program) string {
 		for _, m := range saveMethod.FindAllStringSubmatch(f.text[file], 20) {
 			places = append(places, m[1])
 		}
-		for _, m := range saving.FindAllStringIndex(f.text[file], 100) {
+		for _, m := range traits.Saving.FindAllStringIndex(f.text[file], 100) {
 			if len(places) < 100 {
 				for _, a := range call(f.text[file], m[1]-1) {
 					places = append(places, a.text)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 // Placeholder stands in a command for what only a person knows.
@@ -39,7 +40,7 @@ type Finder struct {
 	late    func() bool // whether to stop reading
 	stopped bool
 
-	code  known
+	code  traits.Known
 	exist map[string]bool // which files do
 
 	trained, evaluated []program // ranked
@@ -57,7 +58,7 @@ type Finder struct {
 func New(repository fs.FS, late func() bool) *Finder {
 	return &Finder{
 		sources: newSources(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{}, seen: map[string]pytext.Seeing{},
-		composed: map[string][]Setting{}, code: known{}, exist: map[string]bool{},
+		composed: map[string][]Setting{}, code: traits.Known{}, exist: map[string]bool{},
 		targets: map[string]bool{}, namedModules: map[string]bool{},
 	}
 }
@@ -134,7 +135,8 @@ type program struct {
 	text  string   // of its code
 	flags []option
 	args  []string // that a page names for it; nil for none
-	from  string   // what says so, for a person
+	page  string
+	from  string // what says so, for a person
 	score int
 }
 
@@ -223,24 +225,9 @@ func (f *Finder) candidates() []program {
 
 // runsAtTop reports whether a file trains or evaluates when it is imported, outside of functions and classes, as scripts
 // without a main block do.
-func (f *sources) runsAtTop(file string) bool { return doesIt.MatchString(topLevel(f.text[file])) }
-
-// topLevel returns the lines of a file that are in no function or class.
-func topLevel(text string) string {
-	var out strings.Builder
-	inside := false
-	for line := range strings.Lines(text) {
-		if strings.IndexAny(line, " \t\r\n)]}") != 0 {
-			inside = definition.MatchString(line)
-		}
-		if !inside {
-			out.WriteString(line)
-		}
-	}
-	return out.String()
+func (f *sources) runsAtTop(file string) bool {
+	return doesIt.MatchString(pytext.TopLevel(f.text[file]))
 }
-
-var definition = regexp.MustCompile(`^(?:async[ \t]+)?(?:def|class)\b|^@`)
 
 func (f *Finder) isLate() bool {
 	f.stopped = f.stopped || f.late()
@@ -267,121 +254,35 @@ func (f *Finder) expand(file string, start []string) []program {
 	return out
 }
 
-// The words by which programs are known, and what they count.
 var (
-	trainingWords = []weighed{
-		{regexp.MustCompile(`^train$`), 80},
-		{regexp.MustCompile(`^train`), 60},
-		{regexp.MustCompile(`^train[_-].*(agent|policy|network|model)s?$`), 100}, // less what such names count below
-		{regexp.MustCompile(`train`), 45},
-		{regexp.MustCompile(`^(learn|fit)\b|^learn`), 45},
-		{regexp.MustCompile(`^(main|run|run_rl|start|launch|runner)$`), 20},
-		{regexp.MustCompile(`\b(run|main)_|ppo|sac|dqn|td3|a2c|impala|ddpg|reinforce`), 20},
-		{regexp.MustCompile(`smoke|selftest|self_test|^test|conftest|unittest`), -120},
-		{regexp.MustCompile(`pre-?_?train|offline`), -50},
-		{regexp.MustCompile(`eval|enjoy|play|push|record|plot|render|bench|visuali|\bvis|video|export|convert|collect|download|check|verify|analy|generate|inspect|debug|profil|draw|show|viz|dashboard|webapp|\bgui\b|\bui\b|tutorial|report|split|load|validate|print|clean|deploy|serve|rollout|list|info`), -70},
-		{regexp.MustCompile(`vae|autoencoder|encoder|classifier|reward_?-?model|dynamics|tokenizer|softmax|world_?-?model|critic|detector|segment`), -45},
-		{regexp.MustCompile(`sweep|tune|tuning|optuna|hyperparam|hpo|grid|parallel|distributed|multi|ray|worker|slurm|cluster|ablation|resume|finetune|fine-tune|-config$|_config$`), -25},
-		{regexp.MustCompile(`bc|dagger|gail|airl|imitat|behavio|adversarial|preference|dataset`), -20},
-		{regexp.MustCompile(`(trainer|learner|evaluator|worker|buffer|agent|policy|network|model)s?$`), -40},
-		{regexp.MustCompile(`(utils?|helpers?|wrappers?)$|^(config|envs?)$`), -40},
-	}
-	evaluationWords = []weighed{
-		{regexp.MustCompile(`^eval(uate|uation)?$`), 80},
-		{regexp.MustCompile(`eval|(^|[_-])(ope|fqe)([_-]|$)`), 60}, // also offline, of a policy
-		{regexp.MustCompile(`^(enjoy|benchmark|test|play|rollout|watch|infer|inference|predict)$`), 55},
-		{regexp.MustCompile(`enjoy|benchmark|^test|_test$|play|rollout|infer|simulate|^run_?-?(policy|agent|model|trained)|^(load|watch|show|visuali[sz]e|render)`), 40},
-		{regexp.MustCompile(`train`), -60},
-		{regexp.MustCompile(`smoke|selftest|plot|record|export|convert|collect|download|check|verify|analy|generate|split|serve|push|replay`), -60},
-		{regexp.MustCompile(`vae|autoencoder|encoder|classifier|reward_?-?model|dynamics|softmax|world_?-?model|critic|random|human|manual|keyboard|expert`), -45},
-		{regexp.MustCompile(`(evaluator|worker|buffer|network)s?$`), -50},
-		{regexp.MustCompile(`parallel|distributed|slurm|-config$|_config$`), -20},
-	}
 	asidePath   = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
-	trains      = regexp.MustCompile(`\.learn\(|\.train\(\w*\)|\btrain\w*\(|_trainer\(|\brun_rl\(|Trainer\(|Learner\(|Runner\(|\.backward\(|\.fit\(|optimi[sz]er\.step\(|\.update\(`)
-	evaluates   = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|select_action|get_action|\.step\(|enjoy\(|play\(|\.eval\(|rollout`)
-	loads       = regexp.MustCompile(`\.load\(|load_\w+\(|\.restore\(|load_state_dict|from_checkpoint|checkpoint|model_path`)
-	importsRL   = regexp.MustCompile(`(?m)^\s*(?:from|import)\s+(stable_baselines3?|sb3_contrib|ray\.rllib|ray|tianshou|torchrl|skrl|rl_games|rsl_rl|sample_factory|pfrl|elegantrl|cleanrl|tf_agents|acme|dopamine|garage|d3rlpy|pettingzoo|gymnasium|gym|torch|jax|tensorflow|flax)\b`)
-	forWindows  = regexp.MustCompile(`\bwin32\w*\b|\bwinreg\b|\bpywinauto\b|windll|msvcrt|\bPRIORITY_CLASS\b|_PRIORITY_CLASS\b|\.exe\b`)
 	notAlnum    = regexp.MustCompile(`[^a-z0-9]+`)
 	versionOfID = regexp.MustCompile(`-v[0-9]+$`)
 )
 
-// facts are what code does, as far as its text shows.
-type facts struct{ trains, learns, evaluates, loads, saves, shows, windows, rl, decides, asks, screen bool }
-
-// known are the facts of code that was read.
-type known map[string]*facts
-
-// of returns what code does.
-func (k known) of(code string) *facts {
-	found := k[code]
-	if found == nil {
-		found = &facts{
-			trains: trains.MatchString(code), learns: strings.Contains(code, ".learn("), evaluates: evaluates.MatchString(code), loads: loads.MatchString(code),
-			saves: saving.MatchString(code), shows: shows.MatchString(code), windows: forWindows.MatchString(code), rl: importsRL.MatchString(code),
-			decides: decides.MatchString(code), asks: asks.MatchString(code), screen: onScreen.MatchString(code),
-		}
-		k[code] = found
-	}
-	return found
-}
-
-// handles reports whether code does something with a model.
-func (x *facts) handles() bool { return x.evaluates || x.loads || x.decides }
-
-var (
-	// onlyShows is a program that may show anything: a model, or a picture.
-	onlyShows = regexp.MustCompile(`render|show|visuali|watch`)
-	// onScreen is an environment that opens a window, whatever the arguments of the program are.
-	onScreen = regexp.MustCompile(`\brender_mode\s*=\s*["']human["']\s*[,)]|["']headless["']\s*:\s*False\s*[,}]`)
-)
+// onlyShows is a program that may show anything: a model, or a picture.
+var onlyShows = regexp.MustCompile(`render|show|visuali|watch`)
 
 // needsScreen reports whether a program opens a window that no argument of it forbids.
 func (f *Finder) needsScreen(p *program) bool {
-	return f.code.of(p.text).screen && !slices.ContainsFunc(p.flags, func(x option) bool {
+	return f.code.Of(p.text).Screen && !slices.ContainsFunc(p.flags, func(x option) bool {
 		return noDisplay.MatchString(x.key()) || strings.Contains(x.key(), "render")
 	})
 }
 
-// weighed is a pattern of names and what it counts.
-type weighed struct {
-	name   *regexp.Regexp
-	weight int
-}
-
-// weigh returns what the names of a program count: the best of them, and the worst.
-func weigh(names []string, words []weighed) int {
-	best, worst := 0, 0
-	for _, name := range names {
-		bad := 0
-		for _, w := range words {
-			if w.name.MatchString(name) {
-				best = max(best, w.weight)
-				bad += min(0, w.weight)
-			}
-		}
-		worst = min(worst, bad)
-	}
-	return best + worst
-}
-
 var (
-	shows   = regexp.MustCompile(`\.render\(|\.imshow\(|plt\.(?:plot|show|figure|savefig)\(|\.play_\w+\(|\.play\(`)
 	steps   = regexp.MustCompile(`\benv\w*\.(?:step|reset|render)\(|\.action_space\.sample\(`)
 	ofGym   = regexp.MustCompile(`(?m)^class \w+\((?:[\w., ]*\b)?(?:gym|gymnasium|pettingzoo)?\.?(?:\w*Env|Environment)\)`)
-	decides = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|(?:select|get|choose|sample|compute)_(?:single_)?actions?\(|\b(?:model|policy|agent|actor|net|network|q_net\w*|policy_net\w*)\(`)
-	asks    = regexp.MustCompile(`pygame\.(?:KEYDOWN|K_\w|key\.get_pressed)|\bkeyboard\.(?:is_pressed|read\w*|on_press)|\bpynput\b|\bgetch\(|on_key_press|\butils\.play\b|\b(?:PyQt|PySide)[0-9]|\b(?:custom)?tkinter\b|\bstreamlit\b|\bgradio\b|\bkivy\b`)
 	noWords = regexp.MustCompile(`(?i)train|learn|optimi[sz]e|\bfit\(|backward|run|main\(|launch|start`)
 )
 
 // demonstrates reports whether a program only shows what is there: it loads a model or makes an environment, and
 // renders or plots what happens then, and nothing of it speaks of training.
-func (f *sources) demonstrates(p *program, whole *facts) bool {
+func (f *sources) demonstrates(p *program, whole *traits.Facts) bool {
 	if f.testsItself(p) {
 		return true
 	}
-	return whole.shows && (whole.loads || f.mainBlock(p.file).steps) && !whole.trains && !whole.learns
+	return whole.Shows && (whole.Loads || f.mainBlock(p.file).steps) && !whole.Trains && !whole.Learns
 }
 
 // testsItself reports whether a file defines an environment, and its main block only tries it out.
@@ -389,12 +290,12 @@ func (f *sources) testsItself(p *program) bool { return len(p.path) == 0 && f.ma
 
 // forPeople reports whether a program is for a person at a screen: it asks for keys or has windows, or it shows an
 // environment, and neither loads nor asks a model. Main is what it does when it is run.
-func (k known) forPeople(p *program, file string, main *mainBlock) bool {
-	own, whole := k.of(p.text), k.of(file)
-	if own.loads || own.decides || whole.loads || whole.decides {
+func forPeople(k traits.Known, p *program, file string, main *mainBlock) bool {
+	own, whole := k.Of(p.text), k.Of(file)
+	if own.Loads || own.Decides || whole.Loads || whole.Decides {
 		return false
 	}
-	return whole.asks || whole.shows || main.steps || !main.known && steps.MatchString(p.text)
+	return whole.Asks || whole.Shows || main.steps || !main.known && steps.MatchString(p.text)
 }
 
 // mainBlock is what a file does when it is run as a program.
@@ -413,7 +314,7 @@ func (f *sources) mainBlock(file string) *mainBlock {
 		if at := guarded.FindStringIndex(text); at != nil {
 			block = text[at[1]:]
 		} else if f.runsAtTop(file) {
-			block = topLevel(text)
+			block = pytext.TopLevel(text)
 		}
 		found = &mainBlock{known: block != "", steps: steps.MatchString(block)}
 		found.tries = found.known && ofGym.MatchString(text) && !noWords.MatchString(block)
@@ -436,10 +337,10 @@ func (f *Finder) common(p *program, env string) int {
 	if len(p.path) > 0 || strings.HasPrefix(p.from, "console script") {
 		score += 15
 	}
-	if f.code.of(p.text).windows || f.code.of(f.text[p.file]).windows {
+	if f.code.Of(p.text).Windows || f.code.Of(f.text[p.file]).Windows {
 		score -= 60
 	}
-	if f.code.of(f.text[p.file]).rl {
+	if f.code.Of(f.text[p.file]).RL {
 		score += 8
 	}
 	if mentions(p.file+" "+strings.Join(p.path, " "), env) {
@@ -533,18 +434,18 @@ const minScore = 5
 func (f *Finder) training(all []program, env string) []program {
 	var out []program
 	for _, p := range all {
-		p.score = weigh(p.names(), trainingWords) + f.common(&p, env)
-		if f.code.of(p.text).trains {
+		p.score = traits.Weigh(p.names(), traits.Training) + f.common(&p, env)
+		if f.code.Of(p.text).Trains {
 			p.score += 15
 		}
-		if f.demonstrates(&p, f.code.of(p.text)) {
+		if f.demonstrates(&p, f.code.Of(p.text)) {
 			p.score -= 70
 		}
-		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.of(p.text).learns {
+		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.Of(p.text).Learns {
 			p.score -= 40
 		}
-		named, args, _ := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, evaluating) })
-		p.args = args
+		named, args, page := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, evaluating) })
+		p.args, p.page = args, page
 		p.score += named + 40*boolean(slices.ContainsFunc(args, func(a string) bool { return idInArgument.MatchString(a) }))
 		if len(args) > 0 && len(p.path) == 0 && args[0] == "train" { // what is a sub-command elsewhere
 			p.score += 45
@@ -569,7 +470,7 @@ func (f *Finder) absent(env string) []program {
 		}
 		p := program{file: a.target, start: []string{a.target}, args: a.args, from: a.file}
 		trained := slices.ContainsFunc(a.args, func(x string) bool { return x == "--train" || x == "train" || x == "--mode=train" })
-		p.score = weigh(p.names(), trainingWords) + 60*boolean(trained) + 25*boolean(mentions(strings.Join(a.args, " "), env)) + 20*boolean(slices.ContainsFunc(a.args, f.exists))
+		p.score = traits.Weigh(p.names(), traits.Training) + 60*boolean(trained) + 25*boolean(mentions(strings.Join(a.args, " "), env)) + 20*boolean(slices.ContainsFunc(a.args, f.exists))
 		if p.score > 60 && !slices.ContainsFunc(a.args, evaluating) {
 			out = append(out, p)
 		}
@@ -590,7 +491,7 @@ func (f *Finder) absentEvaluation(training *program) []program {
 	}
 	for _, a := range f.said.all {
 		p := program{file: a.target, start: []string{a.target}, args: a.args, from: a.file}
-		p.score = weigh(p.names(), evaluationWords)
+		p.score = traits.Weigh(p.names(), traits.Evaluation)
 		if f.isAbsent(a) && p.score >= 55 && goesWith(&p, training) > 0 {
 			return []program{p}
 		}
@@ -625,31 +526,31 @@ func ranked(out []program) []program {
 func (f *Finder) evaluation(all []program, training *program, env string) []program {
 	var out []program
 	for _, p := range all {
-		called := weigh(p.names(), evaluationWords)
+		called := traits.Weigh(p.names(), traits.Evaluation)
 		p.score = called + f.common(&p, env)
-		if called <= 0 && f.code.of(p.text).trains { // another training
+		if called <= 0 && f.code.Of(p.text).Trains { // another training
 			p.score -= 40
 		}
-		if f.testsItself(&p) || f.code.forPeople(&p, f.text[p.file], f.mainBlock(p.file)) {
+		if f.testsItself(&p) || forPeople(f.code, &p, f.text[p.file], f.mainBlock(p.file)) {
 			p.score -= 100
 		}
-		if onlyShows.MatchString(p.name()) && !f.code.of(f.text[p.file]).handles() {
+		if onlyShows.MatchString(p.name()) && !f.code.Of(f.text[p.file]).Handles() {
 			p.score -= 100
 		}
 		if f.needsScreen(&p) {
 			continue
 		}
-		if f.code.of(p.text).evaluates {
+		if f.code.Of(p.text).Evaluates {
 			p.score += 10
 		}
-		if f.code.of(p.text).loads {
+		if f.code.Of(p.text).Loads {
 			p.score += 10
 		}
 		if training != nil {
 			p.score += goesWith(&p, training)
 		}
-		named, args, _ := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, listing.MatchString) })
-		p.args = args
+		named, args, page := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, listing.MatchString) })
+		p.args, p.page = args, page
 		p.score += named / 2
 		if p.score >= minScore+30 {
 			out = append(out, p)
@@ -701,7 +602,7 @@ func (f *Finder) byItself(training *program) (program, bool) {
 		case mode != "":
 			p.args = setFlag(p.args, x, mode)
 			return p, true
-		case x.boolean && evaluating(x.name) && (x.key() != "test" || f.code.of(f.text[p.file]).loads || f.code.of(p.text).loads): // else it may be a smoke test
+		case x.boolean && evaluating(x.name) && (x.key() != "test" || f.code.Of(f.text[p.file]).Loads || f.code.Of(p.text).Loads): // else it may be a smoke test
 			p.args = append(p.args, x.on())
 			return p, true
 		case x.value == "False" && !x.boolean && !x.position && evaluating(x.name):

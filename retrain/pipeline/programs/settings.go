@@ -11,8 +11,26 @@ import (
 var (
 	// readsSettings is code that reads a file of settings.
 	readsSettings = regexp.MustCompile(`^(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load|(?:\w+\.)?(?:load|read|get)_(?:config|cfg|yaml|settings|params|hyperparams)\w*)\(`)
-	namesSettings = regexp.MustCompile(`["']((?:\.?[\w-]+/)*[\w.-]+\.ya?ml)["']`)
+	// returnsSettings is code of a function that reads a file of settings.
+	returnsSettings = regexp.MustCompile(`\b(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load)\(`)
+	namesSettings   = regexp.MustCompile(`["']((?:\.?[\w-]+/)*[\w.-]+\.ya?ml)["']`)
 )
+
+// readsSettings reports whether code reads a file of settings, also by a function of the repository.
+func (l *lookup) readsSettings(file, code string) bool {
+	if readsSettings.MatchString(code) {
+		return true
+	}
+	m := madeOf.FindStringSubmatch(code)
+	if m == nil {
+		return false
+	}
+	body := l.body(file, m[1])
+	if to, ok := l.imports(file)[m[1]]; ok && to.name != "" {
+		body = l.body(to.file, to.name)
+	}
+	return returnsSettings.MatchString(body) && strings.Contains(body, "return ")
+}
 
 // settings returns the values of the file of settings that code reads: the one that it names, the only one that its file
 // names, or the one that the command of the training names.
@@ -38,5 +56,6 @@ func (l *lookup) settings(file, code string) (literals.Value, bool) {
 	if len(found) == 0 {
 		return literals.Value{}, false
 	}
+	l.source = found[0].File
 	return literals.OfYAML(found[0].Text)
 }

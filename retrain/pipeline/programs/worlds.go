@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
@@ -29,7 +31,7 @@ func (f *Finder) MakesOwnWorld() bool {
 		return false
 	}
 	for i, class := range slices.Sorted(maps.Keys(f.worlds())) {
-		if i < maxWorlds && calls(text, class) {
+		if i < maxWorlds && pytext.Calls(text, class) {
 			return true
 		}
 	}
@@ -68,23 +70,4 @@ func (f *sources) worlds() map[string]bool {
 		}
 	}
 	return out
-}
-
-// calls reports whether a text makes an object of a class.
-func calls(text, class string) bool {
-	for rest := text; ; {
-		i := strings.Index(rest, class+"(")
-		if i < 0 {
-			return false
-		}
-		before := rest[:i]
-		if !strings.HasSuffix(before, "class ") && (before == "" || !isWord(before[len(before)-1])) {
-			return true
-		}
-		rest = rest[i+len(class):]
-	}
-}
-
-func isWord(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

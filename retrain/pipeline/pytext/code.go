@@ -1,7 +1,11 @@
 // Package pytext reads the text of Python programs and notebooks. It runs nothing.
 package pytext
 
-import "bytes"
+import (
+	"bytes"
+	"regexp"
+	"strings"
+)
 
 // Code returns a Python program without comments and docstrings, whose examples are not what the program does. It reads
 // each byte once: a string that never ends is the rest of its line, or of the program for one in three quotes.
@@ -58,4 +62,93 @@ func stringEnd[T string | []byte](text T) int {
 		}
 	}
 	return len(text)
+}
+
+// TopLevel returns the lines of a file that are in no function or class.
+func TopLevel(text string) string {
+	var out strings.Builder
+	inside := false
+	for line := range strings.Lines(text) {
+		if strings.IndexAny(line, " \t\r\n)]}") != 0 {
+			inside = definition.MatchString(line)
+		}
+		if !inside {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+var definition = regexp.MustCompile(`^(?:async[ \t]+)?(?:def|class)\b|^@`)
+
+// Words splits a line at blanks that are not within quotes.
+func Words(line string) []string {
+	var out []string
+	var word strings.Builder
+	quote, inside := rune(0), false
+	end := func() {
+		if inside && word.Len() > 0 {
+			out = append(out, word.String())
+		}
+		word.Reset()
+		inside = false
+	}
+	for _, c := range line {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, inside = c, true
+		case quote == 0 && (c == ' ' || c == '\t' || c == '\r'):
+			end()
+		case quote == 0 && c == ')' && word.Len() == 0:
+			return out
+		default:
+			word.WriteRune(c)
+			inside = true
+		}
+	}
+	end()
+	return out
+}
+
+// Calls reports whether a text makes an object of a class.
+func Calls(text, class string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, class+"(")
+		if i < 0 {
+			return false
+		}
+		before := rest[:i]
+		if !strings.HasSuffix(before, "class ") && (before == "" || !isWord(before[len(before)-1])) {
+			return true
+		}
+		rest = rest[i+len(class):]
+	}
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// OnlyImported reports whether a program names a module nowhere but where it is imported, or registered.
+func OnlyImported(text, module string) bool {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "import ") || strings.Contains(line, "register_envs("+module+")") {
+			continue
+		}
+		for rest := line; ; {
+			i := strings.Index(rest, module)
+			if i < 0 {
+				break
+			}
+			after := rest[i+len(module):]
+			if (i == 0 || !isWord(rest[i-1])) && (after == "" || !isWord(after[0])) {
+				return false
+			}
+			rest = after
+		}
+	}
+	return true
 }

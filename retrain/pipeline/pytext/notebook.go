@@ -10,7 +10,13 @@ const maxCode = 1 << 20
 
 // NotebookCode returns the Python of a Jupyter notebook without the commands of IPython, which begin with % or !. It is
 // nil if the text is no notebook.
-func NotebookCode(text []byte) []byte {
+func NotebookCode(text []byte) []byte { return notebook(text, false) }
+
+// NotebookCommands returns the commands of a notebook that begin with ! or %, without these, a line for each.
+func NotebookCommands(text []byte) string { return string(notebook(text, true)) }
+
+// notebook returns the lines of the code of a notebook, or of its commands.
+func notebook(text []byte, commands bool) []byte {
 	var notebook struct {
 		Cells []struct {
 			Type   string          `json:"cell_type"`
@@ -26,7 +32,11 @@ func NotebookCode(text []byte) []byte {
 			continue
 		}
 		for line := range strings.Lines(sourceOf(c.Source) + "\n") {
-			if !strings.HasPrefix(strings.TrimSpace(line), "%") && !strings.HasPrefix(strings.TrimSpace(line), "!") {
+			plain := strings.TrimLeft(strings.TrimSpace(line), "%!")
+			switch is := plain != strings.TrimSpace(line); {
+			case is && commands:
+				out = append(out, plain+"\n"...)
+			case !is && !commands:
 				out = append(out, line...)
 			}
 		}

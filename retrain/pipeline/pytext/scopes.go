@@ -212,6 +212,7 @@ func (s *Scopes) otherwise(block, other int, known Known) int {
 type Value struct {
 	Code string
 	At   int
+	Of   int // which of the callers has the code
 }
 
 // maxAssignments bounds those of a name that are looked at: a name with more has no known value.
@@ -255,7 +256,7 @@ func (s *Scopes) Value(name string, u Use) (v Value, found bool) {
 func (s *Scopes) next(before Value, found bool, a assignment, runs int, elsewhere bool) (Value, bool) {
 	after := Value{}
 	if a.code > 0 {
-		after = Value{strings.TrimSpace(s.text[a.code:s.all[a.statement].end]), a.code}
+		after = Value{Code: strings.TrimSpace(s.text[a.code:s.all[a.statement].end]), At: a.code}
 	}
 	switch {
 	case runs < 0:
@@ -288,7 +289,8 @@ var parameterAt = regexp.MustCompile(`^\s*\**(\w+)\s*(?::[^=]*)?(=?)\s*`)
 // maxHeader bounds the parameters of a function, in bytes.
 const maxHeader = 4000
 
-// parameter returns the default of a parameter of a function, unless a call may give it another value.
+// parameter returns the value that the only call of a function gives to its parameter, or its default if no call gives it
+// another one.
 func (s *Scopes) parameter(function int, name string, callers []string) (v Value, found bool) {
 	line := s.all[function]
 	open := strings.IndexByte(s.text[line.at:line.end], '(')
@@ -299,8 +301,12 @@ func (s *Scopes) parameter(function int, name string, callers []string) (v Value
 	for i, part := range Parts(s.text[at-1 : min(line.end, at+maxHeader)]) {
 		m := parameterAt.FindStringSubmatchIndex(part)
 		if m != nil && part[m[2]:m[3]] == name {
-			if m[4] < m[5] && !s.given(function, i, name, callers) {
-				v = Value{strings.TrimSpace(part[m[1]:]), at + m[1]}
+			given, calls := s.given(function, i, name, callers)
+			switch {
+			case calls == 1:
+				v = given
+			case calls == 0 && m[4] < m[5]:
+				v = Value{Code: strings.TrimSpace(part[m[1]:]), At: at + m[1]}
 			}
 			return v, true
 		}
@@ -309,12 +315,14 @@ func (s *Scopes) parameter(function int, name string, callers []string) (v Value
 	return v, false
 }
 
-// given reports whether a call of a function may give a value to its parameter.
-func (s *Scopes) given(function, index int, name string, callers []string) bool {
+// given returns how many calls of a function may give a value to its parameter, and the value that the last one gives.
+func (s *Scopes) given(function, index int, name string, callers []string) (v Value, n int) {
 	_, of := s.keyword(function)
 	of, _, _ = strings.Cut(of, "(")
+	method := false
 	if class := s.all[function].in; class >= 0 {
 		if word, rest := s.keyword(class); word == "class" {
+			method = true
 			index-- // the object
 			if of == "__init__" {
 				of = target.FindString(rest)
@@ -322,23 +330,33 @@ func (s *Scopes) given(function, index int, name string, callers []string) bool 
 		}
 	}
 	calls := regexp.MustCompile(`\b(def[ \t]+|class[ \t]+)?` + regexp.QuoteMeta(strings.TrimSpace(of)) + `\(`)
-	for _, text := range callers {
+	for caller, text := range callers {
 		for _, m := range calls.FindAllStringSubmatchIndex(text, maxAssignments) {
-			if m[2] < 0 && passes(text[m[1]-1:min(len(text), m[1]+maxHeader)], index, name) {
-				return true
+			if m[2] >= 0 || !method && caller == 0 && m[0] > 0 && text[m[0]-1] == '.' { // it is another one
+				continue
+			}
+			if code, at, passed := passes(text[m[1]-1:min(len(text), m[1]+maxHeader)], index, name); passed {
+				v, n = Value{code, m[1] - 1 + at, caller}, n+1
 			}
 		}
 	}
-	return false
+	return v, n
 }
 
-// passes reports whether arguments include one of a name or at a position.
-func passes(arguments string, index int, name string) bool {
+// passes reports whether arguments include one of a name or at a position, and where its code is, "" if others may.
+func passes(arguments string, index int, name string) (code string, at int, passed bool) {
+	at = 1
 	for i, part := range Parts(arguments) {
-		key, _, keyword := strings.Cut(strings.TrimSpace(part), "=")
-		if strings.HasPrefix(key, "*") || keyword && strings.TrimSpace(key) == name || !keyword && i == index && key != "" {
-			return true
+		key, value, keyword := strings.Cut(strings.TrimSpace(part), "=")
+		switch keyword = keyword && !strings.HasPrefix(value, "="); {
+		case strings.HasPrefix(key, "*"):
+			return "", 0, true
+		case keyword && strings.TrimSpace(key) == name:
+			return strings.TrimSpace(value), at, true
+		case !keyword && i == index && key != "":
+			return strings.TrimSpace(part), at, true
 		}
+		at += len(part) + 1
 	}
-	return false
+	return "", 0, false
 }

@@ -1,0 +1,27 @@
+package pytext
+
+import (
+	"regexp"
+	"strings"
+)
+
+// The ways in which code composes a path: %s stands for an argument, and the group for what is below or above it.
+const (
+	ofArgument = `(?:\w+(?:\.|\[["']))?%s(?:["']\])?`
+	belowIt    = `(?:\bjoin(?:path)?\(\s*` + ofArgument + `\s*,\s*([^()\n]+)\)|\bPath\(\s*` + ofArgument + `\s*\)\s*/\s*([^\n,)]+)|\b` + ofArgument + `\s*\+\s*["']/["']\s*\+\s*([^\n,)]+)|\bf["']\{` + ofArgument + `\}/([^"'\n]+)["'])`
+	aboveIt    = `(?:\bf["'][^"'\n]*[/}][^"'\n]*\{` + ofArgument + `\}([^"'\n]*)["']|\bjoin(?:path)?\([^()\n]+,\s*f["']\{` + ofArgument + `\}([^"'\n]+)["']\)|\bjoin(?:path)?\([^()\n]+,\s*` + ofArgument + `\s*\+\s*["']([^"'\n]+)["']\))`
+)
+
+// Below returns what code adds below an argument to compose a path.
+func Below(text, argument string) (code string, found bool) { return composed(text, belowIt, argument) }
+
+// Above returns what code adds to an argument that is the name of a file in a path that it composes.
+func Above(text, argument string) (code string, found bool) { return composed(text, aboveIt, argument) }
+
+func composed(text, way, argument string) (string, bool) {
+	m := regexp.MustCompile(strings.ReplaceAll(way, "%s", regexp.QuoteMeta(argument))).FindStringSubmatch(text)
+	if m == nil {
+		return "", false
+	}
+	return strings.Join(m[1:], ""), true
+}

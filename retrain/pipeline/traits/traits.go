@@ -1,0 +1,102 @@
+// Package traits knows what the names of programs say, and what their code does, as far as its text shows.
+package traits
+
+import (
+	"regexp"
+	"strings"
+)
+
+// The words by which programs are known, and what they count.
+var (
+	// Training are those of programs that train.
+	Training = []weighed{
+		{regexp.MustCompile(`^train$`), 80},
+		{regexp.MustCompile(`^train`), 60},
+		{regexp.MustCompile(`^train[_-].*(agent|policy|network|model)s?$`), 100}, // less what such names count below
+		{regexp.MustCompile(`train`), 45},
+		{regexp.MustCompile(`^(learn|fit)\b|^learn`), 45},
+		{regexp.MustCompile(`^(main|run|run_rl|start|launch|runner)$`), 20},
+		{regexp.MustCompile(`\b(run|main)_|ppo|sac|dqn|td3|a2c|impala|ddpg|reinforce`), 20},
+		{regexp.MustCompile(`smoke|selftest|self_test|^test|conftest|unittest`), -120},
+		{regexp.MustCompile(`pre-?_?train|offline`), -50},
+		{regexp.MustCompile(`eval|enjoy|play|push|record|plot|render|bench|visuali|\bvis|video|export|convert|collect|download|check|verify|analy|generate|inspect|debug|profil|draw|show|viz|dashboard|webapp|\bgui\b|\bui\b|tutorial|report|split|load|validate|print|clean|deploy|serve|rollout|list|info`), -70},
+		{regexp.MustCompile(`vae|autoencoder|encoder|classifier|reward_?-?model|dynamics|tokenizer|softmax|world_?-?model|critic|detector|segment`), -45},
+		{regexp.MustCompile(`sweep|tune|tuning|optuna|hyperparam|hpo|grid|parallel|distributed|multi|ray|worker|slurm|cluster|ablation|resume|finetune|fine-tune|-config$|_config$`), -25},
+		{regexp.MustCompile(`bc|dagger|gail|airl|imitat|behavio|adversarial|preference|dataset`), -20},
+		{regexp.MustCompile(`(trainer|learner|evaluator|worker|buffer|agent|policy|network|model)s?$`), -40},
+		{regexp.MustCompile(`(utils?|helpers?|wrappers?)$|^(config|envs?)$`), -40},
+	}
+	// Evaluation are those of programs that evaluate.
+	Evaluation = []weighed{
+		{regexp.MustCompile(`^eval(uate|uation)?$`), 80},
+		{regexp.MustCompile(`eval|(^|[_-])(ope|fqe)([_-]|$)`), 60}, // also offline, of a policy
+		{regexp.MustCompile(`^(enjoy|benchmark|test|play|rollout|watch|infer|inference|predict)$`), 55},
+		{regexp.MustCompile(`enjoy|benchmark|^test|_test$|play|rollout|infer|simulate|^run_?-?(policy|agent|model|trained)|^(load|watch|show|visuali[sz]e|render)`), 40},
+		{regexp.MustCompile(`train`), -60},
+		{regexp.MustCompile(`smoke|selftest|plot|record|export|convert|collect|download|check|verify|analy|generate|split|serve|push|replay`), -60},
+		{regexp.MustCompile(`vae|autoencoder|encoder|classifier|reward_?-?model|dynamics|softmax|world_?-?model|critic|random|human|manual|keyboard|expert`), -45},
+		{regexp.MustCompile(`(evaluator|worker|buffer|network)s?$`), -50},
+		{regexp.MustCompile(`parallel|distributed|slurm|-config$|_config$`), -20},
+	}
+)
+
+// Saving is a call that writes a file.
+var Saving = regexp.MustCompile(`(?:\.save|_save|save_\w+|\.dump|save)\(`)
+
+var (
+	trains     = regexp.MustCompile(`\.learn\(|\.train\(\w*\)|\btrain\w*\(|_trainer\(|\brun_rl\(|Trainer\(|Learner\(|Runner\(|\.backward\(|\.fit\(|optimi[sz]er\.step\(|\.update\(`)
+	evaluates  = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|select_action|get_action|\.step\(|enjoy\(|play\(|\.eval\(|rollout`)
+	loads      = regexp.MustCompile(`\.load\(|load_\w+\(|\.restore\(|load_state_dict|from_checkpoint|checkpoint|model_path`)
+	importsRL  = regexp.MustCompile(`(?m)^\s*(?:from|import)\s+(stable_baselines3?|sb3_contrib|ray\.rllib|ray|tianshou|torchrl|skrl|rl_games|rsl_rl|sample_factory|pfrl|elegantrl|cleanrl|tf_agents|acme|dopamine|garage|d3rlpy|pettingzoo|gymnasium|gym|torch|jax|tensorflow|flax)\b`)
+	forWindows = regexp.MustCompile(`\bwin32\w*\b|\bwinreg\b|\bpywinauto\b|windll|msvcrt|\bPRIORITY_CLASS\b|_PRIORITY_CLASS\b|\.exe\b`)
+	shows      = regexp.MustCompile(`\.render\(|\.imshow\(|plt\.(?:plot|show|figure|savefig)\(|\.play_\w+\(|\.play\(`)
+	decides    = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|(?:select|get|choose|sample|compute)_(?:single_)?actions?\(|\b(?:model|policy|agent|actor|net|network|q_net\w*|policy_net\w*)\(`)
+	asks       = regexp.MustCompile(`pygame\.(?:KEYDOWN|K_\w|key\.get_pressed)|\bkeyboard\.(?:is_pressed|read\w*|on_press)|\bpynput\b|\bgetch\(|on_key_press|\butils\.play\b|\b(?:PyQt|PySide)[0-9]|\b(?:custom)?tkinter\b|\bstreamlit\b|\bgradio\b|\bkivy\b`)
+	// onScreen is an environment that opens a window, whatever the arguments of the program are.
+	onScreen = regexp.MustCompile(`\brender_mode\s*=\s*["']human["']\s*[,)]|["']headless["']\s*:\s*False\s*[,}]`)
+)
+
+// Facts are what code does, as far as its text shows.
+type Facts struct{ Trains, Learns, Evaluates, Loads, Saves, Shows, Windows, RL, Decides, Asks, Screen bool }
+
+// Known are the facts of code that was read.
+type Known map[string]*Facts
+
+// Of returns what code does.
+func (k Known) Of(code string) *Facts {
+	found := k[code]
+	if found == nil {
+		found = &Facts{
+			Trains: trains.MatchString(code), Learns: strings.Contains(code, ".learn("), Evaluates: evaluates.MatchString(code), Loads: loads.MatchString(code),
+			Saves: Saving.MatchString(code), Shows: shows.MatchString(code), Windows: forWindows.MatchString(code), RL: importsRL.MatchString(code),
+			Decides: decides.MatchString(code), Asks: asks.MatchString(code), Screen: onScreen.MatchString(code),
+		}
+		k[code] = found
+	}
+	return found
+}
+
+// Handles reports whether code does something with a model.
+func (x *Facts) Handles() bool { return x.Evaluates || x.Loads || x.Decides }
+
+// weighed is a pattern of names and what it counts.
+type weighed struct {
+	name   *regexp.Regexp
+	weight int
+}
+
+// Weigh returns what the names of a program count: the best of them, and the worst.
+func Weigh(names []string, words []weighed) int {
+	best, worst := 0, 0
+	for _, name := range names {
+		bad := 0
+		for _, w := range words {
+			if w.name.MatchString(name) {
+				best = max(best, w.weight)
+				bad += min(0, w.weight)
+			}
+		}
+		worst = min(worst, bad)
+	}
+	return best + worst
+}
