@@ -258,6 +258,9 @@ func (s *service) largest(name string, labels map[string]string) (float64, error
 type incident struct {
 	ID          string `json:"id"`
 	State       string `json:"state"`
+	Policy      string `json:"policy"`
+	Opened      at     `json:"opened"`
+	Closed      *at    `json:"closed"`
 	Provisional bool   `json:"provisional"`
 	Cause       string `json:"cause"`
 	Group       struct {
@@ -267,6 +270,11 @@ type incident struct {
 		ID     string `json:"id"`
 		Signal string `json:"signal"`
 	} `json:"alarms"`
+}
+
+// at is a unit of a group.
+type at struct {
+	Ordinal float64 `json:"ordinal"`
 }
 
 func (i incident) alarmIDs() []string {
