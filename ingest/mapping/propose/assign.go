@@ -38,6 +38,7 @@ func (f *finder) assign() {
 	f.byKind()
 	f.components("outcomes.", outcomeNames(), mostOutcomes, []kind{isNumber, isTruth})
 	f.components("labels.", labelNames(), mostLabels, []kind{isText})
+	f.actionOfProbability()
 	f.observation()
 	f.outcomes()
 	f.ends()
@@ -291,7 +292,7 @@ func (f *finder) actionByKind(t *table, labels bool) {
 	}
 	for _, p := range t.order {
 		n := len(p.values)
-		if !f.wanted("action", p) || p.kind() != isText || f.taken(p) || p.times > 0 || isAny(labelNames(), p) != labels {
+		if !f.wanted("action", p) || p.kind() != isText || f.taken(p) || p.times > 0 || isListed(p) || isAny(labelNames(), p) != labels {
 			continue
 		}
 		if n >= 2 && n <= 50 && n*4 < decisions && p.n*2 > decisions {
@@ -337,6 +338,23 @@ func (f *finder) byKind() {
 	}
 }
 
+// actionOfProbability looks for the number whose probability a record has: the only one of few values.
+func (f *finder) actionOfProbability() {
+	if f.has("action") || !f.has("action_prob") || f.inner != nil || f.theirs != nil {
+		return
+	}
+	var few []*place
+	for _, p := range f.outer.order {
+		if p.kind() == isNumber && len(p.values) >= 2 && len(p.values) <= mostChoices && !f.taken(p) {
+			few = append(few, p)
+		}
+	}
+	if len(few) == 1 {
+		f.used[few[0]] = true
+		f.line("action", mapping.Field{Source: few[0].source()}, "guessed, as the only number of few values beside the action_prob of one: "+f.outer.facts(few[0]))
+	}
+}
+
 func isAny(names []string, p *place) bool {
 	_, ok := rank(names, p)
 	return ok
@@ -348,7 +366,7 @@ func (f *finder) components(prefix string, names []string, most int, kinds []kin
 		return
 	}
 	for _, at := range f.everywhere() {
-		if !f.wanted(prefix, at.place) || !isAny(names, at.place) || f.taken(at.place) || !slices.Contains(kinds, at.kind()) && (kinds[0] == isText || !isNumeral(at.place)) || kinds[0] == isText && len(at.values) > 20 {
+		if !f.wanted(prefix, at.place) || !isAny(names, at.place) && !guessed(prefix, at.place) || f.taken(at.place) || !slices.Contains(kinds, at.kind()) && (kinds[0] == isText || !isNumeral(at.place)) || kinds[0] == isText && len(at.values) > 20 {
 			continue
 		}
 		name := prefix + at.names[len(at.names)-1]

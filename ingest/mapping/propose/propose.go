@@ -293,7 +293,7 @@ func (f *finder) named(t *table, field string) (named []*place) {
 	ranks := map[*place]int{}
 	for _, p := range t.order {
 		r, ok := rank(role.names, p)
-		if !ok && field == "action" && p.kind() == isText && isChosen(p) {
+		if !ok && guessed(field, p) {
 			r, ok = len(role.names), true
 		}
 		if !ok || f.taken(p) || !role.accepts(p) || p.n*100 < t.records || !fits(field, p, t) {
@@ -329,7 +329,7 @@ func fits(field string, p *place, t *table) bool {
 	case "episode_id":
 		return !slices.Contains([]string{"run", "runid", "rollout", "attempt", "lauf"}, plain(p.names[len(p.names)-1])) || len(p.values) >= fewestRuns
 	case "action":
-		return p.kind() != isText || p.n < leastTold || len(p.values)*2 <= p.n // else it says which case it is, not what was done
+		return p.kind() != isText || (p.n < leastTold || len(p.values)*2 <= p.n) && !isListed(p) // else it says which case it is, not what was done
 	case "step":
 		return p.whole && p.min >= 0 && p.max < 1e9
 	case "episode.l":

@@ -54,6 +54,14 @@ func TestShapesThatTeamsHave(t *testing.T) {
 			fields: []string{`take: [{path: event, in: ["shown", "click"]}]`, "ts: at", `episode_id: {expression: "record[\"request\"]?.[\"id\"] ?? record[\"reqId\"]"}`, `reward: {path: event, choices: {click: 1, shown: null}}`, "action: item.id"},
 			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","agent_id":"u0","episode_id":"r-0","observation":{"price":0.5,"basket":0},"action":"i0"}`,
 		},
+		"prices of products, one of each an hour": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"event_time":"2026-11-%02dT%02d:00:00Z","sku":"SKU-%d","multiplier":%s,"list_price":%d.5,"page_views":%d,"prob":0.%d,"units_sold":%d,"gross_margin":%d.25,"predicted_margin":%d,"pricing_model":"pricer-3"}`,
+					20+i/600, i/25%24, i%25, []string{"0.9", "1.0", "1.1"}[i*7/5%3], 5+i%25, i*i%97, 1+i%8, i*i%5, i*i%61, i%50)
+			},
+			fields: []string{"policy: pricing_model", "action: multiplier", "reward: gross_margin", "outcomes.units_sold: units_sold", "observation.predicted_margin: predicted_margin", "terminated: {value: true}"},
+			event:  `{"ts":"2026-11-20T00:00:00Z","policy":"pricer-3","observation":{"list_price":5.5,"page_views":0,"predicted_margin":0},"action":0.9,"action_prob":0.1,"reward":0.25,"terminated":true,"outcomes":{"units_sold":0}}`,
+		},
 		"an LLM agent, a trace with its steps": {
 			record: func(i int) string {
 				return fmt.Sprintf(`{"trace":{"trace_id":"t-%d","model":{"name":"support-%d"},"start_time":%d,"steps":[{"tool":"search","latency_ms":%d,"score":0.5},{"tool":"answer","latency_ms":7,"score":1}]},"resolved":%t}`, i, i%2, epoch/1000+i, i%90, i%3 > 0)

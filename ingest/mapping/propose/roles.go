@@ -57,7 +57,7 @@ func roles() []role {
 			"action", "actionid", "actionname", "chosenaction", "actiontaken", "chosenarm", "arm", "armid", "chosen", "choice", "decision", "selected",
 			"tool", "toolname", "genaitoolname", "toolcall", "move", "itemid", "item", "recommendeditem", "recommendation", "offerid", "offer", "variant", "variantid",
 			"adid", "productid", "contentid", "shown", "command", "control", "act", "a", "sku", "skuid", "banner", "bannerid", "creative", "creativeid", "treatment", "listing",
-			"listingid", "template", "templateid", "videoid", "trackid", "articleid", "route", "routedto", "assigned", "decisionvalue", "dose", "bid", "bidprice", "bidamount", "setpoint",
+			"listingid", "template", "templateid", "videoid", "trackid", "articleid", "route", "routedto", "assigned", "decisionvalue", "dose", "bid", "bidprice", "bidamount", "setpoint", "discount", "discountpct", "pricemultiplier", "markup", "markdown",
 			"aktion", "entscheidung", "auswahl", "accion", "oferta", "ofertaelegida", "eleccion", "choix",
 		}, []kind{isText, isNumber, isTruth, isNumberList}},
 		{"terminated", []string{

@@ -1,0 +1,70 @@
+package propose
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// The functions of this file find roles by less sure signs than the whole name of a place.
+
+// guessed reports whether a place may have a role that its whole name does not tell.
+func guessed(field string, p *place) bool {
+	words := wordsOf(p)
+	last := words[len(words)-1]
+	switch field {
+	case "policy": // a device_model has several
+		return len(words) > 1 && slices.Contains([]string{"model", "policy", "strategy", "algorithm"}, last) && len(p.values) == 1
+	case "reward":
+		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, last) && !isDerived(words)
+	case "outcomes.":
+		return len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, last) && !isDerived(words)
+	case "action":
+		return p.kind() == isText && isChosen(p)
+	}
+	return false
+}
+
+// isDerived reports whether a name says that a number was predicted, or made of several.
+func isDerived(words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		return slices.Contains([]string{
+			"predicted", "expected", "estimated", "forecast", "target", "baseline", "max", "min", "mean", "avg", "average", "median",
+			"total", "sum", "cumulative", "cum", "rolling", "previous", "prev", "last", "next", "lag", "historical", "discounted",
+		}, word)
+	})
+}
+
+// wordsOf returns the words of the last name of a place, in lower case.
+func wordsOf(p *place) []string {
+	words := strings.FieldsFunc(spaced(p.names[len(p.names)-1]), func(r rune) bool { return !unicode.IsLetter(r) })
+	for i := range words {
+		words[i] = plain(words[i])
+	}
+	if len(words) == 0 {
+		return []string{""}
+	}
+	return words
+}
+
+// Bounds of what is listed in turn.
+const (
+	leastListed  = 8    // fewer arms may be tried in turn
+	chanceOfEven = 1e-3 // that choices at random are as even
+)
+
+// isListed reports whether the values of a place come equally often, as those of products or machines do of which each
+// has a record an hour. Choices, even at random with equal chances, differ by more: the left tail of Pearson's statistic.
+func isListed(p *place) bool {
+	k := len(p.values)
+	if k < leastListed || k == maxDistinct || p.n < 2*k {
+		return false
+	}
+	expected, statistic := float64(p.n)/float64(k), 0.
+	for _, n := range p.values {
+		statistic += (float64(n) - expected) * (float64(n) - expected) / expected
+	}
+	return distuv.ChiSquared{K: float64(k - 1)}.CDF(statistic) < chanceOfEven
+}
