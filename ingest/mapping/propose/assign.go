@@ -35,6 +35,8 @@ func (f *finder) assign() {
 	}
 	f.timeByKind()
 	f.agentByKey()
+	f.slate()
+	f.clicks()
 	f.byKind()
 	f.components("outcomes.", outcomeNames(), mostOutcomes, []kind{isNumber, isTruth})
 	f.components("labels.", labelNames(), mostLabels, []kind{isText})
@@ -485,6 +487,9 @@ func (f *finder) ends() {
 	at, ok := f.placeOf("episode_id")
 	if ok && len(at.values)*20 > at.n*19 {
 		f.line("terminated", always, "no field marks the end of an episode, and nearly every record has its own episode_id")
+		if agent, has := f.placeOf("agent_id"); has {
+			f.typesOfDevices(agent)
+		}
 		return
 	}
 	if f.byItself() {
@@ -571,14 +576,18 @@ func (f *finder) single(of *place, isEpisode bool) {
 		fmt.Sprintf("no field marks the end of an episode, and %d records come from %d agents: each record is one episode", of.n, len(of.values)))
 }
 
-// independent takes each record for an episode if those of an agent do not continue one another. A device of few names is
-// a type of devices then.
+// independent takes each record for an episode if those of an agent do not continue one another.
 func (f *finder) independent(agent *place) {
 	if !f.standAlone(agent) {
 		return
 	}
 	f.line("terminated", mapping.Field{Value: json.RawMessage("true")},
 		fmt.Sprintf("no field marks the end of an episode, and the records of an agent do not continue one another: each record is one episode (%d agents)", len(agent.values)))
+	f.typesOfDevices(agent)
+}
+
+// typesOfDevices makes the agent a label if it is a device of few names, where each record is an episode.
+func (f *finder) typesOfDevices(agent *place) {
 	name := agent.names[len(agent.names)-1]
 	i := slices.IndexFunc(f.out.Lines, func(l Line) bool { return l.Name == "agent_id" })
 	if plain(name) == "device" && len(agent.values) <= mostKinds && agent.kind() == isText && i >= 0 && !f.has("labels."+name) {

@@ -1,6 +1,7 @@
 package propose
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -20,7 +21,8 @@ func guessed(field string, p *place) bool {
 	case "reward":
 		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, last) && !isDerived(words)
 	case "outcomes.":
-		return len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, last) && !isDerived(words)
+		spent := slices.Contains([]string{"watch", "dwell", "play", "listen", "engagement", "session"}, words[0]) && slices.Contains([]string{"time", "minutes", "seconds", "ms", "duration"}, last)
+		return spent || len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, last) && !isDerived(words)
 	case "action":
 		return p.kind() == isText && isChosen(p)
 	}
@@ -67,4 +69,51 @@ func isListed(p *place) bool {
 		statistic += (float64(n) - expected) * (float64(n) - expected) / expected
 	}
 	return distuv.ChiSquared{K: float64(k - 1)}.CDF(statistic) < chanceOfEven
+}
+
+// slate looks for an action among lists: what is shown first of several things that were chosen.
+func (f *finder) slate() {
+	if f.has("action") || f.inner != nil || f.theirs != nil {
+		return
+	}
+	names := []string{
+		"slate", "items", "itemids", "recommendations", "recommended", "recommendeditems", "recs", "shown", "shownitems", "displayed", "impressions",
+		"ranking", "rankeditems", "ranked", "carousel", "offers", "products", "articles", "videos", "documents", "results", "actions",
+	}
+	for _, p := range f.outer.order {
+		if k := p.kind(); (k == isTextList || k == isNumberList && p.wholeList) && !f.taken(p) && slices.Contains(names, plain(p.names[len(p.names)-1])) {
+			f.used[p] = true
+			f.line("action", f.computed(found{place: p}, "first(%[1]s ?? [])"), "the first of several, "+f.outer.facts(p))
+			return
+		}
+	}
+}
+
+// clicks looks for a reward among lists: how many of several things were clicked.
+func (f *finder) clicks() {
+	if f.has("reward") || f.has("episode.r") || f.inner != nil || f.theirs != nil {
+		return
+	}
+	for _, p := range f.outer.order {
+		lists := p.numberLists + p.textLists + p.objectLists + p.emptyLists
+		isClicked := slices.ContainsFunc(wordsOf(p), func(word string) bool {
+			return slices.Contains([]string{"clicked", "clicks", "liked", "likes", "purchased", "purchases", "bought", "accepted", "converted"}, word)
+		})
+		if isClicked && lists == p.n && lists*10 > f.outer.records*9 && !f.taken(p) {
+			f.used[p] = true
+			f.line("reward", f.computed(found{place: p}, "len(%[1]s ?? [])"), "the length of a list: "+f.outer.facts(p))
+			return
+		}
+	}
+}
+
+// Seen lists the values of records, each with what it is: for those for which there is no mapping to propose.
+func Seen(records []Record) (seen []string) {
+	t := newTable(parse(records))
+	for _, p := range t.order {
+		if p.objects == 0 {
+			seen = append(seen, fmt.Sprintf("%s (%s)", p.path, p.kind()))
+		}
+	}
+	return seen
 }

@@ -54,6 +54,15 @@ func TestShapesThatTeamsHave(t *testing.T) {
 			fields: []string{`take: [{path: event, in: ["shown", "click"]}]`, "ts: at", `episode_id: {expression: "record[\"request\"]?.[\"id\"] ?? record[\"reqId\"]"}`, `reward: {path: event, choices: {click: 1, shown: null}}`, "action: item.id"},
 			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","agent_id":"u0","episode_id":"r-0","observation":{"price":0.5,"basket":0},"action":"i0"}`,
 		},
+		"slates, and which of their items were clicked": {
+			record: func(i int) string {
+				clicked := []string{"", "2", "", "0,3"}[i%4]
+				return fmt.Sprintf(`{"requestId":"r-%d","at":"2026-11-20T10:%02d:%02dZ","profile":{"segment":"s%d","device":"d%d"},"slate":["m%d","m%d"],"clickedPositions":[%s],"watchMinutes":%d.5,"ranker":{"name":"home","rev":"9"}}`,
+					i, i/60%60, i%60, i%3, i%2, i*i%11, i%7, clicked, i%13)
+			},
+			fields: []string{"policy: ranker.name", "policy_version: ranker.rev", "labels.device: profile.device", `action: {expression: "first(record[\"slate\"] ?? [])"}`, `reward: {expression: "len(record[\"clickedPositions\"] ?? [])"}`, "outcomes.watchMinutes: watchMinutes"},
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"home","policy_version":"9","episode_id":"r-0","action":"m0","reward":0,"terminated":true,"outcomes":{"watchMinutes":0.5},"labels":{"segment":"s0","device":"d0"}}`,
+		},
 		"prices of products, one of each an hour": {
 			record: func(i int) string {
 				return fmt.Sprintf(`{"event_time":"2026-11-%02dT%02d:00:00Z","sku":"SKU-%d","multiplier":%s,"list_price":%d.5,"page_views":%d,"prob":0.%d,"units_sold":%d,"gross_margin":%d.25,"predicted_margin":%d,"pricing_model":"pricer-3"}`,

@@ -26,18 +26,20 @@ type place struct {
 	path  string   // as a mapping writes it; of a key or a header, for people
 	n     int      // records that have a value there
 
-	numbers, truths, texts, objects, numberLists, objectLists int
+	numbers, truths, texts, objects, numberLists, objectLists, textLists, emptyLists int
 
 	min, max float64
 	zeroOne  bool // all numbers are 0 or 1
 	whole    bool // all numbers are whole
 	times    int  // texts that are RFC 3339
 	elements int  // of all lists
-	values   map[string]int
-	order    []string // of values, by first appearance
-	upwards  int      // values that are not below the one before, as texts or as numbers
-	before   string   // the value before
-	beforeX  float64
+
+	wholeList bool // all first numbers of lists are whole, and not below 0
+	values    map[string]int
+	order     []string // of values, by first appearance
+	upwards   int      // values that are not below the one before, as texts or as numbers
+	before    string   // the value before
+	beforeX   float64
 }
 
 // table is what was seen in records of one kind.
@@ -110,7 +112,7 @@ func (t *table) place(names []string) *place {
 	key := strings.Join(names, "\x00")
 	p := t.places[key]
 	if p == nil && len(t.places) < maxPlaces {
-		p = &place{names: names, path: readable(names), min: math.Inf(1), max: math.Inf(-1), zeroOne: true, whole: true, values: map[string]int{}}
+		p = &place{names: names, path: readable(names), min: math.Inf(1), max: math.Inf(-1), zeroOne: true, whole: true, wholeList: true, values: map[string]int{}}
 		t.places[key] = p
 		t.order = append(t.order, p)
 	}
@@ -151,15 +153,20 @@ func (p *place) add(value any) {
 	}
 }
 
-// list adds a list of numbers or of objects. Others are of no use.
+// list adds a list of numbers, of texts or of objects. Others are of no use.
 func (p *place) list(v []any) {
 	p.elements += len(v)
 	if len(v) == 0 {
+		p.emptyLists++
 		return
 	}
-	switch v[0].(type) {
+	switch first := v[0].(type) {
 	case json.Number:
 		p.numberLists++
+		x, err := first.Int64()
+		p.wholeList = p.wholeList && err == nil && x >= 0
+	case string:
+		p.textLists++
 	case map[string]any:
 		p.objectLists++
 	}
@@ -191,6 +198,8 @@ func (p *place) kind() kind {
 		return isNumberList
 	case p.objectLists > most:
 		return isObjectList
+	case p.textLists > most:
+		return isTextList
 	}
 	return isMixed
 }
@@ -205,10 +214,11 @@ const (
 	isObject
 	isNumberList
 	isObjectList
+	isTextList
 )
 
 func (k kind) String() string {
-	return [...]string{"mixed types", "numbers", "booleans", "text", "objects", "lists of numbers", "lists of objects"}[k]
+	return [...]string{"mixed types", "numbers", "booleans", "text", "objects", "lists of numbers", "lists of objects", "lists of texts"}[k]
 }
 
 // facts describes a place in a few words.

@@ -183,12 +183,14 @@ func TestSimInspectRealReturns(t *testing.T) {
 func TestInspectOfNothingIsAnError(t *testing.T) {
 	empty := telemetryFile(t)
 	broken := telemetryFile(t, "nothing", `{"policy":"p"}`)
+	odd := telemetryFile(t, `{"alpha":1.5,"beta":"x1","d":{"e":"y"}}`, `{"alpha":2.5,"beta":"x2","c":["z"]}`, `{"alpha":0.5,"beta":"x3"}`)
 	tests := map[string]struct {
 		args []string
 		says string
 	}{
 		"empty":           {[]string{empty}, "no valid event"},
 		"refused":         {[]string{broken}, "no valid event"},
+		"nothing fits":    {[]string{odd}, "no field looks like an action, a reward or an outcome: write a mapping, and pass it with --config. The records contain: alpha (numbers), beta (text), d.e (text), c (lists of texts)"},
 		"directory":       {[]string{t.TempDir()}, "is a directory"},
 		"no topic's name": {[]string{"./none.ndjson"}, "is neither a file nor a topic name, which"},
 		"file and topic":  {[]string{empty, "topic"}, `"topic" is not a file, and topics cannot be combined with files`},

@@ -101,7 +101,7 @@ func runInspect(ctx context.Context, c *terminal.Console, o inspectOptions, args
 		return err
 	}
 	if r.Accepted == 0 {
-		err = errors.Join(err, terminal.ErrNoEvent)
+		err = errors.Join(err, s.nothingFits(), terminal.ErrNoEvent)
 	}
 	return errors.Join(err, o.conclude(c, *r, s.cfg))
 }

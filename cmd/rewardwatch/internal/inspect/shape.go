@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/sample"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/format"
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
@@ -59,6 +61,32 @@ func (s *study) recognize(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// mostSeen is how many values of records without a mapping are listed.
+const mostSeen = 20
+
+// nothingFits says which values the records have of topics for which no mapping could be proposed.
+func (s *study) nothingFits() error {
+	var all []error
+	for _, f := range s.shapes {
+		if f.proposal != nil || f.given || f.before == nil || f.before.Accepted > 0 {
+			continue
+		}
+		if seen := shapes.Seen(records(f.json)); len(seen) > 0 {
+			more := ""
+			if len(seen) > mostSeen {
+				seen, more = seen[:mostSeen], fmt.Sprintf(", and %d more", len(seen)-mostSeen)
+			}
+			of := ""
+			if len(s.shapes) > 1 {
+				of = " of " + f.topic.Topic
+			}
+			all = append(all, fmt.Errorf("no field%s looks like an action, a reward or an outcome: write a mapping, and pass it with --config. The records contain: %s%s",
+				of, terminal.Printable(strings.Join(seen, ", ")), more))
+		}
+	}
+	return errors.Join(all...)
 }
 
 // namedApart returns an error if the topics that were found would have one name, or files of one topic several: files are
