@@ -3,6 +3,7 @@ package factor
 import (
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -302,6 +303,29 @@ func TestThinnedStepsFit(t *testing.T) {
 		}
 		if n := len(thin.At); !thin.Sound(1) || thin.At[0] != 0 || int(thin.At[n-1]) != c.steps-1 || thin.Row(n - 1)[0] != float32(c.steps-1) {
 			t.Errorf("%+v: steps %v are left", c, thin.At)
+		}
+	}
+}
+
+// Each fold has units of all hours, so that no hour is scored under laws of other hours.
+func TestFoldsSpreadOverTheBaseline(t *testing.T) {
+	for _, n := range []int{100, 500, 1921, 20_000} {
+		of, size := foldsOf(n), [folds]int{}
+		reach := 2 * folds * max(leastRun+1, n/(folds*passes)+2) // units that hold each fold
+		for i, f := range of {
+			if size[f]++; i%2 == 1 && of[i-1] != f {
+				t.Fatalf("%d units: the pair of unit %d is in two folds", n, i)
+			}
+			if i >= reach {
+				for fold := range folds {
+					if !slices.Contains(of[i-reach:i], fold) {
+						t.Fatalf("%d units: fold %d has none of the %d units before %d", n, fold, reach, i)
+					}
+				}
+			}
+		}
+		if least := slices.Min(size[:]); least < n/folds/2 {
+			t.Errorf("%d units: the smallest fold has %d", n, least)
 		}
 	}
 }

@@ -2,8 +2,25 @@ package factor
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// folds is the number of parts of a baseline. Each is scored under laws that are learned from the others.
-const folds = 4
+// folds is the number of parts of a baseline. Each is scored under laws that are learned from the others. A part consists
+// of passes runs of units, spread over the baseline, each of at least leastRun: what has no unit of some hours of the day
+// would have learned other laws than those that judge later units.
+const (
+	folds    = 4
+	passes   = 16
+	leastRun = 16 // units: they may depend on those before and after them
+)
+
+// foldsOf returns the fold of each of n units. Units that follow one another are in one fold, but where a run ends.
+func foldsOf(n int) []int {
+	run := max(leastRun, (n+folds*passes-1)/(folds*passes))
+	run += run & 1 // the laws are fitted to even units, and measured on odd ones: a pair is in one fold
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i / run % folds
+	}
+	return out
+}
 
 // Held is the scores of a unit of the baseline under laws that have not been learned from it.
 type Held struct {
@@ -11,9 +28,8 @@ type Held struct {
 	Factors [Factors]Scores
 }
 
-// HeldOut returns the scores of the units from which the laws were learned, as they would be if these were later ones.
-// Units that follow one another are in one fold, since they may depend on each other. It returns none if the others of a
-// fold are too few to learn from.
+// HeldOut returns the scores of the units from which the laws were learned, as they would be if these were later ones. It
+// returns none if the others of a fold are too few to learn from.
 func (l *Laws) HeldOut(units []Told, bytes int) []Held {
 	if l.Model == nil {
 		return nil
@@ -25,21 +41,23 @@ func (l *Laws) HeldOut(units []Told, bytes int) []Held {
 			all, held = append(all, e), append(held, Held{Unit: i})
 		}
 	}
+	of := foldsOf(len(all))
 	for fold := range folds {
-		// Of even ones the laws are fitted, and measured on odd ones: an episode is either in all folds.
-		from, to := fold*len(all)/folds&^1, (fold+1)*len(all)/folds&^1
-		if fold == folds-1 {
-			to = len(all)
+		var others []Episode
+		for i, e := range all {
+			if of[i] != fold {
+				others = append(others, e)
+			}
 		}
-		others := make([]Episode, 0, len(all))
-		others = append(append(others, all[:from]...), all[to:]...)
 		m := Learn(l.Model.Vocabulary, others, bytes)
 		if m == nil {
 			return nil
 		}
 		s := NewScorer(m)
-		for i := from; i < to; i++ {
-			held[i].Factors = s.Score(all[i]).Factors
+		for i, e := range all {
+			if of[i] == fold {
+				held[i].Factors = s.Score(e).Factors
+			}
 		}
 	}
 	return held
