@@ -26,7 +26,7 @@ const (
 	persistingZ = 2
 	trialUnits  = stream.CurrentUnits
 	leastBefore = 20 // units to compare with
-	largeShift  = 8  // of a mean, in standard deviations, which confirms a finding before a whole cycle has passed
+	largeShift  = 8  // of a mean, in standard deviations: a jump by it confirms a finding before a whole cycle has passed
 )
 
 // probation is the state of an incident on a provisional baseline until it is confirmed, resolved or dropped. Exported
@@ -114,31 +114,48 @@ func (g *group) anyAlarm(is func(*stream.Stream) bool) bool {
 	return slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool { return s.Alarmed && is(s) })
 }
 
-// lasts reports whether the fresh units still show the change behind a stream's alarm. Until a whole cycle has passed
-// there are no fresh units, and those since the alarm have to show a large shift.
+// lasts reports whether the fresh units still show the change behind a stream's alarm. A quantity that has no values at the
+// same time of the cycle before cannot show it. Until a whole cycle has passed there are no fresh units, and those since
+// the alarm have to show a large jump: a cycle can move a mean as far, but not at once.
 func (g *group) lasts(s *stream.Stream) bool {
 	q := s.Find(s.Alert.Quantity)
-	if q == nil {
+	if q == nil || g.Probation.Cycle > 0 && !g.Warmup.Done && inOtherForm(q) {
 		return false
 	}
-	waiting, first := g.Probation.Fresh == 0, g.Probation.First
+	waiting, first, onset := g.Probation.Fresh == 0, g.Probation.First, s.Alert.Onset.Ordinal
 	if waiting {
 		first = g.Probation.Since + 1
 	}
-	shift, told := g.shiftSince(q, s.Alert.Onset.Ordinal, first)
-	newer, _ := g.shiftSince(q, s.Alert.Onset.Ordinal, (first+g.Seen)/2)
+	shift, told := g.shiftSince(q, onset, first)
+	newer, _ := g.shiftSince(q, onset, (first+g.Seen)/2)
 	if !told || !shift.Beyond(confirmingZ) || !newer.Beyond(persistingZ) {
 		return false
 	}
-	return !waiting || math.Abs(shift.StandardShift) >= largeShift
+	return !waiting || math.Abs(shift.StandardShift) >= largeShift && g.jumps(q, onset)
 }
+
+// jumps reports whether a mean moved by a large shift within a few units.
+func (g *group) jumps(q *stream.Quantity, onset int64) bool {
+	if g.Warmup.Done { // the cycle is that of the week, which does not move within hours
+		return true
+	}
+	before, after := g.sides(q, onset, onset)
+	if len(before) < leastBefore || len(after) < leastBefore {
+		return false
+	}
+	from, to, m := stream.MeanOf(before[len(before)-leastBefore:]), stream.MeanOf(after[:leastBefore]), stream.MomentsOf(before)
+	return math.Abs(to-from) >= largeShift*m.SD()
+}
+
+// inOtherForm reports whether a quantity is judged in another form than it is collected in.
+func inOtherForm(q *stream.Quantity) bool { return q.Learnt != nil || q.Season != nil || q.Mix != nil }
 
 // shiftSince compares a quantity since a unit with its values before the onset. If a whole cycle has passed, it
 // compares only units at the same time of the cycle. It returns false if there are too few units. A quantity that is
 // judged in another form than it is collected in is compared with the provisional baseline, and so are all if the baseline
 // is accepted.
 func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shift, bool) {
-	if q.Learnt != nil || q.Season != nil || q.Mix != nil || g.Warmup.Done {
+	if inOtherForm(q) || g.Warmup.Done {
 		values := q.AppendJudged(nil, first)
 		if q.Ranks == nil || len(values) == 0 {
 			return finding.Shift{}, false
@@ -151,13 +168,13 @@ func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shif
 	if len(before) < leastBefore || len(after) == 0 {
 		return finding.Shift{}, false
 	}
+	after = after[max(0, len(after)-trialUnits):]
 	shift, m := stream.ShiftAgainst(detectors.NewRanks(before), after, q.Factor()), stream.MomentsOf(before)
 	shift.Compare(m.Mean, m.SD(), stream.MeanOf(after))
 	return shift, true
 }
 
-// sides returns the collected values of a quantity from units before the onset, and from the newest units from first
-// on. If a whole cycle has passed, only units count whose time of the cycle lies within the other side.
+// sides returns the collected values of a quantity from units before the onset, and from first on. If a whole cycle has passed, only units count whose time of the cycle lies within the other side.
 func (g *group) sides(q *stream.Quantity, onset, first int64) (before, after []float64) {
 	p, reach := &g.Probation, int64(0)
 	for _, o := range q.Warm {
@@ -171,7 +188,7 @@ func (g *group) sides(q *stream.Quantity, onset, first int64) (before, after []f
 			}
 		}
 	}
-	return before, after[max(0, len(after)-trialUnits):]
+	return before, after
 }
 
 // since returns how long after the first fresh unit a time lies, but for whole cycles; 0 if no cycle has passed.
