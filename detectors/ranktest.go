@@ -1,6 +1,9 @@
 package detectors
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // RankTest runs the rank branches of one quantity: CUSUM walks of the normalized increments of a value's rank in the
 // frozen baseline. With u the mid-rank and z its normal score clipped to +-2.5, a branch's increment g is d*z
@@ -9,6 +12,9 @@ type RankTest struct {
 	Walks
 	Tolerated float64 // shift of the values that raises no alarm, in standard deviations of the baseline
 	ranks     *Ranks
+	// tolls is, by stratum and branch, the log mean exp g over the stratum's own values, divided by f; nil if all values
+	// are normalized alike.
+	tolls [][]float64
 }
 
 // Dependence returns the dependence factor of a sample in time order, with the ranks of the same sample: the larger of
@@ -32,20 +38,86 @@ func NewRankTest(sample []float64, ranks *Ranks, factor float64) *RankTest {
 	}
 	t.Branches = make([]CUSUM, 0, len(branches))
 	own, weights := ranks.ownPoints(), ranks.shares()
-	g := make([]float64, len(own))
 	for _, b := range branches {
-		for i, r := range own {
-			g[i] = b.increment(r)
-		}
-		t.add(b, g, weights)
+		t.add(b, b.increments(own), weights)
 	}
 	t.Allow(DefaultAllowance(t.Units))
 	return t
 }
 
-// Attach restores the ranks that the test was made with.
-func (t *RankTest) Attach(ranks *Ranks) {
+// NewStratifiedRankTest does the same for values that are ranked within strata: ranks are those of the mid-ranks, and
+// strata those of the values of each stratum. Where values are equal, ranks are distributed otherwise from stratum to
+// stratum. So increments are normalized over the values of their stratum: exp(g - C) has mean 1 in each, and a walk rises no
+// more often in one of them than elsewhere.
+func NewStratifiedRankTest(sample []float64, ranks *Ranks, factor float64, strata []*Ranks) *RankTest {
+	if !haveTies(strata) {
+		return NewRankTest(sample, ranks, factor)
+	}
+	t := &RankTest{Walks: Walks{Units: len(sample), Factor: factor}, ranks: ranks}
+	for _, b := range allBranches() {
+		var g, weights []float64
+		for _, s := range strata {
+			increments, shares := b.increments(s.ownPoints()), s.shares()
+			c := calibrate(increments, shares).C
+			for i := range increments {
+				g, weights = append(g, increments[i]-c), append(weights, shares[i]*float64(s.Len())/float64(len(sample)))
+			}
+		}
+		t.add(b, g, weights)
+	}
+	t.Allow(DefaultAllowance(t.Units))
+	t.stratify(strata)
+	return t
+}
+
+func haveTies(strata []*Ranks) bool {
+	return slices.ContainsFunc(strata, func(r *Ranks) bool { return r.Below != nil })
+}
+
+// stratify finds the normalization of each stratum. A test whose increments are normalized over all, as those of earlier
+// builds are, stays as it is.
+func (t *RankTest) stratify(strata []*Ranks) {
+	t.tolls = nil
+	overAll := func(c CUSUM) bool { return math.Abs(c.C) > 1e-6 }
+	if !haveTies(strata) || slices.ContainsFunc(t.Branches, overAll) {
+		return
+	}
+	for _, s := range strata {
+		tolls := make([]float64, len(t.Branches))
+		for i := range t.Branches {
+			tolls[i] = calibrate(t.Branches[i].Branch().increments(s.ownPoints()), s.shares()).C / t.Factor
+		}
+		t.tolls = append(t.tolls, tolls)
+	}
+}
+
+// Keep drops all branches but those that keep holds for.
+func (t *RankTest) Keep(keep func(Branch) bool) {
+	for s, all := range t.tolls {
+		var kept []float64
+		for i := range t.Branches {
+			if keep(t.Branches[i].Branch()) {
+				kept = append(kept, all[i])
+			}
+		}
+		t.tolls[s] = kept
+	}
+	t.Walks.Keep(keep)
+}
+
+// increments returns the increments of ranks, before normalization.
+func (b Branch) increments(of []rank) []float64 {
+	g := make([]float64, len(of))
+	for i, r := range of {
+		g[i] = b.increment(r)
+	}
+	return g
+}
+
+// Attach restores the ranks that the test was made with, and those of its strata.
+func (t *RankTest) Attach(ranks *Ranks, strata []*Ranks) {
 	t.ranks = ranks
+	t.stratify(strata)
 	t.prepare()
 }
 
@@ -53,6 +125,15 @@ func (t *RankTest) Attach(ranks *Ranks) {
 // held, walks stop there.
 func (t *RankTest) Observe(x float64, ordinal int64, held bool) (reached bool) {
 	return t.observe(t.ranks.of(x), ordinal, held)
+}
+
+// ObserveIn does the same for a mid-rank within a stratum, -1 for none.
+func (t *RankTest) ObserveIn(stratum int, u float64, ordinal int64, held bool) (reached bool) {
+	if t.tolls == nil || stratum < 0 {
+		return t.Observe(u, ordinal, held)
+	}
+	r := rank{u: u, z: NormalScore(u)}
+	return t.step(r.terms(), r.terms(), t.tolls[stratum], ordinal, held)
 }
 
 // ObserveSlot does the same for a value whose slot among the sample's points is known.
@@ -67,17 +148,28 @@ func (t *RankTest) Tolerate(shift float64) {
 	t.Tolerated = shift
 }
 
-// ObserveWithin does what Observe does for a value of which a shift is tolerated: the branches for rises see it lowered by
+// ObserveWithin does what ObserveIn does for a value of which a shift is tolerated: the branches for rises see it lowered by
 // that shift, and those for falls raised. If values have moved by no more, either is ranked no further out than values of
 // the baseline are, so false alarms are no more frequent than without any shift.
-func (t *RankTest) ObserveWithin(lowered, raised float64, ordinal int64, held bool) (reached bool) {
-	rises, falls := t.ranks.of(lowered).terms(), t.ranks.of(raised).terms()
+func (t *RankTest) ObserveWithin(stratum int, lowered, raised float64, ordinal int64, held bool) (reached bool) {
+	var tolls []float64
+	if t.tolls != nil && stratum >= 0 {
+		tolls = t.tolls[stratum]
+	}
+	return t.step(t.ranks.of(lowered).terms(), t.ranks.of(raised).terms(), tolls, ordinal, held)
+}
+
+// step folds in the terms that branches for rises and for falls see. tolls are those of the stratum, nil without strata.
+func (t *RankTest) step(rises, falls rankTerms, tolls []float64, ordinal int64, held bool) (reached bool) {
 	for i := range t.Branches {
-		b, terms := &t.Branches[i], &rises
+		b, terms, toll := &t.Branches[i], &rises, 0.0
 		if b.Param < 0 {
 			terms = &falls
 		}
-		if b.step(b.on*terms[b.term&3]-b.toll, ordinal) {
+		if tolls != nil {
+			toll = tolls[i]
+		}
+		if b.step(b.on*terms[b.term&3]-b.toll-toll, ordinal) {
 			reached = true
 		}
 	}
@@ -87,7 +179,7 @@ func (t *RankTest) ObserveWithin(lowered, raised float64, ordinal int64, held bo
 	return reached
 }
 
-// observe is ObserveWithin for a value without a shift, with nothing to choose for each branch: it is on the hot path.
+// observe is step for a value without a shift and without strata, with nothing to choose for each branch: it is on the hot path.
 func (t *RankTest) observe(r rank, ordinal int64, held bool) (reached bool) {
 	terms, branches := r.terms(), t.Branches
 	for i := range branches {

@@ -438,3 +438,84 @@ func TestRanksOfMidRanks(t *testing.T) {
 		}
 	}
 }
+
+// Most values of a night are 0, and those of a day differ. Within their strata, the ranks of a night are skewed: a test that
+// normalizes all alike raises more false alarms than it may, at night.
+func TestTiesOfAStratumKeepTheRate(t *testing.T) {
+	const m, rate, stretches, stretch = 20_000, 1e-4, 600, 400
+	rng := rand.New(rand.NewPCG(88, 1))
+	draw := func(night bool) float64 {
+		switch {
+		case !night:
+			return rng.NormFloat64()
+		case rng.Float64() < .85:
+			return 0
+		}
+		return 1 + rng.Float64()
+	}
+	of := make([][]float64, 2)
+	for i := range m {
+		of[i%2] = append(of[i%2], draw(i%2 == 1))
+	}
+	strata := []*Ranks{NewRanks(of[0]), NewRanks(of[1])}
+	var sample []float64
+	for i, s := range strata {
+		for _, x := range of[i] {
+			sample = append(sample, s.OwnRank(x))
+		}
+	}
+	alarms := func(test *RankTest) (n int) {
+		test.Arm(rate / float64(len(test.Branches)))
+		for i := range stretches {
+			for range stretch {
+				if test.ObserveIn(i%2, strata[i%2].Rank(draw(i%2 == 1)), 0, false) {
+					test.Reset()
+					n++
+				}
+			}
+		}
+		return n
+	}
+	alike := alarms(NewRankTest(sample, NewUniformRanks(sample), 1))
+	within := alarms(NewStratifiedRankTest(sample, NewUniformRanks(sample), 1, strata))
+	t.Logf("%d alarms within strata, %d of all alike, %g allowed", within, alike, rate*stretches*stretch)
+	allowed := rate * stretches * stretch
+	if most := allowed + 3*math.Sqrt(allowed); float64(within) > most {
+		t.Errorf("%d alarms within strata, want at most %.0f", within, most)
+	}
+	if alike < 2*within {
+		t.Errorf("%d alarms of all alike: the strata do not matter", alike)
+	}
+}
+
+// What is attached again, and what keeps some branches, judges as before.
+func TestStratifiedRankTestGoesOn(t *testing.T) {
+	rng := rand.New(rand.NewPCG(88, 2))
+	strata := []*Ranks{NewRanks(tied(rng, 400)), NewRanks(normal(rng, 400))}
+	var sample []float64
+	for _, s := range strata {
+		for _, x := range s.Sample() {
+			sample = append(sample, s.OwnRank(x))
+		}
+	}
+	ranks := NewUniformRanks(sample)
+	test := NewStratifiedRankTest(sample, ranks, 1.3, strata)
+	test.Keep(func(b Branch) bool { return b.Param > 0 })
+	test.Arm(1e-4)
+	again := *test
+	again.Branches, again.tolls = append([]CUSUM{}, test.Branches...), nil
+	again.Attach(ranks, strata)
+	for i := range 500 {
+		x := strata[i%2].Rank(rng.NormFloat64() + .5)
+		test.ObserveIn(i%2, x, int64(i), false)
+		again.ObserveIn(i%2, x, int64(i), false)
+		for b := range test.Branches {
+			if test.Branches[b].Walk != again.Branches[b].Walk {
+				t.Fatalf("unit %d: %v at %v, want %v", i, test.Branches[b].Branch(), again.Branches[b].Walk, test.Branches[b].Walk)
+			}
+		}
+	}
+	if test.Branches[0].Walk == 0 {
+		t.Error("a shift does not move the walk")
+	}
+}

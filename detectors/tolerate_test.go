@@ -21,7 +21,7 @@ func TestToleratedShift(t *testing.T) {
 		n := 0
 		for i := range units {
 			x := rng.NormFloat64() + shift
-			if w.ObserveWithin(x-by, x+by, int64(i), false) {
+			if w.ObserveWithin(-1, x-by, x+by, int64(i), false) {
 				w.Reset()
 				n++
 			}

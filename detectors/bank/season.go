@@ -22,32 +22,7 @@ func (g *group) ends() stream.Ends {
 	for _, s := range g.Streams {
 		quantities = append(quantities, s.Quantities...)
 	}
-	return seasonIn(quantities, e)
-}
-
-// seasonIn returns the ends with the season that one of the quantities has.
-func seasonIn(quantities []*stream.Quantity, e stream.Ends) stream.Ends {
-	if e.Times == nil {
-		return e
-	}
-	e.Hours = hoursDiffer(quantities, e)
-	e.Season = e.Hours || slices.ContainsFunc(quantities, func(q *stream.Quantity) bool { return q.Weekly(q.TimesOf(e)) })
-	return e
-}
-
-// differentHours is the p-value over all quantities below which hours of the day count as different. Strata that are not
-// needed cost little delay; hours that differ unnoticed cost false alarms, as branches start from the wrong level.
-const differentHours = .01
-
-// hoursDiffer reports whether hours of the day differ for some of the quantities: at differentHours by the harmonic mean
-// of their p-values, which holds however the quantities depend on each other (Wilson, PNAS 2019). A mix that follows the
-// hour moves most of them a little, which no single one may show.
-func hoursDiffer(quantities []*stream.Quantity, e stream.Ends) bool {
-	inverse := 0.0
-	for _, q := range quantities {
-		inverse += 1 / q.HoursAlike(q.TimesOf(e))
-	}
-	return float64(len(quantities)) < differentHours*inverse
+	return e.WithSeason(quantities)
 }
 
 // mostUnits is how many times its size a warm-up may grow to, to cover a cycle twice.

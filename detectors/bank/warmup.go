@@ -56,7 +56,7 @@ func (g *group) trending(e stream.Ends, streams ...*stream.Stream) string {
 			names, quantities = append(names, s.Signal+" "+q.Name), append(quantities, q)
 		}
 	}
-	e = seasonIn(quantities, e)
+	e = e.WithSeason(quantities)
 	for i, q := range quantities {
 		if q.Trends(refusedShare/float64(len(quantities)), e) {
 			return names[i]

@@ -67,9 +67,11 @@ const leastCycles = 2
 // judged among all. Exported fields are saved.
 type Season struct {
 	Strata [hoursOfWeek]uint8 // the stratum of each hour
-	Like   []*detectors.Ranks // of the sample's values, by stratum; nil of shares
+	Course Course             // of the scores of ranked values: what the hour explains within the strata; nil if that is not worth its price
+	Like   []*detectors.Ranks // of the sample's values, by stratum, or of their scores minus the course; nil of shares
 	Level  []float64          // the mean of the values of a stratum minus that of all
 	Ranks  *detectors.Ranks   // of the judged values of the sample
+	Rest   *detectors.Ranks   // of the sample minus the levels, if there is a course
 
 	all *detectors.Ranks
 }
@@ -83,19 +85,54 @@ func New(sample, scores []float64, ranks *detectors.Ranks, times []int64, hours 
 	if strata < 2 {
 		return nil
 	}
-	like := make([][]float64, strata)
+	s.follow(sample, scores, times, hours)
+	like, ranked := make([][]float64, strata), make([][]float64, strata)
 	for i, x := range sample {
 		if times[i] != 0 {
-			like[s.stratum(times[i])] = append(like[s.stratum(times[i])], x)
+			at := s.stratum(times[i])
+			like[at], ranked[at] = append(like[at], x), append(ranked[at], s.free(x, times[i]))
 		}
 	}
 	mean := meanOf(sample)
-	for _, values := range like {
-		s.Like = append(s.Like, detectors.NewRanks(values))
+	for i, values := range like {
+		s.Like = append(s.Like, detectors.NewRanks(ranked[i]))
 		s.Level = append(s.Level, meanOf(values)-mean)
+	}
+	if s.Course != nil {
+		s.Rest = detectors.NewRanks(s.adjusted(sample, times))
 	}
 	s.Ranks = detectors.NewUniformRanks(s.Own(sample, times))
 	return s
+}
+
+// follow finds the course of values that differ. The scores of ties would be in the order of their hours.
+func (s *Season) follow(sample, scores []float64, times []int64, hours bool) {
+	if 2*s.all.Distinct() <= len(sample) {
+		return
+	}
+	price, advantage := stratumPrice*math.Log(float64(len(sample))), 0.0
+	if hours {
+		price, advantage = hourPrice, 2*hourPrice
+	}
+	s.Course = courseOf(scores, times, s.StrataOf(times), price, advantage)
+}
+
+// adjusted returns the adjusted values of the sample that have a time.
+func (s *Season) adjusted(sample []float64, times []int64) (out []float64) {
+	for i, x := range sample {
+		if times[i] != 0 {
+			out = append(out, s.Adjusted(x, times[i]))
+		}
+	}
+	return out
+}
+
+// free returns the number that is ranked within a stratum: the value, or its score minus the course.
+func (s *Season) free(x float64, ts int64) float64 {
+	if s.Course == nil {
+		return x
+	}
+	return score(s.all, x) - s.Course.At(ts)
 }
 
 // leastEvents is the least number of steps of a stratum with the event, and without it.
@@ -142,6 +179,9 @@ func OfCounts(shares, steps, scores []float64, times []int64, hours bool) *Seaso
 func (s *Season) Attach(all *detectors.Ranks) {
 	s.all = all
 	s.Ranks.Prepare()
+	if s.Rest != nil {
+		s.Rest.Prepare()
+	}
 	for _, r := range s.Like {
 		r.Prepare()
 	}
@@ -149,10 +189,13 @@ func (s *Season) Attach(all *detectors.Ranks) {
 
 // Rank returns the value by which a new value is judged.
 func (s *Season) Rank(x float64, ts int64) float64 {
-	if s.Like == nil {
+	switch {
+	case s.Like == nil:
 		return s.Adjusted(x, ts)
+	case ts == 0:
+		return s.all.Rank(x)
 	}
-	return s.like(ts).Rank(x)
+	return s.Like[s.stratum(ts)].Rank(s.free(x, ts))
 }
 
 // Stratum returns the stratum of a time, -1 if there is none.
@@ -186,8 +229,13 @@ func (s *Season) Cycle() string {
 func (s *Season) Own(sample []float64, times []int64) []float64 {
 	out := make([]float64, len(sample))
 	for i, x := range sample {
-		if out[i] = s.Rank(x, times[i]); s.Like != nil {
-			out[i] = s.like(times[i]).OwnRank(x)
+		switch {
+		case s.Like == nil:
+			out[i] = s.Adjusted(x, times[i])
+		case times[i] == 0:
+			out[i] = s.all.OwnRank(x)
+		default:
+			out[i] = s.Like[s.stratum(times[i])].OwnRank(s.free(x, times[i]))
 		}
 	}
 	return out
@@ -203,8 +251,11 @@ func (s *Season) Adjusted(x float64, ts int64) float64 {
 
 // Sample returns the adjusted values of the sample that have a time, sorted.
 func (s *Season) Sample() []float64 {
-	if s.Like == nil {
+	switch {
+	case s.Like == nil:
 		return s.Ranks.Sample()
+	case s.Rest != nil:
+		return s.Rest.Sample()
 	}
 	var out []float64
 	for i, r := range s.Like {
@@ -308,13 +359,6 @@ func (s *Season) start(stratum int) int64 {
 		}
 	}
 	return 0
-}
-
-func (s *Season) like(ts int64) *detectors.Ranks {
-	if ts == 0 {
-		return s.all
-	}
-	return s.Like[s.stratum(ts)]
 }
 
 func (s *Season) stratum(ts int64) int {

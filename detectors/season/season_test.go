@@ -154,3 +154,66 @@ func TestHoursOfTheWeek(t *testing.T) {
 		}
 	}
 }
+
+// Values that follow a smooth day of so many values an hour, with a noise of a tenth of its range.
+func smoothDays(rng *rand.Rand, days, perHour int) (x []float64, times []int64) {
+	for h := range days * 24 {
+		level := math.Sin(2 * math.Pi * float64(h) / 24)
+		for i := range perHour {
+			x = append(x, level+.2*rng.NormFloat64())
+			times = append(times, int64(h+24)*int64(time.Hour)+int64(i)*int64(time.Hour)/int64(perHour))
+		}
+	}
+	return x, times
+}
+
+// Strata of several hours leave what the hour explains within them: .6 standard deviations without a course.
+func TestNothingOfASmoothDayIsLeft(t *testing.T) {
+	const perHour, days = 20, 40
+	rng := rand.New(rand.NewPCG(79, 0))
+	x, times := smoothDays(rng, 3, perHour)
+	ranks, z := detectors.NewRanks(x), make([]float64, len(x))
+	for i, v := range x {
+		z[i] = detectors.NormalScore(ranks.OwnRank(v))
+	}
+	s := New(x, z, ranks, times, true)
+	later, at := smoothDays(rng, days, perHour)
+	var left [24]float64
+	for i, v := range later {
+		left[at[i]/int64(time.Hour)%24] += detectors.NormalScore(s.Rank(v, at[i])) / perHour / days
+	}
+	squares := 0.0
+	for _, mean := range left {
+		squares += mean * mean / 24
+	}
+	// The numbers of the course and the levels of the strata have errors from three days of 20 values an hour.
+	fitted := float64(len(s.Course) + len(s.Level))
+	if most := 2 * math.Sqrt(fitted/float64(len(x))); math.Sqrt(squares) > most {
+		t.Errorf("%.3f standard deviations left, want at most %.3f: %.2f", math.Sqrt(squares), most, left)
+	}
+	if f := s.Factor(x, times); f > 2 {
+		t.Errorf("factor %.2f", f)
+	}
+}
+
+// A day of two levels has no course, and what is judged does not depend on the order of ties.
+func TestCoursesAreForSmoothDays(t *testing.T) {
+	rng := rand.New(rand.NewPCG(79, 1))
+	x, times := smoothDays(rng, 3, 20)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+		if h := times[i] / int64(time.Hour) % 24; h >= 8 && h < 20 {
+			x[i] += 4
+		}
+	}
+	if s := seasonOf(x, times); s == nil || s.Course != nil {
+		t.Errorf("two levels: %+v", s)
+	}
+	x, times = smoothDays(rng, 3, 20)
+	for i := range x {
+		x[i] = math.Round(2 * x[i])
+	}
+	if s := seasonOf(x, times); s == nil || s.Course != nil || s.Rest != nil {
+		t.Errorf("ties: %+v", s)
+	}
+}

@@ -34,11 +34,11 @@ func (q *Quantity) Rank() *detectors.RankTest {
 // Observe implements Test.
 func (t *rankTest) Observe(v value, ordinal int64, held bool) {
 	if t.test.Tolerated > 0 {
-		t.test.ObserveWithin(v.lowered, v.raised, ordinal, held)
+		t.test.ObserveWithin(v.stratum, v.lowered, v.raised, ordinal, held)
 		return
 	}
 	if v.seasonal {
-		t.test.Observe(v.judged, ordinal, held)
+		t.test.ObserveIn(v.stratum, v.judged, ordinal, held)
 		return
 	}
 	t.test.ObserveSlot(v.slot, ordinal, held)
@@ -54,7 +54,7 @@ func (t *rankTest) Again() Test {
 
 // Attach implements Test.
 func (t *rankTest) Attach(q *Quantity) error {
-	t.test.Attach(q.JudgedRanks())
+	t.test.Attach(q.JudgedRanks(), q.strata())
 	q.tolerated = t.test.Tolerated * q.SD
 	return nil
 }

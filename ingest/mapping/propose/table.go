@@ -21,6 +21,8 @@ const (
 )
 
 // place is what was seen at one path.
+//
+// It is large because it counts values of each kind.
 type place struct {
 	names []string // of the members on the way
 	path  string   // as a mapping writes it; of a key or a header, for people
