@@ -133,7 +133,9 @@ func (f *finder) role(r role) {
 	case "policy":
 		field, why = f.onePolicy(at, field, why)
 	case "action":
-		field, why = f.onlyDecided(at, field, why)
+		if field, why = f.onlyDecided(at, field, why); isAmount(at.place) && field.Path != "" {
+			field, why = f.computed(at, "%[1]s == nil ? nil : [%[1]s]"), "an amount, so a list, as whole numbers would be categories: "+why
+		}
 	case "reward":
 		field, why = f.reward(at, field, why)
 	case "terminated":
@@ -268,6 +270,9 @@ func (f *finder) reward(at found, field mapping.Field, why string) (mapping.Fiel
 		field = f.number(at)
 	case at.kind() == isText:
 		field.Choices = yesOrNo(at.place)
+	case isCost(at.place):
+		field.Scale = -1
+		why = "a cost, so the reward is its negative: " + why
 	}
 	if at.kind() == isTruth {
 		field.Choices = map[string]json.RawMessage{"true": json.RawMessage("1"), "false": json.RawMessage("0")}
@@ -456,9 +461,13 @@ func isChoice(p *place) bool {
 	return p.kind() == isNumber && p.whole && len(p.values) > 2 && len(p.values) <= mostChoices
 }
 
-// isMeasured reports whether a place usually has a number that is no id and no time.
+// isMeasured reports whether a place usually has a number that is no id, no time and nothing of a calendar, which would
+// change each day.
 func isMeasured(at found) bool {
 	p := plain(at.names[len(at.names)-1])
+	if slices.Contains([]string{"weekday", "dayofweek", "dow", "hour", "hourofday", "dayofmonth", "dayofyear", "weekofyear", "month", "quarter", "isweekend"}, p) {
+		return false
+	}
 	isID := len(p) > 1 && p[len(p)-2:] == "id"
 	return !isID && at.n*2 >= at.in.records && (at.kind() == isTruth || at.kind() == isNumber && timeOf(at.place) == nil)
 }

@@ -19,7 +19,7 @@ func guessed(field string, p *place) bool {
 	case "policy": // a device_model has several
 		return len(words) > 1 && slices.Contains([]string{"model", "policy", "strategy", "algorithm"}, last) && len(p.values) == 1
 	case "reward":
-		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, last) && !isDerived(words)
+		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, last) && !isDerived(words) || isCost(p)
 	case "outcomes.":
 		spent := slices.Contains([]string{"watch", "dwell", "play", "listen", "engagement", "session"}, words[0]) && slices.Contains([]string{"time", "minutes", "seconds", "ms", "duration"}, last)
 		return spent || len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, last) && !isDerived(words)
@@ -27,6 +27,24 @@ func guessed(field string, p *place) bool {
 		return p.kind() == isText && isChosen(p)
 	}
 	return false
+}
+
+// isCost reports whether a name is that of what a task costs: not of what a model does.
+func isCost(p *place) bool {
+	words := wordsOf(p)
+	if len(words) < 2 || !slices.Contains([]string{"cost", "costs", "regret", "penalty"}, words[len(words)-1]) {
+		return false
+	}
+	return !isDerived(words) && !slices.ContainsFunc(words, func(word string) bool {
+		return slices.Contains([]string{"token", "tokens", "llm", "api", "request", "compute", "model", "usd", "unit", "price"}, word)
+	})
+}
+
+// isAmount reports whether a name is that of an amount, and its values are whole and not few.
+func isAmount(p *place) bool {
+	return p.kind() == isNumber && p.whole && len(p.values) > mostChoices && slices.ContainsFunc(wordsOf(p), func(word string) bool {
+		return slices.Contains([]string{"qty", "quantity", "amount", "allocation", "bid", "price", "dose", "setpoint", "discount"}, word)
+	})
 }
 
 // isDerived reports whether a name says that a number was predicted, or made of several.

@@ -63,6 +63,17 @@ func TestShapesThatTeamsHave(t *testing.T) {
 			fields: []string{"policy: ranker.name", "policy_version: ranker.rev", "labels.device: profile.device", `action: {expression: "first(record[\"slate\"] ?? [])"}`, `reward: {expression: "len(record[\"clickedPositions\"] ?? [])"}`, "outcomes.watchMinutes: watchMinutes"},
 			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"home","policy_version":"9","episode_id":"r-0","action":"m0","reward":0,"terminated":true,"outcomes":{"watchMinutes":0.5},"labels":{"segment":"s0","device":"d0"}}`,
 		},
+		"stocks of warehouses, one record of each a day, with a cost": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"date":"2026-11-%02d","warehouse":"W%d","on_hand":%d.5,"weekday":%d,"order_qty":%d,"lost_sales":%d,"daily_cost":%d.5,"agent_version":"7"}`,
+					1+i/20, i%20, 40+i*i%97, i/20%7, i*i%83, i*i%5, i*i%61)
+			},
+			fields: []string{
+				"ts: {path: date, zone: UTC}", "agent_id: warehouse", "policy_version: agent_version", "reward: {path: daily_cost, scale: -1}",
+				`action: {expression: "record[\"order_qty\"] == nil ? nil : [record[\"order_qty\"]]"}`, "outcomes.lost_sales: lost_sales",
+			},
+			event: `{"ts":"2026-11-01T00:00:00Z","policy":"shop","policy_version":"7","agent_id":"W0","observation":{"on_hand":40.5},"action":[0],"reward":-0.5,"outcomes":{"lost_sales":0},"terminated":true}`,
+		},
 		"prices of products, one of each an hour": {
 			record: func(i int) string {
 				return fmt.Sprintf(`{"event_time":"2026-11-%02dT%02d:00:00Z","sku":"SKU-%d","multiplier":%s,"list_price":%d.5,"page_views":%d,"prob":0.%d,"units_sold":%d,"gross_margin":%d.25,"predicted_margin":%d,"pricing_model":"pricer-3"}`,

@@ -29,7 +29,7 @@ func roles() []role {
 			"strategie", "modell", "estrategia", "politica", "modelo", "politique", "modele",
 		}, []kind{isText}},
 		{"policy_version", []string{
-			"policyversion", "modelversion", "modelbuild", "checkpoint", "modelcheckpoint", "ckpt", "modelckpt", "weights", "snapshot", "modelrevision", "version", "rev", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash",
+			"policyversion", "modelversion", "agentversion", "modelbuild", "checkpoint", "modelcheckpoint", "ckpt", "modelckpt", "weights", "snapshot", "modelrevision", "version", "rev", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash",
 		}, id},
 		{"env_version", []string{"envversion", "environmentversion", "worldversion", "simulatorversion", "simversion", "firmwareversion", "firmware"}, id},
 		{"reward_version", []string{"rewardversion", "rewardfunctionversion", "rewardmodelversion", "rewardfunction", "rewardfn", "rewardmodel"}, id},
@@ -40,7 +40,7 @@ func roles() []role {
 		{"agent_id", []string{
 			"agentid", "agent", "userid", "uid", "user", "customerid", "memberid", "accountid", "visitorid", "playerid", "deviceid", "robotid",
 			"workerid", "actorid", "clientid", "envindex", "customer", "robot", "device", "worker", "player", "building", "buildingid", "machine", "machineid", "vehicle", "vehicleid", "drone", "droneid", "asset", "assetid", "turbine", "turbineid",
-			"intersection", "intersectionid", "elevator", "elevatorid", "thermostat", "thermostatid", "plantid", "chargerid",
+			"intersection", "intersectionid", "elevator", "elevatorid", "thermostat", "thermostatid", "plantid", "chargerid", "warehouse", "warehouseid", "depot", "junction", "junctionid", "pump", "battery", "batteryid", "greenhouse", "boiler", "chiller",
 			"nutzer", "kunde", "roboter", "usuario", "cliente", "utilisateur", "client",
 		}, id},
 		{"step", []string{"step", "stepid", "stepindex", "timestep", "turn", "turnindex", "stepnumber", "iteration", "round", "seq", "t", "index"}, []kind{isNumber}},
@@ -57,7 +57,7 @@ func roles() []role {
 			"action", "actionid", "actionname", "chosenaction", "actiontaken", "chosenarm", "arm", "armid", "chosen", "choice", "decision", "selected",
 			"tool", "toolname", "genaitoolname", "toolcall", "move", "itemid", "item", "recommendeditem", "recommendation", "offerid", "offer", "variant", "variantid",
 			"adid", "productid", "contentid", "shown", "command", "control", "act", "a", "sku", "skuid", "banner", "bannerid", "creative", "creativeid", "treatment", "listing",
-			"listingid", "template", "templateid", "videoid", "trackid", "articleid", "route", "routedto", "assigned", "decisionvalue", "dose", "bid", "bidprice", "bidamount", "setpoint", "discount", "discountpct", "pricemultiplier", "markup", "markdown",
+			"listingid", "template", "templateid", "videoid", "trackid", "articleid", "route", "routedto", "assigned", "decisionvalue", "dose", "bid", "bidprice", "bidamount", "setpoint", "discount", "discountpct", "pricemultiplier", "markup", "markdown", "orderqty", "orderquantity", "reorderqty", "reorderquantity", "allocation",
 			"aktion", "entscheidung", "auswahl", "accion", "oferta", "ofertaelegida", "eleccion", "choix",
 		}, []kind{isText, isNumber, isTruth, isNumberList}},
 		{"terminated", []string{
