@@ -496,6 +496,7 @@ func TestDecodeLargeArraysInObservations(t *testing.T) {
 		{`{"x":7,"grid":` + image(16, 16) + `}`, 1},
 		{`{"x":7,"frame":{"pixels":` + image(84, 84) + `,"t":1}}`, 2},
 		{image(15, 16), 240},
+		{`{"x":7,"image":[` + image(2, 2) + `,` + image(2, 2) + `]}`, 1},
 		{image(84, 84), 0},
 		{`[7,` + image(84, 84) + `,[1]]`, 1},
 		{strings.TrimSuffix(image(1, 300)[1:], "]"), 300},

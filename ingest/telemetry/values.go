@@ -253,13 +253,14 @@ func (d *decoder) parts(dst *[]ingest.Value, name string) bool {
 	case d.peek() == '{':
 		return d.numbers(dst, name, true)
 	case d.isSmall(d.at):
-		return d.elements(dst, name)
+		return d.elements(dst, name, 1)
 	}
 	return d.skip()
 }
 
-// elements reads an array inside of an observation, which is small.
-func (d *decoder) elements(dst *[]ingest.Value, within string) bool {
+// elements reads an array inside of an observation, which is small. level is 1, or 2 if it is in another array; arrays
+// in that, as images have, are left out.
+func (d *decoder) elements(dst *[]ingest.Value, within string, level int) bool {
 	if !d.enter() {
 		return false
 	}
@@ -268,25 +269,25 @@ func (d *decoder) elements(dst *[]ingest.Value, within string) bool {
 		if !more {
 			return ok
 		}
-		if !d.element(dst, within, place) {
+		if !d.element(dst, within, place, level) {
 			return false
 		}
 	}
 }
 
-func (d *decoder) element(dst *[]ingest.Value, within string, place int) bool {
+func (d *decoder) element(dst *[]ingest.Value, within string, place, level int) bool {
 	start, text := d.at, joined(d, within, d.places[place])
 	if !d.keepable(start, text) {
 		return false
 	}
 	name := d.names.Get(text)
 	switch c := d.peek(); {
-	case slices.Contains(d.own, name):
+	case slices.Contains(d.own, name), c == '[' && level == 2:
 		return d.skip()
 	case c == '{':
 		return d.numbers(dst, name, true)
 	case c == '[':
-		return d.elements(dst, name)
+		return d.elements(dst, name, level+1)
 	}
 	x := math.NaN()
 	if !d.null() {
@@ -417,7 +418,7 @@ func (d *decoder) observedElement(dst *[]ingest.Value, array, place int) bool {
 	case c == '{':
 		return d.numbers(dst, name, true)
 	case c == '[' && d.isSmall(array):
-		return d.elements(dst, name)
+		return d.elements(dst, name, 2)
 	case !d.null():
 		if isNumber, ok := d.component(&x, true); !isNumber || !ok {
 			return ok
