@@ -25,11 +25,15 @@ func (m *Model) examples(v *Verdict, s *Signs) []Example {
 // example returns the example of the foremost coordinate of a factor: of numbers that coordinate itself, of categories
 // the one whose share differs most from what the law expects.
 func (m *Model) example(foremost Shift, s, base *Signs) (best Example, found bool) {
+	of := foremost.Coordinate.part
+	if of == partPreference {
+		of = partPolicy
+	}
 	at, most := 0, 0.
 	for i := range m.regressions {
 		r := &m.regressions[i]
 		for k := range r.q {
-			if r.part == foremost.Coordinate.part && r.shows(k, foremost.Coordinate.Index) {
+			if r.part == of && r.shows(k, foremost.Coordinate.Index) {
 				e := Example{
 					Factor: foremost.Coordinate.Factor, Name: m.nameOf(r.part, k), Share: r.categories,
 					Otherwise: foremost.Spread && !r.categories,

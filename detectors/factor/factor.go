@@ -70,6 +70,9 @@ const (
 	partReward
 	partLastReward
 	parts
+
+	// partPreference has no law of its own: its coordinates are what that of the policy leaves of the share of each action.
+	partPreference
 )
 
 // factor returns the factor to which the part belongs.

@@ -97,6 +97,7 @@ func TestTheLawThatMovedIsNamed(t *testing.T) {
 	}{
 		"other starts":          {func(w *world) { w.start = 1 }, ByEnvironment, Start},
 		"another policy":        {func(w *world) { w.bias = .5 }, ByPolicy, Policy},
+		"another preference":    {func(w *world) { w.bias = .2 }, ByPolicy, Policy},
 		"other dynamics":        {func(w *world) { w.pull = .8 }, ByEnvironment, Dynamics},
 		"another reward":        {func(w *world) { w.worth = .8 }, ByReward, Reward},
 		"noisy sensors":         {func(w *world) { w.noise = .5 }, ByObservations, Dynamics},
@@ -181,6 +182,26 @@ func TestExamplesAreOfTheSameSituations(t *testing.T) {
 			(e.Name == "right") != (e.Actual < e.Expected)) {
 			t.Errorf("%+v", e)
 		}
+	}
+}
+
+// Laws that an older build has learned and saved know no preferences, and judge as they did.
+func TestLawsWithoutPreferences(t *testing.T) {
+	w := healthy()
+	w.bias = .2
+	units := w.told(2, 100)
+	wire := lawsOf(t).Wire()
+	of := len(learnt().names) - 1
+	wire.Model.Scores = wire.Model.Scores[:2*of]
+	old := wire.Live()
+	for i, u := range units {
+		observe(&old, u, int64(i))
+	}
+	if n := len(old.Recent[0].Mean); n != of {
+		t.Errorf("units have %d scores, want %d", n, of)
+	}
+	if v := old.Judge(0); v.Cause != Unknown || v.Factors[Policy].Moved {
+		t.Errorf("%s: %+v", v.Cause, v.Factors)
 	}
 }
 

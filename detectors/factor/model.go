@@ -29,7 +29,7 @@ type Model struct {
 type Coordinate struct {
 	Factor Factor
 	part   part
-	Index  int // of the observation or of the action's component; 0 of rewards and categories
+	Index  int // of the observation, of the action's component, or of the action preferred; 0 of rewards and categories
 }
 
 // sampled is a row of a part.
@@ -232,13 +232,21 @@ func (r *regression) rescale(rows []sampled) {
 	}
 }
 
-// coordinates lists what the model scores, in the order of the scores of a step.
+// coordinates lists what the model scores, in the order of the scores of a step. Preferences come last.
 func (m *Model) coordinates() []Coordinate {
 	var out []Coordinate
 	for i := range m.regressions {
 		r := &m.regressions[i]
 		for k := range r.laws() {
 			out = append(out, Coordinate{r.part.factor(), r.part, k})
+		}
+	}
+	for i := range m.regressions {
+		if m.regressions[i].part != partPolicy {
+			continue
+		}
+		for k := range m.layout.preferences() {
+			out = append(out, Coordinate{Policy, partPreference, k})
 		}
 	}
 	return out
@@ -263,7 +271,7 @@ func (m *Model) Bytes() int {
 
 // keptBytes returns about how much memory scores take: those of the newest units, those of the baseline, and the signs.
 func keptBytes(l Layout) int {
-	coordinates := 2*l.Observations + max(1, l.Numbers) + 3
+	coordinates := 2*l.Observations + max(1, l.Numbers) + 3 + l.preferences()
 	means := 2*l.Observations + l.actions() + 4
 	return recentUnits*(8*coordinates+96) + 2*coordinates*(4*columnSize+64) +
 		(1+recentUnits/spanUnits)*(32*l.Observations+12*means+80)

@@ -194,7 +194,9 @@ func judgeFile(t *testing.T, path string, found tallies) (judged, moved int) {
 		t.Fatalf("%s: too few healthy episodes: %v", path, in.err)
 	}
 	n := len(base.steps) - healthyFresh
-	m := Learn(base.vocabulary(), base.steps[:n], defaultBytes)
+	v := base.vocabulary()
+	v.States = v.discrete(base.steps[:n])
+	m := Learn(v, base.steps[:n], defaultBytes)
 	s := NewScorer(m)
 	fresh := scored(s, base.steps[n:])
 	for _, size := range windows() {

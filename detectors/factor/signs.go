@@ -128,10 +128,7 @@ func (s *Signs) compare(by *Scorer, step *Step) {
 func (r *regression) compare(means []Mean, predicted []float32, s *Step) {
 	total, category := float32(1), 0
 	if r.categories {
-		total, category = 0, r.category(s)
-		for _, p := range predicted {
-			total += share(p)
-		}
+		total, category = shares(predicted), r.category(s)
 	}
 	for k := range means {
 		m := &means[k]

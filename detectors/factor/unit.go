@@ -18,6 +18,8 @@ type Scorer struct {
 	predicted []float32 // of each regression one after the other, where leaf is not nil
 	leaf      []*leaf   // of each regression, in which the last step was in support; else nil
 	memory    lagMemory
+
+	preferences int // of the coordinates, the last ones
 }
 
 // NewScorer returns a scorer of a model.
@@ -27,11 +29,13 @@ func NewScorer(m *Model) *Scorer {
 		model: m, x: make([]float32, n), near: make([]float32, n), z: make([]float32, len(m.names)),
 		predicted: make([]float32, targets), leaf: make([]*leaf, len(m.regressions)),
 		memory: lagMemory{x: make([]float32, n), predicted: make([]float32, m.layout.Observations)},
+
+		preferences: m.preferences(),
 	}
 }
 
 // Step returns the normal scores of a step, one for each coordinate, until the next call; NaN where the law says
-// nothing about the step. It counts, for each factor, the parts that the step could have been scored in, and those in
+// nothing about the step. Those of preferences are prefer's. It counts, for each factor, the parts that the step could have been scored in, and those in
 // whose support it is.
 func (s *Scorer) Step(step *Step, asked, supported *[Factors]int32) []float32 {
 	var where place
@@ -166,6 +170,7 @@ func (s *Scorer) Score(e Episode) Unit {
 	counts, previous := make([]int32, n), make([]float32, n)
 	for i := range e {
 		z := s.Step(&e[i], &u.Asked, &u.Supported)
+		s.prefer(&e[i])
 		for k, v := range z {
 			if v == v {
 				counts[k]++
@@ -178,7 +183,11 @@ func (s *Scorer) Score(e Episode) Unit {
 		copy(previous, z)
 	}
 	for k, c := range counts {
-		u.Factors[s.model.names[k].Factor].add(c, u.Mean[k], u.Square[k])
+		if at := s.model.names[k]; at.part != partPreference {
+			u.Factors[at.Factor].add(c, u.Mean[k], u.Square[k])
+		} else {
+			u.Square[k] = unscored // it depends on the situations
+		}
 		if c == 0 {
 			u.Mean[k], u.Square[k] = unscored, unscored
 			continue

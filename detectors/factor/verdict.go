@@ -9,7 +9,7 @@ import (
 
 // baseline is the scores of the episodes that the laws were measured on.
 type baseline struct {
-	columns []column // mean and mean square of each coordinate, in turn
+	columns []column // mean and mean square of each coordinate, in turn; none of the mean squares of preferences
 	signs   Signs
 }
 
@@ -143,8 +143,10 @@ func (m *Model) judge(units []Scored, signs *Signs) Verdict {
 	}
 	share := supported(units)
 	var tests [Factors]int
-	for _, c := range m.names {
-		tests[c.Factor] += 2
+	for c := range m.baseline.columns {
+		if m.baseline.columns[c].n > 0 {
+			tests[m.names[c/2].Factor]++
+		}
 	}
 	for f := range v.Factors {
 		v.Factors[f].Support = share[f]
@@ -173,8 +175,12 @@ const (
 )
 
 // take notes a coordinate of the factor, which has so many numbers in all, if it is the foremost one so far, and reports
-// whether it is.
+// whether it is. The ratios of causes are those of how unusual steps are, so that preferences decide only where that has
+// not moved.
 func (m *Movement) take(s Shift, tests int) bool {
+	if m.Moved && s.Coordinate.part == partPreference && m.Foremost.Coordinate.part != partPreference {
+		return false
+	}
 	chance := math.Erfc(math.Abs(s.Z)/math.Sqrt2) * float64(tests)
 	moved := chance < movedChance && math.Abs(s.Effect) > movedEffect
 	switch {

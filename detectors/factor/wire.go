@@ -199,6 +199,7 @@ func (w *ModelWire) Live() Model {
 	}
 	m.layout = m.Vocabulary.layout()
 	m.names = m.coordinates()
+	m.names = m.names[:min(len(m.names), len(w.Scores)/2)] // older builds learned no preferences
 	m.baseline.columns = saved.Each(w.Scores, func(c columnWire) column { return column{c.N, c.Mean, c.SD, c.Sorted, c.Spread} })
 	m.baseline.signs = w.Signs.live()
 	return m
