@@ -128,6 +128,46 @@ func TestSimAmountsThatChange(t *testing.T) {
 	}
 }
 
+// What a baseline of sparse rewards finds is stated for amounts. A shift of the mean leaves the zeros as they are. The fewer
+// units have an outcome, the more it takes to find its shift.
+func TestReachOfAmounts(t *testing.T) {
+	reachOf := func(c *till, signal string, m int) (main, amounts []finding.Reach) {
+		for _, s := range c.frozen(m, 20_000).groups[0].summary().Streams {
+			if s.Signal != signal {
+				continue
+			}
+			for _, r := range s.Reach {
+				if r.OfAmounts {
+					amounts = append(amounts, r)
+				} else {
+					main = append(main, r)
+				}
+			}
+		}
+		return main, amounts
+	}
+	c := newTill(7, 1, .4)
+	main, amounts := reachOf(c, "reward", 500)
+	if len(main) != 7 || len(amounts) != 7 {
+		t.Fatalf("%v and of amounts %v, want seven numbers of units each", main, amounts)
+	}
+	for i := range main {
+		if !main[i].Others || amounts[i].Others {
+			t.Errorf("%v and of amounts %v: the zeros shift", main[i], amounts[i])
+		}
+	}
+	seldom := newTill(8, 1, .1)
+	rate, few := reachOf(seldom, "reward", 1500)
+	if len(rate) != 7 || !math.IsNaN(rate[6].Size) || len(few) != 7 {
+		t.Fatalf("of a purchase in a tenth: %v, want nothing that the mean finds; of amounts %v", rate, few)
+	}
+	seldom = newTill(8, 1, .1)
+	seldom.apart = true
+	if apart, _ := reachOf(seldom, "outcome.amount", 1500); len(apart) != 7 || apart[6].Size < .8*few[6].Size || apart[6].Size > 1.25*few[6].Size {
+		t.Errorf("of the same purchases as an outcome: %v, as amounts %v", apart, few)
+	}
+}
+
 // Nine baselines in ten keep the budget. The bound is three standard errors below.
 func TestSimAmountsKeepTheBudget(t *testing.T) {
 	if testing.Short() {

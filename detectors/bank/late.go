@@ -95,7 +95,7 @@ func (g *group) lateDue() *stream.Stream {
 
 // freezeLate makes the collected values of a late stream its baseline, and arms it with a share of the policy's budget.
 func (g *group) freezeLate(s *stream.Stream, share float64, at finding.UnitRef, room budget.Room) []finding.Finding {
-	units := s.LateUnits
+	units, all := s.LateUnits, s.LateOf
 	if q := s.Find(signals.MainQuantity(s.Signal)); q != nil && signals.IsOutcome(s.Signal) {
 		lesson, _ := baseline.ResidualGiven(g.lateGiven(s), s.LateGiven, q.Warm)
 		lesson.Become(s, signals.GivenReward)
@@ -108,7 +108,7 @@ func (g *group) freezeLate(s *stream.Stream, share float64, at finding.UnitRef, 
 	of := budget.Portion{Streams: []*stream.Stream{s}, Units: units, Share: share, Seed: s.Own.Seed()}
 	of.Arm(g.cfg.FalseAlarms.Shares, g.Promise.N, room)
 	of.Allow(g.calibrations)
-	reach.Measure(of.Streams, stream.Ends{})
+	reach.Measure(of.Streams, all, stream.Ends{})
 	for _, q := range s.Quantities {
 		q.Warm = nil
 	}

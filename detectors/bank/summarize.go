@@ -79,7 +79,7 @@ func (g *group) summarizeStream(s *stream.Stream) finding.StreamSummary {
 	if q == nil {
 		return sum
 	}
-	sum.Quantity, sum.Reach = q.Name, q.Reach
+	sum.Quantity, sum.Reach = q.Name, s.Reach()
 	sum.Current = finding.DescribeSample(q.Recent.Last(stream.CurrentUnits), q.Ranks)
 	if q.Ranks != nil {
 		sum.Baseline, sum.Deciles = q.DescribeBaseline()

@@ -173,7 +173,7 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room bu
 	}
 	of.Arm(g.cfg.FalseAlarms.Shares, g.Promise.N, room)
 	g.promise(of.Allow(g.calibrations))
-	reach.Measure(g.Streams, ended)
+	reach.Measure(g.Streams, g.Warmup.Units, ended)
 	g.dismiss()
 	if accepted {
 		g.endWarmup()

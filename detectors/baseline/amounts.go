@@ -4,14 +4,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
-
-// usualShare is the least share of units with the same value for which the other values are judged separately. Below
-// it, the mean shows nearly as much, and amounts would cost the other tests a part of the budget.
-const usualShare = .3
 
 // leastAmounts is the least number of other values. Fewer carry hardly any branch.
 const leastAmounts = 40
@@ -25,8 +20,8 @@ func Amounts(s *stream.Stream, of []*stream.Stream) *Lesson {
 	if !judged || q == nil || len(q.Warm) == 0 || q.Counts() {
 		return nil
 	}
-	usual, n := detectors.NewRanks(q.WarmValues()).Mode()
-	if float64(n) < usualShare*float64(len(q.Warm)) {
+	usual, has := stream.UsualOf(q.WarmValues())
+	if !has {
 		return nil
 	}
 	var units []int32

@@ -69,7 +69,7 @@ type StreamSummary struct {
 	Effect    float64      // standardized mean shift of Current against Baseline
 	Detectors []DetectorSummary
 	Dropped   []DroppedBranch    // branches that the baseline is too small for
-	Reach     []Reach            // of Quantity, by ascending units; nil if it is not known
+	Reach     []Reach            // of Quantity, by ascending units, and then of amounts; nil if it is not known
 	Progress  *progress.Progress // of the return of a policy that learns; nil for others, and while too little is known
 }
 
@@ -86,6 +86,9 @@ type Reach struct {
 	Shift  float64 // the same shift in the unit of the signal; 0 with OfRate
 	OfRate bool
 	Known  int32 // units, those of the baseline included, from which the rate must be known; 0 if the baseline suffices
+	Others bool  // the shift leaves the commonest value as it is
+	// OfAmounts tells that amounts shift, the values other than the commonest one, whose standard deviation Size is in.
+	OfAmounts bool
 }
 
 // DroppedBranch is a branch that is not armed, with the approximate number of baseline units that would arm it; 0 if no

@@ -11,23 +11,26 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// Measure computes which changes of returns, rewards and outcomes the armed branches find.
-func Measure(streams []*stream.Stream, ended stream.Ends) {
+// Measure computes which changes of returns, rewards and outcomes, and of their amounts, the armed branches find. The
+// baseline has so many units, of which each quantity has a value in some.
+func Measure(streams []*stream.Stream, units int, ended stream.Ends) {
 	var measured []*stream.Quantity
 	for _, s := range streams {
 		if s.Signal != "return" && s.Signal != "reward" && !signals.IsOutcome(s.Signal) {
 			continue
 		}
-		q := s.Find(signals.MainQuantity(s.Signal))
-		if q == nil {
-			continue
+		for _, name := range []string{signals.MainQuantity(s.Signal), signals.Amount} {
+			q := s.Find(name)
+			if q == nil {
+				continue
+			}
+			if i := slices.IndexFunc(measured, func(other *stream.Quantity) bool { return alike(q, other) }); i >= 0 {
+				q.Reach = slices.Clone(measured[i].Reach)
+				continue
+			}
+			q.Reach = Of(q, q.WarmReadings(ended), min(1, float64(len(q.Warm))/float64(units)))
+			measured = append(measured, q)
 		}
-		if i := slices.IndexFunc(measured, func(other *stream.Quantity) bool { return alike(q, other) }); i >= 0 {
-			q.Reach = slices.Clone(measured[i].Reach)
-			continue
-		}
-		q.Reach = Of(q, q.WarmReadings(ended))
-		measured = append(measured, q)
 	}
 }
 
@@ -42,11 +45,12 @@ func alike(a, b *stream.Quantity) bool {
 
 // Of returns the smallest change of a quantity that its armed branches find within 20, 50, 100, 200, 500, 1,000 and
 // 2,000 units; nil if they are not calibrated on ranks, counts or rare values, or if none is armed. The readings are
-// those of its baseline. For ranks, the change is a shift of all values, in the direction that is found later; for counts and rare values, a rate
-// that falls. For rare values, it also returns after how many units half the rate is found, and from when on.
-func Of(q *stream.Quantity, baseline []stream.Reading) []finding.Reach {
+// those of its baseline, in which a share of the units has one. For ranks, the change is a shift of all values, or of
+// those other than the usual one if there is one, in the direction that is found later; for counts and rare values, a
+// rate that falls. For rare values, it also returns after how many units half the rate is found, and from when on.
+func Of(q *stream.Quantity, baseline []stream.Reading, share float64) []finding.Reach {
 	if t, has := stream.TestOf[*stream.RarityTest](q); has {
-		return ofRare(t.Test)
+		return ofRare(t.Test, share)
 	}
 	m := newMover(q)
 	walks := func(changed func(size float64) []weighted) func(size float64) finder {
@@ -54,15 +58,16 @@ func Of(q *stream.Quantity, baseline []stream.Reading) []finding.Reach {
 	}
 	switch {
 	case q.Rank() != nil && q.Rank().Armed() > 0:
-		spread := evenly(baseline)
+		spread, others := spreadOf(baseline, share)
 		up, down := smallest(largestShift, walks(shifted(spread, q.SD))), smallest(largestShift, walks(shifted(spread, -q.SD)))
 		for i := range up {
 			up[i].Size = max(up[i].Size, down[i].Size) // NaN if either is
 			up[i].Shift = up[i].Size * q.SD
+			up[i].Others, up[i].OfAmounts = others, q.Name == signals.Amount
 		}
 		return up
 	case q.Mix == nil && q.Frequency() != nil && q.Frequency().Armed() > 0:
-		return ofRate(smallest(1, walks(thinned(baseline))))
+		return ofRate(smallest(1, walks(thinned(baseline, share))))
 	}
 	return nil
 }
@@ -135,15 +140,48 @@ func evenly(readings []stream.Reading) []stream.Reading {
 	return out
 }
 
-// shifted returns the readings, shifted by so many times unit. They are valid until the next call.
-func shifted(readings []stream.Reading, unit float64) func(size float64) []weighted {
-	out := make([]weighted, len(readings))
-	for i, r := range readings {
-		out[i] = weighted{Reading: r, Weight: 1 / float64(len(readings))}
+// spread is readings of a baseline, spread evenly over their values, with the share of units that each stands for.
+type spread struct {
+	readings []stream.Reading
+	each     float64
+	usual    []stream.Reading // that do not shift
+	common   float64          // what each of these stands for
+}
+
+// spreadOf returns the readings of a share of the units, and whether one value is so common that a shift leaves it as it
+// is: a purchase may be larger or smaller, but decisions without one stay at 0.
+func spreadOf(baseline []stream.Reading, share float64) (out spread, others bool) {
+	values := make([]float64, len(baseline))
+	for i := range baseline {
+		values[i] = baseline[i].X
+	}
+	usual, others := stream.UsualOf(values)
+	shifting := baseline
+	if others {
+		isUsual := func(r stream.Reading) bool { return r.X == usual }
+		shifting = slices.DeleteFunc(slices.Clone(baseline), isUsual)
+		out.usual = evenly(slices.DeleteFunc(slices.Clone(baseline), func(r stream.Reading) bool { return !isUsual(r) }))
+		out.common = share * float64(len(baseline)-len(shifting)) / float64(len(baseline)*len(out.usual))
+	}
+	if out.readings = evenly(shifting); len(out.readings) > 0 {
+		out.each = share * float64(len(shifting)) / float64(len(baseline)*len(out.readings))
+	}
+	return out, others
+}
+
+// shifted returns the readings, shifted by so many times unit, and those that do not shift. They are valid until the next
+// call.
+func shifted(s spread, unit float64) func(size float64) []weighted {
+	var out []weighted
+	for _, r := range s.readings {
+		out = append(out, weighted{Reading: r, Weight: s.each})
+	}
+	for _, r := range s.usual {
+		out = append(out, weighted{Reading: r, Weight: s.common})
 	}
 	return func(size float64) []weighted {
-		for i := range readings {
-			out[i].X = readings[i].X + size*unit
+		for i := range s.readings {
+			out[i].X = s.readings[i].X + size*unit
 		}
 		return out
 	}
@@ -152,13 +190,13 @@ func shifted(readings []stream.Reading, unit float64) func(size float64) []weigh
 // counts are the events of a unit and its steps.
 type counts struct{ events, steps float64 }
 
-// thinned returns the readings of a baseline of counts of which each event is left out with a probability. They are valid
-// until the next call.
-func thinned(readings []stream.Reading) func(lost float64) []weighted {
+// thinned returns the readings that a share of the units has in a baseline of counts, of which each event is left out with
+// a probability. They are valid until the next call.
+func thinned(readings []stream.Reading, share float64) func(lost float64) []weighted {
 	units := map[counts]float64{}
 	for _, r := range readings {
 		events, steps := r.Counts()
-		units[counts{math.Round(events), steps}] += 1 / float64(len(readings))
+		units[counts{math.Round(events), steps}] += share / float64(len(readings))
 	}
 	distinct := slices.SortedFunc(maps.Keys(units), func(a, b counts) int {
 		return cmp.Or(cmp.Compare(a.steps, b.steps), cmp.Compare(a.events, b.events))

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
-	"github.com/rewardwatch/rewardwatch/detectors/reach"
 )
 
 var update = flag.Bool("update", false, "write docs/reach.svg")
@@ -53,7 +52,7 @@ func reachPlot() []byte {
 	for _, c := range curvesOfReach {
 		draw := func(n float64, dashes string) (last finding.Reach) {
 			b.WriteString(`<path d="M`)
-			for _, r := range reach.Of(normal(c.units, allowances[c.units], 1/n/sharing)) {
+			for _, r := range reachOf(normal(c.units, allowances[c.units], 1/n/sharing)) {
 				if !math.IsNaN(r.Size) {
 					fmt.Fprintf(&b, "%.1f %.1f ", x(r.Units), y(r.Size))
 					last = r

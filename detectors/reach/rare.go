@@ -16,28 +16,37 @@ const halvedWithin = 200
 
 // ofRare returns the smallest falls of the rate of rare values that are found, with the baseline alone, and the number of
 // units from which the rate must be known so that half of it is found. Until then, half the rate cannot be told from
-// that of an unlucky baseline.
-func ofRare(t *rarity.Test) []finding.Reach {
+// that of an unlucky baseline. A share of the units has a value.
+func ofRare(t *rarity.Test, share float64) []finding.Reach {
 	if t.Spend == 0 {
 		return nil
 	}
 	runs := newRuns()
 	rate := float64(t.Novel) / float64(t.Units)
 	now := t.Grown(0, 0)
-	out := ofRate(smallest(1, func(lost float64) finder { return newRarer(now, rate*(1-lost), runs) }))
-	half := finding.Reach{Units: twoDigits(halvedWithin / rate), Size: math.NaN(), OfRate: true}
+	out := ofRate(smallest(1, func(lost float64) finder { return seldom{newRarer(now, rate*(1-lost), runs), share} }))
+	half := finding.Reach{Units: twoDigits(halvedWithin / rate / share), Size: math.NaN(), OfRate: true}
 	for doublings := range t.Doublings + 1 {
-		if findsHalf(t, doublings, half.Units, runs) < finding.ReachProbability {
+		if findsHalf(t, doublings, int(share*float64(half.Units)), runs) < finding.ReachProbability {
 			continue
 		}
 		half.Size = .5
 		if doublings > 0 {
-			half.Known = int32(min(math.MaxInt32, t.Units<<doublings))
+			half.Known = int32(min(math.MaxInt32, float64(t.Units<<doublings)/share))
 		}
 		break
 	}
 	return append(out, half)
 }
+
+// seldom is a test of values that a share of the units has.
+type seldom struct {
+	rarer
+	share float64
+}
+
+// finds implements finder.
+func (s seldom) finds(n float64) bool { return s.rarer.finds(s.share * n) }
 
 // findsHalf returns the probability that half the rate is found within so many units, once the units have doubled so many
 // times. The number of rare values among them varies: it is one of the three of Gauss and Hermite's quadrature.

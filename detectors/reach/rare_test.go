@@ -83,14 +83,14 @@ func TestCalibrationsShareNumbers(t *testing.T) {
 	needy := func(of *runs) float64 { return newRarer(armed(160), .6, of).findsWithin(2000) }
 	var want [4]string
 	for i, rare := range rates {
-		want[i] = fmt.Sprint(ofRare(armed(rare)), needy(newRuns()))
+		want[i] = fmt.Sprint(ofRare(armed(rare), 1), needy(newRuns()))
 	}
 	before := *newRuns()
 	var all sync.WaitGroup
 	for n := range 2 * len(rates) {
 		i := n % len(rates)
 		all.Go(func() {
-			if got := fmt.Sprint(ofRare(armed(rates[i])), needy(newRuns())); got != want[i] {
+			if got := fmt.Sprint(ofRare(armed(rates[i]), 1), needy(newRuns())); got != want[i] {
 				t.Errorf("%d of 500 beside others: %s, alone %s", rates[i], got, want[i])
 			}
 		})

@@ -46,7 +46,7 @@ func (w walk) foundWithin(n float64) float64 {
 // changedWalks is what a change makes of the armed walks of a quantity.
 type changedWalks []walk
 
-// weighted is a reading that some share of the units has. The weights of a change sum to 1.
+// weighted is a reading that some share of the units has. The weights of a change sum to the share that has any.
 type weighted struct {
 	stream.Reading
 	Weight float64

@@ -31,6 +31,31 @@ type law struct {
 	steps float64 // 0 for values that are ranked
 	draw  func(*rand.Rand) float64
 	step  float64 // between two values of a law of whole numbers: shifts between the same two steps change ranks alike
+	share float64 // of units that have a value; 0 is for all
+	// In smaller baselines with a usual value, walks often begin again at 0 before they are found, so that changes are found
+	// that are not claimed.
+	least int
+}
+
+// units returns the share of units that have a value.
+func (l law) units() float64 {
+	if l.share == 0 {
+		return 1
+	}
+	return l.share
+}
+
+// purchase returns the amount of a purchase.
+func purchase(rng *rand.Rand) float64 { return 20 * math.Exp(.6*rng.NormFloat64()) }
+
+// sometimes returns the amount of a purchase, 0 without one.
+func sometimes(share float64) func(*rand.Rand) float64 {
+	return func(rng *rand.Rand) float64 {
+		if rng.Float64() > share {
+			return 0
+		}
+		return purchase(rng)
+	}
 }
 
 // hits returns how often an event of probability p happens in so many steps.
@@ -44,11 +69,15 @@ func hits(rng *rand.Rand, steps, p float64) (n float64) {
 }
 
 var laws = []law{
-	{"normal", 0, (*rand.Rand).NormFloat64, 0},
-	{"exponential", 0, (*rand.Rand).ExpFloat64, 0},
-	{"whole numbers", 0, func(rng *rand.Rand) float64 { return math.Round(3 * rng.NormFloat64()) }, 1},
-	{"a tenth of single steps", 1, func(rng *rand.Rand) float64 { return hits(rng, 1, .1) }, 0},
-	{"a tenth of twenty steps", 20, func(rng *rand.Rand) float64 { return hits(rng, 20, .1) / 20 }, 0},
+	{name: "normal", draw: (*rand.Rand).NormFloat64},
+	{name: "exponential", draw: (*rand.Rand).ExpFloat64},
+	{name: "whole numbers", draw: func(rng *rand.Rand) float64 { return math.Round(3 * rng.NormFloat64()) }, step: 1},
+	{name: "a tenth of single steps", steps: 1, draw: func(rng *rand.Rand) float64 { return hits(rng, 1, .1) }},
+	{name: "a tenth of twenty steps", steps: 20, draw: func(rng *rand.Rand) float64 { return hits(rng, 20, .1) / 20 }},
+	{name: "purchases in most units", draw: sometimes(.6), least: 500},
+	{name: "purchases in a fifth", draw: sometimes(.2), least: 500},
+	{name: "amounts of purchases in a half", draw: purchase, share: .5},
+	{name: "amounts of purchases in a tenth", draw: purchase, share: .1, least: 500},
 }
 
 // allowances are typical values of C, by the size of the baseline.
@@ -56,8 +85,9 @@ var allowances = map[int]float64{100: 2.1, 250: 2.1, 500: 1.3, 1000: 1, 2000: .7
 
 // frozen returns an armed quantity on a baseline of so many units of a law, and its readings.
 func (l law) frozen(rng *rand.Rand, units int) (*stream.Quantity, []stream.Reading) {
-	values, events, steps := make([]float64, units), make([]float64, units), make([]float64, units)
-	readings := make([]stream.Reading, units)
+	n := int(math.Round(l.units() * float64(units)))
+	values, events, steps := make([]float64, n), make([]float64, n), make([]float64, n)
+	readings := make([]stream.Reading, n)
 	for i := range values {
 		values[i] = l.draw(rng)
 		events[i], steps[i] = math.Round(values[i]*l.steps), l.steps
@@ -76,13 +106,16 @@ func (l law) frozen(rng *rand.Rand, units int) (*stream.Quantity, []stream.Readi
 }
 
 // found returns the share of the runs that find a change within so many units, each after unchanged units.
-func found(rng *rand.Rand, q *stream.Quantity, baseline []stream.Reading, change func(stream.Reading) stream.Reading, within int) float64 {
+func (l law) found(rng *rand.Rand, q *stream.Quantity, baseline []stream.Reading, change func(stream.Reading) stream.Reading, within int) float64 {
 	finds := func() bool {
 		test := q.Again()
 		for range 200 {
 			test.Test(baseline[rng.IntN(len(baseline))], 0, false)
 		}
 		for range within {
+			if l.share > 0 && rng.Float64() > l.share {
+				continue
+			}
 			if test.Test(change(baseline[rng.IntN(len(baseline))]), 0, false); test.Reached() {
 				return true
 			}
@@ -107,6 +140,9 @@ func TestSimChangesWithinReachAreFound(t *testing.T) {
 	for _, units := range []int{100, 500, 2000} {
 		rng := rand.New(rand.NewPCG(7, 11))
 		for _, l := range laws {
+			if units < l.least {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s, %d units", l.name, units), func(t *testing.T) { l.testReach(t, rng, units) })
 		}
 	}
@@ -115,7 +151,7 @@ func TestSimChangesWithinReachAreFound(t *testing.T) {
 func (l law) testReach(t *testing.T, rng *rand.Rand, units int) {
 	least := finding.ReachProbability - 3*math.Sqrt(finding.ReachProbability*(1-finding.ReachProbability)/runs)
 	q, baseline := l.frozen(rng, units)
-	all := reach.Of(q, baseline)
+	all := reach.Of(q, baseline, l.units())
 	if len(all) != 7 {
 		t.Fatalf("%v, want seven numbers of units", all)
 	}
@@ -123,13 +159,18 @@ func (l law) testReach(t *testing.T, rng *rand.Rand, units int) {
 	for _, r := range all {
 		worst := func(size float64) float64 {
 			if r.OfRate {
-				return found(rng, q, baseline, func(x stream.Reading) stream.Reading {
+				return l.found(rng, q, baseline, func(x stream.Reading) stream.Reading {
 					x.X = hits(rng, math.Round(x.X*x.Steps), 1-size) / x.Steps
 					return x
 				}, r.Units)
 			}
 			shifted := func(by float64) float64 {
-				return found(rng, q, baseline, func(x stream.Reading) stream.Reading { x.X += by * q.SD; return x }, r.Units)
+				return l.found(rng, q, baseline, func(x stream.Reading) stream.Reading {
+					if !r.Others || x.X != 0 {
+						x.X += by * q.SD
+					}
+					return x
+				}, r.Units)
 			}
 			return min(shifted(size), shifted(-size))
 		}
@@ -179,7 +220,7 @@ func TestSimChangesOfRareValuesWithinReachAreFound(t *testing.T) {
 			rare.Arm(1 / n / sharing)
 			q := &stream.Quantity{Tests: []stream.TestOfKind{{Test: &stream.RarityTest{Test: rare}}}}
 			rate := float64(novel) / baselineUnits
-			for _, r := range reach.Of(q, nil) {
+			for _, r := range reach.Of(q, nil, 1) {
 				if math.IsNaN(r.Size) {
 					t.Logf("%d rare values, N = %.0f: nothing within %d units", novel, n, r.Units)
 					continue
@@ -234,6 +275,11 @@ func normal(units int, allowance, rate float64) (*stream.Quantity, []stream.Read
 	return q, readings
 }
 
+// reachOf returns the reach of a quantity that each unit has.
+func reachOf(q *stream.Quantity, readings []stream.Reading) []finding.Reach {
+	return reach.Of(q, readings, 1)
+}
+
 // grouped formats a whole number as the docs do.
 func grouped(n float64) string {
 	s := fmt.Sprintf("%.0f", n)
@@ -251,7 +297,7 @@ func TestTableOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := func(name string, units int, allowance, rate float64) ([]finding.Reach, string) {
-		all := reach.Of(normal(units, allowance, rate))
+		all := reachOf(normal(units, allowance, rate))
 		line := "| " + name + " |"
 		for _, r := range all {
 			line += strings.ReplaceAll(fmt.Sprintf(" %.2f |", r.Size), "NaN", "-")
@@ -265,6 +311,20 @@ func TestTableOfReach(t *testing.T) {
 			if !bytes.Contains(docs, []byte(line+"\n")) {
 				t.Errorf("docs/detection-measured.md has no line %s", line)
 			}
+		}
+	}
+	for _, amounts := range []struct {
+		units int
+		share float64
+	}{{500, .4}, {5000, .1}, {5000, .04}} {
+		q, readings := normal(int(amounts.share*float64(amounts.units)), allowances[amounts.units], 1./budget/sharing)
+		line := fmt.Sprintf("| %s, amounts in %.0f%% | %s |", grouped(float64(amounts.units)), 100*amounts.share, grouped(budget))
+		for _, r := range reach.Of(q, readings, amounts.share) {
+			line += strings.ReplaceAll(fmt.Sprintf(" %.2f |", r.Size), "NaN", "-")
+		}
+		t.Log(line)
+		if !bytes.Contains(docs, []byte(line+"\n")) {
+			t.Errorf("docs/detection-measured.md has no line %s", line)
 		}
 	}
 	now, _ := row("as it is", 500, 1.3, 1./budget/sharing)
@@ -287,10 +347,13 @@ func TestTableOfReach(t *testing.T) {
 func BenchmarkReach(b *testing.B) {
 	for _, units := range []int{100, 500, 2000} {
 		for _, l := range laws {
+			if units < l.least {
+				continue
+			}
 			b.Run(fmt.Sprintf("%s/%d", l.name, units), func(b *testing.B) {
 				q, baseline := l.frozen(rand.New(rand.NewPCG(7, 17)), units)
 				for b.Loop() {
-					reach.Of(q, baseline)
+					reach.Of(q, baseline, l.units())
 				}
 			})
 		}
@@ -314,10 +377,10 @@ func TestMeasureOfEqualQuantities(t *testing.T) {
 		}
 		streams = append(streams, &stream.Stream{Signal: of.signal, Quantities: []*stream.Quantity{q}})
 	}
-	reach.Measure(streams, stream.Ends{})
+	reach.Measure(streams, 500, stream.Ends{})
 	for i, s := range streams {
 		q := s.Quantities[0]
-		if want := reach.Of(q, q.WarmReadings(stream.Ends{})); len(want) == 0 || fmt.Sprint(q.Reach) != fmt.Sprint(want) {
+		if want := reach.Of(q, q.WarmReadings(stream.Ends{}), 1); len(want) == 0 || fmt.Sprint(q.Reach) != fmt.Sprint(want) {
 			t.Errorf("%s: %v, want %v", s.Signal, q.Reach, want)
 		}
 		if same := fmt.Sprint(q.Reach) == fmt.Sprint(streams[0].Quantities[0].Reach); same != (i < 2) {

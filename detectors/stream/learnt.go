@@ -44,6 +44,16 @@ func IsLearnt(quantity string) bool {
 	return false
 }
 
+// usualShare is the least share of units with the same value for which the other values are judged separately. Below
+// it, the mean shows nearly as much, and amounts would cost the other tests a part of the budget.
+const usualShare = .3
+
+// UsualOf returns the value that at least usualShare of the values have, and whether there is one.
+func UsualOf(values []float64) (usual float64, has bool) {
+	usual, n := detectors.NewRanks(values).Mode()
+	return usual, n > 0 && float64(n) >= usualShare*float64(len(values))
+}
+
 // OfAmounts returns how amounts are computed: as the values of the stream other than the usual one. There is nothing to
 // validate.
 func OfAmounts(usual float64) *Learnt { return &Learnt{Usual: &usual, Proved: true} }

@@ -36,7 +36,7 @@ type Quantity struct {
 	Season   *season.Season // its tests judge values among those of similar hours
 	Mean, SD float64        // with the season removed
 
-	Reach []finding.Reach // of a main quantity, nil if it is not known
+	Reach []finding.Reach // of a main quantity, and of amounts; nil if it is not known
 
 	Trace       Trace              // since the freeze, or since the last incident closed; with the season removed
 	judged      *Trace             // the values as judged, if there is a season

@@ -54,6 +54,17 @@ func (s *Stream) Find(name string) *Quantity {
 	return nil
 }
 
+// Reach returns the smallest changes of the main quantity that are found, and those of amounts; nil if none are known.
+func (s *Stream) Reach() []finding.Reach {
+	var out []finding.Reach
+	for _, name := range []string{signals.MainQuantity(s.Signal), signals.Amount} {
+		if q := s.Find(name); q != nil {
+			out = append(out, q.Reach...)
+		}
+	}
+	return out
+}
+
 // MainRanks returns the baseline of the main quantity, nil if there is none.
 func (s *Stream) MainRanks() *detectors.Ranks {
 	if q := s.Find(signals.MainQuantity(s.Signal)); q != nil {

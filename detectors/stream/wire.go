@@ -216,6 +216,9 @@ type reachWire struct {
 	Shift  float64 `cbor:"3,keyasint,omitzero"`
 	OfRate bool    `cbor:"4,keyasint,omitzero"`
 	Known  int32   `cbor:"5,keyasint,omitzero"`
+	Others bool    `cbor:"6,keyasint,omitzero"`
+
+	OfAmounts bool `cbor:"7,keyasint,omitzero"`
 }
 
 func (x *Quantity) wire() quantityWire {

@@ -61,13 +61,16 @@ type Reach struct {
 	Size   *Number `json:"size"`    // in standard deviations of the baseline, its season removed; null if no change is found so soon
 	OfRate bool    `json:"of_rate"` // size is the fraction by which a rate falls instead
 	Known  int     `json:"known"`   // units, those of the baseline included, from which on it is found; 0 for those of the baseline
+	Others bool    `json:"others"`  // the baseline's commonest value does not shift
+
+	OfAmounts bool `json:"of_amounts"` // amounts shift, in whose standard deviations size is
 }
 
 // ReachOf returns the wire form of the reach of a stream.
 func ReachOf(reach []finding.Reach) []Reach {
 	out := make([]Reach, len(reach))
 	for i, r := range reach {
-		out[i] = Reach{Units: r.Units, OfRate: r.OfRate, Known: int(r.Known)}
+		out[i] = Reach{Units: r.Units, OfRate: r.OfRate, Known: int(r.Known), Others: r.Others, OfAmounts: r.OfAmounts}
 		if !math.IsNaN(r.Size) {
 			out[i].Size = new(Number(r.Size))
 		}

@@ -9,21 +9,45 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// Reach describes the smallest changes of a stream's main quantity that are found, such as "a shift of 0.66 SD (1.2)
-// within 100 episodes, 0.38 SD (0.7) within 500"; "" if it is not known.
+// Reach describes the smallest changes of a stream's main quantity that are found, and of its amounts, such as "a shift of
+// 0.66 SD (1.2) within 100 episodes, 0.38 SD (0.7) within 500"; "" if it is not known.
 func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
-	if len(s.Reach) == 0 {
-		return ""
+	main, amounts := halves(s.Reach)
+	var parts []string
+	if len(main) > 0 {
+		parts = append(parts, reachOf(main, unit))
 	}
+	if len(amounts) > 0 {
+		parts = append(parts, "amounts: "+reachOf(amounts, unit))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// halves divides a reach into that of the main quantity and that of amounts.
+func halves(reach []finding.Reach) (main, amounts []finding.Reach) {
+	for _, r := range reach {
+		if r.OfAmounts {
+			amounts = append(amounts, r)
+		} else {
+			main = append(main, r)
+		}
+	}
+	return main, amounts
+}
+
+func reachOf(reach []finding.Reach, unit finding.UnitName) string {
 	what, size := "a shift of ", func(r finding.Reach) string {
 		return fmt.Sprintf("%.2g SD (%.2g)", r.Size, r.Shift)
 	}
-	if s.Reach[0].OfRate {
+	switch {
+	case reach[0].OfRate:
 		what, size = "a drop in the rate of ", func(r finding.Reach) string { return fmt.Sprintf("%.0f%%", 100*r.Size) }
+	case reach[0].Others:
+		what = "a shift of all but the most common value of "
 	}
 	var parts []string
 	before := ""
-	for _, r := range s.Reach {
+	for _, r := range reach {
 		shown := size(r)
 		if math.IsNaN(r.Size) || shown == before && r.Known == 0 { // also found within fewer units
 			continue
@@ -39,7 +63,7 @@ func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
 		parts = append(parts, part)
 	}
 	if len(parts) == 0 {
-		return fmt.Sprintf("none within %s", unit.Count(int64(s.Reach[len(s.Reach)-1].Units)))
+		return fmt.Sprintf("none within %s", unit.Count(int64(reach[len(reach)-1].Units)))
 	}
 	return what + strings.Join(parts, ", ")
 }
@@ -52,9 +76,11 @@ func ReachSize(r finding.Reach) string {
 	return fmt.Sprintf("%.2g SD", r.Size)
 }
 
-// ReachCurve returns the sizes of a stream's reach that are found with the baseline alone, by ascending units.
+// ReachCurve returns the sizes of a stream's reach that are found with the baseline alone, by ascending units. Those of
+// amounts are another curve, which is not drawn.
 func ReachCurve(reach []finding.Reach) (out []finding.Reach) {
-	for _, r := range reach {
+	main, _ := halves(reach)
+	for _, r := range main {
 		if !math.IsNaN(r.Size) && r.Known == 0 {
 			out = append(out, r)
 		}

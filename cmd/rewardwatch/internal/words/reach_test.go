@@ -26,6 +26,15 @@ func TestReachIsTold(t *testing.T) {
 			"a drop in the rate of 100% within 500 episodes, 50% within 5,300 if the rate is known from 4,000",
 		},
 		{[]finding.Reach{{Units: 500, Size: math.NaN()}}, "none within 500 episodes"},
+		{
+			[]finding.Reach{
+				{Units: 500, Size: .8, Shift: 4, Others: true},
+				{Units: 100, Size: math.NaN(), OfAmounts: true},
+				{Units: 500, Size: .4, Shift: 3, OfAmounts: true},
+			},
+			"a shift of all but the most common value of 0.8 SD (4) within 500 episodes; amounts: a shift of 0.4 SD (3) within 500 episodes",
+		},
+		{[]finding.Reach{{Units: 500, Size: math.NaN(), OfAmounts: true}}, "amounts: none within 500 episodes"},
 	} {
 		if got := Reach(&finding.StreamSummary{Reach: tt.reach}, unit); got != tt.want {
 			t.Errorf("%v: %q, want %q", tt.reach, got, tt.want)
@@ -38,6 +47,9 @@ func TestReachIsDrawnInALine(t *testing.T) {
 	reach := []finding.Reach{{Units: 20, Size: 1.6}, {Units: 50, Size: .8}, {Units: 1000, Size: .2}}
 	if got, want := ReachLine(reach, unit), "█▄▁ 1.6 SD within 20 episodes, to 0.2 SD within 1,000"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := ReachLine(append(reach, finding.Reach{Units: 20, Size: 3, OfAmounts: true}), unit), ReachLine(reach, unit); got != want {
+		t.Errorf("with amounts: %q, want %q", got, want)
 	}
 	if got := ReachLine(reach[:1], unit); got != "" {
 		t.Errorf("a single size: %q", got)
