@@ -43,6 +43,20 @@ func TestProposedChoicesOfArguments(t *testing.T) {
 			[]string{"  hyperparameters: # \"train.py\", \"config.yaml\"\n    gamma: 0.9\n    n_steps: 64\n", `  - {id: "LunarLander-v3"} # "config.yaml"`},
 			nil,
 		},
+		"an index": {
+			map[string]string{"train.py": head + "p.add_argument('--EnvIndex', type=int, default=1)\nopt = p.parse_args()\nNAMES = ['CartPole-v1', 'LunarLander-v3']\nenv = gym.make(NAMES[opt.EnvIndex])\n" + tail},
+			[]string{chosen},
+			nil,
+		},
+		"settings that arguments change, and a class of a table": {
+			map[string]string{
+				"conf/ppo.yaml": "env_id: LunarLander-v3\npolicy: MlpPolicy\nhyperparams: {gamma: 0.9, n_steps: 64}\n",
+				"tools.py":      "import yaml\nfrom pathlib import Path\nfrom stable_baselines3 import PPO\nCLASSES = {'PPO': PPO}\ndef load_config(path):\n    with Path(path).open() as f:\n        data = yaml.safe_load(f)\n    return data\n",
+				"train.py":      "import argparse\nimport gymnasium as gym\nfrom tools import CLASSES, load_config\ndef apply_arguments(config, args):\n    return config\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--config', default='conf/ppo.yaml')\n    args = p.parse_args()\n    config = apply_arguments(load_config(args.config), args)\n    make = CLASSES['PPO']\n    model = make(\n        policy=str(config.get('policy', 'MlpPolicy')),\n        env=gym.make(str(config.get('env_id', 'A-v1'))),\n        **dict(config.get('hyperparams', {})),\n    )\n    model.learn(30_000)\nif __name__ == '__main__':\n    main()\n",
+			},
+			[]string{"  hyperparameters: # \"train.py\", \"conf/ppo.yaml\"\n    gamma: 0.9\n    n_steps: 64\n", "library: stable-baselines3\n"},
+			nil,
+		},
 	} {
 		proposes(t, name, test.files, test.want, test.never)
 	}
@@ -82,6 +96,8 @@ func TestProposedPackagesOfPages(t *testing.T) {
 		"what a file declares": {map[string]string{"requirements.txt": "gym==0.26.2\ntorch==2.1.0\n", "README.md": "pip install gym==0.21.0\n", "train.py": train}, []string{"- gym==0.26.2\n"}, []string{"0.21.0"}},
 		"a notebook":           {map[string]string{"requirements.txt": "matplotlib\n", "a.ipynb": notebook}, []string{"- gymnasium==0.29.1 # a.ipynb installs it", "- stable-baselines3==2.3.2 #", "- box2d==2.3.10 # the image lacks SWIG", "- pygame=="}, []string{"wandb", "swig="}},
 		"only a notebook":      {map[string]string{"a.ipynb": notebook}, []string{"- gymnasium==0.29.1\n", "- wandb=="}, nil},
+		"lines of a page":      {map[string]string{"README.md": "## Dependencies\ngym==0.18.3  \npytorch==1.8.1\n", "train.py": train}, []string{"- gym==0.18.3\n", "- torch==1.8.1\n", "base: python:3.9"}, nil},
+		"MuJoCo":               {map[string]string{"train.py": "import gymnasium as gym\nfrom stable_baselines3 import SAC\nif __name__ == '__main__':\n    SAC('MlpPolicy', gym.make('Ant-v5')).learn(9000)\n"}, []string{"- mujoco==4.0.0 #", "- imageio==2.38.1 #", "- packaging=="}, nil},
 		"SWIG":                 {map[string]string{"requirements.txt": "gymnasium[all,mujoco]\nbox2d-py==2.3.5\n", "train.py": "import gymnasium as gym\ngym.make('CarRacing-v3')\n"}, []string{"- gymnasium[classic_control,mujoco]==", "- box2d==2.3.10 #", "# - box2d-py # replaced by box2d"}, []string{"\n  - box2d-py"}},
 	} {
 		proposes(t, name, test.files, test.want, test.never)

@@ -12,6 +12,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
@@ -375,7 +376,7 @@ func (p *Proposal) steps(file string, text []byte, weight int) {
 func (p *Proposal) settings(file string, text []byte, weight int) {
 	p.used(file, yamlEnvironment, text, weight+use)
 	p.mentioned(file, yamlKey, text, weight)
-	for _, id := range programs.EnvironmentsOf(file, text) {
+	for _, id := range literals.EnvironmentsOf(file, text) {
 		p.ids[id] = true
 		p.found(&p.Environments, Finding{Value: id, File: file, clear: weight + use})
 	}

@@ -139,13 +139,19 @@ func (e *expression) calculate(a, b Value, how string) Value {
 	return out
 }
 
-// member is a value with the keys after it: config["lr"].
-func (e *expression) member(depth int) Value {
-	v := e.single(depth)
+// member is a value with the keys or the indices after it: config["lr"][0].
+func (e *expression) member(depth int) Value { return e.within(e.single(depth), depth) }
+
+func (e *expression) within(v Value, depth int) Value {
 	for !e.failed && e.next("[") {
 		key := e.sum(depth + 1)
 		item, ok := v.Member(key.Text)
-		if key.Kind != String || !ok || !e.next("]") {
+		if i := int(key.Number); key.Kind == Int && (v.Kind == List || v.Kind == Tuple) && i >= -len(v.Items) && i < len(v.Items) {
+			item, ok = v.Items[(i+len(v.Items))%len(v.Items)], true
+		} else if key.Kind != String {
+			ok = false
+		}
+		if !ok || !e.next("]") {
 			return e.fail()
 		}
 		v = item
@@ -316,10 +322,11 @@ func (e *expression) keywords(depth int) Value {
 			return e.fail()
 		default:
 			e.advance()
-			if !e.next("=") {
-				return e.fail()
+			if e.next("=") {
+				out.with(key, e.sum(depth))
+			} else { // another dictionary
+				e.merge(&out, e.within(e.named(blank.Replace(key), depth), depth))
 			}
-			out.with(key, e.sum(depth))
 		}
 		if !e.next(",") && (e.kind != aSign || e.word != ")") {
 			return e.fail()

@@ -1,6 +1,7 @@
 package literals
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
@@ -64,6 +65,32 @@ func Block(text []byte, key string) []byte {
 			out = append(out, line...)
 		default:
 			inside = false
+		}
+	}
+	return out
+}
+
+// maxEnvironments bounds the environments of a file.
+const maxEnvironments = 1000
+
+var (
+	environmentID = `["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?[ \t]*(?:#[^\n]*)?$`
+	blockOfID     = regexp.MustCompile(`(?m)^[ \t]*(?:env|envs|environment|task|gym):[ \t]*(?:#[^\n]*)?\n(?:(?:[ \t]+[^\n]*)?\n){0,20}?[ \t]+(?:name|id|env|env_id|env_name|task|task_name|gym_id):[ \t]+` + environmentID)
+	ofGroup       = regexp.MustCompile(`(^|/)(env|envs|environment|environments|task|tasks)/[^/]+$`)
+	idInOfGroup   = regexp.MustCompile(`(?m)^(?:name|id|task|task_name):[ \t]+` + environmentID)
+)
+
+// EnvironmentsOf returns the ids of environments that a YAML file names by a plain key, as name is, in a block for the
+// environment, or in a file of the group of settings for it.
+func EnvironmentsOf(file string, text []byte) []string {
+	patterns := []*regexp.Regexp{blockOfID}
+	if ofGroup.MatchString(file) {
+		patterns = append(patterns, idInOfGroup)
+	}
+	var out []string
+	for _, re := range patterns {
+		for _, m := range re.FindAllSubmatch(text, maxEnvironments) {
+			out = append(out, string(m[1]))
 		}
 	}
 	return out

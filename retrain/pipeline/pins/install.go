@@ -50,6 +50,8 @@ func Installed(text string) []string {
 var (
 	// listed is a line of a list, or a row of a table, that names something with a version.
 	listed = regexp.MustCompile(`(?m)^[ \t]*(?:(?:[-*+]|[0-9]+\.)[ \t]+|\|[ \t]*)[*\x60\[]*([A-Za-z][\w.-]*)[*\x60\]]*(?:\(https?:[^\s)]*\))?[ \t:(|]*(==|>=|~=|=|≥|v|version)?[ \t\x60]*([0-9]+(?:\.[0-9]+){1,2})\b([^\n]*)$`)
+	// alone is a line with nothing but a package and its version.
+	alone  = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z][\w.-]*)(==)([0-9]+(?:\.[0-9]+){1,2})()[ \t]*(?:<br>)?[ \t\r]*$`)
 	inRest = regexp.MustCompile(`^[*\x60]*[ \t]*(?:\([^)]{0,40}\))?[ \t.,;|)*\x60]*$`)
 )
 
@@ -59,7 +61,8 @@ var calledSo = map[string]string{"pytorch": "torch", "opencv": "opencv-python", 
 // Listed returns the requirements that lists of a page name with their versions.
 func Listed(text string) []string {
 	var out []string
-	for _, m := range listed.FindAllStringSubmatch(text, maxInstalled) {
+	all := listed.FindAllStringSubmatch(text, maxInstalled)
+	for _, m := range append(all, alone.FindAllStringSubmatch(text, maxInstalled)...) {
 		name := Normalized(m[1])
 		if of := calledSo[name]; of != "" {
 			name = of

@@ -129,6 +129,9 @@ func (c Companion) ComesWith(requirement string) bool {
 	return c.with.MatchString(strings.ToLower(requirement))
 }
 
+// ofMuJoCo are environments with the bindings of MuJoCo itself.
+var ofMuJoCo = regexp.MustCompile(`^(Ant|HalfCheetah|Hopper|Humanoid(Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[45]$`)
+
 // companions are those of the environments of Gymnasium, by their ids.
 var companions = []struct {
 	id *regexp.Regexp
@@ -136,7 +139,9 @@ var companions = []struct {
 }{
 	{regexp.MustCompile(`^(LunarLander|BipedalWalker|CarRacing)`), Companion{"box2d", regexp.MustCompile(`^box2d|\[.*\b(box2d|all)\b`)}},
 	{regexp.MustCompile(`^(LunarLander|BipedalWalker|CarRacing)`), Companion{"pygame", regexp.MustCompile(`^pygame|\[.*\b(box2d|classic[-_]control|extra|all)\b`)}},
-	{regexp.MustCompile(`^(Ant|HalfCheetah|Hopper|Humanoid(Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[45]$`), Companion{"mujoco", regexp.MustCompile(`^mujoco|\[.*\b(mujoco|all)\b`)}},
+	{ofMuJoCo, Companion{"mujoco", regexp.MustCompile(`^mujoco|\[.*\b(mujoco|all)\b`)}},
+	{ofMuJoCo, Companion{"imageio", regexp.MustCompile(`^imageio$|\[.*\b(mujoco|all)\b`)}}, // which its renderer imports at once
+	{ofMuJoCo, Companion{"packaging", regexp.MustCompile(`^packaging|\[.*\b(mujoco|all)\b`)}},
 	{regexp.MustCompile(`^(Ant|HalfCheetah|Hopper|Humanoid(Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[23]$`), Companion{"mujoco-py", regexp.MustCompile(`^mujoco-py`)}},
 	{regexp.MustCompile(`^ALE/|(NoFrameskip|Deterministic)-v[0-9]+$`), Companion{"ale-py", regexp.MustCompile(`^(ale|atari)[-_]py|\[.*\b(atari|extra|all)\b`)}},
 }

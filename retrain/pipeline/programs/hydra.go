@@ -230,26 +230,3 @@ func savedByHydra(text string) string {
 	}
 	return workDir + "model/" + strings.TrimPrefix(file, workDir)
 }
-
-var (
-	id          = `["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?[ \t]*(?:#[^\n]*)?$`
-	blockOfID   = regexp.MustCompile(`(?m)^[ \t]*(?:env|envs|environment|task|gym):[ \t]*(?:#[^\n]*)?\n(?:(?:[ \t]+[^\n]*)?\n){0,20}?[ \t]+(?:name|id|env|env_id|env_name|task|task_name|gym_id):[ \t]+` + id)
-	ofGroup     = regexp.MustCompile(`(^|/)(env|envs|environment|environments|task|tasks)/[^/]+$`)
-	idInOfGroup = regexp.MustCompile(`(?m)^(?:name|id|task|task_name):[ \t]+` + id)
-)
-
-// EnvironmentsOf returns the ids of environments that a YAML file names by a plain key, as name is, in a block for the
-// environment, or in a file of the group of settings for it.
-func EnvironmentsOf(file string, text []byte) []string {
-	patterns := []*regexp.Regexp{blockOfID}
-	if ofGroup.MatchString(file) {
-		patterns = append(patterns, idInOfGroup)
-	}
-	var out []string
-	for _, re := range patterns {
-		for _, m := range re.FindAllSubmatch(text, maxMatches) {
-			out = append(out, string(m[1]))
-		}
-	}
-	return out
-}

@@ -124,8 +124,8 @@ func callsOf(text, algorithm string) []int {
 			out = append(out, m[1]-1)
 		}
 	}
-	if m := byTable.FindStringIndex(text); m != nil && len(out) == 0 {
-		out = append(out, strings.LastIndexByte(text[:m[1]], '('))
+	if at := callByTable(text); at >= 0 && len(out) == 0 {
+		out = append(out, at)
 	}
 	return out
 }
@@ -133,7 +133,19 @@ func callsOf(text, algorithm string) []int {
 func usesRLlib(text, algorithm string) bool { return pytext.Calls(text, algorithm+"Config") }
 
 // byTable is how a program makes an algorithm of Stable-Baselines3 whose class is the value of a name or of a table.
-var byTable = regexp.MustCompile(`(?:\]|\b[a-z_]\w*)\(\s*(?:policy\s*=\s*)?["'](?:Mlp|Cnn|MultiInput)Policy["']`)
+var byTable = regexp.MustCompile(`(?:\]|\b[a-z_]\w*)\(\s*(?:(?:policy\s*=\s*)?["'](?:Mlp|Cnn|MultiInput)Policy["']|policy\s*=)`)
+
+// callByTable returns where the parenthesis of such a call is, -1 without one. Without a known policy, it names both that
+// and the environment.
+func callByTable(text string) int {
+	for _, m := range byTable.FindAllStringIndex(text, maxHyperparameters) {
+		at := m[0] + strings.IndexByte(text[m[0]:], '(')
+		if a := call(text, at); !strings.HasSuffix(text[:m[1]], "=") || given(a, "env", -1) != "" {
+			return at
+		}
+	}
+	return -1
+}
 
 // ofSB3 is a call of a class of Stable-Baselines3.
 var ofSB3 = regexp.MustCompile(`\b(?:A2C|DDPG|DQN|PPO|SAC|TD3)\(`)
@@ -153,9 +165,8 @@ func (f *Finder) ComputesAgent(aside func(file string) bool) bool {
 		if ofSB3.MatchString(text) {
 			return false
 		}
-		if m := byTable.FindStringIndex(text); m != nil {
+		if at := callByTable(text); at >= 0 {
 			l := f.lookup(&f.trained[0])
-			at := strings.LastIndexByte(text[:m[1]], '(')
 			l.take(file, at, 1)
 			computes = computes || slices.ContainsFunc(l.hyperparameters, func(h Hyperparameter) bool { return strings.HasPrefix(h.Name, "**") })
 		}
@@ -207,9 +218,13 @@ func (l *lookup) take(file string, at, runs int) {
 			l.set(a.key, v, ok, a.key+"="+a.text, runs)
 			l.from(a.key, file)
 		case several:
+			l.source = file
 			v, ok := literals.Of(all, names)
+			from := l.source
 			for i, key := range v.Keys {
 				l.set(key, v.Items[i], ok, key+"=...", runs)
+				l.source = from
+				l.from(key, file)
 			}
 			if !ok {
 				l.set(a.text, v, false, a.text, runs)

@@ -11,6 +11,7 @@ import (
 var (
 	// readsSettings is code that reads a file of settings.
 	readsSettings = regexp.MustCompile(`^(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load|(?:\w+\.)?(?:load|read|get)_(?:config|cfg|yaml|settings|params|hyperparams)\w*)\(`)
+	passesOn      = regexp.MustCompile(`^(?:update|apply|merge|override|with|parse|process|resolve|deep)\w*\(\s*`)
 	// returnsSettings is code of a function that reads a file of settings.
 	returnsSettings = regexp.MustCompile(`\b(?:yaml\.(?:safe_|full_|unsafe_)?load|json\.loads?|OmegaConf\.load)\(`)
 	namesSettings   = regexp.MustCompile(`["']((?:\.?[\w-]+/)*[\w.-]+\.ya?ml)["']`)
@@ -18,6 +19,9 @@ var (
 
 // readsSettings reports whether code reads a file of settings, also by a function of the repository.
 func (l *lookup) readsSettings(file, code string) bool {
+	if m := passesOn.FindStringIndex(code); m != nil { // what other arguments change of them is unknown
+		code = code[m[1]:]
+	}
 	if readsSettings.MatchString(code) {
 		return true
 	}
