@@ -96,11 +96,30 @@ func TestProposedPackagesOfPages(t *testing.T) {
 		"what a file declares": {map[string]string{"requirements.txt": "gym==0.26.2\ntorch==2.1.0\n", "README.md": "pip install gym==0.21.0\n", "train.py": train}, []string{"- gym==0.26.2\n"}, []string{"0.21.0"}},
 		"a notebook":           {map[string]string{"requirements.txt": "matplotlib\n", "a.ipynb": notebook}, []string{"- gymnasium==0.29.1 # a.ipynb installs it", "- stable-baselines3==2.3.2 #", "- box2d==2.3.10 # the image lacks SWIG", "- pygame=="}, []string{"wandb", "swig="}},
 		"only a notebook":      {map[string]string{"a.ipynb": notebook}, []string{"- gymnasium==0.29.1\n", "- wandb=="}, nil},
-		"lines of a page":      {map[string]string{"README.md": "## Dependencies\ngym==0.18.3  \npytorch==1.8.1\n", "train.py": train}, []string{"- gym==0.18.3\n", "- torch==1.8.1\n", "base: python:3.9"}, nil},
-		"MuJoCo":               {map[string]string{"train.py": "import gymnasium as gym\nfrom stable_baselines3 import SAC\nif __name__ == '__main__':\n    SAC('MlpPolicy', gym.make('Ant-v5')).learn(9000)\n"}, []string{"- mujoco==4.0.0 #", "- imageio==2.38.1 #", "- packaging=="}, nil},
-		"SWIG":                 {map[string]string{"requirements.txt": "gymnasium[all,mujoco]\nbox2d-py==2.3.5\n", "train.py": "import gymnasium as gym\ngym.make('CarRacing-v3')\n"}, []string{"- gymnasium[classic_control,mujoco]==", "- box2d==2.3.10 #", "# - box2d-py # replaced by box2d"}, []string{"\n  - box2d-py"}},
+		"values of a notebook": {map[string]string{"a.ipynb": strings.Replace(notebook, "gym.make('LunarLander-v2')", "model = PPO('MlpPolicy', gym.make('LunarLander-v2'), n_steps=1024)", 1)}, []string{"  hyperparameters: # \"a.ipynb\"\n    n_steps: 1024\n"}, nil},
+		"videos": {
+			map[string]string{"train.py": strings.Replace(train, "import gym\n", "import gymnasium as gym\nfrom gymnasium.wrappers import RecordVideo\nenv = RecordVideo(gym.make('A-v1'), 'x')\n", 1)},
+			[]string{"- moviepy==2.2.1 # train.py records videos"},
+			nil,
+		},
+		"lines of a page": {map[string]string{"README.md": "## Dependencies\ngym==0.18.3  \npytorch==1.8.1\n", "train.py": train}, []string{"- gym==0.18.3\n", "- torch==1.8.1\n", "base: python:3.9"}, nil},
+		"MuJoCo":          {map[string]string{"train.py": "import gymnasium as gym\nfrom stable_baselines3 import SAC\nif __name__ == '__main__':\n    SAC('MlpPolicy', gym.make('Ant-v5')).learn(9000)\n"}, []string{"- mujoco==4.0.0 #", "- imageio==2.38.1 #", "- packaging=="}, nil},
+		"SWIG":            {map[string]string{"requirements.txt": "gymnasium[all,mujoco]\nbox2d-py==2.3.5\n", "train.py": "import gymnasium as gym\ngym.make('CarRacing-v3')\n"}, []string{"- gymnasium[classic_control,mujoco]==", "- box2d==2.3.10 #", "# - box2d-py # replaced by box2d"}, []string{"\n  - box2d-py"}},
 	} {
 		proposes(t, name, test.files, test.want, test.never)
+	}
+}
+
+// An evaluation that makes directories of its own runs where it may.
+func TestProposedEvaluationsThatWrite(t *testing.T) {
+	const evaluate = "import argparse\nimport torch\nfrom pathlib import Path\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--model', default=None)\n    args = p.parse_args()\n    videos = %s\n    videos.mkdir(parents=True)\n    evaluate(torch.load(args.model))\n"
+	train := "import torch\nif __name__ == '__main__':\n    train(env)\n    torch.save(net, 'best.pt')\n"
+	for directory, want := range map[string]string{
+		"Path('videos') / 'x'":      `cd "$WORK" && exec python "$OLDPWD/evaluate.py" --model "$WORK/best.pt"'`,
+		"Path(args.model).parent":   `-c, 'exec python evaluate.py --model "$WORK/best.pt"'`,
+		"Path('/tmp/videos') / 'x'": `-c, 'exec python evaluate.py --model "$WORK/best.pt"'`,
+	} {
+		proposes(t, directory, map[string]string{"train.py": train, "evaluate.py": strings.ReplaceAll(evaluate, "%s", directory)}, []string{want}, nil)
 	}
 }
 

@@ -121,8 +121,11 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	if p.calls.Tensorboard != "" && !slices.ContainsFunc(p.Packages, func(d Declared) bool { return pins.HasTensorboard(d.Name) }) {
 		p.need("tensorboard", p.calls.Tensorboard+" imports it with torch")
 	}
-	p.companions(environments)
 	p.withoutSWIG()
+	p.companions(environments)
+	if p.calls.Video != "" && library == Custom && slices.ContainsFunc(p.Packages, func(d Declared) bool { return d.Name == "gymnasium" }) {
+		p.need("moviepy", p.calls.Video+" records videos, which Gymnasium writes with it")
+	}
 	p.outdated()
 	for _, d := range p.Packages {
 		if v := p.known(d); packageName(d.Name) == "tensorflow" && pins.Exact(v.Wanted) != "" && pins.Allowed("<2.9", pins.Exact(v.Wanted)) {

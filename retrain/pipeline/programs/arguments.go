@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
@@ -214,7 +215,7 @@ func (f *Finder) below(at option, model string) string {
 // placeOfEvaluation returns where an evaluation runs: if it is the program of the training, where that runs.
 func (f *Finder) placeOfEvaluation(p *program, args []string) place {
 	same := len(f.trained) > 0 && f.trained[0].file == p.file && f.output(&f.trained[0]) == nil
-	at := f.placeOf(p, same || !slices.ContainsFunc(args, expands))
+	at := f.placeOf(p, same || !slices.ContainsFunc(args, expands) || pytext.MakesDirectories(f.text[p.file]))
 	switch {
 	case f.copied:
 		return f.besideIfNeeded(p, at)

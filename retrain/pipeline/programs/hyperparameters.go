@@ -47,10 +47,10 @@ var notOfAlgorithm = []string{"policy", "env", "verbose", "tensorboard_log", "de
 // Hyperparameters returns the arguments that the algorithm has in the best training, in a file that it imports, or in the
 // one that names the algorithm, and which file that is.
 func (f *Finder) Hyperparameters(algorithm, file string) Hyperparameters {
-	if len(f.trained) == 0 {
-		return Hyperparameters{}
+	l := f.lookup(&program{file: file}) // a notebook
+	if len(f.trained) > 0 {
+		l = f.lookup(&f.trained[0])
 	}
-	l := f.lookup(&f.trained[0])
 	for _, of := range append(f.withImports(l.program), file) {
 		l.calls(of, algorithm)
 		l.attributes(of, algorithm)

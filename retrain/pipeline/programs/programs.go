@@ -99,6 +99,10 @@ func (f *Finder) Take(file string, text, code []byte) {
 	if path.Ext(file) == ".ipynb" {
 		f.sees(file, code)
 		f.notebook(code)
+		if f.kept+len(code) <= maxKept {
+			f.kept += len(code)
+			f.text[file] = string(code)
+		}
 	}
 	if path.Ext(file) != ".py" {
 		return

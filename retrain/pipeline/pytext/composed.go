@@ -25,3 +25,16 @@ func composed(text, way, argument string) (string, bool) {
 	}
 	return strings.Join(m[1:], ""), true
 }
+
+// madeBelow is code that makes directories whose path it composes of its own text.
+var madeBelow = regexp.MustCompile(`\b(?:makedirs|mkdir)\(\s*f?["'][^/"']|(?m:^[ \t]*(\w+)[ \t]*=[ \t]*(?:Path|os\.path\.join)\(f?["'][^/"'])`)
+
+// MakesDirectories reports whether a program makes directories where it runs, which no argument names.
+func MakesDirectories(text string) bool {
+	for _, m := range madeBelow.FindAllStringSubmatch(text, 50) {
+		if m[1] == "" || strings.Contains(text, m[1]+".mkdir(") || strings.Contains(text, "makedirs("+m[1]) {
+			return true
+		}
+	}
+	return false
+}
