@@ -30,6 +30,16 @@ func TestProposedChoicesOfArguments(t *testing.T) {
 			[]string{`  steps: 9000 # "README.md"`, `# "train.py"; arguments: README.md`},
 			nil,
 		},
+		"a page for Windows": {
+			map[string]string{"README.md": "    py -m tools.train --steps 9000\n", "tools/__init__.py": "", "tools/train.py": head + "p.add_argument('--steps', type=int, default=5000)\nenv = gym.make('LunarLander-v3')\n" + tail},
+			[]string{`  steps: 9000 # "README.md"`},
+			nil,
+		},
+		"a page for uv": {
+			map[string]string{"README.md": "    uv run train.py --steps 9000\n", "train.py": head + "p.add_argument('--steps', type=int, default=5000)\nenv = gym.make('LunarLander-v3')\n" + tail},
+			[]string{`  steps: 9000 # "README.md"`},
+			nil,
+		},
 		"a GPU": {
 			map[string]string{"train.py": head + "p.add_argument('--device', default='cuda')\nenv = gym.make('LunarLander-v3')\n" + tail},
 			[]string{`--device cpu'] # "train.py"; --device is cuda in the project, which needs training.gpu`},
