@@ -35,6 +35,7 @@ func (f *finder) assign() {
 	}
 	f.timeByKind()
 	f.agentByKey()
+	f.command()
 	f.slate()
 	f.clicks()
 	f.byKind()
@@ -235,6 +236,11 @@ func ofZone(field mapping.Field, why string) string {
 func (f *finder) times(at found, why string) (mapping.Field, string) {
 	field, q := f.time(at), f.elsewhere(at)
 	why = ofZone(field, why)
+	if nanoseconds := at.in.beside(at.place, "nanosec", "nanosecs", "nanoseconds", "nsec", "nsecs", "nanos"); nanoseconds != nil && field.Unit == "s" {
+		f.used[nanoseconds] = true
+		sum := f.computed(at, "%[1]s + ").Expression + f.computed(found{nanoseconds, at.in, at.outer}, "%[1]s / 1e9").Expression
+		return mapping.Field{Source: mapping.Source{Expression: sum}}, why + ", and nanoseconds beside it"
+	}
 	if q == nil {
 		return field, why
 	}

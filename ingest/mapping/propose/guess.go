@@ -7,6 +7,8 @@ import (
 	"unicode"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
 // The functions of this file find roles by less sure signs than the whole name of a place.
@@ -17,7 +19,8 @@ func guessed(field string, p *place) bool {
 	last := words[len(words)-1]
 	switch field {
 	case "policy": // a device_model has several
-		return len(words) > 1 && slices.Contains([]string{"model", "policy", "strategy", "algorithm"}, last) && len(p.values) == 1
+		things := []string{"device", "phone", "car", "vehicle", "machine", "hardware", "camera", "engine", "robot", "sensor"}
+		return len(words) > 1 && slices.Contains([]string{"model", "policy", "strategy", "algorithm"}, last) && len(p.values) == 1 && !slices.Contains(things, words[0])
 	case "reward":
 		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, last) && !isDerived(words) || isCost(p)
 	case "outcomes.":
@@ -87,6 +90,39 @@ func isListed(p *place) bool {
 		statistic += (float64(n) - expected) * (float64(n) - expected) / expected
 	}
 	return distuv.ChiSquared{K: float64(k - 1)}.CDF(statistic) < chanceOfEven
+}
+
+// mostNumbersOfAction is how many numbers of an object make an action.
+const mostNumbersOfAction = 32
+
+// command looks for an action that is an object, such as a velocity: the text of few values in it, or else its numbers.
+func (f *finder) command() {
+	if f.has("action") || f.inner != nil || f.theirs != nil {
+		return
+	}
+	names := append([]string{"cmdvel", "cmd", "controls", "setpoints", "targets", "actuators"}, roleOf("action").names...)
+	for _, of := range f.outer.order {
+		if of.kind() != isObject || f.taken(of) || !slices.Contains(names, plain(of.names[len(of.names)-1])) {
+			continue
+		}
+		var numbers []string
+		for _, p := range f.outer.order {
+			inside := len(p.names) > len(of.names) && slices.Equal(p.names[:len(of.names)], of.names) && p.n*10 > of.n*9
+			switch k := p.kind(); {
+			case inside && k == isText && len(p.values) >= 2 && len(p.values) <= mostChoices:
+				f.used[of] = true
+				f.line("action", mapping.Field{Source: p.source()}, f.outer.facts(p))
+				return
+			case inside && k == isNumber && p.min < p.max:
+				numbers = append(numbers, access("record", p.names))
+			}
+		}
+		if n := len(numbers); n > 0 && n <= mostNumbersOfAction {
+			f.used[of] = true
+			f.line("action", mapping.Field{Source: mapping.Source{Expression: "[" + strings.Join(numbers, ", ") + "]"}}, "the numbers that vary of "+of.path)
+			return
+		}
+	}
 }
 
 // slate looks for an action among lists: what is shown first of several things that were chosen.

@@ -48,6 +48,17 @@ func (p *Proposal) Has(field string) bool {
 	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.Name == field })
 }
 
+// Renamed lists the fields that judging depends on, and that records have under other names than telemetry version 1.
+func (p *Proposal) Renamed() (fields []string) {
+	for _, l := range p.Lines {
+		from := l.Field.Path != "" && l.Field.Path != l.Name || l.Field.Expression != ""
+		if from && slices.Contains([]string{"ts", "action", "terminated", "truncated", "observation"}, l.Name) {
+			fields = append(fields, l.Name)
+		}
+	}
+	return fields
+}
+
 // Config returns the mapping.
 func (p *Proposal) Config() mapping.Config {
 	c := mapping.Config{Take: p.Take, Each: p.Each, Fields: map[string]mapping.Field{}}

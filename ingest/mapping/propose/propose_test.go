@@ -23,6 +23,23 @@ func records(lines [][]byte) (out []propose.Record) {
 	return out
 }
 
+// Records can be telemetry version 1 and still have their times, actions and ends under other names.
+func TestRenamedFields(t *testing.T) {
+	named := func(record string) []string {
+		var lines [][]byte
+		for i := range 60 {
+			lines = append(lines, fmt.Appendf(nil, record, epoch+i, i%3, i%7))
+		}
+		return propose.Of(records(lines), "shop").Renamed()
+	}
+	if got := named(`{"policy":"p","reward":1,"time":%d,"move":"m%d","obs":[%d]}`); fmt.Sprint(got) != "[ts action observation]" {
+		t.Errorf("renamed %v", got)
+	}
+	if got := named(`{"policy":"p","reward":1,"ts":%d,"action":"m%d","observation":[%d],"user":"u","terminated":true}`); len(got) > 0 {
+		t.Errorf("renamed %v", got)
+	}
+}
+
 // Each shape is what a team would have today. The proposal is read back from its text, and its first event compared.
 func TestShapesThatTeamsHave(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -62,6 +79,17 @@ func TestShapesThatTeamsHave(t *testing.T) {
 			},
 			fields: []string{"policy: ranker.name", "policy_version: ranker.rev", "labels.device: profile.device", `action: {expression: "first(record[\"slate\"] ?? [])"}`, `reward: {expression: "len(record[\"clickedPositions\"] ?? [])"}`, "outcomes.watchMinutes: watchMinutes"},
 			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"home","policy_version":"9","episode_id":"r-0","action":"m0","reward":0,"terminated":true,"outcomes":{"watchMinutes":0.5},"labels":{"segment":"s0","device":"d0"}}`,
+		},
+		"a robot, whose action is an object": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"header":{"stamp":{"sec":%d,"nanosec":%d}},"odom":{"yaw":%d.5},"cmd_vel":{"linear":{"x":%d.25,"y":0.0},"angular":{"z":-%d.5}},"reward":0.%d,"done":%t,"robot_id":"r%d","policy":"nav"}`,
+					epoch/1000+i, i%4*250000000, i*i%7, i*i%5, i*i%11, i%10, i%20 == 19, i/200)
+			},
+			fields: []string{
+				`ts: {expression: "record[\"header\"]?.[\"stamp\"]?.[\"sec\"] + record[\"header\"]?.[\"stamp\"]?.[\"nanosec\"] / 1e9"}`, "agent_id: robot_id", "terminated: done",
+				`action: {expression: "[record[\"cmd_vel\"]?.[\"angular\"]?.[\"z\"], record[\"cmd_vel\"]?.[\"linear\"]?.[\"x\"]]"}`, "observation.yaw: odom.yaw",
+			},
+			event: `{"ts":"2026-11-20T10:00:00Z","policy":"nav","agent_id":"r0","observation":{"yaw":0.5},"action":[-0.5,0.25],"reward":0.0}`,
 		},
 		"stocks of warehouses, one record of each a day, with a cost": {
 			record: func(i int) string {

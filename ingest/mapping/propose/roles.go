@@ -20,7 +20,7 @@ func roles() []role {
 	return []role{
 		{"ts", []string{
 			"ts", "timestamp", "time", "eventtime", "eventts", "timems", "tsms", "timestampms", "occurredat", "createdat", "datetime",
-			"timeunixnano", "observedtimestamp", "at", "date", "when", "unixtime", "epochms", "loggedat", "tsu", "tsus", "tsns",
+			"timeunixnano", "observedtimestamp", "at", "date", "when", "unixtime", "epochms", "loggedat", "tsu", "tsus", "tsns", "stampsec", "stampsecs", "stampseconds", "timestampseconds", "stamp",
 			"zeit", "zeitstempel", "zeitpunkt", "fecha", "momento", "instante", "horodatage", "instant",
 		}, []kind{isNumber, isText}},
 		{"policy", []string{

@@ -110,6 +110,17 @@ func (t *table) add(names []string, value any) {
 // same returns the place of the table that is at the path of another table's place, nil if there is none.
 func (t *table) same(p *place) *place { return t.places[strings.Join(p.names, "\x00")] }
 
+// beside returns the place of one of some names in the same object, nil if there is none.
+func (t *table) beside(p *place, names ...string) *place {
+	for _, name := range names {
+		of := append(slices.Clone(p.names[:len(p.names)-1]), name)
+		if q := t.places[strings.Join(of, "\x00")]; q != nil {
+			return q
+		}
+	}
+	return nil
+}
+
 func (t *table) place(names []string) *place {
 	key := strings.Join(names, "\x00")
 	p := t.places[key]

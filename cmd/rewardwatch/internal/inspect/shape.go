@@ -238,10 +238,11 @@ func (f *shape) worse(p *shapes.Proposal) bool {
 		return true
 	}
 	all := float64(f.before.Read + f.before.NotTaken)
-	if float64(f.before.Accepted) >= telemetryShare*all {
-		return f.topic.Format == format.OTLP && p.Has("terminated") // evaluations say nothing of the end
-	}
 	with := f.with(p)
+	if float64(f.before.Accepted) >= telemetryShare*all {
+		ends := f.topic.Format == format.OTLP && p.Has("terminated") // evaluations say nothing of the end
+		return ends || len(p.Renamed()) > 0 && with != nil && with.Accepted >= f.before.Accepted
+	}
 	return with != nil && float64(with.Accepted) >= float64(f.before.Accepted)+(1-telemetryShare)*all
 }
 
@@ -318,11 +319,15 @@ func (f *shape) text(w *inspectionWriter, several bool) {
 	if f.proposal == nil {
 		return
 	}
-	share := "The records are"
-	if f.before != nil && f.before.Accepted > 0 {
-		share = fmt.Sprintf("%d of %d records are", f.before.Read-f.before.Accepted, f.before.Read)
+	share := "The records are not telemetry v1"
+	switch renamed := f.proposal.Renamed(); {
+	case f.before == nil || f.before.Accepted == 0:
+	case f.before.Accepted == f.before.Read && len(renamed) > 0:
+		share = "The records are telemetry v1, but some fields have other names: " + strings.Join(renamed, ", ")
+	default:
+		share = fmt.Sprintf("%d of %d records are not telemetry v1", f.before.Read-f.before.Accepted, f.before.Read)
 	}
-	fmt.Fprintf(w, "\n%s not telemetry v1. The following output uses this mapping.\n\nPROPOSED MAPPING%s\n\n%s\nRECORDS BEFORE AND AFTER\n",
+	fmt.Fprintf(w, "\n%s. The following output uses this mapping.\n\nPROPOSED MAPPING%s\n\n%s\nRECORDS BEFORE AND AFTER\n",
 		share, of, f.proposal.YAML("  "))
 	f.sample.RecordsText(w, shownRecords)
 	w.WriteString("\n")
