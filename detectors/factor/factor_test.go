@@ -185,6 +185,20 @@ func TestExamplesAreOfTheSameSituations(t *testing.T) {
 	}
 }
 
+// Preferences decide only where actions are no more unusual than before.
+func TestUnusualActionsOutweighPreferences(t *testing.T) {
+	unusual := Shift{Coordinate: Coordinate{Factor: Policy, part: partPolicy}, Spread: true, Effect: .8, Z: 6}
+	likes := Shift{Coordinate: Coordinate{Factor: Policy, part: partPreference, Index: 1}, Effect: 3, Z: 12}
+	var m Movement
+	if !m.take(unusual, 3) || m.take(likes, 3) || m.Foremost != unusual {
+		t.Errorf("%+v, want %+v to stay the foremost", m, unusual)
+	}
+	m, unusual.Z = Movement{}, 3
+	if !m.take(unusual, 3) || m.Moved || !m.take(likes, 3) || !m.Moved || m.Foremost != likes {
+		t.Errorf("%+v, want %+v to be the foremost", m, likes)
+	}
+}
+
 // Laws that an older build has learned and saved know no preferences, and judge as they did.
 func TestLawsWithoutPreferences(t *testing.T) {
 	w := healthy()
