@@ -8,53 +8,7 @@ import (
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
-	"github.com/rewardwatch/rewardwatch/ingest"
 )
-
-// coordinates gives an agent's units steps with k components of the observation. Each is moved by the action, with noise of
-// its own, to which shift adds in the first of them, in standard deviations.
-func coordinates(a *agent, k, steps int, shift *float64) {
-	const noise = .6
-	names := make([]string, k)
-	for c := range names {
-		names[c] = fmt.Sprintf("o%d", c)
-	}
-	a.edit = func(u *ingest.Unit) {
-		s := &ingest.Steps{Names: names}
-		u.Length, u.Reward, u.Return = int64(steps), ingest.Moments{}, 0
-		u.Actions = []ingest.Count{{Name: "left"}, {Name: "right"}}
-		at, columns, rewards := make([]float64, k), make([][]float64, k), []float64{}
-		for i := range steps {
-			act := a.rng.IntN(2)
-			reward := .3 * a.rng.NormFloat64()
-			s.At, s.Actions = append(s.At, int32(i)), append(s.Actions, int32(act))
-			for c := range at {
-				s.Rows = append(s.Rows, float32(at[c]))
-				columns[c] = append(columns[c], at[c])
-				at[c] = .8*float64(2*act-1) + noise*a.rng.NormFloat64()
-			}
-			at[0] += noise * *shift
-			s.Rows, rewards = append(s.Rows, float32(reward)), append(rewards, reward)
-			u.Reward.Add(reward)
-			u.Return += reward
-			u.Actions[act].N++
-			u.Actions[act].Reward += reward
-		}
-		slices.Sort(rewards)
-		u.RewardQ10, u.RewardQ90 = rewards[len(rewards)/10], rewards[len(rewards)-1-len(rewards)/10]
-		u.Numeric = make([]ingest.NamedMoments, k)
-		for c, x := range columns {
-			n := &u.Numeric[c]
-			n.Signal = "observation." + names[c]
-			for _, v := range x {
-				n.Add(v)
-			}
-			slices.Sort(x)
-			n.Q10, n.Q90 = x[len(x)/10], x[len(x)-1-len(x)/10]
-		}
-		u.Steps = s
-	}
-}
 
 // How much later the law of the dynamics finds a change of one component of the observation, the more there are.
 func TestBenchCoordinates(t *testing.T) {

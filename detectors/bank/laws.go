@@ -29,14 +29,13 @@ func (g *group) learnLaws() {
 	g.SetLaws(g.Laws.Model)
 	held := g.Laws.HeldOut(told, laws)
 	for f := range factor.Factors {
-		mean, square := baseline.LawLessons(f, held, places)
+		lessons := baseline.LessonsOfLaw(f, held, places, g.cfg.Learning.Learns())
 		signal := signals.Law(f.String())
-		if _, found := g.Find(signal); !found && mean == nil && square == nil {
+		if _, found := g.Find(signal); !found && lessons.None() {
 			continue
 		}
 		if s := g.stream(signal); s != nil {
-			mean.Become(s, signals.LawMean)
-			square.Become(s, signals.LawSquare)
+			lessons.Become(s)
 		}
 	}
 }
@@ -54,7 +53,7 @@ func (g *group) mostBranches() int {
 	n := g.MostBranches(actions)
 	for f := range factor.Factors {
 		if _, found := g.Find(signals.Law(f.String())); !found && g.Warmup.KeepsSteps() {
-			n += 2 * stream.MostCandidates // of its two quantities
+			n += baseline.MostOfLaw(f, g.cfg.Learning.Learns()) * stream.MostCandidates
 		}
 	}
 	return n

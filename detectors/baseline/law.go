@@ -2,22 +2,61 @@ package baseline
 
 import (
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// LawLessons returns the lessons of the mean scores under a law, and of their mean squares; nil if too few units have
-// scores. places are those of the units in the warm-up.
-func LawLessons(f factor.Factor, held []factor.Held, places []int32) (mean, square *Lesson) {
+// LawLessons are the lessons of a law, one for each quantity of it; nil where too few units have scores.
+type LawLessons map[string]*Lesson
+
+// LessonsOfLaw returns the lessons of the mean scores under a law, of their mean squares and, of a policy that learns, of
+// the component that moved most. places are those of the units in the warm-up.
+func LessonsOfLaw(f factor.Factor, held []factor.Held, places []int32, learns bool) LawLessons {
+	out := LawLessons{}
+	out.learn(held, places, signals.LawMean, signals.LawSquare, func(h *factor.Held) factor.Scores { return h.Factors[f] })
+	if learns && f == factor.Dynamics {
+		out.learn(held, places, signals.LawMostMean, signals.LawMostSquare, func(h *factor.Held) factor.Scores { return h.Moved })
+	}
+	return out
+}
+
+// MostOfLaw returns the most quantities of a law.
+func MostOfLaw(f factor.Factor, learns bool) int {
+	if learns && f == factor.Dynamics {
+		return 4
+	}
+	return 2
+}
+
+func (l LawLessons) learn(held []factor.Held, places []int32, mean, square string, of func(*factor.Held) factor.Scores) {
 	var units []int32
 	var means, squares []float64
 	for i := range held {
-		if s := held[i].Factors[f]; s.N > 0 {
+		if s := of(&held[i]); s.N > 0 {
 			units = append(units, places[held[i].Unit])
 			means, squares = append(means, s.Mean), append(squares, s.Square)
 		}
 	}
-	if len(units) < LeastLearnt {
-		return nil, nil
+	l[mean], l[square] = nil, nil
+	if len(units) >= LeastLearnt {
+		l[mean] = newLesson(&stream.Learnt{Law: true}, units, means)
+		l[square] = newLesson(&stream.Learnt{Law: true}, units, squares)
 	}
-	return newLesson(&stream.Learnt{Law: true}, units, means), newLesson(&stream.Learnt{Law: true}, units, squares)
+}
+
+// None reports whether nothing was learned.
+func (l LawLessons) None() bool {
+	for _, lesson := range l {
+		if lesson != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Become makes the lessons the baselines of the quantities of the law's stream.
+func (l LawLessons) Become(s *stream.Stream) {
+	for _, name := range signals.LawQuantities {
+		l[name].Become(s, name)
+	}
 }

@@ -33,7 +33,7 @@ func (b *Battery) lawReadings(u *ingest.Unit, with *stream.Scratch) {
 	}
 	for f := range factor.Factors {
 		i, found := b.Find(signals.Law(f.String()))
-		if !found || scores.Factors[f].N == 0 {
+		if !found {
 			continue
 		}
 		s := b.Streams[i]
@@ -41,13 +41,25 @@ func (b *Battery) lawReadings(u *ingest.Unit, with *stream.Scratch) {
 			if q.Learnt == nil || !q.Learnt.Law {
 				continue
 			}
-			x := scores.Factors[f].Mean
-			if q.Name == signals.LawSquare {
-				x = scores.Factors[f].Square
+			x, of := lawValue(q.Name, scores, f)
+			if of == 0 {
+				continue
 			}
 			with.Values = append(with.Values, stream.Reading{Signal: s.Signal, Quantity: q.Name, X: x, Ts: u.EndTS})
 		}
 	}
+}
+
+// lawValue returns a quantity of a law, and of how many scores it is; of none if it is not known.
+func lawValue(quantity string, u *factor.Unit, f factor.Factor) (x float64, of int) {
+	s := &u.Factors[f]
+	if signals.OfMostMoved(quantity) {
+		s = &u.Moved
+	}
+	if quantity == signals.LawSquare || quantity == signals.LawMostSquare {
+		return s.Square, s.N
+	}
+	return s.Mean, s.N
 }
 
 // Scores returns the scores of the steps of the unit that was read last, nil if it has none.

@@ -26,6 +26,7 @@ func foldsOf(n int) []int {
 type Held struct {
 	Unit    int // its index
 	Factors [Factors]Scores
+	Moved   Scores // as of Unit
 }
 
 // HeldOut returns the scores of the units from which the laws were learned, as they would be if these were later ones. It
@@ -56,7 +57,8 @@ func (l *Laws) HeldOut(units []Told, bytes int) []Held {
 		s := NewScorer(m)
 		for i, e := range all {
 			if of[i] == fold {
-				held[i].Factors = s.Score(e).Factors
+				u := s.Score(e)
+				held[i].Factors, held[i].Moved = u.Factors, u.Moved
 			}
 		}
 	}

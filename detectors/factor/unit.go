@@ -17,6 +17,7 @@ type Scorer struct {
 	z         []float32
 	predicted []float32 // of each regression one after the other, where leaf is not nil
 	leaf      []*leaf   // of each regression, in which the last step was in support; else nil
+	halves    halves
 	memory    lagMemory
 
 	preferences int // of the coordinates, the last ones
@@ -27,7 +28,7 @@ func NewScorer(m *Model) *Scorer {
 	n, targets := m.layout.features(), m.targets()
 	return &Scorer{
 		model: m, x: make([]float32, n), near: make([]float32, n), z: make([]float32, len(m.names)),
-		predicted: make([]float32, targets), leaf: make([]*leaf, len(m.regressions)),
+		predicted: make([]float32, targets), leaf: make([]*leaf, len(m.regressions)), halves: halvesOf(m),
 		memory: lagMemory{x: make([]float32, n), predicted: make([]float32, m.layout.Observations)},
 
 		preferences: m.preferences(),
@@ -140,6 +141,7 @@ type Unit struct {
 	Scored
 	Signs   Signs
 	Factors [Factors]Scores
+	Moved   Scores // of the component of the observation that moved most; no steps if that is not known
 }
 
 // Scores is the scores of the steps of an episode under all parts of a law together.
@@ -169,6 +171,9 @@ func (s *Scorer) Score(e Episode) Unit {
 	u := Unit{Scored: Scored{Mean: make([]float32, n), Square: make([]float32, n)}}
 	counts, previous := make([]int32, n), make([]float32, n)
 	for i := range e {
+		if i == len(e)/2 {
+			s.halves.first(counts, &u.Scored)
+		}
 		z := s.Step(&e[i], &u.Asked, &u.Supported)
 		s.prefer(&e[i])
 		for k, v := range z {
@@ -182,6 +187,7 @@ func (s *Scorer) Score(e Episode) Unit {
 		u.Signs.compare(s, &e[i])
 		copy(previous, z)
 	}
+	u.Moved = s.halves.moved(counts, &u.Scored)
 	for k, c := range counts {
 		if at := s.model.names[k]; at.part != partPreference {
 			u.Factors[at.Factor].add(c, u.Mean[k], u.Square[k])

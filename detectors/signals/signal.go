@@ -81,11 +81,20 @@ const GivenReward = "residual given reward"
 // mean of its other values.
 const Amount = "amount"
 
-// The quantities of a law of the steps, by unit: the mean of the scores of its steps, and the mean of their squares.
+// The quantities of a law of the steps, by unit: the mean of the scores of its steps, and the mean of their squares. Of
+// a policy that learns, also both of the component of the observation that moved most, since the mean over all hides one.
 const (
-	LawMean   = "mean score"
-	LawSquare = "mean squared score"
+	LawMean       = "mean score"
+	LawSquare     = "mean squared score"
+	LawMostMean   = "largest mean score"
+	LawMostSquare = "largest mean squared score"
 )
+
+// LawQuantities are the quantities of a law of the steps.
+var LawQuantities = [...]string{LawMean, LawSquare, LawMostMean, LawMostSquare}
+
+// OfMostMoved reports whether a quantity is of the component that moved most, whatever its direction.
+func OfMostMoved(quantity string) bool { return quantity == LawMostMean || quantity == LawMostSquare }
 
 // lawPrefix begins the signals of the laws of the steps.
 const lawPrefix = "law."

@@ -38,7 +38,7 @@ type Learnt struct {
 // IsLearnt reports whether the quantity of that name is computed from a lesson of the baseline.
 func IsLearnt(quantity string) bool {
 	switch quantity {
-	case signals.GivenReward, WeightedQuantity, signals.LawMean, signals.LawSquare, signals.Amount:
+	case signals.GivenReward, WeightedQuantity, signals.LawMean, signals.LawSquare, signals.LawMostMean, signals.LawMostSquare, signals.Amount:
 		return true
 	}
 	return false

@@ -79,6 +79,9 @@ func (c *Config) Sides(signal, quantity string) Sides {
 		if signal == signals.Law("policy") {
 			return SidesNone
 		}
+		if signals.OfMostMoved(quantity) {
+			return SidesHigher // further away in whatever direction
+		}
 		return SidesBoth
 	case quantity != signals.MainQuantity(signal):
 		return SidesNone

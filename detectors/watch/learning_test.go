@@ -25,6 +25,8 @@ func TestSidesOfAPolicyThatLearns(t *testing.T) {
 		{"reward_component.fee", "sd", SidesNone},
 		{"law.reward", "mean score", SidesBoth},
 		{"law.dynamics", "mean squared score", SidesBoth},
+		{"law.dynamics", "largest mean score", SidesHigher},
+		{"law.dynamics", "largest mean squared score", SidesHigher},
 		{"law.start", "mean score", SidesBoth},
 		{"law.policy", "mean score", SidesNone},
 		{"feedback_delay", "mean", SidesBoth},

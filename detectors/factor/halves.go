@@ -1,0 +1,71 @@
+package factor
+
+import "math"
+
+// halves tells how far the component of the observation moved that moved most. The first half of an episode chooses the
+// component and the direction, and the second half measures it, and the other way round. So a short episode, in which
+// the largest of several means is large by chance, has an expectation of 0 as a long one has.
+type halves struct {
+	from, to     int // coordinates of the changes of the observation; equal if there are fewer than two components
+	counts       []int32
+	mean, square []float32 // sums over the first half
+}
+
+func halvesOf(m *Model) halves {
+	var h halves
+	at := 0
+	for i := range m.regressions {
+		n := m.regressions[i].laws()
+		if m.regressions[i].part == partChange && n > 1 {
+			h = halves{at, at + n, make([]int32, n), make([]float32, n), make([]float32, n)}
+		}
+		at += n
+	}
+	return h
+}
+
+// first notes the sums of scores after the first half of the steps.
+func (h *halves) first(counts []int32, sums *Scored) {
+	copy(h.counts, counts[h.from:h.to])
+	copy(h.mean, sums.Mean[h.from:h.to])
+	copy(h.square, sums.Square[h.from:h.to])
+}
+
+// moved returns the mean score of the component that moved most, in the direction in which it did, and by how much the
+// mean square of the scores did so in the component whose scores spread most unusually, given the sums over all steps.
+func (h *halves) moved(counts []int32, sums *Scored) Scores {
+	var mean, square foremost
+	steps := 0
+	for k, n := range h.counts {
+		at := h.from + k
+		rest := counts[at] - n
+		if n == 0 || rest == 0 {
+			continue
+		}
+		steps += int(n + rest)
+		mean.add(h.mean[k]/float32(n), (sums.Mean[at]-h.mean[k])/float32(rest))
+		square.add(h.square[k]/float32(n)-1, (sums.Square[at]-h.square[k])/float32(rest)-1)
+	}
+	return Scores{steps, mean.value(), square.value()}
+}
+
+// foremost holds, for each half as the one that chooses, its largest value in size, and the value of the other half of
+// the same component.
+type foremost struct{ chosen, other [2]float32 }
+
+func (f *foremost) add(first, second float32) {
+	for i, v := range [2][2]float32{{first, second}, {second, first}} {
+		if math.Abs(float64(v[0])) > math.Abs(float64(f.chosen[i])) {
+			f.chosen[i], f.other[i] = v[0], v[1]
+		}
+	}
+}
+
+// value returns the mean of what the halves measure, each in the direction that the other has chosen.
+func (f *foremost) value() float64 {
+	sum := 0.
+	for i, v := range f.chosen {
+		sum += math.Copysign(1, float64(v)) * float64(f.other[i])
+	}
+	return sum / 2
+}
