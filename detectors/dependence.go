@@ -154,10 +154,29 @@ func SequenceFactor(x []float64, of []int32) float64 {
 // DependenceWithin returns the SequenceFactor of a sample with the given ranks: the larger of those of its normal
 // scores and of their squares, about a straight line, or a trend would pass for dependence.
 func DependenceWithin(sample []float64, ranks *Ranks, of []int32) float64 {
-	z, square := make([]float64, len(sample)), make([]float64, len(sample))
-	for i, x := range sample {
-		z[i] = ranks.own(x).z
-		square[i] = z[i] * z[i]
-	}
+	z, square := normalScores(sample, ranks)
 	return max(SequenceFactor(straightened(z), of), SequenceFactor(straightened(square), of))
+}
+
+// DependenceAbout returns the Dependence of what a trend of the sample leaves. It is for a level of which only one side is
+// judged, while it moves to the other: taken for dependence, the trend would hide a fall below its start.
+//
+// The trend is a straight line or, where it bends, one in each of the pieces of bentPieces values. Short pieces hide a
+// part of dependence that lasts, up to a quarter over some values, which bentReserve gives back.
+func DependenceAbout(sample []float64, ranks *Ranks) float64 {
+	z, square := normalScores(sample, ranks)
+	return max(factorAbout(z), factorAbout(square))
+}
+
+const (
+	bentPieces  = 100
+	bentReserve = 1.25
+)
+
+func factorAbout(z []float64) float64 {
+	var bent []float64
+	for piece := range slices.Chunk(z, bentPieces) {
+		bent = append(bent, straightened(piece)...)
+	}
+	return min(AllowedFactor(straightened(z)), bentReserve*AllowedFactor(bent))
 }

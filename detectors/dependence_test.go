@@ -141,3 +141,35 @@ func TestAllowedFactorOfIndependentValues(t *testing.T) {
 		t.Errorf("a cycle of 13 values: %v", got)
 	}
 }
+
+// What a trend leaves is as dependent as without the trend; taken for dependence, the trend has a factor of 7 and more.
+func TestDependenceAboutATrend(t *testing.T) {
+	const m, runs = 500, 60
+	for _, carried := range []float64{0, .5, .8} {
+		want := (1 + carried) / (1 - carried)
+		for name, trend := range map[string]func(i float64) float64{
+			"none":  func(float64) float64 { return 0 },
+			"line":  func(i float64) float64 { return 3 * i / m },
+			"steep": func(i float64) float64 { return 20 * i / m },
+			"bend":  func(i float64) float64 { return 10 * (1 - math.Exp(-i/100)) },
+		} {
+			mean, plain := 0., 0.
+			for run := range uint64(runs) {
+				rng := rand.New(rand.NewPCG(run, 78))
+				x, sample := 0., make([]float64, m)
+				for i := range sample {
+					x = carried*x + math.Sqrt(1-carried*carried)*rng.NormFloat64()
+					sample[i] = x + trend(float64(i))
+				}
+				mean += DependenceAbout(sample, NewRanks(sample)) / runs
+				plain += Dependence(sample, NewRanks(sample)) / runs
+			}
+			if mean < .7*want || mean > 1.5*want+.5 {
+				t.Errorf("%s, carried %v: %.2f on average, want %.2f", name, carried, mean, want)
+			}
+			if name != "none" && plain < 7 {
+				t.Errorf("%s, carried %v: the trend counts for %.2f", name, carried, plain)
+			}
+		}
+	}
+}

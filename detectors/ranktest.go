@@ -20,12 +20,18 @@ type RankTest struct {
 // Dependence returns the dependence factor of a sample in time order, with the ranks of the same sample: the larger of
 // the factors of its normal scores and of their squares.
 func Dependence(sample []float64, ranks *Ranks) float64 {
-	z, square := make([]float64, len(sample)), make([]float64, len(sample))
+	z, square := normalScores(sample, ranks)
+	return max(AllowedFactor(z), AllowedFactor(square))
+}
+
+// normalScores returns the normal scores of a sample and their squares.
+func normalScores(sample []float64, ranks *Ranks) (z, square []float64) {
+	z, square = make([]float64, len(sample)), make([]float64, len(sample))
 	for i, x := range sample {
 		z[i] = ranks.own(x).z
 		square[i] = z[i] * z[i]
 	}
-	return max(AllowedFactor(z), AllowedFactor(square))
+	return z, square
 }
 
 // NewRankTest prepares the branches on a sample with the given dependence factor; ranks are those of the sample. A

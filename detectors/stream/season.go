@@ -169,12 +169,16 @@ func DayFactor(values []float64, times []int64) float64 {
 
 // rankTest makes the test of ranked values. It ranks them among all values or, if the group has a season and the
 // quantity is part of it, among similar hours.
-func (q *Quantity) rankTest(values []float64, e Ends) *detectors.RankTest {
+func (q *Quantity) rankTest(of *basis) *detectors.RankTest {
+	values, e := of.values, of.ends
 	times := q.TimesOf(e)
 	if e.Season {
 		q.Season = q.seasonOf(q.Ranks, e, times)
 	}
 	if q.Season == nil {
+		if of.improves(q) {
+			return detectors.NewRankTest(values, q.Ranks, max(q.AgentFactor(e), detectors.DependenceAbout(values, q.Ranks)))
+		}
 		factor := max(DayFactor(values, times), q.AgentFactor(e), detectors.Dependence(values, q.Ranks))
 		return detectors.NewRankTest(values, q.Ranks, factor)
 	}

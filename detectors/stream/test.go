@@ -107,6 +107,19 @@ type basis struct {
 // main reports whether the quantity is the main quantity of its stream.
 func (b *basis) main(q *Quantity) bool { return q.Name == signals.MainQuantity(b.signal) }
 
+// improved is the level of the trend from which on the level of a policy that learns has improved over its baseline.
+const improved = .001
+
+// improves reports whether a level that learning must not make worse gets better over the baseline.
+func (b *basis) improves(q *Quantity) bool {
+	worse := float64(b.cfg.Sides(b.signal, q.Name).Direction())
+	if worse == 0 || !b.cfg.Learning.Learns() {
+		return false
+	}
+	half := len(b.values) / 2
+	return worse*(MomentsOf(b.values[half:]).Mean-MomentsOf(b.values[:half]).Mean) < 0 && detectors.Trend(b.values, q.Ranks) < improved
+}
+
 // begin makes the tests that suit a baseline.
 func (q *Quantity) begin(of *basis) {
 	for i := range TestKinds {

@@ -20,7 +20,7 @@ func beginRank(q *Quantity, of *basis) Test {
 	if of.constant || of.counts {
 		return nil
 	}
-	return NewRankTest(q.rankTest(of.values, of.ends))
+	return NewRankTest(q.rankTest(of))
 }
 
 // Rank returns the rank test of the quantity, nil if it has none.

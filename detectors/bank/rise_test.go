@@ -1,0 +1,50 @@
+package bank
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// A baseline collected during a steep rise is promised: the rise is no dependence. What stands where the rise has ended
+// raises no more alarms than the budget allows, also if its returns depend on one another, and a fall below the start of
+// the rise is found.
+func TestSimASteepRiseIsPromised(t *testing.T) {
+	const budget, before, units, runs = 2000, 600, 2400, 4
+	alarms, seed := 0, uint64(4200)
+	for name, level := range map[string]func(i float64) float64{ // in standard deviations of a return
+		"line":   func(i float64) float64 { return min(20, i/30) },
+		"bend":   func(i float64) float64 { return 20 * (1 - math.Exp(-i/150)) },
+		"logits": func(i float64) float64 { return 20 / (1 + math.Exp(-(i-250)/40)) },
+		"gentle": func(i float64) float64 { return min(3, i/200) },
+	} {
+		for run := range runs {
+			seed++
+			carried := .3 * float64(run%2)
+			a, p, x, fall, made := newAgent(seed), newBank(learning(budget)), 0., 0., 0.
+			a.edit = func(u *ingest.Unit) {
+				x = carried*x + math.Sqrt(1-carried*carried)*a.rng.NormFloat64()
+				u.Return = level(made) + x - fall
+				made++
+			}
+			a.feed(p, before)
+			q := quantityOf(p, "return", "return")
+			if arl := p.groups[0].Promise.ARL0; arl < budget || q.Factor() > detectors.MaxFactor {
+				t.Errorf("%s, carried %v: the promise is %v, the factor %v", name, carried, arl, q.Factor())
+			}
+			lost := resumed(t, p, learning(budget))
+			alarms += len(alarmsIn(a.feed(p, units)))
+			fall = level(made) + 3
+			if found := alarmsIn(a.feed(lost, 60)); !slices.Contains(found, "return") {
+				t.Errorf("%s, carried %v: alarms of %q after a fall below the start", name, carried, found)
+			}
+		}
+	}
+	allowed := 4. * runs * units / budget
+	if t.Logf("%d alarms, where %v are allowed", alarms, allowed); float64(alarms) > allowed+3*math.Sqrt(allowed) {
+		t.Errorf("%d alarms, where %v are allowed", alarms, allowed)
+	}
+}
