@@ -24,6 +24,7 @@ const ambiguousBound = 1.
 type lawsNote struct {
 	cause     Cause // unknown if they do not tell
 	ambiguous bool  // laws have moved, but do not tell the cause
+	learns    bool  // the policy, and signals may have moved by design
 	evidence  []string
 }
 
@@ -43,7 +44,7 @@ func readLaws(f *finding.Finding, moved *movements) lawsNote {
 	if v.Episodes < leastJudged {
 		return alarmed
 	}
-	note := lawsNote{cause: causeOf(v.Cause)}
+	note := lawsNote{cause: causeOf(v.Cause), learns: v.MovesByDesign()}
 	if note.cause == CauseUnknown && !v.Moved() {
 		return alarmed
 	}
@@ -63,7 +64,7 @@ func readLaws(f *finding.Finding, moved *movements) lawsNote {
 // alarmedLaw returns what alarms of laws say where none has moved far enough for more: the cause if all belong to the
 // same.
 func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
-	note := lawsNote{cause: CauseUnknown}
+	note := lawsNote{cause: CauseUnknown, learns: f.Laws.MovesByDesign()}
 	for i, s := range f.Shifts {
 		law, is := alarmsOfLaws[s.Signal]
 		if !is || !s.Drifted {
@@ -128,7 +129,9 @@ func (n *lawsNote) score(all []hypothesis, moved *movements) []float64 {
 	scores := make([]float64, len(all))
 	if n.cause != CauseUnknown {
 		for i, h := range all {
-			scores[i] = n.says(h.cause)
+			if h.cause != n.cause {
+				scores[i] = -movementBound
+			}
 		}
 		return scores
 	}
@@ -157,17 +160,12 @@ func (n *lawsNote) tell(ranked []RankedCause) {
 	ranked[0].Evidence = keepFirst(append(slices.Clone(n.evidence), ranked[0].Evidence...), maxEvidence)
 }
 
-// says returns the evidence for a cause in nats, instead of that of the movements of signals.
-func (n *lawsNote) says(c Cause) float64 {
-	if c == n.cause {
-		return 0
-	}
-	return -movementBound
-}
-
 // bound returns what the movements of signals count at most.
 func (n *lawsNote) bound() float64 {
-	if n.ambiguous {
+	switch {
+	case n.learns:
+		return 0
+	case n.ambiguous:
 		return ambiguousBound
 	}
 	return movementBound

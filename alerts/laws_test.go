@@ -204,6 +204,19 @@ func TestLawsOfAPolicyThatLearns(t *testing.T) {
 	}
 }
 
+// What learning moves by design names no cause where no law has moved: it would be that of a frozen policy.
+func TestSignalsThatLearningMovesNameNoCause(t *testing.T) {
+	for learns, want := range map[bool]Cause{false: CauseEnvironment, true: CauseUnknown} {
+		f := drift("return", 100)
+		f.Shifts = shifts(100, everything(map[string]float64{"return": -1, "observation.x": 2, "action": 1, "reward": -1}))
+		f.Laws = judged(100, factor.Unknown, nil)
+		f.Laws.Learns = learns
+		if v := attribute(f, nil); v.cause != want {
+			t.Errorf("learns %v: %s, want %s: %+v", learns, v.cause, want, v.causes)
+		}
+	}
+}
+
 func changed(versions ...string) func(*finding.Finding) {
 	return func(f *finding.Finding) {
 		before := *f

@@ -25,8 +25,8 @@ func (g *group) explain(f *finding.Finding, alarmedAt int64) {
 	f.Shifts = g.shifts(f.Onset.Ordinal)
 	f.Return = g.decompose(f.Onset.Ordinal)
 	f.OffPolicy = g.offPolicy()
-	if f.Laws = g.Laws.Judge(f.Onset.Ordinal); f.Laws != nil {
-		f.Laws.Learns = g.cfg.Learning.Learns()
+	if f.Laws = g.Laws.Judge(f.Onset.Ordinal); f.Laws != nil && g.cfg.Learning.Learns() {
+		f.Laws.Learn()
 	}
 	if i, found := g.Find(f.Signal); found {
 		f.Mix = g.Strata.Split(g.Streams[i], f.Effect.Quantity, f.Onset.Ordinal)

@@ -125,6 +125,36 @@ func (v *Verdict) Moved() bool {
 	return slices.ContainsFunc(v.Factors[:], func(m Movement) bool { return m.Moved })
 }
 
+// What rules the other laws out, so that the policy is left.
+const (
+	leftEpisodes = 50 // at least, or a law that has moved might not show it
+	leftLevel    = 4  // |Z| of the law of the policy
+	leftSupport  = .5
+)
+
+// Learn says that the policy learns. Its actions, and the states that it visits, then move by design and tell nothing of
+// the cause. But where its law stands out while the others are judged and have not moved, it is what is left.
+func (v *Verdict) Learn() {
+	v.Learns = true
+	policy := &v.Factors[Policy]
+	if v.Cause != Unknown || v.Moved() || v.Episodes < leftEpisodes || math.Abs(policy.Foremost.Z) < leftLevel {
+		return
+	}
+	for f, m := range v.Factors {
+		known := Factor(f) == Start || !(m.Support < leftSupport) // without steps to compare there is no such law
+		if Factor(f) != Policy && (!known || math.Abs(m.Foremost.Z) >= stillLevel) {
+			return
+		}
+	}
+	v.Cause, policy.Moved = ByPolicy, true
+}
+
+// MovesByDesign reports whether signals may have moved because the policy learns, and for nothing else: no law of the
+// world stands out, even a little.
+func (v *Verdict) MovesByDesign() bool {
+	return v.Learns && math.Abs(v.Factors[Dynamics].Foremost.Z) < stillLevel && math.Abs(v.Factors[Start].Foremost.Z) < stillLevel
+}
+
 // Example is what a law expects of the steps since the onset in the same situations, and what they are.
 type Example struct {
 	Factor    Factor
