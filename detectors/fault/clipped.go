@@ -58,17 +58,25 @@ type starts struct {
 	Episodes int32
 }
 
-func (s *starts) learn(u *ingest.Unit, signal string) {
+// firstOf returns the value of an observation with which an episode starts, if it is known.
+func firstOf(u *ingest.Unit, signal string) (x float32, known bool) {
 	name, is := strings.CutPrefix(signal, observationPrefix)
 	if !is || u.Steps == nil || len(u.Steps.At) == 0 || u.Steps.At[0] != 0 {
-		return
+		return 0, false
 	}
 	at := slices.Index(u.Steps.Names, name)
 	if at < 0 {
+		return 0, false
+	}
+	return u.Steps.Row(0)[at], true
+}
+
+func (s *starts) learn(u *ingest.Unit, signal string) {
+	x, known := firstOf(u, signal)
+	if !known {
 		return
 	}
 	s.Episodes++
-	x := u.Steps.Row(0)[at]
 	for i := range s.Counts {
 		if s.Counts[i] == 0 || s.Values[i] == x {
 			s.Values[i] = x

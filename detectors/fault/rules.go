@@ -118,7 +118,7 @@ func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, bas
 	}
 	m, q10, q90 := valuesOf(u, signal)
 	numeric := m != nil && (signal != actionName || kind != ingest.ActionCategory)
-	note(&f.Held.Scale, Scale, numeric && f.ofValues().Scale.holds(m, q10, q90, versionOf(u, signal), spare))
+	note(&f.Held.Scale, Scale, numeric && f.ofValues().Scale.holds(u, signal, m, q10, q90, spare))
 	note(&f.Held.Clipped, Clipped, numeric && f.ofValues().Clipped.holds(m, f.Constant.known))
 	bad, total := valueCounts(u, signal, m)
 	note(&f.Held.NonFinite, NonFinite, total > 0 && f.NonFinite.holds(bad, total))
@@ -134,7 +134,7 @@ func (f *Rules) Learn(signal string, u *ingest.Unit) {
 	if m, q10, q90 := valuesOf(u, signal); m != nil {
 		f.ofValues().Clipped.learn(m)
 		f.ofValues().Clipped.Starts.learn(u, signal)
-		f.ofValues().Scale.learn(m, q10, q90, versionOf(u, signal))
+		f.ofValues().Scale.learn(u, signal, m, q10, q90)
 	}
 }
 

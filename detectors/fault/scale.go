@@ -40,7 +40,8 @@ const leastOff = 5
 //   - one factor explains the whole distribution. Divided by it, the mean, the standard deviation and the outer deciles
 //     of these units, each by itself, lie outside the 5% and the 95% quantile of the baseline's units, and between the
 //     quartiles, no more often than chance explains with a probability of scaleChance. So does, undivided, the number of
-//     values per unit, as no change of scale makes episodes shorter;
+//     values per unit, as no change of scale makes episodes shorter. The first observation of an episode must fit the
+//     factor as well: an agent that loses control runs far away, from where it starts as before;
 //   - divided by it, these do not differ more from one another than the baseline's units;
 //   - the baseline itself has no mode at that scale, such as the episodes without success of a policy that mostly
 //     succeeds: more of these are a drift;
@@ -72,10 +73,12 @@ type scale struct {
 }
 
 // scaleParts is the number of parts of a unit's distribution that one factor must explain: its mean, standard deviation
-// and outer deciles. The last part is the number of its values, which must not change.
+// and outer deciles, and the first observation of an episode. The part before that is the number of its values, which
+// must not change.
 const (
-	scaleParts  = 5
-	scaleCount  = scaleParts - 1
+	scaleParts  = 6
+	scaleCount  = 4
+	scaleStart  = 5
 	scaleChance = 1e-3
 )
 
@@ -115,8 +118,9 @@ func (s *span) count(sizes []float64, factor float64) (n int) {
 }
 
 // partsOf returns the sizes of the parts of a unit's distribution.
-func partsOf(m *ingest.Moments, q10, q90 float64) (sizes [scaleParts]float64) {
-	for i, x := range [...]float64{m.Mean, m.SD(), q10, q90, float64(m.N)} {
+func partsOf(u *ingest.Unit, signal string, m *ingest.Moments, q10, q90 float64) (sizes [scaleParts]float64) {
+	first, _ := firstOf(u, signal)
+	for i, x := range [scaleParts]float64{m.Mean, m.SD(), q10, q90, float64(m.N), float64(first)} {
 		if sizes[i] = math.Log(math.Abs(x)); x == 0 {
 			sizes[i] = math.NaN()
 		}
@@ -148,6 +152,17 @@ func (p *scalePart) agrees(factor, slack float64) bool {
 		!tooOften(p.Quartiles.count(p.Run, factor), units, min(1, p.Quartiles.Share+margin))
 }
 
+// follows reports whether the middle of the sizes of the run is nearer to that of the baseline times a factor, given as
+// its logarithm, than to that of the baseline itself.
+func (p *scalePart) follows(factor float64) bool {
+	sizes := slices.DeleteFunc(slices.Clone(p.Run), math.IsNaN)
+	if !p.Usual || len(sizes) == 0 {
+		return true
+	}
+	moved := median(sizes) - (p.Quartiles.Low+p.Quartiles.High)/2
+	return math.Abs(moved-factor) < math.Abs(moved)
+}
+
 // tooOften reports whether chance explains so many hits in n tries with a probability below scaleChance, if one hits
 // with probability p.
 func tooOften(hits, n int, p float64) bool {
@@ -168,7 +183,7 @@ func shapeOf(m *ingest.Moments) float64 { return math.Atan2(m.SD(), m.Mean) }
 
 // holds folds a unit in, with its outer deciles and the version that its scale belongs to, and reports whether the rule
 // holds at it.
-func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string, spare *Memory) bool {
+func (r *scale) holds(u *ingest.Unit, signal string, m *ingest.Moments, q10, q90 float64, spare *Memory) bool {
 	if r.Need == 0 {
 		return false
 	}
@@ -176,7 +191,7 @@ func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string, spare
 	if !ok {
 		return false
 	}
-	factor := x - r.Median
+	factor, version := x-r.Median, versionOf(u, signal)
 	if math.Abs(factor) < logScaleAt {
 		r.Version = version
 	}
@@ -191,7 +206,7 @@ func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string, spare
 	r.Changed = r.Changed || version != r.Version
 	if len(r.Factors) < faultUnits {
 		r.Factors, r.Angles = append(r.Factors, math.Abs(factor)), append(r.Angles, shapeOf(m))
-		for i, size := range partsOf(m, q10, q90) {
+		for i, size := range partsOf(u, signal, m, q10, q90) {
 			r.Parts[i].Run = append(r.Parts[i].Run, size)
 		}
 		r.Fits = len(r.Factors) >= r.Need && (r.Fits || r.oneFactor()) && r.partsAgree()
@@ -270,12 +285,18 @@ func (r *scale) partsAgree() bool {
 	}
 	for i := range r.Parts {
 		p := &r.Parts[i]
-		if i == scaleCount {
-			factor, slack = 0, 0
-		} else if p.Usual && spreadOf(p.Run, factor).exceeds(p.Spread, slack) {
-			return false
+		agrees := false
+		switch {
+		case i == scaleCount:
+			agrees = p.agrees(0, 0)
+		case i == scaleStart:
+			agrees = p.follows(factor)
+		case !p.Usual:
+			agrees = true
+		default:
+			agrees = p.agrees(factor, slack) && !spreadOf(p.Run, factor).exceeds(p.Spread, slack)
 		}
-		if !p.agrees(factor, slack) {
+		if !agrees {
 			return false
 		}
 	}
@@ -289,7 +310,7 @@ func (r *scale) slack() float64 {
 	q := detectors.Quantiles(slices.Clone(r.Factors), .25, .75)
 	apart := 0.
 	for i := range r.Parts {
-		if p := &r.Parts[i]; p.Usual && i != scaleCount {
+		if p := &r.Parts[i]; p.Usual && i < scaleCount {
 			apart = max(apart, p.Quartiles.High-p.Quartiles.Low)
 		}
 	}
@@ -334,11 +355,11 @@ func modeOf(scales []float64, median float64, above bool) mode {
 
 func median(x []float64) float64 { return detectors.Quantiles(slices.Clone(x), .5)[0] }
 
-func (r *scale) learn(m *ingest.Moments, q10, q90 float64, version string) {
-	r.Version = version
+func (r *scale) learn(u *ingest.Unit, signal string, m *ingest.Moments, q10, q90 float64) {
+	r.Version = versionOf(u, signal)
 	if x, ok := scaleOf(m); ok && len(r.Scales) < faultSample {
 		r.Scales, r.Shapes = append(r.Scales, x), append(r.Shapes, shapeOf(m))
-		for i, size := range partsOf(m, q10, q90) {
+		for i, size := range partsOf(u, signal, m, q10, q90) {
 			r.Parts[i].Sizes = append(r.Parts[i].Sizes, size)
 		}
 	}

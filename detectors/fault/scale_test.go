@@ -64,6 +64,57 @@ func TestEpisodesWithoutSuccessHaveNoOtherScale(t *testing.T) {
 	}
 }
 
+// An agent that loses control runs far away, from where it starts as before. That is no other scale: in other units, its
+// episodes would start at other numbers as well.
+func TestAnAgentThatRunsAwayHasNoOtherScale(t *testing.T) {
+	for name, c := range map[string]struct {
+		control, factor float64
+		fault           bool
+	}{
+		"as before":      {-1, 1, false},
+		"it runs away":   {1, 1, false},
+		"in other units": {-1, 12, true},
+	} {
+		for seed := range uint64(12) {
+			s := faulttest.NewSensor(90+seed, func(*rand.Rand) float64 { return 0 })
+			control, factor := -1., 1.
+			episode := func() *ingest.Unit { return runner(s, control, factor) }
+			w := watchUnits(episode, 500)
+			control, factor = c.control, c.factor
+			found := false
+			for range 100 {
+				for _, rule := range w.Observe(episode()) {
+					found = found || rule == fault.Scale
+				}
+			}
+			if found != c.fault {
+				t.Errorf("%s, seed %d: a fault of the scale: %v, want %v", name, seed, found, c.fault)
+			}
+		}
+	}
+}
+
+// runner is an episode of an agent on a line that pushes itself to the middle, or away from it.
+func runner(s *faulttest.Sensor, control, factor float64) *ingest.Unit {
+	u := s.UnitOf(make([]float64, 30))
+	m := ingest.NamedMoments{Signal: u.Numeric[0].Signal}
+	u.Steps = &ingest.Steps{Names: []string{"speed"}}
+	place, speed, values := 2*s.Rng.Float64()-1, 0., []float64{}
+	for i := range 30 {
+		x := factor * place
+		m.Add(x)
+		values = append(values, x)
+		u.Steps.At, u.Steps.Actions = append(u.Steps.At, int32(i)), append(u.Steps.Actions, 0)
+		u.Steps.Rows = append(u.Steps.Rows, float32(x), 0)
+		speed = .9*speed + control*math.Copysign(.15, place+speed) + .05*s.Rng.NormFloat64()
+		place = min(3, max(-3, place+.2*speed))
+	}
+	slices.Sort(values)
+	m.Q10, m.Q90 = values[3], values[26]
+	u.Numeric[0] = m
+	return u
+}
+
 // A policy that fails, so that its rewards fall to about a tenth, is a drift. Only what multiplies the whole distribution by one
 // factor is a change of scale.
 func TestACrashIsNoChangeOfScale(t *testing.T) {

@@ -15,16 +15,16 @@ func TestShortRunTakesNoMemory(t *testing.T) {
 		return m
 	}
 	usual, small, large := moments(1), moments(1e-3), moments(1e3)
-	r, spare := scale{Need: usualRun + 1}, Memory{}
+	r, spare, u := scale{Need: usualRun + 1}, Memory{}, &ingest.Unit{}
 	short := func(off *ingest.Moments) {
 		for range usualRun {
-			r.holds(off, off.Mean, off.Mean, "", &spare)
+			r.holds(u, "reward", off, off.Mean, off.Mean, &spare)
 		}
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		short(small)
 		short(large)
-		r.holds(usual, usual.Mean, usual.Mean, "", &spare)
+		r.holds(u, "reward", usual, usual.Mean, usual.Mean, &spare)
 	}); n != 0 {
 		t.Errorf("%v allocations for two runs of %d units", n, usualRun)
 	}
