@@ -41,12 +41,12 @@ func TestProposalsForKnownShapes(t *testing.T) {
 		},
 		"RLlib with settings": {
 			map[string]string{
-				"environment.yml":   "name: x\nchannels: [conda-forge]\ndependencies:\n  - python=3.11\n  - numpy=1.26.4=py311h64a7726_0\n  - conda-forge::pytorch>=2.1\n  - pip\n  - pip:\n      - ray[rllib]==2.40.0\n      - scipy\n",
+				"environment.yml":   "name: x\nchannels: [conda-forge]\ndependencies:\n  - python=3.11\n  - numpy=1.26.4=py311h64a7726_0\n  - conda-forge::pytorch>=2.1\n  - pip\n  - pip:\n      - ray[rllib]==2.41.0\n      - scipy\n",
 				"configs/ppo.yaml":  "cartpole:\n  run: PPO\n  env: CartPole-v1\n  stop:\n    num_timesteps: 200000\n",
 				"src/run.py":        "from ray.rllib.algorithms.ppo import PPOConfig\nconfig = PPOConfig().environment(\"CartPole-v1\").training(lr=1e-4)\n# train\nif __name__ == \"__main__\":\n    main()\n",
 				"src/envs/other.py": "NAMES = ['Other-v0']\n",
 			},
-			[]string{"- numpy==1.26.4\n", "- torch==2.15.0", "- ray[rllib]==2.40.0\n", "library: rllib", "name: PPO", `  - {id: "CartPole-v1"}`, "steps: 200000"},
+			[]string{"- numpy==1.26.4\n", "- torch==2.15.0", "- ray[rllib]==2.41.0\n", "library: rllib", "name: PPO", `  - {id: "CartPole-v1"}`, "steps: 200000"},
 			"Other-v0", 0,
 		},
 		"an environment of its own": {

@@ -61,6 +61,7 @@ type Proposal struct {
 	Others       []Finding `json:"others"`  // environments that are named as well
 	Classes      []Finding `json:"classes"` // of environments
 	Library      string    `json:"library"`
+	Unsuited     string    `json:"unsuited,omitempty"` // why the generated scripts cannot be used, for a person
 	Algorithms   []Finding `json:"algorithms"`
 	Steps        []Finding `json:"steps"`
 	Programs     []Finding `json:"programs"`    // that could train
@@ -138,6 +139,9 @@ func (p *Proposal) choose() {
 	default:
 		p.Library = Custom
 	}
+	if p.Unsuited = p.unsuited(); p.Unsuited != "" {
+		p.Library, p.chosen, p.Algorithms = Custom, append(p.chosen, p.Algorithms...), nil
+	}
 	if len(p.Algorithms) > 0 {
 		p.Hyperparameters = p.finder.Hyperparameters(p.Algorithms[0].Value, p.Algorithms[0].File)
 	}
@@ -152,6 +156,19 @@ func (p *Proposal) choose() {
 	}
 	p.packages(p.Library, p.Environments, p.atOnce(), p.isOwn)
 	p.commands()
+}
+
+// unsuited returns why the generated scripts of the library cannot be used, "" if they can.
+func (p *Proposal) unsuited() string {
+	if p.Library == Custom {
+		return ""
+	}
+	for _, d := range p.stated {
+		if why := pins.TooOld(p.Library, p.dependencies.known(d), testedVersions[packageName(d.Name)]); why != "" && d.rank() < ofPage {
+			return d.File + " requires " + d.Name + cmp.Or(d.Wanted, p.dependencies.known(d).Wanted) + ", but it must be " + why
+		}
+	}
+	return ""
 }
 
 // ownWorld reports whether the training makes an environment that has no id, or that only its settings name.
@@ -457,7 +474,7 @@ environments:
   # - {id: {{yaml .Value}}} # {{yaml .File}}
 {{- end}}
 algorithm:
-  library: {{.Library}}
+  library: {{.Library}}{{with .Unsuited}} # {{comment .}}{{end}}
 {{- if .Algorithms}}
   name: {{(index .Algorithms 0).Value}} # {{yaml (index .Algorithms 0).File}}
 {{- with .Seeing.Policy}}

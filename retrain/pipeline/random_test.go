@@ -283,7 +283,7 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 	}
 	list, _ := f["requirements"].([]any)
 	for _, name := range needed {
-		list = append(list, name+"==1.0")
+		list = append(list, name+"==9.0")
 	}
 	seen := map[string]bool{}
 	f["requirements"] = slices.DeleteFunc(list, func(x any) bool {

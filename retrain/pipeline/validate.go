@@ -207,6 +207,9 @@ func validateRequirements(w *Work) {
 		name := packageName(r)
 		w.once(path, seen[name])
 		seen[name] = true
+		if fault := pins.Fault(w.File.Algorithm.Library, r); fault != "" && (len(w.File.Training.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
+			w.report(path, "%s", fault)
+		}
 	}
 	for _, name := range packagesOf[w.File.Algorithm.Library] {
 		if !seen[name] {

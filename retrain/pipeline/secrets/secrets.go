@@ -16,15 +16,24 @@ type rule struct {
 	digit bool // whether it has a digit, which names in code often lack
 }
 
+// notCredentials are keys that name no credential.
+var notCredentials = regexp.MustCompile(`^(?:[A-Z0-9]+_)*(?:PUBLIC|CACHE|SORT|PARTITION|PRIMARY|FOREIGN)_KEY\b`)
+
 var rules = []rule{
 	{regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22}|glpat-[A-Za-z0-9_-]{20}|xox[baprs]-[A-Za-z0-9-]{10}|whsec_[A-Za-z0-9+/=]{24}|-----BEGIN [A-Z ]*PRIVATE KEY`), false},
 	{regexp.MustCompile(`\bhf_[A-Za-z0-9]{30}|\bAIza[A-Za-z0-9_-]{35}|\bnpm_[A-Za-z0-9]{36}|\bpypi-[A-Za-z0-9_-]{50}|\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}`), false},
 	{regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}|(?i)\bbearer\s+[A-Za-z0-9+/][A-Za-z0-9._~+/-]{15,}`), true},
 	{regexp.MustCompile(`(?i)(?:password|passwd|token|api_?key|secret)["']?\s*[=:]\s*["']?[A-Za-z0-9+_-][A-Za-z0-9+/_-]{19}`), false},
 	{regexp.MustCompile(`(?i)(?:password|passwd|passphrase)["']?\s*[=:]\s*(?:"[^"$<{%][^"]{2,}"|'[^'$<{%][^']{2,}')`), false},
-	{regexp.MustCompile(`(?:--(?:[a-z]+-)*(?:password|passwd|passphrase)|\b(?:[A-Z0-9]+_)*(?:PASSWORD|PASSWD|PASSPHRASE))=[^\s"'$<{%(/.][^\s"'$]{2,}`), false},
-	{regexp.MustCompile(`(?i)(?:password|passwd|passphrase)(?:=|:\s+)[^\s"'$<{%(\[/.][^\s"'$(\[]{3,}`), true},
-	{regexp.MustCompile(`(?:--(?:[a-z]+-)*(?:token|api-key|secret)|\b(?:[A-Z0-9]+_)*(?:TOKEN|API_?KEY|SECRET|ACCESS_KEY))=[A-Za-z0-9+_-][A-Za-z0-9+/._-]{7,}`), true},
+	{regexp.MustCompile(`\b(?:[A-Z0-9]+_)+PASS["']?\s*[=:]\s*(?:"[^"$<{%][^"]{2,}"|'[^'$<{%][^']{2,}')`), false},
+	{regexp.MustCompile(`(?:--(?:[a-z]+-)*(?:password|passwd|passphrase)|\b(?:[A-Z0-9]+_)*(?:PASSWORD|PASSWD|PASSPHRASE)|\b(?:[A-Z0-9]+_)+PASS)=[^\s"'$<{%(/.][^\s"'$]{2,}`), false},
+	{regexp.MustCompile(`--(?:[a-z]+-)*(?:password|passwd|passphrase)[ \t]+["']?[^\s"'$<{%(/.-][^\s"'$]{2,}`), true},
+	{regexp.MustCompile(`(?:(?i:password|passwd|passphrase)|\b(?:[A-Z0-9]+_)+PASS)(?:=|:\s+)[^\s"'$<{%(\[/.][^\s"'$(\[]{3,}`), true},
+	{regexp.MustCompile(`--(?:[a-z]+-)*(?:token|api-key|secret)[= \t]+[A-Za-z0-9+_-][A-Za-z0-9+/._-]{7,}`), true},
+	{regexp.MustCompile(`\b(?:[A-Z0-9]+_)*(?:TOKEN|API_?KEY|KEY|SECRET)["']?(?:=|:\s*)["']?[A-Za-z0-9+_-][A-Za-z0-9+/._-]{7,}`), true},
+	{regexp.MustCompile(`\b[rs]k_(?:live|test)_[A-Za-z0-9]{10}|\bwandb\s+login\s+(?:--\S+\s+)*[0-9a-f]{40}\b`), false},
+	{regexp.MustCompile(`\bcurl\b[^\n]*\s(?:-u|--user)[= \t]*["']?[^\s:"'$<]+:[^\s"'$<{%(/.][^\s"'$]*`), false},
+	{regexp.MustCompile(`://[A-Za-z0-9_-]{20,}@`), true},
 	{address, false},
 }
 
@@ -34,8 +43,8 @@ var address = regexp.MustCompile(`://[^/\s:@"',<>]*:[^/\s@"',<>$][^/\s@"',<>]*@`
 // marks are in lower case: a line with a credential contains one of them, and few other lines do, so that the slow
 // expressions read only those.
 var marks = []string{
-	"akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "whsec_", "private key", "password", "passwd", "passphrase",
-	"token", "api", "secret", "access_key", "bearer", "hf_", "sk-", "aiza", "npm_", "pypi-", "eyj", "://",
+	"akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "whsec_", "private key", "pass",
+	"token", "api-key", "secret", "key", "bearer", "hf_", "sk-", "k_live_", "k_test_", "wandb", "curl", "aiza", "npm_", "pypi-", "eyj", "://",
 }
 
 // Message says what is wrong with a text that Found finds. It names no credential itself.
@@ -56,7 +65,7 @@ func Found(text string) bool {
 func inMember(key, value string) bool { return Found(value) || Found(key+`: "`+value+`"`) }
 
 func (r rule) takes(found string) bool {
-	return !r.digit || strings.ContainsAny(found, "0123456789")
+	return (!r.digit || strings.ContainsAny(found, "0123456789")) && !notCredentials.MatchString(found)
 }
 
 // Hide returns a text for people without the credentials in it.
@@ -78,15 +87,19 @@ func Hide(text string) string {
 func InValues(values map[string]string) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(values)) {
-		value, before := values[path], ""
+		value, before, program := values[path], "", ""
 		if list, number, ok := strings.Cut(strings.TrimSuffix(path, "]"), "["); ok {
 			if i, err := strconv.Atoi(number); err == nil {
-				before = values[fmt.Sprintf("%s[%d]", list, i-1)]
+				before, program = values[fmt.Sprintf("%s[%d]", list, i-1)], values[list+"[0]"]
 			}
 		}
-		if inMember(path[strings.LastIndex(path, ".")+1:], value) || strings.HasPrefix(before, "--") && Found(before+"="+value) {
+		option := strings.HasPrefix(before, "--") && Found(before+"="+value) || isOfProgram(program) && Found(program+" "+before+" "+value)
+		if inMember(path[strings.LastIndex(path, ".")+1:], value) || option {
 			out = append(out, path)
 		}
 	}
 	return out
 }
+
+// isOfProgram reports whether words after the name of a program may be credentials that no option names as such.
+func isOfProgram(program string) bool { return program == "curl" || program == "wandb" }

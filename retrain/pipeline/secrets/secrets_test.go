@@ -14,6 +14,10 @@ func TestCredentialsInPlainText(t *testing.T) {
 		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc", "hf_" + letters[:34], "sk-proj-" + letters[:40], "sk-ant-api03-" + letters[:40], "github_pat_" + letters[:30],
 		"Authorization: Bearer " + letters[:20], "AIza" + letters[:35], "WANDB_API_KEY=" + letters[:40], "--token=abc12345", "AWS_SECRET_ACCESS_KEY=" + letters[:40],
 		"-----BEGIN RSA PRIVATE KEY-----", "ghp_" + letters[:36],
+		"AWS_SECRET_ACCESS_KEY: " + letters[:40], "API_KEY: abcd1234", `"OPENAI_API_KEY": "abcd1234"`, "SIGNING_KEY=abcd1234", "CLIENT_SECRET: abcd1234", "DB_PASS: hunter2",
+		"DB_PASS=hunter", `DB_PASS: "hunter"`, "mysql --password hunter2", "git clone https://0123456789abcdef0123456789abcdef01234567@github.com/acme/x.git",
+		"curl -s -u me:hunter https://example.com", "curl --user=me:hunter x", "wandb login 0123456789abcdef0123456789abcdef01234567", "sk_live_" + letters[:24],
+		"push --token abcd1234",
 	} {
 		if !Found(text) {
 			t.Errorf("%s is not found", text)
@@ -27,6 +31,8 @@ func TestCredentialsInPlainText(t *testing.T) {
 		"password: str = None", "password=password", `password = os.environ["DB_PASSWORD2"]`, "password: ${{ secrets.REGISTRY_PASSWORD }}",
 		"token_file: /etc/rewardwatch/github.token", "--token=/run/secrets/tokens/of-the-service", "eos_token_id=50256", "--max-tokens=1024", "task-0123456789012345678901",
 		"http://127.0.0.1:9464", "http://a:80, b@c", "Authorization: Bearer $TOKEN", "scikit sk-learn-compatible-estimators", "--secret id=npm", "git@github.com:acme/x.git",
+		"CACHE_KEY: pip-3.11-2026-11-28", "docker run -u 1000:1000 image2", `curl -u "$USER:$PASSWORD" x2`, "API_KEY: ${{ secrets.API_KEY2 }}", "BYPASS=12345", "wandb login $KEY",
+		"--password must not be given", "API_KEY: str", "https://example.com/a-path-that-is-long-enough-1@2", "COMPASS: 360-degrees",
 	} {
 		if Found(text) || Hide(text) != text {
 			t.Errorf("%s is found", text)
@@ -38,9 +44,12 @@ func TestKeysAndOptionsSayWhatAValueIs(t *testing.T) {
 	got := InValues(map[string]string{
 		"a.command[0]": "mysql", "a.command[1]": "--password", "a.command[2]": "hunter", "a.command[3]": "--user", "a.command[4]": "hunter",
 		"a.kwargs.password": "hunter", "a.kwargs.policy": "hunter", "a.secrets[0]": "THE_LONGEST_NAME_OF_A_CREDENTIAL", "b[0].c": "hf_" + strings.Repeat("a", 34),
-		"d[0]": "--password", "d[1]": "$PASSWORD", "trigger.token_file": "secret-files-of-this-project/token",
+		"d[0]": "--password", "d[1]": "$PASSWORD",
+		"e.env.AWS_SECRET_ACCESS_KEY": "abcd1234", "e.env.API_KEY": "abcd1234", "e.env.DB_PASS": "hunter", "e.env.CACHE_KEY": "abcd1234",
+		"f[0]": "curl", "f[1]": "-u", "f[2]": "me:hunter", "g[0]": "wandb", "g[1]": "login", "g[2]": "0123456789abcdef0123456789abcdef01234567",
+		"h[0]": "docker", "h[1]": "-u", "h[2]": "1000:1000", "trigger.token_file": "secret-files-of-this-project/token",
 	})
-	if want := []string{"a.command[2]", "a.kwargs.password", "b[0].c"}; !slices.Equal(got, want) {
+	if want := []string{"a.command[2]", "a.kwargs.password", "b[0].c", "e.env.API_KEY", "e.env.AWS_SECRET_ACCESS_KEY", "e.env.DB_PASS", "f[2]", "g[2]"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
