@@ -91,7 +91,7 @@ func rankPeer(name string, m int, allowance float64, all bool) peer {
 	return peer{name: name, baseline: m, start: func(baseline []float64, _ *rand.Rand) watch {
 		t := *made
 		t.Branches = slices.Clone(made.Branches)
-		t.Attach(NewRanks(baseline), nil)
+		t.Attach(NewRanks(baseline), nil, nil)
 		return func(x float64) float64 {
 			t.Observe(x, 0, false)
 			statistic := math.Inf(-1)

@@ -1,9 +1,6 @@
 package detectors
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // RankTest runs the rank branches of one quantity: CUSUM walks of the normalized increments of a value's rank in the
 // frozen baseline. With u the mid-rank and z its normal score clipped to +-2.5, a branch's increment g is d*z
@@ -12,8 +9,8 @@ type RankTest struct {
 	Walks
 	Tolerated float64 // shift of the values that raises no alarm, in standard deviations of the baseline
 	ranks     *Ranks
-	// tolls is, by stratum and branch, the log mean exp g over the stratum's own values, divided by f; nil if all values
-	// are normalized alike.
+	// tolls is, by stratum and branch, by how much log mean exp g over the stratum's own values exceeds that over the
+	// mid-ranks, divided by f; nil if all values are normalized alike. The last are those of values without a stratum.
 	tolls [][]float64
 }
 
@@ -54,25 +51,30 @@ func NewRankTest(sample []float64, ranks *Ranks, factor float64) *RankTest {
 // NewStratifiedRankTest does the same for values that are ranked within strata: ranks are those of the mid-ranks, and
 // strata those of the values of each stratum. Where values are equal, ranks are distributed otherwise from stratum to
 // stratum. So increments are normalized over the values of their stratum: exp(g - C) has mean 1 in each, and a walk rises no
-// more often in one of them than elsewhere.
-func NewStratifiedRankTest(sample []float64, ranks *Ranks, factor float64, strata []*Ranks) *RankTest {
+// more often in one of them than elsewhere. Values without a stratum are ranked among all.
+func NewStratifiedRankTest(sample []float64, ranks *Ranks, factor float64, strata []*Ranks, all *Ranks) *RankTest {
 	if !haveTies(strata) {
 		return NewRankTest(sample, ranks, factor)
 	}
 	t := &RankTest{Walks: Walks{Units: len(sample), Factor: factor}, ranks: ranks}
-	for _, b := range allBranches() {
+	own, shares, in := ranks.ownPoints(), ranks.shares(), 0
+	for _, s := range strata {
+		in += s.Len()
+	}
+	for i, b := range allBranches() {
 		var g, weights []float64
 		for _, s := range strata {
-			increments, shares := b.increments(s.ownPoints()), s.shares()
-			c := calibrate(increments, shares).C
-			for i := range increments {
-				g, weights = append(g, increments[i]-c), append(weights, shares[i]*float64(s.Len())/float64(len(sample)))
+			increments, of := b.increments(s.ownPoints()), s.shares()
+			c := calibrate(increments, of).C
+			for k := range increments {
+				g, weights = append(g, increments[k]-c), append(weights, of[k]*float64(s.Len())/float64(in))
 			}
 		}
 		t.add(b, g, weights)
+		t.Branches[i].C = calibrate(b.increments(own), shares).C
 	}
 	t.Allow(DefaultAllowance(t.Units))
-	t.stratify(strata)
+	t.stratify(strata, all)
 	return t
 }
 
@@ -80,18 +82,17 @@ func haveTies(strata []*Ranks) bool {
 	return slices.ContainsFunc(strata, func(r *Ranks) bool { return r.Below != nil })
 }
 
-// stratify finds the normalization of each stratum. A test whose increments are normalized over all, as those of earlier
-// builds are, stays as it is.
-func (t *RankTest) stratify(strata []*Ranks) {
+// stratify finds what the normalization of each stratum, and of values without one, adds to that of the mid-ranks.
+func (t *RankTest) stratify(strata []*Ranks, all *Ranks) {
 	t.tolls = nil
-	overAll := func(c CUSUM) bool { return math.Abs(c.C) > 1e-6 }
-	if !haveTies(strata) || slices.ContainsFunc(t.Branches, overAll) {
+	if !haveTies(strata) {
 		return
 	}
-	for _, s := range strata {
+	for _, s := range append(slices.Clone(strata), all) {
 		tolls := make([]float64, len(t.Branches))
 		for i := range t.Branches {
-			tolls[i] = calibrate(t.Branches[i].Branch().increments(s.ownPoints()), s.shares()).C / t.Factor
+			b := &t.Branches[i]
+			tolls[i] = (calibrate(b.Branch().increments(s.ownPoints()), s.shares()).C - b.C) / t.Factor
 		}
 		t.tolls = append(t.tolls, tolls)
 	}
@@ -120,10 +121,10 @@ func (b Branch) increments(of []rank) []float64 {
 	return g
 }
 
-// Attach restores the ranks that the test was made with, and those of its strata.
-func (t *RankTest) Attach(ranks *Ranks, strata []*Ranks) {
+// Attach restores the ranks that the test was made with, those of its strata, and those of all values.
+func (t *RankTest) Attach(ranks *Ranks, strata []*Ranks, all *Ranks) {
 	t.ranks = ranks
-	t.stratify(strata)
+	t.stratify(strata, all)
 	t.prepare()
 }
 
@@ -135,11 +136,11 @@ func (t *RankTest) Observe(x float64, ordinal int64, held bool) (reached bool) {
 
 // ObserveIn does the same for a mid-rank within a stratum, -1 for none.
 func (t *RankTest) ObserveIn(stratum int, u float64, ordinal int64, held bool) (reached bool) {
-	if t.tolls == nil || stratum < 0 {
+	if t.tolls == nil {
 		return t.Observe(u, ordinal, held)
 	}
 	r := rank{u: u, z: NormalScore(u)}
-	return t.step(r.terms(), r.terms(), t.tolls[stratum], ordinal, held)
+	return t.step(r.terms(), r.terms(), t.tollsOf(stratum), ordinal, held)
 }
 
 // ObserveSlot does the same for a value whose slot among the sample's points is known.
@@ -158,11 +159,18 @@ func (t *RankTest) Tolerate(shift float64) {
 // that shift, and those for falls raised. If values have moved by no more, either is ranked no further out than values of
 // the baseline are, so false alarms are no more frequent than without any shift.
 func (t *RankTest) ObserveWithin(stratum int, lowered, raised float64, ordinal int64, held bool) (reached bool) {
-	var tolls []float64
-	if t.tolls != nil && stratum >= 0 {
-		tolls = t.tolls[stratum]
+	return t.step(t.ranks.of(lowered).terms(), t.ranks.of(raised).terms(), t.tollsOf(stratum), ordinal, held)
+}
+
+// tollsOf returns the tolls of a stratum, of those without one if it is -1; nil if all values are normalized alike.
+func (t *RankTest) tollsOf(stratum int) []float64 {
+	switch {
+	case t.tolls == nil:
+		return nil
+	case stratum < 0:
+		return t.tolls[len(t.tolls)-1]
 	}
-	return t.step(t.ranks.of(lowered).terms(), t.ranks.of(raised).terms(), tolls, ordinal, held)
+	return t.tolls[stratum]
 }
 
 // step folds in the terms that branches for rises and for falls see. tolls are those of the stratum, nil without strata.

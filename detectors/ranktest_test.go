@@ -3,6 +3,7 @@ package detectors
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -476,12 +477,28 @@ func TestTiesOfAStratumKeepTheRate(t *testing.T) {
 		}
 		return n
 	}
+	// Some values of the baseline have no time, and so no stratum. Nor have those of a producer that stops sending times.
+	all := NewRanks(slices.Concat(of...))
+	for range m / 500 {
+		sample = append(sample, all.Rank(draw(rng.IntN(2) == 1)))
+	}
 	alike := alarms(NewRankTest(sample, NewUniformRanks(sample), 1))
-	within := alarms(NewStratifiedRankTest(sample, NewUniformRanks(sample), 1, strata))
+	within := alarms(NewStratifiedRankTest(sample, NewUniformRanks(sample), 1, strata, all))
 	t.Logf("%d alarms within strata, %d of all alike, %g allowed", within, alike, rate*stretches*stretch)
 	allowed := rate * stretches * stretch
 	if most := allowed + 3*math.Sqrt(allowed); float64(within) > most {
 		t.Errorf("%d alarms within strata, want at most %.0f", within, most)
+	}
+	test, timeless := NewStratifiedRankTest(sample, NewUniformRanks(sample), 1, strata, all), 0
+	test.Arm(rate / float64(len(test.Branches)))
+	for range stretches * stretch {
+		if test.ObserveIn(-1, all.Rank(draw(rng.IntN(2) == 1)), 0, false) {
+			test.Reset()
+			timeless++
+		}
+	}
+	if most := allowed + 3*math.Sqrt(allowed); float64(timeless) > most {
+		t.Errorf("%d alarms of values without a time, want at most %.0f", timeless, most)
 	}
 	if alike < 2*within {
 		t.Errorf("%d alarms of all alike: the strata do not matter", alike)
@@ -499,16 +516,17 @@ func TestStratifiedRankTestGoesOn(t *testing.T) {
 		}
 	}
 	ranks := NewUniformRanks(sample)
-	test := NewStratifiedRankTest(sample, ranks, 1.3, strata)
+	all := NewRanks(append(strata[0].Sample(), strata[1].Sample()...))
+	test := NewStratifiedRankTest(sample, ranks, 1.3, strata, all)
 	test.Keep(func(b Branch) bool { return b.Param > 0 })
 	test.Arm(1e-4)
 	again := *test
 	again.Branches, again.tolls = append([]CUSUM{}, test.Branches...), nil
-	again.Attach(ranks, strata)
+	again.Attach(ranks, strata, all)
 	for i := range 500 {
-		x := strata[i%2].Rank(rng.NormFloat64() + .5)
-		test.ObserveIn(i%2, x, int64(i), false)
-		again.ObserveIn(i%2, x, int64(i), false)
+		x, in := strata[i%2].Rank(rng.NormFloat64()+.5), i%3-1
+		test.ObserveIn(in, x, int64(i), false)
+		again.ObserveIn(in, x, int64(i), false)
 		for b := range test.Branches {
 			if test.Branches[b].Walk != again.Branches[b].Walk {
 				t.Fatalf("unit %d: %v at %v, want %v", i, test.Branches[b].Branch(), again.Branches[b].Walk, test.Branches[b].Walk)

@@ -114,12 +114,12 @@ func (g *group) anyAlarm(is func(*stream.Stream) bool) bool {
 	return slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool { return s.Alarmed && is(s) })
 }
 
-// lasts reports whether the fresh units still show the change behind a stream's alarm. A quantity that has no values at the
-// same time of the cycle before cannot show it. Until a whole cycle has passed there are no fresh units, and those since
+// lasts reports whether the fresh units still show the change behind a stream's alarm. A quantity that is neither judged
+// among similar hours nor has values at the same time of the cycle before cannot show it. Until a whole cycle has passed there are no fresh units, and those since
 // the alarm have to show a large jump: a cycle can move a mean as far, but not at once.
 func (g *group) lasts(s *stream.Stream) bool {
 	q := s.Find(s.Alert.Quantity)
-	if q == nil || g.Probation.Cycle > 0 && !g.Warmup.Done && inOtherForm(q) {
+	if q == nil || g.Probation.Cycle > 0 && !g.Warmup.Done && inOtherForm(q) && q.Season == nil {
 		return false
 	}
 	waiting, first, onset := g.Probation.Fresh == 0, g.Probation.First, s.Alert.Onset.Ordinal

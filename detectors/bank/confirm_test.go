@@ -299,3 +299,25 @@ func TestATrialEndsBesideAFault(t *testing.T) {
 		return
 	}
 }
+
+// Where hours differ, and the provisional baseline knows it, a change within the warm-up pages as elsewhere: its quantities
+// are judged among similar hours.
+func TestAChangeWithinASeasonalWarmUpPages(t *testing.T) {
+	const perDay, change = 72, 380
+	for _, drop := range []float64{0, 3, 10} {
+		_, s := warmUpStory(newAgent(7000), 900, func(a *agent, i int) {
+			at, sd := int64(1_800_000_000e9)+int64(i)*int64(24*time.Hour)/perDay, a.sd/math.Sqrt(20)
+			a.mean = -2 + 2*sd*math.Sin(2*math.Pi*float64(at)/float64(24*time.Hour))
+			if i >= change {
+				a.mean -= drop * sd
+			}
+			a.edit = func(u *ingest.Unit) { u.EndTS, u.StartTS = at, at-1 }
+		})
+		switch {
+		case drop == 0 && len(s.paged) > 0:
+			t.Errorf("nothing changed: pages at %v", s.paged)
+		case drop > 0 && (len(s.paged) != 1 || s.paged[0] > change+60):
+			t.Errorf("the reward fell by %g standard deviations at %d: pages at %v", drop, change, s.paged)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package season
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"gonum.org/v1/gonum/mat"
@@ -61,6 +62,22 @@ func fitCourse(scores []float64, times []int64, most int) Course {
 		return nil
 	}
 	return Course(solution.RawVector().Data)
+}
+
+// leastOfHour is the least number of values of an hour, as a share of the mean of all: a course says nothing of hours that
+// it was not fitted to.
+const leastOfHour = .1
+
+// coversHours reports whether all hours of the day have enough of the times.
+func coversHours(times []int64) bool {
+	var n [hoursOfDay]float64
+	for _, ts := range times {
+		if ts != 0 {
+			hour := floorDiv(ts, int64(time.Hour))
+			n[hour-hoursOfDay*floorDiv(hour, hoursOfDay)]++
+		}
+	}
+	return slices.Min(n[:]) >= max(1, leastOfHour*float64(len(times))/hoursOfDay)
 }
 
 // courseOf returns the course that, at a price for each of its turns, leaves the least sum of squares of scores about their

@@ -105,9 +105,10 @@ func New(sample, scores []float64, ranks *detectors.Ranks, times []int64, hours 
 	return s
 }
 
-// follow finds the course of values that differ. The scores of ties would be in the order of their hours.
+// follow finds the course of values that differ, if they cover all hours. The scores of ties would be in the order of their
+// hours.
 func (s *Season) follow(sample, scores []float64, times []int64, hours bool) {
-	if 2*s.all.Distinct() <= len(sample) {
+	if 2*s.all.Distinct() <= len(sample) || !coversHours(times) {
 		return
 	}
 	price, advantage := stratumPrice*math.Log(float64(len(sample))), 0.0

@@ -196,7 +196,7 @@ func TestNothingOfASmoothDayIsLeft(t *testing.T) {
 	}
 }
 
-// A day of two levels has no course, and what is judged does not depend on the order of ties.
+// A day of two levels has no course, nor has one with hours without values, nor have values with ties.
 func TestCoursesAreForSmoothDays(t *testing.T) {
 	rng := rand.New(rand.NewPCG(79, 1))
 	x, times := smoothDays(rng, 3, 20)
@@ -208,6 +208,17 @@ func TestCoursesAreForSmoothDays(t *testing.T) {
 	}
 	if s := seasonOf(x, times); s == nil || s.Course != nil {
 		t.Errorf("two levels: %+v", s)
+	}
+	x, times = smoothDays(rng, 4, 20)
+	var office []float64
+	var hours []int64
+	for i, ts := range times {
+		if h := ts / int64(time.Hour) % 24; h >= 8 && h < 18 {
+			office, hours = append(office, x[i]), append(hours, ts)
+		}
+	}
+	if s := seasonOf(office, hours); s == nil || s.Course != nil {
+		t.Errorf("office hours, which say nothing of the night: %+v", s)
 	}
 	x, times = smoothDays(rng, 3, 20)
 	for i := range x {

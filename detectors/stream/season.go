@@ -185,7 +185,7 @@ func (q *Quantity) rankTest(of *basis) *detectors.RankTest {
 	adjusted := MomentsOf(q.Season.Sample())
 	q.SD = adjusted.SD()
 	factor := max(q.Season.Factor(values, times), q.AgentFactor(e))
-	return detectors.NewStratifiedRankTest(q.Season.Own(values, times), q.Season.Ranks, factor, q.strata())
+	return detectors.NewStratifiedRankTest(q.Season.Own(values, times), q.Season.Ranks, factor, q.strata(), q.Ranks)
 }
 
 // AsJudged returns the value of a reading that the rank test judges.

@@ -54,7 +54,7 @@ func (t *rankTest) Again() Test {
 
 // Attach implements Test.
 func (t *rankTest) Attach(q *Quantity) error {
-	t.test.Attach(q.JudgedRanks(), q.strata())
+	t.test.Attach(q.JudgedRanks(), q.strata(), q.Ranks)
 	q.tolerated = t.test.Tolerated * q.SD
 	return nil
 }
