@@ -50,6 +50,7 @@ type decoder struct {
 	at      int    // the next byte of rec
 	depth   int    // open objects and arrays
 	values  int    // numbers read for MaxValues
+	deep    int    // numbers read inside of values of the observation
 	scratch []byte // text of the last string with escapes
 	path    []byte // name of a part of a named value
 	nul     bool   // the last string held a NUL
@@ -136,7 +137,7 @@ func (d *decoder) decodeRecord(dst []ingest.Event, rec []byte, pos ingest.Positi
 		}
 	}
 	dst, ev := ingest.NextEvent(dst, pos)
-	d.at, d.depth, d.values, d.recorded = 0, 0, 0, ingest.AsRecorded{}
+	d.at, d.depth, d.values, d.deep, d.recorded = 0, 0, 0, 0, ingest.AsRecorded{}
 	if d.record(ev) {
 		if d.lesson != nil {
 			d.predictor.learn(d, ev)

@@ -500,11 +500,32 @@ func TestDecodeLargeArraysInObservations(t *testing.T) {
 		{image(84, 84), 0},
 		{`[7,` + image(84, 84) + `,[1]]`, 1},
 		{strings.TrimSuffix(image(1, 300)[1:], "]"), 300},
+		{`{"x":7,"units":[` + strings.Repeat(`{"a":`+image(1, 26)[1:27]+`]},`, 39) + `{}]}`, 1 + 39*13},
+		{`{"x":7,"units":[` + strings.Repeat(`{"a":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]},`, 39) + `{}],"y":8}`, 2 + mostParts},
+		{`{"x":7,"` + strings.Repeat("n", 600) + `":{"` + strings.Repeat("m", 600) + `":1,"k":2},"n":{"\u0000":1}}`, 2},
 	} {
 		e := decodeOne(t, `{"policy":"p","reward":0,"observation":`+c.observation+`}`)
 		if len(e.Observation) != c.numbers {
 			t.Errorf("%d numbers of %.60s, want %d", len(e.Observation), c.observation, c.numbers)
 		}
+	}
+}
+
+// However often arrays are within another, each byte is read a few times.
+func TestDecodeOfManyArraysIsLinear(t *testing.T) {
+	cost := func(of int) time.Duration {
+		record := []byte(`{"policy":"p","reward":1,"observation":[{"x":[` + strings.Repeat("{},", 4*of) + `{}]}` + strings.Repeat(",[]", of) + `]}`)
+		d := newDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
+		least := time.Hour
+		for range 5 {
+			began := time.Now()
+			d.Decode(nil, &ingest.Message{Value: record}, func(e *ingest.RecordError, _ []byte) { t.Error(e) })
+			least = min(least, time.Since(began))
+		}
+		return least
+	}
+	if small, large := cost(60), cost(600); large > 40*small {
+		t.Errorf("600 arrays take %s, 60 take %s", large, small)
 	}
 }
 

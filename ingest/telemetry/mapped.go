@@ -145,7 +145,7 @@ func (m *mapped) decodeArray(dst []ingest.Event, pos ingest.Position, refuse fun
 // begin makes the line the record to read from.
 func (m *mapped) begin(ev *ingest.Event) {
 	d := m.d
-	d.rec, d.at, d.depth, d.values, d.recorded = m.line, 0, 0, 0, ingest.AsRecorded{}
+	d.rec, d.at, d.depth, d.values, d.deep, d.recorded = m.line, 0, 0, 0, 0, ingest.AsRecorded{}
 	if len(d.index) > 0 {
 		clear(d.index)
 	}
@@ -168,7 +168,7 @@ func (m *mapped) beginElement(ev *ingest.Event, i int) {
 	d := m.d
 	d.at, d.depth = m.scan.afterThat, 0
 	d.next(i == 0, ']') // succeeds, as the array has been read before
-	d.values, d.recorded = m.values, m.common
+	d.values, d.deep, d.recorded = m.values, 0, m.common
 	if len(d.index) > 0 {
 		clear(d.index)
 	}

@@ -70,7 +70,7 @@ func (m *mapped) predicted() bool {
 		return true
 	}
 	emptyEvent(m.ev)
-	d.at, d.depth, d.values = 0, 0, 0
+	d.at, d.depth, d.values, d.deep = 0, 0, 0, 0
 	return false
 }
 

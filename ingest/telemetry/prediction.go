@@ -100,7 +100,7 @@ func (p *predictor) read(d *decoder, ev *ingest.Event) bool {
 		return false
 	}
 	i := p.templates[p.last].next
-	d.at, d.depth, d.values = 0, 0, 0
+	d.at, d.depth, d.values, d.deep = 0, 0, 0, 0
 	departed := 0 // set of templates that the record has departed from
 	for k := 0; ; {
 		t := &p.templates[i]

@@ -57,21 +57,24 @@ func (d *decoder) id(dst *string) bool {
 	return ok
 }
 
-// memberName reads the name of a member that becomes part of the event. If the object is inside of a named value, the
-// name of that value and a dot precede it.
-func (d *decoder) memberName(within string) (name string, ok bool) {
+// memberName reads the name of a member that becomes part of the event.
+func (d *decoder) memberName() (name string, ok bool) {
 	start := d.at
 	text, ok := d.key()
-	if !ok {
-		return "", false
-	}
-	if within != "" {
-		text = joined(d, within, text)
-	}
-	if !d.keepable(start, text) {
+	if !ok || !d.keepable(start, text) {
 		return "", false
 	}
 	return d.names.Get(text), true
+}
+
+// partName reads the name of a member of a named value, after the name of that value and a dot. kept is false if it is too
+// long, or no name.
+func (d *decoder) partName(within string) (name string, kept, ok bool) {
+	text, ok := d.key()
+	if !ok || d.nul || len(within)+1+len(text) > ingest.MaxString {
+		return "", false, ok
+	}
+	return d.names.Get(joined(d, within, text)), true, true
 }
 
 // joined returns the name of a part of a named value. It is valid until the next call.
@@ -191,7 +194,7 @@ func (d *decoder) components(dst *[]ingest.Value, observation bool) bool {
 		return d.wrongType("an object of numbers")
 	}
 	d.begin(dst)
-	return d.numbers(dst, "", observation)
+	return d.numbers(dst, observation)
 }
 
 // begin empties a list, unless the mapping sets some of its values.
@@ -202,8 +205,8 @@ func (d *decoder) begin(list *[]ingest.Value) {
 	clear(d.index)
 }
 
-// numbers reads an object of numbers, which is inside of a named value unless the name is empty.
-func (d *decoder) numbers(dst *[]ingest.Value, within string, observation bool) bool {
+// numbers reads an object of numbers.
+func (d *decoder) numbers(dst *[]ingest.Value, observation bool) bool {
 	if !d.enter() {
 		return false
 	}
@@ -212,7 +215,7 @@ func (d *decoder) numbers(dst *[]ingest.Value, within string, observation bool) 
 		if !more {
 			return ok
 		}
-		name, ok := d.memberName(within)
+		name, ok := d.memberName()
 		if !ok {
 			return false
 		}
@@ -222,8 +225,10 @@ func (d *decoder) numbers(dst *[]ingest.Value, within string, observation bool) 
 		switch c := d.peek(); {
 		case slices.Contains(d.own, name):
 			ok = d.skip()
-		case observation && (c == '{' || c == '['):
-			ok = d.parts(dst, name)
+		case observation && c == '{':
+			ok = d.membersOf(dst, name)
+		case observation && c == '[' && d.sizeOf(d.at) == isSmall:
+			ok = d.elements(dst, name, 1)
 		default:
 			ok = d.namedComponent(dst, name, observation)
 		}
@@ -247,69 +252,111 @@ func (d *decoder) namedComponent(dst *[]ingest.Value, name string, ignoring bool
 	return true
 }
 
-// parts reads the numbers of an object or an array inside of an observation. Their names begin with that of the value.
-func (d *decoder) parts(dst *[]ingest.Value, name string) bool {
-	switch {
-	case d.peek() == '{':
-		return d.numbers(dst, name, true)
-	case d.isSmall(d.at):
-		return d.elements(dst, name, 1)
+// mostParts is how many numbers of an observation are read from objects and arrays in it. Others are left out.
+const mostParts = 512
+
+// membersOf reads an object inside of an observation. The names of its numbers begin with that of the value.
+func (d *decoder) membersOf(dst *[]ingest.Value, within string) bool {
+	if !d.enter() {
+		return false
 	}
-	return d.skip()
+	for first := true; ; first = false {
+		more, ok := d.next(first, '}')
+		if !more {
+			return ok
+		}
+		name, kept, ok := d.partName(within)
+		switch {
+		case !ok:
+			return false
+		case d.null():
+			continue
+		case !kept:
+			ok = d.skip()
+		case d.peek() == '[' && d.sizeOf(d.at) == isLarge:
+			ok = d.skip()
+		default:
+			ok = d.part(dst, name, 0)
+		}
+		if !ok {
+			return false
+		}
+	}
 }
 
-// elements reads an array inside of an observation, which is small. level is 1, or 2 if it is in another array; arrays
-// in that, as images have, are left out.
+// elements reads an array inside of an observation, which is small. level is 1, or 2 if it is in another array.
 func (d *decoder) elements(dst *[]ingest.Value, within string, level int) bool {
 	if !d.enter() {
 		return false
 	}
 	for place := 0; ; place++ {
 		more, ok := d.next(place == 0, ']')
-		if !more {
+		switch {
+		case !more:
 			return ok
+		case len(within)+1+len(d.places[place]) > ingest.MaxString:
+			ok = d.skip()
+		default:
+			ok = d.part(dst, d.names.Get(joined(d, within, d.places[place])), level)
 		}
-		if !d.element(dst, within, place, level) {
+		if !ok {
 			return false
 		}
 	}
 }
 
-func (d *decoder) element(dst *[]ingest.Value, within string, place, level int) bool {
-	start, text := d.at, joined(d, within, d.places[place])
-	if !d.keepable(start, text) {
-		return false
-	}
-	name := d.names.Get(text)
+// part reads a value inside of a value of an observation: in an object, or in an array of a level. Arrays in an array in an
+// array, as images have, are left out.
+func (d *decoder) part(dst *[]ingest.Value, name string, level int) bool {
 	switch c := d.peek(); {
 	case slices.Contains(d.own, name), c == '[' && level == 2:
 		return d.skip()
 	case c == '{':
-		return d.numbers(dst, name, true)
+		return d.membersOf(dst, name)
 	case c == '[':
 		return d.elements(dst, name, level+1)
 	}
-	x := math.NaN()
+	start, x := d.at, math.NaN()
 	if !d.null() {
 		if isNumber, ok := d.component(&x, true); !isNumber || !ok {
 			return ok
 		}
 	}
-	return d.counted() && d.note(observed, d.put(dst, name, x), start)
+	if d.deep == mostParts {
+		return true
+	}
+	d.deep++
+	f := observed // null is NaN
+	if level == 0 {
+		f = observations // null is nothing
+	}
+	return d.note(f, d.put(dst, name, x), start)
 }
 
 // maxElements is how many elements an array inside of an observation may have, with those of the arrays in it. Larger
 // ones, such as images and embeddings, are left out.
 const maxElements = 256
 
-// isSmall reports whether the array at a place has at most maxElements.
-func (d *decoder) isSmall(start int) bool {
+// size is whether an array has at most maxElements.
+type size int
+
+const (
+	unknownSize size = iota
+	isSmall
+	isLarge
+)
+
+// sizeOf returns the size of the array at a place.
+func (d *decoder) sizeOf(start int) size {
 	at, depth, lesson := d.at, d.depth, d.lesson
 	d.at, d.lesson = start, nil // what is passed here is read, or passed again
 	n := 0
 	d.countElements(&n) // a fault is found again when the array is read
 	d.at, d.depth, d.lesson = at, depth, lesson
-	return n <= maxElements
+	if n > maxElements {
+		return isLarge
+	}
+	return isSmall
 }
 
 // countElements passes a value. If it is an array, the number of its elements, and of those of the arrays in it, is
@@ -393,7 +440,7 @@ func (d *decoder) observation(ev *ingest.Event) bool {
 }
 
 func (d *decoder) observedArray(dst *[]ingest.Value) bool {
-	start := d.at
+	start, large := d.at, unknownSize
 	if !d.enter() {
 		return false
 	}
@@ -403,21 +450,24 @@ func (d *decoder) observedArray(dst *[]ingest.Value) bool {
 		if !more {
 			return ok
 		}
-		if !d.counted() || !d.observedElement(dst, start, place) {
+		if large == unknownSize && d.peek() == '[' {
+			large = d.sizeOf(start)
+		}
+		if !d.counted() || !d.observedElement(dst, place, large == isLarge) {
 			return false
 		}
 	}
 }
 
-// observedElement reads an element of the array that starts at a place of the record.
-func (d *decoder) observedElement(dst *[]ingest.Value, array, place int) bool {
+// observedElement reads an element of an array.
+func (d *decoder) observedElement(dst *[]ingest.Value, place int, large bool) bool {
 	start, name, x := d.at, d.places[place], math.NaN()
 	switch c := d.peek(); {
-	case slices.Contains(d.own, name):
+	case slices.Contains(d.own, name), c == '[' && large:
 		return d.skip()
 	case c == '{':
-		return d.numbers(dst, name, true)
-	case c == '[' && d.isSmall(array):
+		return d.membersOf(dst, name)
+	case c == '[':
 		return d.elements(dst, name, 2)
 	case !d.null():
 		if isNumber, ok := d.component(&x, true); !isNumber || !ok {
@@ -531,7 +581,7 @@ func (d *decoder) labels(ev *ingest.Event) bool {
 		if !more {
 			return ok
 		}
-		name, ok := d.memberName("")
+		name, ok := d.memberName()
 		if !ok {
 			return false
 		}
