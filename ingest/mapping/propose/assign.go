@@ -36,9 +36,11 @@ func (f *finder) assign() {
 	f.timeByKind()
 	f.agentByKey()
 	f.command()
-	f.slate()
+	f.slate(slates)
 	f.clicks()
 	f.byKind()
+	f.slate(lists)
+	f.costs()
 	f.components("outcomes.", outcomeNames(), mostOutcomes, []kind{isNumber, isTruth})
 	f.components("labels.", labelNames(), mostLabels, []kind{isText})
 	f.actionOfProbability()
@@ -276,9 +278,6 @@ func (f *finder) reward(at found, field mapping.Field, why string) (mapping.Fiel
 		field = f.number(at)
 	case at.kind() == isText:
 		field.Choices = yesOrNo(at.place)
-	case isCost(at.place):
-		field.Scale = -1
-		why = "a cost, so the reward is its negative: " + why
 	}
 	if at.kind() == isTruth {
 		field.Choices = map[string]json.RawMessage{"true": json.RawMessage("1"), "false": json.RawMessage("0")}

@@ -22,7 +22,7 @@ func guessed(field string, p *place) bool {
 		things := []string{"device", "phone", "car", "vehicle", "machine", "hardware", "camera", "engine", "robot", "sensor"}
 		return len(words) > 1 && slices.Contains([]string{"model", "policy", "strategy", "algorithm"}, last) && len(p.values) == 1 && !slices.Contains(things, words[0])
 	case "reward":
-		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, last) && !isDerived(words) || isCost(p)
+		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, last) && !isDerived(words)
 	case "outcomes.":
 		spent := slices.Contains([]string{"watch", "dwell", "play", "listen", "engagement", "session"}, words[0]) && slices.Contains([]string{"time", "minutes", "seconds", "ms", "duration"}, last)
 		return spent || len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, last) && !isDerived(words)
@@ -78,6 +78,42 @@ const (
 	chanceOfEven = 1e-3 // that choices at random are as even
 )
 
+func lastName(p *place) string { return plain(p.names[len(p.names)-1]) }
+
+// isProduct reports whether a name is that of a product, which a record can be about, or of which one was chosen.
+func isProduct(p *place) bool {
+	return slices.Contains([]string{
+		"item", "itemid", "product", "productid", "sku", "skuid", "ad", "adid", "content", "contentid", "track", "trackid", "article", "articleid",
+		"video", "videoid", "listing", "listingid", "offer", "offerid", "banner", "bannerid", "creative", "creativeid",
+	}, lastName(p))
+}
+
+// isThing reports whether a name is that of a machine or of what is measured at it: only a text tells machines apart.
+func isThing(p *place) bool {
+	return slices.Contains([]string{"warehouse", "depot", "junction", "pump", "battery", "greenhouse", "boiler", "chiller"}, lastName(p))
+}
+
+// isRun reports whether a name is that of an episode, or of a training with many.
+func isRun(p *place) bool {
+	return slices.Contains([]string{"run", "runid", "rollout", "attempt", "lauf"}, lastName(p))
+}
+
+// fewestRuns is how many runs of a sample are episodes: fewer can be trainings.
+const fewestRuns = 5
+
+// endsOnce reports whether the runs of a place are episodes: there are several, and no more ends than runs.
+func (t *table) endsOnce(p *place) bool {
+	if len(p.values) < fewestRuns {
+		return false
+	}
+	for _, q := range t.order {
+		if isAny(roleOf("terminated").names, q) && (q.kind() == isTruth || q.zeroOne) {
+			return q.values["true"]+q.values["1"] <= len(p.values)
+		}
+	}
+	return true
+}
+
 // isListed reports whether the values of a place come equally often, as those of products or machines do of which each
 // has a record an hour. Choices, even at random with equal chances, differ by more: the left tail of Pearson's statistic.
 func isListed(p *place) bool {
@@ -125,19 +161,40 @@ func (f *finder) command() {
 	}
 }
 
-// slate looks for an action among lists: what is shown first of several things that were chosen.
-func (f *finder) slate() {
+// Names of lists: those of what was chosen, and those that can as well be of a cart, or of what there was to choose from.
+var (
+	slates = []string{
+		"slate", "recommendations", "recommended", "recommendeditems", "recs", "shown", "shownitems", "displayed", "impressions", "ranking", "rankeditems",
+		"ranked", "carousel",
+	}
+	lists = []string{"items", "itemids", "offers", "products", "articles", "videos", "documents", "results", "actions"}
+)
+
+// slate looks for an action among lists of some names: what is shown first of several things that were chosen.
+func (f *finder) slate(names []string) {
 	if f.has("action") || f.inner != nil || f.theirs != nil {
 		return
-	}
-	names := []string{
-		"slate", "items", "itemids", "recommendations", "recommended", "recommendeditems", "recs", "shown", "shownitems", "displayed", "impressions",
-		"ranking", "rankeditems", "ranked", "carousel", "offers", "products", "articles", "videos", "documents", "results", "actions",
 	}
 	for _, p := range f.outer.order {
 		if k := p.kind(); (k == isTextList || k == isNumberList && p.wholeList) && !f.taken(p) && slices.Contains(names, plain(p.names[len(p.names)-1])) {
 			f.used[p] = true
 			f.line("action", f.computed(found{place: p}, "first(%[1]s ?? [])"), "the first of several, "+f.outer.facts(p))
+			return
+		}
+	}
+}
+
+// costs looks for a reward among the costs of a task, where nothing else is one: the reward is their negative. A cost beside
+// a price is that of a product.
+func (f *finder) costs() {
+	if f.has("reward") || f.has("episode.r") || f.inner != nil || f.theirs != nil {
+		return
+	}
+	isPrice := func(p *place) bool { return slices.Contains(wordsOf(p), "price") }
+	for _, p := range f.outer.order {
+		if p.kind() == isNumber && isCost(p) && !f.taken(p) && p.n*2 > f.outer.records && !slices.ContainsFunc(f.outer.order, isPrice) {
+			f.used[p] = true
+			f.line("reward", mapping.Field{Source: p.source(), Scale: -1}, "a cost, so the reward is its negative: "+f.outer.facts(p))
 			return
 		}
 	}

@@ -338,9 +338,13 @@ func fits(field string, p *place, t *table) bool {
 	case "policy", "env":
 		return len(p.values) <= 50
 	case "episode_id":
-		return !slices.Contains([]string{"run", "runid", "rollout", "attempt", "lauf"}, plain(p.names[len(p.names)-1])) || len(p.values) >= fewestRuns
+		return !isRun(p) || t.endsOnce(p)
+	case "agent_id":
+		return p.kind() == isText || !isThing(p)
+	case "policy_version":
+		return p.kind() == isText || lastName(p) != "rev" // a number is a revenue
 	case "action":
-		return p.kind() != isText || (p.n < leastTold || len(p.values)*2 <= p.n) && !isListed(p) // else it says which case it is, not what was done
+		return p.kind() != isText || (p.n < leastTold || len(p.values)*2 <= p.n) && !(isProduct(p) && isListed(p)) // else it says which case it is, not what was done
 	case "step":
 		return p.whole && p.min >= 0 && p.max < 1e9
 	case "episode.l":
@@ -358,9 +362,6 @@ func fits(field string, p *place, t *table) bool {
 	}
 	return true
 }
-
-// fewestRuns is how many runs of a sample are episodes: fewer can be trainings, each of which has many.
-const fewestRuns = 5
 
 // leastTold is how many records are enough to tell a name of their own from one of many choices.
 const leastTold = 50

@@ -40,6 +40,67 @@ func TestRenamedFields(t *testing.T) {
 	}
 }
 
+// What looks like a role in some logs is something else in others.
+func TestWhatIsNoRole(t *testing.T) {
+	for name, test := range map[string]struct {
+		record     func(i int) string
+		has, lacks []string
+	}{
+		"phases in a fixed order are chosen": {
+			func(i int) string {
+				return fmt.Sprintf(`{"junction_id":"j%d","action":"phase_%d","queue":%d,"reward":-%d}`, i%3, i/3%8, i*i%7, i*i%5)
+			},
+			[]string{"action: action"}, nil,
+		},
+		"a loan is repaid, whatever it costs": {
+			func(i int) string {
+				return fmt.Sprintf(`{"customer_id":"c%d","decision":"d%d","funding_cost":%d.5,"repaid":%d}`, i, i%2, i*i%7, i*i%3%2)
+			},
+			[]string{"reward: repaid"}, []string{"scale: -1"},
+		},
+		"the cost of a product is no reward": {
+			func(i int) string {
+				return fmt.Sprintf(`{"product_id":"p%d","product_cost":%d.5,"price":%d,"units_sold":%d}`, i*i%60, i%9, 20+i*i%11, i*i%5)
+			},
+			nil, []string{"scale: -1"},
+		},
+		"the charge of a battery is no agent": {
+			func(i int) string {
+				return fmt.Sprintf(`{"battery":%d,"command":"c%d","reward":%d.5}`, i*i%97, i%3, i*i%7)
+			},
+			nil, []string{"agent_id: battery"},
+		},
+		"trainings have many episodes": {
+			func(i int) string {
+				return fmt.Sprintf(`{"run":"seed-%d","action":%d,"reward":%d.5,"done":%t}`, i/40, i%2, i*i%7, i%20 == 19)
+			},
+			[]string{"terminated: done", "not used: run"}, nil,
+		},
+		"a cart is no slate": {
+			func(i int) string {
+				return fmt.Sprintf(`{"session_id":"s%d","items":["i%d","i%d"],"coupon":"c%d","purchased":%d}`, i, i*i%17, i%11, i*i%3, i*i%5%2)
+			},
+			[]string{"action: coupon", "reward: purchased"}, nil,
+		},
+	} {
+		var lines [][]byte
+		for i := range 400 {
+			lines = append(lines, []byte(test.record(i)))
+		}
+		text := propose.Of(records(lines), "shop").YAML("")
+		for _, line := range test.has {
+			if !strings.Contains(text, line) {
+				t.Errorf("%s: no %q in\n%s", name, line, text)
+			}
+		}
+		for _, line := range test.lacks {
+			if strings.Contains(text, line) {
+				t.Errorf("%s: %q in\n%s", name, line, text)
+			}
+		}
+	}
+}
+
 // Each shape is what a team would have today. The proposal is read back from its text, and its first event compared.
 func TestShapesThatTeamsHave(t *testing.T) {
 	for name, test := range map[string]struct {

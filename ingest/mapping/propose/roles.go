@@ -29,7 +29,7 @@ func roles() []role {
 			"strategie", "modell", "estrategia", "politica", "modelo", "politique", "modele",
 		}, []kind{isText}},
 		{"policy_version", []string{
-			"policyversion", "modelversion", "agentversion", "modelbuild", "checkpoint", "modelcheckpoint", "ckpt", "modelckpt", "weights", "snapshot", "modelrevision", "version", "rev", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash",
+			"policyversion", "modelversion", "agentversion", "modelbuild", "checkpoint", "modelcheckpoint", "ckpt", "modelckpt", "modelrevision", "version", "rev", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash",
 		}, id},
 		{"env_version", []string{"envversion", "environmentversion", "worldversion", "simulatorversion", "simversion", "firmwareversion", "firmware"}, id},
 		{"reward_version", []string{"rewardversion", "rewardfunctionversion", "rewardmodelversion", "rewardfunction", "rewardfn", "rewardmodel"}, id},
