@@ -86,7 +86,7 @@ type Reach struct {
 	Shift  float64 // the same shift in the unit of the signal; 0 with OfRate
 	OfRate bool
 	Known  int32 // units, those of the baseline included, from which the rate must be known; 0 if the baseline suffices
-	Others bool  // the shift leaves the commonest value as it is
+	Others bool  // the shift leaves zeros as they are
 	// OfAmounts tells that amounts shift, the values other than the commonest one, whose standard deviation Size is in.
 	OfAmounts bool
 }

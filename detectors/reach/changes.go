@@ -148,14 +148,15 @@ type spread struct {
 	common   float64          // what each of these stands for
 }
 
-// spreadOf returns the readings of a share of the units, and whether one value is so common that a shift leaves it as it
-// is: a purchase may be larger or smaller, but decisions without one stay at 0.
+// spreadOf returns the readings of a share of the units, and whether 0 is so common that a shift leaves it as it is: a
+// purchase may be larger or smaller, but decisions without one stay at 0.
 func spreadOf(baseline []stream.Reading, share float64) (out spread, others bool) {
 	values := make([]float64, len(baseline))
 	for i := range baseline {
 		values[i] = baseline[i].X
 	}
 	usual, others := stream.UsualOf(values)
+	others = others && usual == 0 // a return at its highest can fall, and ratings move
 	shifting := baseline
 	if others {
 		isUsual := func(r stream.Reading) bool { return r.X == usual }

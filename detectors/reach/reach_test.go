@@ -261,6 +261,23 @@ func fall(test rarity.Test, rng *rand.Rand, rate, after float64, before, within 
 	return 0, false
 }
 
+// Zeros stay where they are, as no purchase has an amount. A return at its highest falls like the others.
+func TestOnlyZerosStay(t *testing.T) {
+	capped := law{name: "most returns at their highest", draw: func(rng *rand.Rand) float64 {
+		return min(500, math.Floor(450+100*rng.Float64()))
+	}}
+	for _, l := range []law{capped, {name: "purchases", draw: sometimes(.5)}} {
+		q, baseline := l.frozen(rand.New(rand.NewPCG(31, 1)), 500)
+		reached := reachOf(q, baseline)
+		if zeros := l.name == "purchases"; reached[2].Others != zeros {
+			t.Errorf("%s: %+v", l.name, reached[2])
+		}
+		if l.name == capped.name && !(reached[2].Size < 1) {
+			t.Errorf("%s: a fall of %g standard deviations within %d", l.name, reached[2].Size, reached[2].Units)
+		}
+	}
+}
+
 // normal returns an armed rank test on the quantiles of the normal distribution, and its readings.
 func normal(units int, allowance, rate float64) (*stream.Quantity, []stream.Reading) {
 	values, readings := make([]float64, units), make([]stream.Reading, units)

@@ -61,7 +61,7 @@ type Reach struct {
 	Size   *Number `json:"size"`    // in standard deviations of the baseline, its season removed; null if no change is found so soon
 	OfRate bool    `json:"of_rate"` // size is the fraction by which a rate falls instead
 	Known  int     `json:"known"`   // units, those of the baseline included, from which on it is found; 0 for those of the baseline
-	Others bool    `json:"others"`  // the baseline's commonest value does not shift
+	Others bool    `json:"others"`  // the zeros of the baseline do not shift
 
 	OfAmounts bool `json:"of_amounts"` // amounts shift, in whose standard deviations size is
 }

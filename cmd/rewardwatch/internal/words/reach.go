@@ -43,7 +43,7 @@ func reachOf(reach []finding.Reach, unit finding.UnitName) string {
 	case reach[0].OfRate:
 		what, size = "a drop in the rate of ", func(r finding.Reach) string { return fmt.Sprintf("%.0f%%", 100*r.Size) }
 	case reach[0].Others:
-		what = "a shift of all but the most common value of "
+		what = "a shift of all values but 0 of "
 	}
 	var parts []string
 	before := ""
