@@ -344,7 +344,7 @@ func fits(field string, p *place, t *table) bool {
 	case "policy_version":
 		return p.kind() == isText || lastName(p) != "rev" // a number is a revenue
 	case "action":
-		return p.kind() != isText || (p.n < leastTold || len(p.values)*2 <= p.n) && !(isProduct(p) && isListed(p)) // else it says which case it is, not what was done
+		return p.kind() != isText || (p.n < leastTold || len(p.values)*2 <= p.n) && (!isProduct(p) || !isListed(p)) // else it says which case it is, not what was done
 	case "step":
 		return p.whole && p.min >= 0 && p.max < 1e9
 	case "episode.l":

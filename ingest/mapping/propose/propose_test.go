@@ -50,37 +50,43 @@ func TestWhatIsNoRole(t *testing.T) {
 			func(i int) string {
 				return fmt.Sprintf(`{"junction_id":"j%d","action":"phase_%d","queue":%d,"reward":-%d}`, i%3, i/3%8, i*i%7, i*i%5)
 			},
-			[]string{"action: action"}, nil,
+			[]string{"action: action"},
+			nil,
 		},
 		"a loan is repaid, whatever it costs": {
 			func(i int) string {
 				return fmt.Sprintf(`{"customer_id":"c%d","decision":"d%d","funding_cost":%d.5,"repaid":%d}`, i, i%2, i*i%7, i*i%3%2)
 			},
-			[]string{"reward: repaid"}, []string{"scale: -1"},
+			[]string{"reward: repaid"},
+			[]string{"scale: -1"},
 		},
 		"the cost of a product is no reward": {
 			func(i int) string {
 				return fmt.Sprintf(`{"product_id":"p%d","product_cost":%d.5,"price":%d,"units_sold":%d}`, i*i%60, i%9, 20+i*i%11, i*i%5)
 			},
-			nil, []string{"scale: -1"},
+			nil,
+			[]string{"scale: -1"},
 		},
 		"the charge of a battery is no agent": {
 			func(i int) string {
 				return fmt.Sprintf(`{"battery":%d,"command":"c%d","reward":%d.5}`, i*i%97, i%3, i*i%7)
 			},
-			nil, []string{"agent_id: battery"},
+			nil,
+			[]string{"agent_id: battery"},
 		},
 		"trainings have many episodes": {
 			func(i int) string {
 				return fmt.Sprintf(`{"run":"seed-%d","action":%d,"reward":%d.5,"done":%t}`, i/40, i%2, i*i%7, i%20 == 19)
 			},
-			[]string{"terminated: done", "not used: run"}, nil,
+			[]string{"terminated: done", "not used: run"},
+			nil,
 		},
 		"a cart is no slate": {
 			func(i int) string {
 				return fmt.Sprintf(`{"session_id":"s%d","items":["i%d","i%d"],"coupon":"c%d","purchased":%d}`, i, i*i%17, i%11, i*i%3, i*i%5%2)
 			},
-			[]string{"action: coupon", "reward: purchased"}, nil,
+			[]string{"action: coupon", "reward: purchased"},
+			nil,
 		},
 	} {
 		var lines [][]byte
