@@ -50,7 +50,7 @@ var commandWord = regexp.MustCompile(`^(python|sh|-c|-m)$`)
 // asCommand returns a command as YAML, with what says so.
 func asCommand(c programs.Command) (string, error) {
 	if len(c.Words) == 0 {
-		return "[python, " + placeholder + ".py]", nil
+		return strings.TrimSuffix("[python, "+placeholder+".py] # "+asComment(strings.Join(c.Notes, "; ")), " # "), nil
 	}
 	words := make([]string, len(c.Words))
 	for i, w := range c.Words {

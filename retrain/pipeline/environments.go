@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 var (
@@ -48,7 +49,7 @@ func (p *Proposal) used(file string, re *regexp.Regexp, text []byte, clear int) 
 func (p *Proposal) register(file string, text []byte) {
 	if path.Base(file) == "__init__.py" {
 		p.roots[path.Dir(file)] = true
-		p.reexports[path.Dir(file)] = programs.Words(strings.Join(imports.FindAllString(string(text), 100), "\n"))
+		p.reexports[path.Dir(file)] = pytext.Names(strings.Join(imports.FindAllString(string(text), 100), "\n"))
 	}
 	for _, m := range registered.FindAllSubmatch(text, maxMatches) {
 		id := string(m[1]) + string(m[2])
@@ -107,7 +108,7 @@ func (p *Proposal) identify() {
 // scripts make environments by their ids alone.
 func (p *Proposal) byOthers() {
 	for i, e := range p.Environments {
-		if p.Library != Custom && !p.games && programs.OfAtari(e.Value) {
+		if p.Library != Custom && !p.games && traits.OfAtari(e.Value) {
 			p.Environments[i].Value = "ale_py:" + e.Value
 			continue
 		}

@@ -144,6 +144,7 @@ func (p *Proposal) choose() {
 	}
 	if len(p.Algorithms) > 0 {
 		p.Hyperparameters = p.finder.Hyperparameters(p.Algorithms[0].Value, p.Algorithms[0].File)
+		p.Algorithms[0].File = cmp.Or(p.finder.Makes(p.Algorithms[0].Value), p.Algorithms[0].File)
 	}
 	if p.Library == StableBaselines3 {
 		p.Seeing = p.finder.Seeing(p.Algorithms[0].File, aside)
@@ -168,7 +169,10 @@ func (p *Proposal) unsuited() string {
 			return d.File + " requires " + d.Name + cmp.Or(d.Wanted, p.dependencies.known(d).Wanted) + ", but it must be " + why
 		}
 	}
-	return ""
+	if len(p.Environments) == 0 || p.Library == StableBaselines3 && p.finder.Seeing(p.Algorithms[0].File, aside).Atari {
+		return ""
+	}
+	return p.finder.Unmade(p.Environments[0].Value)
 }
 
 // ownWorld reports whether the training makes an environment that has no id, or that only its settings name.
@@ -483,6 +487,9 @@ algorithm:
 {{- with .Seeing.Own}}
   # policy: {{.}} is a class of the program: set it between the marks in pipeline/train.py
 {{- end}}
+{{- with .Seeing.Open}}
+  # policy: a condition of the program chooses {{.}}; MlpPolicy is the default
+{{- end}}
 {{- with .Seeing.Frames}}
   frame_stack: {{.}}
 {{- end}}
@@ -502,6 +509,8 @@ evaluation:
 training:
 {{- if .StepsNumber}}
   steps: {{.StepsNumber}} # {{yaml (index .Steps 0).File}}
+{{- else}}
+  # steps: no number was found
 {{- end}}
 {{- if not .Algorithms}}
   command: {{command .Training}}

@@ -582,7 +582,7 @@ var ofInputs = regexp.MustCompile(`(?:^|_)(?:data|datasets?|demos?|inputs?|asset
 func (f *Finder) inputs(p *program, args []string) []string {
 	for _, x := range p.flags {
 		dir := strings.TrimPrefix(path.Clean(cmp.Or(p.given(args, x), x.value)), "./")
-		if x.boolean || x.position || dir == "." || !ofInputs.MatchString(x.key()) || ofResults.MatchString(x.key()+" "+dir) || !f.isDirectory(dir) {
+		if x.boolean || x.position || dir == "." || !ofInputs.MatchString(x.key()) || pytext.OfResults.MatchString(x.key()+" "+dir) || !f.isDirectory(dir) {
 			continue
 		}
 		args = setFlag(args, x, projectDir+dir)

@@ -7,49 +7,35 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
-var (
-	// ofGymnasium are the ids that Gymnasium knows by itself, or with the packages that it loads.
-	ofGymnasium = regexp.MustCompile(`^(?:(?:ALE|phys2d|tabular|gym|GymV2\w*)/.*|(?:CartPole|Pendulum|Acrobot|MountainCar(?:Continuous)?|LunarLander(?:Continuous)?|BipedalWalker(?:Hardcore)?|CarRacing|Hopper|HalfCheetah|Ant|Walker2d|Humanoid(?:Standup)?|Swimmer|Reacher|Pusher|Inverted(?:Double)?Pendulum|FrozenLake(?:8x8)?|Taxi|Blackjack|CliffWalking|\w+(?:NoFrameskip|Deterministic|-ram\w*))-v[0-9]+)$`)
-	// ofWorlds is a module that is named after environments.
-	ofWorlds = regexp.MustCompile(`gym|env`)
-	notOfID  = regexp.MustCompile(`[^a-z0-9]+`)
-)
-
-// ofGames are the ids that ale_py registers when it is imported.
-var ofGames = regexp.MustCompile(`^ALE/|^\w+(?:NoFrameskip|Deterministic|-ram\w*)-v[0-9]+$`)
-
-// OfAtari reports whether an id is that of an Atari game, which Gymnasium knows once ale_py is imported.
-func OfAtari(id string) bool { return ofGames.MatchString(id) }
-
-// Registering returns the module of a package that a program imports only for its effect, which is to register an
-// environment; "" if Gymnasium knows the environment, or no module or several could be it.
+// Registering returns the module of a package that a file, or one of the best training, imports only for its effect, which
+// is to register an environment; "" if Gymnasium knows the environment, or no module or several could be it.
 func (f *Finder) Registering(file, id string) string {
-	if ofGymnasium.MatchString(id) || strings.Contains(id, ":") {
+	if traits.OfGymnasium(id) || strings.Contains(id, ":") {
 		return ""
 	}
+	files := []string{file}
+	if len(f.trained) > 0 {
+		files = append(files, f.withImports(&f.trained[0])...)
+	}
 	found := ""
-	for _, m := range atOnce.FindAllStringSubmatch(f.text[file], maxMatches) {
-		for module := range strings.SplitSeq(m[2], ",") {
-			module = strings.TrimSpace(module)
-			if !name.MatchString(module) || f.module(module) != "" || !registers(module, id) || !pytext.OnlyImported(f.text[file], module) {
-				continue
+	for _, file := range files {
+		for _, m := range atOnce.FindAllStringSubmatch(f.text[file], maxMatches) {
+			for module := range strings.SplitSeq(m[2], ",") {
+				module = strings.TrimSpace(module)
+				if !name.MatchString(module) || f.module(module) != "" || !traits.Registers(module, id) || !pytext.OnlyImported(f.text[file], module) {
+					continue
+				}
+				if found != "" && found != module {
+					return ""
+				}
+				found = module
 			}
-			if found != "" && found != module {
-				return ""
-			}
-			found = module
 		}
 	}
 	return found
-}
-
-// registers reports whether a module may register an environment, by their names.
-func registers(module, id string) bool {
-	plain := func(s string) string { return notOfID.ReplaceAllString(strings.ToLower(s), "") }
-	first := plain(id)
-	return module != "gym" && module != "gymnasium" && (ofWorlds.MatchString(module) || strings.Contains(plain(module), first[:min(4, len(first))]))
 }
 
 // inGym is the import of what registers environments for Gym, which Gymnasium does not know.

@@ -10,16 +10,16 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
-	hydraMain      = regexp.MustCompile(`@hydra\.main\(`)
-	groupChosen    = regexp.MustCompile(`(?m)^[ \t]*-[ \t]+(?:(?:optional|override)[ \t]+)?([\w/-]+)(?:@([\w.]+))?[ \t]*(?::[ \t]*["']?([\w./-]+)["']?)?[ \t]*(?:#[^\n]*)?$`)
-	globalGroup    = regexp.MustCompile(`(?m)^#[ \t]*@package[ \t]+_global_`)
-	yamlKey        = regexp.MustCompile(`^( *)["']?([A-Za-z_][\w-]*)["']?:(?:[ \t]+(.*))?$`)
-	yamlComment    = regexp.MustCompile(`(?:^|[ \t])#.*$`)
-	assignsSetting = regexp.MustCompile(`(?m)^[ \t]*(?:self\.)?\w+\.([\w.]+)[ \t]*=[^=]`)
-	staysThere     = regexp.MustCompile(`\bversion_base\s*=\s*(?:None|["']1\.[2-9])|\bget_original_cwd\b|\bto_absolute_path\b`)
+	hydraMain   = regexp.MustCompile(`@hydra\.main\(`)
+	groupChosen = regexp.MustCompile(`(?m)^[ \t]*-[ \t]+(?:(?:optional|override)[ \t]+)?([\w/-]+)(?:@([\w.]+))?[ \t]*(?::[ \t]*["']?([\w./-]+)["']?)?[ \t]*(?:#[^\n]*)?$`)
+	globalGroup = regexp.MustCompile(`(?m)^#[ \t]*@package[ \t]+_global_`)
+	yamlKey     = regexp.MustCompile(`^( *)["']?([A-Za-z_][\w-]*)["']?:(?:[ \t]+(.*))?$`)
+	yamlComment = regexp.MustCompile(`(?:^|[ \t])#.*$`)
+	staysThere  = regexp.MustCompile(`\bversion_base\s*=\s*(?:None|["']1\.[2-9])|\bget_original_cwd\b|\bto_absolute_path\b`)
 )
 
 // The limits of what is read of the settings of a program.
@@ -146,7 +146,7 @@ func (f *Finder) hydraFlags(program string) []option {
 	seen := map[string]bool{}
 	for _, s := range f.Composed(program) {
 		for _, x := range settingFlags(s.group, s.Text) {
-			x.required = x.required && !assigned(f.text[program], x.name)
+			x.required = x.required && !pytext.AssignsSetting(f.text[program], x.name)
 			if !seen[x.name] && len(out) < maxFlags {
 				seen[x.name] = true
 				out = append(out, x)
@@ -191,16 +191,6 @@ func settingFlags(group string, text []byte) []option {
 		}
 	}
 	return out
-}
-
-// assigned reports whether a program sets a setting itself, which is left open for that.
-func assigned(text, name string) bool {
-	for _, m := range assignsSetting.FindAllStringSubmatch(text, maxMatches) {
-		if m[1] == name || strings.HasSuffix(name, "."+m[1]) { // also by what is handed on of the settings
-			return true
-		}
-	}
-	return false
 }
 
 func settingFlag(name, value string) option {

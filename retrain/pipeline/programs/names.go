@@ -36,14 +36,3 @@ func (f *Finder) notebook(code []byte) {
 	}
 	f.notebooks.Write(code)
 }
-
-// Words returns the names in a text.
-func Words(text string) map[string]bool {
-	out := map[string]bool{}
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool {
-		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}) {
-		out[w] = true
-	}
-	return out
-}

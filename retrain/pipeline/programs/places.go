@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
@@ -93,6 +94,15 @@ func (f *Finder) withImports(p *program) []string {
 	return slices.Compact(files)
 }
 
+// textsOf returns the code of the file of a program, and of those that it imports.
+func (f *Finder) textsOf(p *program) []string {
+	var out []string
+	for _, file := range f.withImports(p) {
+		out = append(out, f.text[file])
+	}
+	return out
+}
+
 // readsAbove reports whether a program names a file that is above its own directory, which it then must run in.
 func (f *Finder) readsAbove(p *program) bool {
 	if len(p.start) != 1 || path.Dir(p.file) == "." {
@@ -117,7 +127,7 @@ func (f *Finder) readsBeside(p *program) bool {
 			}
 		}
 		for _, m := range dirLiteral.FindAllStringSubmatch(f.text[file], 50) {
-			if f.isDirectory(m[1]) && !ofResults.MatchString(m[1]) {
+			if f.isDirectory(m[1]) && !pytext.OfResults.MatchString(m[1]) {
 				return true
 			}
 		}
@@ -136,7 +146,7 @@ var (
 // besideIfNeeded returns a place of a program, or the copy of the project in $WORK if it writes into directories of the
 // repository.
 func (f *Finder) besideIfNeeded(p *program, at place) place {
-	if !at.copied && f.writesBesideItself(p) {
+	if !at.copied && pytext.WritesBesideItself(f.textsOf(p)) {
 		return place{copied: true, dir: "."}
 	}
 	if at.work && !hydraMain.MatchString(f.text[p.file]) && f.writesInside(p) {

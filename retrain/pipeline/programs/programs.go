@@ -44,6 +44,7 @@ type Finder struct {
 	exist map[string]bool // which files do
 
 	trained, evaluated []program // ranked
+	refused            []string  // why programs do not evaluate, for a person
 
 	notebooks    strings.Builder // their code
 	targets      map[string]bool // modules that settings name
@@ -258,11 +259,7 @@ func (f *Finder) expand(file string, start []string) []program {
 	return out
 }
 
-var (
-	asidePath   = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
-	notAlnum    = regexp.MustCompile(`[^a-z0-9]+`)
-	versionOfID = regexp.MustCompile(`-v[0-9]+$`)
-)
+var asidePath = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)(/|$)|(^|/)(test_|conftest)[^/]*$`)
 
 // onlyShows is a program that may show anything: a model, or a picture.
 var onlyShows = regexp.MustCompile(`render|show|visuali|watch`)
@@ -347,7 +344,7 @@ func (f *Finder) common(p *program, env string) int {
 	if f.code.Of(f.text[p.file]).RL {
 		score += 8
 	}
-	if mentions(p.file+" "+strings.Join(p.path, " "), env) {
+	if traits.Mentions(p.file+" "+strings.Join(p.path, " "), env) {
 		score += 25
 	}
 	return score
@@ -448,7 +445,7 @@ func (f *Finder) training(all []program, env string) []program {
 		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.Of(p.text).Learns {
 			p.score -= 40
 		}
-		named, args, page := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, evaluating) })
+		named, args, page := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, traits.Evaluating) })
 		p.args, p.page = args, page
 		p.score += named + 40*boolean(slices.ContainsFunc(args, func(a string) bool { return idInArgument.MatchString(a) }))
 		if len(args) > 0 && len(p.path) == 0 && args[0] == "train" { // what is a sub-command elsewhere
@@ -474,8 +471,8 @@ func (f *Finder) absent(env string) []program {
 		}
 		p := program{file: a.target, start: []string{a.target}, args: a.args, from: a.file}
 		trained := slices.ContainsFunc(a.args, func(x string) bool { return x == "--train" || x == "train" || x == "--mode=train" })
-		p.score = traits.Weigh(p.names(), traits.Training) + 60*boolean(trained) + 25*boolean(mentions(strings.Join(a.args, " "), env)) + 20*boolean(slices.ContainsFunc(a.args, f.exists))
-		if p.score > 60 && !slices.ContainsFunc(a.args, evaluating) {
+		p.score = traits.Weigh(p.names(), traits.Training) + 60*boolean(trained) + 25*boolean(traits.Mentions(strings.Join(a.args, " "), env)) + 20*boolean(slices.ContainsFunc(a.args, f.exists))
+		if p.score > 60 && !slices.ContainsFunc(a.args, traits.Evaluating) {
 			out = append(out, p)
 		}
 	}
@@ -503,21 +500,7 @@ func (f *Finder) absentEvaluation(training *program) []program {
 	return nil
 }
 
-// mentions reports whether a text has the name of an environment in some spelling.
-func mentions(text, env string) bool {
-	plain := notAlnum.ReplaceAllString(strings.ToLower(versionOfID.ReplaceAllString(path.Base(env), "")), "")
-	return plain != "" && strings.Contains(notAlnum.ReplaceAllString(strings.ToLower(text), ""), plain)
-}
-
 var idInArgument = regexp.MustCompile(`^(?:[\w-]+=)?((?:[\w.-]+/)?[A-Za-z][\w.]*-v[0-9]+)$`)
-
-// evaluating reports whether an argument makes a program evaluate.
-func evaluating(arg string) bool { return evaluatesBy.MatchString(arg) }
-
-// listing is an argument that only makes a program say what there is.
-var listing = regexp.MustCompile(`^--(?:list|version|info)\b`)
-
-var evaluatesBy = regexp.MustCompile(`^(?:--?)?(?:do_|run_|only_)?(play|test|eval|evaluate|evaluation|enjoy|eval[_-]only|infer|inference|watch)(?:=(?:True|true|1))?$|=(?:eval|evaluate|test|play|inference)$`)
 
 func ranked(out []program) []program {
 	slices.SortStableFunc(out, func(a, b program) int {
@@ -537,11 +520,13 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 		}
 		if f.testsItself(&p) || forPeople(f.code, &p, f.text[p.file], f.mainBlock(p.file)) {
 			p.score -= 100
+			f.refuse(&p, called, "is for a person at a screen, or tries out an environment")
 		}
 		if onlyShows.MatchString(p.name()) && !f.code.Of(f.text[p.file]).Handles() {
 			p.score -= 100
 		}
 		if f.needsScreen(&p) {
+			f.refuse(&p, called, "opens a window")
 			continue
 		}
 		if f.code.Of(p.text).Evaluates {
@@ -553,7 +538,7 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 		if training != nil {
 			p.score += goesWith(&p, training)
 		}
-		named, args, page := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, listing.MatchString) })
+		named, args, page := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, traits.Listing.MatchString) })
 		p.args, p.page = args, page
 		p.score += named / 2
 		if p.score >= minScore+30 {
@@ -587,47 +572,34 @@ func goesWith(p, training *program) int {
 // byItself returns the evaluation that the training's own program has by an argument.
 func (f *Finder) byItself(training *program) (program, bool) {
 	for _, a := range f.said.aboutProgram(training) {
-		if rest, ok := f.speaksOf(a, training); ok && rest != nil && slices.ContainsFunc(rest, evaluating) && positions(training, rest) >= training.needed() && (f.available(rest) || a.weight >= ofReadme) {
+		if rest, ok := f.speaksOf(a, training); ok && rest != nil && slices.ContainsFunc(rest, traits.Evaluating) && positions(training, rest) >= training.needed() && (f.available(rest) || a.weight >= ofReadme) {
 			p := *training
 			p.args, p.score = rest, 75+a.weight/2
 			return p, true
 		}
 	}
-	meant := cmp.Or(modeIn(training.text), modeIn(f.text[training.file]))
+	meant := cmp.Or(traits.ModeIn(training.text), traits.ModeIn(f.text[training.file]))
 	for _, x := range training.flags {
 		p := *training
 		p.args = slices.DeleteFunc(slices.Clone(training.args), func(a string) bool { return a == "--train" })
 		p.score = 45
 		mode := ""
-		if modeFlag.MatchString(x.key()) && len(x.choices) == 0 && !x.boolean { // choices are sub-commands already
+		if traits.ModeFlag.MatchString(x.key()) && len(x.choices) == 0 && !x.boolean { // choices are sub-commands already
 			mode = meant
 		}
 		switch {
 		case mode != "":
 			p.args = setFlag(p.args, x, mode)
 			return p, true
-		case x.boolean && evaluating(x.name) && (x.key() != "test" || f.code.Of(f.text[p.file]).Loads || f.code.Of(p.text).Loads): // else it may be a smoke test
+		case x.boolean && traits.Evaluating(x.name) && (x.key() != "test" || f.code.Of(f.text[p.file]).Loads || f.code.Of(p.text).Loads): // else it may be a smoke test
 			p.args = append(p.args, x.on())
 			return p, true
-		case x.value == "False" && !x.boolean && !x.position && evaluating(x.name):
+		case x.value == "False" && !x.boolean && !x.position && traits.Evaluating(x.name):
 			p.args = append(p.args, x.words("True")...)
 			return p, true
 		}
 	}
 	return program{}, false
-}
-
-var (
-	modeFlag  = regexp.MustCompile(`^(mode|run_mode|phase|stage|action)$`)
-	modeMeant = regexp.MustCompile(`\b(?:run_)?(?:mode|phase|stage|action)\s*==\s*["'](test|testing|eval|evaluate|evaluation|play|enjoy|infer|inference)["']`)
-)
-
-// modeIn returns the value of an argument that makes a program evaluate, "" for none.
-func modeIn(text string) string {
-	if m := modeMeant.FindStringSubmatch(text); m != nil {
-		return m[1]
-	}
-	return ""
 }
 
 // Program is one that could train, or evaluate.
@@ -663,7 +635,7 @@ func listed(all []program) []Program {
 
 // Mentions reports whether the best training, or the arguments that a page names for it, speak of an environment.
 func (f *Finder) Mentions(env string) bool {
-	return len(f.trained) > 0 && mentions(f.trained[0].file+" "+strings.Join(f.trained[0].args, " "), env)
+	return len(f.trained) > 0 && traits.Mentions(f.trained[0].file+" "+strings.Join(f.trained[0].args, " "), env)
 }
 
 // Commands returns the commands of the best programs, without words if there is none.
@@ -671,9 +643,12 @@ func (f *Finder) Commands(k Known) (training, evaluation Command) {
 	model, args := "", []string(nil)
 	if len(f.trained) > 0 {
 		training, model, args = f.trainingCommand(&f.trained[0], k)
+		if others := f.equals(); others != "" {
+			training.Notes = append(training.Notes, "others that could be meant: "+others)
+		}
 	}
 	if len(f.evaluated) > 0 {
-		evaluation = f.evaluationCommand(&f.evaluated[0], k, model, args)
+		return training, f.evaluationCommand(&f.evaluated[0], k, model, args)
 	}
-	return training, evaluation
+	return training, Command{Notes: f.refused}
 }

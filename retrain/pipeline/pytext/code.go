@@ -152,3 +152,14 @@ func OnlyImported(text, module string) bool {
 	}
 	return true
 }
+
+// Names returns the names in a text.
+func Names(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.FieldsFunc(text, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		out[w] = true
+	}
+	return out
+}

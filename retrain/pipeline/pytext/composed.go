@@ -38,3 +38,15 @@ func MakesDirectories(text string) bool {
 	}
 	return false
 }
+
+var assignsSetting = regexp.MustCompile(`(?m)^[ \t]*(?:self\.)?\w+\.([\w.]+)[ \t]*=[^=]`)
+
+// AssignsSetting reports whether a program sets a setting itself, which is left open for that.
+func AssignsSetting(text, name string) bool {
+	for _, m := range assignsSetting.FindAllStringSubmatch(text, maxMatches) {
+		if m[1] == name || strings.HasSuffix(name, "."+m[1]) { // also by what is handed on of the settings
+			return true
+		}
+	}
+	return false
+}

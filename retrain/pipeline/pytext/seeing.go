@@ -12,19 +12,23 @@ import (
 type Seeing struct {
 	Policy string // "" if nothing says it
 	Own    string // class of a policy that the program has itself
+	Open   string // policies of which a condition chooses one, for a person
 	Frames int    // that are stacked, 0 if none are
 	Atari  bool   // whether the environments get the preprocessing of Atari games
 }
 
 // Or returns what is said, and what another file says of the rest. One that has its own policy needs no other.
 func (s Seeing) Or(other Seeing) Seeing {
-	if s.Own != "" {
+	if s.Own != "" || s.Open != "" {
 		other.Policy = ""
 	}
-	if s.Policy != "" {
+	if s.Policy != "" || s.Open != "" {
 		other.Own = ""
 	}
-	return Seeing{cmp.Or(s.Policy, other.Policy), cmp.Or(s.Own, other.Own), cmp.Or(s.Frames, other.Frames), s.Atari || other.Atari}
+	if s.Policy != "" || s.Own != "" {
+		other.Open = ""
+	}
+	return Seeing{cmp.Or(s.Policy, other.Policy), cmp.Or(s.Own, other.Own), cmp.Or(s.Open, other.Open), cmp.Or(s.Frames, other.Frames), s.Atari || other.Atari}
 }
 
 // Agreed returns what several files say together, and nothing of what they contradict each other in.
@@ -33,7 +37,7 @@ func Agreed(all iter.Seq[Seeing]) Seeing {
 	policies, frames := map[string]bool{}, map[int]bool{}
 	for s := range all {
 		out = out.Or(s)
-		if policy := cmp.Or(s.Policy, s.Own); policy != "" {
+		if policy := cmp.Or(s.Policy, s.Own, s.Open); policy != "" {
 			policies[policy] = true
 		}
 		if s.Frames > 0 {
@@ -41,7 +45,7 @@ func Agreed(all iter.Seq[Seeing]) Seeing {
 		}
 	}
 	if len(policies) > 1 {
-		out.Policy, out.Own = "", ""
+		out.Policy, out.Own, out.Open = "", "", ""
 	}
 	if len(frames) > 1 {
 		out.Frames = 0
@@ -53,6 +57,7 @@ var (
 	namedPolicy   = regexp.MustCompile(`\b(?:ActorCritic)?(Mlp|Cnn|MultiInput)Policy\b`)
 	defaultPolicy = regexp.MustCompile(`default\s*=\s*["'](Mlp|Cnn|MultiInput)Policy["']`)
 	givenPolicy   = regexp.MustCompile(`\b(?:A2C|DDPG|DQN|PPO|SAC|TD3)\(\s*(?:policy\s*=\s*)?["']?(?:ActorCritic)?(?:(Mlp|Cnn|MultiInput)Policy\b|([A-Z]\w*Policy)\s*,)`)
+	eitherPolicy  = regexp.MustCompile(`["']((?:Mlp|Cnn|MultiInput)Policy)["']\s+if\b[^\n]*?(?:\n[^\n]*?)?\belse\s+["']((?:Mlp|Cnn|MultiInput)Policy)["']`)
 	setPolicy     = regexp.MustCompile(`(?m)\bpolicy\w*["']?\s*[:=]\s*["']?(Mlp|Cnn|MultiInput)Policy\b`)
 	stacks        = regexp.MustCompile(`\b(?:Vec)?FrameStack(?:Observation)?\(`)
 	stackedLast   = regexp.MustCompile(`\b(?:Vec)?FrameStack(?:Observation)?\([^\n]*,\s*([0-9]+)\s*\)`)
@@ -70,7 +75,11 @@ func SeeingOf(text []byte) Seeing {
 		return Seeing{} // most files
 	}
 	s := Seeing{Atari: ofAtari.Match(text)}
-	s.Policy, s.Own = policyOf(text)
+	if m := eitherPolicy.FindSubmatch(text); m != nil && string(m[1]) != string(m[2]) {
+		s.Open = string(m[1]) + " or " + string(m[2])
+	} else {
+		s.Policy, s.Own = policyOf(text)
+	}
 	if stacks.Match(text) || setsFrames.Match(text) {
 		s.Frames = usualFrames
 		for _, re := range []*regexp.Regexp{stackedLast, stacked} { // what is said by name counts

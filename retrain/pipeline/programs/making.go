@@ -1,0 +1,60 @@
+package programs
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+)
+
+var (
+	// makesWorld is a call that makes an environment by its id, perhaps with arguments for it.
+	makesWorld = regexp.MustCompile(`\b(?:(?:gym|gymnasium)\.make(?:_vec)?|make_vec_env)\(`)
+	// notOfWorld are the arguments of such a call that do not change what the agent sees and does.
+	notOfWorld = strings.Fields("id env_id render_mode disable_env_checker apply_api_compatibility autoreset n_envs num_envs seed start_index monitor_dir monitor_kwargs vec_env_cls vec_env_kwargs vectorization_mode vector_kwargs")
+)
+
+// Unmade returns why the generated scripts could not make the environment of the best training, which they make by its id
+// alone: an argument that its program, or a file that it imports, gives it. It is "" if they can.
+func (f *Finder) Unmade(id string) string {
+	if len(f.trained) == 0 {
+		return ""
+	}
+	l := f.lookup(&f.trained[0])
+	for _, file := range f.withImports(l.program) {
+		for _, m := range makesWorld.FindAllStringIndex(f.text[file], maxMatches) {
+			all := call(f.text[file], m[1]-1)
+			made, known := literals.Of(given(all, "id", 0), l.names(file, m[0]))
+			if known && made.Kind == literals.String && !strings.HasSuffix(id, made.Text) {
+				continue
+			}
+			i := slices.IndexFunc(all, func(a argument) bool { return l.changes(use{file, m[0]}, a) })
+			if i >= 0 && l.scopes(file, "", f.text[file]).Runs(l.at(use{file, m[0]})) >= 0 {
+				return file + " makes the environment with " + all[i].shown() + ", which the generated scripts do not"
+			}
+		}
+	}
+	return ""
+}
+
+// changes reports whether an argument changes the environment that a call makes.
+func (l *lookup) changes(u use, a argument) bool {
+	code, several := strings.CutPrefix(a.text, "**")
+	v, known := literals.Of(code, l.names(u.file, u.at))
+	switch {
+	case several, a.key == "env_kwargs":
+		return known && slices.ContainsFunc(v.Keys, func(key string) bool { return !slices.Contains(notOfWorld, key) })
+	case a.key == "" || slices.Contains(notOfWorld, a.key):
+		return false
+	}
+	return !known || v.Kind != literals.None
+}
+
+// shown returns an argument for a person.
+func (a argument) shown() string {
+	if a.key == "" || len(a.text) > maxShown {
+		return strings.TrimLeft(a.key+"=...", "=")
+	}
+	return a.key + "=" + strings.Join(strings.Fields(a.text), " ")
+}

@@ -1,0 +1,39 @@
+package programs
+
+import "strings"
+
+// maxNamed bounds the programs that a comment names.
+const maxNamed = 5
+
+// equals returns the programs that could as well be the training: those of the same score, which only the order of their
+// names places after it.
+func (f *Finder) equals() string {
+	var out []string
+	for _, p := range f.trained[1:] {
+		if p.score == f.trained[0].score && p.file != f.trained[0].file && len(out) < maxNamed {
+			out = append(out, p.file)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// refuse notes why a program that is named as an evaluation is none.
+func (f *Finder) refuse(p *program, called int, why string) {
+	if called > 0 && len(f.refused) < maxNamed {
+		f.refused = append(f.refused, p.file+" is not proposed because it "+why)
+	}
+}
+
+// Makes returns the file of the best training, or one that it imports, that calls the class of an algorithm or of its
+// config; "" for none.
+func (f *Finder) Makes(algorithm string) string {
+	if len(f.trained) == 0 {
+		return ""
+	}
+	for _, file := range f.withImports(&f.trained[0]) {
+		if len(callsOf(f.text[file], algorithm)) > 0 {
+			return file
+		}
+	}
+	return ""
+}
