@@ -75,6 +75,15 @@ func TestProposalsForTheSixteenthTrial(t *testing.T) {
 			[]string{"command: [python, CHANGE-ME.py] # test.py is not proposed because it opens a window\n"},
 			nil,
 		},
+		"a field that a function may change": {
+			map[string]string{
+				"requirements.txt": sb3, "src/__init__.py": "", "src/world.py": world,
+				"src/settings.py": settings + "    @classmethod\n    def of(cls, env_id):\n        return replace(cls(env_id), learning_rate=RATES[env_id])\n",
+				"src/train.py":    strings.Replace(train, "Config()", "Config.of('highway-fast-v0')", 1),
+			},
+			[]string{"    # learning_rate=cfg.learning_rate (5e-4 in src/settings.py)\n"},
+			[]string{"\n    learning_rate:"},
+		},
 		"a Stable-Baselines3 for Gym": {
 			map[string]string{"requirements.txt": "stable-baselines3<2\ngym==0.21.0\n", "train.py": "import gym\nfrom stable_baselines3 import PPO\nPPO('MlpPolicy', gym.make('CartPole-v1')).learn(1000)\n"},
 			[]string{"library: custom # requirements.txt requires stable-baselines3<2, but it must be 2.0.0 or later"},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 var (
@@ -20,7 +22,6 @@ var (
 	makesSubparser = regexp.MustCompile(`(?:\b(\w+)\s*=\s*)?\b([\w.]+)\.(add_subparsers|add_parser)(\()`)
 	dispatches     = regexp.MustCompile(`["']([a-z][\w-]*)["']\s*:\s*([\w.]+)\s*[,}\n]`)
 	firesAt        = regexp.MustCompile(`\b(?:fire\.)?Fire(\()`)
-	suffixOfClick  = regexp.MustCompile(`_(command|cmd|group|grp)$`)
 	nameAlone      = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
 )
 
@@ -138,7 +139,7 @@ func (f *sources) speaking(file string) []string {
 	seen := map[string]bool{}
 	for _, to := range f.imports(file) {
 		if _, known := seen[to.file]; !known {
-			seen[to.file] = speaksOfCommands(f.text[to.file])
+			seen[to.file] = pytext.SpeaksOfCommands(f.text[to.file])
 		}
 	}
 	var out []string
@@ -167,15 +168,6 @@ func (f *sources) registering() []string {
 }
 
 var registersItself = regexp.MustCompile(`@(?:\w+\.)*\w*command\([^)]*\bgroup\s*=`)
-
-func speaksOfCommands(text string) bool {
-	for _, word := range []string{"add_parser", "add_subparsers", "command(", "group(", "add_typer", "Typer(", "Fire(", "add_command"} {
-		if strings.Contains(text, word) {
-			return true
-		}
-	}
-	return false
-}
 
 // grammar is which words lead to which commands.
 type grammar struct {
@@ -207,20 +199,12 @@ func (g *grammar) path(key string) []string {
 	return out
 }
 
-// ofFunction returns the word that click and typer make of the name of a function.
-func ofFunction(name string, click bool) string {
-	if click {
-		name = suffixOfClick.ReplaceAllString(name, "")
-	}
-	return strings.ReplaceAll(strings.ToLower(name), "_", "-")
-}
-
 // nameObjects takes the words that the objects of a file have for themselves.
 func (g *grammar) nameObjects(file string) {
 	s := g.scan(file)
 	for _, d := range s.decorators {
 		word := literal(given(d.arguments, "name", 0))
-		g.own[file+":"+d.function] = cmp.Or(word, ofFunction(d.function, !strings.Contains(g.text[file], "yper")))
+		g.own[file+":"+d.function] = cmp.Or(word, pytext.CommandOf(d.function, !strings.Contains(g.text[file], "yper")))
 	}
 	for variable, word := range s.typers {
 		g.own[file+":"+variable] = word
@@ -246,7 +230,7 @@ func (g *grammar) structure(file string) {
 		if x.kind == "add_typer" {
 			position = -1
 		}
-		word := cmp.Or(literal(given(x.arguments, "name", position)), g.own[key], ofFunction(plain, true))
+		word := cmp.Or(literal(given(x.arguments, "name", position)), g.own[key], pytext.CommandOf(plain, true))
 		g.above[key] = edge{g.place(file, x.owner), word}
 	}
 }

@@ -217,6 +217,7 @@ func (l *lookup) take(file string, at, runs int) {
 			v, ok := literals.Of(a.text, names)
 			l.set(a.key, v, ok, a.key+"="+a.text, runs)
 			l.from(a.key, file)
+			l.noteField(a)
 		case several:
 			l.source = file
 			v, ok := literals.Of(all, names)

@@ -1,6 +1,11 @@
 package programs
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
+)
 
 // maxNamed bounds the programs that a comment names.
 const maxNamed = 5
@@ -36,4 +41,17 @@ func (f *Finder) Makes(algorithm string) string {
 		}
 	}
 	return ""
+}
+
+// noteField adds to a hyperparameter that only the program can compute what the only field of that name has in its files.
+func (l *lookup) noteField(a argument) {
+	i := slices.IndexFunc(l.hyperparameters, func(x Hyperparameter) bool { return x.Name == a.key && x.Value == "" })
+	if _, field, dotted := strings.Cut(a.text, "."); i >= 0 && dotted && alias.MatchString(field) {
+		for _, file := range l.withImports(l.program) {
+			if values := pytext.Fields(l.text[file], field); len(values) == 1 {
+				l.hyperparameters[i].Code += " (" + values[0] + " in " + file + ")"
+				return
+			}
+		}
+	}
 }

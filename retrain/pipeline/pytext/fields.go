@@ -1,0 +1,40 @@
+package pytext
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Fields returns the values that fields of a name have in the classes of a file, as the code writes them: numbers, texts,
+// True, False and None.
+func Fields(text, name string) []string {
+	if !strings.Contains(text, name) {
+		return nil
+	}
+	re := regexp.MustCompile(`(?m)^[ \t]+` + regexp.QuoteMeta(name) + `[ \t]*:[ \t]*[^=\n]+=[ \t]*(-?[0-9][\w.+-]*|True|False|None|"[^"\n]*"|'[^'\n]*')[ \t]*$`)
+	var out []string
+	for _, m := range re.FindAllStringSubmatch(text, maxMatches) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// SpeaksOfCommands reports whether a file may define commands of a program.
+func SpeaksOfCommands(text string) bool {
+	for _, word := range []string{"add_parser", "add_subparsers", "command(", "group(", "add_typer", "Typer(", "Fire(", "add_command"} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+var suffixOfClick = regexp.MustCompile(`_(command|cmd|group|grp)$`)
+
+// CommandOf returns the word that click and typer make of the name of a function.
+func CommandOf(name string, click bool) string {
+	if click {
+		name = suffixOfClick.ReplaceAllString(name, "")
+	}
+	return strings.ReplaceAll(strings.ToLower(name), "_", "-")
+}
