@@ -68,7 +68,7 @@ func arrows() map[string][]string {
 		"detectors/divergence":      nil,
 		"detectors/budget":          {"detectors", "detectors/signals", "detectors/stream", "detectors/watch"},
 		"detectors/held":            {"detectors/budget", "detectors/finding", "ingest/packed"},
-		"detectors/factor":          {"detectors", "ingest", "ingest/saved"},
+		"detectors/factor":          {"detectors", "detectors/signals", "ingest", "ingest/saved"},
 		"detectors/fault":           {"detectors", "ingest", "ingest/saved"},
 		"detectors/faulttest":       {"ingest"},
 		"detectors/finding":         {"detectors", "detectors/factor", "detectors/fault", "detectors/mix", "detectors/progress", "detectors/signals", "ingest", "ingest/saved"},

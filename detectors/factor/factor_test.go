@@ -342,6 +342,31 @@ func TestThinnedStepsFit(t *testing.T) {
 	}
 }
 
+// The laws know nothing of the hour and the weekday, of which each day has others.
+func TestLawsLeaveTheCalendarOut(t *testing.T) {
+	steps := func(names []string, rows ...float32) Told {
+		return Told{Actions: []ingest.Count{{Name: "a", N: 2}}, Steps: &ingest.Steps{Names: names, At: []int32{0, 1}, Actions: []int32{0, 0}, Rows: rows}}
+	}
+	all := []Told{
+		steps([]string{"weekday"}, 3, .5, 3, .5), // and nothing else
+		steps([]string{"hour", "x", "time.is_weekend", "y"}, 7, 1, 0, 2, .5, 8, 3, 1, 4, .25),
+	}
+	v := vocabularyOf(all)
+	if !reflect.DeepEqual(v.Names, []string{"x", "y"}) || v.Width != 4 {
+		t.Fatalf("vocabulary %+v", v)
+	}
+	e := v.episode(all[1])
+	if len(e) != 2 || !reflect.DeepEqual(e[0].Observation, []float32{1, 2}) || !reflect.DeepEqual(e[0].Next, []float32{3, 4}) || e[1].Reward != .25 {
+		t.Errorf("steps %+v", e)
+	}
+	if narrow := v.of([]int32{1}); !reflect.DeepEqual(narrow.Names, []string{"y"}) || !reflect.DeepEqual(narrow.Columns, []int32{3}) || narrow.Width != 4 {
+		t.Errorf("narrowed to %+v", narrow)
+	}
+	if v.episode(all[0]) != nil {
+		t.Error("a unit of other components has steps")
+	}
+}
+
 // Each fold has units of all hours, so that no hour is scored under laws of other hours.
 func TestFoldsSpreadOverTheBaseline(t *testing.T) {
 	for _, n := range []int{100, 500, 1921, 20_000} {

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"slices"
 
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -86,7 +87,8 @@ func (t Told) Thinned(bytes int) Told {
 	return t
 }
 
-// vocabularyOf returns what the units' steps consist of. Where they differ, the first unit with steps decides.
+// vocabularyOf returns what the units' steps consist of, but for the calendar. Where they differ, the first unit with steps
+// decides.
 func vocabularyOf(all []Told) Vocabulary {
 	var v Vocabulary
 	counts := map[string]int64{}
@@ -96,7 +98,7 @@ func vocabularyOf(all []Told) Vocabulary {
 			continue
 		}
 		if v.Names == nil {
-			v.Names, v.Numbers = s.Names, s.Numbers
+			v = Vocabulary{Names: s.Names, Numbers: s.Numbers}.withoutCalendar()
 		}
 		for _, a := range all[i].Actions {
 			counts[a.Name] += a.N
@@ -113,6 +115,36 @@ func vocabularyOf(all []Told) Vocabulary {
 	})
 	v.Categories = v.Categories[:min(len(v.Categories), maxCategories)]
 	return v
+}
+
+// withoutCalendar returns the vocabulary without the components that tell the time: each day has others.
+func (v Vocabulary) withoutCalendar() Vocabulary {
+	if !slices.ContainsFunc(v.Names, signals.IsCalendar) {
+		return v
+	}
+	var columns []int32
+	for i, name := range v.Names {
+		if !signals.IsCalendar(name) {
+			columns = append(columns, int32(i))
+		}
+	}
+	return v.of(columns)
+}
+
+// of returns the vocabulary with some of its components, in order.
+func (v Vocabulary) of(components []int32) Vocabulary {
+	out := v
+	out.Columns, out.Names = make([]int32, len(components)), nil
+	if v.Columns == nil {
+		out.Width = len(v.Names)
+	}
+	for i, c := range components {
+		out.Names = append(out.Names, v.Names[c])
+		if out.Columns[i] = c; v.Columns != nil {
+			out.Columns[i] = v.Columns[c]
+		}
+	}
+	return out
 }
 
 // episode returns the steps of a unit; nil if they consist of something else.
@@ -183,12 +215,9 @@ func (v Vocabulary) narrowed(episodes []Episode, bytes int) Vocabulary {
 		order[i] = int32(i)
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(explained[b], explained[a]) })
-	out := Vocabulary{Columns: order[:l.Observations], Width: len(v.Names), Numbers: v.Numbers, Categories: v.Categories}
-	slices.Sort(out.Columns)
-	for _, c := range out.Columns {
-		out.Names = append(out.Names, v.Names[c])
-	}
-	return out
+	kept := order[:l.Observations]
+	slices.Sort(kept)
+	return v.of(kept)
 }
 
 // Laws are the laws of a group's steps, and the scores of its newest units. Exported fields are saved.
@@ -227,7 +256,7 @@ func (l *Laws) Freeze(units []Told, each, bytes int) {
 		return
 	}
 	episodes := v.episodes(units)
-	if narrow := v.narrowed(episodes, bytes); narrow.Columns != nil {
+	if narrow := v.narrowed(episodes, bytes); len(narrow.Names) < len(v.Names) {
 		v, episodes = narrow, narrow.episodes(units)
 	}
 	v.States = v.discrete(episodes)

@@ -290,8 +290,11 @@ func GroupLabel(key string) string {
 	return key
 }
 
-// Follows reports whether the signal of that name is followed.
+// Follows reports whether the signal of that name is followed. One of the calendar has to be named in full.
 func (c Config) Follows(signal string) bool {
+	if strings.HasPrefix(signal, "observation.") && signals.IsCalendar(signal) {
+		return slices.Contains(c.Signals, signal)
+	}
 	for _, glob := range c.Signals {
 		if signals.Match(glob, signal) {
 			return true

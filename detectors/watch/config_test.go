@@ -107,4 +107,10 @@ func TestMatch(t *testing.T) {
 	if !c.Follows("outcome.won") || c.Follows("reward") {
 		t.Error("Follows does not go by the globs")
 	}
+	if c := (Config{Signals: []string{"*"}}); c.Follows("observation.hour") || !c.Follows("observation.load") || !c.Follows("action") {
+		t.Error("a glob follows the calendar, or not the rest")
+	}
+	if c := (Config{Signals: []string{"observation.hour"}}); !c.Follows("observation.hour") {
+		t.Error("a signal that is named is not followed")
+	}
 }
