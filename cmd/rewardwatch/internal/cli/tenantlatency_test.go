@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -129,30 +130,33 @@ func TestLatencyBesideANoisyTenant(t *testing.T) {
 		}
 		return took
 	}
+	at := func(took []time.Duration, q float64) time.Duration {
+		slices.Sort(took)
+		return took[int(q*float64(len(took)-1)+.5)]
+	}
 	var alone, beside []time.Duration
 	var flooded time.Duration
-	noise := 0
+	noise, least := 0, math.Inf(1)
 	for range 3 {
-		alone = append(alone, sample()...)
+		without := sample()
 		ctx, cancel := context.WithCancel(t.Context())
 		var flooding sync.WaitGroup
 		begun := time.Now()
 		flooding.Go(func() { noise += n.flood(ctx, *noisyRate) })
-		beside = append(beside, sample()...)
+		with := sample()
 		cancel()
 		flooding.Wait()
 		flooded += time.Since(begun)
-	}
-	at := func(took []time.Duration, q float64) time.Duration {
-		slices.Sort(took)
-		return took[int(q*float64(len(took)-1)+.5)]
+		least = min(least, float64(at(with, .5))/float64(at(without, .5)))
+		alone, beside = append(alone, without...), append(beside, with...)
 	}
 	t.Logf("beside %.0f decisions/s of another tenant:", float64(noise)/flooded.Seconds())
 	for _, q := range []float64{.5, .9, .99} {
 		t.Logf("quantile %g: %s alone, %s beside it, ratio %.2f", q, at(alone, q).Round(time.Millisecond), at(beside, q).Round(time.Millisecond), float64(at(beside, q))/float64(at(alone, q)))
 	}
-	if ratio := float64(at(beside, .5)) / float64(at(alone, .5)); ratio > 1.5 {
-		t.Errorf("beside a noisy tenant, decisions are judged %.2f times as late", ratio)
+	// The noise would delay each round; what else the machine does meets one of them.
+	if least > 1.5 {
+		t.Errorf("beside a noisy tenant, decisions are judged at least %.2f times as late in every round", least)
 	}
 	if got := n.at.refused(t, "noisy"); got < noise/2 {
 		t.Errorf("%d of %d decisions are beyond the quotas", got, noise)
