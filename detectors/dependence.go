@@ -161,8 +161,8 @@ func DependenceWithin(sample []float64, ranks *Ranks, of []int32) float64 {
 // DependenceAbout returns the Dependence of what a trend of the sample leaves. It is for a level of which only one side is
 // judged, while it moves to the other: taken for dependence, the trend would hide a fall below its start.
 //
-// The trend is a straight line or, where it bends, one in each of the pieces of bentPieces values. Short pieces hide a
-// part of dependence that lasts, up to a quarter over some values, which bentReserve gives back.
+// The trend is a straight line or, where it bends, a line in each piece of bentPieces values. Lines in short pieces also
+// remove part of the dependence: up to a quarter if it lasts over several values, which bentReserve adds again.
 func DependenceAbout(sample []float64, ranks *Ranks) float64 {
 	z, square := normalScores(sample, ranks)
 	return max(factorAbout(z), factorAbout(square))

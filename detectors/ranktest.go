@@ -57,21 +57,20 @@ func NewStratifiedRankTest(sample []float64, ranks *Ranks, factor float64, strat
 		return NewRankTest(sample, ranks, factor)
 	}
 	t := &RankTest{Walks: Walks{Units: len(sample), Factor: factor}, ranks: ranks}
-	own, shares, in := ranks.ownPoints(), ranks.shares(), 0
+	in := 0
 	for _, s := range strata {
 		in += s.Len()
 	}
 	for i, b := range allBranches() {
 		var g, weights []float64
 		for _, s := range strata {
-			increments, of := b.increments(s.ownPoints()), s.shares()
-			c := calibrate(increments, of).C
-			for k := range increments {
-				g, weights = append(g, increments[k]-c), append(weights, of[k]*float64(s.Len())/float64(in))
+			c, of := b.normalization(s), s.shares()
+			for k, x := range b.increments(s.ownPoints()) {
+				g, weights = append(g, x-c), append(weights, of[k]*float64(s.Len())/float64(in))
 			}
 		}
 		t.add(b, g, weights)
-		t.Branches[i].C = calibrate(b.increments(own), shares).C
+		t.Branches[i].C = b.normalization(ranks)
 	}
 	t.Allow(DefaultAllowance(t.Units))
 	t.stratify(strata, all)
@@ -92,7 +91,7 @@ func (t *RankTest) stratify(strata []*Ranks, all *Ranks) {
 		tolls := make([]float64, len(t.Branches))
 		for i := range t.Branches {
 			b := &t.Branches[i]
-			tolls[i] = (calibrate(b.Branch().increments(s.ownPoints()), s.shares()).C - b.C) / t.Factor
+			tolls[i] = (b.Branch().normalization(s) - b.C) / t.Factor
 		}
 		t.tolls = append(t.tolls, tolls)
 	}
@@ -110,6 +109,11 @@ func (t *RankTest) Keep(keep func(Branch) bool) {
 		t.tolls[s] = kept
 	}
 	t.Walks.Keep(keep)
+}
+
+// normalization returns log mean exp g over the points of a sample.
+func (b Branch) normalization(of *Ranks) float64 {
+	return calibrate(b.increments(of.ownPoints()), of.shares()).C
 }
 
 // increments returns the increments of ranks, before normalization.

@@ -115,8 +115,9 @@ func (g *group) anyAlarm(is func(*stream.Stream) bool) bool {
 }
 
 // lasts reports whether the fresh units still show the change behind a stream's alarm. A quantity that is neither judged
-// among similar hours nor has values at the same time of the cycle before cannot show it. Until a whole cycle has passed there are no fresh units, and those since
-// the alarm have to show a large jump: a cycle can move a mean as far, but not at once.
+// among similar hours nor has values at the same time of the cycle before cannot show it. Until a whole cycle has passed
+// there are no fresh units, and those since the alarm have to show a large jump: a cycle can move a mean as far, but not
+// at once.
 func (g *group) lasts(s *stream.Stream) bool {
 	q := s.Find(s.Alert.Quantity)
 	if q == nil || g.Probation.Cycle > 0 && !g.Warmup.Done && inOtherForm(q) && q.Season == nil {
@@ -174,7 +175,8 @@ func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shif
 	return shift, true
 }
 
-// sides returns the collected values of a quantity from units before the onset, and from first on. If a whole cycle has passed, only units count whose time of the cycle lies within the other side.
+// sides returns the collected values of a quantity from units before the onset, and from first on. If a whole cycle has
+// passed, only units count whose time of the cycle lies within the other side.
 func (g *group) sides(q *stream.Quantity, onset, first int64) (before, after []float64) {
 	p, reach := &g.Probation, int64(0)
 	for _, o := range q.Warm {

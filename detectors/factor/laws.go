@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -119,12 +118,12 @@ func vocabularyOf(all []Told) Vocabulary {
 
 // withoutCalendar returns the vocabulary without the components that tell the time: each day has others.
 func (v Vocabulary) withoutCalendar() Vocabulary {
-	if !slices.ContainsFunc(v.Names, signals.IsCalendar) {
+	if !slices.ContainsFunc(v.Names, ingest.IsCalendar) {
 		return v
 	}
 	var columns []int32
 	for i, name := range v.Names {
-		if !signals.IsCalendar(name) {
+		if !ingest.IsCalendar(name) {
 			columns = append(columns, int32(i))
 		}
 	}

@@ -36,8 +36,8 @@ func NewScorer(m *Model) *Scorer {
 }
 
 // Step returns the normal scores of a step, one for each coordinate, until the next call; NaN where the law says
-// nothing about the step. Those of preferences are prefer's. It counts, for each factor, the parts that the step could have been scored in, and those in
-// whose support it is.
+// nothing about the step. Those of preferences are prefer's. It counts, for each factor, the parts that the step could
+// have been scored in, and those in whose support it is.
 func (s *Scorer) Step(step *Step, asked, supported *[Factors]int32) []float32 {
 	var where place
 	if s.model.Vocabulary.tabular() {

@@ -46,7 +46,7 @@ func alike(a, b *stream.Quantity) bool {
 // Of returns the smallest change of a quantity that its armed branches find within 20, 50, 100, 200, 500, 1,000 and
 // 2,000 units; nil if they are not calibrated on ranks, counts or rare values, or if none is armed. The readings are
 // those of its baseline, in which a share of the units has one. For ranks, the change is a shift of all values, or of
-// those other than the usual one if there is one, in the direction that is found later; for counts and rare values, a
+// all but zeros if these are common, in the direction that is found later; for counts and rare values, a
 // rate that falls. For rare values, it also returns after how many units half the rate is found, and from when on.
 func Of(q *stream.Quantity, baseline []stream.Reading, share float64) []finding.Reach {
 	if t, has := stream.TestOf[*stream.RarityTest](q); has {

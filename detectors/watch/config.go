@@ -292,7 +292,7 @@ func GroupLabel(key string) string {
 
 // Follows reports whether the signal of that name is followed. One of the calendar has to be named in full.
 func (c Config) Follows(signal string) bool {
-	if strings.HasPrefix(signal, "observation.") && signals.IsCalendar(signal) {
+	if strings.HasPrefix(signal, "observation.") && ingest.IsCalendar(signal) {
 		return slices.Contains(c.Signals, signal)
 	}
 	for _, glob := range c.Signals {

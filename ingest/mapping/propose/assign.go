@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
@@ -161,7 +162,7 @@ func (f *finder) members(field string, of found) bool {
 	var numbers []*place
 	others := false
 	for _, p := range of.in.order {
-		if len(p.names) != len(of.names)+1 || !slices.Equal(p.names[:len(of.names)], of.names) {
+		if len(p.names) != len(of.names)+1 || !p.isIn(of.place) {
 			continue
 		}
 		if p.kind() == isNumber || p.kind() == isTruth {
@@ -469,12 +470,9 @@ func isChoice(p *place) bool {
 // isMeasured reports whether a place usually has a number that is no id, no time and nothing of a calendar, which would
 // change each day.
 func isMeasured(at found) bool {
-	p := plain(at.names[len(at.names)-1])
-	if slices.Contains([]string{"weekday", "dayofweek", "dow", "hour", "hourofday", "dayofmonth", "dayofyear", "weekofyear", "month", "quarter", "isweekend"}, p) {
-		return false
-	}
+	p := lastName(at.place)
 	isID := len(p) > 1 && p[len(p)-2:] == "id"
-	return !isID && at.n*2 >= at.in.records && (at.kind() == isTruth || at.kind() == isNumber && timeOf(at.place) == nil)
+	return !isID && !ingest.IsCalendar(p) && at.n*2 >= at.in.records && (at.kind() == isTruth || at.kind() == isNumber && timeOf(at.place) == nil)
 }
 
 // ends writes what ends an episode, where no flag does.
@@ -483,7 +481,7 @@ func (f *finder) ends() {
 		return
 	}
 	for _, at := range f.everywhere() {
-		last := plain(at.names[len(at.names)-1])
+		last := lastName(at.place)
 		if choices := ended(at.place); at.kind() == isText && !f.taken(at.place) && choices != nil && (last == "status" || last == "state" || last == "phase") {
 			f.used[at.place] = true
 			field := f.source(at)

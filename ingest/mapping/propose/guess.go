@@ -78,8 +78,6 @@ const (
 	chanceOfEven = 1e-3 // that choices at random are as even
 )
 
-func lastName(p *place) string { return plain(p.names[len(p.names)-1]) }
-
 // isProduct reports whether a name is that of a product, which a record can be about, or of which one was chosen.
 func isProduct(p *place) bool {
 	return slices.Contains([]string{
@@ -138,12 +136,12 @@ func (f *finder) command() {
 	}
 	names := append([]string{"cmdvel", "cmd", "controls", "setpoints", "targets", "actuators"}, roleOf("action").names...)
 	for _, of := range f.outer.order {
-		if of.kind() != isObject || f.taken(of) || !slices.Contains(names, plain(of.names[len(of.names)-1])) {
+		if of.kind() != isObject || f.taken(of) || !slices.Contains(names, lastName(of)) {
 			continue
 		}
 		var numbers []string
 		for _, p := range f.outer.order {
-			inside := len(p.names) > len(of.names) && slices.Equal(p.names[:len(of.names)], of.names) && p.n*10 > of.n*9
+			inside := p.isIn(of) && p.n*10 > of.n*9
 			switch k := p.kind(); {
 			case inside && k == isText && len(p.values) >= 2 && len(p.values) <= mostChoices:
 				f.used[of] = true
@@ -176,7 +174,7 @@ func (f *finder) slate(names []string) {
 		return
 	}
 	for _, p := range f.outer.order {
-		if k := p.kind(); (k == isTextList || k == isNumberList && p.wholeList) && !f.taken(p) && slices.Contains(names, plain(p.names[len(p.names)-1])) {
+		if k := p.kind(); (k == isTextList || k == isNumberList && p.wholeList) && !f.taken(p) && slices.Contains(names, lastName(p)) {
 			f.used[p] = true
 			f.line("action", f.computed(found{place: p}, "first(%[1]s ?? [])"), "the first of several, "+f.outer.facts(p))
 			return

@@ -323,7 +323,7 @@ func (f *finder) taken(p *place) bool {
 		return true
 	}
 	for other := range f.used {
-		if len(other.names) < len(p.names) && slices.Equal(other.names, p.names[:len(other.names)]) {
+		if p.isIn(other) {
 			return true
 		}
 	}
@@ -369,7 +369,7 @@ const leastTold = 50
 // hasNumbers reports whether an object has members that are numbers.
 func hasNumbers(t *table, of *place) bool {
 	return slices.ContainsFunc(t.order, func(p *place) bool {
-		return len(p.names) == len(of.names)+1 && slices.Equal(p.names[:len(of.names)], of.names) && (p.kind() == isNumber || p.kind() == isTruth)
+		return len(p.names) == len(of.names)+1 && p.isIn(of) && (p.kind() == isNumber || p.kind() == isTruth)
 	})
 }
 

@@ -99,12 +99,11 @@ func outcomeNames() []string {
 
 // isChosen reports whether a word of the name of a place says that it was chosen, such as routeChosen or equipe_choisie.
 func isChosen(p *place) bool {
-	words := strings.FieldsFunc(spaced(p.names[len(p.names)-1]), func(r rune) bool { return !unicode.IsLetter(r) })
-	return slices.ContainsFunc(words, func(word string) bool {
+	return slices.ContainsFunc(wordsOf(p), func(word string) bool {
 		return slices.Contains([]string{
 			"chosen", "selected", "picked", "assigned", "gewahlt", "gewahlte", "gewahlter", "gewahltes", "gewaehlt", "gewaehlte",
 			"elegido", "elegida", "seleccionado", "seleccionada", "choisi", "choisie", "retenu", "retenue",
-		}, plain(word))
+		}, word)
 	})
 }
 

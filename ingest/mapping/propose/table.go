@@ -107,6 +107,14 @@ func (t *table) add(names []string, value any) {
 	}
 }
 
+// lastName returns the last name of a place, as names are compared.
+func lastName(p *place) string { return plain(p.names[len(p.names)-1]) }
+
+// isIn reports whether a place is in the value at another place.
+func (p *place) isIn(of *place) bool {
+	return len(p.names) > len(of.names) && slices.Equal(p.names[:len(of.names)], of.names)
+}
+
 // same returns the place of the table that is at the path of another table's place, nil if there is none.
 func (t *table) same(p *place) *place { return t.places[strings.Join(p.names, "\x00")] }
 

@@ -229,7 +229,7 @@ func (f *finder) halves(all *table, records []any) []any {
 // rewarded reports whether records have a reward of their own. A score may be a prediction.
 func (f *finder) rewarded(t *table) bool {
 	p := f.best(t, "reward")
-	return p != nil && !slices.Contains(scoreNames(), plain(p.names[len(p.names)-1])) && p.n*20 > t.records
+	return p != nil && !slices.Contains(scoreNames(), lastName(p)) && p.n*20 > t.records
 }
 
 // discriminator returns the place that tells types of records apart: few texts, one of which goes with a member that
@@ -411,7 +411,7 @@ func isKey(p *place) bool {
 
 // isCounter reports whether the name of a place says that it counts records, which those of two topics do alike.
 func isCounter(p *place) bool {
-	return slices.Contains([]string{"seq", "sequence", "offset", "step", "index", "position", "rank", "line", "n", "count", "number"}, plain(p.names[len(p.names)-1]))
+	return slices.Contains([]string{"seq", "sequence", "offset", "step", "index", "position", "rank", "line", "n", "count", "number"}, lastName(p))
 }
 
 // canCompute reports whether an expression can take the value of one place, or else of the other.

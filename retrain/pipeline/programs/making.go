@@ -16,7 +16,7 @@ var (
 )
 
 // Unmade returns why the generated scripts could not make the environment of the best training, which they make by its id
-// alone: an argument that its program, or a file that it imports, gives it. It is "" if they can.
+// alone: an argument in its program, or in a file that this imports. It is "" if they can.
 func (f *Finder) Unmade(id string) string {
 	if len(f.trained) == 0 {
 		return ""

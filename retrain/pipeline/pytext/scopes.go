@@ -289,8 +289,8 @@ var parameterAt = regexp.MustCompile(`^\s*\**(\w+)\s*(?::[^=]*)?(=?)\s*`)
 // maxHeader bounds the parameters of a function, in bytes.
 const maxHeader = 4000
 
-// parameter returns the value that the only call of a function gives to its parameter, or its default if no call gives it
-// another one.
+// parameter returns the value of a function's parameter if the function is called once: that of the call, or else the
+// default.
 func (s *Scopes) parameter(function int, name string, callers []string) (v Value, found bool) {
 	line := s.all[function]
 	open := strings.IndexByte(s.text[line.at:line.end], '(')
@@ -315,7 +315,7 @@ func (s *Scopes) parameter(function int, name string, callers []string) (v Value
 	return v, false
 }
 
-// given returns how many calls of a function may give a value to its parameter, and the value that the last one gives.
+// given returns how many calls of a function may set its parameter, and the value from the last of them.
 func (s *Scopes) given(function, index int, name string, callers []string) (v Value, n int) {
 	_, of := s.keyword(function)
 	of, _, _ = strings.Cut(of, "(")

@@ -1,4 +1,4 @@
-package signals
+package ingest
 
 import (
 	"slices"
@@ -7,7 +7,8 @@ import (
 )
 
 // IsCalendar reports whether the name of an observation, or of its signal, is that of a part of the clock or the calendar,
-// such as observation.time.hour, is_weekend or hour_sin. Nothing is to be judged in it: it changes every hour or every day.
+// such as observation.time.hour, is_weekend or hour_sin. Nothing is to be judged in it: it changes every hour or every
+// day.
 func IsCalendar(name string) bool {
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
 		name = name[i+1:]
