@@ -5,6 +5,7 @@ import (
 	"net"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // KafkaConfig configures where the telemetry is and how to connect to it. Records of aborted transactions are skipped,
@@ -45,17 +46,29 @@ const (
 	SASLScramSHA512 = "SCRAM-SHA-512"
 	SASLOAuthBearer = "OAUTHBEARER"
 	SASLMSKIAM      = "AWS_MSK_IAM"
+	SASLGSSAPI      = "GSSAPI"
+)
+
+// The defaults of GSSAPI.
+const (
+	defaultKRB5Conf = "/etc/krb5.conf"
+	defaultService  = "kafka"
 )
 
 // SASLConfig configures SASL authentication. With OAUTHBEARER, the token is read from its file for each connection,
 // so a command in [secrets](#secrets) can renew it. AWS_MSK_IAM needs TLS, and takes region and credentials from where
 // the AWS SDK looks for them, such as AWS_REGION, the environment, or the role of the machine, task or service account.
+// GSSAPI is Kerberos: the user name is the principal, whose key is in a keytab. Each connection obtains its own tickets,
+// and the keytab is read again for it.
 type SASLConfig struct {
-	Mechanism    string `yaml:"mechanism"`     // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM
-	Username     string `yaml:"username"`      // user name
-	PasswordFile string `yaml:"password_file"` // password
-	PasswordEnv  string `yaml:"password_env"`  // environment variable with the password
-	TokenFile    string `yaml:"token_file"`    // token for OAUTHBEARER
+	Mechanism    string `yaml:"mechanism"`      // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI
+	Username     string `yaml:"username"`       // user name; for GSSAPI, the principal, such as rewardwatch@EXAMPLE.COM
+	PasswordFile string `yaml:"password_file"`  // password
+	PasswordEnv  string `yaml:"password_env"`   // environment variable with the password
+	TokenFile    string `yaml:"token_file"`     // token for OAUTHBEARER
+	KeytabFile   string `yaml:"keytab_file"`    // keytab for GSSAPI, with the key of the principal
+	KRB5ConfFile string `yaml:"krb5_conf_file"` // Kerberos configuration for GSSAPI; default: /etc/krb5.conf
+	ServiceName  string `yaml:"service_name"`   // service in the principals of the brokers, for GSSAPI; default: kafka
 }
 
 // DefaultKafkaConfig reads agent-telemetry from a broker on this machine.
@@ -156,17 +169,35 @@ func (c SASLConfig) check(report func(key, msg string)) {
 			report("mechanism", SASLMSKIAM+" takes its credentials from the AWS SDK: remove the other keys of sasl")
 		}
 		return
+	case SASLGSSAPI:
+		c.checkKerberos(report)
+		return
 	case SASLPlain, SASLScramSHA256, SASLScramSHA512:
 	default:
-		report("mechanism", "must be "+SASLPlain+", "+SASLScramSHA256+", "+SASLScramSHA512+", "+SASLOAuthBearer+" or "+SASLMSKIAM)
+		report("mechanism", "must be "+SASLPlain+", "+SASLScramSHA256+", "+SASLScramSHA512+", "+SASLOAuthBearer+", "+SASLMSKIAM+" or "+SASLGSSAPI)
 	}
 	if c.TokenFile != "" {
 		report("token_file", "requires mechanism: "+SASLOAuthBearer)
+	}
+	if c.KeytabFile != "" || c.KRB5ConfFile != "" || c.ServiceName != "" {
+		report("keytab_file", "must be empty, like krb5_conf_file and service_name, unless mechanism is "+SASLGSSAPI)
 	}
 	if c.Username == "" {
 		report("username", "must not be empty")
 	}
 	if (c.PasswordFile == "") == (c.PasswordEnv == "") {
 		report("password_file", "must be set, unless password_env is")
+	}
+}
+
+func (c SASLConfig) checkKerberos(report func(key, msg string)) {
+	if c.PasswordFile != "" || c.PasswordEnv != "" || c.TokenFile != "" {
+		report("mechanism", SASLGSSAPI+" takes the key from keytab_file: remove passwords and tokens")
+	}
+	if c.KeytabFile == "" {
+		report("keytab_file", "must be set with mechanism: "+SASLGSSAPI)
+	}
+	if name, _, _ := strings.Cut(c.Username, "@"); name == "" {
+		report("username", "must be the principal, such as rewardwatch@EXAMPLE.COM")
 	}
 }

@@ -63,6 +63,8 @@ func (c SASLConfig) Load() (sasl.Mechanism, error) {
 		return oauthBearer{c.TokenFile}, err
 	case SASLMSKIAM:
 		return mskIAM()
+	case SASLGSSAPI:
+		return newKerberos(c)
 	}
 	password, err := c.password()
 	if err != nil {

@@ -60,7 +60,7 @@ func TestOAuthBearerNeedsATokenFile(t *testing.T) {
 		"without a mechanism":     {SASLConfig{TokenFile: "t"}, "mechanism"},
 		"of MSK":                  {SASLConfig{Mechanism: SASLMSKIAM}, ""},
 		"of MSK with a user":      {SASLConfig{Mechanism: SASLMSKIAM, Username: "u"}, "mechanism"},
-		"of an unknown mechanism": {SASLConfig{Mechanism: "GSSAPI", Username: "u", PasswordFile: "p"}, "mechanism"},
+		"of an unknown mechanism": {SASLConfig{Mechanism: "KERBEROS", Username: "u", PasswordFile: "p"}, "mechanism"},
 	} {
 		var got []string
 		tt.cfg.check(func(key, _ string) { got = append(got, key) })

@@ -26,6 +26,8 @@ need gpg-agent command -v gpg-agent
 need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt # which the image has too
 need etcd-server command -v etcd # of Kubernetes
 need openssl command -v openssl # for its keys
+need krb5-kdc test -x /usr/sbin/krb5kdc # which the tests start themselves
+need krb5-admin-server test -x /usr/sbin/kadmin.local
 need postgresql compgen -G '/usr/lib/postgresql/*/bin/postgres'
 ((${#missing[@]})) || exit 0
 

@@ -155,7 +155,7 @@ func usable(path, file string) error {
 	switch {
 	case file == "":
 		return nil
-	case key == "ca_file" || key == "cert_file":
+	case slices.Contains([]string{"ca_file", "cert_file", "krb5_conf_file"}, key): // which others may read
 		f, err := os.Open(file)
 		if err != nil {
 			return err
