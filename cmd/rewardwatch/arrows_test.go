@@ -106,9 +106,10 @@ func arrows() map[string][]string {
 		"retrain/pipeline":          {"ingest/nearest", "retrain/pipeline/keep", "retrain/pipeline/keywords", "retrain/pipeline/literals", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/schedule", "retrain/pipeline/secrets", "retrain/pipeline/strict", "retrain/pipeline/traits", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
 		"retrain/pipeline/keep":     {"retrain/pipeline/secrets"},
 		"retrain/pipeline/keywords": {"ingest/nearest"},
+		"retrain/pipeline/modules":  {"retrain/pipeline/pytext"},
 		"retrain/pipeline/pins":     nil,
 		"retrain/pipeline/literals": {"retrain/yamlfile"}, // settings
-		"retrain/pipeline/programs": {"retrain/pipeline/literals", "retrain/pipeline/pytext", "retrain/pipeline/traits"},
+		"retrain/pipeline/programs": {"retrain/pipeline/literals", "retrain/pipeline/modules", "retrain/pipeline/pytext", "retrain/pipeline/traits"},
 		"retrain/pipeline/schedule": nil,
 		"retrain/pipeline/secrets":  nil,
 		"retrain/pipeline/strict":   {"retrain/yamlfile"},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -156,22 +157,22 @@ func (s *said) add(a advice) {
 // lastName returns the last name of what a command runs: a file, a module, or a console script.
 func lastName(target string) string {
 	if module, ok := strings.CutPrefix(target, "-m "); ok {
-		return last(module)
+		return modules.LastName(module)
 	}
 	return path.Base(target)
 }
 
 // about returns the advice that may be about a file.
 func (s *said) about(file string) []advice {
-	return s.named(path.Base(file), last(moduleOf(file)))
+	return s.named(path.Base(file), modules.LastName(modules.NameOf(file)))
 }
 
 // aboutProgram returns the advice that may be about a program.
 func (s *said) aboutProgram(p *program) []advice {
 	from, console := strings.CutPrefix(p.from, "console script ")
-	keys := []string{path.Base(p.file), last(moduleOf(p.file)), path.Base(from), last(moduleOf(from))}
+	keys := []string{path.Base(p.file), modules.LastName(modules.NameOf(p.file)), path.Base(from), modules.LastName(modules.NameOf(from))}
 	if console && len(p.start) == 2 {
-		keys = append(keys, last(p.start[1]))
+		keys = append(keys, modules.LastName(p.start[1]))
 	}
 	return s.named(keys...)
 }
@@ -197,11 +198,11 @@ func arguments(line string) []string {
 		if strings.ContainsAny(word[:1], "#|&;>") {
 			break
 		}
-		if i > 0 && len(out) > 0 && loggingFlag.MatchString(out[len(out)-1]) && printable(word) && !strings.HasPrefix(word, "-") { // its value is left out with it
+		if i > 0 && len(out) > 0 && loggingFlag.MatchString(out[len(out)-1]) && modules.Printable(word) && !strings.HasPrefix(word, "-") { // its value is left out with it
 			out = append(out, word)
 			continue
 		}
-		if name, value, joined := strings.Cut(word, "="); printable(word) && stoodFor.MatchString(word) {
+		if name, value, joined := strings.Cut(word, "="); modules.Printable(word) && stoodFor.MatchString(word) {
 			switch {
 			case joined && stoodFor.MatchString(value) && forModel(name):
 				continue
@@ -210,7 +211,7 @@ func arguments(line string) []string {
 				continue
 			}
 		}
-		if !printable(word) || stoodFor.MatchString(word) || ofProse.MatchString(word) || secret.MatchString(word) || strings.HasPrefix(word, "--help") || word == "-h" {
+		if !modules.Printable(word) || stoodFor.MatchString(word) || ofProse.MatchString(word) || secret.MatchString(word) || strings.HasPrefix(word, "--help") || word == "-h" {
 			return nil
 		}
 		plain := strings.TrimRight(word, ",;:!")
@@ -229,7 +230,7 @@ func arguments(line string) []string {
 
 // forModel reports whether a flag is for the model, which is known: a page can leave it open.
 func forModel(flag string) bool {
-	return strings.HasPrefix(flag, "-") && readsFrom.MatchString(option{name: flag}.key())
+	return strings.HasPrefix(flag, "-") && readsFrom.MatchString(modules.Option{Name: flag}.Key())
 }
 
 // endsWord is the end of a word that a full stop may follow, unlike that of a path such as ..
@@ -240,9 +241,9 @@ func (p *program) known(args []string) []string {
 	places := 0
 	for _, x := range p.flags {
 		switch {
-		case x.position && x.many:
+		case x.Position && x.Many:
 			return args
-		case x.position:
+		case x.Position:
 			places++
 		}
 	}
@@ -270,15 +271,15 @@ var readsWords = regexp.MustCompile(`\bargv\b|\bhydra\b|\bsacred\b|\b[Ff]ire\b|\
 
 // names reports whether a piece of advice names a file, which the page may name from its own directory, or by its name
 // alone.
-func (f *sources) names(a advice, file string) bool {
+func (f *Finder) names(a advice, file string) bool {
 	target, isModule := strings.CutPrefix(a.target, "-m ")
 	switch {
 	case isModule:
-		return target == moduleOf(file) || strings.HasPrefix(file, "src/") && target == "src."+moduleOf(file)
+		return target == modules.NameOf(file) || strings.HasPrefix(file, "src/") && target == "src."+modules.NameOf(file)
 	case !strings.HasSuffix(target, ".py"):
 		return false
 	case target == file || path.Join(path.Dir(a.file), target) == file:
 		return true
 	}
-	return !f.has(target) && strings.HasSuffix(file, "/"+target)
+	return !f.Has(target) && strings.HasSuffix(file, "/"+target)
 }

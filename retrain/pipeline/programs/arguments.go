@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
@@ -52,19 +53,19 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 	args, model := p.base(), ""
 	out := f.output(p)
 	if out != nil {
-		model = workDir + "model" + extension(cmp.Or(p.given(args, *out), out.value))
+		model = workDir + "model" + modules.Extension(cmp.Or(p.given(args, *out), out.Value))
 		args = setFlag(args, *out, model)
 	}
 	args = f.madeInWork(p, out, onProcessor(p, f.require(p, args, k, model, false)))
 	for _, x := range p.flags {
-		if out == nil && x.boolean && savesModel.MatchString(x.key()) && !x.isOn() && !has(args, x) {
-			args = append(args, x.on())
+		if out == nil && x.Boolean && savesModel.MatchString(x.Key()) && !x.IsOn() && !has(args, x) {
+			args = append(args, x.On())
 		}
 	}
-	if hydraMain.MatchString(f.text[p.file]) {
+	if hydraMain.MatchString(f.Text[p.file]) {
 		args = slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(a, "hydra.run.dir=") })
 		args = append(args, "hydra.run.dir="+workDir+"model")
-		model = cmp.Or(model, savedByHydra(f.text[p.file]))
+		model = cmp.Or(model, savedByHydra(f.Text[p.file]))
 	}
 	at := f.besideIfNeeded(p, f.placeOf(p, out == nil))
 	f.copied = at.copied
@@ -76,7 +77,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 
 // left returns where a program without an argument for it leaves its model, "" if it does not say so.
 func (f *Finder) left(p *program, at place) string {
-	if file := written(f.text[p.file]); file != "" {
+	if file := written(f.Text[p.file]); file != "" {
 		return at.directory() + file
 	}
 	if name := f.namedModel(p); name != "" {
@@ -105,20 +106,20 @@ func (p *program) base() []string {
 }
 
 func (p *program) isBoolean(name string) bool {
-	return slices.ContainsFunc(p.flags, func(x option) bool { return x.name == name && x.boolean })
+	return slices.ContainsFunc(p.flags, func(x modules.Option) bool { return x.Name == name && x.Boolean })
 }
 
 // output returns the flag of a training for the place of its model.
-func (f *Finder) output(p *program) *option {
+func (f *Finder) output(p *program) *modules.Option {
 	best, at := -1, len(firstOf)
 	for i, x := range p.flags {
-		if x.boolean || !savesTo.MatchString(x.key()) || strings.HasPrefix(x.key(), "model_path") && !f.code.Of(p.text).Saves && !f.code.Of(f.text[p.file]).Saves {
+		if x.Boolean || !savesTo.MatchString(x.Key()) || strings.HasPrefix(x.Key(), "model_path") && !f.code.Of(p.text).Saves && !f.code.Of(f.Text[p.file]).Saves {
 			continue
 		}
-		if x.ofHydra() && x.value == "" && !x.required && !has(p.args, x) && !savesBy(p.text, x.name) { // it may be where to go on from
+		if x.OfHydra() && x.Value == "" && !x.Required && !has(p.args, x) && !savesBy(p.text, x.Name) { // it may be where to go on from
 			continue
 		}
-		j := slices.IndexFunc(firstOf, func(word string) bool { return strings.HasPrefix(x.key(), word) })
+		j := slices.IndexFunc(firstOf, func(word string) bool { return strings.HasPrefix(x.Key(), word) })
 		if j >= 0 && j < at {
 			best, at = i, j
 		}
@@ -132,7 +133,7 @@ func (f *Finder) output(p *program) *option {
 // savesBy reports whether a program saves something at the place that a setting names.
 func savesBy(text, setting string) bool {
 	for _, m := range traits.Saving.FindAllStringIndex(text, 100) {
-		if slices.ContainsFunc(call(text, m[1]-1), func(a argument) bool { return strings.Contains(a.text, "."+setting) }) {
+		if slices.ContainsFunc(modules.ArgumentsOf(text, m[1]-1), func(a modules.Argument) bool { return strings.Contains(a.Text, "."+setting) }) {
 			return true
 		}
 	}
@@ -143,12 +144,12 @@ func savesBy(text, setting string) bool {
 // the program composes its name, or the directory that comes before it.
 func written(text string) string {
 	for _, m := range traits.Saving.FindAllStringIndex(text, 100) {
-		arguments := call(text, m[1]-1)
-		if len(arguments) > 1 && text[m[0]:m[1]] == ".save(" && literal(arguments[0].text) == "" && !savesObject.MatchString(text[max(0, m[0]-20):m[0]]) {
+		arguments := modules.ArgumentsOf(text, m[1]-1)
+		if len(arguments) > 1 && text[m[0]:m[1]] == ".save(" && modules.Literal(arguments[0].Text) == "" && !savesObject.MatchString(text[max(0, m[0]-20):m[0]]) {
 			continue
 		}
 		for _, a := range arguments {
-			if w := writtenName.FindStringSubmatch(a.text); w != nil && !strings.HasPrefix(w[1], "/") && literal(a.text) != "" {
+			if w := writtenName.FindStringSubmatch(a.Text); w != nil && !strings.HasPrefix(w[1], "/") && modules.Literal(a.Text) != "" {
 				return strings.TrimPrefix(w[1], "./")
 			}
 		}
@@ -163,33 +164,33 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 	place := workDir + "model"
 	if at != nil {
 		example := p.given(args, *at)
-		place = f.newest(p, cmp.Or(example, at.value))
-		if strings.HasPrefix(place, lastModel) && f.leavesDirectory() && !ofDirectory.MatchString(at.key()) {
+		place = f.newest(p, cmp.Or(example, at.Value))
+		if strings.HasPrefix(place, lastModel) && f.leavesDirectory() && !ofDirectory.MatchString(at.Key()) {
 			model = place
 		}
-		if strings.HasPrefix(model, lastModel) && ofDirectory.MatchString(at.key()) { // it wants a directory
+		if strings.HasPrefix(model, lastModel) && ofDirectory.MatchString(at.Key()) { // it wants a directory
 			model = ""
 		}
 		model = f.below(*at, model)
 		inParts := false
 		args, inParts = f.inParts(p, *at, args, model)
-		missing := example == "" && (!at.position && at.required || at.value == "" && !at.required) // else it is where the training leaves it
-		if !inParts && (model != "" && (example != "" || !at.position || !at.required) || missing || f.isExample(example)) {
+		missing := example == "" && (!at.Position && at.Required || at.Value == "" && !at.Required) // else it is where the training leaves it
+		if !inParts && (model != "" && (example != "" || !at.Position || !at.Required) || missing || f.isExample(example)) {
 			args = p.give(args, *at, cmp.Or(model, place))
 		}
 	}
 	for _, a := range trained { // a page names both with the same place
-		if name, value, ok := strings.Cut(a, "="); ok && strings.HasPrefix(value, workDir) && has(args, option{name: name}) {
-			args = setFlag(args, option{name: name, joined: true}, value)
+		if name, value, ok := strings.Cut(a, "="); ok && strings.HasPrefix(value, workDir) && has(args, modules.Option{Name: name}) {
+			args = setFlag(args, modules.Option{Name: name, Joined: true}, value)
 		}
 	}
 	args = f.madeInWork(p, at, onProcessor(p, f.require(p, args, k, cmp.Or(model, place), true)))
 	for _, x := range p.flags {
-		if x.boolean && noDisplay.MatchString(x.key()) && !has(args, x) && !x.isOn() {
-			args = append(args, x.on())
+		if x.Boolean && noDisplay.MatchString(x.Key()) && !has(args, x) && !x.IsOn() {
+			args = append(args, x.On())
 		}
 	}
-	if hydraMain.MatchString(f.text[p.file]) && slices.ContainsFunc(args, expands) {
+	if hydraMain.MatchString(f.Text[p.file]) && slices.ContainsFunc(args, expands) {
 		args = append(args, "hydra.run.dir="+workDir+"evaluation")
 	}
 	return f.proposed(p, args, f.placeOfEvaluation(p, args), false)
@@ -197,16 +198,16 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 
 // below returns the place of the model in a directory below the one that the training is given, if the defaults of both
 // programs show that it leaves it there.
-func (f *Finder) below(at option, model string) string {
-	if len(f.trained) == 0 || at.value == "" || !strings.HasPrefix(model, workDir) {
+func (f *Finder) below(at modules.Option, model string) string {
+	if len(f.trained) == 0 || at.Value == "" || !strings.HasPrefix(model, workDir) {
 		return model
 	}
 	out := f.output(&f.trained[0])
-	if out == nil || out.value == "" {
+	if out == nil || out.Value == "" {
 		return model
 	}
-	rest, ok := strings.CutPrefix(path.Clean(at.value), path.Clean(out.value)+"/")
-	if !ok || extension(rest) != "" || !printable(rest) || expands(rest) {
+	rest, ok := strings.CutPrefix(path.Clean(at.Value), path.Clean(out.Value)+"/")
+	if !ok || modules.Extension(rest) != "" || !modules.Printable(rest) || expands(rest) {
 		return model
 	}
 	return model + "/" + rest
@@ -215,7 +216,7 @@ func (f *Finder) below(at option, model string) string {
 // placeOfEvaluation returns where an evaluation runs: if it is the program of the training, where that runs.
 func (f *Finder) placeOfEvaluation(p *program, args []string) place {
 	same := len(f.trained) > 0 && f.trained[0].file == p.file && f.output(&f.trained[0]) == nil
-	at := f.placeOf(p, same || !slices.ContainsFunc(args, expands) || pytext.MakesDirectories(f.text[p.file]))
+	at := f.placeOf(p, same || !slices.ContainsFunc(args, expands) || pytext.MakesDirectories(f.Text[p.file]))
 	switch {
 	case f.copied:
 		return f.besideIfNeeded(p, at)
@@ -226,20 +227,20 @@ func (f *Finder) placeOfEvaluation(p *program, args []string) place {
 }
 
 // given returns the value that arguments have for one of a program, "" for none.
-func (p *program) given(args []string, x option) string {
+func (p *program) given(args []string, x modules.Option) string {
 	i := p.index(args, x)
 	if i < 0 {
 		return ""
 	}
-	if _, value, ok := strings.Cut(args[i], "="); ok && !x.position {
+	if _, value, ok := strings.Cut(args[i], "="); ok && !x.Position {
 		return value
 	}
 	return args[i]
 }
 
 // give sets an argument of a program.
-func (p *program) give(args []string, x option, value string) []string {
-	if i := p.index(args, x); i >= 0 && x.position {
+func (p *program) give(args []string, x modules.Option, value string) []string {
+	if i := p.index(args, x); i >= 0 && x.Position {
 		out := slices.Clone(args)
 		out[i] = value
 		return out
@@ -248,25 +249,25 @@ func (p *program) give(args []string, x option, value string) []string {
 }
 
 // index returns where arguments have the value for one of a program, -1 for nowhere.
-func (p *program) index(args []string, x option) int {
+func (p *program) index(args []string, x modules.Option) int {
 	before := 0 // places
 	for _, y := range p.flags {
-		if y.position && y.name == x.name {
+		if y.Position && y.Name == x.Name {
 			break
 		}
-		before += boolean(y.position)
+		before += boolean(y.Position)
 	}
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		isFlag, joined := strings.HasPrefix(a, "-"), strings.Contains(a, "=")
 		switch {
-		case !x.position && has([]string{a}, x) && joined:
+		case !x.Position && has([]string{a}, x) && joined:
 			return i
-		case !x.position && has([]string{a}, x):
+		case !x.Position && has([]string{a}, x):
 			return min(i+1, len(args)-1)
 		case isFlag && !joined && !p.isBoolean(a):
 			i++ // its value
-		case isFlag || !x.position:
+		case isFlag || !x.Position:
 		case before == 0:
 			return i
 		default:
@@ -282,27 +283,27 @@ var ofModel = regexp.MustCompile(`\.(?:pth?|zip|ckpt|pkl|pickle|h5|hdf5|onnx|npz
 // another machine, or one that is in the repository already, or a file that the training does not name.
 func (f *Finder) isExample(place string) bool {
 	switch {
-	case place == "" || expands(place) || extension(place) != "" && !ofModel.MatchString(place): // settings, or data
+	case place == "" || expands(place) || modules.Extension(place) != "" && !ofModel.MatchString(place): // settings, or data
 		return false
 	case strings.HasPrefix(place, "/") || strings.HasPrefix(place, "~") || f.exists(path.Clean(place)):
 		return true
 	}
-	return ofModel.MatchString(place) && (len(f.trained) == 0 || !strings.Contains(f.text[f.trained[0].file], path.Base(place)))
+	return ofModel.MatchString(place) && (len(f.trained) == 0 || !strings.Contains(f.Text[f.trained[0].file], path.Base(place)))
 }
 
 // newest returns the model that was written last, if the training does not say where it is: that with the extension of
 // an example, or else of the models that the programs name.
 func (f *Finder) newest(p *program, example string) string {
-	extension := extension(example)
+	extension := modules.Extension(example)
 	if len(f.trained) > 0 && extension == "" {
 		for _, file := range append(f.withImports(&f.trained[0]), p.file) {
-			if m := modelExtension.FindStringSubmatch(f.text[file]); m != nil {
+			if m := modelExtension.FindStringSubmatch(f.Text[file]); m != nil {
 				extension = m[1]
 				break
 			}
 		}
 	}
-	if extension == "" && len(f.trained) > 0 && savesZip.MatchString(f.text[f.trained[0].file]) && f.output(&f.trained[0]) == nil {
+	if extension == "" && len(f.trained) > 0 && savesZip.MatchString(f.Text[f.trained[0].file]) && f.output(&f.trained[0]) == nil {
 		extension = ".zip"
 	}
 	if extension == "" {
@@ -323,7 +324,7 @@ func (f *Finder) leavesDirectory() bool {
 		return false
 	}
 	out := f.output(&f.trained[0])
-	return out != nil && ofDirectory.MatchString(out.key())
+	return out != nil && ofDirectory.MatchString(out.Key())
 }
 
 var (
@@ -336,11 +337,11 @@ var (
 // onProcessor adds the argument for a program that would fail without a GPU.
 func onProcessor(p *program, args []string) []string {
 	for _, x := range p.flags {
-		if !x.boolean && !x.position && deviceFlag.MatchString(x.key()) && ofCUDA.MatchString(x.value) && !has(args, x) {
-			args = append(args, x.words("cpu")...)
+		if !x.Boolean && !x.Position && deviceFlag.MatchString(x.Key()) && ofCUDA.MatchString(x.Value) && !has(args, x) {
+			args = append(args, x.Words("cpu")...)
 		}
-		if !x.boolean && !x.position && numberGPU.MatchString(x.key()) && x.value != "" && x.value != "-1" && noGPU.MatchString(x.help) && !has(args, x) {
-			args = append(args, x.words("-1")...)
+		if !x.Boolean && !x.Position && numberGPU.MatchString(x.Key()) && x.Value != "" && x.Value != "-1" && noGPU.MatchString(x.Help) && !has(args, x) {
+			args = append(args, x.Words("-1")...)
 		}
 	}
 	return args
@@ -352,23 +353,23 @@ var modelExtension = regexp.MustCompile(`["'(\w}](\.(?:pth?|zip|ckpt|h5|safetens
 var whichModel = regexp.MustCompile(`^(last|latest|newest|best|final|-?[0-9]+)$`)
 
 // input returns the flag of an evaluation for the model: one that a page passes, or else the clearest.
-func (f *Finder) input(p *program) *option {
+func (f *Finder) input(p *program) *modules.Option {
 	for _, a := range f.said.aboutProgram(p) {
 		if !f.names(a, p.file) {
 			continue
 		}
 		for i, x := range p.flags {
-			if !x.boolean && !x.position && readsFrom.MatchString(x.key()) && !whichModel.MatchString(x.value) && slices.Contains(a.words, x.name) {
+			if !x.Boolean && !x.Position && readsFrom.MatchString(x.Key()) && !whichModel.MatchString(x.Value) && slices.Contains(a.words, x.Name) {
 				return &p.flags[i]
 			}
 		}
 	}
 	best, at := -1, len(readsFirst)
 	for i, x := range p.flags {
-		if x.boolean || !readsFrom.MatchString(x.key()) || len(x.choices) > 0 || whichModel.MatchString(x.value) {
+		if x.Boolean || !readsFrom.MatchString(x.Key()) || len(x.Choices) > 0 || whichModel.MatchString(x.Value) {
 			continue
 		}
-		j := slices.IndexFunc(readsFirst, func(word string) bool { return strings.HasPrefix(x.key(), word) })
+		j := slices.IndexFunc(readsFirst, func(word string) bool { return strings.HasPrefix(x.Key(), word) })
 		if j >= 0 && j < at {
 			best, at = i, j
 		}
@@ -380,13 +381,13 @@ func (f *Finder) input(p *program) *option {
 }
 
 // has reports whether arguments set a flag.
-func has(args []string, x option) bool {
-	if x.position {
+func has(args []string, x modules.Option) bool {
+	if x.Position {
 		return false
 	}
 	return slices.ContainsFunc(args, func(a string) bool {
 		name, _, _ := strings.Cut(a, "=")
-		return (strings.HasPrefix(name, "-") || x.ofHydra()) && strings.ReplaceAll(name, "_", "-") == strings.ReplaceAll(x.name, "_", "-")
+		return (strings.HasPrefix(name, "-") || x.OfHydra()) && strings.ReplaceAll(name, "_", "-") == strings.ReplaceAll(x.Name, "_", "-")
 	})
 }
 
@@ -396,7 +397,7 @@ func expands(word string) bool {
 }
 
 // setFlag sets a flag among arguments.
-func setFlag(args []string, x option, value string) []string {
+func setFlag(args []string, x modules.Option, value string) []string {
 	for i, a := range args {
 		if !has([]string{a}, x) {
 			continue
@@ -409,7 +410,7 @@ func setFlag(args []string, x option, value string) []string {
 		}
 		return out
 	}
-	return append(args, x.words(value)...)
+	return append(args, x.Words(value)...)
 }
 
 // require adds the arguments that a program does not run without.
@@ -417,19 +418,19 @@ func (f *Finder) require(p *program, args []string, k Known, model string, evalu
 	places := positions(p, args)
 	var ordered []string
 	for _, x := range p.flags {
-		wanted := x.required || x.value == "" && !x.boolean && configFlag.MatchString(x.key()) && x.position
-		if x.boolean || !wanted || !x.position && has(args, x) {
+		wanted := x.Required || x.Value == "" && !x.Boolean && configFlag.MatchString(x.Key()) && x.Position
+		if x.Boolean || !wanted || !x.Position && has(args, x) {
 			continue
 		}
-		if x.position && places > 0 { // a page has given it
+		if x.Position && places > 0 { // a page has given it
 			places--
 			continue
 		}
 		value := f.value(p, x, k, model, evaluation)
-		if x.position {
+		if x.Position {
 			ordered = append(ordered, value)
 		} else {
-			args = append(args, x.words(value)...)
+			args = append(args, x.Words(value)...)
 		}
 	}
 	return append(ordered, args...)
@@ -442,7 +443,7 @@ func positions(p *program, args []string) int {
 		switch a := args[i]; {
 		case !strings.HasPrefix(a, "-"):
 			n++
-		case strings.Contains(a, "="), slices.ContainsFunc(p.flags, func(x option) bool { return x.name == a && x.boolean }):
+		case strings.Contains(a, "="), slices.ContainsFunc(p.flags, func(x modules.Option) bool { return x.Name == a && x.Boolean }):
 		default:
 			i++
 		}
@@ -451,16 +452,16 @@ func positions(p *program, args []string) int {
 }
 
 // value returns what to pass to a program for an argument that it requires.
-func (f *Finder) value(p *program, x option, k Known, model string, evaluation bool) string {
-	key := x.key()
+func (f *Finder) value(p *program, x modules.Option, k Known, model string, evaluation bool) string {
+	key := x.Key()
 	switch {
-	case x.value != "":
-		return x.value
+	case x.Value != "":
+		return x.Value
 	case envFlag.MatchString(key) && k.Environment != "":
 		return k.Environment
 	case algoFlag.MatchString(key) && k.Algorithm != "":
-		if i := slices.IndexFunc(x.choices, func(c string) bool { return strings.EqualFold(c, k.Algorithm) }); i >= 0 || len(x.choices) > 0 {
-			return x.choices[max(i, 0)]
+		if i := slices.IndexFunc(x.Choices, func(c string) bool { return strings.EqualFold(c, k.Algorithm) }); i >= 0 || len(x.Choices) > 0 {
+			return x.Choices[max(i, 0)]
 		}
 		return k.Algorithm
 	case evaluation && readsFrom.MatchString(key), !evaluation && savesTo.MatchString(key):
@@ -480,8 +481,8 @@ func (f *Finder) value(p *program, x option, k Known, model string, evaluation b
 		return k.Project
 	case seedFlag.MatchString(key):
 		return "1"
-	case len(x.choices) > 0:
-		return x.choices[0]
+	case len(x.Choices) > 0:
+		return x.Choices[0]
 	}
 	return Placeholder
 }
@@ -518,14 +519,14 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 	start := slices.Clone(p.start)
 	all := append(slices.Clone(p.path), args...)
 	for _, x := range p.flags { // a default is no file of $WORK
-		if x.position || has(args, x) {
+		if x.Position || has(args, x) {
 			continue
 		}
-		switch beside := path.Join(path.Dir(p.file), x.value); {
-		case at.work && f.isFile(x.value):
-			all = append(all, x.words(x.value)...)
-		case !f.isFile(x.value) && beside != x.value && f.isFile(beside) && !at.copied: // its pages are for another directory
-			all = append(all, x.words(beside)...)
+		switch beside := path.Join(path.Dir(p.file), x.Value); {
+		case at.work && f.isFile(x.Value):
+			all = append(all, x.Words(x.Value)...)
+		case !f.isFile(x.Value) && beside != x.Value && f.isFile(beside) && !at.copied: // its pages are for another directory
+			all = append(all, x.Words(beside)...)
 		}
 	}
 	if at.work {
@@ -568,8 +569,8 @@ func (p *program) notes(args []string) []string {
 		out = append(out, "arguments: "+p.page)
 	}
 	for _, x := range p.flags {
-		if gpu := cmp.Or(p.given(p.args, x), x.value); !x.boolean && ofCUDA.MatchString(gpu) && strings.HasPrefix(p.given(args, x), "cpu") {
-			out = append(out, x.name+" is "+gpu+" in the project, which needs training.gpu")
+		if gpu := cmp.Or(p.given(p.args, x), x.Value); !x.Boolean && ofCUDA.MatchString(gpu) && strings.HasPrefix(p.given(args, x), "cpu") {
+			out = append(out, x.Name+" is "+gpu+" in the project, which needs training.gpu")
 		}
 	}
 	return out
@@ -581,8 +582,8 @@ var ofInputs = regexp.MustCompile(`(?:^|_)(?:data|datasets?|demos?|inputs?|asset
 // inputs makes the arguments for directories of the repository that a program reads point to them.
 func (f *Finder) inputs(p *program, args []string) []string {
 	for _, x := range p.flags {
-		dir := strings.TrimPrefix(path.Clean(cmp.Or(p.given(args, x), x.value)), "./")
-		if x.boolean || x.position || dir == "." || !ofInputs.MatchString(x.key()) || pytext.OfResults.MatchString(x.key()+" "+dir) || !f.isDirectory(dir) {
+		dir := strings.TrimPrefix(path.Clean(cmp.Or(p.given(args, x), x.Value)), "./")
+		if x.Boolean || x.Position || dir == "." || !ofInputs.MatchString(x.Key()) || pytext.OfResults.MatchString(x.Key()+" "+dir) || !f.isDirectory(dir) {
 			continue
 		}
 		args = setFlag(args, x, projectDir+dir)
@@ -627,16 +628,16 @@ var (
 // an account.
 func (f *Finder) tracks(p *program) bool {
 	for _, x := range p.flags {
-		if x.boolean && ofTracker.MatchString(x.key()) && !strings.HasPrefix(x.key(), "no_") && !x.isOn() || withoutIt.MatchString(x.value) {
+		if x.Boolean && ofTracker.MatchString(x.Key()) && !strings.HasPrefix(x.Key(), "no_") && !x.IsOn() || withoutIt.MatchString(x.Value) {
 			return false
 		}
 	}
 	files := map[string]bool{p.file: true}
-	for _, to := range f.imports(p.file) {
-		files[to.file] = true
+	for _, to := range f.Imported(p.file) {
+		files[to.File] = true
 	}
 	for file := range files {
-		if startsRun.MatchString(f.text[file]) {
+		if startsRun.MatchString(f.Text[file]) {
 			return true
 		}
 	}
@@ -645,14 +646,12 @@ func (f *Finder) tracks(p *program) bool {
 
 // leftOut reports whether an argument names a file of settings, which a source distribution may leave out.
 func leftOut(value string) bool {
-	return strings.Contains(value, "/") && !strings.HasPrefix(value, "/") && !strings.Contains(value, "..") && plainWord.MatchString(value) && isSettings(value)
+	return strings.Contains(value, "/") && !strings.HasPrefix(value, "/") && !strings.Contains(value, "..") && modules.PlainWord.MatchString(value) && isSettings(value)
 }
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
 
 // inShell returns a word as a shell reads it, in which the two directories are expanded.
 func inShell(w string) string {
-	if before, extension, ok := strings.Cut(w, lastModel); ok && (before == "" || plainWord.MatchString(before)) && plainWord.MatchString(extension) {
+	if before, extension, ok := strings.Cut(w, lastModel); ok && (before == "" || modules.PlainWord.MatchString(before)) && modules.PlainWord.MatchString(extension) {
 		name := `"*` + extension + `"`
 		if strings.HasPrefix(extension, "/") {
 			name = extension[1:]
@@ -660,11 +659,11 @@ func inShell(w string) string {
 		return before + `"$(find "$WORK" -name ` + name + ` -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`
 	}
 	for _, dir := range []string{workDir, projectDir} {
-		if before, after, ok := strings.Cut(w, dir); ok && (before == "" || plainWord.MatchString(before)) && plainWord.MatchString(after) {
+		if before, after, ok := strings.Cut(w, dir); ok && (before == "" || modules.PlainWord.MatchString(before)) && modules.PlainWord.MatchString(after) {
 			return before + `"` + dir + after + `"`
 		}
 	}
-	if plainWord.MatchString(w) {
+	if modules.PlainWord.MatchString(w) {
 		return w
 	}
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"

@@ -5,28 +5,29 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // inParts sets the arguments of an evaluation that compose the place of its model of a directory and a name, and reports
 // whether they do: the directory is then no file, and the name no path.
-func (f *Finder) inParts(p *program, at option, args []string, model string) ([]string, bool) {
-	text := f.text[p.file]
-	if extension(model) == "" || !strings.HasPrefix(model, workDir) {
+func (f *Finder) inParts(p *program, at modules.Option, args []string, model string) ([]string, bool) {
+	text := f.Text[p.file]
+	if modules.Extension(model) == "" || !strings.HasPrefix(model, workDir) {
 		return args, false
 	}
-	if suffix, ok := pytext.Above(text, at.key()); ok {
+	if suffix, ok := pytext.Above(text, at.Key()); ok {
 		return p.named(args, at, model, suffix), true
 	}
-	code, ok := pytext.Below(text, at.key())
+	code, ok := pytext.Below(text, at.Key())
 	if !ok {
 		return args, false
 	}
-	if dir := path.Dir(model); dir != strings.TrimSuffix(workDir, "/") || at.value != "" && at.value != "." {
+	if dir := path.Dir(model); dir != strings.TrimSuffix(workDir, "/") || at.Value != "" && at.Value != "." {
 		args = p.give(args, at, dir)
 	}
 	for _, x := range p.flags {
-		if x.boolean || x.name == at.name || !regexp.MustCompile(`(?:^|\W)`+ofKey(x)+`(?:\W|$)`).MatchString(code) {
+		if x.Boolean || x.Name == at.Name || !regexp.MustCompile(`(?:^|\W)`+ofKey(x)+`(?:\W|$)`).MatchString(code) {
 			continue
 		}
 		suffix := ""
@@ -38,15 +39,15 @@ func (f *Finder) inParts(p *program, at option, args []string, model string) ([]
 	return args, true
 }
 
-func ofKey(x option) string { return regexp.QuoteMeta(x.key()) }
+func ofKey(x modules.Option) string { return regexp.QuoteMeta(x.Key()) }
 
 // suffixOf is the extension that code adds to the name of a file.
 var suffixOf = regexp.MustCompile(`(\.[a-z0-9]+)["']?\s*$`)
 
 // named sets the argument for the name of a model, to which the program adds a suffix, unless its default is that name.
-func (p *program) named(args []string, x option, model, suffix string) []string {
+func (p *program) named(args []string, x modules.Option, model, suffix string) []string {
 	name := strings.TrimSuffix(path.Base(model), suffix)
-	if p.given(args, x) == name || !has(args, x) && x.value == name {
+	if p.given(args, x) == name || !has(args, x) && x.Value == name {
 		return args
 	}
 	return p.give(args, x, name)

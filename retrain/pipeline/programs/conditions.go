@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -23,12 +24,12 @@ const maxBlocks = 100
 // Stable-Baselines3 needs to write its logs.
 func (r *reach) conditional(l *lookup) {
 	file := l.program.file
-	text := l.text[file]
+	text := l.Text[file]
 	for _, m := range inBlock.FindAllStringSubmatchIndex(text, maxBlocks) {
 		if !l.runs(file, m[0]) {
 			continue
 		}
-		for item := range strings.SplitSeq(part(text, m, 1)+part(text, m, 2), ",") {
+		for item := range strings.SplitSeq(modules.Group(text, m, 1)+modules.Group(text, m, 2), ",") {
 			module, _, _ := strings.Cut(strings.TrimSpace(item), " ")
 			if module == "torch.utils.tensorboard" {
 				module = "tensorboard"
@@ -49,7 +50,7 @@ func (r *reach) conditional(l *lookup) {
 
 // runs reports whether all blocks around a line run when the program starts.
 func (l *lookup) runs(file string, at int) bool {
-	text := l.text[file]
+	text := l.Text[file]
 	indent := indentOf(text[at:])
 	for indent > 0 {
 		end := at - 1
@@ -76,13 +77,13 @@ func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, "
 // is run, or in the function main.
 func (l *lookup) starts(file, code string) bool {
 	name, _, _ := strings.Cut(code, "(")
-	text := l.text[file]
+	text := l.Text[file]
 	if at := guarded.FindStringIndex(text); at != nil {
 		text = text[at[1]:]
 	} else {
 		text = pytext.TopLevel(text)
 	}
-	return name == "main" || pytext.Calls(text, name) || pytext.Calls(l.body(file, "main"), name)
+	return name == "main" || pytext.Calls(text, name) || pytext.Calls(l.Body(file, "main"), name)
 }
 
 // condition returns 1 for a condition that is true when the program starts, which a colon may end, -1 for one that is false,
@@ -95,7 +96,7 @@ func (l *lookup) condition(u use, condition string) int {
 	if strings.HasPrefix(condition, "__name__") {
 		return 1
 	}
-	if len(condition) > maxCall {
+	if len(condition) > modules.MaxCall {
 		return 0
 	}
 	some := -1

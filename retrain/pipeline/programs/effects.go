@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
@@ -22,10 +23,10 @@ func (f *Finder) Registering(file, id string) string {
 	}
 	found := ""
 	for _, file := range files {
-		for _, m := range atOnce.FindAllStringSubmatch(f.text[file], maxMatches) {
+		for _, m := range atOnce.FindAllStringSubmatch(f.Text[file], modules.MaxMatches) {
 			for module := range strings.SplitSeq(m[2], ",") {
 				module = strings.TrimSpace(module)
-				if !name.MatchString(module) || f.module(module) != "" || !traits.Registers(module, id) || !pytext.OnlyImported(f.text[file], module) {
+				if !modules.Identifier.MatchString(module) || f.Module(module) != "" || !traits.Registers(module, id) || !pytext.OnlyImported(f.Text[file], module) {
 					continue
 				}
 				if found != "" && found != module {
@@ -42,7 +43,7 @@ func (f *Finder) Registering(file, id string) string {
 var inGym = regexp.MustCompile(`(?m)^(?:from gym\.envs\.registration import|from gym\.envs import registration|from gym import register|import gym(?:[ \t]*$|[ \t]+as[ \t]))`)
 
 // RegistersInGym reports whether a file registers environments for Gym: generated scripts cannot make them.
-func (f *Finder) RegistersInGym(file string) bool { return inGym.MatchString(f.text[file]) }
+func (f *Finder) RegistersInGym(file string) bool { return inGym.MatchString(f.Text[file]) }
 
 // givesBuffer is a replay buffer class as an argument, which the file of a pipeline has no key for.
 var givesBuffer = regexp.MustCompile(`\breplay_buffer_class\b["'\]]*\s*[:=][ \t]*[\w.]*[A-Z]`)
@@ -50,7 +51,7 @@ var givesBuffer = regexp.MustCompile(`\breplay_buffer_class\b["'\]]*\s*[:=][ \t]
 // GivesBuffer reports whether the first training passes a replay buffer class to its algorithm, which the generated scripts
 // could not do.
 func (f *Finder) GivesBuffer() bool {
-	return len(f.trained) > 0 && givesBuffer.MatchString(f.text[f.trained[0].file])
+	return len(f.trained) > 0 && givesBuffer.MatchString(f.Text[f.trained[0].file])
 }
 
 // made is an argument for a place whose directory a program makes.
@@ -59,17 +60,17 @@ var made = regexp.MustCompile(`\bPath\([\w.]*\b(\w+)\)(?:\.parent)?\.mkdir\(|\bm
 // madeInWork moves the other places that a program makes, by the defaults of its arguments, to $WORK: the project's own
 // directory cannot be written to. Those that the repository has may be read too. Without an argument for the model, the
 // program runs in $WORK anyway.
-func (f *Finder) madeInWork(p *program, model *option, args []string) []string {
+func (f *Finder) madeInWork(p *program, model *modules.Option, args []string) []string {
 	if model == nil {
 		return args
 	}
-	for _, m := range made.FindAllStringSubmatch(p.text, maxMatches) {
-		i := slices.IndexFunc(p.flags, func(x option) bool { return !x.position && !x.boolean && x.key() == m[1]+m[2] })
-		if i < 0 || p.flags[i].name == model.name || has(args, p.flags[i]) {
+	for _, m := range made.FindAllStringSubmatch(p.text, modules.MaxMatches) {
+		i := slices.IndexFunc(p.flags, func(x modules.Option) bool { return !x.Position && !x.Boolean && x.Key() == m[1]+m[2] })
+		if i < 0 || p.flags[i].Name == model.Name || has(args, p.flags[i]) {
 			continue
 		}
-		if to := path.Clean(p.flags[i].value); to != "." && !path.IsAbs(to) && !f.isDirectory(to) && !strings.HasPrefix(to, "..") && printable(to) && !expands(to) {
-			args = append(args, p.flags[i].words(workDir+to)...)
+		if to := path.Clean(p.flags[i].Value); to != "." && !path.IsAbs(to) && !f.isDirectory(to) && !strings.HasPrefix(to, "..") && modules.Printable(to) && !expands(to) {
+			args = append(args, p.flags[i].Words(workDir+to)...)
 		}
 	}
 	return args

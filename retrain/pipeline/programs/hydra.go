@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -43,11 +44,11 @@ func (f *Finder) Composed(program string) []Setting {
 		return known
 	}
 	var out []Setting
-	text := f.text[program]
+	text := f.Text[program]
 	if at := hydraMain.FindStringIndex(text); at != nil {
-		arguments := call(text, at[1]-1)
-		place := path.Join(path.Dir(program), literal(given(arguments, "config_path", 0)))
-		switch name := literal(given(arguments, "config_name", 1)); {
+		arguments := modules.ArgumentsOf(text, at[1]-1)
+		place := path.Join(path.Dir(program), modules.Literal(modules.Given(arguments, "config_path", 0)))
+		switch name := modules.Literal(modules.Given(arguments, "config_name", 1)); {
 		case name != "":
 			out = f.compose(place, name)
 		case isYAML(place): // before version 1
@@ -64,16 +65,16 @@ func (f *Finder) Composed(program string) []Setting {
 // Settings returns the file of settings that the best training reads: the one that its command names, or whose name is the
 // default of an argument.
 func (f *Finder) Settings() []Setting {
-	if len(f.trained) == 0 || hydraMain.MatchString(f.text[f.trained[0].file]) {
+	if len(f.trained) == 0 || hydraMain.MatchString(f.Text[f.trained[0].file]) {
 		return nil
 	}
 	p := &f.trained[0]
 	var names []string
 	for _, x := range p.flags {
-		value := strings.TrimPrefix(cmp.Or(p.given(p.args, x), x.value), "./")
+		value := strings.TrimPrefix(cmp.Or(p.given(p.args, x), x.Value), "./")
 		switch {
-		case x.boolean:
-		case configFlag.MatchString(x.key()) && (value != "" || x.required || x.position):
+		case x.Boolean:
+		case configFlag.MatchString(x.Key()) && (value != "" || x.Required || x.Position):
 			names = append(names, cmp.Or(value, configuration(f.yaml, p)), path.Join(path.Dir(p.file), value))
 		case value != "":
 			for _, file := range f.yaml {
@@ -141,30 +142,32 @@ func (f *Finder) setting(dir, name string) (Setting, bool) {
 }
 
 // hydraFlags are the settings of a program, which arguments such as agent.lr=1 change.
-func (f *Finder) hydraFlags(program string) []option {
-	var out []option
+func (f *Finder) hydraFlags(program string) []modules.Option {
+	var out []modules.Option
 	seen := map[string]bool{}
 	for _, s := range f.Composed(program) {
 		for _, x := range settingFlags(s.group, s.Text) {
-			x.required = x.required && !pytext.AssignsSetting(f.text[program], x.name)
-			if !seen[x.name] && len(out) < maxFlags {
-				seen[x.name] = true
+			x.Required = x.Required && !pytext.AssignsSetting(f.Text[program], x.Name)
+			if !seen[x.Name] && len(out) < modules.MaxFlags {
+				seen[x.Name] = true
 				out = append(out, x)
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b option) int { return cmp.Compare(strings.Count(a.name, "."), strings.Count(b.name, ".")) })
+	slices.SortStableFunc(out, func(a, b modules.Option) int {
+		return cmp.Compare(strings.Count(a.Name, "."), strings.Count(b.Name, "."))
+	})
 	return out
 }
 
 // settingFlags are the keys of a file that have a value of their own.
-func settingFlags(group string, text []byte) []option {
+func settingFlags(group string, text []byte) []modules.Option {
 	type level struct {
 		indent int
 		name   string
 	}
 	var above []level
-	var out []option
+	var out []modules.Option
 	for line := range strings.Lines(string(text)) {
 		m := yamlKey.FindStringSubmatch(strings.TrimRight(yamlComment.ReplaceAllString(strings.TrimRight(line, "\r\n"), ""), " \t"))
 		if m == nil {
@@ -183,28 +186,28 @@ func settingFlags(group string, text []byte) []option {
 		}
 		above = append(above, level{indent, name})
 		top, _, _ := strings.Cut(name, ".")
-		if len(out) > 0 && strings.HasPrefix(name, out[len(out)-1].name+".") { // it has keys, and no value
+		if len(out) > 0 && strings.HasPrefix(name, out[len(out)-1].Name+".") { // it has keys, and no value
 			out = out[:len(out)-1]
 		}
-		if top != "defaults" && top != "hydra" && len(out) < maxFlags && len(above) <= maxWords {
+		if top != "defaults" && top != "hydra" && len(out) < modules.MaxFlags && len(above) <= modules.MaxWords {
 			out = append(out, settingFlag(name, m[3]))
 		}
 	}
 	return out
 }
 
-func settingFlag(name, value string) option {
-	x := option{name: name, joined: true}
+func settingFlag(name, value string) modules.Option {
+	x := modules.Option{Name: name, Joined: true}
 	switch {
 	case value == "???":
-		x.required = true
+		x.Required = true
 	case value == "null" || value == "~" || strings.Contains(value, "${"):
-	case literal(value) != "":
-		x.value = literal(value)
-	case plainWord.MatchString(value):
-		x.value = value
+	case modules.Literal(value) != "":
+		x.Value = modules.Literal(value)
+	case modules.PlainWord.MatchString(value):
+		x.Value = value
 	}
-	x.boolean = strings.EqualFold(value, "true") || strings.EqualFold(value, "false")
+	x.Boolean = strings.EqualFold(value, "true") || strings.EqualFold(value, "false")
 	return x
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -64,7 +65,7 @@ func (f *Finder) Hyperparameters(algorithm, file string) Hyperparameters {
 // calls takes the arguments of the calls that set hyperparameters: each of RLlib, in turn; and of Stable-Baselines3, those
 // that calls which run agree on, or else calls which may run.
 func (l *lookup) calls(file, algorithm string) {
-	text := l.text[file]
+	text := l.Text[file]
 	byRuns := map[int][]int{}
 	for _, at := range callsOf(text, algorithm) {
 		runs := l.scopes(file, "", text).Runs(l.at(use{file, at}))
@@ -119,8 +120,8 @@ func callsOf(text, algorithm string) []int {
 		return out
 	}
 	for _, m := range regexp.MustCompile(`\b`+algorithm+`\(`).FindAllStringIndex(text, maxHyperparameters) {
-		a := call(text, m[1]-1)
-		if len(a) > 1 && (a[0].key == "" || given(a, "policy", -1) != "") {
+		a := modules.ArgumentsOf(text, m[1]-1)
+		if len(a) > 1 && (a[0].Key == "" || modules.Given(a, "policy", -1) != "") {
 			out = append(out, m[1]-1)
 		}
 	}
@@ -140,7 +141,7 @@ var byTable = regexp.MustCompile(`(?:\]|\b[a-z_]\w*)\(\s*(?:(?:policy\s*=\s*)?["
 func callByTable(text string) int {
 	for _, m := range byTable.FindAllStringIndex(text, maxHyperparameters) {
 		at := m[0] + strings.IndexByte(text[m[0]:], '(')
-		if a := call(text, at); !strings.HasSuffix(text[:m[1]], "=") || given(a, "env", -1) != "" {
+		if a := modules.ArgumentsOf(text, at); !strings.HasSuffix(text[:m[1]], "=") || modules.Given(a, "env", -1) != "" {
 			return at
 		}
 	}
@@ -157,8 +158,8 @@ func (f *Finder) ComputesAgent(aside func(file string) bool) bool {
 		return false
 	}
 	computes := false
-	for _, file := range f.order {
-		text := f.text[file]
+	for _, file := range f.Order {
+		text := f.Text[file]
 		if aside(file) || !strings.Contains(text, "Policy") && !strings.Contains(text, "stable_baselines3") {
 			continue
 		}
@@ -179,7 +180,7 @@ var setsAttribute = regexp.MustCompile(`(?m)^[ \t]*(\w+)\.(adam_epsilon|burn_in_
 
 // attributes takes the hyperparameters that a file sets by attributes of a config of RLlib.
 func (l *lookup) attributes(file, algorithm string) {
-	text := l.text[file]
+	text := l.Text[file]
 	if !usesRLlib(text, algorithm) {
 		return
 	}
@@ -209,14 +210,14 @@ var ofRLlib = regexp.MustCompile(`\.training\(`)
 // take takes the arguments of a call, by whether it runs.
 func (l *lookup) take(file string, at, runs int) {
 	names := l.names(file, at)
-	for _, a := range call(l.text[file], at) {
-		all, several := strings.CutPrefix(a.text, "**")
+	for _, a := range modules.ArgumentsOf(l.Text[file], at) {
+		all, several := strings.CutPrefix(a.Text, "**")
 		switch {
-		case a.key != "":
+		case a.Key != "":
 			l.source = file
-			v, ok := literals.Of(a.text, names)
-			l.set(a.key, v, ok, a.key+"="+a.text, runs)
-			l.from(a.key, file)
+			v, ok := literals.Of(a.Text, names)
+			l.set(a.Key, v, ok, a.Key+"="+a.Text, runs)
+			l.from(a.Key, file)
 			l.noteField(a)
 		case several:
 			l.source = file
@@ -228,7 +229,7 @@ func (l *lookup) take(file string, at, runs int) {
 				l.from(key, file)
 			}
 			if !ok {
-				l.set(a.text, v, false, a.text, runs)
+				l.set(a.Text, v, false, a.Text, runs)
 			}
 		}
 	}
@@ -252,7 +253,7 @@ func (l *lookup) set(argument string, v literals.Value, known bool, code string,
 		return
 	}
 	h := Hyperparameter{Name: argument, Code: strings.Join(strings.Fields(code), " ")}
-	if known && name.MatchString(argument) {
+	if known && modules.Identifier.MatchString(argument) {
 		h.Value, _ = v.YAML()
 	}
 	if len(h.Code) > maxShown {

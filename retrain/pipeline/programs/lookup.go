@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -57,7 +58,7 @@ func (l *lookup) names(file string, at int) literals.Names {
 }
 
 // of is the place after all code of a file.
-func (l *lookup) of(file string) use { return use{file, len(l.text[file])} }
+func (l *lookup) of(file string) use { return use{file, len(l.Text[file])} }
 
 func (l *lookup) named(u use, name string) (literals.Value, bool) {
 	key := named{u, name}
@@ -79,14 +80,14 @@ func (l *lookup) named(u use, name string) (literals.Value, bool) {
 
 func (l *lookup) find(u use, name string) (literals.Value, bool) {
 	first, rest, dotted := strings.Cut(name, ".")
-	if to, ok := l.imports(u.file)[first]; ok {
+	if to, ok := l.Imported(u.file)[first]; ok {
 		switch {
-		case to.name != "" && dotted:
-			return l.named(l.of(to.file), to.name+"."+rest)
-		case to.name != "":
-			return l.named(l.of(to.file), to.name)
+		case to.Name != "" && dotted:
+			return l.named(l.of(to.File), to.Name+"."+rest)
+		case to.Name != "":
+			return l.named(l.of(to.File), to.Name)
 		case dotted:
-			return l.named(l.of(to.file), rest)
+			return l.named(l.of(to.File), rest)
 		}
 		return literals.Value{}, false
 	}
@@ -119,7 +120,7 @@ func (l *lookup) fileOf(file string, v pytext.Value) string {
 
 // attribute returns the value of an attribute of a class or of its object, or of an argument of the program.
 func (l *lookup) attribute(u use, of, name string) (literals.Value, bool) {
-	if body := l.body(u.file, of); body != "" {
+	if body := l.Body(u.file, of); body != "" {
 		if v, ok := l.scopes(u.file, of, body).Value(name, l.at(use{u.file, len(body)})); ok {
 			return literals.Of(v.Code, l.names(u.file, l.of(u.file).at))
 		}
@@ -149,10 +150,10 @@ func (l *lookup) attribute(u use, of, name string) (literals.Value, bool) {
 // unlessGiven returns the value of an attribute of a new object: the argument of that name, or else the one of the class
 // if no other arguments may have it.
 func (l *lookup) unlessGiven(file string, made pytext.Value, at int, name string, v literals.Value) (literals.Value, bool) {
-	for _, a := range call(made.Code, at) {
-		switch a.key {
+	for _, a := range modules.ArgumentsOf(made.Code, at) {
+		switch a.Key {
 		case name:
-			return literals.Of(a.text, l.names(file, made.At))
+			return literals.Of(a.Text, l.names(file, made.At))
 		case "":
 			return literals.Value{}, false
 		}
@@ -163,7 +164,7 @@ func (l *lookup) unlessGiven(file string, made pytext.Value, at int, name string
 // argument returns the value of an argument of the program: that in a command of the README, or else its default.
 func (l *lookup) argument(u use, name string) (literals.Value, bool) {
 	flags := l.program.flags
-	i := slices.IndexFunc(flags, func(x option) bool { return x.key() == strings.ToLower(name) })
+	i := slices.IndexFunc(flags, func(x modules.Option) bool { return x.Key() == strings.ToLower(name) })
 	if i < 0 {
 		return literals.Value{}, false
 	}
@@ -173,20 +174,20 @@ func (l *lookup) argument(u use, name string) (literals.Value, bool) {
 		l.source = cmp.Or(l.program.page, l.program.file)
 	}
 	switch {
-	case x.boolean && has(l.program.args, x):
-		return literals.Value{Kind: literals.Bool, Number: 1}, !strings.HasPrefix(x.key(), "no_")
-	case numberAlone.MatchString(text):
+	case x.Boolean && has(l.program.args, x):
+		return literals.Value{Kind: literals.Bool, Number: 1}, !strings.HasPrefix(x.Key(), "no_")
+	case modules.NumberAlone.MatchString(text):
 		return literals.Of(text, l.names(u.file, u.at))
 	case text != "":
 		return literals.Value{Kind: literals.String, Text: text}, true
-	case x.code != "":
-		return literals.Of(x.code, l.names(u.file, u.at))
-	case x.value == "":
+	case x.Code != "":
+		return literals.Of(x.Code, l.names(u.file, u.at))
+	case x.Value == "":
 		return literals.Value{}, false
-	case numberAlone.MatchString(x.value) || x.value == "True" || x.value == "False":
-		return literals.Of(x.value, l.names(u.file, u.at))
+	case modules.NumberAlone.MatchString(x.Value) || x.Value == "True" || x.Value == "False":
+		return literals.Of(x.Value, l.names(u.file, u.at))
 	}
-	return literals.Value{Kind: literals.String, Text: x.value}, true
+	return literals.Value{Kind: literals.String, Text: x.Value}, true
 }
 
 // at returns a place in a file, for what the names have as values there.
@@ -201,9 +202,9 @@ func (l *lookup) at(u use) pytext.Use {
 		}
 		return holds
 	}
-	callers := []string{l.text[u.file]}
+	callers := []string{l.Text[u.file]}
 	if u.file != l.program.file {
-		callers = append(callers, l.text[l.program.file])
+		callers = append(callers, l.Text[l.program.file])
 	}
 	return pytext.Use{At: u.at, Known: known, Callers: callers}
 }
@@ -221,7 +222,7 @@ func (l *lookup) scopes(file, class, text string) *pytext.Scopes {
 
 // assigned returns what a name has its value from at a place, false if nothing sets it there.
 func (l *lookup) assigned(u use, name string) (pytext.Value, bool) {
-	return l.scopes(u.file, "", l.text[u.file]).Value(name, l.at(u))
+	return l.scopes(u.file, "", l.Text[u.file]).Value(name, l.at(u))
 }
 
 var (
@@ -242,7 +243,7 @@ func (f *Finder) Environment() (id, file string) {
 		return "", ""
 	}
 	l := f.lookup(&f.trained[0])
-	text := f.text[l.program.file]
+	text := f.Text[l.program.file]
 	for _, m := range makesNamed.FindAllStringSubmatchIndex(text, 50) {
 		v, ok := literals.Of(text[m[2]:m[3]], l.names(l.program.file, m[0]))
 		if ok && v.Kind == literals.String && idAlone.MatchString(v.Text) {
@@ -255,7 +256,7 @@ func (f *Finder) Environment() (id, file string) {
 // onlyMade returns the id of the environment that a file makes when it starts if it would make others with other
 // arguments, "" for none.
 func (l *lookup) onlyMade(file string) string {
-	only, others, text := "", false, l.text[file]
+	only, others, text := "", false, l.Text[file]
 	for _, m := range makesOne.FindAllStringSubmatchIndex(text, 50) {
 		id := text[m[2]:m[3]]
 		switch runs := l.scopes(file, "", text).Runs(l.at(use{file, m[0]})); {
@@ -282,11 +283,11 @@ func (f *Finder) Steps() (number, from string) {
 	file := l.program.file
 	for _, x := range l.program.flags {
 		n := literals.NumberOf(l.program.given(l.program.args, x), l.names(file, 0))
-		if ofSteps.MatchString(x.key()) && n >= 1 && n < 1e13 {
+		if ofSteps.MatchString(x.Key()) && n >= 1 && n < 1e13 {
 			return strconv.FormatInt(int64(n), 10), cmp.Or(l.program.page, file)
 		}
 	}
 	l.source = ""
-	number = pytext.TotalOf(f.text[file], func(at int) literals.Names { return l.names(file, at) })
+	number = pytext.TotalOf(f.Text[file], func(at int) literals.Names { return l.names(file, at) })
 	return number, cmp.Or(l.source, file)
 }

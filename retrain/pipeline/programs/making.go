@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 )
 
 var (
@@ -23,15 +24,15 @@ func (f *Finder) Unmade(id string) string {
 	}
 	l := f.lookup(&f.trained[0])
 	for _, file := range f.withImports(l.program) {
-		for _, m := range makesWorld.FindAllStringIndex(f.text[file], maxMatches) {
-			all := call(f.text[file], m[1]-1)
-			made, known := literals.Of(given(all, "id", 0), l.names(file, m[0]))
+		for _, m := range makesWorld.FindAllStringIndex(f.Text[file], modules.MaxMatches) {
+			all := modules.ArgumentsOf(f.Text[file], m[1]-1)
+			made, known := literals.Of(modules.Given(all, "id", 0), l.names(file, m[0]))
 			if known && made.Kind == literals.String && !strings.HasSuffix(id, made.Text) {
 				continue
 			}
-			i := slices.IndexFunc(all, func(a argument) bool { return l.changes(use{file, m[0]}, a) })
-			if i >= 0 && l.scopes(file, "", f.text[file]).Runs(l.at(use{file, m[0]})) >= 0 {
-				return file + " makes the environment with " + all[i].shown() + ", which the generated scripts do not"
+			i := slices.IndexFunc(all, func(a modules.Argument) bool { return l.changes(use{file, m[0]}, a) })
+			if i >= 0 && l.scopes(file, "", f.Text[file]).Runs(l.at(use{file, m[0]})) >= 0 {
+				return file + " makes the environment with " + shown(all[i]) + ", which the generated scripts do not"
 			}
 		}
 	}
@@ -39,22 +40,22 @@ func (f *Finder) Unmade(id string) string {
 }
 
 // changes reports whether an argument changes the environment that a call makes.
-func (l *lookup) changes(u use, a argument) bool {
-	code, several := strings.CutPrefix(a.text, "**")
+func (l *lookup) changes(u use, a modules.Argument) bool {
+	code, several := strings.CutPrefix(a.Text, "**")
 	v, known := literals.Of(code, l.names(u.file, u.at))
 	switch {
-	case several, a.key == "env_kwargs":
+	case several, a.Key == "env_kwargs":
 		return known && slices.ContainsFunc(v.Keys, func(key string) bool { return !slices.Contains(notOfWorld, key) })
-	case a.key == "" || slices.Contains(notOfWorld, a.key):
+	case a.Key == "" || slices.Contains(notOfWorld, a.Key):
 		return false
 	}
 	return !known || v.Kind != literals.None
 }
 
 // shown returns an argument for a person.
-func (a argument) shown() string {
-	if a.key == "" || len(a.text) > maxShown {
-		return strings.TrimLeft(a.key+"=...", "=")
+func shown(a modules.Argument) string {
+	if a.Key == "" || len(a.Text) > maxShown {
+		return strings.TrimLeft(a.Key+"=...", "=")
 	}
-	return a.key + "=" + strings.Join(strings.Fields(a.text), " ")
+	return a.Key + "=" + strings.Join(strings.Fields(a.Text), " ")
 }

@@ -4,6 +4,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 )
 
 // targetOf is a class that settings name for a program to make.
@@ -20,7 +22,7 @@ func (f *Finder) Names(module string) bool {
 		re := regexp.MustCompile(`\b(?:import|from)\b[^\n]*\b` + regexp.QuoteMeta(module) + `\b|["']` + regexp.QuoteMeta(module) + `["'.]`)
 		names := func(text string) bool { return strings.Contains(text, module) && re.MatchString(text) }
 		known = names(f.notebooks.String())
-		for file, text := range f.text {
+		for file, text := range f.Text {
 			known = known || path.Base(file) != "setup.py" && names(text)
 		}
 		f.namedModules[module] = known
@@ -30,7 +32,7 @@ func (f *Finder) Names(module string) bool {
 
 // notebook keeps what a notebook imports or names.
 func (f *Finder) notebook(code []byte) {
-	if f.notebooks.Len()+len(code) > maxKept {
+	if f.notebooks.Len()+len(code) > modules.MaxKept {
 		f.dropped = true
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -36,7 +37,7 @@ func (f *Finder) Makes(algorithm string) string {
 		return ""
 	}
 	for _, file := range f.withImports(&f.trained[0]) {
-		if len(callsOf(f.text[file], algorithm)) > 0 {
+		if len(callsOf(f.Text[file], algorithm)) > 0 {
 			return file
 		}
 	}
@@ -44,11 +45,11 @@ func (f *Finder) Makes(algorithm string) string {
 }
 
 // noteField adds to a hyperparameter that only the program can compute what the only field of that name has in its files.
-func (l *lookup) noteField(a argument) {
-	i := slices.IndexFunc(l.hyperparameters, func(x Hyperparameter) bool { return x.Name == a.key && x.Value == "" })
-	if _, field, dotted := strings.Cut(a.text, "."); i >= 0 && dotted && alias.MatchString(field) {
+func (l *lookup) noteField(a modules.Argument) {
+	i := slices.IndexFunc(l.hyperparameters, func(x Hyperparameter) bool { return x.Name == a.Key && x.Value == "" })
+	if _, field, dotted := strings.Cut(a.Text, "."); i >= 0 && dotted && alias.MatchString(field) {
 		for _, file := range l.withImports(l.program) {
-			if values := pytext.Fields(l.text[file], field); len(values) == 1 {
+			if values := pytext.Fields(l.Text[file], field); len(values) == 1 {
 				l.hyperparameters[i].Code += " (" + values[0] + " in " + file + ")"
 				return
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
@@ -25,7 +26,7 @@ const copyDir = workDir + "project/"
 // if it also reads files from there.
 func (f *Finder) placeOf(p *program, writes bool) place {
 	switch beside := writes && f.readsBeside(p); {
-	case !writes, beside && hydraMain.MatchString(f.text[p.file]): // whose directory is an argument
+	case !writes, beside && hydraMain.MatchString(f.Text[p.file]): // whose directory is an argument
 		return place{}
 	case f.readsAbove(p):
 		return place{copied: true, dir: path.Dir(p.file)}
@@ -87,8 +88,8 @@ var dirLiteral = regexp.MustCompile(`(?:(?:\.join|\bPath|\bi?glob|\blistdir|\bsc
 // withImports returns the file of a program, and those that it imports.
 func (f *Finder) withImports(p *program) []string {
 	files := []string{p.file}
-	for _, to := range f.imports(p.file) {
-		files = append(files, to.file)
+	for _, to := range f.Imported(p.file) {
+		files = append(files, to.File)
 	}
 	slices.Sort(files[1:])
 	return slices.Compact(files)
@@ -98,7 +99,7 @@ func (f *Finder) withImports(p *program) []string {
 func (f *Finder) textsOf(p *program) []string {
 	var out []string
 	for _, file := range f.withImports(p) {
-		out = append(out, f.text[file])
+		out = append(out, f.Text[file])
 	}
 	return out
 }
@@ -108,7 +109,7 @@ func (f *Finder) readsAbove(p *program) bool {
 	if len(p.start) != 1 || path.Dir(p.file) == "." {
 		return false
 	}
-	for _, m := range aboveLiteral.FindAllStringSubmatch(f.text[p.file], 50) {
+	for _, m := range aboveLiteral.FindAllStringSubmatch(f.Text[p.file], 50) {
 		if f.exists(path.Join(path.Dir(p.file), m[1])) {
 			return true
 		}
@@ -120,13 +121,13 @@ func (f *Finder) readsAbove(p *program) bool {
 // then must run in: one that no argument can name.
 func (f *Finder) readsBeside(p *program) bool {
 	for _, file := range f.withImports(p) {
-		for _, m := range textLiteral.FindAllStringSubmatch(f.text[file], 50) {
-			isDefault := func(x option) bool { return path.Clean(x.value) == path.Clean(m[1]) && !x.position }
+		for _, m := range textLiteral.FindAllStringSubmatch(f.Text[file], 50) {
+			isDefault := func(x modules.Option) bool { return path.Clean(x.Value) == path.Clean(m[1]) && !x.Position }
 			if f.exists(m[1]) && !slices.ContainsFunc(p.flags, isDefault) {
 				return true
 			}
 		}
-		for _, m := range dirLiteral.FindAllStringSubmatch(f.text[file], 50) {
+		for _, m := range dirLiteral.FindAllStringSubmatch(f.Text[file], 50) {
 			if f.isDirectory(m[1]) && !pytext.OfResults.MatchString(m[1]) {
 				return true
 			}
@@ -149,7 +150,7 @@ func (f *Finder) besideIfNeeded(p *program, at place) place {
 	if !at.copied && pytext.WritesBesideItself(f.textsOf(p)) {
 		return place{copied: true, dir: "."}
 	}
-	if at.work && !hydraMain.MatchString(f.text[p.file]) && f.writesInside(p) {
+	if at.work && !hydraMain.MatchString(f.Text[p.file]) && f.writesInside(p) {
 		return place{copied: true, dir: "."}
 	}
 	return at
@@ -160,13 +161,13 @@ func (f *Finder) besideIfNeeded(p *program, at place) place {
 func (f *Finder) writesInside(p *program) bool {
 	inside := false
 	for _, file := range f.withImports(p) {
-		text := f.text[file]
+		text := f.Text[file]
 		if makesDirectory.MatchString(text) {
 			return false
 		}
 		for _, m := range fileInside.FindAllStringSubmatchIndex(text, 50) {
 			name := text[m[0]+1 : m[1]-1]
-			isDefault := func(x option) bool { return path.Clean(x.value) == path.Clean(name) && !x.position }
+			isDefault := func(x modules.Option) bool { return path.Clean(x.Value) == path.Clean(name) && !x.Position }
 			line := text[max(0, m[0]-200):m[0]]
 			inside = inside || f.isDirectory(text[m[2]:m[3]]) && !composes.MatchString(line) && !slices.ContainsFunc(p.flags, isDefault)
 		}
@@ -184,19 +185,19 @@ var (
 // namedModel returns the name of the file that a training leaves its model in, in a directory that it composes; "" if it
 // does not say so.
 func (f *Finder) namedModel(p *program) string {
-	text := f.text[p.file]
+	text := f.Text[p.file]
 	if !savesAt.MatchString(text) {
 		return ""
 	}
 	for _, file := range f.withImports(p) {
 		var places []string
-		for _, m := range saveMethod.FindAllStringSubmatch(f.text[file], 20) {
+		for _, m := range saveMethod.FindAllStringSubmatch(f.Text[file], 20) {
 			places = append(places, m[1])
 		}
-		for _, m := range traits.Saving.FindAllStringIndex(f.text[file], 100) {
+		for _, m := range traits.Saving.FindAllStringIndex(f.Text[file], 100) {
 			if len(places) < 100 {
-				for _, a := range call(f.text[file], m[1]-1) {
-					places = append(places, a.text)
+				for _, a := range modules.ArgumentsOf(f.Text[file], m[1]-1) {
+					places = append(places, a.Text)
 				}
 			}
 		}

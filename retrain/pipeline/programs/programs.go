@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
@@ -21,13 +23,12 @@ var (
 	guarded  = regexp.MustCompile(`(?m)^if[ \t(]*(?:__name__[ \t]*==[ \t]*["']__main__["']|["']__main__["'][ \t]*==[ \t]*__name__)`)
 	ofParts  = regexp.MustCompile(`(^|/)(env|environment|wrapper|util|plot)s?(/|$)`)
 	settings = regexp.MustCompile(`(^|/)(conf|config|configs|params|cfg)[^/]*(/|\.ya?ml$)`)
-	name     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // Finder finds the programs of a repository that train and evaluate, by reading alone. It is large because each step of
 // the search needs what all files say.
 type Finder struct {
-	sources
+	modules.Files
 	repository fs.FS
 	scripts    map[string]string // console scripts, as MODULE:FUNCTION
 	said       said
@@ -36,6 +37,7 @@ type Finder struct {
 	seen       map[string]pytext.Seeing // what settings say, by file
 
 	composed map[string][]Setting // by program
+	mainOf   map[string]*mainBlock
 
 	late    func() bool // whether to stop reading
 	stopped bool
@@ -58,8 +60,8 @@ type Finder struct {
 // late returns true.
 func New(repository fs.FS, late func() bool) *Finder {
 	return &Finder{
-		sources: newSources(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{}, seen: map[string]pytext.Seeing{},
-		composed: map[string][]Setting{}, code: traits.Known{}, exist: map[string]bool{},
+		Files: modules.NewFiles(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{}, seen: map[string]pytext.Seeing{},
+		composed: map[string][]Setting{}, mainOf: map[string]*mainBlock{}, code: traits.Known{}, exist: map[string]bool{},
 		targets: map[string]bool{}, namedModules: map[string]bool{},
 	}
 }
@@ -90,9 +92,9 @@ func (f *Finder) isDirectory(dir string) bool {
 // Take takes a file. Code is that of a Python file without comments.
 func (f *Finder) Take(file string, text, code []byte) {
 	f.console(file, string(text))
-	if isYAML(file) && printable(file) {
+	if isYAML(file) && modules.Printable(file) {
 		f.yaml = append(f.yaml, file)
-		for _, m := range targetOf.FindAllSubmatch(text, maxMatches) {
+		for _, m := range targetOf.FindAllSubmatch(text, modules.MaxMatches) {
 			f.targets[string(m[1])] = true
 		}
 		f.sees(file, text)
@@ -100,22 +102,22 @@ func (f *Finder) Take(file string, text, code []byte) {
 	if path.Ext(file) == ".ipynb" {
 		f.sees(file, code)
 		f.notebook(code)
-		if f.kept+len(code) <= maxKept {
-			f.kept += len(code)
-			f.text[file] = string(code)
+		if f.Kept+len(code) <= modules.MaxKept {
+			f.Kept += len(code)
+			f.Text[file] = string(code)
 		}
 	}
 	if path.Ext(file) != ".py" {
 		return
 	}
-	if f.kept+len(text) > maxKept {
+	if f.Kept+len(text) > modules.MaxKept {
 		f.dropped = true
 		return
 	}
-	f.kept += len(text)
-	f.text[file] = string(code)
+	f.Kept += len(text)
+	f.Text[file] = string(code)
 	f.speaks[file] = bytes.Contains(bytes.ToLower(text), []byte("train"))
-	f.order = append(f.order, file)
+	f.Order = append(f.Order, file)
 	if guarded.Match(code) {
 		f.adviceIn(file, string(text), 15, nil)
 	}
@@ -138,7 +140,7 @@ type program struct {
 	start []string // words of Python
 	path  []string // of the sub-command
 	text  string   // of its code
-	flags []option
+	flags []modules.Option
 	args  []string // that a page names for it; nil for none
 	page  string
 	from  string // what says so, for a person
@@ -204,23 +206,23 @@ func (f *Finder) candidates() []program {
 		for _, p := range f.expand(file, start) {
 			if len(p.path) == 0 {
 				p.path = nil
-				p.text = cmp.Or(p.text, f.body(file, function))
+				p.text = cmp.Or(p.text, f.Body(file, function))
 			}
 			p.from = "console script " + name
 			add(p)
 		}
 	}
-	for _, file := range f.order {
+	for _, file := range f.Order {
 		if f.isLate() {
 			break
 		}
-		text := f.text[file]
+		text := f.Text[file]
 		named := slices.ContainsFunc(f.said.about(file), func(a advice) bool { return f.names(a, file) })
-		alone := named && anyCall.MatchString(text) || !f.has(path.Join(path.Dir(file), "__init__.py")) && (topCall.MatchString(text) && runName.MatchString(path.Base(file)) || f.runsAtTop(file))
-		if notOwn.MatchString(file) || !printable(file) || !guarded.MatchString(text) && !alone {
+		alone := named && anyCall.MatchString(text) || !f.Has(path.Join(path.Dir(file), "__init__.py")) && (topCall.MatchString(text) && runName.MatchString(path.Base(file)) || f.runsAtTop(file))
+		if notOwn.MatchString(file) || !modules.Printable(file) || !guarded.MatchString(text) && !alone {
 			continue
 		}
-		for _, p := range f.expand(file, f.words(file)) {
+		for _, p := range f.expand(file, f.Words(file)) {
 			p.from = file
 			add(p)
 		}
@@ -230,8 +232,8 @@ func (f *Finder) candidates() []program {
 
 // runsAtTop reports whether a file trains or evaluates when it is imported, outside of functions and classes, as scripts
 // without a main block do.
-func (f *sources) runsAtTop(file string) bool {
-	return doesIt.MatchString(pytext.TopLevel(f.text[file]))
+func (f *Finder) runsAtTop(file string) bool {
+	return doesIt.MatchString(pytext.TopLevel(f.Text[file]))
 }
 
 func (f *Finder) isLate() bool {
@@ -242,15 +244,15 @@ func (f *Finder) isLate() bool {
 // expand returns a program, or its sub-commands if it has any.
 func (f *Finder) expand(file string, start []string) []program {
 	var out []program
-	for _, c := range f.commands(file) {
-		p := program{file: c.file, start: start, path: c.path, text: cmp.Or(c.text, f.text[c.file]), flags: c.flags}
-		if len(c.path) == 0 && c.file != file { // it is a program elsewhere
+	for _, c := range f.SubCommands(file) {
+		p := program{file: c.File, start: start, path: c.Path, text: cmp.Or(c.Text, f.Text[c.File]), flags: c.Flags}
+		if len(c.Path) == 0 && c.File != file { // it is a program elsewhere
 			continue
 		}
 		out = append(out, p)
 	}
 	if !slices.ContainsFunc(out, func(p program) bool { return len(p.path) > 0 }) && len(out) != 1 {
-		p := program{file: file, start: start, text: f.text[file], flags: f.flags(file)}
+		p := program{file: file, start: start, text: f.Text[file], flags: f.Flags(file)}
 		if settings := f.hydraFlags(file); len(settings) > 0 {
 			p.flags = settings
 		}
@@ -266,8 +268,8 @@ var onlyShows = regexp.MustCompile(`render|show|visuali|watch`)
 
 // needsScreen reports whether a program opens a window that no argument of it forbids.
 func (f *Finder) needsScreen(p *program) bool {
-	return f.code.Of(p.text).Screen && !slices.ContainsFunc(p.flags, func(x option) bool {
-		return noDisplay.MatchString(x.key()) || strings.Contains(x.key(), "render")
+	return f.code.Of(p.text).Screen && !slices.ContainsFunc(p.flags, func(x modules.Option) bool {
+		return noDisplay.MatchString(x.Key()) || strings.Contains(x.Key(), "render")
 	})
 }
 
@@ -279,7 +281,7 @@ var (
 
 // demonstrates reports whether a program only shows what is there: it loads a model or makes an environment, and
 // renders or plots what happens then, and nothing of it speaks of training.
-func (f *sources) demonstrates(p *program, whole *traits.Facts) bool {
+func (f *Finder) demonstrates(p *program, whole *traits.Facts) bool {
 	if f.testsItself(p) {
 		return true
 	}
@@ -287,7 +289,7 @@ func (f *sources) demonstrates(p *program, whole *traits.Facts) bool {
 }
 
 // testsItself reports whether a file defines an environment, and its main block only tries it out.
-func (f *sources) testsItself(p *program) bool { return len(p.path) == 0 && f.mainBlock(p.file).tries }
+func (f *Finder) testsItself(p *program) bool { return len(p.path) == 0 && f.mainBlock(p.file).tries }
 
 // forPeople reports whether a program is for a person at a screen: it asks for keys or has windows, or it shows an
 // environment, and neither loads nor asks a model. Main is what it does when it is run.
@@ -307,10 +309,10 @@ type mainBlock struct {
 }
 
 // mainBlock returns what a file does when it is run. A file can have thousands of programs, so it is read once.
-func (f *sources) mainBlock(file string) *mainBlock {
+func (f *Finder) mainBlock(file string) *mainBlock {
 	found := f.mainOf[file]
 	if found == nil {
-		text := f.text[file]
+		text := f.Text[file]
 		block := ""
 		if at := guarded.FindStringIndex(text); at != nil {
 			block = text[at[1]:]
@@ -338,10 +340,10 @@ func (f *Finder) common(p *program, env string) int {
 	if len(p.path) > 0 || strings.HasPrefix(p.from, "console script") {
 		score += 15
 	}
-	if f.code.Of(p.text).Windows || f.code.Of(f.text[p.file]).Windows {
+	if f.code.Of(p.text).Windows || f.code.Of(f.Text[p.file]).Windows {
 		score -= 60
 	}
-	if f.code.Of(f.text[p.file]).RL {
+	if f.code.Of(f.Text[p.file]).RL {
 		score += 8
 	}
 	if traits.Mentions(p.file+" "+strings.Join(p.path, " "), env) {
@@ -385,7 +387,7 @@ func (f *Finder) suggestion(p *program, right func(args []string) bool) (int, []
 func (p *program) needed() int {
 	n := 0
 	for _, x := range p.flags {
-		n += boolean(x.position && x.required)
+		n += boolean(x.Position && x.Required)
 	}
 	return n
 }
@@ -425,7 +427,7 @@ func (f *Finder) available(args []string) bool {
 
 // isSettings reports whether a path is that of a file of settings.
 func isSettings(file string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json", ".toml", ".cfg"}, extension(file))
+	return slices.Contains([]string{".yaml", ".yml", ".json", ".toml", ".cfg"}, modules.Extension(file))
 }
 
 // minScore is what a program must count to be proposed.
@@ -482,12 +484,12 @@ func (f *Finder) absent(env string) []program {
 // isAbsent reports whether a page names a program with its arguments, and the repository does not have it. Settings may
 // be left out with it.
 func (f *Finder) isAbsent(a advice) bool {
-	return a.weight >= 25 && strings.HasSuffix(a.target, ".py") && !f.has(a.target) && a.args != nil && (f.available(a.args) || a.weight >= ofReadme)
+	return a.weight >= 25 && strings.HasSuffix(a.target, ".py") && !f.Has(a.target) && a.args != nil && (f.available(a.args) || a.weight >= ofReadme)
 }
 
 // absentEvaluation returns the program that a page names as the evaluation beside an absent training.
 func (f *Finder) absentEvaluation(training *program) []program {
-	if f.has(training.file) {
+	if f.Has(training.file) {
 		return nil
 	}
 	for _, a := range f.said.all {
@@ -518,11 +520,11 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 		if called <= 0 && f.code.Of(p.text).Trains { // another training
 			p.score -= 40
 		}
-		if f.testsItself(&p) || forPeople(f.code, &p, f.text[p.file], f.mainBlock(p.file)) {
+		if f.testsItself(&p) || forPeople(f.code, &p, f.Text[p.file], f.mainBlock(p.file)) {
 			p.score -= 100
 			f.refuse(&p, called, "is for a person at a screen, or tries out an environment")
 		}
-		if onlyShows.MatchString(p.name()) && !f.code.Of(f.text[p.file]).Handles() {
+		if onlyShows.MatchString(p.name()) && !f.code.Of(f.Text[p.file]).Handles() {
 			p.score -= 100
 		}
 		if f.needsScreen(&p) {
@@ -578,24 +580,24 @@ func (f *Finder) byItself(training *program) (program, bool) {
 			return p, true
 		}
 	}
-	meant := cmp.Or(traits.ModeIn(training.text), traits.ModeIn(f.text[training.file]))
+	meant := cmp.Or(traits.ModeIn(training.text), traits.ModeIn(f.Text[training.file]))
 	for _, x := range training.flags {
 		p := *training
 		p.args = slices.DeleteFunc(slices.Clone(training.args), func(a string) bool { return a == "--train" })
 		p.score = 45
 		mode := ""
-		if traits.ModeFlag.MatchString(x.key()) && len(x.choices) == 0 && !x.boolean { // choices are sub-commands already
+		if traits.ModeFlag.MatchString(x.Key()) && len(x.Choices) == 0 && !x.Boolean { // choices are sub-commands already
 			mode = meant
 		}
 		switch {
 		case mode != "":
 			p.args = setFlag(p.args, x, mode)
 			return p, true
-		case x.boolean && traits.Evaluating(x.name) && (x.key() != "test" || f.code.Of(f.text[p.file]).Loads || f.code.Of(p.text).Loads): // else it may be a smoke test
-			p.args = append(p.args, x.on())
+		case x.Boolean && traits.Evaluating(x.Name) && (x.Key() != "test" || f.code.Of(f.Text[p.file]).Loads || f.code.Of(p.text).Loads): // else it may be a smoke test
+			p.args = append(p.args, x.On())
 			return p, true
-		case x.value == "False" && !x.boolean && !x.position && traits.Evaluating(x.name):
-			p.args = append(p.args, x.words("True")...)
+		case x.Value == "False" && !x.Boolean && !x.Position && traits.Evaluating(x.Name):
+			p.args = append(p.args, x.Words("True")...)
 			return p, true
 		}
 	}

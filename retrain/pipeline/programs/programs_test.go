@@ -112,26 +112,6 @@ func TestOneProgramForBoth(t *testing.T) {
 	}
 }
 
-func TestPartsOfACall(t *testing.T) {
-	for text, want := range map[string]string{
-		`(a, "b, c", d=[1, 2], e={'x': (3, 4)}) + f(g)`: `a|"b, c"|d=[1, 2]|e={'x': (3, 4)}`,
-		`("it\"s", ')')`: `"it\"s"|')'`,
-		`()`:             ``,
-		`(never, closed`: ``,
-	} {
-		var got []string
-		for _, a := range call(text, 0) {
-			if a.key != "" {
-				a.text = a.key + "=" + a.text
-			}
-			got = append(got, a.text)
-		}
-		if joined := strings.Join(got, "|"); joined != want {
-			t.Errorf("%s: %s, want %s", text, joined, want)
-		}
-	}
-}
-
 // Whatever a repository contains, its commands are words that a file of YAML can have on one line.
 func FuzzCommands(f *testing.F) {
 	f.Add("import click\n@click.group()\ndef main(): pass\n@main.command('train')\n@click.option('--out', required=True)\ndef t(out): pass\nif __name__ == '__main__':\n    main()\n", "python train.py --x 'a b' \\\n --y\na train --z\n", "[project.scripts]\na = \"lib.train:main\"\n")
@@ -165,7 +145,7 @@ func TestDefaultsAreNoShell(t *testing.T) {
 		f.Rank("")
 		training, evaluation := f.Commands(Known{Project: "p"})
 		// without the one file of the training, the evaluation takes the newest
-		alone := found(map[string]string{"evaluate.py": f.text["evaluate.py"]})
+		alone := found(map[string]string{"evaluate.py": f.Text["evaluate.py"]})
 		alone.Rank("")
 		_, newest := alone.Commands(Known{Project: "p"})
 		for _, c := range []Command{training, evaluation, newest} {

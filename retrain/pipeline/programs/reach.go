@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 )
 
 // Import is a module of no file of the repository, and the file that imports it as soon as it is imported itself.
@@ -34,7 +36,7 @@ func (f *Finder) Imports() []Import {
 			if m := modulesOfC.FindStringSubmatch(module); m != nil {
 				module = m[1]
 			}
-			next = append(next, f.module(module))
+			next = append(next, f.Module(module))
 		}
 	}
 	r.followAll(next)
@@ -47,16 +49,16 @@ func (f *Finder) Imports() []Import {
 }
 
 // ImportsOf returns the modules that files import at once on any way through the repository.
-func (f *sources) ImportsOf(next ...string) []Import {
+func (f *Finder) ImportsOf(next ...string) []Import {
 	r := f.reach()
 	r.followAll(next)
 	return r.out
 }
 
-func (f *sources) reach() *reach {
-	r := &reach{sources: f, seen: map[string]bool{}, modules: map[string]bool{}, tops: map[string]bool{}}
-	for _, file := range f.order {
-		for _, from := range roots {
+func (f *Finder) reach() *reach {
+	r := &reach{Finder: f, seen: map[string]bool{}, modules: map[string]bool{}, tops: map[string]bool{}}
+	for _, file := range f.Order {
+		for _, from := range modules.Roots {
 			if top, _, ok := strings.Cut(strings.TrimPrefix(file, from), "/"); ok {
 				r.tops[top] = true
 			}
@@ -74,7 +76,7 @@ func (r *reach) followAll(next []string) {
 
 // reach is what files import, and those that they lead to.
 type reach struct {
-	*sources
+	*Finder
 	seen    map[string]bool // files
 	modules map[string]bool
 	tops    map[string]bool // directories at the root
@@ -83,7 +85,7 @@ type reach struct {
 
 // follow takes what a file imports, and returns the files that it leads to.
 func (r *reach) follow(file string) []string {
-	if r.seen[file] || !r.has(file) {
+	if r.seen[file] || !r.Has(file) {
 		return nil
 	}
 	r.seen[file] = true
@@ -91,11 +93,11 @@ func (r *reach) follow(file string) []string {
 	for dir := path.Dir(file); dir != "." && dir != "src"; dir = path.Dir(dir) {
 		next = append(next, dir+"/__init__.py")
 	}
-	for _, to := range r.imports(file) {
-		next = append(next, to.file)
+	for _, to := range r.Imported(file) {
+		next = append(next, to.File)
 	}
 	slices.Sort(next) // not in the order of a map
-	for _, m := range atOnce.FindAllStringSubmatch(r.text[file], maxMatches) {
+	for _, m := range atOnce.FindAllStringSubmatch(r.Text[file], modules.MaxMatches) {
 		for item := range strings.SplitSeq(m[1]+m[2], ",") {
 			module, _, _ := strings.Cut(strings.TrimSpace(item), " ")
 			if beside := r.take(file, module); beside != "" {
@@ -112,9 +114,9 @@ func (r *reach) take(file, module string) string {
 	top, _, _ := strings.Cut(module, ".")
 	beside := path.Join(path.Dir(file), top)
 	switch {
-	case r.has(beside + ".py"):
+	case r.Has(beside + ".py"):
 		return beside + ".py"
-	case top == "" || r.modules[top] || r.tops[top] || r.module(top) != "" || r.has(beside+"/__init__.py"):
+	case top == "" || r.modules[top] || r.tops[top] || r.Module(top) != "" || r.Has(beside+"/__init__.py"):
 	default:
 		r.modules[top] = true
 		r.out = append(r.out, Import{top, file})

@@ -27,15 +27,15 @@ func (f *Finder) Seeing(algorithm string, aside func(file string) bool) pytext.S
 	var out pytext.Seeing
 	skip := map[string]bool{}
 	for _, file := range firsts {
-		out = out.Or(pytext.SeeingOf([]byte(f.text[file])))
+		out = out.Or(pytext.SeeingOf([]byte(f.Text[file])))
 		skip[file] = true
 	}
 	for _, p := range append(slices.Clone(f.trained), f.evaluated...) {
 		skip[p.file] = true
 	}
-	for _, file := range f.order {
+	for _, file := range f.Order {
 		if !skip[file] && !aside(file) && !f.isLate() {
-			f.sees(file, []byte(f.text[file]))
+			f.sees(file, []byte(f.Text[file]))
 		}
 	}
 	maps.DeleteFunc(f.seen, func(file string, _ pytext.Seeing) bool { return aside(file) })

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 )
 
 var (
@@ -29,9 +30,9 @@ func (l *lookup) readsSettings(file, code string) bool {
 	if m == nil {
 		return false
 	}
-	body := l.body(file, m[1])
-	if to, ok := l.imports(file)[m[1]]; ok && to.name != "" {
-		body = l.body(to.file, to.name)
+	body := l.Body(file, m[1])
+	if to, ok := l.Imported(file)[m[1]]; ok && to.Name != "" {
+		body = l.Body(to.File, to.Name)
 	}
 	return returnsSettings.MatchString(body) && strings.Contains(body, "return ")
 }
@@ -43,7 +44,7 @@ func (l *lookup) settings(file, code string) (literals.Value, bool) {
 	if m := namesSettings.FindStringSubmatch(code); m != nil {
 		name = m[1]
 	} else {
-		for _, m := range namesSettings.FindAllStringSubmatch(l.text[file], maxMatches) {
+		for _, m := range namesSettings.FindAllStringSubmatch(l.Text[file], modules.MaxMatches) {
 			if name != "" && name != m[1] {
 				name = ""
 				break

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
@@ -26,7 +27,7 @@ func (f *Finder) MakesOwnWorld() bool {
 	if len(f.trained) == 0 {
 		return false
 	}
-	text := f.text[f.trained[0].file]
+	text := f.Text[f.trained[0].file]
 	if makesByID.MatchString(text) {
 		return false
 	}
@@ -44,16 +45,16 @@ var ofSettings = regexp.MustCompile(`(?:^|_)(?:config|cfg|conf|settings)(?:_file
 // NeedsSettings reports whether the first training does not run without a file of settings: what it trains, and where, is
 // then not in its code.
 func (f *Finder) NeedsSettings() bool {
-	return len(f.trained) > 0 && slices.ContainsFunc(f.trained[0].flags, func(x option) bool {
-		return !x.boolean && (x.position || x.required) && ofSettings.MatchString(x.key())
+	return len(f.trained) > 0 && slices.ContainsFunc(f.trained[0].flags, func(x modules.Option) bool {
+		return !x.Boolean && (x.Position || x.Required) && ofSettings.MatchString(x.Key())
 	})
 }
 
 // worlds returns the classes of the repository that are environments.
-func (f *sources) worlds() map[string]bool {
+func (f *Finder) worlds() map[string]bool {
 	bases := map[string][]string{}
-	for _, file := range f.order {
-		for _, m := range classLine.FindAllStringSubmatch(f.text[file], maxMatches) {
+	for _, file := range f.Order {
+		for _, m := range classLine.FindAllStringSubmatch(f.Text[file], modules.MaxMatches) {
 			for base := range strings.SplitSeq(m[2], ",") {
 				bases[m[1]] = append(bases[m[1]], strings.TrimSpace(base))
 			}
@@ -63,7 +64,7 @@ func (f *sources) worlds() map[string]bool {
 	for range maxDerived {
 		for class, all := range bases {
 			for _, base := range all {
-				if baseOfGym.MatchString(base) || out[last(base)] {
+				if baseOfGym.MatchString(base) || out[modules.LastName(base)] {
 					out[class] = true
 				}
 			}

@@ -1,4 +1,4 @@
-package programs
+package modules
 
 import (
 	"regexp"
@@ -13,8 +13,8 @@ import (
 const (
 	maxCommands = 200
 	maxOptions  = 1000
-	maxFlags    = 300 // of one program
-	maxMatches  = 1000
+	MaxFlags    = 300 // of one program
+	MaxMatches  = 1000
 	maxAround   = 40 // files that are read together for the commands of a program
 )
 
@@ -46,27 +46,27 @@ type span struct {
 type placedFlag struct {
 	at    int
 	owner string // the last name of the parser
-	option
+	Option
 }
 
 // decorator makes a command, or a group of them, of a function.
 type decorator struct {
 	owner, kind string
-	arguments   []argument
+	arguments   []Argument
 	function    string
-	flags       []option
+	flags       []Option
 }
 
 // addition puts an object below another.
 type addition struct {
 	owner, kind string
-	arguments   []argument
+	arguments   []Argument
 }
 
 type subparser struct {
 	at                    int
 	variable, owner, kind string
-	arguments             []argument
+	arguments             []Argument
 }
 
 // passing is a call of a function with a parser.
@@ -81,11 +81,11 @@ var (
 )
 
 // scan returns what a file defines.
-func (f *sources) scan(file string) *scan {
+func (f *Files) scan(file string) *scan {
 	if s, ok := f.scanned[file]; ok {
 		return s
 	}
-	s := scanned(f.text[file])
+	s := scanned(f.Text[file])
 	f.scanned[file] = s
 	return s
 }
@@ -119,7 +119,7 @@ func index(all []span, first map[string]int, end int) {
 
 // decoratedFrom returns where the decorators of a definition begin.
 func decoratedFrom(text string, at int) int {
-	from := max(0, at-maxCall)
+	from := max(0, at-MaxCall)
 	before := strings.LastIndex(text[from:at], "\n\n")
 	if before >= 0 && strings.HasPrefix(strings.TrimLeft(text[from+before:at], "\n"), "@") {
 		return from + before
@@ -130,10 +130,10 @@ func decoratedFrom(text string, at int) int {
 // flags takes the arguments that the file defines.
 func (s *scan) flags(text string) {
 	for _, m := range addsArgument.FindAllStringSubmatchIndex(text, maxOptions) {
-		s.arguments = append(s.arguments, placedFlag{m[0], last(text[m[2]:m[3]]), argparseFlag(call(text, m[1]-1))})
+		s.arguments = append(s.arguments, placedFlag{m[0], LastName(text[m[2]:m[3]]), argparseFlag(ArgumentsOf(text, m[1]-1))})
 	}
 	for _, m := range clickOption.FindAllStringSubmatchIndex(text, maxOptions) {
-		s.options = append(s.options, placedFlag{m[0], "", clickFlag(text[m[2]:m[3]], call(text, m[1]-1))})
+		s.options = append(s.options, placedFlag{m[0], "", clickFlag(text[m[2]:m[3]], ArgumentsOf(text, m[1]-1))})
 	}
 	required := map[string]bool{}
 	for _, r := range abslRequired.FindAllStringSubmatch(text, maxOptions) {
@@ -142,9 +142,9 @@ func (s *scan) flags(text string) {
 		}
 	}
 	for _, m := range abslFlag.FindAllStringSubmatchIndex(text, maxOptions) {
-		a := call(text, m[1]-1)
-		g := option{name: "--" + literal(given(a, "name", 0)), value: literal(given(a, "default", 1)), boolean: strings.HasPrefix(text[m[2]:m[3]], "bool"), joined: true}
-		g.required = required[g.name]
+		a := ArgumentsOf(text, m[1]-1)
+		g := Option{Name: "--" + Literal(Given(a, "name", 0)), Value: Literal(Given(a, "default", 1)), Boolean: strings.HasPrefix(text[m[2]:m[3]], "bool"), Joined: true}
+		g.Required = required[g.Name]
 		s.absl = append(s.absl, placedFlag{m[0], "", g})
 	}
 	if parsesClass.MatchString(text) {
@@ -157,13 +157,14 @@ func (s *scan) flags(text string) {
 		}
 	}
 	for _, all := range []*[]placedFlag{&s.arguments, &s.options, &s.absl, &s.fields} {
-		*all = slices.DeleteFunc(*all, func(g placedFlag) bool { return strings.Trim(g.name, "-") == "" })
+		*all = slices.DeleteFunc(*all, func(g placedFlag) bool { return strings.Trim(g.Name, "-") == "" })
 	}
 }
 
 var quotedName = regexp.MustCompile(`"([^"\n]*)"|'([^'\n]*)'`)
 
-func last(dotted string) string { return dotted[strings.LastIndex(dotted, ".")+1:] }
+// LastName returns the name after the last dot, or all of one without.
+func LastName(dotted string) string { return dotted[strings.LastIndex(dotted, ".")+1:] }
 
 // commands takes how the file makes commands.
 func (s *scan) commands(text string) {
@@ -175,7 +176,7 @@ func (s *scan) commands(text string) {
 		function := s.functions[i]
 		d := decorator{owner: strings.TrimSuffix(text[m[2]:m[3]], "."), kind: text[m[4]:m[5]], function: function.name}
 		if m[6] < m[7] {
-			d.arguments = call(text, m[6])
+			d.arguments = ArgumentsOf(text, m[6])
 		}
 		d.flags = s.within(m[0], function.start)
 		if d.owner != "click" && strings.Contains(text, "yper") {
@@ -184,13 +185,13 @@ func (s *scan) commands(text string) {
 		s.decorators = append(s.decorators, d)
 	}
 	for _, m := range typerNamed.FindAllStringSubmatchIndex(text, maxCommands) {
-		s.typers[text[m[2]:m[3]]] = literal(given(call(text, m[4]), "name", -1))
+		s.typers[text[m[2]:m[3]]] = Literal(Given(ArgumentsOf(text, m[4]), "name", -1))
 	}
 	for _, m := range addsObject.FindAllStringSubmatchIndex(text, maxCommands) {
-		s.adds = append(s.adds, addition{text[m[2]:m[3]], text[m[4]:m[5]], call(text, m[6])})
+		s.adds = append(s.adds, addition{text[m[2]:m[3]], text[m[4]:m[5]], ArgumentsOf(text, m[6])})
 	}
 	for _, m := range makesSubparser.FindAllStringSubmatchIndex(text, 2*maxCommands) {
-		p := subparser{at: m[1], owner: text[m[4]:m[5]], kind: text[m[6]:m[7]], arguments: call(text, m[8])}
+		p := subparser{at: m[1], owner: text[m[4]:m[5]], kind: text[m[6]:m[7]], arguments: ArgumentsOf(text, m[8])}
 		if m[2] >= 0 {
 			p.variable = text[m[2]:m[3]]
 		}
@@ -208,12 +209,12 @@ func (s *scan) commands(text string) {
 }
 
 // within returns the arguments that a part of the file defines.
-func (s *scan) within(from, to int) []option {
-	var out []option
+func (s *scan) within(from, to int) []Option {
+	var out []Option
 	for _, all := range [][]placedFlag{s.arguments, s.options, s.absl, s.fields} {
 		i := sort.Search(len(all), func(i int) bool { return all[i].at >= from })
-		for ; i < len(all) && all[i].at < to && len(out) < maxFlags; i++ {
-			out = append(out, all[i].option)
+		for ; i < len(all) && all[i].at < to && len(out) < MaxFlags; i++ {
+			out = append(out, all[i].Option)
 		}
 	}
 	return out
@@ -235,21 +236,21 @@ func (s *scan) until(variable string, at int) int {
 }
 
 // parameters are the flags of the first function of a name, which typer or fire makes a command of.
-func (s *scan) parameters(text, name string, fire bool) []option {
+func (s *scan) parameters(text, name string, fire bool) []Option {
 	if i, ok := s.first[name]; ok {
 		return s.parametersOf(i, text, fire)
 	}
 	return nil
 }
 
-func (s *scan) parametersOf(i int, text string, fire bool) []option {
+func (s *scan) parametersOf(i int, text string, fire bool) []Option {
 	at := s.functions[i].end
 	if at >= len(text) || text[at] != '(' {
 		return nil
 	}
-	var out []option
-	for _, part := range pytext.Parts(text[at:min(len(text), at+4*maxCall)]) {
-		if g, ok := parameterFlag(strings.TrimSpace(part), fire); ok && len(out) < maxFlags {
+	var out []Option
+	for _, part := range pytext.Parts(text[at:min(len(text), at+4*MaxCall)]) {
+		if g, ok := parameterFlag(strings.TrimSpace(part), fire); ok && len(out) < MaxFlags {
 			out = append(out, g)
 		}
 	}

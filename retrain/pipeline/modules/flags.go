@@ -1,0 +1,226 @@
+package modules
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
+)
+
+// Option is an argument of a program's command line.
+type Option struct {
+	Name     string // with its hyphens; that of its place for one without
+	Position bool   // it is given by its place
+	Many     bool   // any number of words
+	Required bool
+	Value    string // its default, "" for none that is a string or a number
+	Code     string // that computes its default, "" for none that is known
+	Boolean  bool
+	Choices  []string
+	Joined   bool // the value follows after =
+	Help     string
+}
+
+// Key is the name as programs compare it. Of one with dots, it is the last, with the one before it if the last alone says
+// little.
+func (f Option) Key() string {
+	name := strings.ReplaceAll(strings.Trim(strings.ToLower(f.Name), "-"), "-", "_")
+	parts := strings.Split(name, ".")
+	n := len(parts)
+	if n > 1 && slices.Contains([]string{"path", "dir", "file", "name", "id"}, parts[n-1]) {
+		return parts[n-2] + "_" + parts[n-1]
+	}
+	return parts[n-1]
+}
+
+// OfHydra reports whether it is set without hyphens: agent.lr=1.
+func (f Option) OfHydra() bool { return f.Joined && !strings.HasPrefix(f.Name, "-") }
+
+// On is the word that sets one that is true or false.
+func (f Option) On() string {
+	if f.OfHydra() {
+		return f.Name + "=true"
+	}
+	return f.Name
+}
+
+// IsOn reports whether one that is true or false is set by default.
+func (f Option) IsOn() bool { return strings.EqualFold(f.Value, "true") }
+
+// Words are the words that set the flag.
+func (f Option) Words(value string) []string {
+	switch {
+	case f.Position:
+		return []string{value}
+	case f.Joined:
+		return []string{f.Name + "=" + value}
+	}
+	return []string{f.Name, value}
+}
+
+var (
+	addsArgument   = regexp.MustCompile(`\b([\w.]+)\.add_argument\(`)
+	clickOption    = regexp.MustCompile(`@(?:\w+\.)*\w*(option|argument)\(`)
+	abslFlag       = regexp.MustCompile(`\bDEFINE_(\w+)\(`)
+	abslRequired   = regexp.MustCompile(`\bmark_flags?_as_required\(([^)]*)\)`)
+	dataclassArgs  = regexp.MustCompile(`(?m)^class (\w*(?:Args|Arguments|Config|Params|Options|Settings)\w*)\b[^\n]*:[ \t]*\n((?:[ \t]+[^\n]*\n|\n)+)`)
+	dataclassField = regexp.MustCompile(`(?m)^[ \t]+(\w+)[ \t]*:[ \t]*([\w.\[\], |"']+?)(?:[ \t]*=[ \t]*([^\n]+))?$`)
+	parsesClass    = regexp.MustCompile(`\btyro\.cli\(|\bsimple_parsing\b|\bHfArgumentParser\(|\bdraccus\b|\bpyrallis\b|\bjsonargparse\b`)
+	parsingName    = regexp.MustCompile(`(?i)pars|arg|opt|cfg|config|cli`)
+)
+
+// Flags returns the arguments of a program that is a whole file: those that it defines, or a parser that it imports.
+func (f *Files) Flags(file string) []Option {
+	if known, ok := f.flagsOf[file]; ok {
+		return known
+	}
+	var out []Option
+	seen := map[string]bool{}
+	next := []string{file}
+	for depth := 0; depth < 5 && len(out) == 0; depth++ {
+		var further []string
+		for _, g := range next {
+			if seen[g] || len(seen) > 12 {
+				continue
+			}
+			seen[g] = true
+			out = append(out, f.scan(g).within(0, len(f.Text[g]))...)
+			for as, from := range f.Imported(g) {
+				if parsingName.MatchString(as) {
+					further = append(further, from.File)
+				}
+			}
+		}
+		slices.Sort(further)
+		next = further
+	}
+	out = slices.Clip(out[:min(len(out), MaxFlags)])
+	f.flagsOf[file] = out
+	return out
+}
+
+// argparseFlag is the flag of a call of add_argument.
+func argparseFlag(a []Argument) Option {
+	code := Given(a, "default", -1)
+	g := Option{Value: Literal(code), Code: code, Required: Given(a, "required", -1) == "True", Help: Given(a, "help", -1)}
+	for _, x := range a {
+		if name := Literal(x.Text); x.Key == "" && (g.Name == "" || strings.HasPrefix(name, "--") && !strings.HasPrefix(g.Name, "--")) {
+			g.Name = name
+		}
+	}
+	g.Position = !strings.HasPrefix(g.Name, "-")
+	nargs := Given(a, "nargs", -1)
+	g.Many = nargs != "" && Literal(nargs) != "?"
+	if text := Literal(nargs); g.Position && text != "?" && text != "*" {
+		g.Required = true
+	}
+	action := Literal(Given(a, "action", -1))
+	if action == "store_true" && code == "" {
+		g.Code = "False"
+	}
+	g.Boolean = strings.HasPrefix(action, "store_") || strings.Contains(Given(a, "action", -1), "BooleanOptional")
+	g.Choices = stringsOf(Given(a, "choices", -1))
+	return g
+}
+
+// stringsOf returns the strings of a list.
+func stringsOf(text string) []string {
+	var out []string
+	if strings.HasPrefix(text, "[") || strings.HasPrefix(text, "(") || strings.HasPrefix(text, "{") {
+		for _, p := range pytext.Parts(text) {
+			if s := Literal(p); s != "" {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// clickFlag is the flag of a decorator of click.
+func clickFlag(kind string, a []Argument) Option {
+	g := argparseFlag(a)
+	if kind == "argument" {
+		g.Position = true
+		g.Required = Given(a, "required", -1) != "False" && Given(a, "default", -1) == "" && Given(a, "nargs", -1) != "-1"
+		return g
+	}
+	g.Position = false
+	if name, no, ok := strings.Cut(g.Name, "/"); ok { // --render/--no-render
+		g.Name, g.Boolean = name, true
+		if g.Value == "True" {
+			g.Name, g.Value = strings.TrimSpace(no), "False"
+		}
+	}
+	g.Boolean = g.Boolean || Given(a, "is_flag", -1) == "True"
+	if t := Given(a, "type", -1); strings.Contains(t, "Choice(") {
+		g.Choices = stringsOf(t[strings.Index(t, "Choice(")+len("Choice("):])
+	}
+	return g
+}
+
+// fieldFlags are the flags of the fields of a class.
+func fieldFlags(body string) []Option {
+	var out []Option
+	for _, m := range dataclassField.FindAllStringSubmatch(body, MaxFlags) {
+		value := m[3]
+		if i := strings.Index(value, "field("); i >= 0 {
+			value = Given(ArgumentsOf(value, i+len("field")), "default", 0)
+		}
+		out = append(out, Option{Name: "--" + strings.ReplaceAll(m[1], "_", "-"), Required: m[3] == "", Value: Literal(value), Code: strings.TrimSpace(value), Boolean: m[2] == "bool"})
+	}
+	return out
+}
+
+var (
+	parameter   = regexp.MustCompile(`(?s)^(\w+)\s*(?::\s*(.+?))?(?:\s*=\s*([^=].*))?$`)
+	typerObject = regexp.MustCompile(`\b(?:typer\.)?(Option|Argument)(\()`)
+)
+
+func parameterFlag(text string, fire bool) (Option, bool) {
+	m := parameter.FindStringSubmatch(text)
+	if m == nil || m[1] == "self" || strings.Contains(m[2], "Context") {
+		return Option{}, false
+	}
+	kind, value := m[2], m[3]
+	g := Option{Name: "--" + strings.ReplaceAll(m[1], "_", "-"), Boolean: strings.HasPrefix(kind, "bool"), Required: value == ""}
+	if fire {
+		g.Name, g.Joined = "--"+m[1], true
+		g.Value, g.Code = Literal(value), value
+		return g, true
+	}
+	g.Position = value == "" // without a default
+	if t := typerObject.FindStringSubmatchIndex(text); t != nil {
+		a := ArgumentsOf(text, t[4])
+		g.Position = text[t[2]:t[3]] == "Argument"
+		if !strings.Contains(kind, "Annotated") {
+			value = Given(a, "default", 0)
+		}
+		for _, x := range a {
+			if name := Literal(x.Text); strings.HasPrefix(name, "--") {
+				g.Name, _, _ = strings.Cut(name, "/")
+			}
+		}
+	}
+	g.Required = value == "" || value == "..."
+	g.Value, g.Code = Literal(value), value
+	if g.Position {
+		g.Name = strings.TrimPrefix(g.Name, "--")
+	}
+	if g.Boolean && g.Value == "True" {
+		g.Name, g.Value = "--no-"+strings.TrimPrefix(g.Name, "--"), "False"
+	}
+	return g, true
+}
+
+// PlainWord is a word that means the same to a shell, and in every kind of file.
+var PlainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+
+// Extension returns that of a path that names a file, "" for that of a directory.
+func Extension(value string) string {
+	if e := path.Ext(value); len(e) > 1 && len(e) <= 12 && PlainWord.MatchString(e) && !NumberAlone.MatchString(e[1:]) {
+		return e
+	}
+	return ""
+}
