@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -134,5 +135,16 @@ func TestCodeIsWithoutCommentsAndDocstrings(t *testing.T) {
 		if got := string(pytext.Code([]byte(text))); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestSummaryOfAProposal(t *testing.T) {
+	of := func(files map[string]string) []string { return proposeFor(t, files).Found() }
+	const sb3 = "from stable_baselines3 import PPO\nif __name__ == '__main__':\n    PPO('MlpPolicy', 'CartPole-v1').learn(30_000)\n"
+	if got, want := of(map[string]string{"train.py": sb3}), []string{"1 environment", "4 packages", "the algorithm PPO"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := of(map[string]string{"train.py": "import torch\nif __name__ == '__main__':\n    train()\n"}), []string{"0 environments", "1 package", "a training command", "no evaluation command"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -127,65 +127,57 @@ func generates(t *testing.T, files map[string]string, want string) {
 	}
 }
 
-// What a program imports under a condition is needed if the condition holds when it starts without arguments.
-func TestConditionalImports(t *testing.T) {
-	const args = "import torch\nimport tyro\nfrom dataclasses import dataclass\nfrom flags import LOG\n@dataclass\nclass Args:\n    track: bool = True\n    plot: bool = False\n\n"
-	const train = args + "class Agent:\n    def draw(self):\n        import seaborn\n\ndef helper():\n    import einops\n\ndef main():\n    args = tyro.cli(Args)\n    if args.track:\n        import wandb\n        wandb.init()\n    if args.plot:\n        import matplotlib\n    else:\n        import imageio\n    if not args.plot:\n        import tqdm\n    if LOG and args.track:\n        from torch.utils.tensorboard import SummaryWriter\n    if LOG:\n        import rich, os\n    try:\n        import pygame\n    except ImportError:\n        pass\n    from pandas import DataFrame\n    train()\n\nif __name__ == '__main__':\n    import yaml\n    main()\n"
-	proposes(t, "conditions", map[string]string{"requirements.txt": "torch==2.4.0\ntyro==0.9.16\n", "flags.py": "LOG = True\n", "train.py": train},
-		[]string{"- wandb==", "- tqdm==", "- rich==", "- pandas==", "- pyyaml=="}, []string{"matplotlib", "imageio", "pygame", "seaborn", "einops", "- os"})
-	const tracked = "import argparse\nimport torch\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--track', action='store_true')\n    p.add_argument('--log', type=int, default=1)\n    args = p.parse_args()\n    if args.track:\n        import wandb\n    if args.log:\n        from tensorboardX import SummaryWriter\n    train()\n"
-	proposes(t, "off", map[string]string{"requirements.txt": "torch==2.4.0\n", "train.py": tracked}, []string{"- tensorboardx=="}, []string{"wandb"})
-	proposes(t, "on by the page", map[string]string{"requirements.txt": "torch==2.4.0\n", "train.py": tracked, "README.md": "```\npython train.py --track\n```\n"}, []string{"- wandb=="}, nil)
-	const sb3 = "import torch\nfrom stable_baselines3 import PPO\nimport envs\nclass World(gym.Env):\n    pass\nLOGS = LOGDIR\ndef main():\n    model = PPO('MlpPolicy', World(), tensorboard_log=LOGS)\n    model.learn(total_timesteps=10000)\n\nif __name__ == '__main__':\n    main()\n"
-	proposes(t, "logs of Stable-Baselines3", map[string]string{"requirements.txt": "stable-baselines3==2.7.0\n", "train.py": strings.Replace(sb3, "LOGDIR", "'logs'", 1)}, []string{"library: custom", "- tensorboard=="}, nil)
-	proposes(t, "no logs of Stable-Baselines3", map[string]string{"requirements.txt": "stable-baselines3==2.7.0\n", "train.py": strings.Replace(sb3, "LOGDIR", "None", 1)}, []string{"library: custom"}, []string{"tensorboard"})
-}
-
-// Versions that only the prose of the page names count where no file declares packages.
-func TestVersionsOfThePage(t *testing.T) {
-	const train = "import torch, gym\nimport numpy as np\ndef main():\n    train()\nif __name__ == '__main__':\n    main()\n"
-	list := "## Requirements\n\n- Python 3.8\n- PyTorch 1.13.1 (with CUDA 11.7)\n* [gym](https://github.com/openai/gym) 0.21.0\n1. `numpy`: 1.23.5\n- CUDA 11.7\n- Ubuntu 20.04\n- Return 2.5\n- matplotlib 3.5 draws the curves that we show below, which are not needed\n"
-	proposes(t, "a list", map[string]string{"README.md": list, "train.py": train},
-		[]string{"base: python:3.8.", "- torch==1.13.1\n", "- gym==0.21.0\n", "- numpy==1.23.5\n"}, []string{"cuda", "buntu", "return"})
-	proposes(t, "a list beside declarations", map[string]string{"README.md": list, "requirements.txt": "torch==2.0.1\ngym\nnumpy\n", "train.py": train},
-		[]string{"- torch==2.0.1\n", "base: python:3.8."}, []string{"1.13.1"})
-	proposes(t, "least versions", map[string]string{"README.md": "- Python 3.8+\n- PyTorch >= 1.9\n- numpy 1.20+\n- gym 0.21 or later\n", "train.py": train},
-		[]string{"- torch==2.15.0 # README.md requires >=1.9\n"}, []string{"base:", "- numpy==1.20\n", "- gym==0.21\n"})
-	for name, page := range map[string]string{
-		"a badge":    "![Python](https://img.shields.io/badge/python-3.9-blue.svg)\n",
-		"a sentence": "The code requires Python 3.9 and PyTorch.\n",
-		"a table":    "| Package | Version |\n|---|---|\n| torch | 1.13.1 |\n| python | 3.9 |\n",
+// What a value may be, but need not, is never proposed as a fact.
+func TestProposedHyperparametersAreCertain(t *testing.T) {
+	const top = "import sys, os\nimport gymnasium as gym\nfrom stable_baselines3 import PPO\n"
+	const end = "env = gym.make('CartPole-v1')\n"
+	const made = "model = PPO('MlpPolicy', env, learning_rate=lr)\n"
+	for name, test := range map[string]struct{ code, want, never string }{
+		"for an argument":           {"lr = 3e-4\nif '--fast' in sys.argv:\n    lr = 1e-2\n" + made, "    learning_rate: 3e-4\n", "1e-2"},
+		"for an option":             {"import argparse\np = argparse.ArgumentParser()\np.add_argument('--fast', action='store_true')\nargs = p.parse_args()\nlr = 3e-4\nif args.fast:\n    lr = 1e-2\n" + made, "    learning_rate: 3e-4\n", "1e-2"},
+		"on one line":               {"lr = 3e-4; x = 1\nif '--fast' in sys.argv: x = 2; lr = 1e-2\n" + made, "    learning_rate: 3e-4\n", "1e-2"},
+		"never":                     {"DEBUG = False\nlr = 3e-4\nif DEBUG:\n    lr = 1e-2\n" + made, "    learning_rate: 3e-4\n", "1e-2"},
+		"always":                    {"FAST = True\nlr = 3e-4\nif FAST:\n    lr = 1e-2\nelse:\n    lr = 1e-3\n" + made, "    learning_rate: 1e-2\n", "1e-3"},
+		"perhaps":                   {"DEBUG = os.environ.get('DEBUG')\nlr = 3e-4\nif DEBUG:\n    lr = 1e-2\n" + made, "    # learning_rate=lr\n", "learning_rate: "},
+		"either":                    {"if os.cpu_count() > 2:\n    lr = 1e-2\nelse:\n    lr = 1e-3\n" + made, "    # learning_rate=lr\n", "learning_rate: "},
+		"either the same":           {"if os.cpu_count() > 2:\n    lr = 1e-2\nelse:\n    lr = 1e-2\n" + made, "    learning_rate: 1e-2\n", "#  learning_rate"},
+		"in the same branch":        {"if os.cpu_count() > 2:\n    lr = 1e-3\nelse:\n    lr = 1e-2\n    model = PPO('MlpPolicy', env, learning_rate=lr)\n", "    learning_rate: 1e-2\n", "1e-3"},
+		"if it failed":              {"try:\n    lr = 1e-3\nexcept ImportError:\n    lr = 1e-2\n" + made, "    learning_rate: 1e-3\n", "1e-2"},
+		"a later one":               {"lr = 1e-3\nlr = 1e-2\n" + made + "lr = 1\n", "    learning_rate: 1e-2\n", "1e-3"},
+		"an argument of a call":     {"lr = 0.99\nmake_other(\n    lr=0.5\n)\n" + made, "    learning_rate: 0.99\n", "0.5"},
+		"an argument after text":    {"lr = 0.99\nmake_other(\n    ''' ) ''',\n    lr=0.5\n)\n" + made, "    learning_rate: 0.99\n", "0.5"},
+		"computed":                  {"lr = 64\nlr *= 2\n" + made, "    # learning_rate=lr\n", "learning_rate: "},
+		"made of its old value":     {"lr = 64\nlr = lr * 2\n" + made, "    learning_rate: 128\n", "64"},
+		"one of several":            {"lr = 64\nlr, x = found()\n" + made, "    # learning_rate=lr\n", "learning_rate: "},
+		"of a loop":                 {"lr = 64\nfor lr in rates():\n    model = PPO('MlpPolicy', env, learning_rate=lr)\n", "    # learning_rate=lr\n", "learning_rate: "},
+		"set by a function":         {"lr = 64\ndef fast():\n    global lr\n    lr = 1\nfast()\n" + made, "    # learning_rate=lr\n", "learning_rate: "},
+		"an item":                   {"cfg = dict(lr=1e-3)\ncfg['lr'] = 5e-5\nmodel = PPO('MlpPolicy', env, learning_rate=cfg['lr'], **cfg)\n", "    # learning_rate=cfg['lr']\n    # **cfg\n", "1e-3"},
+		"an item in a function":     {"cfg = dict(lr=1e-3)\ndef main():\n    cfg['lr'] = 5e-5\n    model = PPO('MlpPolicy', env, learning_rate=cfg['lr'])\nmain()\n", "    # learning_rate=cfg['lr']\n", "1e-3"},
+		"updated":                   {"cfg = dict(lr=1e-3)\ncfg.update(lr=5e-5)\nmodel = PPO('MlpPolicy', env, **cfg)\n", "    # **cfg\n", "1e-3"},
+		"a parameter":               {"lr = 0.5\ndef go(lr):\n    model = PPO('MlpPolicy', env, learning_rate=lr)\ngo(1e-4)\n", "    learning_rate: 1e-4\n", "0.5"},
+		"one of two calls":          {"def go(lr):\n    model = PPO('MlpPolicy', env, learning_rate=lr)\ngo(1e-4)\ngo(1e-3)\n", "    # learning_rate=lr\n", "learning_rate: "},
+		"passed on as it is":        {"def go(lr):\n    model = PPO('MlpPolicy', env, learning_rate=lr)\n    go(lr)\n", "    # learning_rate=lr\n", "learning_rate: "},
+		"of a function before":      {"def other(lr):\n    return lr\nlr = 0.5\n" + made, "    learning_rate: 0.5\n", ""},
+		"a default":                 {"lr = 0.5\ndef go(a, lr: float = 2e-4):\n    model = PPO('MlpPolicy', env, learning_rate=lr)\ngo(1)\n", "    learning_rate: 2e-4\n", "0.5"},
+		"a default that is not":     {"def go(a, lr=2e-4):\n    model = PPO('MlpPolicy', env, learning_rate=lr)\ngo(1, 1e-4)\n", "    learning_rate: 1e-4\n", "2e-4"},
+		"a default of an object":    {"class Agent:\n    def __init__(self, env, lr=2e-4):\n        self.lr = lr\n    def train(self):\n        model = PPO('MlpPolicy', env, learning_rate=self.lr)\nAgent(env).train()\n", "    learning_rate: 2e-4\n", ""},
+		"an argument of an object":  {"class Agent:\n    def __init__(self, env, lr=2e-4):\n        self.lr = lr\n    def train(self):\n        model = PPO('MlpPolicy', env, learning_rate=self.lr)\nAgent(env, lr=1).train()\n", "    learning_rate: 1\n", "2e-4"},
+		"an attribute that is not":  {"class Settings:\n    lr: float = 1e-3\n    gamma: float = 0.9\ncfg = Settings(lr=5e-5)\nmodel = PPO('MlpPolicy', env, learning_rate=cfg.lr, gamma=cfg.gamma)\n", "    learning_rate: 5e-5\n    gamma: 0.9\n", "1e-3"},
+		"a changed attribute":       {"class Settings:\n    lr: float = 1e-3\ncfg = Settings()\nif os.environ:\n    cfg.lr = 1\nmodel = PPO('MlpPolicy', env, learning_rate=cfg.lr)\n", "    # learning_rate=cfg.lr (1e-3 in train.py)\n", "1e-3"},
+		"of another call":           {"if '--test' in sys.argv:\n    model = PPO('MlpPolicy', env, n_steps=16)\nelse:\n    model = PPO('MlpPolicy', env, n_steps=2048)\n", "    n_steps: 2048\n", "16"},
+		"of one call or another":    {"if os.environ.get('T'):\n    model = PPO('MlpPolicy', env, n_steps=16, gamma=0.9, vf_coef=1)\nelse:\n    model = PPO('MlpPolicy', env, n_steps=2048, gamma=0.9)\n", "    # n_steps=16\n    gamma: 0.9\n    # vf_coef=1\n", "n_steps: "},
+		"of a function that starts": {"def tune():\n    model = PPO('MlpPolicy', env, n_steps=16)\ndef run():\n    model = PPO('MlpPolicy', env, n_steps=2048)\nrun()\n", "    n_steps: 2048\n", "16"},
 	} {
-		proposes(t, name, map[string]string{"README.md": page, "train.py": train}, []string{"base: python:3.9."}, nil)
+		files := map[string]string{"requirements.txt": "stable-baselines3==2.7.0\ngymnasium==1.2.2\n", "train.py": top + end + test.code + "model.learn(25000)\n"}
+		var never []string
+		if test.never != "" {
+			never = append(never, " "+test.never+"\n")
+		}
+		if test.never == "learning_rate: " || test.never == "n_steps: " {
+			never = []string{test.never}
+		}
+		proposes(t, name, files, []string{test.want}, never)
 	}
-	for name, page := range map[string]string{
-		"a badge of the least":    "![Python](https://img.shields.io/badge/python-3.9%2B-blue.svg) ![](https://img.shields.io/badge/python-3.8|3.9-blue)\n",
-		"a sentence of the least": "The code requires Python 3.9+ and PyTorch. It requires Python 3.8 or newer.\n",
-	} {
-		proposes(t, name, map[string]string{"README.md": page, "train.py": train}, nil, []string{"base:"})
-	}
-}
-
-// A program that runs in $WORK reads directories of the repository where they are.
-func TestInputsInDirectories(t *testing.T) {
-	const guard = "\nif __name__ == '__main__':\n    main()\n"
-	const copied = `'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project" && exec python train.py'`
-	for name, test := range map[string]struct {
-		code        string
-		want, never string
-	}{
-		"joined":        {"df = pd.read_csv(os.path.join('data', 'prices.csv'))", copied, ""},
-		"a constant":    {"DATA = Path('data/')\n    df = pd.read_csv(DATA / name)", copied, ""},
-		"a pattern":     {"files = glob.glob('data/*.csv')", copied, ""},
-		"composed":      {"df = pd.read_csv(f'data/{name}.csv')", copied, ""},
-		"a table":       {"df = pd.read_parquet('data/prices.parquet')", copied, ""},
-		"by argument":   {"p.add_argument('--data-dir', default='data')", `cd "$WORK" && exec python "$OLDPWD/train.py" --data-dir "$OLDPWD/data"`, ""},
-		"results":       {"p.add_argument('--exp', default='data')\n    open(os.path.join('results', 'a.txt'), 'w')", `cd "$WORK" && exec python "$OLDPWD/train.py"`, "--exp"},
-		"not there":     {"df = pd.read_csv(os.path.join('inputs', 'prices.csv'))", `cd "$WORK" && exec python "$OLDPWD/train.py"`, ""},
-		"beside itself": {"df = pd.read_csv(os.path.join(os.path.dirname(__file__), 'data', 'prices.csv'))", `cd "$WORK" && exec python "$OLDPWD/train.py"`, ""},
-	} {
-		files := map[string]string{"requirements.txt": "torch==2.4.0\npandas==2.2.2\n", "data/prices.csv": "1\n", "data/prices.parquet": "1\n", "results/a.txt": ""}
-		files["train.py"] = "import torch\nimport argparse, glob, os\nfrom pathlib import Path\nimport pandas as pd\ndef main():\n    p = argparse.ArgumentParser()\n    " + test.code + "\n    os.makedirs('out', exist_ok=True)\n    train(df)\n    torch.save(net, 'out/net.pt')\n" + guard
-		proposes(t, name, files, []string{test.want}, append([]string{}, strings.Fields(test.never)...))
-	}
+	const rllib = "import os\nfrom ray.rllib.algorithms.ppo import PPOConfig\nconfig = PPOConfig().environment('CartPole-v1').training(lr=5e-5, gamma=0.9)\nconfig = config.env_runners(num_env_runners=1)\nif os.environ.get('T'):\n    config.training(lr=1e-4)\nconfig.clip_param = 0.2\nif 0:\n    config.clip_param = 0.3\nalgo = config.build_algo()\nalgo.train()\n"
+	proposes(t, "RLlib", map[string]string{"requirements.txt": "ray[rllib]==2.49.0\ntorch==2.8.0\n", "train.py": rllib}, []string{"    # lr=1e-4\n    gamma: 0.9\n    clip_param: 0.2\n"}, nil)
 }

@@ -1,0 +1,201 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+)
+
+// The argument for the model comes before that for the log, and files are read where they are.
+func TestProposedPlaceOfTheModel(t *testing.T) {
+	const train = "import gym\nimport torch\nimport argparse\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    ARGS\n    train(p.parse_args())\n"
+	with := func(args, more string) string { return strings.Replace(train, "ARGS", args, 1) + more }
+	for name, test := range map[string]struct {
+		files       map[string]string
+		want, never []string
+	}{
+		"the model before the log": {
+			map[string]string{"requirements.txt": "torch\n", "train.py": with("p.add_argument('--log_path', default='tb')\n    p.add_argument('--saved_path', default='trained_models')", ""), "test.py": with("p.add_argument('--saved_path', default='trained_models')\n    p.add_argument('--output_path', default='output')", "evaluate()\n")},
+			[]string{`python train.py --saved_path "$WORK/model"`, `python test.py --saved_path "$WORK/model"`},
+			[]string{`--log_path "$WORK`},
+		},
+		"files that a module reads": {
+			map[string]string{"requirements.txt": "gymnasium\n", "Gates.txt": "1\n", "car.py": "def load():\n    return open('Gates.txt').read()\n", "train.py": "import torch\nfrom car import load\nload()\nmodel.learn(total_timesteps=10000)\n"},
+			[]string{`'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project" && exec python train.py'`},
+			[]string{"cd \"$WORK\" && exec python \"$OLDPWD/train.py\""},
+		},
+	} {
+		proposes(t, name, test.files, test.want, test.never)
+	}
+}
+
+// A model is found by its name, and a program runs beside the files that it names.
+func TestProposedPlaceOfComposedModels(t *testing.T) {
+	const guard = "if __name__ == '__main__':\n"
+	for name, test := range map[string]struct {
+		files       map[string]string
+		want, never []string
+	}{
+		"a model in a directory that the program composes": {
+			map[string]string{
+				"requirements.txt": "torch\n",
+				"agent.py":         "import torch\nclass Agent:\n    def save(self, path, name='model.pth'):\n        torch.save(self.net.state_dict(), os.path.join(path, name))\n",
+				"main.py":          "import torch\nfrom agent import Agent\np.add_argument('--model', type=str)\np.add_argument('--evaluate', action='store_true')\nresults = os.path.join('results', args.id)\nif args.evaluate:\n    agent.load(args.model)\n    evaluate()\nelse:\n    train()\n    torch.save(metrics, os.path.join(results, 'metrics.pth'))\n    dqn.save(results)\n    dqn.save(results, 'checkpoint.pth')\n" + guard + "    run()\n",
+			},
+			[]string{`cd "$WORK" && exec python "$OLDPWD/main.py" --evaluate --model "$(find "$WORK" -name model.pth `},
+			nil,
+		},
+		"files beside the program": {
+			map[string]string{
+				"README.md": "cd baselines\n```python run_fast.py```\n", "baselines/requirements.txt": "torch\nstable-baselines3==2.0.0\n", "start.state": "1",
+				"baselines/env.py":      "import gymnasium\nclass Red(gymnasium.Env):\n    pass\n",
+				"baselines/run_fast.py": "from stable_baselines3 import PPO\nfrom env import Red\n" + guard + "    c = {'init': '../start.state', 'rom': '../Red.gb'}\n    model = PPO('CnnPolicy', Red(c))\n    model.learn(total_timesteps=5000)\n",
+				"baselines/grids.py":    "import numpy as np\ndef make(rows):\n    return np.concatenate(rows)\n" + guard + "    media.write_video('grid.mp4', make([]))\n",
+				"baselines/look.py":     "from stable_baselines3 import PPO\nfrom env import Red\n" + guard + "    env = Red({'headless': False})\n    model = PPO.load('x.zip')\n    while True:\n        obs = env.step(model.predict(obs))\n        env.render()\n",
+			},
+			[]string{`'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project/baselines" && exec python run_fast.py'`, "library: custom"},
+			[]string{"grids.py"},
+		},
+	} {
+		proposes(t, name, test.files, test.want, test.never)
+	}
+}
+
+// Directories that a program makes are in $WORK, and those of the repository where they are.
+func TestProposedDirectoriesOfPrograms(t *testing.T) {
+	for name, test := range map[string]struct {
+		files       map[string]string
+		want, never []string
+	}{
+		"files in directories of the repository": {
+			map[string]string{"requirements.txt": "torch\n", "results/a.md": "", "results/Cart.py": "import torch\nconfig.data = \"results/data/Cart.pkl\"\nif __name__ == '__main__':\n    train(config)\n"},
+			[]string{`'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project" && exec python results/Cart.py'`},
+			nil,
+		},
+		"files in directories that the module writes": {
+			map[string]string{
+				"requirements.txt": "torch\n", "saved/__init__.py": "", "keep.py": "import torch\ndef keep(net, n):\n    torch.save(net, f'saved/model_{n}.pth')\n",
+				"train.py":    "import torch\nfrom keep import keep\nif __name__ == '__main__':\n    train()\n    keep(net, 1)\n",
+				"evaluate.py": "import torch\nif __name__ == '__main__':\n    net = torch.load('saved/model_1.pth')\n    evaluate(net)\n",
+			},
+			[]string{`'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project" && exec python train.py'`, `'cd "$WORK/project" && exec python evaluate.py'`},
+			nil,
+		},
+		"directories that the program makes": {
+			map[string]string{"requirements.txt": "torch\n", "models/a.md": "", "train.py": "import torch, os\nif __name__ == '__main__':\n    train()\n    os.makedirs('models', exist_ok=True)\n    torch.save(net, 'models/net.pth')\n"},
+			[]string{`'cd "$WORK" && exec python "$OLDPWD/train.py"'`},
+			nil,
+		},
+		"files beside the module": {
+			map[string]string{"requirements.txt": "torch\n", "assets/a.png": "", "train.py": "import torch, os\nICON = os.path.join(os.path.dirname(__file__), 'assets/a.png')\nOTHER = HERE / 'assets/b.png'\nif __name__ == '__main__':\n    train('elsewhere/a.png')\n"},
+			[]string{`'cd "$WORK" && exec python "$OLDPWD/train.py"'`},
+			nil,
+		},
+	} {
+		proposes(t, name, test.files, test.want, test.never)
+	}
+}
+
+// The other directories of programs are in $WORK as well.
+func TestProposedOtherDirectories(t *testing.T) {
+	for name, test := range map[string]struct {
+		files       map[string]string
+		want, never []string
+	}{
+		"other directories that the programs make": {
+			map[string]string{
+				"requirements.txt": "torch\n",
+				"train.py":         "import torch\nimport argparse\nfrom pathlib import Path\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--out', default='logs/sac')\n    p.add_argument('--tb', default='logs/tb')\n    p.add_argument('--kept', default='/data')\n    args = p.parse_args()\n    Path(args.tb).mkdir(parents=True, exist_ok=True)\n    Path(args.kept).mkdir()\n    Path(args.out).parent.mkdir(parents=True, exist_ok=True)\n    train()\n    save(args.out)\n",
+				"eval.py":          "import torch\nimport argparse, os\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--model', default='logs/sac')\n    p.add_argument('--video', default='videos/eval.mp4')\n    args = p.parse_args()\n    os.makedirs(os.path.dirname(args.video), exist_ok=True)\n    evaluate(load(args.model))\n",
+			},
+			[]string{`'exec python train.py --out "$WORK/model" --tb "$WORK/logs/tb"'`, `'exec python eval.py --model "$WORK/model" --video "$WORK/videos/eval.mp4"'`},
+			nil,
+		},
+		"a model in a directory below that of the argument": {
+			map[string]string{
+				"requirements.txt": "torch\n",
+				"train.py":         "import torch\nimport argparse\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--checkpoint-dir', default='checkpoints')\n    a = p.parse_args()\n    train()\n    save(a.checkpoint_dir + '/demo')\n",
+				"evaluate.py":      "import torch\nimport argparse\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--checkpoint', default='checkpoints/demo')\n    evaluate(load(p.parse_args().checkpoint))\n",
+			},
+			[]string{`python train.py --checkpoint-dir "$WORK/model"`, `python evaluate.py --checkpoint "$WORK/model/demo"`},
+			nil,
+		},
+	} {
+		proposes(t, name, test.files, test.want, test.never)
+	}
+}
+
+// Results beside a program need a copy that can be written to.
+func TestProposedFilesBesidePrograms(t *testing.T) {
+	for name, test := range map[string]struct {
+		files       map[string]string
+		want, never []string
+	}{
+		"results beside the program": {
+			map[string]string{"requirements.txt": "torch\n", "train.py": "import torch\nfrom pathlib import Path\nROOT = Path(__file__).resolve().parent\nMODEL_DIR = ROOT / \"models\"\nif __name__ == '__main__':\n    MODEL_DIR.mkdir(exist_ok=True)\n    train()\n"},
+			[]string{`cd "$WORK/project" && exec python train.py`},
+			nil,
+		},
+		"data beside the program": {
+			map[string]string{"requirements.txt": "torch\n", "train.py": "import torch\nfrom pathlib import Path\nROOT = Path(__file__).resolve().parent\nDATA = ROOT / \"data\"\nMODEL_NAMES = ROOT / \"names\"\nif __name__ == '__main__':\n    train()\n"},
+			nil,
+			[]string{"$WORK/project"},
+		},
+	} {
+		proposes(t, name, test.files, test.want, test.never)
+	}
+}
+
+// An argument for the directory of a model gets no file, and one for its name no path.
+func TestProposedPlacesInParts(t *testing.T) {
+	const train = "import torch\nif __name__ == '__main__':\n    train(env)\n    torch.save(net, 'models/best.pt')\n"
+	const head = "import argparse, os\nimport torch\nfrom pathlib import Path\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--model-dir', default='models')\n    p.add_argument('--name', default='%s')\n    args = p.parse_args()\n    net = torch.load(%s)\n    evaluate(net)\n"
+	const alone = "import argparse, os\nimport torch\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--model', default='agent')\n    args = p.parse_args()\n    net = torch.load(%s)\n    evaluate(net)\n"
+	for name, test := range map[string]struct{ program, want string }{
+		"joined":           {strings.NewReplacer("'%s'", "'best.pt'", "%s", "os.path.join(args.model_dir, args.name)").Replace(head), `evaluate.py --model-dir "$WORK/models"'`},
+		"with a suffix":    {strings.NewReplacer("'%s'", "'last'", "%s", "os.path.join(args.model_dir, args.name + '.pt')").Replace(head), `evaluate.py --model-dir "$WORK/models" --name best'`},
+		"formatted":        {strings.NewReplacer("'%s'", "'last'", "%s", "f'{args.model_dir}/{args.name}.pt'").Replace(head), `evaluate.py --model-dir "$WORK/models" --name best'`},
+		"of a path":        {strings.NewReplacer("'%s'", "'best.pt'", "%s", "Path(args.model_dir) / args.name").Replace(head), `evaluate.py --model-dir "$WORK/models"'`},
+		"a constant":       {strings.NewReplacer("'%s'", "'x'", "%s", "os.path.join(args.model_dir, 'best.pt')").Replace(head), `evaluate.py --model-dir "$WORK/models"'`},
+		"only a name":      {strings.ReplaceAll(alone, "%s", "f'models/{args.model}.pt'"), `cd "$WORK" && exec python "$OLDPWD/evaluate.py" --model best'`},
+		"an absolute path": {strings.ReplaceAll(alone, "%s", "os.path.join('models', args.model)"), `evaluate.py --model "$WORK/models/best.pt"'`},
+	} {
+		proposes(t, name, map[string]string{"train.py": train, "evaluate.py": test.program}, []string{test.want}, nil)
+	}
+}
+
+// An evaluation that makes directories of its own runs where it may.
+func TestProposedEvaluationsThatWrite(t *testing.T) {
+	const evaluate = "import argparse\nimport torch\nfrom pathlib import Path\nif __name__ == '__main__':\n    p = argparse.ArgumentParser()\n    p.add_argument('--model', default=None)\n    args = p.parse_args()\n    videos = %s\n    videos.mkdir(parents=True)\n    evaluate(torch.load(args.model))\n"
+	train := "import torch\nif __name__ == '__main__':\n    train(env)\n    torch.save(net, 'best.pt')\n"
+	for directory, want := range map[string]string{
+		"Path('videos') / 'x'":      `cd "$WORK" && exec python "$OLDPWD/evaluate.py" --model "$WORK/best.pt"'`,
+		"Path(args.model).parent":   `-c, 'exec python evaluate.py --model "$WORK/best.pt"'`,
+		"Path('/tmp/videos') / 'x'": `-c, 'exec python evaluate.py --model "$WORK/best.pt"'`,
+	} {
+		proposes(t, directory, map[string]string{"train.py": train, "evaluate.py": strings.ReplaceAll(evaluate, "%s", directory)}, []string{want}, nil)
+	}
+}
+
+// A program that runs in $WORK reads directories of the repository where they are.
+func TestInputsInDirectories(t *testing.T) {
+	const guard = "\nif __name__ == '__main__':\n    main()\n"
+	const copied = `'cp -r . /tmp/project && cp -r /tmp/project "$WORK" && cd "$WORK/project" && exec python train.py'`
+	for name, test := range map[string]struct {
+		code        string
+		want, never string
+	}{
+		"joined":        {"df = pd.read_csv(os.path.join('data', 'prices.csv'))", copied, ""},
+		"a constant":    {"DATA = Path('data/')\n    df = pd.read_csv(DATA / name)", copied, ""},
+		"a pattern":     {"files = glob.glob('data/*.csv')", copied, ""},
+		"composed":      {"df = pd.read_csv(f'data/{name}.csv')", copied, ""},
+		"a table":       {"df = pd.read_parquet('data/prices.parquet')", copied, ""},
+		"by argument":   {"p.add_argument('--data-dir', default='data')", `cd "$WORK" && exec python "$OLDPWD/train.py" --data-dir "$OLDPWD/data"`, ""},
+		"results":       {"p.add_argument('--exp', default='data')\n    open(os.path.join('results', 'a.txt'), 'w')", `cd "$WORK" && exec python "$OLDPWD/train.py"`, "--exp"},
+		"not there":     {"df = pd.read_csv(os.path.join('inputs', 'prices.csv'))", `cd "$WORK" && exec python "$OLDPWD/train.py"`, ""},
+		"beside itself": {"df = pd.read_csv(os.path.join(os.path.dirname(__file__), 'data', 'prices.csv'))", `cd "$WORK" && exec python "$OLDPWD/train.py"`, ""},
+	} {
+		files := map[string]string{"requirements.txt": "torch==2.4.0\npandas==2.2.2\n", "data/prices.csv": "1\n", "data/prices.parquet": "1\n", "results/a.txt": ""}
+		files["train.py"] = "import torch\nimport argparse, glob, os\nfrom pathlib import Path\nimport pandas as pd\ndef main():\n    p = argparse.ArgumentParser()\n    " + test.code + "\n    os.makedirs('out', exist_ok=True)\n    train(df)\n    torch.save(net, 'out/net.pt')\n" + guard
+		proposes(t, name, files, []string{test.want}, append([]string{}, strings.Fields(test.never)...))
+	}
+}
