@@ -2,8 +2,10 @@ package tripping_test
 
 import (
 	"flag"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -198,6 +200,42 @@ func TestInformationalIncidentsTripNoGuard(t *testing.T) {
 		}
 		if again := tripping.Follow(guards, tracker, changes); len(again) != len(changes) {
 			t.Errorf("it trips again, or its own incident trips it: %+v", again[len(changes):])
+		}
+	}
+}
+
+// TestFrequentVersionsAreNotBlamedForTrips lets a guard trip after a new version that came alone, and after one of those that
+// come every 100 episodes.
+func TestFrequentVersionsAreNotBlamedForTrips(t *testing.T) {
+	for name, c := range map[string]struct {
+		every int
+		want  alerts.Cause
+		why   string
+	}{
+		"a release":       {1200, alerts.CausePolicy, "policy_version changed from 0 to 1 at the onset"},
+		"every 100 units": {100, alerts.CauseUnknown, "policy_version changed from 11 to 12 at the onset, as about every 109 units"},
+	} {
+		tracker := alerts.NewTracker()
+		limit := watch.GuardLimit{Name: "unsafe", Actions: []string{"bad"}, Share: .05, Alpha: .01, Then: watch.GuardHold}
+		guards := guard.New("desk", watch.Guards{Limits: []watch.GuardLimit{limit}})
+		var opened *alerts.Incident
+		for i := 0; opened == nil && i < 2000; i++ {
+			action := "good"
+			if i >= 1220 && i%3 == 0 {
+				action = "bad"
+			}
+			u := ingest.Unit{
+				Group: ingest.NewGroup("desk"), Length: 1, Actions: []ingest.Count{{Name: action, N: 1}},
+				Versions: ingest.Versions{Policy: fmt.Sprint(i / c.every)}, EndTS: int64(i),
+			}
+			for _, f := range guards.Observe(&u) {
+				for _, change := range tracker.Apply(f) {
+					opened = change.Incident
+				}
+			}
+		}
+		if opened == nil || opened.Cause != c.want || !slices.Contains(opened.Evidence, c.why) {
+			t.Errorf("%s: %+v, want cause %s and %q", name, opened, c.want, c.why)
 		}
 	}
 }

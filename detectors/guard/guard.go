@@ -58,14 +58,8 @@ type guard struct {
 	since   finding.UnitRef // when the state began
 	trip    Trip            // the last one
 
-	starts [bets]start // of each stake
-	cost   moment      // the newest unit that spoke against the policy, or the first one
-}
-
-// moment is a unit and its versions.
-type moment struct {
-	at       finding.UnitRef
-	versions ingest.Versions
+	starts [bets]start     // of each stake
+	cost   finding.UnitRef // the newest unit that spoke against the policy, or the one before the first
 }
 
 // start estimates since when a limit is not kept, as a CUSUM of the logarithms of one stake does.
@@ -73,14 +67,14 @@ type start struct {
 	sum    float64
 	n, c   float64         // values since then, and their sum
 	at     finding.UnitRef // the newest unit at which sum was 0
-	before moment          // the cost of the guard at that unit
+	before finding.UnitRef // the cost of the guard at that unit
 }
 
 // Trip is what a guard has seen when it tripped.
 type Trip struct {
 	At, Onset     finding.UnitRef // the unit that proved it, and an estimate of the first one beyond the limit
 	OnsetFrom     finding.UnitRef // the first unit that may have been beyond the limit
-	Before, After ingest.Versions // of the unit before OnsetFrom, and of At
+	Before, After ingest.Versions // of the incident that tripped a limit on causes
 	N, C          float64         // values, and their sum, since Onset, or since the guard began if that is At
 	Why           string          // in words
 	Cause         string          // of the incident that tripped a limit on causes
@@ -112,7 +106,7 @@ func (g *guard) observe(u *ingest.Unit, at finding.UnitRef) (tripped, released b
 		return false, false
 	}
 	e := g.evidence()
-	g.follow(u, at, cost{n: g.n - n, c: g.c - c}, first)
+	g.follow(at, cost{n: g.n - n, c: g.c - c}, first)
 	if g.tripped {
 		return false, g.mayRelease(e, at)
 	}
@@ -207,14 +201,12 @@ func (g *guard) evidence() float64 {
 }
 
 // follow moves the starts on by the unit that was folded in last, which cost so much.
-func (g *guard) follow(u *ingest.Unit, at finding.UnitRef, of cost, first bool) {
-	now := moment{at, u.Versions}
+func (g *guard) follow(at finding.UnitRef, of cost, first bool) {
 	if first { // the limit may have been broken since before it
-		before := now
-		before.at.Ordinal--
-		g.cost = before
+		g.cost = at
+		g.cost.Ordinal--
 		for i := range g.starts {
-			g.starts[i] = start{at: before.at, before: before}
+			g.starts[i] = start{at: g.cost, before: g.cost}
 		}
 	}
 	for i := range g.starts {
@@ -225,7 +217,7 @@ func (g *guard) follow(u *ingest.Unit, at finding.UnitRef, of cost, first bool) 
 		}
 	}
 	if g.wealth.logs[bets-1] > 0 {
-		g.cost = now
+		g.cost = at
 	}
 }
 
@@ -242,10 +234,10 @@ func (g *guard) began() start {
 
 func (g *guard) tripNow(u *ingest.Unit, at finding.UnitRef) {
 	from := g.began()
-	g.trip = Trip{At: at, Onset: at, OnsetFrom: at, Before: u.Versions, After: u.Versions, N: g.n, C: g.c}
+	g.trip = Trip{At: at, Onset: at, OnsetFrom: at, N: g.n, C: g.c}
 	if from.sum > 0 {
 		step := u.End == ingest.EndOpen
-		g.trip.Onset, g.trip.OnsetFrom, g.trip.Before = after(from.at, at, step), after(from.before.at, at, step), from.before.versions
+		g.trip.Onset, g.trip.OnsetFrom = after(from.at, at, step), after(from.before, at, step)
 		g.trip.N, g.trip.C = from.n, from.c // over a whole life, the limit may well be kept
 	}
 	g.trip.Why = tripWords(&g.limit, &g.trip)

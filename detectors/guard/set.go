@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/versions"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -19,15 +20,16 @@ const Label = "guard"
 
 // Set is the guards of a policy. It is not safe for concurrent use, except for what Summary returns.
 type Set struct {
-	policy  string
-	cfg     watch.Guards
-	guards  []*guard
-	units   int64  // seen
-	seq     uint64 // grows with each change of a state
-	last    finding.UnitRef
-	changed bool // since it was saved
-	urgent  bool // a state of a guard that agents may have read is not saved
-	tried   bool // to save that state
+	policy   string
+	cfg      watch.Guards
+	guards   []*guard
+	units    int64  // seen
+	seq      uint64 // grows with each change of a state
+	last     finding.UnitRef
+	versions versions.Record // of the units
+	changed  bool            // since it was saved
+	urgent   bool            // a state of a guard that agents may have read is not saved
+	tried    bool            // to save that state
 
 	events  []Event  // trips and releases, the newest last; a slice that does not change
 	removed []string // guards that had tripped when they were removed from the configuration
@@ -53,6 +55,7 @@ func (s *Set) Observe(u *ingest.Unit) []finding.Finding {
 		s.units++
 	}
 	s.last, s.changed = at, true
+	s.see(u.Versions, at)
 	found := s.retired(at)
 	for _, g := range s.guards {
 		before := g.state
@@ -136,10 +139,11 @@ func (s *Set) group(name string) ingest.Group {
 
 func (s *Set) tripped(g *guard) finding.Finding {
 	t := &g.trip
+	before, after, changed, paces := s.around(t)
 	return finding.Finding{
 		Kind: finding.StreamChanged, Group: s.group(g.limit.Name), Signal: Signal, From: finding.OK, To: finding.Drift, At: t.At,
 		Onset: t.Onset, OnsetFrom: t.OnsetFrom, OnsetTo: t.At, Detectors: []string{finding.DetectorGuard}, Score: 1,
-		Before: t.Before, After: t.After, Changed: finding.ChangedVersions(t.Before, t.After),
+		Before: before, After: after, Changed: changed, Paces: paces,
 		Guard: &finding.Guard{
 			Name: g.limit.Name, State: g.state.String(), Limit: limitWords(&g.limit), Why: t.Why, Cause: t.Cause,
 		},

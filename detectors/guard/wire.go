@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/versions"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
@@ -17,11 +18,12 @@ const part = "guards"
 var format = saved.Format[setWire]{Version: 1}
 
 type setWire struct {
-	Units  int64               `cbor:"1,keyasint,omitzero"`
-	Seq    uint64              `cbor:"2,keyasint,omitzero"`
-	Last   finding.UnitRefWire `cbor:"3,keyasint,omitzero"`
-	Guards []guardWire         `cbor:"4,keyasint,omitzero"`
-	Events []eventWire         `cbor:"5,keyasint,omitzero"`
+	Units    int64                `cbor:"1,keyasint,omitzero"`
+	Seq      uint64               `cbor:"2,keyasint,omitzero"`
+	Last     finding.UnitRefWire  `cbor:"3,keyasint,omitzero"`
+	Guards   []guardWire          `cbor:"4,keyasint,omitzero"`
+	Events   []eventWire          `cbor:"5,keyasint,omitzero"`
+	Versions *versions.RecordWire `cbor:"6,keyasint,omitzero"` // nil if an earlier build saved it
 }
 
 type guardWire struct {
@@ -51,8 +53,7 @@ type habitsWire struct {
 }
 
 type momentWire struct {
-	At       finding.UnitRefWire `cbor:"1,keyasint,omitzero"`
-	Versions saved.Versions      `cbor:"2,keyasint,omitzero"`
+	At finding.UnitRefWire `cbor:"1,keyasint,omitzero"`
 }
 
 type startWire struct {
@@ -63,13 +64,7 @@ type startWire struct {
 	C      float64             `cbor:"5,keyasint,omitzero"`
 }
 
-func momentWireOf(m *moment) momentWire {
-	return momentWire{At: finding.UnitRefWireOf(&m.at), Versions: saved.Versions(m.versions)}
-}
-
-func (w *momentWire) live() moment {
-	return moment{at: w.At.Live(), versions: ingest.Versions(w.Versions)}
-}
+func momentWireOf(at *finding.UnitRef) momentWire { return momentWire{At: finding.UnitRefWireOf(at)} }
 
 type tripWire struct {
 	At     finding.UnitRefWire `cbor:"1,keyasint,omitzero"`
@@ -91,7 +86,10 @@ func (s *Set) Changes(parts ingest.Parts) error {
 	if !s.changed {
 		return nil
 	}
-	w := setWire{Units: s.units, Seq: s.seq, Last: finding.UnitRefWireOf(&s.last), Events: saved.EachOf(s.events, eventWireOf)}
+	record := s.versions.Wire()
+	w := setWire{
+		Units: s.units, Seq: s.seq, Last: finding.UnitRefWireOf(&s.last), Events: saved.EachOf(s.events, eventWireOf), Versions: &record,
+	}
 	for _, g := range s.guards {
 		w.Guards = append(w.Guards, wireOf(g))
 	}
@@ -135,6 +133,9 @@ func (s *Set) Resume(parts ingest.Parts) error {
 		return fmt.Errorf("reading guards: %w", err)
 	}
 	s.units, s.seq, s.last = w.Units, w.Seq, w.Last.Live()
+	if w.Versions != nil {
+		s.versions = w.Versions.Live()
+	}
 	for i := range w.Events {
 		s.events = append(s.events, w.Events[i].live())
 	}
@@ -197,9 +198,9 @@ func (w *guardWire) resume(g *guard) {
 	g.habits = habits{names: w.Habits.Names, counts: w.Habits.Counts, other: w.Habits.Other}
 	g.n, g.c, g.invalid = w.N, w.C, w.Invalid
 	for i, of := range w.Starts {
-		g.starts[i] = start{sum: of.Sum, n: of.N, c: of.C, at: of.At.Live(), before: of.Before.live()}
+		g.starts[i] = start{sum: of.Sum, n: of.N, c: of.C, at: of.At.Live(), before: of.Before.At.Live()}
 	}
-	g.cost = w.Cost.live()
+	g.cost = w.Cost.At.Live()
 	g.episodes = w.Episodes.live()
 }
 
