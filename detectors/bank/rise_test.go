@@ -2,8 +2,10 @@ package bank
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -46,5 +48,45 @@ func TestSimASteepRiseIsPromised(t *testing.T) {
 	allowed := 4. * runs * units / budget
 	if t.Logf("%d alarms, where %v are allowed", alarms, allowed); float64(alarms) > allowed+3*math.Sqrt(allowed) {
 		t.Errorf("%d alarms, where %v are allowed", alarms, allowed)
+	}
+}
+
+// While the return of a policy that learns rises, days still differ. What the rise does not explain is allowed for: bad days
+// are no alarm, or there is no promise. A rise alone is not taken for different days.
+func TestSimDaysDifferDuringARise(t *testing.T) {
+	const budget, perDay, before, units, runs = 2000, 50, 500, 2000, 12
+	for _, c := range []struct {
+		name       string
+		days, rise float64 // in standard deviations of a return: of the level of a day, and over the baseline
+		promised   float64 // least number of runs with a promise
+	}{{"alike", 0, 3, runs}, {"alike, steep", 0, 20, runs}, {"different", .5, 1, 0}} {
+		alarms, promised := 0, 0.
+		for run := range uint64(runs) {
+			a, p, level, made := newAgent(4400+run), newBank(learning(budget)), 0., 0
+			days := rand.New(rand.NewPCG(run, 3))
+			a.edit = func(u *ingest.Unit) {
+				u.EndTS = int64(made) * int64(24*time.Hour) / perDay
+				u.StartTS = u.EndTS
+				if made%perDay == 0 {
+					level = c.days * days.NormFloat64()
+				}
+				u.Return = c.rise*min(1, float64(made)/before) + level + a.rng.NormFloat64()
+				made++
+			}
+			a.feed(p, before)
+			if q := quantityOf(p, "return", "return"); !q.Rank().TooDependent() {
+				promised++
+			}
+			for _, signal := range alarmsIn(a.feed(p, units)) {
+				if signal == "return" {
+					alarms++
+				}
+			}
+		}
+		t.Logf("%s: %d alarms, promised in %v of %d", c.name, alarms, promised, runs)
+		allowed := float64(runs*units) / budget
+		if float64(alarms) > allowed || promised < c.promised {
+			t.Errorf("%s: %d alarms, where %v are allowed; promised in %v of %d", c.name, alarms, allowed, promised, runs)
+		}
 	}
 }

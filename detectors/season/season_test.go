@@ -63,6 +63,49 @@ func TestDayFactorOfDifferentDays(t *testing.T) {
 	}
 }
 
+// A rise of the values over the days is no difference between them, whatever its shape, and differences are found in it.
+func TestDayFactorInARise(t *testing.T) {
+	rng := rand.New(rand.NewPCG(73, 0))
+	const runs, level = 2000, .001
+	for _, c := range []struct {
+		name  string
+		rise  func(part float64) float64
+		found float64 // least share of different days: steep rises hide some
+	}{
+		{"none", func(float64) float64 { return 0 }, .9},
+		{"line", func(part float64) float64 { return 2 * part }, .65},
+		{"bend", func(part float64) float64 { return 10 * (1 - math.Exp(-5*part)) }, .4},
+	} {
+		differ, found, sum := 0., 0., 0.
+		for range runs {
+			for _, of := range []float64{0, .4} {
+				x, day := daily(rng, of)
+				for i := range x {
+					x[i] += c.rise(float64(i) / float64(len(x)))
+				}
+				f, p := DayFactorInRise(x, day)
+				switch {
+				case p >= level:
+				case of == 0:
+					differ++
+				default:
+					found, sum = found+1, sum+f
+				}
+			}
+		}
+		t.Logf("%s: %v of equal and %v of different days differ, by %.2f", c.name, differ, found, sum/found)
+		if most := level + 3*math.Sqrt(level*(1-level)/runs); differ/runs > most {
+			t.Errorf("%s: %.4f of equal days differ, want at most %.4f", c.name, differ/runs, most)
+		}
+		if found < c.found*runs {
+			t.Errorf("%s: %v of %d different days are found", c.name, found, runs)
+		}
+	}
+	if f, p := DayFactorInRise([]float64{1, 2, 3, 4}, []int64{0, 0, 1, 1}); f != 1 || p != 1 {
+		t.Errorf("two days give %v, %v", f, p)
+	}
+}
+
 // saturdays makes values, so many a day for so many weeks, of which those of Saturday and Sunday lie higher.
 func saturdays(rng *rand.Rand, perDay int, weeks float64, size float64) (x []float64, times []int64) {
 	const monday = 4 * 24 * int64(time.Hour) // 5 January 1970

@@ -157,14 +157,33 @@ func DayFactor(values []float64, times []int64) float64 {
 	if times == nil {
 		return 1
 	}
+	if f, p := season.DayFactor(values, daysOf(times), 1); p < DifferentDays {
+		return f
+	}
+	return 1
+}
+
+// risingDayFactor is DayFactor of values that improve: that get larger, or smaller if better is negative.
+func risingDayFactor(values []float64, times []int64, better float64) float64 {
+	if times == nil {
+		return 1
+	}
+	rising := make([]float64, len(values))
+	for i, x := range values {
+		rising[i] = better * x
+	}
+	if f, p := season.DayFactorInRise(rising, daysOf(times)); p < DifferentDays {
+		return f
+	}
+	return 1
+}
+
+func daysOf(times []int64) []int64 {
 	days := make([]int64, len(times))
 	for i, ts := range times {
 		days[i] = ts / int64(24*time.Hour)
 	}
-	if f, p := season.DayFactor(values, days, 1); p < DifferentDays {
-		return f
-	}
-	return 1
+	return days
 }
 
 // rankTest makes the test of ranked values. It ranks them among all values or, if the group has a season and the
@@ -177,7 +196,8 @@ func (q *Quantity) rankTest(of *basis) *detectors.RankTest {
 	}
 	if q.Season == nil {
 		if of.improves(q) {
-			return detectors.NewRankTest(values, q.Ranks, max(q.AgentFactor(e), detectors.DependenceAbout(values, q.Ranks)))
+			factor := max(risingDayFactor(values, times, -of.worse(q)), q.AgentFactor(e), detectors.DependenceAbout(values, q.Ranks))
+			return detectors.NewRankTest(values, q.Ranks, factor)
 		}
 		factor := max(DayFactor(values, times), q.AgentFactor(e), detectors.Dependence(values, q.Ranks))
 		return detectors.NewRankTest(values, q.Ranks, factor)

@@ -110,10 +110,18 @@ func (b *basis) main(q *Quantity) bool { return q.Name == signals.MainQuantity(b
 // improved is the level of the trend from which on the level of a policy that learns has improved over its baseline.
 const improved = .001
 
+// worse returns the side to which a level that learning must not make worse gets worse, 0 for others.
+func (b *basis) worse(q *Quantity) float64 {
+	if !b.cfg.Learning.Learns() {
+		return 0
+	}
+	return float64(b.cfg.Sides(b.signal, q.Name).Direction())
+}
+
 // improves reports whether a level that learning must not make worse gets better over the baseline.
 func (b *basis) improves(q *Quantity) bool {
-	worse := float64(b.cfg.Sides(b.signal, q.Name).Direction())
-	if worse == 0 || !b.cfg.Learning.Learns() {
+	worse := b.worse(q)
+	if worse == 0 {
 		return false
 	}
 	half := len(b.values) / 2

@@ -1,0 +1,58 @@
+package season
+
+import (
+	"maps"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// levels are values of neighboring days with a common level.
+type levels struct {
+	n, mean float64
+	days    int
+}
+
+// DayFactorInRise is DayFactor for values that get larger over the days, by how much is not known: about the means of days
+// that fit best among those that never fall. A rise alone thus makes no difference between days. Where it is as steep as days
+// differ it hides that they do, but then it has also left bad days far above the mean of the sample.
+//
+// The fit follows the days: of D days with L different levels, D - 1.5 L count (Meyer & Woodroofe, Annals of Statistics
+// 2000). The p-value is that of differences beyond those within days.
+func DayFactorInRise(x []float64, day []int64) (f, p float64) {
+	sums, squares, counts := map[int64]float64{}, map[int64]float64{}, map[int64]float64{}
+	for i, v := range x {
+		sums[day[i]] += v
+		squares[day[i]] += v * v
+		counts[day[i]]++
+	}
+	days := slices.Sorted(maps.Keys(sums))
+	within := 0.0
+	var fit []levels
+	for _, d := range days {
+		mean := sums[d] / counts[d]
+		within += squares[d] - counts[d]*mean*mean
+		fit = append(fit, levels{counts[d], mean, 1})
+		for k := len(fit) - 1; k > 0 && fit[k].mean <= fit[k-1].mean; k-- {
+			a, b := fit[k-1], fit[k]
+			n := a.n + b.n
+			fit = append(fit[:k-1], levels{n, (a.n*a.mean + b.n*b.mean) / n, a.days + b.days})
+		}
+	}
+	_, variance := meanVariance(x)
+	freedom := float64(len(days) - len(fit))
+	if freedom < 1 || len(days) < 3 || float64(len(x)) < 2*float64(len(days)) || variance == 0 || within <= 0 {
+		return 1, 1
+	}
+	between, next := 0.0, 0
+	for _, l := range fit {
+		for _, d := range days[next : next+l.days] {
+			off := sums[d]/counts[d] - l.mean
+			between += counts[d] * off * off
+		}
+		next += l.days
+	}
+	within /= float64(len(x) - len(days))
+	counted := max(1, float64(len(days))-1.5*float64(len(fit)))
+	return between / counted / variance, distuv.ChiSquared{K: freedom}.Survival(between / within)
+}
