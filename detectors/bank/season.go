@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
+	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
@@ -14,7 +15,7 @@ import (
 // much. The day and the week are the same for all signals, and most share their season to an extent that they would not
 // show alone.
 func (g *group) ends() stream.Ends {
-	e := stream.Ends{Times: g.Warmup.Times()}
+	e := g.times()
 	if g.Blocks.OfSteps() {
 		e.Agents = g.Warmup.Agents()
 	}
@@ -23,6 +24,11 @@ func (g *group) ends() stream.Ends {
 		quantities = append(quantities, s.Quantities...)
 	}
 	return e.WithSeason(quantities)
+}
+
+// times returns when the collected units ended.
+func (g *group) times() stream.Ends {
+	return stream.Ends{Times: g.Warmup.Times(), Zone: season.Zone(g.cfg.Zone)}
 }
 
 // mostUnits is how many times its size a warm-up may grow to, to cover a cycle twice.
@@ -46,10 +52,10 @@ func (g *group) awaitsCycles() bool {
 
 // daysDiffer reports whether the days of some quantity of the warm-up differ.
 func (g *group) daysDiffer() bool {
-	e := stream.Ends{Times: g.Warmup.Times()}
+	e := g.times()
 	return slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool {
 		return slices.ContainsFunc(s.Quantities, func(q *stream.Quantity) bool {
-			return q.Mix == nil && len(q.Warm) >= watch.MinBaselineUnits && stream.DayFactor(q.WarmValues(), q.TimesOf(e)) > stream.SeasonFactor
+			return q.Mix == nil && len(q.Warm) >= watch.MinBaselineUnits && q.DaysDiffer(e) > stream.SeasonFactor
 		})
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/reach"
+	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -34,7 +35,7 @@ func (g *group) caveats() (caveats []string) {
 	if g.cfg.Learning.Learns() {
 		caveats = append(caveats, CaveatLearning)
 	}
-	return append(caveats, g.Warmup.Caveats()...)
+	return append(caveats, g.Warmup.Caveats(season.Zone(g.cfg.Zone))...)
 }
 
 // CaveatLearning says what is judged of a policy that learns.
@@ -80,7 +81,7 @@ func (g *group) tested(s *stream.Stream) []*stream.Quantity {
 
 // warmupTrend returns the name of a quantity of the warm-up with a trend, "" if there is none.
 func (g *group) warmupTrend() string {
-	return g.trending(stream.Ends{Times: g.Warmup.Times()}, g.Streams...)
+	return g.trending(g.times(), g.Streams...)
 }
 
 // refuse drops the older half of a warm-up with a trend, or all of one that is not at a better level after all, and

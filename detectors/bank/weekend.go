@@ -5,6 +5,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
@@ -14,7 +15,7 @@ func (g *group) tryWeekend(a *stream.Alert, at finding.UnitRef) {
 	if !g.Warmup.Done || !slices.Contains(g.Promise.Caveats, baseline.CaveatWeekend) {
 		return
 	}
-	if _, end := baseline.WeekendBounds(a.To.TS); end != 0 {
+	if _, end := baseline.WeekendBounds(a.To.TS, season.Zone(g.cfg.Zone)); end != 0 {
 		g.Probation = probation{On: true, Since: at.Ordinal, Round: end, Weekend: true}
 	}
 }

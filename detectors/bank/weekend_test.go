@@ -59,7 +59,7 @@ func TestSimAChangeOnAWeekendPagesOnMonday(t *testing.T) {
 			for open := false; len(st.paged) == 0 && n < 3000; n++ {
 				u := s.unit()
 				st.tell(p.Observe(u, time.Time{}), &open)
-				if begin, _ := baseline.WeekendBounds(u.EndTS); begin == 0 {
+				if begin, _ := baseline.WeekendBounds(u.EndTS, nil); begin == 0 {
 					monday++
 				}
 			}

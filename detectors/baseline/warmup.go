@@ -338,15 +338,15 @@ const caveatMoves = "the baseline is not stationary: "
 // Moves reports whether a caveat says that the baseline has a trend, or a mean that wanders: no law to compare with.
 func Moves(caveat string) bool { return strings.HasPrefix(caveat, caveatMoves) }
 
-// Caveats returns what the promise does not account for.
-func (w *Warmup) Caveats() []string {
+// Caveats returns what the promise does not account for. The week is that of a time zone, nil for UTC.
+func (w *Warmup) Caveats(zone *time.Location) []string {
 	var out []string
 	switch span := w.Span(); {
 	case span > 0 && span < 24*time.Hour:
 		out = append(out, CaveatDay)
 	case span > 0 && span < TwoWeeks:
 		out = append(out, CaveatWeek)
-		if span >= TwoDays && w.lacksWeekend() {
+		if span >= TwoDays && w.lacksWeekend(zone) {
 			out = append(out, CaveatWeekend)
 		}
 	}

@@ -14,14 +14,24 @@ func TestWeekendBounds(t *testing.T) {
 		}
 		return ts.UnixNano()
 	}
-	for _, c := range []struct{ ts, begin, end string }{
-		{"2027-01-15T23:59:59Z", "", ""},
-		{"2027-01-16T00:00:00Z", "2027-01-16T00:00:00Z", "2027-01-18T00:00:00Z"},
-		{"2027-01-17T23:59:59Z", "2027-01-16T00:00:00Z", "2027-01-18T00:00:00Z"},
-		{"2027-01-18T00:00:00Z", "", ""},
-		{"1969-12-28T12:00:00Z", "1969-12-27T00:00:00Z", "1969-12-29T00:00:00Z"},
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ts, begin, end string
+		zone           *time.Location
+	}{
+		{"2027-01-15T23:59:59Z", "", "", nil},
+		{"2027-01-16T00:00:00Z", "2027-01-16T00:00:00Z", "2027-01-18T00:00:00Z", nil},
+		{"2027-01-17T23:59:59Z", "2027-01-16T00:00:00Z", "2027-01-18T00:00:00Z", nil},
+		{"2027-01-18T00:00:00Z", "", "", nil},
+		{"1969-12-28T12:00:00Z", "1969-12-27T00:00:00Z", "1969-12-29T00:00:00Z", nil},
+		{"2027-01-15T23:00:00Z", "2027-01-15T23:00:00Z", "2027-01-17T23:00:00Z", berlin},
+		{"2027-01-17T23:00:00Z", "", "", berlin},
+		{"2026-10-25T22:59:59Z", "2026-10-23T22:00:00Z", "2026-10-25T23:00:00Z", berlin}, // clocks go back on Sunday
 	} {
-		begin, end := WeekendBounds(at(c.ts))
+		begin, end := WeekendBounds(at(c.ts), c.zone)
 		switch {
 		case c.begin == "" && (begin != 0 || end != 0):
 			t.Errorf("%s lies on a weekend", c.ts)
@@ -29,7 +39,7 @@ func TestWeekendBounds(t *testing.T) {
 			t.Errorf("%s: the weekend goes from %d to %d", c.ts, begin, end)
 		}
 	}
-	if _, end := WeekendBounds(0); end != 0 {
+	if _, end := WeekendBounds(0, nil); end != 0 {
 		t.Error("a unit without a time lies on a weekend")
 	}
 }
@@ -54,8 +64,8 @@ func TestCaveatWeekend(t *testing.T) {
 		for h := c.first; h <= c.last; h++ {
 			w.Each, w.Units = append(w.Each, Collected{EndTS: monday + h*hour - 1, Length: 1}), w.Units+1
 		}
-		if got := slices.Contains(w.Caveats(), CaveatWeekend); got != c.want {
-			t.Errorf("%s: caveats %q", c.name, w.Caveats())
+		if got := slices.Contains(w.Caveats(nil), CaveatWeekend); got != c.want {
+			t.Errorf("%s: caveats %q", c.name, w.Caveats(nil))
 		}
 	}
 }

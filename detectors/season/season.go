@@ -39,8 +39,8 @@ func DayFactor(x []float64, day []int64, fitted int) (f, p float64) {
 	return f, distuv.ChiSquared{K: freedom}.Survival(f * freedom)
 }
 
-// hoursOfWeek is the number of hours in a week, which begins on Monday at 0:00 UTC; firstMonday is the number of hours
-// of its week that had passed at the Unix epoch.
+// hoursOfWeek is the number of hours in a week, which begins on Monday at 0:00; firstMonday is the number of hours of its
+// week that had passed at the Unix epoch.
 const (
 	hoursOfDay  = 24
 	hoursOfWeek = 7 * hoursOfDay
@@ -72,15 +72,17 @@ type Season struct {
 	Level  []float64          // the mean of the values of a stratum minus that of all
 	Ranks  *detectors.Ranks   // of the judged values of the sample
 	Rest   *detectors.Ranks   // of the sample minus the levels, if there is a course
+	Zone   string             // time zone whose hours and days these are; UTC if empty
 
-	all *detectors.Ranks
+	all  *detectors.Ranks
+	zone *time.Location
 }
 
 // New splits the hours for a sample with the given ranks, scores and times of its values in Unix nanoseconds, 0 for
-// none. hours says that hours of the day are known to differ. New returns nil if the sample does not cover two days, or if
-// no split is worth its price.
-func New(sample, scores []float64, ranks *detectors.Ranks, times []int64, hours bool) *Season {
-	s := &Season{all: ranks}
+// none. hours says that hours of the day are known to differ, and zone whose hours and days they are. New returns nil if
+// the sample does not cover two days, or if no split is worth its price.
+func New(sample, scores []float64, ranks *detectors.Ranks, times []int64, hours bool, zone *time.Location) *Season {
+	s := &Season{all: ranks, Zone: zoneName(zone), zone: zone}
 	strata := s.split(scores, nil, times, hours)
 	if strata < 2 {
 		return nil
@@ -108,14 +110,15 @@ func New(sample, scores []float64, ranks *detectors.Ranks, times []int64, hours 
 // follow finds the course of values that differ, if they cover all hours. The scores of ties would be in the order of their
 // hours.
 func (s *Season) follow(sample, scores []float64, times []int64, hours bool) {
-	if 2*s.all.Distinct() <= len(sample) || !coversHours(times) {
+	clock := Clocks(times, s.zone)
+	if 2*s.all.Distinct() <= len(sample) || !coversHours(clock) {
 		return
 	}
 	price, advantage := stratumPrice*math.Log(float64(len(sample))), 0.0
 	if hours {
 		price, advantage = hourPrice, 2*hourPrice
 	}
-	s.Course = courseOf(scores, times, s.StrataOf(times), price, advantage)
+	s.Course = courseOf(scores, clock, s.StrataOf(times), price, advantage)
 }
 
 // adjusted returns the adjusted values of the sample that have a time.
@@ -133,7 +136,7 @@ func (s *Season) free(x float64, ts int64) float64 {
 	if s.Course == nil {
 		return x
 	}
-	return score(s.all, x) - s.Course.At(ts)
+	return score(s.all, x) - s.Course.At(Clock(ts, s.zone))
 }
 
 // leastEvents is the least number of steps of a stratum with the event, and without it.
@@ -142,8 +145,8 @@ const leastEvents = 10
 // OfCounts does the same for a sample of counts: the event happened at the share shares[i] of steps[i] steps. Each
 // stratum has enough steps with the event, and without it. OfCounts also returns nil if all shares of a stratum are the
 // same: without spread, nothing says how far a new share is from them.
-func OfCounts(shares, steps, scores []float64, times []int64, hours bool) *Season {
-	s, least := &Season{}, make([][2]float64, len(shares))
+func OfCounts(shares, steps, scores []float64, times []int64, hours bool, zone *time.Location) *Season {
+	s, least := &Season{Zone: zoneName(zone), zone: zone}, make([][2]float64, len(shares))
 	for i, share := range shares {
 		hits := math.Round(share * steps[i])
 		least[i] = [2]float64{hits, steps[i] - hits}
@@ -176,9 +179,9 @@ func OfCounts(shares, steps, scores []float64, times []int64, hours bool) *Seaso
 	return s
 }
 
-// Attach restores the ranks that the season was made with.
+// Attach restores the ranks that the season was made with, and its time zone.
 func (s *Season) Attach(all *detectors.Ranks) {
-	s.all = all
+	s.all, s.zone = all, Zone(s.Zone)
 	s.Ranks.Prepare()
 	if s.Rest != nil {
 		s.Rest.Prepare()
@@ -286,11 +289,7 @@ func (s *Season) FactorOfCounts(scores []float64, times []int64) float64 {
 
 // days returns the factor of days of scores within strata.
 func (s *Season) days(z []float64, times []int64) float64 {
-	day := make([]int64, len(z))
-	for i := range z {
-		day[i] = times[i] / int64(24*time.Hour)
-	}
-	daily, _ := DayFactor(z, day, min(len(s.Level), 7))
+	daily, _ := DayFactor(z, DaysOf(times, s.zone), min(len(s.Level), 7))
 	return daily
 }
 
@@ -314,7 +313,7 @@ func (s *Season) Inflation(times []int64) float64 {
 	for _, ts := range times {
 		if ts != 0 {
 			in := s.stratum(ts)
-			passes[in][floorDiv(hourOf(ts)-starts[in], cycles[in])]++
+			passes[in][floorDiv(s.hourOf(ts)-starts[in], cycles[in])]++
 		}
 	}
 	largest := 0.0
@@ -362,13 +361,17 @@ func (s *Season) start(stratum int) int64 {
 	return 0
 }
 
-func (s *Season) stratum(ts int64) int {
-	hour := hourOf(ts)
-	return int(s.Strata[hour-hoursOfWeek*floorDiv(hour, hoursOfWeek)])
+func (s *Season) stratum(ts int64) int { return int(s.Strata[s.hourOfWeek(ts)]) }
+
+// hourOf returns the number of hours on the clock since the Monday before the Unix epoch.
+func (s *Season) hourOf(ts int64) int64 {
+	return floorDiv(Clock(ts, s.zone), int64(time.Hour)) + firstMonday
 }
 
-// hourOf returns the number of hours since the Monday before the Unix epoch.
-func hourOf(ts int64) int64 { return floorDiv(ts, int64(time.Hour)) + firstMonday }
+func (s *Season) hourOfWeek(ts int64) int64 {
+	hour := s.hourOf(ts)
+	return hour - hoursOfWeek*floorDiv(hour, hoursOfWeek)
+}
 
 func floorDiv(a, b int64) int64 {
 	q := a / b

@@ -125,7 +125,7 @@ func seasonOf(x []float64, times []int64) *Season {
 	for i, v := range x {
 		z[i] = detectors.NormalScore(ranks.OwnRank(v))
 	}
-	return New(x, z, ranks, times, false)
+	return New(x, z, ranks, times, false, nil)
 }
 
 func TestSeasonFindsTheWeekend(t *testing.T) {
@@ -192,7 +192,7 @@ func TestHoursOfTheWeek(t *testing.T) {
 	for _, c := range []struct{ ts, want int64 }{
 		{1, 72}, {hour - 1, 72}, {hour, 73}, {-1, 71}, {4 * 24 * hour, hoursOfWeek}, {-4 * 24 * hour, -24},
 	} {
-		if got := hourOf(c.ts); got != c.want {
+		if got := (&Season{}).hourOf(c.ts); got != c.want {
 			t.Errorf("%d is hour %d, want %d", c.ts, got, c.want)
 		}
 	}
@@ -219,7 +219,7 @@ func TestNothingOfASmoothDayIsLeft(t *testing.T) {
 	for i, v := range x {
 		z[i] = detectors.NormalScore(ranks.OwnRank(v))
 	}
-	s := New(x, z, ranks, times, true)
+	s := New(x, z, ranks, times, true, nil)
 	later, at := smoothDays(rng, days, perHour)
 	var left [24]float64
 	for i, v := range later {

@@ -57,12 +57,11 @@ func (s *Season) split(scores []float64, least [][2]float64, times []int64, hour
 	m := 0.0
 	for i, score := range scores {
 		if times[i] != 0 {
-			hour := hourOf(times[i])
-			hour -= hoursOfWeek * floorDiv(hour, hoursOfWeek)
 			sum := hourSum{1, score, leastEvents, leastEvents}
 			if least != nil {
 				sum.events, sum.others = least[i][0], least[i][1]
 			}
+			hour := s.hourOfWeek(times[i])
 			by[hour] = by[hour].plus(sum, 1)
 			m++
 		}

@@ -82,7 +82,7 @@ func TestOfCounts(t *testing.T) {
 			shares[i] = 1
 		}
 	}
-	s := OfCounts(shares, steps, detectors.CountScores(shares, steps, make([]int, len(times))), times, true)
+	s := OfCounts(shares, steps, detectors.CountScores(shares, steps, make([]int, len(times))), times, true, nil)
 	if s == nil || s.Cycle() != "day" {
 		t.Fatalf("season %+v, want one of the day", s)
 	}
@@ -119,7 +119,7 @@ func TestOfCountsWithoutSpread(t *testing.T) {
 	for i, share := range shares {
 		hits[i] = share * steps[i]
 	}
-	if s := OfCounts(shares, steps, detectors.CountScores(hits, steps, make([]int, len(hits))), times, true); s != nil {
+	if s := OfCounts(shares, steps, detectors.CountScores(hits, steps, make([]int, len(hits))), times, true, nil); s != nil {
 		t.Errorf("season with levels %v", s.Level)
 	}
 }

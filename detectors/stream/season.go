@@ -18,10 +18,11 @@ const (
 
 // Ends holds when the units of a baseline ended and which agents they belong to.
 type Ends struct {
-	Times  []int64 // by unit, 0 if it has none; nil if the clock is not usable
-	Season bool    // whether units are judged among similar hours of the day or of the week
-	Hours  bool    // whether hours of the day differ
-	Agents []int32 // by unit if units are blocks, else nil
+	Times  []int64        // by unit, 0 if it has none; nil if the clock is not usable
+	Zone   *time.Location // whose hours and days cycles follow; nil for UTC
+	Season bool           // whether units are judged among similar hours of the day or of the week
+	Hours  bool           // whether hours of the day differ
+	Agents []int32        // by unit if units are blocks, else nil
 }
 
 // WithSeason returns the ends with the season that one of the quantities has.
@@ -30,7 +31,7 @@ func (e Ends) WithSeason(quantities []*Quantity) Ends {
 		return e
 	}
 	e.Hours = e.hoursDiffer(quantities)
-	e.Season = e.Hours || slices.ContainsFunc(quantities, func(q *Quantity) bool { return q.weekly(q.TimesOf(e)) })
+	e.Season = e.Hours || slices.ContainsFunc(quantities, func(q *Quantity) bool { return q.weekly(e) })
 	return e
 }
 
@@ -44,32 +45,32 @@ const differentHours = .01
 func (e Ends) hoursDiffer(quantities []*Quantity) bool {
 	inverse := 0.0
 	for _, q := range quantities {
-		inverse += 1 / q.hoursAlike(q.TimesOf(e))
+		inverse += 1 / q.hoursAlike(e)
 	}
 	return float64(len(quantities)) < differentHours*inverse
 }
 
 // weekly reports whether hours of the week explain why days differ.
-func (q *Quantity) weekly(times []int64) bool {
+func (q *Quantity) weekly(e Ends) bool {
 	values := q.WarmValues()
 	if len(values) < watch.MinBaselineUnits || q.Counts() {
 		return false
 	}
-	daily := DayFactor(values, times)
+	daily := dayFactor(values, q.daysOf(e))
 	if daily <= SeasonFactor {
 		return false
 	}
-	ranks := detectors.NewRanks(values)
-	s := q.seasonOf(ranks, Ends{Times: times}, times)
+	ranks, times := detectors.NewRanks(values), q.TimesOf(e)
+	s := q.seasonOf(ranks, Ends{Zone: e.Zone}, times)
 	return s != nil && s.Factor(values, times) < max(daily, detectors.Dependence(values, ranks))
 }
 
 // hoursAlike returns the p-value of the differences between hours of the day; 1 if they cannot be tested.
-func (q *Quantity) hoursAlike(times []int64) float64 {
+func (q *Quantity) hoursAlike(e Ends) float64 {
 	if len(q.Warm) < watch.MinBaselineUnits || q.Mix != nil {
 		return 1
 	}
-	return season.Daily(q.scores(), times, detectors.DependenceFactor)
+	return season.Daily(q.scores(), season.Clocks(q.TimesOf(e), e.Zone), detectors.DependenceFactor)
 }
 
 // scores returns the collected values as scores with a mean of about 0 and a variance of about 1: the normal scores of
@@ -96,9 +97,9 @@ func (q *Quantity) seasonOf(ranks *detectors.Ranks, e Ends, times []int64) *seas
 		return nil
 	case q.Counts():
 		_, steps := q.warmHits()
-		return season.OfCounts(q.WarmValues(), steps, q.scores(), times, e.Hours)
+		return season.OfCounts(q.WarmValues(), steps, q.scores(), times, e.Hours, e.Zone)
 	case ranks.Distinct() > 2:
-		return season.New(q.WarmValues(), q.scores(), ranks, times, e.Hours)
+		return season.New(q.WarmValues(), q.scores(), ranks, times, e.Hours, e.Zone)
 	}
 	return nil
 }
@@ -151,39 +152,42 @@ func (q *Quantity) TimesOf(e Ends) []int64 {
 	return out
 }
 
-// DayFactor returns the factor by which days differ more than their units explain, 1 if they do not or if there are no
-// times.
-func DayFactor(values []float64, times []int64) float64 {
-	if times == nil {
+// daysOf returns the days of the collected values, nil if there are none.
+func (q *Quantity) daysOf(e Ends) []int64 {
+	if e.Times == nil {
+		return nil
+	}
+	return season.DaysOf(q.TimesOf(e), e.Zone)
+}
+
+// DaysDiffer returns the factor by which the days of the collected values differ more than their units explain, 1 if they
+// do not or if there are no times.
+func (q *Quantity) DaysDiffer(e Ends) float64 { return dayFactor(q.WarmValues(), q.daysOf(e)) }
+
+// dayFactor is DaysDiffer of any values; days is nil if there are no times.
+func dayFactor(values []float64, days []int64) float64 {
+	if days == nil {
 		return 1
 	}
-	if f, p := season.DayFactor(values, daysOf(times), 1); p < DifferentDays {
+	if f, p := season.DayFactor(values, days, 1); p < DifferentDays {
 		return f
 	}
 	return 1
 }
 
-// risingDayFactor is DayFactor of values that improve: that get larger, or smaller if better is negative.
-func risingDayFactor(values []float64, times []int64, better float64) float64 {
-	if times == nil {
+// risingDayFactor is dayFactor of values that improve: that get larger, or smaller if better is negative.
+func risingDayFactor(values []float64, days []int64, better float64) float64 {
+	if days == nil {
 		return 1
 	}
 	rising := make([]float64, len(values))
 	for i, x := range values {
 		rising[i] = better * x
 	}
-	if f, p := season.DayFactorInRise(rising, daysOf(times)); p < DifferentDays {
+	if f, p := season.DayFactorInRise(rising, days); p < DifferentDays {
 		return f
 	}
 	return 1
-}
-
-func daysOf(times []int64) []int64 {
-	days := make([]int64, len(times))
-	for i, ts := range times {
-		days[i] = ts / int64(24*time.Hour)
-	}
-	return days
 }
 
 // rankTest makes the test of ranked values. It ranks them among all values or, if the group has a season and the
@@ -196,10 +200,10 @@ func (q *Quantity) rankTest(of *basis) *detectors.RankTest {
 	}
 	if q.Season == nil {
 		if of.improves(q) {
-			factor := max(risingDayFactor(values, times, -of.worse(q)), q.AgentFactor(e), detectors.DependenceAbout(values, q.Ranks))
+			factor := max(risingDayFactor(values, q.daysOf(e), -of.worse(q)), q.AgentFactor(e), detectors.DependenceAbout(values, q.Ranks))
 			return detectors.NewRankTest(values, q.Ranks, factor)
 		}
-		factor := max(DayFactor(values, times), q.AgentFactor(e), detectors.Dependence(values, q.Ranks))
+		factor := max(dayFactor(values, q.daysOf(e)), q.AgentFactor(e), detectors.Dependence(values, q.Ranks))
 		return detectors.NewRankTest(values, q.Ranks, factor)
 	}
 	adjusted := MomentsOf(q.Season.Sample())

@@ -26,7 +26,7 @@ func beginFrequency(q *Quantity, of *basis) Test {
 	if of.ends.Season {
 		q.Season = q.seasonOf(nil, of.ends, q.TimesOf(of.ends))
 	}
-	least := max(DayFactor(of.values, q.TimesOf(of.ends)), q.AgentFactor(of.ends))
+	least := max(dayFactor(of.values, q.daysOf(of.ends)), q.AgentFactor(of.ends))
 	hits, steps := q.warmHits()
 	if q.Mix != nil {
 		return NewFrequencyTest(detectors.NewPredictionTest(hits, steps, least))

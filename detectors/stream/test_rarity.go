@@ -39,7 +39,7 @@ func beginRarity(q *Quantity, of *basis) Test {
 // factorOf returns the largest dependence factor of numbers that units of the baseline have: by their order, by day, and
 // by agent.
 func (q *Quantity) factorOf(x []float64, of *basis) float64 {
-	return max(DayFactor(x, q.TimesOf(of.ends)), q.AgentFactor(of.ends), detectors.AllowedFactor(x))
+	return max(dayFactor(x, q.daysOf(of.ends)), q.AgentFactor(of.ends), detectors.AllowedFactor(x))
 }
 
 // isRare reports whether the quantity is an outcome, a reward or a return of two values, and the rarer one is so rare that

@@ -39,13 +39,14 @@ type SeasonWire struct {
 	Ranks  *RanksWire   `cbor:"4,keyasint,omitzero"`
 	Course []float64    `cbor:"5,keyasint,omitzero"`
 	Rest   *RanksWire   `cbor:"6,keyasint,omitzero"`
+	Zone   string       `cbor:"7,keyasint,omitzero"`
 }
 
 // SeasonWireOf returns the wire form of a season.
 func SeasonWireOf(x *season.Season) SeasonWire {
 	return SeasonWire{
 		Strata: x.Strata, Like: saved.Each(x.Like, func(e *detectors.Ranks) *RanksWire { return saved.Pointer(e, RanksWireOf) }),
-		Level: x.Level, Ranks: saved.Pointer(x.Ranks, RanksWireOf), Course: x.Course, Rest: saved.Pointer(x.Rest, RanksWireOf),
+		Level: x.Level, Ranks: saved.Pointer(x.Ranks, RanksWireOf), Course: x.Course, Rest: saved.Pointer(x.Rest, RanksWireOf), Zone: x.Zone,
 	}
 }
 
@@ -53,7 +54,7 @@ func SeasonWireOf(x *season.Season) SeasonWire {
 func (w *SeasonWire) Live() season.Season {
 	return season.Season{
 		Strata: w.Strata, Like: saved.Each(w.Like, func(e *RanksWire) *detectors.Ranks { return saved.Pointer(e, (*RanksWire).Live) }),
-		Level: w.Level, Ranks: saved.Pointer(w.Ranks, (*RanksWire).Live), Course: w.Course, Rest: saved.Pointer(w.Rest, (*RanksWire).Live),
+		Level: w.Level, Ranks: saved.Pointer(w.Ranks, (*RanksWire).Live), Course: w.Course, Rest: saved.Pointer(w.Rest, (*RanksWire).Live), Zone: w.Zone,
 	}
 }
 

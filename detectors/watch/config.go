@@ -33,6 +33,7 @@ type Config struct {
 	Fleet        Budget         `yaml:"-"`                         // the policy's share of a budget over all policies; Budget is 0 if there is none
 	Tenant       Budget         `yaml:"-" json:",omitzero"`        // the same of the budget of its tenant
 	Learning     Learning       `yaml:"learning" json:",omitzero"` // whether the policy learns while it is monitored: frozen; versions, each of which is frozen; or continuous. While it learns, actions and visited states are shown but not judged, and returns and outcomes raise alarms only if they get worse
+	Zone         string         `yaml:"zone" json:",omitzero"`     // time zone of the hours, days and weekends that behavior follows, such as Europe/Berlin; UTC by default
 	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new policy_version: compare keeps the baseline; rebaseline replaces it once that of the new version is complete
 }
 
@@ -178,6 +179,9 @@ func (c Config) Check(report func(path, msg string)) {
 	c.Direction.Check(report)
 	checkGiven(c.Guaranteed, report)
 	c.Learning.check(&c, report)
+	if _, err := time.LoadLocation(c.Zone); err != nil || c.Zone == "Local" {
+		report("zone", fmt.Sprintf("must be a time zone, such as UTC or Europe/Berlin, not %q", c.Zone))
+	}
 	if !slices.Contains([]int{50, 100, 200, MaxWindow}, c.KS.Window) {
 		report("ks.window", fmt.Sprintf("must be 50, 100, 200 or 400, not %d", c.KS.Window))
 	}

@@ -33,6 +33,9 @@ func TestConfigCheck(t *testing.T) {
 		"budget":           {func(c *Config) { c.FalseAlarms.Budget = 0 }, []string{"false_alarms.budget"}},
 		"per":              {func(c *Config) { c.FalseAlarms.Per.Amount = 0 }, []string{"false_alarms.per"}},
 		"on_new_version":   {func(c *Config) { c.OnNewVersion = "ignore" }, []string{"on_new_version"}},
+		"zone":             {func(c *Config) { c.Zone = "Europe/Berlin" }, nil},
+		"unknown zone":     {func(c *Config) { c.Zone = "Berlin" }, []string{"zone"}},
+		"zone of machine":  {func(c *Config) { c.Zone = "Local" }, []string{"zone"}},
 		"learning":         {func(c *Config) { c.Learning = "online" }, []string{"learning"}},
 		"learning rebased": {func(c *Config) { c.Learning, c.OnNewVersion = LearningVersions, OnNewVersionRebaseline }, []string{"learning"}},
 		"several": {
