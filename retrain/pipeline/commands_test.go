@@ -53,7 +53,7 @@ func TestProposedCommands(t *testing.T) {
 				"race/scripts/load.py":  "@cli_command(group='kart', name='test')\n@cli_option('--model', required=True, help='(.pt)')\ndef main(model):\n    evaluate(model)\n",
 				"race/scripts/win.py":   "import win32gui\n@cli_command(group='game', name='train')\ndef train():\n    pass\n",
 			},
-			`cd "$WORK" && exec python -m race.cli kart train`,
+			`cd "$WORK" && mkdir -p models && exec python -m race.cli kart train`,
 			`exec python -m race.cli kart test --model "$WORK/models/kart.pt"`,
 		},
 		"parsers in functions": {
@@ -216,7 +216,7 @@ func TestProposedCommands(t *testing.T) {
 				"train.py": "make('Step-v0')\ntorch.save(net, f'runs/{step}.pth')\nagent.learn()" + guard,
 				"eval.py":  "p.add_argument('--model', required=True)\nevaluate(p)" + guard,
 			},
-			`cd "$WORK" && exec python "$OLDPWD/train.py"`,
+			`cd "$WORK" && mkdir -p runs && exec python "$OLDPWD/train.py"`,
 			`exec python eval.py --model "$(find "$WORK" -name "*.pth" -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`,
 		},
 		"a default from the root": {

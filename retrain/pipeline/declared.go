@@ -117,7 +117,11 @@ func (p *dependencies) declared(file, text string) {
 			p.lines(file, strings.Join(pins.Installed(pytext.NotebookCommands([]byte(text))), "\n"))
 		case isPage(file):
 			p.lines(file, strings.Join(append(pins.Installed(text), pins.Listed(text)...), "\n"))
-			for _, python := range pins.PythonsOf(text) {
+			pythons := pins.PythonsOf(text)
+			if later := pins.LaterPythonOf(text); later != "" {
+				pythons = append(pythons, later)
+			}
+			for _, python := range pythons {
 				p.page, p.pageOf = append(p.page, python), cmp.Or(p.pageOf, file)
 			}
 		case !notForTraining.MatchString(base):

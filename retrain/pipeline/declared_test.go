@@ -19,7 +19,7 @@ func TestProposalsForKnownShapes(t *testing.T) {
 				"setup.py":             "setup(name='zoo', install_requires=[\n    \"sb3_contrib>=2.7.0,<3.0\",  # more\n    'gymnasium~=1.2',\n    \"tqdm\",\n    \"odd-thing\",\n],\n  extras_require={'tests': ['pytest']})\n",
 				"train.py":             "from zoo.train import train\nif __name__ == \"__main__\":\n    train()\n",
 				"zoo/__init__.py":      "",
-				"zoo/train.py":         "parser.add_argument(\"--algo\", help=\"RL Algorithm\", default=\"ppo\", type=str)\nparser.add_argument(\"--env\", type=str, default=\"CartPole-v1\", help=\"environment ID\")\n",
+				"zoo/train.py":         "from zoo.utils import ALGOS\nparser.add_argument(\"--algo\", help=\"RL Algorithm\", default=\"ppo\", type=str)\nparser.add_argument(\"--env\", type=str, default=\"CartPole-v1\", help=\"environment ID\")\n",
 				"zoo/utils.py":         "from stable_baselines3 import A2C, DDPG, DQN, PPO, SAC, TD3\nALGOS = {'a2c': A2C}\n",
 				"zoo/enjoy.py":         "parser.add_argument('-n', '--n-timesteps', default=1000)\nif __name__ == '__main__':\n    pass\n",
 				"hyperparams/ppo.yml":  "CartPole-v1:\n  n_envs: 8\n  n_timesteps: !!float 1e5\n\nLunarLander-v3:\n  n_envs: 16\n",

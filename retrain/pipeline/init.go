@@ -139,12 +139,12 @@ func (p *Proposal) choose() {
 	default:
 		p.Library = Custom
 	}
-	if p.Unsuited = p.unsuited(); p.Unsuited != "" {
-		p.Library, p.chosen, p.Algorithms = Custom, append(p.chosen, p.Algorithms...), nil
-	}
-	if len(p.Algorithms) > 0 {
+	if len(p.Algorithms) > 0 && p.Library != Custom {
 		p.Hyperparameters = p.finder.Hyperparameters(p.Algorithms[0].Value, p.Algorithms[0].File)
 		p.Algorithms[0].File = cmp.Or(p.finder.Makes(p.Algorithms[0].Value), p.Algorithms[0].File)
+	}
+	if p.Unsuited = p.unsuited(); p.Unsuited != "" {
+		p.Library, p.chosen, p.Algorithms = Custom, append(p.chosen, p.Algorithms...), nil
 	}
 	if p.Library == StableBaselines3 {
 		p.Seeing = p.finder.Seeing(p.Algorithms[0].File, aside)
@@ -169,10 +169,14 @@ func (p *Proposal) unsuited() string {
 			return d.File + " requires " + d.Name + cmp.Or(d.Wanted, p.dependencies.known(d).Wanted) + ", but it must be " + why
 		}
 	}
-	if len(p.Environments) == 0 || p.Library == StableBaselines3 && p.finder.Seeing(p.Algorithms[0].File, aside).Atari {
-		return ""
+	a := p.Algorithms[0]
+	seen := p.finder.Seeing(a.File, aside)
+	if len(p.Environments) > 0 && (p.Library != StableBaselines3 || !seen.Atari) {
+		if why := p.finder.Unmade(p.Environments[0].Value); why != "" {
+			return why
+		}
 	}
-	return p.finder.Unmade(p.Environments[0].Value)
+	return p.finder.Beyond(p.Library == RLlib, a.Value, a.File, seen.Own, p.Hyperparameters)
 }
 
 // ownWorld reports whether the training makes an environment that has no id, or that only its settings name.

@@ -119,3 +119,51 @@ func TestProposedClassesOfTables(t *testing.T) {
 		proposes(t, name, test.files, test.want, test.never)
 	}
 }
+
+// The generated scripts do what the first training does, or else its own command is proposed, with the reason.
+func TestProposedLibraryOfTheTraining(t *testing.T) {
+	const guard = "\nif __name__ == '__main__':\n    main()\n"
+	const head = "import gymnasium as gym\nfrom stable_baselines3 import PPO\n"
+	const requirements = "stable-baselines3==2.7.0\ngymnasium==1.2.2\ntorch==2.8.0\n"
+	const rllib = "from ray.rllib.algorithms.ppo import PPOConfig\ndef main():\n    algo = PPOConfig().environment('CartPole-v1'ARG).training(lr=1e-4)MORE.build_algo()\n    algo.train()\n    algo.save('model')\n" + guard
+	makes := func(wrapped, arguments string) string {
+		return head + "def main():\n    env = " + wrapped + "\n    PPO('MlpPolicy', env" + arguments + ").learn(30000)\n" + guard
+	}
+	of := func(argument, more string) string {
+		return strings.NewReplacer("ARG", argument, "MORE", more).Replace(rllib)
+	}
+	for name, test := range map[string]struct{ train, want string }{
+		"its algorithm":              {makes("gym.make('CartPole-v1')", ", n_steps=64"), "library: stable-baselines3\n"},
+		"records":                    {"from gymnasium.wrappers import RecordEpisodeStatistics\n" + makes("RecordEpisodeStatistics(gym.make('CartPole-v1'))", ""), "library: stable-baselines3\n"},
+		"another training":           {"import torch\nimport gymnasium as gym\ndef main():\n    env = gym.make('CartPole-v1')\n    loss.backward()\n    torch.save(net, 'net.pt')\n" + guard, "library: custom # train.py does not use PPO, which beside.py names\n"},
+		"a class of a policy":        {strings.Replace(makes("gym.make('CartPole-v1')", ""), "'MlpPolicy'", "GraphPolicy", 1), "library: custom # the policy GraphPolicy is a class of the program\n"},
+		"normalized observations":    {"from stable_baselines3.common.vec_env import VecNormalize\n" + makes("VecNormalize(make_vec_env('CartPole-v1'))", ""), "library: custom # train.py normalizes observations or rewards with VecNormalize\n"},
+		"a wrapper of Gymnasium":     {"from gymnasium.wrappers import (\n    ResizeObservation as Resize,\n)\n" + makes("Resize(gym.make('CarRacing-v3'), (64, 64))", ""), "library: custom # train.py makes or wraps the environment with Resize\n"},
+		"a wrapper of the module":    {makes("gym.wrappers.TimeLimit(gym.make('CartPole-v1'), 50)", ""), "library: custom # train.py makes or wraps the environment with TimeLimit\n"},
+		"a wrapper of its own":       {"from gymnasium import RewardWrapper\nclass Shaped(RewardWrapper):\n    pass\n" + makes("Shaped(gym.make('CartPole-v1'))", ""), "library: custom # train.py makes or wraps the environment with Shaped\n"},
+		"noise":                      {makes("gym.make('Pendulum-v1')", ", action_noise=NormalActionNoise(0, 1)"), "library: custom # train.py makes action_noise of an object, which the file of a pipeline cannot name\n"},
+		"a schedule":                 {makes("gym.make('CartPole-v1')", ", learning_rate=linear_schedule(3e-4)"), "library: custom # train.py makes learning_rate of an object"},
+		"layers":                     {makes("gym.make('CartPole-v1')", ", policy_kwargs=dict(activation_fn=torch.nn.ReLU)"), "library: custom # train.py makes policy_kwargs of an object"},
+		"RLlib":                      {of("", ""), "library: rllib\n"},
+		"a registered environment":   {"from ray.tune.registry import register_env\nregister_env('CartPole-v1', make)\n" + of("", ""), "library: custom # train.py registers its environment with RLlib\n"},
+		"several agents":             {of("", ".multi_agent(policies={'a', 'b'})"), "library: custom # train.py trains several agents\n"},
+		"a configured environment":   {of(", env_config={'size': 5}", ""), "library: custom # train.py makes the environment with env_config\n"},
+		"an unchanged environment":   {of(", env_config={}", ""), "library: rllib\n"},
+		"a model of its own of Ray":  {of("", ".training(model={'custom_model': 'net'})"), "library: custom # train.py has a model of its own\n"},
+		"a wrapper that is not used": {"from gymnasium.wrappers import ResizeObservation\n" + makes("gym.make('CarRacing-v3')", ""), "library: stable-baselines3\n"},
+	} {
+		files := map[string]string{"requirements.txt": requirements, "train.py": test.train}
+		if strings.Contains(test.train, "rllib") {
+			files["requirements.txt"] = "ray[rllib]==2.49.0\ntorch==2.8.0\n"
+		}
+		if name == "another training" {
+			files["beside.py"] = makes("gym.make('CartPole-v1')", "")
+			files["README.md"] = "```\npython train.py\n```\n"
+		}
+		want := []string{test.want}
+		if strings.Contains(test.want, "custom") {
+			want = append(want, "exec python \"$OLDPWD/train.py\"")
+		}
+		proposes(t, name, files, want, nil)
+	}
+}

@@ -59,8 +59,8 @@ func TestProposedHyperparameters(t *testing.T) {
 			nil,
 		},
 		"what no file can have": {
-			map[string]string{"train.py": top + "def main():\n    model = PPO('MlpPolicy', gym.make('CartPole-v1'), learning_rate=linear(3e-4), policy_kwargs=dict(activation_fn=nn.ReLU), **found())\n" + learn},
-			[]string{"  hyperparameters: # \"train.py\"\n    # learning_rate=linear(3e-4)\n    # policy_kwargs=dict(activation_fn=nn.ReLU)\n    # **found()\ntraining:"},
+			map[string]string{"train.py": top + "def main():\n    model = PPO('MlpPolicy', gym.make('CartPole-v1'), learning_rate=rates[0], policy_kwargs=dict(net_arch=sizes()), **found())\n" + learn},
+			[]string{"  hyperparameters: # \"train.py\"\n    # learning_rate=rates[0]\n    # policy_kwargs=dict(net_arch=sizes())\n    # **found()\ntraining:"},
 			nil,
 		},
 		"what an own buffer has": {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"maps"
 	"strings"
 	"testing"
 )
@@ -197,5 +198,61 @@ func TestInputsInDirectories(t *testing.T) {
 		files := map[string]string{"requirements.txt": "torch==2.4.0\npandas==2.2.2\n", "data/prices.csv": "1\n", "data/prices.parquet": "1\n", "results/a.txt": ""}
 		files["train.py"] = "import torch\nimport argparse, glob, os\nfrom pathlib import Path\nimport pandas as pd\ndef main():\n    p = argparse.ArgumentParser()\n    " + test.code + "\n    os.makedirs('out', exist_ok=True)\n    train(df)\n    torch.save(net, 'out/net.pt')\n" + guard
 		proposes(t, name, files, []string{test.want}, append([]string{}, strings.Fields(test.never)...))
+	}
+}
+
+// Packages with packaging of their own are found below the root, and directories that a program writes into are made.
+func TestProposedNestedPackagesAndDirectories(t *testing.T) {
+	const guard = "\nif __name__ == '__main__':\n    main()\n"
+	const own = "import torch\nimport flags_env\ndef main():\n    loss.backward()\n    torch.save(net, 'net.pt')\n" + guard
+	const load = "import argparse, os, torch\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('folder')\n    args = p.parse_args()\n    net.load_state_dict(torch.load(os.path.join('results', args.folder, 'model.pt')))\n    net.act(obs)\n" + guard
+	const absl = "from absl import flags, app\nimport torch\nfrom torch.utils.tensorboard import SummaryWriter\nFLAGS = flags.FLAGS\nflags.DEFINE_string('ckpt', default='ckpt.pth', help='checkpoint')\nflags.DEFINE_string('logdir', default='logs', help='log')\ndef main(_):\n    writer = SummaryWriter(log_dir=FLAGS.logdir)\n    loss.backward()\n    torch.save(net.state_dict(), FLAGS.ckpt)\nif __name__ == '__main__':\n    app.run(main)\n"
+	nested := map[string]string{"flags/flags_env_package/setup.py": "setup(name='flags_env', install_requires=['torch==2.4.0'])\n", "flags/flags_env_package/flags_env/__init__.py": "import pymunk\n"}
+	with := func(files map[string]string, more map[string]string) map[string]string {
+		out := maps.Clone(files)
+		maps.Copy(out, more)
+		return out
+	}
+	for name, test := range map[string]struct {
+		files       map[string]string
+		want, never []string
+	}{
+		"a nested package": {
+			with(nested, map[string]string{"flags/examples/train.py": own}),
+			[]string{`'cd "$WORK" && export PYTHONPATH="$OLDPWD/flags/flags_env_package:$PYTHONPATH" && exec python "$OLDPWD/flags/examples/train.py"'`, "- pymunk=="},
+			[]string{"flags-env==", "- flags_env"},
+		},
+		"a nested package that is not imported": {
+			with(nested, map[string]string{"train.py": strings.Replace(own, "import flags_env\n", "", 1)}),
+			[]string{`'cd "$WORK" && exec python "$OLDPWD/train.py"'`},
+			[]string{"PYTHONPATH"},
+		},
+		"a directory of the model": {
+			map[string]string{"train.py": "import torch\nENV = 'CartPole-v1'\nenv = gym.make(ENV)\ndef main():\n    loss.backward()\n    torch.save(net.state_dict(), f'STATE/{ENV}.pth')\n" + guard},
+			[]string{`'cd "$WORK" && mkdir -p STATE && exec python "$OLDPWD/train.py"'`},
+			nil,
+		},
+		"a directory that the program makes": {
+			map[string]string{"train.py": "import os, torch\ndef main():\n    os.makedirs('STATE', exist_ok=True)\n    loss.backward()\n    torch.save(net.state_dict(), 'STATE/net.pth')\n" + guard},
+			[]string{`'cd "$WORK" && exec python "$OLDPWD/train.py"'`},
+			[]string{"mkdir"},
+		},
+		"a directory as an argument": {
+			map[string]string{"evaluate.py": load, "train.py": "import os, torch\ndef main():\n    os.makedirs(where)\n    loss.backward()\n    torch.save(net, os.path.join(where, 'model.pt'))\n" + guard},
+			[]string{`'exec python evaluate.py "$(dirname "$(find "$WORK" -name `},
+			nil,
+		},
+		"an argument that is saved to": {
+			map[string]string{"train.py": absl, "test_net.py": strings.NewReplacer("'folder'", "'--ckpt'", "os.path.join('results', args.folder, 'model.pt')", "args.ckpt").Replace(load)},
+			[]string{`'exec python train.py --ckpt="$WORK/model.pth" --logdir="$WORK/logs"'`, `'exec python test_net.py --ckpt "$WORK/model.pth"'`},
+			nil,
+		},
+		"tests of a model": {
+			map[string]string{"train.py": absl, "test_net.py": "import pytest\ndef test_net():\n    net.load_state_dict(torch.load('a.pt'))\n    net.act(obs)\n" + guard},
+			[]string{"command: [python, CHANGE-ME.py]"},
+			nil,
+		},
+	} {
+		proposes(t, name, test.files, test.want, test.never)
 	}
 }

@@ -187,3 +187,12 @@ func TestProposedProgramsInSource(t *testing.T) {
 		proposes(t, name, test.files, test.want, test.never)
 	}
 }
+
+// Of programs of equal worth, the page names first what people should run first.
+func TestProposedOrderOfThePage(t *testing.T) {
+	const own = "import torch\nimport gymnasium as gym\ndef main():\n    env = gym.make('CartPole-v1')\n    loss.backward()\nif __name__ == '__main__':\n    main()\n"
+	files := map[string]string{"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "a2c.py": own, "ppo.py": own, "sac.py": own}
+	proposes(t, "no page", files, []string{`python "$OLDPWD/a2c.py"`, "others that could be meant: ppo.py, sac.py"}, nil)
+	files["README.md"] = "| algorithm | command |\n|---|---|\n| PPO | `python ppo.py` |\n| SAC | `python sac.py` |\n| A2C | `python a2c.py` |\n"
+	proposes(t, "a page", files, []string{`python "$OLDPWD/ppo.py"`, "others that could be meant: sac.py, a2c.py"}, nil)
+}

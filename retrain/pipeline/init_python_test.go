@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -129,4 +130,21 @@ func TestProposedPythonOfImages(t *testing.T) {
 		[]string{"base: python:3.10.20-slim-bookworm # docker/Dockerfile names Python 3.10\n"}, nil)
 	proposes(t, "the image and the packaging", map[string]string{"Dockerfile": "FROM python:3.8\n", "pyproject.toml": "[project]\nname = \"d\"\nrequires-python = \">=3.11\"\ndependencies = [\"torch==2.4.0\"]\n", "train.py": train},
 		nil, []string{"base:"})
+}
+
+// A least version that the default image does not have is one that the project was written for.
+func TestProposedPythonAfterTheDefault(t *testing.T) {
+	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
+	for page, want := range map[string]string{
+		"pip install -r requirements.txt   # Python >= 3.12\n": "base: python:3.12.13-slim-bookworm # README.md names Python 3.12\n",
+		"Needs Python 3.13+.\n":                                "base: python:3.13.",
+		"Python version 3.12 or later\n":                       "base: python:3.12.",
+		"Python >= 3.9\n":                                      "requirements:",
+	} {
+		var never []string
+		if strings.HasPrefix(want, "requirements") {
+			never = []string{"base:"}
+		}
+		proposes(t, page, map[string]string{"README.md": page, "requirements.txt": "torch\n", "train.py": train}, []string{want}, never)
+	}
 }

@@ -394,6 +394,13 @@ func (p *dependencies) companions(environments []Finding) {
 		}
 	}
 	p.mujocoPy()
+	for _, d := range slices.Clone(p.Packages) {
+		if of := p.calls.OfZoo(d.Name); packageName(d.Name) == "pettingzoo" && d.Left == "" {
+			for _, name := range slices.Sorted(maps.Keys(of)) {
+				p.need(name, of[name]+" imports environments of PettingZoo that need it")
+			}
+		}
+	}
 	for _, d := range p.Packages {
 		if below := pins.Below(packageName(d.Name)); below != "" && d.Left == "" {
 			p.need(below, d.Name+" needs it")

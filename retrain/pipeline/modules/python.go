@@ -3,6 +3,7 @@ package modules
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -86,6 +87,7 @@ type Files struct {
 	Text      map[string]string // their code without comments
 	Order     []string          // of the files
 	Kept      int               // bytes of all
+	Nested    []string          // directories, with a slash at their end, that have packages of their own beside their packaging
 	importing map[string]map[string]Origin
 
 	scanned    map[string]*scan
@@ -110,7 +112,7 @@ var Roots = []string{"", "src/"}
 // Module returns the file of a module, "" if it is none of the repository.
 func (f *Files) Module(name string) string {
 	base := strings.ReplaceAll(name, ".", "/")
-	for _, root := range Roots {
+	for _, root := range slices.Concat(Roots, f.Nested) {
 		for _, file := range []string{root + base + ".py", root + base + "/__init__.py"} {
 			if _, ok := f.Text[file]; ok {
 				return file

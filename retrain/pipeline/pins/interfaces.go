@@ -1,6 +1,9 @@
 package pins
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // Interfaces are what programs call that only old versions of packages have: the first file that does.
 type Interfaces struct {
@@ -13,6 +16,10 @@ type Interfaces struct {
 
 	gym, rendering, hydra string // what Gym 0.26, Gym 0.22 and Hydra 1 do not have
 	agents, games         string // what Ray 2.4 and PettingZoo 1.22 do not have
+	trainers, functions   string // what Tianshou 2 and Tianshou 1 do not have
+	particles             string // what PettingZoo 1.26 does not have
+
+	zoo map[string]string // the first file with each family of environments of PettingZoo
 }
 
 var (
@@ -20,8 +27,8 @@ var (
 	ofTF1    = regexp.MustCompile(`\b(?:tf|tensorflow)\.contrib\b|\btf\.(?:placeholder|Session|get_variable|variable_scope|global_variables_initializer)\(`)
 	asTF1    = regexp.MustCompile(`compat\.v1 as tf\b|\btf = \w+\.compat\.v1\b`)
 
-	// ofGym are the seed, the four results of a step, the only one of a reset, and the list of all environments.
-	ofGym          = regexp.MustCompile(`\benvs?\.seed\(|\bregistry\.(?:all\(\)|env_specs)|(?m:^[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*(?:[\w.]*done\w*|dones?|terminal|d),[ \t]*[\w.]+[ \t]*=[ \t]*[\w.\[\]]+\.step\()`)
+	// ofGym are the seed, the four results of a step, also of the environments of a repository, and the list of all.
+	ofGym          = regexp.MustCompile(`(?m:^[ \t]+return[ \t]+[\w.()]+,[ \t]*[\w.]+,[ \t]*(?:[\w.]*done\w*|terminal),[ \t]*(?:[\w.]*info\w*|\{\}|dict\(\))[ \t]*$)|\benvs?\.seed\(|\bregistry\.(?:all\(\)|env_specs)|(?m:^[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*(?:[\w.]*done\w*|dones?|terminal|d),[ \t]*[\w.]+[ \t]*=[ \t]*[\w.\[\]]+\.step\()`)
 	ofRendering    = regexp.MustCompile(`\bclassic_control(?:[ \t]+import[ \t]+|\.)rendering\b|\bwrappers\.Monitor\(|from gym\.wrappers import Monitor\b`)
 	ofTensorboard  = regexp.MustCompile(`(?m)^(?:from|import)[ \t]+torch\.utils\.tensorboard\b`)
 	ofVideo        = regexp.MustCompile(`\bRecordVideo\(`)
@@ -31,6 +38,13 @@ var (
 	// ofGames are the four results of the last step of an agent.
 	ofGames = regexp.MustCompile(`(?m:^[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*[\w.]+,[ \t]*[\w.]+[ \t]*=[ \t]*[\w.]*env[\w.]*\.last\()`)
 
+	// ofTrainers are trainers that are made with the parts of steps, and ofFunctions those that are functions.
+	ofTrainers  = regexp.MustCompile(`\b(?:Off|On)policyTrainer\(|\bOfflineTrainer\((?s:[^()]*)\bmax_epoch=|\bts\.trainer\.(?:Off|On)policyTrainer\b`)
+	ofFunctions = regexp.MustCompile(`\b(?:off|on)policy_trainer\(|\boffline_trainer\(`)
+
+	ofParticles = regexp.MustCompile(`\bpettingzoo\.mpe\b|\bfrom pettingzoo import mpe\b`)
+	ofZoo       = regexp.MustCompile(`\bpettingzoo(?:\.| import )(atari|butterfly|classic|mpe|sisl)\b`)
+
 	ofHydra = regexp.MustCompile(`@hydra\.main\([^()]*\bstrict[ \t]*=`)
 )
 
@@ -39,9 +53,17 @@ func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
 		calls *regexp.Regexp
-	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}} {
+	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}} {
 		if *c.first == "" && c.calls.Match(text) {
 			*c.first = file
+		}
+	}
+	for _, m := range ofZoo.FindAllSubmatch(text, maxInstalled) {
+		if family := string(m[1]); i.zoo[family] == "" {
+			if i.zoo == nil {
+				i.zoo = map[string]string{}
+			}
+			i.zoo[family] = file
 		}
 	}
 	if i.TF1 == "" && ofTF1.Match(text) && !asTF1.Match(text) {
@@ -51,6 +73,33 @@ func (i *Interfaces) Take(file string, text []byte) {
 
 // HasTensorboard reports whether a requirement brings the package that torch.utils.tensorboard needs.
 func HasTensorboard(requirement string) bool { return hasTensorboard.MatchString(requirement) }
+
+// familiesOfZoo are the packages that environments of PettingZoo need, which it leaves to extras.
+var familiesOfZoo = []struct {
+	family   string
+	packages []string
+}{
+	{"atari", []string{"multi-agent-ale-py", "pygame"}},
+	{"butterfly", []string{"pygame", "pymunk"}},
+	{"classic", []string{"chess", "pygame", "rlcard"}},
+	{"mpe", []string{"pygame"}},
+	{"sisl", []string{"pygame", "pymunk", "scipy", "box2d"}},
+}
+
+// OfZoo returns the packages that the environments of PettingZoo need, by the first file that imports them, unless a
+// requirement has the extra for them.
+func (i *Interfaces) OfZoo(requirement string) map[string]string {
+	out := map[string]string{}
+	for _, x := range familiesOfZoo {
+		_, extras, _ := strings.Cut(strings.ToLower(requirement), "[")
+		if file := i.zoo[x.family]; file != "" && !strings.Contains(extras, x.family) && !strings.Contains(extras, "all") {
+			for _, name := range x.packages {
+				out[name] = file
+			}
+		}
+	}
+	return out
+}
 
 // Last returns the last version of a package that has what programs call, and the file that calls it; "" if they call
 // nothing that was removed. Gym before 0.22 no longer builds with current setuptools, so it is only for what nothing
@@ -65,6 +114,12 @@ func (i *Interfaces) Last(name string) (version, file string) {
 		return "2.2.0", i.agents
 	case name == "pettingzoo" && i.games != "":
 		return "1.19.0", i.games
+	case name == "pettingzoo" && i.particles != "":
+		return "1.25.0", i.particles
+	case name == "tianshou" && i.functions != "":
+		return "0.5.1", i.functions
+	case name == "tianshou" && i.trainers != "":
+		return "1.2.0", i.trainers
 	case name == "hydra-core" && i.hydra != "":
 		return "0.11.3", i.hydra
 	}

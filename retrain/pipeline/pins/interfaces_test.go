@@ -11,6 +11,8 @@ func TestInterfacesOfOldVersions(t *testing.T) {
 		"seeds of several":               {"envs.seed(1)\n", "0.25.2", ""},
 		"four results of a step":         {"    obs, reward, done, info = self.env.step(action)\n", "0.25.2", ""},
 		"without names for two":          {"s, _, done, _ = env.step(a)\n", "0.25.2", ""},
+		"an environment of its own":      {"    def step(self, action):\n        return self.state(), reward, self.done, self.info\n", "0.25.2", ""},
+		"a new one of its own":           {"        return obs, reward, done, False, {}\n", "", ""},
 		"the list of all environments":   {"for e in gym.envs.registry.all():\n", "0.25.2", ""},
 		"a window of its own":            {"from gym.envs.classic_control import rendering\n", "0.21.0", ""},
 		"the old recorder":               {"env = gym.wrappers.Monitor(env, 'v')\nenv.seed(1)\n", "0.21.0", ""},
@@ -57,5 +59,32 @@ func TestTensorboardComesWithOthers(t *testing.T) {
 		if got := HasTensorboard(requirement); got != want {
 			t.Errorf("%s: %v", requirement, got)
 		}
+	}
+}
+
+// What a library removed, and the environments that it leaves to extras.
+func TestInterfacesOfLibraries(t *testing.T) {
+	for text, want := range map[string]string{
+		"result = ts.trainer.OffpolicyTrainer(policy=policy, max_epoch=5).run()\n": "1.2.0",
+		"result = offpolicy_trainer(policy, train, test, 5)\n":                     "0.5.1",
+		"result = ts.trainer.OffPolicyTrainer(params).run()\n":                     "",
+	} {
+		var i Interfaces
+		i.Take("train.py", []byte(text))
+		if got, _ := i.Last("tianshou"); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+	var i Interfaces
+	i.Take("a.py", []byte("from pettingzoo.mpe import simple_tag_v3\n"))
+	i.Take("b.py", []byte("import pettingzoo.sisl\nfrom pettingzoo.mpe import simple_v3\n"))
+	if v, file := i.Last("pettingzoo"); v != "1.25.0" || file != "a.py" {
+		t.Errorf("%q of %q", v, file)
+	}
+	if got := i.OfZoo("pettingzoo"); got["pygame"] == "" || got["pymunk"] != "b.py" || got["chess"] != "" {
+		t.Error(got)
+	}
+	if got := i.OfZoo("PettingZoo[mpe,sisl]"); len(got) > 0 {
+		t.Error(got)
 	}
 }

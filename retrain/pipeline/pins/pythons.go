@@ -20,6 +20,9 @@ var namesPython = []*regexp.Regexp{
 // laterToo is how a page says that a version of Python is only the least.
 var laterToo = regexp.MustCompile(`^[ ]*(?:\+|and (?:above|later|newer|up)|or (?:above|later|newer|higher)|to\b|-|–)`)
 
+// leastPython is how a page names the least version of Python.
+var leastPython = regexp.MustCompile(`(?i)\bpython(?:[ ]+version)?[ ]*(?:(?:>=|≥)[ ]*3\.([0-9]+)|3\.([0-9]+)(?:\.[0-9]+)?[ ]*(?:\+|and (?:above|later|newer|up)|or (?:above|later|newer|higher)))`)
+
 var (
 	// ofWorkflows are the files of the workflows of GitHub.
 	ofWorkflows = regexp.MustCompile(`^\.github/workflows/[^/]+\.ya?ml$`)
@@ -55,4 +58,15 @@ func PythonsOf(page string) []string {
 		}
 	}
 	return out
+}
+
+// LaterPythonOf returns the least version of Python that a page names if it is later than the default, "" for none.
+func LaterPythonOf(page string) string {
+	for _, m := range leastPython.FindAllStringSubmatch(page, maxInstalled) {
+		version := "3." + m[1] + m[2]
+		if Base(version) != "" && !Suits(">="+version, Default) {
+			return version
+		}
+	}
+	return ""
 }

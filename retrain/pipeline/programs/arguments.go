@@ -39,6 +39,7 @@ const (
 	workDir    = "$WORK/"
 	projectDir = "$OLDPWD/"
 	lastModel  = "$(find)" // the last file with an extension, which follows
+	lastDir    = "$(dir)"  // its directory
 )
 
 // Command is a proposed command, and what says so.
@@ -111,6 +112,12 @@ func (p *program) isBoolean(name string) bool {
 
 // output returns the flag of a training for the place of its model.
 func (f *Finder) output(p *program) *modules.Option {
+	saved := savedPlaces(p.text)
+	for i, x := range p.flags {
+		if !x.Boolean && !x.Position && saved[x.Key()] && readsFrom.MatchString(x.Key()) {
+			return &p.flags[i]
+		}
+	}
 	best, at := -1, len(firstOf)
 	for i, x := range p.flags {
 		if x.Boolean || !savesTo.MatchString(x.Key()) || strings.HasPrefix(x.Key(), "model_path") && !f.code.Of(p.text).Saves && !f.code.Of(f.Text[p.file]).Saves {
@@ -140,6 +147,22 @@ func savesBy(text, setting string) bool {
 	return false
 }
 
+// attributeAlone is an attribute of a name, and nothing else.
+var attributeAlone = regexp.MustCompile(`^[A-Za-z_]\w*\.(\w+)$`)
+
+// savedPlaces returns the attributes that a program saves something exactly at, such as those of its arguments.
+func savedPlaces(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range traits.Saving.FindAllStringIndex(text, 100) {
+		for _, a := range modules.ArgumentsOf(text, m[1]-1) {
+			if at := attributeAlone.FindStringSubmatch(a.Text); at != nil {
+				out[at[1]] = true
+			}
+		}
+	}
+	return out
+}
+
 // written returns the model that a program without an argument for it writes, from the directory that it runs in; "" if
 // the program composes its name, or the directory that comes before it.
 func written(text string) string {
@@ -165,6 +188,9 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 	if at != nil {
 		example := p.given(args, *at)
 		place = f.newest(p, cmp.Or(example, at.Value))
+		if after, ok := strings.CutPrefix(place, lastModel); ok && ofDirectory.MatchString(at.Key()) && modules.Extension(cmp.Or(example, at.Value)) == "" {
+			place = lastDir + after
+		}
 		if strings.HasPrefix(place, lastModel) && f.leavesDirectory() && !ofDirectory.MatchString(at.Key()) {
 			model = place
 		}
@@ -393,7 +419,7 @@ func has(args []string, x modules.Option) bool {
 
 // expands reports whether a shell must expand a word.
 func expands(word string) bool {
-	return strings.Contains(word, workDir) || strings.Contains(word, lastModel)
+	return strings.Contains(word, workDir) || strings.Contains(word, lastModel) || strings.Contains(word, lastDir)
 }
 
 // setFlag sets a flag among arguments.
@@ -549,12 +575,12 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 	if p.from != "" && p.from != p.file {
 		from = p.from
 	}
-	if at == (place{}) && !slices.ContainsFunc(words, expands) {
+	if at == (place{}) && !slices.ContainsFunc(words, expands) && f.nestedPaths(p, at) == "" {
 		return Command{words, from, p.notes(args)}
 	}
 	var line strings.Builder
 	at.source = f.importsSource(p)
-	line.WriteString(at.enter(training) + "exec")
+	line.WriteString(at.enter(training) + f.nestedPaths(p, at) + f.makes(p, at) + "exec")
 	for _, w := range words {
 		line.WriteString(" " + inShell(w))
 	}
@@ -657,6 +683,9 @@ func inShell(w string) string {
 			name = extension[1:]
 		}
 		return before + `"$(find "$WORK" -name ` + name + ` -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`
+	}
+	if before, extension, ok := strings.Cut(w, lastDir); ok && (before == "" || modules.PlainWord.MatchString(before)) && modules.PlainWord.MatchString(extension) {
+		return before + `"$(dirname ` + inShell(lastModel+extension) + `)"`
 	}
 	for _, dir := range []string{workDir, projectDir} {
 		if before, after, ok := strings.Cut(w, dir); ok && (before == "" || modules.PlainWord.MatchString(before)) && modules.PlainWord.MatchString(after) {

@@ -54,8 +54,8 @@ func (f *Finder) GivesBuffer() bool {
 	return len(f.trained) > 0 && givesBuffer.MatchString(f.Text[f.trained[0].file])
 }
 
-// made is an argument for a place whose directory a program makes.
-var made = regexp.MustCompile(`\bPath\([\w.]*\b(\w+)\)(?:\.parent)?\.mkdir\(|\bmakedirs\((?:os\.path\.dirname\()?[\w.]*\b(\w+)\)?[,)]`)
+// made is an argument for a place whose directory a program makes, perhaps by the writer of its log.
+var made = regexp.MustCompile(`\bSummaryWriter\((?:log_?dir[ \t]*=[ \t]*)?[\w.]*\.(\w+)[ \t]*[,)]|\bPath\([\w.]*\b(\w+)\)(?:\.parent)?\.mkdir\(|\bmakedirs\((?:os\.path\.dirname\()?[\w.]*\b(\w+)\)?[,)]`)
 
 // madeInWork moves the other places that a program makes, by the defaults of its arguments, to $WORK: the project's own
 // directory cannot be written to. Those that the repository has may be read too. Without an argument for the model, the
@@ -65,7 +65,7 @@ func (f *Finder) madeInWork(p *program, model *modules.Option, args []string) []
 		return args
 	}
 	for _, m := range made.FindAllStringSubmatch(p.text, modules.MaxMatches) {
-		i := slices.IndexFunc(p.flags, func(x modules.Option) bool { return !x.Position && !x.Boolean && x.Key() == m[1]+m[2] })
+		i := slices.IndexFunc(p.flags, func(x modules.Option) bool { return !x.Position && !x.Boolean && x.Key() == strings.Join(m[1:], "") })
 		if i < 0 || p.flags[i].Name == model.Name || has(args, p.flags[i]) {
 			continue
 		}

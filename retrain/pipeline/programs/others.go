@@ -23,6 +23,17 @@ func (f *Finder) equals() string {
 	return strings.Join(out, ", ")
 }
 
+// firstNamed returns the place of the advice at the root that names a program first, the last place for none: what a page
+// names first is what its authors would run first.
+func (f *Finder) firstNamed(p *program) int {
+	for i, a := range f.said.all {
+		if _, ok := f.speaksOf(a, p); ok && a.weight >= ofReadme {
+			return i
+		}
+	}
+	return len(f.said.all)
+}
+
 // refuse notes why a program that is named as an evaluation is none.
 func (f *Finder) refuse(p *program, called int, why string) {
 	if called > 0 && len(f.refused) < maxNamed {

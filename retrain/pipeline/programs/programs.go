@@ -145,6 +145,7 @@ type program struct {
 	page  string
 	from  string // what says so, for a person
 	score int
+	said  int // the place of the page that names it first, among all that are named
 }
 
 // name is what the program is called by.
@@ -330,7 +331,7 @@ func (f *Finder) mainBlock(file string) *mainBlock {
 func (f *Finder) common(p *program, env string) int {
 	score := -3 * strings.Count(p.file, "/")
 	switch dir := path.Dir(p.file); {
-	case asidePath.MatchString(p.file):
+	case asidePath.MatchString(p.file) && !f.triesModel(p.file):
 		score -= 90
 	case ofParts.MatchString(dir):
 		score -= 60
@@ -444,11 +445,11 @@ func (f *Finder) training(all []program, env string) []program {
 		if f.demonstrates(&p, f.code.Of(p.text)) {
 			p.score -= 70
 		}
-		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.Of(p.text).Learns {
+		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.Of(p.text).Learns && !f.code.Of(p.text).Descends {
 			p.score -= 40
 		}
 		named, args, page := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, traits.Evaluating) })
-		p.args, p.page = args, page
+		p.args, p.page, p.said = args, page, f.firstNamed(&p)
 		p.score += named + 40*boolean(slices.ContainsFunc(args, func(a string) bool { return idInArgument.MatchString(a) }))
 		if len(args) > 0 && len(p.path) == 0 && args[0] == "train" { // what is a sub-command elsewhere
 			p.score += 45
@@ -506,7 +507,7 @@ var idInArgument = regexp.MustCompile(`^(?:[\w-]+=)?((?:[\w.-]+/)?[A-Za-z][\w.]*
 
 func ranked(out []program) []program {
 	slices.SortStableFunc(out, func(a, b program) int {
-		return cmp.Or(b.score-a.score, strings.Count(a.file, "/")-strings.Count(b.file, "/"), len(a.file)-len(b.file))
+		return cmp.Or(b.score-a.score, a.said-b.said, strings.Count(a.file, "/")-strings.Count(b.file, "/"), len(a.file)-len(b.file))
 	})
 	return out
 }
@@ -616,6 +617,7 @@ const maxPrograms = 10
 // Rank returns the programs that could train, and those that could evaluate what the first of them trains, the best
 // first. Env is the environment that the repository speaks of most.
 func (f *Finder) Rank(env string) (training, evaluation []Program) {
+	f.nest()
 	f.advise()
 	all := f.candidates()
 	f.trained = f.training(all, env)

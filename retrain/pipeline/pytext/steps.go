@@ -12,13 +12,15 @@ var (
 	stepsArgument = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-]|environment[_-])?(?:(?:time)?steps|frames)|--timesteps|timesteps_total)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,(?:[^\n()]*\n){0,3}[^\n()]*default\s*=\s*)|DEFINE_\w+\(\s*["'](?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-])?(?:(?:time)?steps|frames)["'],\s*|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([\w.()*+/\["'\] -]{1,200})`)
 	// ofTraining is how the steps of a whole training are named.
 	ofTraining = regexp.MustCompile(`(?i)\.learn\(|total|timesteps`)
+	// ofOwnLearner are the arguments of a learner that is no library's: a batch, and not steps.
+	ofOwnLearner = regexp.MustCompile(`^\.learn\(\s*[\w.]*(?i:batch|gamma|buffer|memory|experience|trans|rate\b|sample)`)
 	// helped is an argument with a default number and its help.
 	helped  = regexp.MustCompile(`add_argument\([^\n]*?default\s*=\s*(?:int\()?([0-9][\w.+*]*)[^\n]*?help\s*=\s*["']([^"'\n]+)["']`)
 	ofAll   = regexp.MustCompile(`(?i)^(?:the )?(?:total |max(?:imum)? )?(?:number of )?(?:total |training |environment |env )*(?:time)?(?:steps|frames)\b`)
 	ofAPart = regexp.MustCompile(`(?i)between|before|after|every|each|\bper\b|interval|warm|rollout|until|episode|bootstrap|n-step|gradient`)
 	// perEpoch and epochs are the factors of the steps of a training in some libraries.
-	perEpoch = regexp.MustCompile(`\b(?:steps?[_-]per[_-]epoch|epoch[_-]num[_-]steps)["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][\w.]*)`)
-	epochs   = regexp.MustCompile(`["'\s(,](?:--)?(?:n[_-]|num[_-]|max[_-])?epochs?["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][0-9_]*)\b`)
+	perEpoch = regexp.MustCompile(`\b(?:steps?[_-]per[_-]epoch|epoch[_-]num[_-]steps)["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][\w.]*|[A-Z][A-Z0-9_]*)\b`)
+	epochs   = regexp.MustCompile(`["'\s(,](?:--)?(?:n[_-]|num[_-]|max[_-])?epochs?["']?\s*(?::\s*int\s*)?(?:=\s*|,[^\n()]*default\s*=\s*)([0-9][0-9_]*|[A-Z][A-Z0-9_]*)\b`)
 	constant = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?::[ \t]*int[ \t]*)?=[ \t]*([\w.()*+/ -]{1,200}?)[ \t\r]*(?:#[^\n]*)?$`)
 )
 
@@ -47,6 +49,9 @@ func StepsOf(text []byte) []Steps {
 	}
 	var known constants
 	for _, m := range stepsArgument.FindAllSubmatch(text, maxMatches) {
+		if ofOwnLearner.Match(m[0]) {
+			continue
+		}
 		if known.text == nil {
 			known = constantsOf(text)
 		}
@@ -58,6 +63,9 @@ func StepsOf(text []byte) []Steps {
 		}
 	}
 	if each, n := perEpoch.FindSubmatch(text), epochs.FindSubmatch(text); each != nil && n != nil {
+		if known.text == nil {
+			known = constantsOf(text)
+		}
 		add(known.number(string(each[1]))*known.number(string(n[1])), true)
 	}
 	return out
@@ -107,6 +115,9 @@ func (c constants) named(name string) float64 {
 // values of the names at a place of the program.
 func TotalOf(text string, names func(at int) literals.Names) string {
 	for _, m := range stepsArgument.FindAllStringSubmatchIndex(text, maxMatches) {
+		if ofOwnLearner.MatchString(text[m[0]:m[1]]) {
+			continue
+		}
 		if x := literals.NumberOf(text[m[2]:m[3]], names(m[0])); ofTraining.MatchString(text[m[0]:m[1]]) && x >= minSteps && x <= maxSteps {
 			return digits(x)
 		}

@@ -45,6 +45,7 @@ var Saving = regexp.MustCompile(`(?:\.save|_save|save_\w+|\.dump|save)\(`)
 
 var (
 	trains     = regexp.MustCompile(`\.learn\(|\.train\(\w*\)|\btrain\w*\(|_trainer\(|\brun_rl\(|Trainer\(|Learner\(|Runner\(|\.backward\(|\.fit\(|optimi[sz]er\.step\(|\.update\(`)
+	descends   = regexp.MustCompile(`\.backward\(|\bvalue_and_grad\(|\bGradientTape\(|\boptimi[sz]er\.(?:step|update)\(`)
 	evaluates  = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|select_action|get_action|\.step\(|enjoy\(|play\(|\.eval\(|rollout`)
 	loads      = regexp.MustCompile(`\.load\(|load_\w+\(|\.restore\(|load_state_dict|from_checkpoint|checkpoint|model_path`)
 	importsRL  = regexp.MustCompile(`(?m)^\s*(?:from|import)\s+(stable_baselines3?|sb3_contrib|ray\.rllib|ray|tianshou|torchrl|skrl|rl_games|rsl_rl|sample_factory|pfrl|elegantrl|cleanrl|tf_agents|acme|dopamine|garage|d3rlpy|pettingzoo|gymnasium|gym|torch|jax|tensorflow|flax)\b`)
@@ -57,7 +58,7 @@ var (
 )
 
 // Facts are what code does, as far as its text shows.
-type Facts struct{ Trains, Learns, Evaluates, Loads, Saves, Shows, Windows, RL, Decides, Asks, Screen bool }
+type Facts struct{ Trains, Learns, Descends, Evaluates, Loads, Saves, Shows, Windows, RL, Decides, Asks, Screen bool }
 
 // Known are the facts of code that was read.
 type Known map[string]*Facts
@@ -67,7 +68,7 @@ func (k Known) Of(code string) *Facts {
 	found := k[code]
 	if found == nil {
 		found = &Facts{
-			Trains: trains.MatchString(code), Learns: strings.Contains(code, ".learn("), Evaluates: evaluates.MatchString(code), Loads: loads.MatchString(code),
+			Trains: trains.MatchString(code), Learns: strings.Contains(code, ".learn("), Descends: descends.MatchString(code), Evaluates: evaluates.MatchString(code), Loads: loads.MatchString(code),
 			Saves: Saving.MatchString(code), Shows: shows.MatchString(code), Windows: forWindows.MatchString(code), RL: importsRL.MatchString(code),
 			Decides: decides.MatchString(code), Asks: asks.MatchString(code), Screen: onScreen.MatchString(code),
 		}

@@ -1,0 +1,132 @@
+package programs
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
+)
+
+var (
+	// usesLibrary is code that uses the library of an algorithm, by the library.
+	usesLibrary = map[bool]*regexp.Regexp{
+		false: regexp.MustCompile(`\b(?:stable_baselines3|sb3_contrib)\b`),
+		true:  regexp.MustCompile(`\brllib\b|\bray import tune\b|\bray\.tune\b`),
+	}
+	// wrapsByGym is the import of wrappers of Gymnasium.
+	wrapsByGym = regexp.MustCompile(`(?m)^[ \t]*from (?:gym|gymnasium)\.wrappers(?:\.\w+)? import (\([^)]*\)|[^\n]*)`)
+	// ofWrappers is the module of wrappers in a call.
+	ofWrappers = regexp.MustCompile(`\b(?:gym|gymnasium)\.wrappers\.(?:\w+\.)?([A-Z]\w*)\(`)
+	// sameWorld are the wrappers that do not change what the agent sees and does, or that the file of a pipeline has keys for.
+	sameWorld = regexp.MustCompile(`^(?:Record\w*|Monitor|HumanRendering|AddRenderObservation|OrderEnforcing|PassiveEnvChecker|Autoreset\w*|FrameStack\w*|Atari\w*)$`)
+	// byLibrary are what changes environments or agents in the libraries, without a key in the file of a pipeline.
+	byLibrary = []struct{ calls, what string }{
+		{"VecNormalize", "normalizes observations or rewards with VecNormalize"},
+		{"register_env", "registers its environment with RLlib"},
+	}
+	severalAgents = regexp.MustCompile(`\.multi_agent\(`)
+	ofOwnModel    = regexp.MustCompile(`["']custom_model["']`)
+	// ofWorldConfig is the configuration of an environment of RLlib that is not empty.
+	ofWorldConfig = regexp.MustCompile(`\benv_config\s*=\s*(?:\{\s*["'*]|dict\(\s*\w|[A-Za-z_])`)
+	// isObject is code whose value is no number, text, list or mapping.
+	isObject = regexp.MustCompile(`\blambda\b|\b(?:nn|torch|th)\.|\b[A-Z]\w*[a-z]\w*\(|_class\b`)
+	schedule = regexp.MustCompile(`^\w*(?:schedule|linear|cosine|decay|anneal)\w*\(`)
+)
+
+// Beyond returns why the generated scripts of a library could not do what the first training does with an algorithm: what
+// they lack has no key in the file of a pipeline. It is "" if nothing shows that. The file is what names the algorithm,
+// and own the class of a policy that the program has itself.
+func (f *Finder) Beyond(rllib bool, algorithm, file, own string, known Hyperparameters) string {
+	if len(f.trained) == 0 {
+		return ""
+	}
+	p := &f.trained[0]
+	if path.Ext(file) == ".py" && !f.uses(p, usesLibrary[rllib]) {
+		return p.file + " does not use " + algorithm + ", which " + file + " names"
+	}
+	if own != "" {
+		return "the policy " + own + " is a class of the program"
+	}
+	if why := f.otherWorld(p, rllib); why != "" {
+		return why
+	}
+	for _, h := range known.All {
+		_, code, _ := strings.Cut(h.Code, "=")
+		if h.Value == "" && h.Name != "device" && (isObject.MatchString(code) || schedule.MatchString(code)) {
+			return cmp.Or(known.File, p.file) + " makes " + h.Name + " of an object, which the file of a pipeline cannot name"
+		}
+	}
+	return ""
+}
+
+// uses reports whether the code of a program, or of a file that it leads to by imports, has a pattern.
+func (f *Finder) uses(p *program, code *regexp.Regexp) bool {
+	r := f.reach()
+	r.followAll([]string{p.file})
+	for file := range r.seen {
+		if code.MatchString(f.Text[file]) {
+			return true
+		}
+	}
+	return false
+}
+
+// otherWorld returns how the first training, or a file that it imports, makes an environment of another kind than the
+// generated scripts.
+func (f *Finder) otherWorld(p *program, rllib bool) string {
+	own := f.worlds()
+	for _, file := range f.withImports(p) {
+		text := f.Text[file]
+		for _, x := range byLibrary {
+			if pytext.Calls(text, x.calls) {
+				return file + " " + x.what
+			}
+		}
+		if rllib && severalAgents.MatchString(text) {
+			return file + " trains several agents"
+		}
+		if rllib && ofOwnModel.MatchString(text) {
+			return file + " has a model of its own"
+		}
+		if rllib && ofWorldConfig.MatchString(text) {
+			return file + " makes the environment with env_config"
+		}
+		if name := wrapper(text, own); name != "" && !rllib {
+			return file + " makes or wraps the environment with " + name
+		}
+	}
+	return ""
+}
+
+// wrapper returns the name of a wrapper that code calls, "" for none that changes what the agent sees and does.
+func wrapper(text string, own map[string]bool) string {
+	var names []string
+	for _, m := range wrapsByGym.FindAllStringSubmatch(text, modules.MaxMatches) {
+		for name := range strings.SplitSeq(strings.Trim(m[1], "() \n"), ",") {
+			if words := strings.Fields(name); len(words) > 0 && !sameWorld.MatchString(words[0]) {
+				names = append(names, words[len(words)-1])
+			}
+		}
+	}
+	for _, m := range ofWrappers.FindAllStringSubmatch(text, modules.MaxMatches) {
+		if !sameWorld.MatchString(m[1]) {
+			return m[1]
+		}
+	}
+	for i, class := range slices.Sorted(maps.Keys(own)) {
+		if i < maxWorlds {
+			names = append(names, class)
+		}
+	}
+	for _, name := range names {
+		if pytext.Calls(text, name) {
+			return name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,101 @@
+package programs
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxNested bounds the directories of nested packages.
+const maxNested = 20
+
+// nest notes the directories below the root that have packages beside packaging of their own: people install them, and the
+// image, which does not, must be told where they are.
+func (f *Finder) nest() {
+	for _, file := range f.Order {
+		if path.Base(file) != "__init__.py" {
+			continue
+		}
+		dir := path.Dir(path.Dir(file))
+		if dir == "." || dir == "src" || len(f.Nested) >= maxNested || slices.Contains(f.Nested, dir+"/") || f.Has(dir+"/__init__.py") {
+			continue
+		}
+		if f.exists(dir+"/setup.py") || f.exists(dir+"/pyproject.toml") || f.exists(dir+"/setup.cfg") {
+			f.Nested = append(f.Nested, dir+"/")
+		}
+	}
+}
+
+// nestedPaths returns the words of a shell that have a program find the nested packages that it leads to, "" for none.
+func (f *Finder) nestedPaths(p *program, at place) string {
+	r := f.reach()
+	r.followAll([]string{p.file})
+	var paths strings.Builder
+	for _, dir := range f.Nested {
+		for file := range r.seen {
+			if strings.HasPrefix(file, dir) && !strings.HasPrefix(p.file, dir) {
+				paths.WriteString(at.project() + strings.TrimSuffix(dir, "/") + ":")
+				break
+			}
+		}
+	}
+	if paths.Len() == 0 {
+		return ""
+	}
+	return `export PYTHONPATH="` + paths.String() + `$PYTHONPATH" && `
+}
+
+// project returns the directory of the project at a place, with a slash at its end.
+func (a place) project() string {
+	switch {
+	case a.copied && a.dir != ".":
+		return copyDir
+	case a.work:
+		return projectDir
+	}
+	return "$PWD/"
+}
+
+var (
+	testName = regexp.MustCompile(`(^|/)test_[^/]*$`)
+	ofTests  = regexp.MustCompile(`\bpytest\b|\bunittest\b|(?m)^[ \t]*(?:async )?def test_\w*\(`)
+)
+
+// triesModel reports whether a file that is named like a test, but has none, tries out a model.
+func (f *Finder) triesModel(file string) bool {
+	text := f.Text[file]
+	code := f.code.Of(text)
+	return testName.MatchString(file) && !asideDirectory.MatchString(file) && !ofTests.MatchString(text) && code.Loads && (code.Decides || steps.MatchString(text))
+}
+
+// asideDirectory is a directory of what is beside the point.
+var asideDirectory = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)/`)
+
+// savesInside is a call that writes a file in a directory, by a text that names both.
+var savesInside = regexp.MustCompile(`(?:\.save|_save|save_\w+|\.dump|\bsave|\.savefig|\.to_csv)\([^\n]*?["'](?:\./)?([\w-]+(?:/[\w-]+)*)/[^"'\n/]+["']`)
+
+// makes returns the words of a shell that make the directories that a program in $WORK writes into, if neither it nor a
+// file that it imports makes directories; "" for none.
+func (f *Finder) makes(p *program, at place) string {
+	if !at.work {
+		return ""
+	}
+	var dirs []string
+	for _, text := range f.textsOf(p) {
+		if makesDirectory.MatchString(text) {
+			return ""
+		}
+		for _, m := range savesInside.FindAllStringSubmatchIndex(text, maxNested) {
+			dir := text[m[2]:m[3]]
+			if !composes.MatchString(text[m[0]:m[2]-1]) && !slices.Contains(dirs, dir) && len(dirs) < maxNested {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	if len(dirs) == 0 {
+		return ""
+	}
+	slices.Sort(dirs)
+	return "mkdir -p " + strings.Join(dirs, " ") + " && "
+}
