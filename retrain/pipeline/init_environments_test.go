@@ -253,3 +253,13 @@ func TestProposedChoicesOfArguments(t *testing.T) {
 		proposes(t, name, test.files, test.want, test.never)
 	}
 }
+
+// Ids that Gymnasium 1.0 no longer has need the versions before it, and generated scripts no Gym.
+func TestProposedEnvironmentsBeforeGymnasium1(t *testing.T) {
+	const train = "import gym\nfrom stable_baselines3 import PPO\nif __name__ == '__main__':\n    PPO('MlpPolicy', gym.make('ID')).learn(30000)\n"
+	with := func(id string) string { return strings.Replace(train, "ID", id, 1) }
+	proposes(t, "an old one", map[string]string{"train.py": with("LunarLander-v2")},
+		[]string{`- {id: "LunarLander-v2"}`, "library: stable-baselines3\n", "- gymnasium==0.29.1 ", "- stable-baselines3==2.3.2 "}, []string{"- gym==", "shimmy"})
+	proposes(t, "a new one", map[string]string{"train.py": with("CartPole-v1")}, []string{"- gymnasium==1.2.2 ", "- stable-baselines3==2.9.2 "}, []string{"- gym==", "shimmy"})
+	proposes(t, "what is declared", map[string]string{"requirements.txt": "gymnasium==1.2.2\n", "train.py": with("LunarLander-v2")}, []string{"- gymnasium==1.2.2\n", "- stable-baselines3==2.9.2 "}, nil)
+}

@@ -223,3 +223,11 @@ func TestConditionalImports(t *testing.T) {
 	proposes(t, "logs of Stable-Baselines3", map[string]string{"requirements.txt": "stable-baselines3==2.7.0\n", "train.py": strings.Replace(sb3, "LOGDIR", "'logs'", 1)}, []string{"library: custom", "- tensorboard=="}, nil)
 	proposes(t, "no logs of Stable-Baselines3", map[string]string{"requirements.txt": "stable-baselines3==2.7.0\n", "train.py": strings.Replace(sb3, "LOGDIR", "None", 1)}, []string{"library: custom"}, []string{"tensorboard"})
 }
+
+// Packages that a call needs, and modules whose package has another name.
+func TestProposedPackagesOfCalls(t *testing.T) {
+	const train = "import pybroker\nimport gymnasium as gym\nfrom stable_baselines3 import PPO\nclass World(gym.Env):\n    pass\nif __name__ == '__main__':\n    PPO('MlpPolicy', World()).learn(30000BAR)\n"
+	proposes(t, "a bar", map[string]string{"train.py": strings.Replace(train, "BAR", ", progress_bar=True", 1)}, []string{"- tqdm==", "- rich==", "  # - lib-pybroker # train.py imports it"}, nil)
+	proposes(t, "no bar", map[string]string{"train.py": strings.Replace(train, "BAR", "", 1)}, nil, []string{"tqdm", "rich"})
+	proposes(t, "a bar of an extra", map[string]string{"requirements.txt": "stable-baselines3[extra]==2.7.0\n", "train.py": strings.Replace(train, "BAR", ", progress_bar=True", 1)}, nil, []string{"- tqdm", "- rich"})
+}

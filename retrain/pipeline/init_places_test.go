@@ -256,3 +256,35 @@ func TestProposedNestedPackagesAndDirectories(t *testing.T) {
 		proposes(t, name, test.files, test.want, test.never)
 	}
 }
+
+// What a program does with the value of an argument says what it is for.
+func TestProposedUseOfArguments(t *testing.T) {
+	const guard = "\nif __name__ == '__main__':\n    main()\n"
+	const head = "import argparse, os, torch, yaml\nimport gymnasium as gym\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--config', type=str)\n    p.add_argument('--model_path', type=str)\n    args = p.parse_args()\n"
+	const tail = "    loss.backward()\n    agent.save_model()\n" + guard
+	settings := map[string]string{"configs/pong.yml": "env: CartPole-v1\nmax_steps: 10000\ntrain_episodes: 500\n", "requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\npyyaml==6.0.2\n"}
+	for name, test := range map[string]struct {
+		code        string
+		want, never []string
+	}{
+		"a model that is only loaded":       {"    if args.model_path:\n        agent.load_model(args.model_path)\n", []string{`"$OLDPWD/train.py"`}, []string{"--model_path"}},
+		"a model that is saved":             {"    torch.save(net, args.model_path)\n", []string{`--model_path "$WORK/model"`}, nil},
+		"settings that are always read":     {"    config = yaml.safe_load(open(args.config))\n", []string{`--config "$OLDPWD/configs/pong.yml"'`, "# steps: no number was found"}, nil},
+		"settings that may be read":         {"    if args.config:\n        config = yaml.safe_load(open(args.config))\n", []string{`"$OLDPWD/train.py"`}, []string{"--config"}},
+		"settings in a directory":           {"    config = yaml.safe_load(open('configs/' + args.config))\n", []string{"train.py --config pong.yml"}, nil},
+		"settings in a formatted directory": {"    config = yaml.safe_load(open(f'./configs/{args.config}'))\n", []string{"--config pong.yml"}, nil},
+		"settings in a joined directory":    {"    config = yaml.safe_load(open(os.path.join('configs', args.config)))\n", []string{"--config pong.yml"}, nil},
+	} {
+		files := maps.Clone(settings)
+		files["train.py"] = head + test.code + tail
+		if !strings.Contains(test.code, "model_path") {
+			files["train.py"] = strings.Replace(files["train.py"], "    p.add_argument('--model_path', type=str)\n", "", 1)
+		}
+		proposes(t, name, files, test.want, test.never)
+	}
+	const models = "import os, torch\nmodel_dir = './models'\ndef main():\n    loss.backward()\n    torch.save(net, os.path.join(model_dir, 'net.pt'))\n" + guard
+	proposes(t, "a directory of the repository", map[string]string{"train.py": models, "models/old.pt.example": ""}, []string{`cd "$WORK/project" && exec python train.py'`}, nil)
+	proposes(t, "a directory that is not there", map[string]string{"train.py": models}, []string{`exec python "$OLDPWD/train.py"'`}, nil)
+	const both = "import argparse, hydra, torch\n@hydra.main(config_name='ppo', config_path='configs')\ndef main(cfg):\n    p = argparse.ArgumentParser()\n    p.add_argument('--test', default=False)\n    a = p.parse_args()\n    loss.backward()\n" + guard
+	proposes(t, "hydra and a parser", map[string]string{"train.py": both, "configs/ppo.yaml": "device: 'cuda:0'\nppo:\n  max_agent_steps: 100000\n"}, []string{`exec python "$OLDPWD/train.py"'`, "steps: 100000 "}, []string{"hydra.run.dir"})
+}

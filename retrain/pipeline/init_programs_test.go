@@ -196,3 +196,11 @@ func TestProposedOrderOfThePage(t *testing.T) {
 	files["README.md"] = "| algorithm | command |\n|---|---|\n| PPO | `python ppo.py` |\n| SAC | `python sac.py` |\n| A2C | `python a2c.py` |\n"
 	proposes(t, "a page", files, []string{`python "$OLDPWD/ppo.py"`, "others that could be meant: sac.py, a2c.py"}, nil)
 }
+
+// The root of a repository is no package, and animations need a screen.
+func TestProposedProgramsAtTheRoot(t *testing.T) {
+	const train = "import torch\nnet = make()\nloss.backward()\nagent.train()\ntorch.save(net, 'net.pt')\n"
+	proposes(t, "a file at the root", map[string]string{"__init__.py": "", "demo_ppo.py": train}, []string{`python "$OLDPWD/demo_ppo.py"'`}, []string{"-m demo_ppo"})
+	const shows = "import matplotlib.animation as animation\nimport matplotlib.pyplot as plt\nif __name__ == '__main__':\n    agent.load_model('net.pt')\n    a = animation.FuncAnimation(fig, animate)\n    plt.show()\n"
+	proposes(t, "an animation", map[string]string{"train.py": train, "test.py": shows}, []string{"command: [python, CHANGE-ME.py] # test.py is not proposed because it opens a window\n"}, nil)
+}

@@ -27,7 +27,11 @@ func (p *dependencies) undeclared(imports []programs.Import, own func(module str
 			p.need(name, why)
 		case unknown < maxUnknown && requirement.MatchString(x.Module+"==1"):
 			unknown++
-			p.Packages = append(p.Packages, Declared{Name: x.Module, File: x.File, Left: x.File + " imports it, but no file declares it: add its package, unless another package includes it"})
+			shown := x.Module
+			if name != pins.Normalized(x.Module) { // another name than the module's
+				shown = name
+			}
+			p.Packages = append(p.Packages, Declared{Name: shown, File: x.File, Left: x.File + " imports it, but no file declares it: add its package, unless another package includes it"})
 		}
 	}
 }

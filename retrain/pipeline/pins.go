@@ -116,7 +116,10 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	if library == Custom {
 		p.framework()
 	}
-	p.importedPackages(least == ofPage, own)
+	p.importedPackages(least == ofPage, func(module string) bool {
+		generated := library != Custom && module == "gym" && !slices.ContainsFunc(atOnce, func(x programs.Import) bool { return x.Module == "gym" })
+		return generated || own(module) // which make environments with Gymnasium
+	})
 	p.undeclared(atOnce, own)
 	if p.calls.Tensorboard != "" && !slices.ContainsFunc(p.Packages, func(d Declared) bool { return pins.HasTensorboard(d.Name) }) {
 		p.need("tensorboard", p.calls.Tensorboard+" imports it with torch")
@@ -125,6 +128,10 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	p.companions(environments)
 	if p.calls.Video != "" && library == Custom && slices.ContainsFunc(p.Packages, func(d Declared) bool { return d.Name == "gymnasium" }) {
 		p.need("moviepy", p.calls.Video+" records videos, which Gymnasium writes with it")
+	}
+	if i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == "stable-baselines3" }); i >= 0 && p.calls.Progress != "" && library == Custom && !strings.Contains(p.Packages[i].Name, "extra") {
+		p.need("tqdm", p.calls.Progress+" shows a bar, which Stable-Baselines3 draws with it")
+		p.need("rich", p.calls.Progress+" shows a bar, which Stable-Baselines3 draws with it")
 	}
 	p.outdated()
 	for _, d := range p.Packages {
@@ -393,6 +400,9 @@ func (p *dependencies) companions(environments []Finding) {
 			}
 		}
 	}
+	if len(environments) > 0 && pins.BeforeGymnasium1(environments[0].Value) {
+		p.beforeGymnasium1()
+	}
 	p.mujocoPy()
 	for _, d := range slices.Clone(p.Packages) {
 		if of := p.calls.OfZoo(d.Name); packageName(d.Name) == "pettingzoo" && d.Left == "" {
@@ -411,6 +421,18 @@ func (p *dependencies) companions(environments []Finding) {
 	}
 	if i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == "stable-baselines3" }); i >= 0 && has("gym") && pins.Allowed(p.known(p.Packages[i]).Wanted, "2.0.0") {
 		p.need("shimmy", "Stable-Baselines3 needs it for gym environments")
+	}
+}
+
+// beforeGymnasium1 limits Gymnasium, and the Stable-Baselines3 that works with it, to versions that have environments which
+// Gymnasium 1.0 no longer has, where declarations allow it.
+func (p *dependencies) beforeGymnasium1() {
+	for _, x := range [][3]string{{"gymnasium", "<1.0", "0.29.1"}, {"stable-baselines3", "<2.4", "2.3.2"}} {
+		i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == x[0] && d.Left == "" })
+		if i < 0 || pins.Exact(p.known(p.Packages[i]).Wanted) != "" || !pins.Allowed(p.known(p.Packages[i]).Wanted, x[2]) {
+			return
+		}
+		p.limits[x[0]] = strings.TrimPrefix(p.limits[x[0]]+","+x[1], ",")
 	}
 }
 

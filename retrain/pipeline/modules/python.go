@@ -234,7 +234,7 @@ func (f *Files) Body(file, name string) string {
 // Words returns the arguments of Python that run a file: as a module if it is one of a package or imports like one.
 func (f *Files) Words(file string) []string {
 	name, text := NameOf(file), f.Text[file]
-	inPackage := f.Has(path.Join(path.Dir(file), "__init__.py"))
+	inPackage := f.InPackage(file)
 	for _, m := range plainImport.FindAllStringSubmatch(text, MaxMatches) {
 		if f.Has(path.Join(path.Dir(file), m[1]+".py")) && f.Module(m[1]) == "" { // it is found beside the file alone
 			inPackage = false
@@ -253,4 +253,11 @@ func (f *Files) Words(file string) []string {
 func (f *Files) Has(file string) bool {
 	_, ok := f.Text[file]
 	return ok
+}
+
+// InPackage reports whether a file is one of a package. The root of a repository is none, whatever it contains: it has no
+// name to import it by.
+func (f *Files) InPackage(file string) bool {
+	dir := path.Dir(file)
+	return dir != "." && f.Has(path.Join(dir, "__init__.py"))
 }

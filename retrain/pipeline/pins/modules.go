@@ -81,7 +81,7 @@ func Modules(all bool) []Module {
 var distributions = map[string]string{
 	"Box2D": "box2d", "OpenGL": "pyopengl", "attr": "attrs", "bs4": "beautifulsoup4", "chess": "python-chess", "dateutil": "python-dateutil", "docx": "python-docx", "dopamine": "dopamine-rl",
 	"dotenv": "python-dotenv", "fitz": "pymupdf", "gin": "gin-config", "git": "gitpython", "google": "protobuf", "haiku": "dm-haiku", "igraph": "python-igraph",
-	"imblearn": "imbalanced-learn", "jwt": "pyjwt", "lightning_fabric": "lightning", "pkg_resources": "setuptools", "psycopg2": "psycopg2-binary", "pyro": "pyro-ppl", "pywt": "pywavelets",
+	"imblearn": "imbalanced-learn", "jwt": "pyjwt", "lightning_fabric": "lightning", "pkg_resources": "setuptools", "psycopg2": "psycopg2-binary", "pybroker": "lib-pybroker", "pyro": "pyro-ppl", "pywt": "pywavelets",
 	"rl_zoo3": "rl-zoo3", "ruamel": "ruamel-yaml", "serial": "pyserial", "skimage": "scikit-image", "skopt": "scikit-optimize", "sonnet": "dm-sonnet", "talib": "ta-lib", "torchnlp": "pytorch-nlp",
 	"tree": "dm-tree", "usb": "pyusb", "websocket": "websocket-client", "zmq": "pyzmq", "Levenshtein": "python-levenshtein",
 }
@@ -157,6 +157,12 @@ func Companions(id string) []Companion {
 	}
 	return out
 }
+
+// beforeGymnasium1 are ids that Gymnasium 1.0 no longer has.
+var beforeGymnasium1 = regexp.MustCompile(`^(?:LunarLander(?:Continuous)?-v2|CarRacing-v2|(?:Ant|HalfCheetah|Hopper|Humanoid(?:Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(?:Double)?Pendulum)-v[23])$`)
+
+// BeforeGymnasium1 reports whether Gymnasium 1.0 no longer has an environment, by its id.
+func BeforeGymnasium1(id string) bool { return beforeGymnasium1.MatchString(id) }
 
 // standard are the modules of Python itself, from sys.stdlib_module_names of Python 3.11.
 var standard = sync.OnceValue(func() map[string]bool {

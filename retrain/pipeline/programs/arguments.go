@@ -63,7 +63,9 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 			args = append(args, x.On())
 		}
 	}
-	if hydraMain.MatchString(f.Text[p.file]) {
+	if ofHydra := hydraMain.MatchString(f.Text[p.file]); ofHydra && parsesToo.MatchString(f.Text[p.file]) {
+		args = nil // what one of them takes, the other refuses
+	} else if ofHydra {
 		args = slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(a, "hydra.run.dir=") })
 		args = append(args, "hydra.run.dir="+workDir+"model")
 		model = cmp.Or(model, savedByHydra(f.Text[p.file]))
@@ -75,6 +77,9 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 	}
 	return f.proposed(p, args, at, true), model, args
 }
+
+// parsesToo is a parser of arguments beside hydra.
+var parsesToo = regexp.MustCompile(`\bArgumentParser\(`)
 
 // left returns where a program without an argument for it leaves its model, "" if it does not say so.
 func (f *Finder) left(p *program, at place) string {
@@ -123,6 +128,9 @@ func (f *Finder) output(p *program) *modules.Option {
 		if x.Boolean || !savesTo.MatchString(x.Key()) || strings.HasPrefix(x.Key(), "model_path") && !f.code.Of(p.text).Saves && !f.code.Of(f.Text[p.file]).Saves {
 			continue
 		}
+		if strings.HasPrefix(x.Key(), "model_path") && onlyLoads(p.text, x.Key()) {
+			continue
+		}
 		if x.OfHydra() && x.Value == "" && !x.Required && !has(p.args, x) && !savesBy(p.text, x.Name) { // it may be where to go on from
 			continue
 		}
@@ -146,6 +154,21 @@ func savesBy(text, setting string) bool {
 	}
 	return false
 }
+
+// onlyLoads reports whether a program uses an argument, and only in calls that load something.
+func onlyLoads(text, key string) bool {
+	all := regexp.MustCompile(`\.`+regexp.QuoteMeta(key)+`\b`).FindAllStringIndex(text, 20)
+	for _, at := range all {
+		line := text[strings.LastIndexByte(text[:at[0]], '\n')+1 : at[0]]
+		if !loadsBefore.MatchString(line) {
+			return false
+		}
+	}
+	return len(all) > 0
+}
+
+// loadsBefore is a call that loads something, up to its argument.
+var loadsBefore = regexp.MustCompile(`(?:load\w*|restore\w*)\([^()]*$|\bif\b[^:]*$`)
 
 // attributeAlone is an attribute of a name, and nothing else.
 var attributeAlone = regexp.MustCompile(`^[A-Za-z_]\w*\.(\w+)$`)
@@ -445,7 +468,7 @@ func (f *Finder) require(p *program, args []string, k Known, model string, evalu
 	var ordered []string
 	for _, x := range p.flags {
 		wanted := x.Required || x.Value == "" && !x.Boolean && configFlag.MatchString(x.Key()) && x.Position
-		if x.Boolean || !wanted || !x.Position && has(args, x) {
+		if x.Boolean || !wanted && !opensAlways(p.text, x) || !x.Position && has(args, x) {
 			continue
 		}
 		if x.Position && places > 0 { // a page has given it
@@ -460,6 +483,25 @@ func (f *Finder) require(p *program, args []string, k Known, model string, evalu
 		}
 	}
 	return append(ordered, args...)
+}
+
+// opensAlways reports whether a program opens the file of settings that an argument without a default names, and never asks
+// whether it is given.
+func opensAlways(text string, x modules.Option) bool {
+	if x.Value != "" || x.Code != "" || x.Position || x.Boolean || !configFlag.MatchString(x.Key()) {
+		return false
+	}
+	key := `\.` + regexp.QuoteMeta(x.Key()) + `\b`
+	return regexp.MustCompile(`\b(?:open|load\w*|read\w*|Path|join)\([^()\n]*`+key).MatchString(text) && !regexp.MustCompile(`\b(?:if|or)\b[^\n]*`+key).MatchString(text)
+}
+
+// directoryBefore returns the directory that a program puts before an argument, "" for none.
+func directoryBefore(text, key string) string {
+	m := regexp.MustCompile(`["']([\w./-]+/)["'][ \t]*\+[ \t]*[\w.]+\.` + regexp.QuoteMeta(key) + `\b|\bf["']([\w./-]+/)\{[\w.]+\.` + regexp.QuoteMeta(key) + `\}|\bjoin\(["']([\w./-]+)["'],[ \t]*[\w.]+\.` + regexp.QuoteMeta(key) + `\b`).FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(m[1]+m[2]+m[3], "./"), "/") + "/"
 }
 
 // positions counts the arguments of a page that stand for themselves.
@@ -497,6 +539,9 @@ func (f *Finder) value(p *program, x modules.Option, k Known, model string, eval
 		return model
 	case configFlag.MatchString(key):
 		if c := configuration(f.yaml, p); c != "" {
+			if rest, ok := strings.CutPrefix(c, directoryBefore(p.text, key)); ok && rest != c {
+				return rest
+			}
 			return projectDir + c
 		}
 	case savesTo.MatchString(key):

@@ -139,6 +139,8 @@ func (f *Finder) readsBeside(p *program) bool {
 var (
 	// fileInside is a file in a directory, by a name that may be composed, which a training writes or reads.
 	fileInside = regexp.MustCompile(`["'](?:\./)?([\w-]+)/(?:[\w-]+/)*[^"'\s/]+\.(?:pkl|pickle|pth?|npy|npz|csv|json|txt|log|png|jpe?g|pdf|svg|html|h5|hdf5|zip|onnx|ckpt|parquet|mp4|gif)["']`)
+	// dirConstant is a directory of models or data that a module keeps as a constant.
+	dirConstant = regexp.MustCompile(`(?m)^(?:\w+_)?(?i:models?|data|weights|checkpoints?|logs?|dir|path|folder)(?:_(?i:dir|path|folder))?[ \t]*=[ \t]*["'](?:\./)?([\w-]+)/?["'][ \t]*$`)
 	// composes matches code before a file name that is only a part of the path that it builds.
 	composes       = regexp.MustCompile(`(?:\bjoin(?:path)?\([^\n]*|[/+]\s*f?)$`)
 	makesDirectory = regexp.MustCompile(`\b(?:makedirs|mkdir)\(`)
@@ -164,6 +166,9 @@ func (f *Finder) writesInside(p *program) bool {
 		text := f.Text[file]
 		if makesDirectory.MatchString(text) {
 			return false
+		}
+		for _, m := range dirConstant.FindAllStringSubmatch(text, 50) {
+			inside = inside || f.isDirectory(m[1])
 		}
 		for _, m := range fileInside.FindAllStringSubmatchIndex(text, 50) {
 			name := text[m[0]+1 : m[1]-1]

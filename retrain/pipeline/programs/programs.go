@@ -219,7 +219,7 @@ func (f *Finder) candidates() []program {
 		}
 		text := f.Text[file]
 		named := slices.ContainsFunc(f.said.about(file), func(a advice) bool { return f.names(a, file) })
-		alone := named && anyCall.MatchString(text) || !f.Has(path.Join(path.Dir(file), "__init__.py")) && (topCall.MatchString(text) && runName.MatchString(path.Base(file)) || f.runsAtTop(file))
+		alone := named && anyCall.MatchString(text) || !f.InPackage(file) && (topCall.MatchString(text) && runName.MatchString(path.Base(file)) || f.runsAtTop(file))
 		if notOwn.MatchString(file) || !modules.Printable(file) || !guarded.MatchString(text) && !alone {
 			continue
 		}

@@ -9,11 +9,14 @@ import (
 )
 
 var (
-	stepsArgument = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-]|environment[_-])?(?:(?:time)?steps|frames)|--timesteps|timesteps_total)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,(?:[^\n()]*\n){0,3}[^\n()]*default\s*=\s*)|DEFINE_\w+\(\s*["'](?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-])?(?:(?:time)?steps|frames)["'],\s*|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([\w.()*+/\["'\] -]{1,200})`)
+	stepsArgument = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:agent[_-]|env[_-]|train(?:ing)?[_-]|environment[_-])?(?:(?:time)?steps|frames)|--timesteps|timesteps_total)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,(?:[^\n()]*\n){0,3}[^\n()]*default\s*=\s*)|DEFINE_\w+\(\s*["'](?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-])?(?:(?:time)?steps|frames)["'],\s*|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([\w.()*+/\["'\] -]{1,200})`)
 	// ofTraining is how the steps of a whole training are named.
 	ofTraining = regexp.MustCompile(`(?i)\.learn\(|total|timesteps`)
 	// ofOwnLearner are the arguments of a learner that is no library's: a batch, and not steps.
 	ofOwnLearner = regexp.MustCompile(`^\.learn\(\s*[\w.]*(?i:batch|gamma|buffer|memory|experience|trans|rate\b|sample)`)
+	// ofEpisode may be the steps of one episode, where a program counts episodes.
+	ofEpisode      = regexp.MustCompile(`^max[_-]?(?:time)?steps`)
+	countsEpisodes = regexp.MustCompile(`\b(?:train|n|num|max|total)_(?:train_)?episodes\b|\bn?episodes["']?[ \t]*[:=]`)
 	// helped is an argument with a default number and its help.
 	helped  = regexp.MustCompile(`add_argument\([^\n]*?default\s*=\s*(?:int\()?([0-9][\w.+*]*)[^\n]*?help\s*=\s*["']([^"'\n]+)["']`)
 	ofAll   = regexp.MustCompile(`(?i)^(?:the )?(?:total |max(?:imum)? )?(?:number of )?(?:total |training |environment |env )*(?:time)?(?:steps|frames)\b`)
@@ -30,6 +33,9 @@ const maxMatches = 1000
 // minSteps and maxSteps bound the steps that could be those of a training.
 const minSteps, maxSteps = 1000, 1e12
 
+// minClear is what is enough where nothing else can be meant.
+const minClear = 100
+
 func digits(x float64) string { return strconv.FormatInt(int64(x), 10) }
 
 // Steps is a number of steps that could be that of a training.
@@ -43,7 +49,7 @@ type Steps struct {
 func StepsOf(text []byte) []Steps {
 	var out []Steps
 	add := func(x float64, clearly bool) {
-		if x >= minSteps && x <= maxSteps {
+		if (x >= minSteps || clearly && x >= minClear) && x <= maxSteps {
 			out = append(out, Steps{digits(x), clearly})
 		}
 	}
@@ -55,7 +61,11 @@ func StepsOf(text []byte) []Steps {
 		if known.text == nil {
 			known = constantsOf(text)
 		}
-		add(known.number(string(m[1])), ofTraining.Match(m[0]))
+		clearly := ofTraining.Match(m[0])
+		if !clearly && ofEpisode.Match(m[0]) && countsEpisodes.Match(text) {
+			continue
+		}
+		add(known.number(string(m[1])), clearly)
 	}
 	for _, m := range helped.FindAllSubmatch(text, maxMatches) {
 		if ofAll.Match(m[2]) && !ofAPart.Match(m[2]) {
