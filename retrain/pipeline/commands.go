@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 )
 
 // rankPrograms ranks the programs of the repository, before what the first says about environments and steps is
@@ -57,7 +58,7 @@ func asCommand(c programs.Command) (string, error) {
 		if words[i] = w; commandWord.MatchString(w) {
 			continue
 		}
-		quoted, err := asYAML(w)
+		quoted, err := quote.YAML(w)
 		if err != nil {
 			return "", err
 		}
@@ -65,7 +66,7 @@ func asCommand(c programs.Command) (string, error) {
 			words[i] = "'" + w + "'"
 		}
 	}
-	from, err := asYAML(c.From)
+	from, err := quote.YAML(c.From)
 	return "[" + strings.Join(words, ", ") + "] # " + asComment(strings.Join(append([]string{from}, c.Notes...), "; ")), err
 }
 

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -86,7 +87,7 @@ func asYAMLScalar(v yamlfile.Value) string {
 		return "null"
 	}
 	if v.Kind == yamlfile.Number {
-		return withPoint(string(text))
+		return quote.WithPoint(string(text))
 	}
 	return string(text)
 }

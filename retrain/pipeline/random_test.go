@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 )
 
 var (
@@ -450,7 +452,7 @@ func (d *drawer) flow(x any) string {
 
 func asJSON(x any) (string, error) {
 	if s, ok := x.(string); ok {
-		return asYAML(s)
+		return quote.YAML(s)
 	}
 	out, err := json.Marshal(x)
 	return string(out), err

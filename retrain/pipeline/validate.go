@@ -13,6 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/schedule"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/secrets"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
@@ -486,7 +487,7 @@ func validateMonitoring(w *Work) {
 	if w.File.Policy == "" || w.File.Policy[0] == '-' {
 		w.report("policy", "must be a name that does not start with a hyphen")
 	}
-	if _, err := asGlob(w.File.Policy); err != nil {
+	if _, err := quote.Glob(w.File.Policy); err != nil {
 		w.report("policy", "%v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -137,16 +138,16 @@ func TestValuesAreQuoted(t *testing.T) {
 	for _, value := range []string{
 		`it's "on"`, "$HOME `id` $(id) ${X}", `a\b\n`, "# no comment", ": - ? & * ! | > % @", "é 世界 🎉", "--flag", "~", "null", "1e3", "'''", `"""`, "\u00a0", "%s %d", "$$",
 	} {
-		out, err := exec.Command("sh", "-c", "printf %s "+asShell(value)).Output()
+		out, err := exec.Command("sh", "-c", "printf %s "+quote.Shell(value)).Output()
 		if err != nil || string(out) != value {
 			t.Errorf("shell: %q, %v, want %q", out, err, value)
 		}
-		literal := asPython(yamlfile.Value{Kind: yamlfile.String, Scalar: value})
+		literal := quote.Python(yamlfile.Value{Kind: yamlfile.String, Scalar: value})
 		out, err = exec.Command(python, "-c", "import sys; sys.stdout.buffer.write("+literal+".encode())").Output()
 		if err != nil || string(out) != value {
 			t.Errorf("Python: %q, %v, want %q", out, err, value)
 		}
-		text, err := asYAML(value)
+		text, err := quote.YAML(value)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +166,7 @@ func TestPythonLiterals(t *testing.T) {
 	if len(r.Problems()) > 0 {
 		t.Fatal(r.Problems())
 	}
-	if got, want := asPython(into.V), `{"a": 0.0003, "b": [1, True, None], "c": {"d": "x"}}`; got != want {
+	if got, want := quote.Python(into.V), `{"a": 0.0003, "b": [1, True, None], "c": {"d": "x"}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

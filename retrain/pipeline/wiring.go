@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -241,7 +242,7 @@ func seen(f *File) string {
 
 // projectWord is the project as YAML.
 func projectWord(f *File) string {
-	word, err := asWord(f.Project)
+	word, err := quote.Word(f.Project)
 	if err != nil { // a string is always YAML
 		return f.Project
 	}

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -12,6 +11,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -24,9 +24,6 @@ const (
 )
 
 var marked = regexp.MustCompile(markOpen + `(\d+)` + markThen + `([^` + markEnd + `]*)` + markEnd)
-
-// plainName is what needs no quotes in YAML, a shell, a Dockerfile and a Makefile.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@+=!\[\],-]*$`)
 
 // functions are those that templates reach the values of the file by. Each writes a value for one syntax.
 func (r *renderer) functions() template.FuncMap {
@@ -53,12 +50,12 @@ func (r *renderer) functions() template.FuncMap {
 		}
 	}
 	all := template.FuncMap{
-		"name":    quoted(asName),
-		"word":    quoted(asWord),
-		"yaml":    quoted(asYAML),
-		"shell":   quoted(func(s string) (string, error) { return asShell(s), nil }),
+		"name":    quoted(quote.Name),
+		"word":    quoted(quote.Word),
+		"yaml":    quoted(quote.YAML),
+		"shell":   quoted(func(s string) (string, error) { return quote.Shell(s), nil }),
 		"python":  quoted(func(s string) (string, error) { return strconv.QuoteToASCII(s), nil }),
-		"text":    quoted(func(s string) (string, error) { return asText(s), nil }),
+		"text":    quoted(func(s string) (string, error) { return quote.Text(s), nil }),
 		"seconds": quoted(func(s string) (string, error) { return inUnits(s, 0, time.Second) }),
 		"minutes": quoted(func(s string) (string, error) { return inUnits(s, 0, time.Minute) }),
 		// An orchestrator waits longer than the script of the gate, which then ends with a reason.
@@ -69,10 +66,10 @@ func (r *renderer) functions() template.FuncMap {
 		"arguments":   func(path string) string { return strings.Replace(r.keywords(path, "model", mark), ", ", "", 1) },
 		"modelOf":     func(path string) string { return r.modelOf(path, mark) },
 		"keywords":    func(path string) string { return r.keywords(path, "", mark) },
-		"glob":        quoted(asGlob),
+		"glob":        quoted(quote.Glob),
 		"memory":      quoted(asComposeMemory),
 		"bound":       quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
-		"number":      quoted(asNumber),
+		"number":      quoted(quote.Number),
 		"value": func(path string) (string, error) { // for comparisons
 			t, err := r.values.text(path)
 			return t.Value, err
@@ -150,7 +147,7 @@ func (r *renderer) modelOf(path string, mark func(t Text, out string) string) st
 	if !ok {
 		return ""
 	}
-	return "\n        .rl_module(model_config=" + mark(Text{Path: yamlfile.JoinAny(path, "model")}, asPython(model)) + ")"
+	return "\n        .rl_module(model_config=" + mark(Text{Path: yamlfile.JoinAny(path, "model")}, quote.Python(model)) + ")"
 }
 
 // keywords returns the members of a mapping but one as arguments of a Python call, each after a comma.
@@ -161,7 +158,7 @@ func (r *renderer) keywords(path, but string, mark func(t Text, out string) stri
 		if key == but {
 			continue
 		}
-		b.WriteString(mark(Text{Path: yamlfile.JoinAny(path, key)}, ", "+key+"="+asPython(tree.Members[key])))
+		b.WriteString(mark(Text{Path: yamlfile.JoinAny(path, key)}, ", "+key+"="+quote.Python(tree.Members[key])))
 	}
 	return b.String()
 }
@@ -184,84 +181,16 @@ func (r *renderer) unmark(out string) (string, []Origin) {
 	return strings.Join(lines, "\n"), origins
 }
 
-func asName(s string) (string, error) {
-	if !plainName.MatchString(s) {
-		return "", fmt.Errorf("%q is not a plain name", s)
-	}
-	return s, nil
-}
-
-func asNumber(s string) (string, error) {
-	if _, err := strconv.ParseFloat(s, 64); err != nil {
-		return "", fmt.Errorf("%q is not a number", s)
-	}
-	return withPoint(s), nil
-}
-
-// withPoint returns a number with a point if it has an exponent: without one, YAML takes it for a string.
-func withPoint(number string) string {
-	if digits, exponent, ok := strings.Cut(number, "e"); ok && !strings.Contains(digits, ".") {
-		return digits + ".0e" + exponent
-	}
-	return number
-}
-
-var wordOfYAML = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._/-]*$`)
-
-// notStrings are words that YAML 1.1 or 1.2 takes for something else than a string.
-var notStrings = strings.Fields("y n yes no on off true false null")
-
-// asWord returns a YAML string, without quotes if every version of YAML takes it for one.
-func asWord(s string) (string, error) {
-	if wordOfYAML.MatchString(s) && !slices.Contains(notStrings, strings.ToLower(s)) {
-		return s, nil
-	}
-	return asYAML(s)
-}
-
-// asYAML returns a double-quoted YAML scalar, which is a JSON string.
-func asYAML(s string) (string, error) {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(s)
-	return strings.TrimSuffix(b.String(), "\n"), err
-}
-
-// asShell returns a word that a POSIX shell reads as it is. Backslashes before a quote are outside of quotes, where no one
-// can take them for one that escapes it.
-func asShell(s string) string {
-	parts := strings.Split(s, "'")
-	for i, p := range parts {
-		quoted := strings.TrimRight(p, `\`)
-		parts[i] = "'" + quoted + "'" + strings.Repeat(`\\`, len(p)-len(quoted))
-	}
-	return strings.Join(parts, `\'`)
-}
-
 // asRunners returns how many processes of RLlib collect episodes: one processor is that of the learner.
 func asRunners(cpu string) (string, error) {
 	n, err := strconv.Atoi(cpu)
 	return strconv.Itoa(n - 1), err
 }
 
-// asGlob returns the glob that matches a name alone, as a YAML scalar.
-func asGlob(s string) (string, error) {
-	if strings.ContainsAny(s, "*?[\\") {
-		return "", fmt.Errorf("%q contains wildcard characters", s)
-	}
-	return asYAML(s)
-}
-
 // asComposeMemory returns a size of Kubernetes as Docker Compose writes it, where g is a power of two as well.
 func asComposeMemory(s string) (string, error) {
 	return strings.ToLower(strings.TrimSuffix(s, "i")), nil
 }
-
-var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "|", `\|`, "#", `\#`)
-
-// asText returns a text for Markdown.
-func asText(s string) string { return markdown.Replace(s) }
 
 // gateMargin is how much later than the gate's deadline an orchestrator ends it.
 const gateMargin = 30 * time.Minute
@@ -273,29 +202,4 @@ func inUnits(s string, margin, unit time.Duration) (string, error) {
 		return "", err
 	}
 	return strconv.Itoa(int((d + margin) / unit)), nil
-}
-
-// asPython returns a value as a Python literal.
-func asPython(v yamlfile.Value) string {
-	switch v.Kind {
-	case yamlfile.Boolean:
-		return map[string]string{"true": "True", "false": "False"}[v.Scalar]
-	case yamlfile.Number:
-		return v.Scalar
-	case yamlfile.String:
-		return strconv.QuoteToASCII(v.Scalar)
-	case yamlfile.List:
-		items := make([]string, len(v.Items))
-		for i, item := range v.Items {
-			items[i] = asPython(item)
-		}
-		return "[" + strings.Join(items, ", ") + "]"
-	case yamlfile.Mapping:
-		var members []string
-		for _, key := range v.Keys() {
-			members = append(members, strconv.QuoteToASCII(key)+": "+asPython(v.Members[key]))
-		}
-		return "{" + strings.Join(members, ", ") + "}"
-	}
-	return "None"
 }

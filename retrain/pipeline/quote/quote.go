@@ -1,0 +1,112 @@
+// Package quote writes values in the syntax of the files of a pipeline: as YAML, shell, Python and Markdown read them back
+// unchanged.
+package quote
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// plainName is what needs no quotes in YAML, a shell, a Dockerfile and a Makefile.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@+=!\[\],-]*$`)
+
+// Name returns a text that needs no quotes anywhere, and an error for any other.
+func Name(s string) (string, error) {
+	if !plainName.MatchString(s) {
+		return "", fmt.Errorf("%q is not a plain name", s)
+	}
+	return s, nil
+}
+
+// Number returns a number as YAML takes it for one, and an error for any other text.
+func Number(s string) (string, error) {
+	if _, err := strconv.ParseFloat(s, 64); err != nil {
+		return "", fmt.Errorf("%q is not a number", s)
+	}
+	return WithPoint(s), nil
+}
+
+// WithPoint returns a number with a point if it has an exponent: without one, YAML takes it for a string.
+func WithPoint(number string) string {
+	if digits, exponent, ok := strings.Cut(number, "e"); ok && !strings.Contains(digits, ".") {
+		return digits + ".0e" + exponent
+	}
+	return number
+}
+
+var wordOfYAML = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._/-]*$`)
+
+// notStrings are words that YAML 1.1 or 1.2 takes for something else than a string.
+var notStrings = strings.Fields("y n yes no on off true false null")
+
+// Word returns a YAML string, without quotes if every version of YAML takes it for one.
+func Word(s string) (string, error) {
+	if wordOfYAML.MatchString(s) && !slices.Contains(notStrings, strings.ToLower(s)) {
+		return s, nil
+	}
+	return YAML(s)
+}
+
+// YAML returns a double-quoted YAML scalar, which is a JSON string.
+func YAML(s string) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(s)
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// Shell returns a word that a POSIX shell reads as it is. Backslashes before a quote are outside of quotes, where no one
+// can take them for one that escapes it.
+func Shell(s string) string {
+	parts := strings.Split(s, "'")
+	for i, p := range parts {
+		quoted := strings.TrimRight(p, `\`)
+		parts[i] = "'" + quoted + "'" + strings.Repeat(`\\`, len(p)-len(quoted))
+	}
+	return strings.Join(parts, `\'`)
+}
+
+// Glob returns the glob that matches a name alone, as a YAML scalar.
+func Glob(s string) (string, error) {
+	if strings.ContainsAny(s, "*?[\\") {
+		return "", fmt.Errorf("%q contains wildcard characters", s)
+	}
+	return YAML(s)
+}
+
+var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "|", `\|`, "#", `\#`)
+
+// Text returns a text for Markdown.
+func Text(s string) string { return markdown.Replace(s) }
+
+// Python returns a value as a Python literal.
+func Python(v yamlfile.Value) string {
+	switch v.Kind {
+	case yamlfile.Boolean:
+		return map[string]string{"true": "True", "false": "False"}[v.Scalar]
+	case yamlfile.Number:
+		return v.Scalar
+	case yamlfile.String:
+		return strconv.QuoteToASCII(v.Scalar)
+	case yamlfile.List:
+		items := make([]string, len(v.Items))
+		for i, item := range v.Items {
+			items[i] = Python(item)
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case yamlfile.Mapping:
+		var members []string
+		for _, key := range v.Keys() {
+			members = append(members, strconv.QuoteToASCII(key)+": "+Python(v.Members[key]))
+		}
+		return "{" + strings.Join(members, ", ") + "}"
+	}
+	return "None"
+}
