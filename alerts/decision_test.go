@@ -56,7 +56,7 @@ func TestAcceptedIncidentCloses(t *testing.T) {
 	}
 	reset := i
 	reset.Decisions = []Decision{{Kind: Reset, By: "rewardwatch", Why: "v2 has met the contract"}}
-	if s := reset.summary(); !strings.Contains(s, "closed by a reset of the baseline; collecting a new one") {
+	if s := reset.summary(); !strings.Contains(s, "closed because the baseline was reset; collecting a new one") {
 		t.Errorf("summary of what a retraining has ended: %q", s)
 	}
 	if got := (Links{}).incidentAlert(&i).annotations["decisions"]; got != "accepted by bob at 2026-11-20T12:00:00Z: new prices" {

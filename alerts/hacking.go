@@ -39,7 +39,7 @@ func (v verdict) orHacking(f *finding.Finding, laws *lawsNote) verdict {
 	case side < 0 && clearly(outcome.Z):
 		seen = append(seen, changeOf(f, own)+", which is worse")
 	case side <= 0 && behind && v.cause == CausePolicy:
-		seen = append(seen, f.Signal+" is worse than in the baseline at the same reward")
+		seen = append(seen, f.Signal+" is worse than in the baseline for the same reward")
 	default:
 		return v
 	}

@@ -188,7 +188,7 @@ func lawsWords(v *factor.Verdict, unit finding.UnitName) []string {
 		}
 	}
 	if s := v.Factors[factor.Policy].Support; s < .5 {
-		out = append(out, fmt.Sprintf("only %.0f%% of the steps are in situations seen in the baseline", 100*s))
+		out = append(out, fmt.Sprintf("only %.0f%% of the steps are in situations that occur in the baseline", 100*s))
 	}
 	if v.Episodes < settledJudged {
 		out[0] = fmt.Sprintf("from %d %s so far: %s", v.Episodes, unit.Many(), out[0])
@@ -201,9 +201,9 @@ func brokenWords(b factor.Broken) string {
 	case factor.Noisy:
 		return "observations fluctuate at random from step to step, as with a noisy sensor"
 	case factor.Delayed:
-		return "observations respond to the previous action instead of the last one, so they arrive late"
+		return "observations respond to the action before the last one, so they arrive late"
 	case factor.Shifted:
-		return "the same observations have other consequences, as with a sensor that is shifted or scaled"
+		return "the same observations have different consequences, as with a sensor that is shifted or scaled"
 	default:
 		return "an observation that varied is now constant"
 	}

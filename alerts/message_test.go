@@ -70,8 +70,7 @@ func TestFaultAlert(t *testing.T) {
 	for streams, want := range map[string][2]string{
 		"return scale, reward duplicates": {
 			"return (scale), reward (duplicates)",
-			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). Signals with wrong values are not judged " +
-				"until 20 episodes (or blocks of steps) have arrived without the fault.",
+			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). Signals with wrong values are not judged until 20 episodes (or blocks of steps) without the fault have arrived.",
 		},
 		"return late_steps, reward duplicates": {
 			"return (late_steps), reward (duplicates)",

@@ -102,7 +102,7 @@ func MixWords(signal string, s *mix.Split, sd string) []string {
 	}
 	moved, share := movedBy(finding.QuantityOf(signal, s.Quantity), s)+" "+sd, ShareWords(s)
 	if s.Explained() {
-		return []string{fmt.Sprintf("%s because %s; within each value of %s it did not clearly change (%s)",
+		return []string{fmt.Sprintf("%s because %s; there is no clear change within each value of %s (%s)",
 			moved, share, s.By, InSD(s.Within, s.WithinError, s.SD))}
 	}
 	return []string{fmt.Sprintf("%s: by %s because %s, and by %s within the values of %s",

@@ -33,7 +33,7 @@ func TestMixInWords(t *testing.T) {
 	}{
 		"it explains the change": {
 			segments(-.1, .5), "mean reward fell by 0.85 baseline SD because the share of labels.segment=new rose from 12% to 47%; " +
-				"within each value of labels.segment it did not clearly change (-0.05 ± 0.08)", CauseEnvironment, "(cause: environment, the mix of labels.segment)",
+				"there is no clear change within each value of labels.segment (-0.05 ± 0.08)", CauseEnvironment, "(cause: environment, the mix of labels.segment)",
 		},
 		"both parts": {
 			segments(-.8, 1e-6), "mean reward fell by 1.2 baseline SD: by -0.80 ± 0.10 because the share of labels.segment=new rose from 12% to 47%, " +

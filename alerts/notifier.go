@@ -216,7 +216,7 @@ func (n *Notifier) end(key string, t *tracked, next alert, now time.Time) {
 	if !next.resolved {
 		ended.annotations = maps.Clone(t.annotations) // a push may be reading it
 		ended.annotations["summary"] += "; the incident continues with severity " + to
-		ended.annotations["description"] = "The severity of the incident changed from " + from + " to " + to + ". This alert ends, and the one with the new severity fires."
+		ended.annotations["description"] = "The severity of the incident changed from " + from + " to " + to + ". This alert resolves, and an alert with the new severity fires."
 	}
 	n.alerts[key+" "+from] = &ended
 }
@@ -491,7 +491,7 @@ func (t *tracked) message(now time.Time) message {
 // remember records what an Alertmanager has accepted.
 func (n *Notifier) remember(told []note) {
 	if err := n.notes.add(told); err != nil { // without the lock: Update and Resync must not wait for a disk or a broker
-		n.log.Error().Err(err).Msg("after a crash, alerts may be sent again")
+		n.log.Error().Err(err).Msg("alerts may be sent again after a crash")
 	}
 }
 

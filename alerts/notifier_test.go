@@ -221,7 +221,7 @@ func TestAlertOfAnotherSeverityEndsTheFormer(t *testing.T) {
 		for _, p := range am.taken() {
 			ends[p.Labels["severity"]] = p.EndsAt.Equal(now)
 			goesOn := strings.HasSuffix(p.Annotations["summary"], "; the incident continues with severity critical") &&
-				p.Annotations["description"] == "The severity of the incident changed from info to critical. This alert ends, and the one with the new severity fires."
+				p.Annotations["description"] == "The severity of the incident changed from info to critical. This alert resolves, and an alert with the new severity fires."
 			if goesOn != p.EndsAt.Equal(now) {
 				t.Errorf("the %s alert says %q", p.Labels["severity"], p.Annotations)
 			}
@@ -506,7 +506,7 @@ func TestNotifierWithoutURLsDoesNothing(t *testing.T) {
 func expectPending(t *testing.T, n running, want int) {
 	t.Helper()
 	text := fmt.Sprintf(`
-# HELP rewardwatch_notifications_unconfirmed Alerts whose current state no Alertmanager has accepted.
+# HELP rewardwatch_notifications_unconfirmed Alerts whose current state has not been accepted by any Alertmanager.
 # TYPE rewardwatch_notifications_unconfirmed gauge
 rewardwatch_notifications_unconfirmed %d
 `, want)
@@ -569,7 +569,7 @@ func TestPushOverTheNetwork(t *testing.T) {
 	want := `POST /prefix/api/v2/alerts application/json
 [{"labels":{"alertname":"TelemetryFault","env":"prod","policy":"checkout","severity":"warning"},` +
 		`"annotations":{"dashboard_url":"https://grafana.example/d/rewardwatch-policy?var-policy=checkout","description":"Since episode 10 (2026-01-02T03:04:05Z, agent a-1, id e-10). Signals with wrong values are not ` +
-		`judged until 20 episodes (or blocks of steps) have arrived without the fault.",` +
+		`judged until 20 episodes (or blocks of steps) without the fault have arrived.",` +
 		`"runbook_url":"https://github.com/rewardwatch/rewardwatch/blob/main/docs/runbooks.md#telemetryfault","signals":"return (constant)",` +
 		`"since":"episode 10 (2026-01-02T03:04:05Z, agent a-1, id e-10)",` +
 		`"summary":"checkout{env=\"prod\"}: the telemetry of return (constant) is faulty"},"startsAt":"2026-01-02T03:04:05Z",`

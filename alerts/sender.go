@@ -73,7 +73,7 @@ func newNotifierMetrics(reg prometheus.Registerer, unconfirmed func() float64) n
 		Name: MetricNotifications, Help: "Pushes to Alertmanager, by result.",
 	}, []string{"result"})
 	pending := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: MetricNotifyPending, Help: "Alerts whose current state no Alertmanager has accepted.",
+		Name: MetricNotifyPending, Help: "Alerts whose current state has not been accepted by any Alertmanager.",
 	}, unconfirmed)
 	reg.MustRegister(pushes, pending)
 	return notifierMetrics{sent: pushes.WithLabelValues("sent"), failed: pushes.WithLabelValues("failed")}

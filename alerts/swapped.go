@@ -45,7 +45,7 @@ func (v verdict) orSwapped(f *finding.Finding) verdict {
 		return v
 	}
 	seen := []string{
-		fmt.Sprintf("%s varies more at the same reward, by a factor of %.2g over %s", f.Signal, e.SpreadRatio, f.Promise.UnitName().Count(int64(e.CurrentUnits))),
+		fmt.Sprintf("%s varies more for the same reward, by a factor of %.2g over %s", f.Signal, e.SpreadRatio, f.Promise.UnitName().Count(int64(e.CurrentUnits))),
 		f.Signal + " itself, actions and observations did not change",
 	}
 	v.evidence = keepFirst(append(seen, v.evidence...), maxEvidence)

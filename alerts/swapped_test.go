@@ -39,7 +39,7 @@ func TestAnOutcomeScattersAtTheSameReward(t *testing.T) {
 		if v.cause != c.want {
 			t.Errorf("%s: %s, want %s", name, v.cause, c.want)
 		}
-		if c.want == CauseRewardFunction && (v.causes[0].Cause != c.want || !strings.HasPrefix(v.evidence[0], "outcome.rating varies more at the same reward, by a factor of 1.4 over 80 ")) {
+		if c.want == CauseRewardFunction && (v.causes[0].Cause != c.want || !strings.HasPrefix(v.evidence[0], "outcome.rating varies more for the same reward, by a factor of 1.4 over 80 ")) {
 			t.Errorf("%s: causes %v, evidence %q", name, v.causes, v.evidence)
 		}
 	}

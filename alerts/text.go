@@ -34,7 +34,7 @@ func (i *Incident) summary() string {
 	}
 	if d, ended := i.Ended(); ended {
 		if d.Kind == Reset {
-			return fmt.Sprintf("%s: closed by a reset of the baseline; collecting a new one", i.Group)
+			return fmt.Sprintf("%s: closed because the baseline was reset; collecting a new one", i.Group)
 		}
 		return fmt.Sprintf("%s: accepted as the new normal by %s; collecting a new baseline", i.Group, d.By)
 	}
@@ -121,7 +121,7 @@ func (i *Incident) Question() string {
 	if i.Closed || !slices.ContainsFunc(i.Alarms, confirmed) {
 		return ""
 	}
-	return "The change began while the baseline was collected, and persists. If it is the new normal, accept it (rewardwatch incident accept " +
+	return "The change began while the baseline was being collected, and persists. If it is the new normal, accept it (rewardwatch incident accept " +
 		i.ID + ") to collect a new baseline. If not, fix or retrain the policy; the baseline will be completed afterwards."
 }
 
@@ -229,7 +229,7 @@ func (f *Fault) describe() string {
 	s := fmt.Sprintf("Since %s. ", f.Since)
 	for _, rule := range f.Streams {
 		if fault.Suspends(rule) {
-			return s + "Signals with wrong values are not judged until 20 episodes (or blocks of steps) have arrived without the fault."
+			return s + "Signals with wrong values are not judged until 20 episodes (or blocks of steps) without the fault have arrived."
 		}
 	}
 	for _, rule := range f.Streams {

@@ -109,7 +109,7 @@ func againstBudget(s scope) *table.PanelBuilder {
 		valueColumnOf(1, "incidents", inDecimals(0), inWidth(90)),
 		valueColumnOf(0, "used (of 1)", inUnit(budgets), inDecimals(1), inLimits(budgetLimits()), inWidth(130)),
 	})
-	return rows("Incidents against the budget", "Incidents in the last 30 days, as a number and as a multiple of the false alarms that the budget allows for the episodes (or blocks) in that time. Red: above 3; with more than three incidents, the budget is then spent.",
+	return rows("Incidents against the budget", "Incidents in the last 30 days, as a number and as a multiple of the false alarms that the budget allows for the episodes (or blocks) in that time. Red: above 3, which means that the budget is spent if there were more than three incidents.",
 		columns, []order{{"Value #A", true}, {"policy", false}},
 		query{expr: budgetUsed(s)},
 		query{expr: counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())})
@@ -144,7 +144,7 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	onset := by + s.of(alerts.MetricIncidentOnset) + ")"
 	key := s.groups("incident")
 	delivery := "max by (" + key + ") (" + s.of(alerts.MetricIncidentAlert) + ") * on (" + key + ") group_right () (1 + 0 * " + onset + ")"
-	return rows("Open incidents", "The drifting groups, with the estimated onset, the most likely cause, and whether Alertmanager has accepted the alert. Alerts that are not sent are left to the alerting rules of Prometheus. Click the id of an incident to open it in the console, where you can mute it or decide on a retraining.", columns,
+	return rows("Open incidents", "The drifting groups, with the estimated onset, the most likely cause, and whether Alertmanager has accepted the alert. If alerts are not pushed, Prometheus alerting rules send them. Click the id of an incident to open it in the console, where you can mute it or decide on a retraining.", columns,
 		[]order{{"Value #B", false}, {"Value #A", true}},
 		query{expr: "1000 * " + onset}, query{expr: ranks}, query{expr: "1000 * " + onset}, query{expr: delivery}).
 		NoValue("No open incidents").Span(full)

@@ -155,9 +155,9 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `q="0.5"`) + ")"}).Span(quarter),
 		number("Allowance", "The allowance for the sampling error of the baseline, in standard errors. Above 2.25, the budget is not confirmed. Larger baselines need a smaller allowance.", "short", steps(green, step{2.25, red}),
 			query{expr: "max(" + s.of(metrics.MetricAllowance) + ")"}).Decimals(2).Span(quarter),
-		number("Overlap", "Factor by which false alarms are rarer than the sum over the branches, because several branches raise alarms together.", "short", steps(gray),
+		number("Overlap", "How many times rarer false alarms are than the sum over the branches, because several branches often raise alarms together.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricOverlap) + ")"}).Decimals(2).Span(quarter),
-		lines("Episodes between false alarms", "The budget (dashed) and the expected number of episodes (or blocks), for the unluckiest tenth of the baselines that could have been drawn (0.1), the median (0.5) and the luckiest tenth (0.9). The budget is met if the 0.1 line is above it.", "short",
+		lines("Episodes between false alarms", "The budget (dashed), and the expected number of episodes (or blocks) between false alarms over resampled baselines: 10th percentile (0.1), median (0.5) and 90th percentile (0.9). The budget is met if the 0.1 line is above it.", "short",
 			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend() + " quantile {{q}}"},
 			query{expr: "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")", legend: s.legend() + " budget"}).
 			Min(0).AxisSoftMax(1).OverrideByRegexp("/budget/", dashed()).Span(full),
@@ -236,7 +236,7 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups("action") + ") (" + s.of(metrics.MetricActionRatio, `sample="current"`) + ")", legend: s.legend("action")}).Max(1),
 		bars("Action shares compared with the baseline", "Current share of each action, next to its share in the baseline.", "action", s,
 			"max by ("+s.groups("action", "sample")+") ("+s.of(metrics.MetricActionRatio)+")"),
-		paired("Action divergence", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's. Dashed: the level that unchanged actions exceed one time in twenty if steps are independent, and more often if they are not. These measures never page.", "short", s.legend("measure"),
+		paired("Action divergence", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's. Dashed: the 95th percentile for unchanged actions if steps are independent. If they are not, unchanged actions exceed it more often. These measures never page.", "short", s.legend("measure"),
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`)+")",
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionChance, `measure=~"psi|js"`)+")").
 			Min(0).AxisSoftMax(1),
@@ -258,15 +258,15 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 	actual := ofGroup(metrics.MetricOffPolicyActual)
 	actual.legend += " earned"
 	folded(d, "Off-policy estimates", "causes.md#the-policy-or-the-world",
-		lines("Value of the accepted policy", "What the baseline's policy would have earned on today's traffic, with its confidence sequence (dashed), and what was actually earned. target_prob: the accepted policy itself. action_frequencies: a policy that takes each action as often as the baseline did. Gaps: not enough support for an estimate.", "short",
+		lines("Value of the accepted policy", "What the baseline's policy would have earned on current traffic, with its confidence sequence (dashed), and what was actually earned. target_prob: the accepted policy itself. action_frequencies: a policy that takes each action as often as the baseline did. Gaps: not enough data for an estimate.", "short",
 			query{expr: value("estimate"), legend: s.legend("reference")},
 			query{expr: value("low"), legend: s.legend("reference") + " low"},
 			query{expr: value("high"), legend: s.legend("reference") + " high"},
 			actual).
 			OverrideByRegexp("/ (low|high)$/", dashed()).NoValue("No support for an estimate"),
-		levels("Effective sample size", "How many episodes (or blocks) of the accepted policy would carry as much information as the observed ones.", "short",
+		levels("Effective sample size", "Number of episodes (or blocks) of the accepted policy would provide the same information as the observed ones.", "short",
 			ofGroup(metrics.MetricOffPolicyEffective)).Span(quarter).NoValue("No estimates"),
-		levels("Mean weight", "Close to 1 if today's policy takes all actions of the accepted one and the logged probabilities are correct.", "short",
+		levels("Mean weight", "Close to 1 if the current policy takes all actions of the accepted policy and the logged probabilities are correct.", "short",
 			ofGroup(metrics.MetricOffPolicyWeight)).Span(quarter).NoValue("No estimates"))
 }
 
@@ -281,7 +281,7 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)"),
 		lines("Effect size of each signal", "Shift of the mean of the last 200 episodes (or blocks), in baseline standard deviations.", deviations,
 			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1),
-		happened("Drifts found by ADWIN and Page-Hinkley", "Drifts of $signal found by detectors that are shown for comparison and never page. Dashed: the number expected by chance, from their mean time between false alarms on draws from the baseline.",
+		happened("Drifts found by ADWIN and Page-Hinkley", "Drifts of $signal found by ADWIN and Page-Hinkley, which are shown for comparison and never page. Dashed: the number of drifts expected by chance.",
 			query{expr: counted(s.ofSignal(metrics.MetricComparisonAlarms), overPoint, "detector"), legend: "{{detector}}"},
 			query{expr: gaugeChance(s), legend: "{{detector}} by chance"}).
 			Decimals(2).OverrideByRegexp("/chance/", append(dashed(), asLine()...)))

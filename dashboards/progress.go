@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/progress"
 )
 
-const notLearning = "Not a policy that learns, or too few episodes"
+const notLearning = "The policy does not learn, or there are too few episodes"
 
 // policyProgress shows how the return of a policy that learns changes.
 func policyProgress(d *dashboard.DashboardBuilder, s scope) {

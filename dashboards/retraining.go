@@ -146,7 +146,7 @@ func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "round(sum by (outcome) (max by (policy, outcome) (increase(" + s.policies(retrain.MetricOutcomes) + "[$__rate_interval]))))", legend: "{{outcome}}"}),
 			requestColors(ledger.StateMet, ledger.StateInconclusive, ledger.StateMissed, ledger.StateFailed)...).
 			NoValue("No retrainings have ended"),
-		levels("Cooldowns", "The six longest times until an incident of a policy can request a retraining from a target again.", "s",
+		levels("Cooldowns", "The six longest remaining cooldowns: time until an incident of a policy can request another retraining from a target.", "s",
 			query{expr: "topk(6, max by (policy, target) (" + s.policies(retrain.MetricCooldown) + ") > 0)", legend: "{{policy}} {{target}}"}).NoValue("No cooldowns"))
 }
 
@@ -174,7 +174,7 @@ func targetsInTrouble(s scope) *timeseries.PanelBuilder {
 	of := func(metric, legend string) query {
 		return query{expr: "max by (target) (" + s.service(metric) + ") > 0", legend: "{{target}} " + legend}
 	}
-	return levels("Failing targets", "Requests that could not be delivered, by target; targets that returned 410 Gone and receive nothing more (disabled); and targets for which five consecutive attempts failed, so that they receive only one request per minute (circuit open).", "short",
+	return levels("Failing targets", "By target: requests that could not be delivered; disabled targets, which returned 410 Gone and receive no more requests; and targets with an open circuit, which receive at most one request per minute after five failed attempts in a row.", "short",
 		of(retrain.MetricDeadLetters, "not delivered"), of(retrain.MetricTargetDisabled, "disabled"), of(retrain.MetricCircuitOpen, "circuit open")).
-		NoValue("No targets in trouble")
+		NoValue("No failing targets")
 }

@@ -37,7 +37,7 @@ func service(opts Options) *dashboard.DashboardBuilder {
 
 // serviceHeadline answers whether the service works.
 func serviceHeadline(d *dashboard.DashboardBuilder, s scope) {
-	d.WithPanel(number("Freshness budget", "How fast the budget for late episodes (or blocks) is being spent, over the last hour: 1% may be judged more than a minute after their last event. Above 1, the budget runs out before the 30 days are over.", budgets, steps(green, step{1, amber}, step{6, red}),
+	d.WithPanel(number("Freshness budget", "How fast the error budget for late episodes (or blocks) is being spent, over the last hour. The budget allows 1% to be judged more than a minute after their last event. Above 1, it runs out before the 30 days are over.", budgets, steps(green, step{1, amber}, step{6, red}),
 		query{expr: burnRate(s, "1h")}).Decimals(1).NoValue("Nothing judged")).
 		WithPanel(number("Lag", "Number of unread records.", "short", steps(green, step{100000, amber}),
 			query{expr: "sum(max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))"})).
@@ -64,7 +64,7 @@ func burnRate(s scope, stretch string) string {
 
 // burn shows how fast the freshness budget is spent, against the rates at which FreshnessBudgetBurn pages.
 func burn(s scope) *timeseries.PanelBuilder {
-	return inColors(levels("Freshness budget burn rate", "How fast the budget for late episodes (or blocks) is being spent, over one hour and over six hours: 1% may be judged more than a minute after their last event. Rewardwatch pages above 14.4 over one hour, and above 6 over six hours (dashed).", budgets,
+	return inColors(levels("Freshness budget burn rate", "How fast the error budget for late episodes (or blocks) is being spent, over one hour and over six hours. The budget allows 1% to be judged more than a minute after their last event. Rewardwatch pages above 14.4 over one hour, and above 6 over six hours (dashed).", budgets,
 		query{expr: burnRate(s, "1h"), legend: "1 hour"}, query{expr: burnRate(s, "6h"), legend: "6 hours"}),
 		[2]string{"1 hour", orange}, [2]string{"6 hours", blue}).
 		Thresholds(steps(green, step{6, blue}, step{14.4, orange})).
@@ -83,7 +83,7 @@ func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 		inColors(stacked("Dead letters", "Refused records, by reason, and refused records that could not be stored.", events,
 			query{expr: perSecond(s.service(ingest.MetricDeadLetters), "reason") + " > 0", legend: "{{reason}}"},
 			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval])) > 0", legend: "not kept"}), [2]string{"not kept", dark}).NoValue("No records refused"),
-		inColors(levels("Records not judged", "Valid records that are not judged: duplicates, late steps and summaries, tombstones and control records, values beyond the maximum number of signals, and records that retention removed before they were read.", events,
+		inColors(levels("Records not judged", "Valid records that are not judged: duplicates, late steps and summaries, tombstones and control records, values above the maximum number of signals, and records that retention removed before they were read.", events,
 			query{expr: perSecond(s.service(assemble.MetricEventsIgnored), "reason") + " > 0", legend: "{{reason}}"},
 			query{expr: perSecond(s.service(ingest.MetricMessagesSkipped), "reason") + " > 0", legend: "message: {{reason}}"},
 			query{expr: "sum(rate(" + s.service(assemble.MetricSignalsIgnored) + "[$__rate_interval])) > 0", legend: "signal_limit"},
@@ -93,7 +93,7 @@ func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: perSecond(s.service(assemble.MetricEpisodes), "end") + " > 0", legend: "{{end}}"}).NoValue("No episodes ended"),
 		inColors(levels("Open episodes", "Episodes that have not ended yet.", "short",
 			query{expr: "sum(" + s.service(assemble.MetricOpenEpisodes) + ")", legend: "open"}), [2]string{"open", blue}),
-		levels("Partitions", "Partitions of each topic that are assigned to an instance, and that exist.", "short",
+		levels("Partitions", "Partitions of each topic: assigned to an instance, and in total.", "short",
 			query{expr: "sum by (topic) (" + s.service(ingest.MetricPartitions, `kind="assigned"`) + ")", legend: "{{topic}} assigned"},
 			query{expr: "max by (topic) (" + s.service(ingest.MetricPartitions, `kind="existing"`) + ")", legend: "{{topic}} existing"}),
 		happened("Reconnections", "Reopened connections to partition leaders, by topic and reason.",
@@ -122,7 +122,7 @@ func delay(s scope) *timeseries.PanelBuilder {
 	quantile := func(q, legend string) query {
 		return query{expr: "histogram_quantile(" + q + ", sum by (le) (rate(" + s.service(names.MetricUnitDelay+"_bucket") + "[$__rate_interval]))) >= 0", legend: legend}
 	}
-	return inColors(levels("Delay of judgment", "Time from the last event of an episode (or block) until it is judged: median, 90th and 99th percentile. Telemetry without timestamps is not included.", "s",
+	return inColors(levels("Judgment delay", "Time from the last event of an episode (or block) until it is judged: median, 90th and 99th percentile. Telemetry without timestamps is not included.", "s",
 		quantile("0.5", "median"), quantile("0.9", "90%"), quantile("0.99", "99%")),
 		[2]string{"median", blue}, [2]string{"90%", yellow}, [2]string{"99%", orange}).NoValue("Nothing judged")
 }
@@ -147,7 +147,7 @@ func serviceState(d *dashboard.DashboardBuilder, s scope) {
 			[2]string{"late", yellow}, [2]string{"not judged: old version", blue}).NoValue("All were judged in order"),
 		inColors(levels("Evicted groups", "Groups that were evicted from memory; their state is only in the checkpoint.", "short",
 			query{expr: "sum(" + s.service(names.MetricGroupsEvicted) + ")", legend: "evicted"}), [2]string{"evicted", blue}),
-		inColors(happened("Evictions and returns", "How often groups are evicted from memory and loaded again. If groups return with nearly every episode (or block), limits.memory is too small.",
+		inColors(happened("Evictions and returns", "How often groups are evicted from memory and loaded again. If nearly every episode (or block) reloads its group, limits.memory is too small.",
 			query{expr: counted(s.service(names.MetricGroupEvictions), overPoint), legend: "left"},
 			query{expr: counted(s.service(names.MetricGroupReturns), overPoint), legend: "returned"}),
 			[2]string{"left", blue}, [2]string{"returned", orange}))
@@ -158,13 +158,13 @@ func serviceTenants(d *dashboard.DashboardBuilder, s scope) {
 	const none = "No tenants"
 	used, quota := s.service(names.MetricTenantUsed, `tenant!=""`), s.service(names.MetricTenantQuota, `tenant!=""`)
 	folded(d, "Tenants", "tenants.md#quotas",
-		stacked("Judged by tenant", "Episodes (or blocks) that were added to a baseline or compared with one, by tenant. Those of policies without a tenant are not included.", episodes,
+		stacked("Judged by tenant", "Episodes (or blocks) that were added to a baseline or compared with one, by tenant. Policies without a tenant are not included.", episodes,
 			query{expr: "sum by (tenant) (rate(" + s.of(metrics.MetricUnits) + "[$__rate_interval]) * on (job, instance, policy) group_left (tenant) " + s.policies(names.MetricTenantPolicy) + ")", legend: "{{tenant}}"}).
 			NoValue(none).Span(third),
-		happened("Beyond quotas", "What was not judged because of the quota of its tenant, by tenant and kind. Others are not affected.",
+		happened("Beyond quotas", "Telemetry that was not judged because its tenant exceeded a quota, by tenant and kind. Other tenants are not affected.",
 			query{expr: counted(s.service(names.MetricTenantRefused, `tenant!=""`), overPoint, "tenant", "kind") + " > 0", legend: "{{tenant}}: {{kind}}"}).
 			NoValue("No tenant exceeded its quota").Span(third),
-		levels("Quotas used", "Share of the quotas of policies and streams that each tenant uses, on the instance where it is largest. At 100%, new ones are not judged.", "percentunit",
+		levels("Quotas used", "Share of its policy and stream quotas that each tenant uses, on the instance where the share is largest. At 100%, new policies or streams are not judged.", "percentunit",
 			query{expr: "max by (tenant, kind) (" + used + " / on (job, instance, tenant, kind) (" + quota + " > 0))", legend: "{{tenant}}: {{kind}}"}).
 			NoValue(none).Span(third))
 }
@@ -174,7 +174,7 @@ func serviceNotifications(d *dashboard.DashboardBuilder, s scope) {
 		inColors(happened("Notifications", "Pushes to Alertmanager, by result.",
 			query{expr: counted(s.service(alerts.MetricNotifications), overPoint, "result"), legend: "{{result}}"}),
 			[2]string{"sent", green}, [2]string{"failed", red}).NoValue("Not pushed"),
-		inColors(levels("Undelivered alerts over time", "Alerts whose current state no Alertmanager has accepted.", "short",
+		inColors(levels("Undelivered alerts over time", "Alerts whose current state has not been accepted by any Alertmanager.", "short",
 			query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")", legend: "undelivered"}), [2]string{"undelivered", red}).NoValue("Not pushed"),
 		webhooks(s),
 		targetsInTrouble(s))

@@ -12,7 +12,7 @@ type Floats []float64
 // Counts are many whole numbers, which a snapshot stores like Floats.
 type Counts []uint32
 
-var errNotWhole = errors.New("its length is not one of whole numbers")
+var errNotWhole = errors.New("its length is not a multiple of the size of a number")
 
 // MarshalBinary returns the bits.
 func (f Floats) MarshalBinary() ([]byte, error) { return floatBits(f), nil }

@@ -29,10 +29,10 @@ type TLSConfig struct {
 
 // Certificates configures which servers a client trusts, and the certificate that it presents to them.
 type Certificates struct {
-	CAFile             string `yaml:"ca_file"`              // PEM file with certificate authorities; default: the system's
+	CAFile             string `yaml:"ca_file"`              // PEM file with certificate authorities; default: those of the system
 	CertFile           string `yaml:"cert_file"`            // client certificate
 	KeyFile            string `yaml:"key_file"`             // client key
-	ServerName         string `yaml:"server_name"`          // name expected in the server's certificate; default: its host
+	ServerName         string `yaml:"server_name"`          // name expected in the server's certificate; default: the server's host name
 	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"` // skip verification of the server's certificate
 }
 
@@ -56,10 +56,10 @@ const (
 )
 
 // SASLConfig configures SASL authentication. With OAUTHBEARER, the token is read from its file for each connection,
-// so a command in [secrets](#secrets) can renew it. AWS_MSK_IAM needs TLS, and takes region and credentials from where
-// the AWS SDK looks for them, such as AWS_REGION, the environment, or the role of the machine, task or service account.
-// GSSAPI is Kerberos: the user name is the principal, whose key is in a keytab. Each connection obtains its own tickets,
-// and the keytab is read again for it.
+// so a command in [secrets](#secrets) can renew it. AWS_MSK_IAM requires TLS, and uses the region and credentials that
+// the AWS SDK finds, for example in AWS_REGION, in the environment, or from the role of the machine, task or service
+// account. GSSAPI is Kerberos: the user name is the principal, whose key is in a keytab. The keytab is read for each
+// connection, which obtains its own tickets.
 type SASLConfig struct {
 	Mechanism    string `yaml:"mechanism"`      // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI
 	Username     string `yaml:"username"`       // user name; for GSSAPI, the principal, such as rewardwatch@EXAMPLE.COM
@@ -120,7 +120,7 @@ func (c KafkaConfig) Check(report func(path, msg string)) {
 	c.TLS.check(func(key, msg string) { report("tls."+key, msg) })
 	c.SASL.check(func(key, msg string) { report("sasl."+key, msg) })
 	if c.SASL.Mechanism == SASLMSKIAM && !c.TLS.Enabled {
-		report("sasl.mechanism", SASLMSKIAM+" requires tls.enabled: MSK brokers offer it only over TLS")
+		report("sasl.mechanism", SASLMSKIAM+" requires tls.enabled: MSK brokers support it only over TLS")
 	}
 }
 
@@ -186,7 +186,7 @@ func (c SASLConfig) check(report func(key, msg string)) {
 		report("username", "must not be empty")
 	}
 	if (c.PasswordFile == "") == (c.PasswordEnv == "") {
-		report("password_file", "must be set, unless password_env is")
+		report("password_file", "must be set unless password_env is set")
 	}
 }
 

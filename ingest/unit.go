@@ -328,9 +328,9 @@ func (u *Unit) Bytes() int64 {
 
 // Range is a range of offsets in one partition, including both ends.
 type Range struct {
-	Topic     string    `json:"topic,omitempty" yaml:"topic"` // topic, if there are several
+	Topic     string    `json:"topic,omitempty" yaml:"topic"` // topic, if there is more than one
 	Partition Partition `json:"partition" yaml:"partition"`   // partition; 0 in files
-	First     int64     `json:"first" yaml:"first"`           // first offset; in files the index of a record
+	First     int64     `json:"first" yaml:"first"`           // first offset; in files, the index of a record
 	Last      int64     `json:"last" yaml:"last"`             // last offset
 }
 

@@ -133,7 +133,7 @@ func (r *UnitRecords) Read(b []byte) (*Unit, *UnitMark, error) {
 		}
 		return nil, &m, m.check()
 	}
-	return nil, nil, fmt.Errorf("%w: its kind is %q, which is unknown", ErrUnitDamaged, b[unitHeaderSize-1])
+	return nil, nil, fmt.Errorf("%w: its kind %q is unknown", ErrUnitDamaged, b[unitHeaderSize-1])
 }
 
 func (m *UnitMark) check() error {

@@ -105,7 +105,7 @@ func (d *Desk) checkAsk(a Ask) error {
 	case a.Policy == "":
 		return fmt.Errorf("%w: policy must be the name of a policy", ErrBadAsk)
 	case a.By == "" || a.Why == "":
-		return fmt.Errorf("%w: by and why are required: who asks, and for what reason", ErrBadAsk)
+		return fmt.Errorf("%w: by and why are required: who requests the retraining, and for what reason", ErrBadAsk)
 	case !known:
 		return fmt.Errorf("%w: unknown target %q", ErrBadAsk, a.Target)
 	case a.Incident != nil && a.Incident.Group.Policy != a.Policy:

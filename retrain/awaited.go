@@ -69,7 +69,7 @@ func (d *Desk) askForAwaited(ctx context.Context) {
 	defer cancel()
 	all, err := d.ledger.Awaited(ctx)
 	if err != nil {
-		d.log.Warn().Err(err).Msg("failed to read the retrainings that wait for their outcome, retrying")
+		d.log.Warn().Err(err).Msg("failed to read the retrainings that are waiting for their outcome, retrying")
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // BreakerConfig stops triggers from requesting retrainings that do not help.
 type BreakerConfig struct {
-	After int            `yaml:"after"` // number of consecutive missed or failed retrainings of a policy that opens the breaker; 0 for no breaker
+	After int            `yaml:"after"` // number of consecutive missed or failed retrainings of a policy that open the breaker; 0 for no breaker
 	Pause model.Duration `yaml:"pause"` // pause after the last unsuccessful retraining
 }
 
@@ -45,6 +45,6 @@ func (c BreakerConfig) decide(ctx context.Context, tx *ledger.Tx, policy string,
 	if err != nil || !now.Before(tripped[policy]) {
 		return ledger.Decision{}, err
 	}
-	return ledger.Decision{Reason: ledger.BreakerOpen, Detail: fmt.Sprintf("the last %d retrainings ended as missed or failed; paused until %s, or until a retraining requested by a person meets its contract",
+	return ledger.Decision{Reason: ledger.BreakerOpen, Detail: fmt.Sprintf("the last %d retrainings missed their contract or failed; paused until %s, or until a retraining requested by a person meets its contract",
 		c.After, tripped[policy].UTC().Format(time.RFC3339))}, nil
 }

@@ -93,7 +93,7 @@ func (c Config) mixes(recipes recipe.Recipes, name, to string) string {
 	}
 	for _, t := range c.Triggers {
 		if other := recipes[t.Recipe]; t.Target == to && other != nil && other.Kind == recipe.Retrain {
-			return fmt.Sprintf("target %q starts the same pipeline for every request, and recipe %q uses it to retrain, so a request to %[4]s would start a retraining or be skipped; use a different target for recipe %[3]q", to, t.Recipe, name, how.Kind)
+			return fmt.Sprintf("target %q starts the same pipeline for every request, and recipe %q uses it to retrain, so a request to %[4]s would start a retraining or be skipped. Use a different target for recipe %[3]q", to, t.Recipe, name, how.Kind)
 		}
 	}
 	return ""

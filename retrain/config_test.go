@@ -196,7 +196,7 @@ func TestOrdersThatWouldTrain(t *testing.T) {
 		c := Config{Targets: []target.Target{tt.to, {Name: "other"}}, Triggers: tt.triggers}
 		want := []string(nil)
 		if tt.refused {
-			want = []string{`triggers[1].target: target "t" starts the same pipeline for every request, and recipe "ranker" uses it to retrain, so a request to freeze would start a retraining or be skipped; use a different target for recipe "stop"`}
+			want = []string{`triggers[1].target: target "t" starts the same pipeline for every request, and recipe "ranker" uses it to retrain, so a request to freeze would start a retraining or be skipped. Use a different target for recipe "stop"`}
 		}
 		var got []string
 		c.CheckRecipes(recipes, func(path, msg string) { got = append(got, path+": "+msg) })

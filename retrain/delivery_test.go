@@ -434,7 +434,7 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 			# HELP rewardwatch_retrain_cooldown_remaining_seconds Time until an incident of the policy can request another retraining from the target.
 			# TYPE rewardwatch_retrain_cooldown_remaining_seconds gauge
 			rewardwatch_retrain_cooldown_remaining_seconds{policy="ranker",target="trainer"} 82800
-			# HELP rewardwatch_retrain_expected_value Required value of the statistic of the new version, while the outcome of the retraining is pending.
+			# HELP rewardwatch_retrain_expected_value Value that the new version must reach, while the outcome of the retraining is pending.
 			# TYPE rewardwatch_retrain_expected_value gauge
 			rewardwatch_retrain_expected_value{comparison=">",policy="ranker",signal="return",statistic="mean"} 180
 			# HELP rewardwatch_retrain_requests Retrain requests in the ledger, by state.

@@ -95,7 +95,7 @@ func (d *Desk) announce(ctx context.Context, id string) {
 	if link != "" {
 		event.Str("link", link)
 	}
-	event.Time("until", q.DueAt).Msg("a retrain request waits for approval")
+	event.Time("until", q.DueAt).Msg("a retrain request is waiting for approval")
 }
 
 // checkLink compares tokens in a time that does not depend on where they differ.

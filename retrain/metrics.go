@@ -38,7 +38,7 @@ func newMetrics(cfg Config) *metrics {
 			Name: MetricLedgerRetries, Help: "Transactions retried because the ledger could not be reached.",
 		}),
 		unread: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: MetricLedgerUnread, Help: "Scrapes that lack series because the ledger could not be read.",
+			Name: MetricLedgerUnread, Help: "Scrapes with missing series because the ledger could not be read.",
 		}),
 	}
 	for _, t := range cfg.Targets {
@@ -105,11 +105,11 @@ func newLedgerCollector(cfg Config, l *ledger.Ledger) *ledgerCollector {
 		requests: prometheus.NewDesc(MetricRequests, "Retrain requests in the ledger, by state.", []string{"policy", "state"}, nil),
 		outcomes: prometheus.NewDesc(MetricOutcomes, "Finished retrainings, by outcome.", []string{"policy", "outcome"}, nil),
 		took:     prometheus.NewDesc(MetricOutcomeSeconds, "Time from the request of a retraining to its outcome.", []string{"policy", "outcome"}, nil),
-		expected: prometheus.NewDesc(MetricExpected, "Required value of the statistic of the new version, while the outcome of the retraining is pending.",
+		expected: prometheus.NewDesc(MetricExpected, "Value that the new version must reach, while the outcome of the retraining is pending.",
 			[]string{"policy", "statistic", "signal", "comparison"}, nil),
-		lastExpected: prometheus.NewDesc(MetricLastExpected, "Value that the contract of the last delivered retrain request requires, with the state of that request.",
+		lastExpected: prometheus.NewDesc(MetricLastExpected, "Value required by the contract of the last delivered retrain request, with the state of that request.",
 			[]string{"policy", "request", "statistic", "signal", "comparison", "state"}, nil),
-		lastObserved: prometheus.NewDesc(MetricLastObserved, "Observed value of the statistic of the last delivered retraining, once its outcome is known.",
+		lastObserved: prometheus.NewDesc(MetricLastObserved, "Value observed for the last delivered retraining, once its outcome is known.",
 			[]string{"policy", "request"}, nil),
 		retrying:    prometheus.NewDesc(MetricRetrying, "Requests whose delivery failed at least once and will be retried.", []string{"target"}, nil),
 		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can request another retraining from the target.", []string{"policy", "target"}, nil),

@@ -48,7 +48,7 @@ func (r Report) check() error {
 	case r.State == JobSucceeded && r.Version == "":
 		return fmt.Errorf("%w: version must be the policy_version that the job produced", ErrBadReport)
 	case r.State != JobSucceeded && r.Version != "":
-		return fmt.Errorf("%w: only a job that has %s has a version", ErrBadReport, JobSucceeded)
+		return fmt.Errorf("%w: only a job that has %s can report a version", ErrBadReport, JobSucceeded)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 		lastIs := func(state, observed string) {
 			t.Helper()
 			const head = `
-			# HELP rewardwatch_retrain_last_expected_value Value that the contract of the last delivered retrain request requires, with the state of that request.
+			# HELP rewardwatch_retrain_last_expected_value Value required by the contract of the last delivered retrain request, with the state of that request.
 			# TYPE rewardwatch_retrain_last_expected_value gauge
 			rewardwatch_retrain_last_expected_value{comparison=">",policy="ranker",request="%s",signal="return",state="%s",statistic="mean"} 180
 			`
@@ -98,7 +98,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 			check(t, err)
 		}
 		lastIs("met", `
-			# HELP rewardwatch_retrain_last_observed_value Observed value of the statistic of the last delivered retraining, once its outcome is known.
+			# HELP rewardwatch_retrain_last_observed_value Value observed for the last delivered retraining, once its outcome is known.
 			# TYPE rewardwatch_retrain_last_observed_value gauge
 			rewardwatch_retrain_last_observed_value{policy="ranker",request="`+id+`"} 503.5
 		`)

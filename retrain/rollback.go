@@ -90,7 +90,7 @@ func (d *Desk) release(ctx context.Context) error {
 	queued, err := d.ledger.Queued(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			d.log.Warn().Err(err).Msg("reading queued rollbacks failed, trying again")
+			d.log.Warn().Err(err).Msg("failed to read queued rollbacks, retrying")
 		}
 		return nil
 	}

@@ -102,7 +102,7 @@ func (t Trigger) checkIncident(report func(key, msg string)) {
 		report("cooldown", "must not be negative")
 	}
 	if t.Cron != "" {
-		report("cron", "cannot be set if on is incident: it belongs to a schedule")
+		report("cron", "can only be set if on is schedule")
 	}
 }
 
@@ -114,7 +114,7 @@ func shownByEstimates() []finding.Shown {
 func checkCause(c alerts.Cause) string {
 	switch {
 	case c.NeedsPerson():
-		return fmt.Sprintf("%s never triggers a retraining, which would learn the fault: a person can request one (rewardwatch retrain request)", c)
+		return fmt.Sprintf("%s never triggers a retraining, because the policy would learn the fault; a person can request one (rewardwatch retrain request)", c)
 	case !slices.Contains([]alerts.Cause{alerts.CauseEnvironment, alerts.CausePolicy, alerts.CauseUnknown}, c):
 		return fmt.Sprintf("must be %s, %s or %s, not %q", alerts.CauseEnvironment, alerts.CausePolicy, alerts.CauseUnknown, c)
 	}
@@ -149,7 +149,7 @@ func (t Trigger) checkSchedule(report func(key, msg string)) {
 		{"cooldown", t.Cooldown != 0 && t.Cooldown != defaultCooldown},
 	} {
 		if of.given {
-			report(of.key, "cannot be set if on is schedule: it belongs to an incident")
+			report(of.key, "can only be set if on is incident")
 		}
 	}
 }

@@ -248,9 +248,8 @@ func consumerLagHigh() rule {
 		alert: "ConsumerLagHigh", severity: alerts.Warning, wait: "10m",
 		expr: fmt.Sprintf("max by (job, topic, partition) (%s) > 300 or (max by (job, topic, partition) (%s) > 100000 unless "+
 			"max by (job, topic, partition) (%s))", ingest.MetricLagSeconds, ingest.MetricLagRecords, ingest.MetricLagSeconds),
-		summary: summary,
-		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is behind by {{ $value | humanize }} seconds (records, if " +
-			"the telemetry has no timestamps). Alarms are delayed accordingly.",
+		summary:     summary,
+		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is behind by {{ $value | humanize }} seconds (or records, if the telemetry has no timestamps). Alarms are delayed accordingly.",
 		tests: []ruleTest{
 			{
 				name: "minutes behind", at: "15m",
@@ -258,14 +257,12 @@ func consumerLagHigh() rule {
 					ofJob(ingest.MetricLagSeconds, telemetry("0"), "600+0x20"),
 					ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20"),
 				},
-				fires: []expectedAlert{fires(summary, "Partition 0 of agents is behind by 600 seconds (records, if the "+
-					"telemetry has no timestamps). Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
+				fires: []expectedAlert{fires(summary, "Partition 0 of agents is behind by 600 seconds (or records, if the telemetry has no timestamps). Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records behind without a clock", at: "15m",
 				series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20")},
-				fires: []expectedAlert{fires(summary, "Partition 0 of agents is behind by 200k seconds (records, if the "+
-					"telemetry has no timestamps). Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
+				fires:  []expectedAlert{fires(summary, "Partition 0 of agents is behind by 200k seconds (or records, if the telemetry has no timestamps). Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records but seconds only, and a peak", at: "15m",
@@ -350,7 +347,7 @@ func checkpointStale() rule {
 func checkpointDamaged() rule {
 	const (
 		summary     = "A checkpoint was damaged"
-		description = "Rewardwatch used the previous checkpoint. No data was lost. Check the disk with the checkpoints."
+		description = "Rewardwatch used the previous checkpoint. No data was lost. Check the disk that stores the checkpoints."
 	)
 	return rule{
 		alert: "CheckpointDamaged", severity: alerts.Warning,

@@ -140,8 +140,8 @@ func logRefuses() rule {
 
 func guardsUndelivered(undelivered string) rule {
 	const (
-		summary     = "Guard states are not delivered to a target"
-		description = "A target has not accepted the current state of 2 guards for 5 minutes. Agents that read their guards from this target act on an outdated state. Once it expires, they follow on_silence."
+		summary     = "Guard states are not reaching a target"
+		description = "A target has not accepted the current state of 2 guards for 5 minutes. Agents that read their guards from this target act on outdated states. Once a state expires, they follow on_silence."
 	)
 	return rule{
 		alert: "GuardsUndelivered", severity: alerts.Critical, wait: "5m",
@@ -161,7 +161,7 @@ func guardsUndelivered(undelivered string) rule {
 func tenantOverQuota(refused string) rule {
 	const (
 		summary     = "Tenant games exceeds its quota of units"
-		description = "In the last 10 minutes, more units of the tenant games arrived than its quota permits, and those beyond it were not judged. Other tenants are not affected. Raise the quota, or find the source."
+		description = "In the last 10 minutes, more units of the tenant games arrived than its quota permits, and the excess was not judged. Other tenants are not affected. Raise the quota, or find the source."
 	)
 	with := strings.NewReplacer("games", "{{ with $labels.tenant }}{{ . }}{{ else }}(none){{ end }}", "units", "{{ $labels.kind }}")
 	series := func(values string) []inputSeries {
@@ -185,7 +185,7 @@ func tenantOverQuota(refused string) rule {
 func secretsStale(stale string) rule {
 	const (
 		summary     = "Rewardwatch cannot renew a secret"
-		description = "Secrets have not been renewed for 15 minutes because their commands failed. Secrets with an old value: 1. Once old values stop working, Kafka, Alertmanager or a target will reject Rewardwatch's connections. " +
+		description = "Secrets have not been renewed for 15 minutes because their commands failed. Secrets with old values: 1. Once the old values expire, Kafka, Alertmanager or a target will reject Rewardwatch's connections. " +
 			"See the log for the file and the reason."
 	)
 	return rule{
@@ -204,7 +204,7 @@ func secretsStale(stale string) rule {
 
 func auditLogNotSent(unsent string) rule {
 	const (
-		summary     = "Audit entries are not sent to Kafka"
+		summary     = "Audit log entries are not reaching Kafka"
 		description = "Audit log entries have been missing from `http.audit_topic` for 15 minutes. They stay in the file. See the log for the reason."
 	)
 	return rule{
@@ -224,7 +224,7 @@ func auditLogNotSent(unsent string) rule {
 func clockJumped() rule {
 	const (
 		summary     = "The system clock of a machine has changed"
-		description = "Cooldowns, mutes and the order of episodes (or blocks) from several partitions depend on the clock, and may be off by as much as the clock changed."
+		description = "Cooldowns, mutes and the order of episodes (or blocks) from several partitions depend on the clock, and may be off by the size of the change."
 	)
 	return rule{
 		alert: "ClockJumped", severity: alerts.Warning,
@@ -329,7 +329,7 @@ func feedbackApart(lost string) rule {
 func tokensThrottled(tokensRefused string) rule {
 	const (
 		summary     = "Clients are repeatedly sending invalid tokens to Rewardwatch"
-		description = "An address has sent ten invalid tokens, so its requests are refused with 429. Either a client has an old token, or someone is trying to guess one."
+		description = "An address has sent ten invalid tokens, so its requests are refused with 429. Either a client uses an old token, or someone is trying to guess one."
 	)
 	throttled := func(values string) inputSeries { return ofInstance(tokensRefused, `reason="throttled"`, values) }
 	return rule{

@@ -19,7 +19,7 @@ const keptBaselines = 50
 
 // The errors of requests to a bank, for errors.Is.
 var (
-	ErrUnknownGroup = errors.New("group not found: no telemetry for it has been received")
+	ErrUnknownGroup = errors.New("group not found: no telemetry has been received for it")
 	ErrNoBaseline   = errors.New("no baseline has been frozen yet")
 )
 

@@ -144,7 +144,7 @@ func TestPromoteAcceptsAProvisionalBaseline(t *testing.T) {
 	}
 	a.feed(p, 600)
 	g := shownGroup(p)
-	if before.Promise.Confidence != finding.ConfidenceProvisional || g.Promise.Confidence != finding.ConfidenceReduced { // it covers less than a day
+	if before.Promise.Confidence != finding.ConfidenceProvisional || g.Promise.Confidence != finding.ConfidenceReduced { // it covers less than one day
 		t.Errorf("confidence %s before and %s after", before.Promise.Confidence, g.Promise.Confidence)
 	}
 	if g.Baseline.ID != before.Baseline.ID || g.Baseline.Provisional || g.Lineage.Promoted != "good enough" || g.Lineage.Wanted != 0 {

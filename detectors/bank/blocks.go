@@ -30,7 +30,7 @@ const (
 const blocksToAlarm = 5
 
 // CaveatBlocks says that the steps of an agent depend on each other over too long a range.
-const CaveatBlocks = "blocks of every possible size depend on each other: the false alarm rate cannot be calibrated"
+const CaveatBlocks = "blocks depend on each other whatever their size: the false alarm rate cannot be calibrated"
 
 // block returns the unit that a smallest block completes, nil if it completes none. It drops a warm-up of other units.
 func (g *group) block(u *ingest.Unit) *ingest.Unit {

@@ -44,7 +44,7 @@ func TestSimLateSignalIsJudged(t *testing.T) {
 	before := thresholds()
 	report = true
 	a.feed(p, 499)
-	if s := stateOf(t, p, "outcome.sale"); s.State != finding.WarmingUp || s.Missing != "fewer than 20 episodes of the baseline have the signal; collected 499 of 500 for a separate baseline" {
+	if s := stateOf(t, p, "outcome.sale"); s.State != finding.WarmingUp || s.Missing != "fewer than 20 episodes of the baseline contain the signal; collected 499 of 500 for a separate baseline" {
 		t.Errorf("%s, missing %q", s.State, s.Missing)
 	}
 	a.feed(p, 1)
@@ -113,7 +113,7 @@ func TestTrendingLateSignalIsRefused(t *testing.T) {
 		level = min(2, level+.01)
 	}
 	a.feed(p, 100)
-	want := "observation.x mean was not stationary over the last 100 episodes; collecting again, 50 of 100"
+	want := "observation.x mean was not stationary over the last 100 episodes; collecting a new baseline, 50 of 100"
 	if s := stateOf(t, p, "observation.x"); s.State != finding.WarmingUp || s.Missing != want {
 		t.Fatalf("%s, missing %q", s.State, s.Missing)
 	}

@@ -135,7 +135,7 @@ func (g *group) beginVersion(ordinal int64) {
 const knownGround = .5
 
 // newGroundNote says why the law of a policy that learns is not judged.
-const newGroundNote = "not judged: the policy is on new ground (fewer than half of the latest steps resemble steps of the baseline)"
+const newGroundNote = "not judged: the policy is in new situations (fewer than half of the latest steps resemble steps in the baseline)"
 
 // newGround reports whether a signal is a law that is not judged because the policy has learned to visit other states.
 // Where episodes start does not depend on the policy.

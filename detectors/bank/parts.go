@@ -173,7 +173,7 @@ func (g *group) changes(changed ingest.Parts) (err error) {
 	return err
 }
 
-var errEvicted = errors.New("the group is evicted, and its saved state is not reliable")
+var errEvicted = errors.New("the group was evicted, and its saved state is not reliable")
 
 // Saved marks the result of the last Changes as durable.
 func (p *Policy) Saved() {

@@ -338,7 +338,7 @@ func TestRareOutcomesSayWhatTheyWaitFor(t *testing.T) {
 			continue // five clicks or more
 		}
 		_, usual := clicks(p).Ranks.Mode()
-		if want := fmt.Sprintf("500 episodes has too few rare values (%d) to detect a drop in their rate; set baseline.units to about ", 500-usual); !strings.Contains(note(p), want) {
+		if want := fmt.Sprintf("500 episodes contains too few rare values (%d) to detect a drop in the rate; set baseline.units to about ", 500-usual); !strings.Contains(note(p), want) {
 			t.Errorf("note %q, want %q in it", note(p), want)
 		}
 		return

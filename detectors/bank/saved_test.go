@@ -219,7 +219,7 @@ func goesOnFrom(t *testing.T, format, name string, make func() savedCase) {
 		again.Promise.Caveats = slices.Clone(again.Promise.Caveats)
 		for i, said := range again.Promise.Caveats { // sentences stay as they were written
 			said = strings.Replace(said, "units are blocks of 20 steps of one agent,", "blocks of 20 steps of one agent are judged,", 1)
-			again.Promise.Caveats[i] = wordsBefore.ReplaceAllString(said, "a change is detected after at least about $1 blocks ($2 steps)")
+			again.Promise.Caveats[i] = wordsBefore.ReplaceAllString(said, "detecting a change takes at least about $1 blocks ($2 steps)")
 		}
 		before := judgedBefore(t, format, name, p.Group(p.groups[0].Key))
 		before.Promise = saidBefore(again.Promise, before.Promise)

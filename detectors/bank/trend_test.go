@@ -29,7 +29,7 @@ func TestActionMixThatMovesOnIsRefused(t *testing.T) {
 		if g.Warmup.Units != units/2 {
 			t.Errorf("seed %d: %d units are left", seed, g.Warmup.Units)
 		}
-		if s := g.stream("reward"); !strings.Contains(g.missing(s), "was not stationary over the last 500 episodes; collecting again, 250 of 500") {
+		if s := g.stream("reward"); !strings.Contains(g.missing(s), "was not stationary over the last 500 episodes; collecting a new baseline, 250 of 500") {
 			t.Errorf("seed %d: missing %q", seed, g.missing(s))
 		}
 	}

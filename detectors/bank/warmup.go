@@ -39,8 +39,7 @@ func (g *group) caveats() (caveats []string) {
 }
 
 // CaveatLearning says what is judged of a policy that learns.
-const CaveatLearning = "the policy learns: only a worse return, worse signals with a direction, and the laws of the start, the dynamics " +
-	"and the rewards of its steps are judged"
+const CaveatLearning = "the policy learns: only a worse return, worse signals that have a direction, and changes in how episodes start, what actions do and how steps are rewarded are judged"
 
 // refusedShare is the probability that a warm-up is refused for a trend although the policy, or the late signal, has
 // not changed.
@@ -226,12 +225,12 @@ func (g *group) missing(s *stream.Stream) string {
 	unit := g.unitName()
 	switch {
 	case g.Baseline.ID == "" && g.Blocks.OfSteps() && g.learns() && g.Warmup.Units >= g.cfg.Baseline.Units:
-		return fmt.Sprintf("no episode ends; %d %s for a first baseline so far, which is to cover two days",
+		return fmt.Sprintf("no episode ends; %d %s collected so far for a first baseline, which must cover two days",
 			g.Warmup.Units, unit.Sized())
 	case g.Baseline.ID == "" && g.Blocks.OfSteps() && g.learns():
 		return fmt.Sprintf("no episode ends; %d of %d %s for a first baseline", g.Warmup.Units, g.cfg.Baseline.Units, unit.Sized())
 	case g.Baseline.ID == "" && !g.learns():
-		return fmt.Sprintf("the recorded telemetry for its baseline has no %s of this group", unit.Many())
+		return fmt.Sprintf("the recorded telemetry for the baseline contains no %s of this group", unit.Many())
 	case g.Baseline.ID == "" && g.Warmup.Trending != "":
 		return stream.MovedOn(g.Warmup.Trending, unit, g.Warmup.Units, g.cfg.Baseline.Units)
 	case g.Baseline.ID == "":

@@ -319,7 +319,7 @@ func (w *Warmup) Slow(units int) bool {
 const (
 	CaveatDay  = "the baseline covers less than a day"
 	CaveatWeek = "the baseline covers less than two weeks"
-	CaveatSlow = "blocks depend on each other, and a baseline of longer ones would take weeks: the false alarm rate is less certain"
+	CaveatSlow = "blocks depend on each other, and a baseline of longer blocks would take weeks: the false alarm rate is less certain"
 )
 
 // Unsettles reports whether a promise with the caveat can be relied on less.

@@ -19,19 +19,19 @@ func (e *Example) Words() string {
 	case Policy:
 		switch {
 		case e.Share:
-			return fmt.Sprintf("in the same situations the policy chose %s %s of the time, %s before", e.Name, percent(now), percent(then))
+			return fmt.Sprintf("in the same situations, the policy chose %s %s of the time, %s before", e.Name, percent(now), percent(then))
 		case e.Otherwise:
-			return fmt.Sprintf("in the same situations action%s has a different spread", dotted(e.Name))
+			return fmt.Sprintf("in the same situations, action%s has a different spread", dotted(e.Name))
 		}
-		return fmt.Sprintf("in the same situations action%s is %s on average, %s before", dotted(e.Name), short(now), short(then))
+		return fmt.Sprintf("in the same situations, action%s is %s on average, %s before", dotted(e.Name), short(now), short(then))
 	case Dynamics:
 		switch {
 		case e.Share:
-			return fmt.Sprintf("after the same actions in the same situations the episode ends %s of the time, %s before", percent(now), percent(then))
+			return fmt.Sprintf("after the same actions in the same situations, the episode ends %s of the time, %s before", percent(now), percent(then))
 		case e.Otherwise:
 			return fmt.Sprintf("the same actions in the same situations change observation.%s differently", e.Name)
 		}
-		return fmt.Sprintf("after the same actions in the same situations observation.%s changes by %s on average, %s before",
+		return fmt.Sprintf("after the same actions in the same situations, observation.%s changes by %s on average, %s before",
 			e.Name, short(now), short(then))
 	}
 	if e.Otherwise {

@@ -52,7 +52,7 @@ func Words(rule, units string) string {
 	case ActionKind:
 		return "actions are strings but were numbers in the baseline, or the reverse"
 	case Abandoned:
-		return "more than 5% of the episodes timed out without ending"
+		return "more than 5% of the episodes were abandoned because they never ended"
 	case Duplicates:
 		return "more than 5% of the events are duplicates"
 	case Late:

@@ -32,7 +32,7 @@ func TestLevel(t *testing.T) {
 		"warming up":     {s, &cn, "return", 0, cn.String() + " has no accepted baseline yet"},
 		"no values":      {s, &eu, "outcome.ctr", 0, "the baseline of " + eu.String() + " has no outcome.ctr"},
 		"no such signal": {s, &eu, "outcome.x", 0, "the baseline of " + eu.String() + " has no outcome.x"},
-		"group not found: no telemetry for it has been received": {s, &none, "return", 0, `policy "ranker" has no baseline yet`},
+		"group not found: no telemetry has been received for it": {s, &none, "return", 0, `policy "ranker" has no baseline yet`},
 	} {
 		got, err := tt.in.Level(tt.group, tt.signal)
 		said := ""

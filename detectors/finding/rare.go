@@ -12,13 +12,13 @@ const rareValues = " rare values"
 // RareNote says how many rare values a quantity has of those from which their rate is known, and in about
 // how many units it will be.
 func RareNote(quantity string, rare, known, left int, unit UnitName) string {
-	return fmt.Sprintf("%s: %d of about %d%s so far; a drop to half their rate can be detected reliably once there are that many, in about %s",
+	return fmt.Sprintf("%s: %d of about %d%s so far; once there are that many, in about %s, a drop to half the rate can be detected reliably",
 		quantity, rare, roundedUp(known), rareValues, unit.Count(roundedUp(left)))
 }
 
 // TooRareNote says that a baseline has too few rare values to test for a fall of their rate, and how large it has to be.
 func TooRareNote(quantity string, rare, units, enough int, unit UnitName) string {
-	return fmt.Sprintf("%s: the baseline of %s has too few%s (%d) to detect a drop in their rate; set baseline.units to about %d",
+	return fmt.Sprintf("%s: the baseline of %s contains too few%s (%d) to detect a drop in the rate; set baseline.units to about %d",
 		quantity, unit.Count(int64(units)), rareValues, rare, roundedUp(enough))
 }
 

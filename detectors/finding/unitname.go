@@ -117,13 +117,13 @@ func CountedUnit(units, blocks int64, steps float64) UnitName {
 
 // BlockCaveat returns the caveat of a promise that counts in blocks. Promise.UnitName reads it.
 func BlockCaveat(steps float64, of string, toAlarm int) string {
-	return fmt.Sprintf("no episode ends: blocks of %.0f steps of %s are judged, and a change is detected after at least about %d blocks (%.0f steps)",
+	return fmt.Sprintf("no episode ends: blocks of %.0f steps of %s are judged, and detecting a change takes at least about %d blocks (%.0f steps)",
 		steps, of, toAlarm, float64(toAlarm)*steps)
 }
 
 // DecisionCaveat returns the caveat of a promise that counts in blocks of decisions. Promise.UnitName reads it.
 func DecisionCaveat(size, toAlarm int) string {
-	return fmt.Sprintf("episodes have one step: blocks of %d decisions are judged, and a change is detected after at least about %d blocks (%d decisions)",
+	return fmt.Sprintf("episodes have one step: blocks of %d decisions are judged, and detecting a change takes at least about %d blocks (%d decisions)",
 		size, toAlarm, toAlarm*size)
 }
 

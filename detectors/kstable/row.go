@@ -21,7 +21,7 @@ type plan struct {
 // check refuses fewer baselines than a 99% point needs, and a plan without streams.
 func (p plan) check() error {
 	if p.baselines < 199 || p.length < 1 {
-		return fmt.Errorf("%d baselines and streams of %d units: at least 199 and 1 are needed", p.baselines, p.length)
+		return fmt.Errorf("%d baselines and streams of %d units: at least 199 baselines and 1 unit are needed", p.baselines, p.length)
 	}
 	return nil
 }

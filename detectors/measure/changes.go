@@ -137,7 +137,7 @@ func actionChanges(units []*ingest.Unit) []change {
 		case len(names) == 1:
 			c.note = "there is only one action"
 		case have < moved:
-			c.note = "no action has such a large share"
+			c.note = "no action is frequent enough"
 		default:
 			c.apply = func(u *ingest.Unit, rng *rand.Rand) { moveSteps(u, names[0], names[1], moved/have, rng) }
 		}

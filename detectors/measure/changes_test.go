@@ -190,13 +190,13 @@ func TestChangesThatCannotBeMade(t *testing.T) {
 		want  string // of "signal name: note", by change, those with a note
 	}{
 		"constant return": {constant(func(int, *ingest.Unit) {}), "return mean -0.25 SD: the return is constant"},
-		"few levels":      {constant(func(i int, u *ingest.Unit) { u.Return = float64(i % 3) }), "return mean -2 SD: the values do not extend that far"},
+		"few levels":      {constant(func(i int, u *ingest.Unit) { u.Return = float64(i % 3) }), "return mean -2 SD: the values do not reach that far"},
 		"one action": {constant(func(i int, u *ingest.Unit) {
 			u.Return, u.Actions = float64(i), []ingest.Count{{Name: "a", N: 3}}
 		}), "action 0.1 of the steps switch to the second most common action: there is only one action"},
 		"many actions": {constant(func(i int, u *ingest.Unit) {
 			u.Return, u.Actions = float64(i), []ingest.Count{{Name: "a", N: 2}, {Name: "b", N: 2}, {Name: "c", N: 2}, {Name: "d", N: 2}}
-		}), "action 0.3 of the steps switch to the second most common action: no action has such a large share"},
+		}), "action 0.3 of the steps switch to the second most common action: no action is frequent enough"},
 		"no returns": {constant(func(_ int, u *ingest.Unit) { u.HasReturn = false }), ""},
 	}
 	for name, tt := range tests {

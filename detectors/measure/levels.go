@@ -41,7 +41,7 @@ func (l *fewValues) Lower(d float64) change {
 	c := change{signal: l.signal, name: fmt.Sprintf("mean -%g SD", d)}
 	mean, least := stream.MomentsOf(l.values).Mean-d*l.sd, slices.Min(l.values)
 	if mean <= least {
-		c.note = "the values do not extend that far"
+		c.note = "the values do not reach that far"
 		return c
 	}
 	weights := make([]float64, len(l.values))

@@ -117,7 +117,7 @@ rewardwatch_action_divergence_chance{env="prod",label_region="",measure="psi",po
 # TYPE rewardwatch_action_entropy gauge
 rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="baseline"} 0.75
 rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="current"} 0.25
-# HELP rewardwatch_comparison_alarms_total Drifts found by a detector that is for comparison only and never pages.
+# HELP rewardwatch_comparison_alarms_total Drifts found by a detector that is shown for comparison only and never pages.
 # TYPE rewardwatch_comparison_alarms_total counter
 rewardwatch_comparison_alarms_total{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 3
 # HELP rewardwatch_comparison_arl0_units Mean number of episodes or blocks between false alarms of a comparison detector, on independent draws from the baseline.
@@ -148,7 +148,7 @@ func TestCollectorShowsThePromise(t *testing.T) {
 # HELP rewardwatch_baseline_allowance Allowance for the sampling error of the baseline, in standard errors.
 # TYPE rewardwatch_baseline_allowance gauge
 rewardwatch_baseline_allowance{env="prod",label_region="",policy="ranker"} 1.75
-# HELP rewardwatch_branch_overlap Factor by which false alarms are rarer than the sum over the branches.
+# HELP rewardwatch_branch_overlap How many times rarer false alarms are than the sum over the branches.
 # TYPE rewardwatch_branch_overlap gauge
 rewardwatch_branch_overlap{env="prod",label_region="",policy="ranker"} 1.25
 # HELP rewardwatch_expected_false_alarm_units Expected mean number of episodes or blocks between false alarms, as quantiles over baselines.
@@ -264,10 +264,10 @@ rewardwatch_off_policy_actual{env="prod",label_region="",policy="ranker"} 0.125
 # HELP rewardwatch_off_policy_effective_units Effective sample size of the off-policy estimate.
 # TYPE rewardwatch_off_policy_effective_units gauge
 rewardwatch_off_policy_effective_units{env="prod",label_region="",policy="ranker"} 120
-# HELP rewardwatch_off_policy_mean_weight Mean weight of the off-policy estimate, near 1 with full support.
+# HELP rewardwatch_off_policy_mean_weight Mean weight of the off-policy estimate. Near 1 if the current policy takes all actions of the accepted policy.
 # TYPE rewardwatch_off_policy_mean_weight gauge
 rewardwatch_off_policy_mean_weight{env="prod",label_region="",policy="ranker"} 1.25
-# HELP rewardwatch_off_policy_value Estimated return per episode or block of another policy on current traffic, with the bounds of its confidence sequence. Not exported without enough support.
+# HELP rewardwatch_off_policy_value Estimated return per episode or block of another policy on current traffic, with the bounds of its confidence sequence. Not exported if there is not enough data for an estimate.
 # TYPE rewardwatch_off_policy_value gauge
 rewardwatch_off_policy_value{bound="estimate",env="prod",label_region="",policy="ranker",reference="target_prob"} 0.5
 rewardwatch_off_policy_value{bound="high",env="prod",label_region="",policy="ranker",reference="target_prob"} 0.75

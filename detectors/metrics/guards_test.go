@@ -20,13 +20,13 @@ func TestSeriesOfGuards(t *testing.T) {
 		{Name: "tripped", State: guard.Hold, Evidence: 100, Alpha: .01, Mean: .5, Invalid: 3},
 	}}}
 	const tripped = `
-# HELP rewardwatch_guard_evidence_ratio Logarithm of the evidence that the limit is exceeded, relative to the value that trips the guard.
+# HELP rewardwatch_guard_evidence_ratio Logarithm of the evidence that the limit is exceeded, divided by the value that trips the guard.
 # TYPE rewardwatch_guard_evidence_ratio gauge
 rewardwatch_guard_evidence_ratio{guard="tripped",policy="p"} 1
-# HELP rewardwatch_guard_invalid_total Values that the guard ignored, such as outcomes outside 0 to 1.
+# HELP rewardwatch_guard_invalid_total Number of values ignored by the guard, such as outcomes outside 0 to 1.
 # TYPE rewardwatch_guard_invalid_total counter
 rewardwatch_guard_invalid_total{guard="tripped",policy="p"} 3
-# HELP rewardwatch_guard_mean Mean of the values that the guard counts, since it started, tripped or was released.
+# HELP rewardwatch_guard_mean Mean of the values counted by the guard since it last started, tripped or was released.
 # TYPE rewardwatch_guard_mean gauge
 rewardwatch_guard_mean{guard="tripped",policy="p"} 0.5
 # HELP rewardwatch_guard_state State of the guard: 0 ok, 1 warn, 2 hold, 3 fallback.

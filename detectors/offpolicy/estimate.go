@@ -71,7 +71,7 @@ func (c *comparison) unsupported(units int64, reference string) string {
 		if reference == finding.ReferenceTarget {
 			needed += " and target_prob"
 		}
-		return fmt.Sprintf("only %d of %d log a valid %s for every action", n, units, needed)
+		return fmt.Sprintf("only %d of %d contain a valid %s for every action", n, units, needed)
 	}
 	if ess := c.now.Effective() / c.factor; ess < LeastEffective {
 		return fmt.Sprintf("the effective sample size is %.0f, below the required %d", math.Floor(ess), LeastEffective)
@@ -80,7 +80,7 @@ func (c *comparison) unsupported(units int64, reference string) string {
 	width := halfWidth(v/float64(n), v/TunedUnits, supportError)
 	switch {
 	case weight.Mean+width < 1-supportMargin:
-		return fmt.Sprintf("the mean weight is %s, significantly below 1: it takes actions that today's policy does not take", finding.Figure(weight.Mean))
+		return fmt.Sprintf("the mean weight is %s, significantly below 1: it takes actions that the current policy does not take", finding.Figure(weight.Mean))
 	case weight.Mean-width > 1+supportMargin:
 		return fmt.Sprintf("the mean weight is %s, significantly above 1: the logged probabilities do not match the actions", finding.Figure(weight.Mean))
 	}
@@ -124,7 +124,7 @@ func (c *comparison) shown(o *finding.OffPolicy) (finding.Shown, string) {
 	policy := c.moved(c.before.Gap, c.now.Gap, ErrorRate/2)
 	if policy && o.Reference == finding.ReferenceFrequencies && !c.actsOtherwise() {
 		if !world {
-			return finding.Undecided, "today's actions and probabilities equal those of the baseline: only target_prob could show a difference"
+			return finding.Undecided, "current actions and probabilities match those of the baseline: only target_prob could show a difference"
 		}
 		policy = false
 	}

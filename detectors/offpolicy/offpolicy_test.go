@@ -243,8 +243,8 @@ func TestNotEnoughSupport(t *testing.T) {
 		want   string
 	}{
 		{"too few", 40, skilled(.7), nil, "the effective sample size is"},
-		{"no exploration", 2000, greedy, nil, "significantly below 1: it takes actions that today's policy does not take"},
-		{"an action is gone", 4000, dropped, nil, "significantly below 1: it takes actions that today's policy does not take"},
+		{"no exploration", 2000, greedy, nil, "significantly below 1: it takes actions that the current policy does not take"},
+		{"an action is gone", 4000, dropped, nil, "significantly below 1: it takes actions that the current policy does not take"},
 		{"half of them without", 2000, skilled(.7), func(i int, u *ingest.Unit) {
 			if i%2 == 0 {
 				u.Propensity = nil

@@ -152,7 +152,7 @@ func (s *Stream) Notes(unit finding.UnitName, provisional bool) []string {
 		case l.Refuted != "":
 			notes = append(notes, l.Refuted)
 		default:
-			notes = append(notes, fmt.Sprintf("%s: %d of %d values before it is armed",
+			notes = append(notes, fmt.Sprintf("%s: %d of the %d values needed to arm it",
 				q.Name, l.Proof.Units, ProvingUnits))
 		}
 	}

@@ -251,7 +251,7 @@ func (s *Stream) Settled() finding.State {
 }
 
 // ShownOnly says why a signal of a policy that learns is not judged.
-const ShownOnly = "shown, not judged: the policy learns"
+const ShownOnly = "shown but not judged, because the policy learns"
 
 // Unarmed says why a stream of a frozen baseline has no armed detector; "" if it has one.
 func (s *Stream) Unarmed(unit finding.UnitName, units, wanted int) string {
@@ -262,7 +262,7 @@ func (s *Stream) Unarmed(unit finding.UnitName, units, wanted int) string {
 		return MovedOn(s.LateTrend, unit, s.LateUnits, wanted)
 	}
 	if !s.InBaseline {
-		return fmt.Sprintf("fewer than %d %s of the baseline have the signal; collected %d of %d for a separate baseline",
+		return fmt.Sprintf("fewer than %d %s in the baseline contain the signal; collected %d of %d for a separate baseline",
 			watch.MinBaselineUnits, unit.Many(), s.LateUnits, wanted)
 	}
 	if s.Shown {
@@ -357,5 +357,5 @@ func (s *Stream) SummarizeDetectors() []finding.DetectorSummary {
 
 // MovedOn says that a warm-up of so many units was refused because of a trend, and how many units the next one has.
 func MovedOn(what string, unit finding.UnitName, collected, units int) string {
-	return fmt.Sprintf("%s was not stationary over the last %s; collecting again, %d of %d", what, unit.Count(int64(units)), collected, units)
+	return fmt.Sprintf("%s was not stationary over the last %s; collecting a new baseline, %d of %d", what, unit.Count(int64(units)), collected, units)
 }

@@ -25,16 +25,16 @@ type Config struct {
 	Baseline     BaselineConfig `yaml:"baseline"`
 	FalseAlarms  Budget         `yaml:"false_alarms"`
 	KS           KSConfig       `yaml:"ks"`
-	Direction    Directions     `yaml:"direction" json:"-"` // better direction by signal name or glob: up, down or none; up by default for return and reward
+	Direction    Directions     `yaml:"direction" json:"-"` // direction that is better, by signal name or glob: up, down or none; up by default for return and reward
 	Guaranteed   []GivenMean    `yaml:"guaranteed"`         // signals with a mean known from elsewhere: their false alarms are guaranteed, whatever their distribution
 	Causes       CausesConfig   `yaml:"causes" json:"-"`
 	Guards       Guards         `yaml:"guards" json:"-"`
-	Raters       Raters         `yaml:"raters" json:",omitempty"`  // for each outcome that people rate, labels.<name> of the rater, whose usual level is subtracted from the ratings
+	Raters       Raters         `yaml:"raters" json:",omitempty"`  // for each outcome rated by people, the label with the rater (labels.<name>), whose usual level is subtracted from the ratings
 	Fleet        Budget         `yaml:"-"`                         // the policy's share of a budget over all policies; Budget is 0 if there is none
 	Tenant       Budget         `yaml:"-" json:",omitzero"`        // the same of the budget of its tenant
 	Learning     Learning       `yaml:"learning" json:",omitzero"` // whether the policy learns while it is monitored: frozen; versions, each of which is frozen; or continuous. While it learns, actions and visited states are shown but not judged, and returns and outcomes raise alarms only if they get worse
 	Zone         string         `yaml:"zone" json:",omitzero"`     // time zone of the hours, days and weekends that behavior follows, such as Europe/Berlin; UTC by default
-	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new policy_version: compare keeps the baseline; rebaseline replaces it once that of the new version is complete
+	OnNewVersion string         `yaml:"on_new_version"`            // effect of a new policy_version: compare keeps the baseline; rebaseline replaces it once the baseline of the new version is complete
 }
 
 // BaselineConfig configures the source of the baseline.
@@ -55,8 +55,8 @@ type Budget struct {
 
 // CausesConfig configures how causes are found.
 type CausesConfig struct {
-	Memory  ingest.ByteSize `yaml:"memory"`   // memory per group for the laws of its steps, and eight times as much while a baseline is collected; 0 to find causes from signals only
-	SplitBy []string        `yaml:"split_by"` // labels.<name> or env that describe the user or request; if a change comes from their mix, the evidence says so
+	Memory  ingest.ByteSize `yaml:"memory"`   // memory per group for laws (models of its steps), and eight times as much while a baseline is collected; 0 to find causes from signals only
+	SplitBy []string        `yaml:"split_by"` // labels.<name> or env that describe the user or request; if a change is due to their mix, the evidence says so
 }
 
 // mostSplits is the most labels of causes.split_by.
@@ -78,7 +78,7 @@ func (c CausesConfig) check(groupBy []string, report func(path, msg string)) {
 		case slices.Contains(c.SplitBy[:i], key):
 			report(at, fmt.Sprintf("%q is listed twice", key))
 		case slices.Contains(groupBy, key):
-			report(at, fmt.Sprintf("%q divides the policy into groups (group_by), so it is the same within a group", key))
+			report(at, fmt.Sprintf("%q is in group_by, so it has the same value throughout a group", key))
 		case key != "env" && (!isLabel || name == ""):
 			report(at, fmt.Sprintf(`must be "env" or "labels.<name>", not %q`, key))
 		}
@@ -89,8 +89,8 @@ func (c CausesConfig) check(groupBy []string, report func(path, msg string)) {
 // thresholds would have no meaning.
 const LeastPromised = 100
 
-// Shares configures how classes of tests share the budget. The sum is at most 1; what a class does not use goes to the
-// others.
+// Shares configures how classes of tests share the budget. The sum is at most 1. Budget that a class does not use goes
+// to the others.
 type Shares struct {
 	Primary float64 `yaml:"primary"` // return, reward, length, actions and outcomes
 	Other   float64 `yaml:"other"`   // all other signals

@@ -27,7 +27,7 @@ func (l Learning) check(c *Config, report func(path, msg string)) {
 	case l != LearningFrozen && !l.Learns():
 		report("learning", fmt.Sprintf(`must be "frozen", "versions" or "continuous", not %q`, string(l)))
 	case l.Learns() && c.OnNewVersion == OnNewVersionRebaseline:
-		report("learning", fmt.Sprintf(`%q cannot be combined with on_new_version "rebaseline": a new version would be judged by no earlier one`, string(l)))
+		report("learning", fmt.Sprintf(`%q cannot be combined with on_new_version "rebaseline": a new version would not be compared with earlier ones`, string(l)))
 	}
 }
 

@@ -41,11 +41,11 @@ func (r Raters) check(groupBy []string, report func(path, msg string)) {
 		at := "raters." + outcome
 		switch name, isLabel := strings.CutPrefix(r[outcome], "labels."); {
 		case outcome == "" || strings.HasPrefix(outcome, "outcome."):
-			report(at, "must be the name of an outcome, without outcome.")
+			report(at, "must be the name of an outcome, without the prefix outcome.")
 		case !isLabel || name == "":
 			report(at, fmt.Sprintf(`must be "labels.<name>", not %q`, r[outcome]))
 		case slices.Contains(groupBy, r[outcome]):
-			report(at, fmt.Sprintf("%q divides the policy into groups (group_by), so it is the same within a group", r[outcome]))
+			report(at, fmt.Sprintf("%q is in group_by, so it has the same value throughout a group", r[outcome]))
 		}
 	}
 }

@@ -187,7 +187,7 @@ func (c *Container) decompress() ([]byte, error) {
 		return readBounded(flate.NewReader(bytes.NewReader(c.block)))
 	case "snappy": // a checksum of four bytes follows
 		if size, err := snappy.DecodedLen(c.block); err != nil || size > maxBlock || len(c.block) < 4 {
-			return nil, errors.New("not a snappy block, or it is too large")
+			return nil, errors.New("not a snappy block, or too large")
 		}
 		return snappy.Decode(nil, c.block[:len(c.block)-4])
 	case "zstandard":

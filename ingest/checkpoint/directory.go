@@ -256,7 +256,7 @@ func (d *Directory) nameInside(escaped string) (string, error) {
 		case errors.Is(err, errOtherVersion):
 			why = append(why, &VersionError{Where: path, Why: err.Error()})
 		default:
-			why = append(why, &DamagedError{Where: path, Why: fmt.Sprintf("cannot read its name: %v", err)})
+			why = append(why, &DamagedError{Where: path, Why: fmt.Sprintf("its name cannot be read: %v", err)})
 		}
 	}
 	return "", errors.Join(why...)

@@ -75,7 +75,7 @@ func (s *Store) partOf(name, part string, newest, before generation) ([]byte, er
 	}
 	s.metrics.fallbacks.WithLabelValues(kindOf(name)).Inc()
 	s.log.Error().Err(err).Str("checkpoint", name).Str("instead", s.backend.Where(name, copied.generation)).
-		Msg("part of a checkpoint is damaged, using the copy in the previous checkpoint: no data is lost, but check the disk")
+		Msg("part of a checkpoint is damaged; using the copy in the previous checkpoint. No data is lost, but check the disk")
 	return data, nil
 }
 

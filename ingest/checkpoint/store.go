@@ -105,8 +105,7 @@ func (e *DamagedError) Error() string {
 	if e.Topic != "" {
 		way = FromNothing
 	}
-	return fmt.Sprintf("checkpoint %s cannot be used: %s; %s (a partition loses its open episodes and resumes at its committed offset, "+
-		"a bank warms up a new baseline)", e.Where, e.Why, way)
+	return fmt.Sprintf("checkpoint %s cannot be used: %s; %s (a partition loses its open episodes and resumes at its committed offset; a bank collects a new baseline)", e.Where, e.Why, way)
 }
 
 // FromNothing tells the operator what to do when the state in a topic cannot be used.
@@ -204,7 +203,7 @@ func (s *Store) load(name string, h *history) (ingest.Parts, [][]byte, error) {
 	}
 	s.metrics.fallbacks.WithLabelValues(kindOf(name)).Inc()
 	s.log.Error().Err(err).Str("checkpoint", name).Str("instead", s.backend.Where(name, top-1)).
-		Msg("a checkpoint is damaged, using the previous one: no data is lost, but check the disk")
+		Msg("a checkpoint is damaged; using the previous one. No data is lost, but check the disk")
 	return parts, segments, nil
 }
 

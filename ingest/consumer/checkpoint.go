@@ -194,9 +194,7 @@ func (p *partition) fits(at []position) error {
 	if len(at) == 1 && len(p.c.topics) == 1 {
 		return fmt.Errorf("it belongs to partition %d of topic %s", at[0].partition, at[0].topic)
 	}
-	return fmt.Errorf("%w: %s has %s, but %s are configured; list the topics in their previous order, with new ones "+
-		"at the end; to read other topics, move the checkpoints of all partitions aside; reading then continues at the committed offsets "+
-		"of group %s, without the open episodes", ErrOtherTopics, p.name, strings.Join(names, ", "), strings.Join(p.c.names(), ", "), p.c.cfg.Group)
+	return fmt.Errorf("%w: %s has %s, but %s are configured; list the topics in their previous order and add new ones at the end. To read other topics, move the checkpoints of all partitions aside: reading then continues at the committed offsets of group %s, and open episodes are lost", ErrOtherTopics, p.name, strings.Join(names, ", "), strings.Join(p.c.names(), ", "), p.c.cfg.Group)
 }
 
 // refuseReordered refuses to start without a checkpoint if there is one under the name of another topic, which was the

@@ -27,9 +27,9 @@ import (
 // it again, and nothing the service knows can decide that.
 var (
 	// ErrOffsetPastEnd means that a partition ends before the offset to read next.
-	ErrOffsetPastEnd = errors.New("the partition ends before the next offset: the topic was recreated or has lost records")
+	ErrOffsetPastEnd = errors.New("the partition ends before the next offset: the topic was recreated or lost records")
 	// ErrTopicRecreated means that a partition now holds another record at the offset that was read last.
-	ErrTopicRecreated = errors.New("the last record read has changed: the topic was recreated or has lost records")
+	ErrTopicRecreated = errors.New("the last record read has changed: the topic was recreated or lost records")
 	// ErrCompacted means that the topic is compacted, which removes records before they are read.
 	ErrCompacted = errors.New("the topic is compacted, which removes records before they are read")
 	// ErrCheckpointDamaged means that the saved state of a partition cannot be restored.

@@ -33,8 +33,8 @@ type intake interface {
 }
 
 var (
-	errNoDeadLetters = errors.New("its state needs events, but the consumer has no dead letters for refused records")
-	errNoFormat      = errors.New("its state needs events, but the consumer does not know their format")
+	errNoDeadLetters = errors.New("its state requires events, but the consumer has no dead letters for refused records")
+	errNoFormat      = errors.New("its state requires events, but the consumer does not know their format")
 )
 
 // newIntake returns the intake that fits the state of a partition.

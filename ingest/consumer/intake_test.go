@@ -126,7 +126,7 @@ rewardwatch_messages_skipped_total{reason="tombstone"} 0
 # TYPE rewardwatch_next_offset gauge
 rewardwatch_next_offset{partition="0",topic="telemetry"} 3
 rewardwatch_next_offset{partition="0",topic="units"} 2
-# HELP rewardwatch_partitions Partitions of the topic, assigned to this process and in total.
+# HELP rewardwatch_partitions Partitions of the topic: assigned to this process, and in total.
 # TYPE rewardwatch_partitions gauge
 rewardwatch_partitions{kind="assigned",topic="telemetry"} 1
 rewardwatch_partitions{kind="assigned",topic="units"} 1

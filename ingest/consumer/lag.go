@@ -186,7 +186,7 @@ func newCollector(b *board) *collector {
 		nextOffset: prometheus.NewDesc(ingest.MetricNextOffset,
 			"Next offset to read, or -1 if it is not known yet.", partition, nil),
 		headroom: prometheus.NewDesc(ingest.MetricHeadroom,
-			"Records that retention can still remove before it reaches unread records.", partition, nil),
+			"Records before the first unread one that retention has not removed yet.", partition, nil),
 		checkpointAge: prometheus.NewDesc(ingest.MetricCheckpointAge,
 			"Age of the oldest checkpoint of the assigned partitions.", nil, nil),
 	}

@@ -163,11 +163,11 @@ rewardwatch_messages_skipped_total{reason="tombstone"} 2
 # HELP rewardwatch_next_offset Next offset to read, or -1 if it is not known yet.
 # TYPE rewardwatch_next_offset gauge
 rewardwatch_next_offset{partition="0",topic="telemetry"} 9
-# HELP rewardwatch_partitions Partitions of the topic, assigned to this process and in total.
+# HELP rewardwatch_partitions Partitions of the topic: assigned to this process, and in total.
 # TYPE rewardwatch_partitions gauge
 rewardwatch_partitions{kind="assigned",topic="telemetry"} 1
 rewardwatch_partitions{kind="existing",topic="telemetry"} 1
-# HELP rewardwatch_retention_headroom_records Records that retention can still remove before it reaches unread records.
+# HELP rewardwatch_retention_headroom_records Records before the first unread one that retention has not removed yet.
 # TYPE rewardwatch_retention_headroom_records gauge
 rewardwatch_retention_headroom_records{partition="0",topic="telemetry"} 9
 `, ingest.MetricLagRecords, ingest.MetricLagSeconds, ingest.MetricDeadLettersLost, ingest.MetricDeadLetters, ingest.MetricEvents,
@@ -309,7 +309,7 @@ func TestAMessageOfBadLines(t *testing.T) {
 	m.await("the event behind them", func() bool { return m.Count() >= 1 })
 	m.stop()
 	wantMetrics(t, m, `
-# HELP rewardwatch_dead_letters_not_kept_total Refused records not stored as dead letters because their message has too many of them.
+# HELP rewardwatch_dead_letters_not_kept_total Refused records not stored as dead letters because their message contained too many refused records.
 # TYPE rewardwatch_dead_letters_not_kept_total counter
 rewardwatch_dead_letters_not_kept_total 199990
 # HELP rewardwatch_events_total Records read from Kafka, by result.

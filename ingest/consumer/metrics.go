@@ -25,7 +25,7 @@ func ofTopic(topic string, reg prometheus.Registerer) prometheus.Registerer {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
 	partitions := f.NewGaugeVec(prometheus.GaugeOpts{
-		Name: ingest.MetricPartitions, Help: "Partitions of the topic, assigned to this process and in total.",
+		Name: ingest.MetricPartitions, Help: "Partitions of the topic: assigned to this process, and in total.",
 	}, []string{"kind"})
 	m := &metrics{
 		assigned: partitions.WithLabelValues("assigned"),
@@ -81,7 +81,7 @@ func newEventMetrics(letters deadletter.Keeper, reg prometheus.Registerer) *even
 		}, []string{"reason"}),
 	}
 	m.notKept = f.NewCounter(prometheus.CounterOpts{
-		Name: ingest.MetricDeadLettersCapped, Help: "Refused records not stored as dead letters because their message has too many of them.",
+		Name: ingest.MetricDeadLettersCapped, Help: "Refused records not stored as dead letters because their message contained too many refused records.",
 	})
 	for _, r := range ingest.Reasons() {
 		m.deadLetters.WithLabelValues(string(r))

@@ -94,7 +94,7 @@ func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
 		}
 		if jump := clock.look(time.Now()); jump != 0 {
 			c.topics[0].metrics.clockJumps.Inc()
-			c.opts.Log.Warn().Dur("by", jump).Msg("the system clock changed: cooldowns and mutes end early or late by the same amount")
+			c.opts.Log.Warn().Dur("by", jump).Msg("the system clock changed: cooldowns and mutes end that much earlier or later")
 		}
 		if err := c.survey(ctx, readers); err != nil && ctx.Err() == nil {
 			c.opts.Log.Debug().Err(err).Msg("failed to read the end offsets of the partitions")
@@ -121,7 +121,7 @@ const compactionLooks = 6
 // compaction, so stopping the consumer would make it worse.
 func (c *brokers) check(ctx context.Context) {
 	if err := c.compacted(ctx); errors.Is(err, ErrCompacted) {
-		c.opts.Log.Error().Err(err).Msg("the topic settings cause telemetry loss; the next start will fail")
+		c.opts.Log.Error().Err(err).Msg("the topic settings cause telemetry loss; the service will not start with them again")
 	}
 }
 

@@ -47,13 +47,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}, []string{"result"})
 	lost := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: MetricFeedbackLost,
-		Help: "Feedback records without a decision in their partition, for a sample of keys, by location of the decision.",
+		Help: "Feedback records whose decision is not in their partition, by where the decision is, for a sample of keys.",
 	}, []string{"decision"})
 	m := &Metrics{
 		apart: newApart(), elsewhere: lost.WithLabelValues("other_partition"), nowhere: lost.WithLabelValues("unknown"),
 		open: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 			Name: MetricOpenDecisions,
-			Help: "Decisions that wait for feedback, and feedback that waits for its decision.",
+			Help: "Decisions waiting for feedback, and feedback waiting for its decision.",
 		}),
 		final:           decisions.WithLabelValues("final"),
 		dropped:         decisions.WithLabelValues("dropped"),
@@ -72,7 +72,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: MetricOpenBytes,
-		Help: "Memory allocated for decisions that wait for feedback.",
+		Help: "Memory allocated for decisions waiting for feedback.",
 	}, func() float64 { return float64(m.Bytes()) })
 	return m
 }

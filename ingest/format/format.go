@@ -52,7 +52,7 @@ func (t Topic) Check(report func(path, msg string)) {
 		t.Schema.check(t.Format, func(path, msg string) { report("schema."+path, msg) })
 	}
 	if t.Format == Protobuf && t.Schema == (Schema{}) && !t.Mapping.IsZero() {
-		report("mapping", "cannot be set for protobuf without a schema because the messages are telemetry v1")
+		report("mapping", "cannot be set for protobuf without a schema, because the messages are telemetry v1")
 	}
 	t.Mapping.Check(func(path, msg string) { report("mapping."+path, msg) })
 }

@@ -76,7 +76,7 @@ func TestCheck(t *testing.T) {
 		{with(CloudEvents, Schema{}), nil},
 		{with(OTLP, Schema{}), nil},
 		{Topic{Topic: "t", Format: Protobuf, Mapping: fields(map[string]string{"policy": "p", "reward": "r"})}, []string{
-			"mapping: cannot be set for protobuf without a schema because the messages are telemetry v1",
+			"mapping: cannot be set for protobuf without a schema, because the messages are telemetry v1",
 		}},
 		{Topic{Topic: "a b", Format: "xml", Schema: Schema{File: "f"}}, []string{
 			"topic: must be 1 to 249 letters, digits, dots, underscores and hyphens",

@@ -576,7 +576,7 @@ func TestMetrics(t *testing.T) {
 	l := openLog(t, o)
 	add(t, l, "abc")
 	want := `
-# HELP rewardwatch_log_bytes Size of the local log: total, retained until two checkpoints cover it, and limit.
+# HELP rewardwatch_log_bytes Size of the local log: total, the part retained until two checkpoints cover it, and the limit.
 # TYPE rewardwatch_log_bytes gauge
 rewardwatch_log_bytes{kind="all",log="test"} 38
 rewardwatch_log_bytes{kind="held",log="test"} 38

@@ -24,7 +24,7 @@ func newMetrics(l *Log) *metrics {
 	for kind, size := range map[string]func() int64{"all": l.bytes, "held": l.held, "max": func() int64 { return l.o.MaxSize }} {
 		f.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        MetricBytes,
-			Help:        "Size of the local log: total, retained until two checkpoints cover it, and limit.",
+			Help:        "Size of the local log: total, the part retained until two checkpoints cover it, and the limit.",
 			ConstLabels: prometheus.Labels{"kind": kind},
 		}, func() float64 { return float64(size()) })
 	}

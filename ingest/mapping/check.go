@@ -59,7 +59,7 @@ func (c Config) checkWhole(report func(path, msg string)) {
 			return
 		}
 	}
-	report("fields", "must have at least one of reward, action, outcomes and episode: a record without them is refused")
+	report("fields", "must have at least one of reward, action, outcomes and episode: records without any of them are refused")
 }
 
 func (c Config) checkField(full string, report func(key, msg string)) {

@@ -3,8 +3,8 @@ package mapping
 
 import "encoding/json"
 
-// Config maps records of another shape to telemetry version 1. A path names a value: user.id, items[0].price, or
-// ["odd.name"].value. With each, paths start at the element, and paths with $ at the record.
+// Config maps records with a different structure to telemetry version 1. A path selects a value: user.id,
+// items[0].price, or ["odd.name"].value. With each, paths start at the element, and paths with $ at the record.
 type Config struct {
 	Take   []Condition      `yaml:"take"`   // conditions that a record must meet, all of them; others are left out and counted
 	Each   string           `yaml:"each"`   // path to an array of events; $ is the record itself
@@ -19,7 +19,7 @@ type Source struct {
 	Path       string          `yaml:"path"`       // path of the value
 	Header     string          `yaml:"header"`     // header of the message
 	Key        json.RawMessage `yaml:"key"`        // true for the message key as text, or a path in a JSON key
-	Expression string          `yaml:"expression"` // expression of record, element, key and headers
+	Expression string          `yaml:"expression"` // expression that uses record, element, key or headers
 }
 
 // Condition is a condition that a record must meet to be read. Values are compared as written.
@@ -28,7 +28,7 @@ type Condition struct {
 
 	In     []Literal       `yaml:"in"`     // accepted values
 	NotIn  []Literal       `yaml:"not_in"` // refused values; a missing value is accepted
-	Exists json.RawMessage `yaml:"exists"` // whether there is a value other than null
+	Exists json.RawMessage `yaml:"exists"` // whether a value other than null must exist
 }
 
 // Field is the source of a field of telemetry version 1. A string is short for path.
@@ -36,12 +36,12 @@ type Field struct {
 	Source `yaml:",inline"`
 
 	Value   json.RawMessage            `yaml:"value"`   // constant
-	Default json.RawMessage            `yaml:"default"` // value if missing or null
+	Default json.RawMessage            `yaml:"default"` // value to use if missing or null
 	Choices map[string]json.RawMessage `yaml:"choices"` // replacements for certain values
 	Scale   float64                    `yaml:"scale"`   // factor for numbers; 0 means 1
 	Unit    string                     `yaml:"unit"`    // unit of a numeric ts: s, ms, us or ns; by default inferred from its size
 	Zone    string                     `yaml:"zone"`    // time zone of a ts without an offset, such as UTC or Europe/Berlin; also allows other forms of ISO 8601
-	Last    bool                       `yaml:"last"`    // only for the last element
+	Last    bool                       `yaml:"last"`    // set only for the last element
 }
 
 // UnmarshalText reads a path.

@@ -39,7 +39,7 @@ func compileExpression(text string) (*Program, error) {
 	root := p.Node()
 	ast.Walk(&root, loops)
 	if loops.nested {
-		return nil, errors.New("loops must not be nested: the run time would grow with the square of the record size")
+		return nil, errors.New("loops must not be nested, because the run time would grow with the square of the record size")
 	}
 	return &Program{program: p}, nil
 }

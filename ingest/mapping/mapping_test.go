@@ -69,8 +69,8 @@ func TestUnknownFieldsNameTheNearest(t *testing.T) {
 // The time and the memory of an expression have bounds, whatever the record is.
 func TestExpressionsAreBounded(t *testing.T) {
 	for expression, want := range map[string]string{
-		"all(record.a, any(record.b, # == 1))":    "loops must not be nested: the run time would grow with the square of the record size",
-		"filter(record.a, sum(record.b, .x) > 0)": "loops must not be nested: the run time would grow with the square of the record size",
+		"all(record.a, any(record.b, # == 1))":    "loops must not be nested, because the run time would grow with the square of the record size",
+		"filter(record.a, sum(record.b, .x) > 0)": "loops must not be nested, because the run time would grow with the square of the record size",
 		"now()":                          "unknown name now",
 		"timezone('UTC')":                "unknown name timezone",
 		"recod.a":                        "at character 1: unknown name recod",

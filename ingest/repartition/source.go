@@ -202,7 +202,7 @@ func (s *source) Restore(r io.Reader) error {
 	if state.Reading == 0 {
 		s.renewed = true // readers must not see a second reading of what is behind it
 		s.writer.Log.Warn().Str("partition", s.names[0]).
-			Msg("telemetry is now repartitioned by key: open episodes and decisions of the original partition are dropped")
+			Msg("telemetry is now repartitioned by key: open episodes and decisions in the original partition are dropped")
 		return nil
 	}
 	s.reading = state.Reading

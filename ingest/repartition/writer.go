@@ -75,7 +75,7 @@ type Writer struct {
 func Open(o Options) (*Writer, error) {
 	sent := promauto.With(o.Registerer).NewCounterVec(prometheus.CounterOpts{
 		Name: MetricEvents,
-		Help: "Events sent to ingest.kafka.repartition_topic, by what set the partition: the key or the original partition.",
+		Help: "Events sent to ingest.kafka.repartition_topic, by how the partition was chosen: by key, or the same as the original.",
 	}, []string{"by"})
 	w := &Writer{
 		Options: o, byKey: sent.WithLabelValues("key"), others: sent.WithLabelValues("partition"),
@@ -157,9 +157,7 @@ func (w *Writer) way() way { return way{w.Topic, len(w.queues), w.Keys} }
 // refuseWay ends the reading, as events that a killed process has sent on would be sent on again in another way: readers
 // recognize them in the same partition only.
 func (w *Writer) refuseWay(s *source, before way) error {
-	err := fmt.Errorf("%w: %s was repartitioned %s, but the configuration now says %s; because the last shutdown was not clean, events after the "+
-		"last checkpoint may already be in the topic; start and stop the service once with the previous setting, or move the checkpoints "+
-		"partition-%s-* aside: reading then continues at the committed offsets of group %s, and those events count twice",
+	err := fmt.Errorf("%w: %s was repartitioned %s, but the configuration now says %s. The last shutdown was not clean, so events after the last checkpoint may already be in the topic. Start and stop the service once with the previous setting, or move the checkpoints partition-%s-* aside: reading then continues at the committed offsets of group %s, and those events count twice",
 		ErrOtherWay, s.names[0], before, w.way(), w.Sources[0], w.Kafka.Group)
 	w.end(err)
 	return err

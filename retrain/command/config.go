@@ -20,7 +20,7 @@ const (
 
 // Config is a training program that runs on the machine of the service.
 type Config struct {
-	Run         []string          `yaml:"run"`         // absolute path to the program, and its arguments; not interpreted by a shell
+	Run         []string          `yaml:"run"`         // absolute path of the program, and its arguments; not interpreted by a shell
 	Directory   string            `yaml:"directory"`   // working directory, as an absolute path
 	Environment map[string]string `yaml:"environment"` // additional environment variables; for secrets, pass file names
 	TimeLimit   model.Duration    `yaml:"time_limit"`  // time after which the program is stopped and counts as failed
@@ -34,7 +34,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // Check reports every error of the configuration with its YAML path.
 func (c Config) Check(report func(path, msg string)) {
 	if len(c.Run) == 0 || !filepath.IsAbs(c.Run[0]) {
-		report("run", "must start with the absolute path of a program because no shell is used to find it")
+		report("run", "must start with the absolute path of a program, because no shell looks it up")
 	}
 	for i, word := range c.Run {
 		if strings.Contains(word, "\x00") {

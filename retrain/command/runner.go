@@ -221,9 +221,9 @@ func (r *Runner) follow(ctx context.Context, request string, report training.Rep
 		return nil
 	}
 	if err := report(ctx, request, rep); errors.Is(err, training.ErrSettled) {
-		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the request of a command no longer accepts reports")
+		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the request for a command no longer accepts reports")
 	} else if err != nil {
-		return fmt.Errorf("report the run for %s: %w", request, err)
+		return fmt.Errorf("report the result of the run for %s: %w", request, err)
 	}
 	r.known[request] = rep.State
 	if rep.State != training.Started {

@@ -133,7 +133,7 @@ func (c *Client) Created(ctx context.Context, request string) error {
 		return err
 	}
 	if j.Metadata.Annotations[requestKey] != request {
-		return fmt.Errorf("a Job %s exists that was not created for this request", Name(request))
+		return fmt.Errorf("the Job %s already exists and was not created for this request", Name(request))
 	}
 	return nil
 }

@@ -35,11 +35,11 @@ const (
 
 // Config is a Job of Kubernetes.
 type Config struct {
-	Manifest  string         `yaml:"manifest"`   // YAML file with a Job of batch/v1
+	Manifest  string         `yaml:"manifest"`   // YAML file with a batch/v1 Job
 	Namespace string         `yaml:"namespace"`  // namespace of the Jobs
-	URL       string         `yaml:"url"`        // API server; default: that of the cluster in which the service runs, with the token of its service account
+	URL       string         `yaml:"url"`        // API server; default: the one in the service's own cluster, with the token of its service account
 	TokenFile string         `yaml:"token_file"` // bearer token for url
-	TimeLimit model.Duration `yaml:"time_limit"` // time after which Kubernetes ends the Job, and it counts as failed
+	TimeLimit model.Duration `yaml:"time_limit"` // time after which Kubernetes ends the Job, which then counts as failed
 }
 
 // Given reports whether any of it is configured.

@@ -205,7 +205,7 @@ func (k *followed) unseen(j job, end condition, err error) training.Report {
 			r.Error += ": " + k.pod.explain()
 		}
 	}
-	r.Error += fmt.Sprintf(", but the service cannot read its pods, which hold the version and the exit code: %v", err)
+	r.Error += fmt.Sprintf(", but the service cannot read the version and the exit code from its pods: %v", err)
 	return r
 }
 

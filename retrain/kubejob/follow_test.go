@@ -206,7 +206,7 @@ func TestReportsOnJobsThatEnded(t *testing.T) {
 			backoff, items(podOf("a", "Failed", 1, `"reason": "UnexpectedAdmissionError", "message": "no GPU"`)), nil,
 			training.Report{State: training.Failed, Error: exceeded + ": pod a: UnexpectedAdmissionError: no GPU", Log: "(no log: read the log of pod a: status 404: not found)\n"},
 		},
-		"too long": {deadline, items(), nil, training.Report{State: training.Failed, Error: "the Job reached its time limit of 6h0m0s; none of its pods are left"}},
+		"too long": {deadline, items(), nil, training.Report{State: training.Failed, Error: "the Job reached its time limit of 6h0m0s; its pods no longer exist"}},
 		"too long, with its pod": {
 			deadline, items(podOf("a", "Failed", 1, exits("train", 143, 2, "Error", ""))),
 			map[string]any{"/a/train": "epoch 9\n"},
@@ -301,7 +301,7 @@ func TestReportsOnAJobThatIsMissing(t *testing.T) {
 // What a Job says that has ended is reported without its pods once they have been forbidden for some minutes.
 func TestReportsOnAJobWithForbiddenPods(t *testing.T) {
 	forbidden := &StatusError{403, "Forbidden", `pods is forbidden: User "watch" cannot list resource "pods"`}
-	unseen := ", but the service cannot read its pods, which hold the version and the exit code: list pods: " + forbidden.Error()
+	unseen := ", but the service cannot read the version and the exit code from its pods: list pods: " + forbidden.Error()
 	for name, c := range map[string]struct {
 		before, job any
 		want        training.Report
@@ -502,7 +502,7 @@ func TestCreated(t *testing.T) {
 		want string
 	}{
 		"its own":    {`{"metadata": {"annotations": {"rewardwatch/request": "rr_1"}}}`, ""},
-		"of another": {`{"metadata": {"annotations": {"rewardwatch/request": "rr_2"}}}`, "a Job rewardwatch-rr-1 exists that was not created for this request"},
+		"of another": {`{"metadata": {"annotations": {"rewardwatch/request": "rr_2"}}}`, "the Job rewardwatch-rr-1 already exists and was not created for this request"},
 		"gone":       {nil, "get Job rewardwatch-rr-1: status 404: not found"},
 	} {
 		f, _ := follow(t, &server{job: c.job}, time.Minute)

@@ -112,7 +112,7 @@ func (k *checker) forbidden(in yamlfile.Value, path, key, why string) {
 
 func (k *checker) job(job yamlfile.Value, namespace string) {
 	if job.Kind != yamlfile.Mapping {
-		k.report(job, "", "must be a Job, with apiVersion, kind and spec")
+		k.report(job, "", "must be a Job with apiVersion, kind and spec")
 		return
 	}
 	for key, want := range map[string]string{"apiVersion": "batch/v1", "kind": "Job"} {

@@ -37,8 +37,8 @@ func testConfig(url string) Config {
 func TestManifestMistakes(t *testing.T) {
 	for name, c := range map[string]struct{ replace, by, want string }{
 		"no YAML":             {"kind: Job", "kind: [", "train.yaml:2:7: is not YAML"},
-		"a list":              {good, "[a]", "train.yaml:1:1: must be a Job, with apiVersion, kind and spec"},
-		"empty":               {good, "", "train.yaml:1:1: must be a Job, with apiVersion, kind and spec"},
+		"a list":              {good, "[a]", "train.yaml:1:1: must be a Job with apiVersion, kind and spec"},
+		"empty":               {good, "", "train.yaml:1:1: must be a Job with apiVersion, kind and spec"},
 		"two":                 {"kind: Job\n", "kind: Job\n---\na: b\n", "train.yaml:4:1: only one YAML document is allowed"},
 		"other kind":          {"kind: Job", "kind: CronJob", "train.yaml:2:7: kind: must be Job"},
 		"old version":         {"batch/v1", "batch/v1beta1", "train.yaml:1:13: apiVersion: must be batch/v1"},

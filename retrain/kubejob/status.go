@@ -269,7 +269,7 @@ func (j job) report(c condition, p *pod) training.Report {
 	}
 	why := j.failure(c)
 	if p == nil {
-		return training.Report{State: training.Failed, Error: why + "; none of its pods are left"}
+		return training.Report{State: training.Failed, Error: why + "; its pods no longer exist"}
 	}
 	if how := p.explain(); how != "" {
 		why += ": " + how

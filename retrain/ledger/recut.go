@@ -17,7 +17,7 @@ const bodyNow = `coalesce((SELECT cuts.body FROM cuts WHERE cuts.request = reque
 func (tx *Tx) Recut(ctx context.Context, id string, inc alerts.Incident, now time.Time) error {
 	var body []byte
 	if err := tx.QueryRowContext(ctx, `SELECT `+bodyNow+` FROM requests WHERE id = $1`, id).Scan(&body); err != nil {
-		return fmt.Errorf("read the order of %s: %w", id, err)
+		return fmt.Errorf("read the contents of request %s: %w", id, err)
 	}
 	body, changed, err := recipe.CutAgain(body, inc, now)
 	if err != nil {

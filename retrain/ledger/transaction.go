@@ -93,7 +93,7 @@ func hideAddresses(ctx context.Context, tx *Tx) error {
 			_, err = tx.ExecContext(ctx, `DELETE FROM disabled_targets WHERE target = $1 AND url = $2`, of[0], of[1])
 		}
 		if err != nil {
-			return fmt.Errorf("hide the address of disabled target %s: %w", of[0], err)
+			return fmt.Errorf("mask the address of disabled target %s: %w", of[0], err)
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func (l *Ledger) LastDelivered(ctx context.Context) ([]Shown, error) {
 func (l *Ledger) ExpectedOf(ctx context.Context, request string) (recipe.Expected, error) {
 	var body []byte
 	if err := l.scrapes.QueryRowContext(ctx, `SELECT body FROM requests WHERE id = $1`, request).Scan(&body); err != nil {
-		return recipe.Expected{}, fmt.Errorf("read the order of %s: %w", request, err)
+		return recipe.Expected{}, fmt.Errorf("read the contents of request %s: %w", request, err)
 	}
 	terms, err := termsOf(request, body)
 	return terms.Contract.Expected, err

@@ -164,7 +164,7 @@ func validateProject(w *Work) {
 	f := &w.File
 	w.matches(projectName, "project", f.Project, "at most 40 lowercase letters, digits and hyphens, starting with a letter")
 	if f.Release == "" { // of a build without a version
-		w.report("release", "must be set because this program was built without a version: add release: v0.1.0, or a commit")
+		w.report("release", "must be set, because this program was built without a version: add release: v0.1.0, or a commit")
 	} else {
 		w.matches(release, "release", f.Release, "a tag such as v0.1.0, or a commit")
 	}
@@ -179,7 +179,7 @@ func validateProject(w *Work) {
 	}
 	for _, t := range f.Targets {
 		if slices.Contains([]string{GitHub, Argo, Kubernetes, Kubeflow}, t) && !strings.Contains(f.Image, "/") {
-			w.report("image", "must name a registry, such as ghcr.io/acme/%s, which %s pulls it from", f.Project, t)
+			w.report("image", "must name a registry from which %[2]s can pull it, such as ghcr.io/acme/%[1]s", f.Project, t)
 			break
 		}
 	}
@@ -196,7 +196,7 @@ func validateProject(w *Work) {
 		w.once(element("environments", i)+".id", slices.Contains(f.Environments[:i], e))
 	}
 	if len(f.Environments) == 0 && (len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0) {
-		w.report("environments", "must list at least one environment because the generated scripts train and evaluate in it")
+		w.report("environments", "must list at least one environment, because the generated scripts train and evaluate in it")
 	}
 }
 
@@ -267,11 +267,11 @@ func validateSeeing(w *Work) {
 	w.oneOf("algorithm.policy", a.Policy, policies)
 	w.within("algorithm.frame_stack", a.FrameStack, 1, 64)
 	if a.FrameStack > 1 && a.Policy == "MultiInputPolicy" {
-		w.report("algorithm.frame_stack", "must be 1 with MultiInputPolicy because dictionaries are not stacked")
+		w.report("algorithm.frame_stack", "must be 1 with MultiInputPolicy, because dictionaries are not stacked")
 	}
 	for _, name := range []string{"ale-py", "opencv-python"} {
 		if a.Atari && !slices.ContainsFunc(w.File.Requirements, func(r string) bool { return strings.HasPrefix(packageName(r), name) }) {
-			w.report("algorithm.atari", "requires %s among the requirements, such as %s==VERSION", name, name)
+			w.report("algorithm.atari", "must list %s in the requirements, such as %s==VERSION", name, name)
 		}
 	}
 }
@@ -331,7 +331,7 @@ func validateTraining(w *Work) {
 	w.duration("training.timeout", t.Timeout)
 	w.runner("training", t.Runner)
 	if t.CPU > hostedCPU && w.File.hosted(t.Runner) {
-		w.report("training.cpu", "must be at most %d on GitHub-hosted runners because Docker refuses more than the machine has; to use more, set training.runner", hostedCPU)
+		w.report("training.cpu", "must be at most %d on GitHub-hosted runners, because Docker refuses more than the machine has; to use more, set training.runner", hostedCPU)
 	}
 	if t.GPU > 0 && w.File.hosted(t.Runner) {
 		w.report("training.gpu", "requires training.runner because GitHub-hosted runners have no GPU")
@@ -368,7 +368,7 @@ func (w *Work) command(path string, words []string) {
 			w.report(element(path, i), "must not be empty")
 		}
 		if name := strict.Unexpanded(words, i); name != "" {
-			w.report(element(path, i), "must not contain %s, which no shell expands in a list; write the command as [sh, -c, '...']", name)
+			w.report(element(path, i), "must not contain %s, because no shell expands it in a list; write the command as [sh, -c, '...']", name)
 		}
 	}
 }
@@ -395,7 +395,7 @@ func validateEvaluation(w *Work) {
 		w.report("evaluation.confidence", "must be from 0.5 to 0.9999, not %v", e.Confidence)
 	}
 	if len(e.Seeds) < 2 && len(e.Command) == 0 {
-		w.report("evaluation.seeds", "must list at least two seeds because the confidence interval is computed from their differences")
+		w.report("evaluation.seeds", "must list at least two seeds, because the confidence interval is computed from their differences")
 	}
 	for i, s := range e.Seeds {
 		w.within(element("evaluation.seeds", i), s, 0, 1<<31-1)
@@ -460,7 +460,7 @@ func validateKeeping(w *Work) {
 	}
 	for _, t := range f.Targets {
 		if slices.Contains([]string{Argo, Kubernetes, Kubeflow}, t) {
-			w.report("deploy.command", "must be set for %s: its $WORK is deleted after the run, so the new version would be lost", t)
+			w.report("deploy.command", "must be set for %s, because its $WORK is deleted after the run and the new version would be lost", t)
 			break
 		}
 	}

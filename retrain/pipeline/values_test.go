@@ -51,7 +51,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"cron with a zone":      {`"0 3 * * 1"`, `"CRON_TZ=Asia/Tokyo 0 3 * * 1"`, "schedule: must be a cron expression in UTC"},
 		"cron that never comes": {`"0 3 * * 1"`, `"0 3 30 feb *"`, "pipeline.yaml:34:11: schedule: must be a time that occurs"},
 		"cron of no cron":       {`"0 3 * * 1"`, `"0 3 ? * 1"`, "schedule: must be a cron expression in UTC"},
-		"cron too often":        {`"0 3 * * 1"`, `"*/4 3 * * 1"`, `pipeline.yaml:34:11: schedule: must leave at least 5 minutes between runs because GitHub Actions does not start workflows more often, not "*/4 3 * * 1"`},
+		"cron too often":        {`"0 3 * * 1"`, `"*/4 3 * * 1"`, `pipeline.yaml:34:11: schedule: must leave at least 5 minutes between runs, because GitHub Actions does not start workflows more often, not "*/4 3 * * 1"`},
 		"too long for a runner": {"timeout: 2h", "timeout: 5d, runner: [gpu]", "training.timeout: must be at most 4d with GitHub Actions, which stops a job after five days"},
 		"gate for too long":     {"within: 4h", "within: 14d, runner: [gpu]", "gate.within: must be at most 4d with GitHub Actions"},
 		"service":               {"https://rewardwatch.example.com", "https://me:word@rewardwatch.example.com", "monitoring.service: must be"},

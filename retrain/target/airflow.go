@@ -45,7 +45,7 @@ func (a Airflow) check(report func(key, msg string)) {
 	case a.TokenFile != "" && (a.User != "" || a.PasswordFile != ""):
 		report("token_file", "cannot be combined with user and password_file")
 	case a.TokenFile == "" && a.User == "" && a.PasswordFile == "":
-		report("token_file", "must be set, unless user and password_file are")
+		report("token_file", "must be set unless user and password_file are set")
 	case a.TokenFile == "" && a.User == "":
 		report("user", "must be set together with password_file")
 	case a.TokenFile == "" && a.PasswordFile == "":

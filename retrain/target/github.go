@@ -27,7 +27,7 @@ type GitHub struct {
 	Repository string `yaml:"repository"` // owner/name
 	EventType  string `yaml:"event_type"` // event type, at most 100 characters; default: retrain.requested
 	TokenFile  string `yaml:"token_file"` // file with a token that has write access to the repository's contents
-	URL        string `yaml:"url"`        // https://api.github.com by default, https://HOST/api/v3 for an Enterprise Server
+	URL        string `yaml:"url"`        // API URL: https://api.github.com by default; https://HOST/api/v3 for an Enterprise Server
 }
 
 // maxEventType is the maximum length of an event type on GitHub, in characters.

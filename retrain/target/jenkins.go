@@ -57,6 +57,6 @@ func judgeJenkins(a answer) Attempt {
 			return o
 		}
 	}
-	o.Result, o.Err = ResultRejected, "no job was started: no job with the token has matching filters"
+	o.Result, o.Err = ResultRejected, "no job was started: no job with this token has filters that match"
 	return o
 }

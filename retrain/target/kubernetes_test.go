@@ -88,7 +88,7 @@ func TestJobIsCreatedOnce(t *testing.T) {
 	}{
 		"created":                {code: 201, post: "{}", want: ResultDelivered},
 		"created before":         {code: 409, post: exists, get: `{"metadata":{"annotations":{"rewardwatch/request":"ID"}}}`, want: ResultDelivered},
-		"of another":             {code: 409, post: exists, get: `{"metadata":{}}`, want: ResultRejected, says: "that was not created for this request"},
+		"of another":             {code: 409, post: exists, get: `{"metadata":{}}`, want: ResultRejected, says: "was not created for this request"},
 		"exists and is gone":     {code: 409, post: exists, want: ResultRejected, says: "status 404"},
 		"another conflict":       {code: 409, post: `{"kind":"Status","reason":"Conflict","message":"try again"}`, want: ResultRejected, says: "status 409: try again"},
 		"forbidden":              {code: 403, post: `{"kind":"Status","reason":"Forbidden","message":"cannot create resource \"jobs\""}`, want: ResultRejected, says: `status 403: cannot create resource "jobs"`},

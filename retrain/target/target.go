@@ -33,10 +33,10 @@ const (
 
 // Target is a receiver of requests: a webhook, or one of the services below.
 type Target struct {
-	Name            string              `yaml:"name"`             // name that triggers refer to
+	Name            string              `yaml:"name"`             // name by which triggers refer to the target
 	Webhook         string              `yaml:"webhook"`          // URL of a receiver of Standard Webhooks
 	SecretFile      string              `yaml:"secret_file"`      // file with the whsec_ secrets of the webhook, one per line, newest first
-	Timeout         model.Duration      `yaml:"timeout"`          // time limit of one attempt
+	Timeout         model.Duration      `yaml:"timeout"`          // time limit for each attempt
 	CompletesWithin model.Duration      `yaml:"completes_within"` // time after which a request ends if its job sends no reports
 	AllowPrivate    bool                `yaml:"allow_private"`    // permit private, loopback and link-local addresses
 	TLS             ingest.Certificates `yaml:"tls"`              // for targets over HTTPS; files that change are read again
@@ -64,7 +64,7 @@ func (t Target) Check(at string, report func(path, msg string)) {
 	t.checkKind(at, report)
 	t.TLS.Check(func(key, msg string) { report(at+".tls."+key, msg) })
 	if t.TLS != (ingest.Certificates{}) && (t.Kafka.given() || t.Command.given()) {
-		report(at+".tls", "has no effect on this target: it is for targets over HTTPS")
+		report(at+".tls", "has no effect on this target: it applies only to targets over HTTPS")
 	}
 	if t.Timeout < minTimeout || t.Timeout > MaxTimeout {
 		report(at+".timeout", fmt.Sprintf("must be between %s and %s", minTimeout, MaxTimeout))
@@ -80,9 +80,9 @@ func (t Target) checkTime(at string, report func(path, msg string)) {
 	case t.CompletesWithin < minCompletesWithin:
 		report(at, fmt.Sprintf("must be at least %s", minCompletesWithin))
 	case t.Command.given() && t.CompletesWithin < t.Command.TimeLimit+model.Duration(command.Grace):
-		report(at, fmt.Sprintf("must be at least %s longer than command.time_limit, to let the command end", command.Grace))
+		report(at, fmt.Sprintf("must be at least %s longer than command.time_limit, so the command has time to end", command.Grace))
 	case t.Kubernetes.given() && t.CompletesWithin < t.Kubernetes.TimeLimit+jobMargin:
-		report(at, fmt.Sprintf("must be at least %s longer than kubernetes.time_limit, to let the pods of the Job end", jobMargin))
+		report(at, fmt.Sprintf("must be at least %s longer than kubernetes.time_limit, so the Job's pods have time to end", jobMargin))
 	}
 }
 

@@ -138,7 +138,7 @@ func (f *finder) role(r role) {
 		field, why = f.onePolicy(at, field, why)
 	case "action":
 		if field, why = f.onlyDecided(at, field, why); isAmount(at.place) && field.Path != "" {
-			field, why = f.computed(at, "%[1]s == nil ? nil : [%[1]s]"), "an amount, so a list, as whole numbers would be categories: "+why
+			field, why = f.computed(at, "%[1]s == nil ? nil : [%[1]s]"), "an amount, sent as a list because whole numbers would be categories: "+why
 		}
 	case "reward":
 		field, why = f.reward(at, field, why)
@@ -242,7 +242,7 @@ func (f *finder) times(at found, why string) (mapping.Field, string) {
 	if nanoseconds := at.in.beside(at.place, "nanosec", "nanosecs", "nanoseconds", "nsec", "nsecs", "nanos"); nanoseconds != nil && field.Unit == "s" {
 		f.used[nanoseconds] = true
 		sum := f.computed(at, "%[1]s + ").Expression + f.computed(found{nanoseconds, at.in, at.outer}, "%[1]s / 1e9").Expression
-		return mapping.Field{Source: mapping.Source{Expression: sum}}, why + ", and nanoseconds beside it"
+		return mapping.Field{Source: mapping.Source{Expression: sum}}, why + ", and nanoseconds in a separate field"
 	}
 	if q == nil {
 		return field, why
@@ -364,7 +364,7 @@ func (f *finder) actionOfProbability() {
 	}
 	if len(few) == 1 {
 		f.used[few[0]] = true
-		f.line("action", mapping.Field{Source: few[0].source()}, "guessed, as the only number of few values beside the action_prob of one: "+f.outer.facts(few[0]))
+		f.line("action", mapping.Field{Source: few[0].source()}, "guessed: the only number with few distinct values, next to an action_prob: "+f.outer.facts(few[0]))
 	}
 }
 
@@ -526,7 +526,7 @@ func (f *finder) neverEnds() bool {
 		f.used[agent] = true
 		field, of = mapping.Field{Source: agent.source()}, fmt.Sprintf("%d agents", len(agent.values))
 	}
-	f.line("agent_id", field, fmt.Sprintf("no field marks the end of an episode: %s whose task never ends, since %d%% of the numbers hardly differ from one record to the next", of, percent))
+	f.line("agent_id", field, fmt.Sprintf("no field marks the end of an episode: %s whose task never ends, because %d%% of the numbers hardly change from one record to the next", of, percent))
 	return true
 }
 
@@ -594,7 +594,7 @@ func (f *finder) independent(agent *place) {
 		return
 	}
 	f.line("terminated", mapping.Field{Value: json.RawMessage("true")},
-		fmt.Sprintf("no field marks the end of an episode, and the records of an agent do not continue one another: each record is one episode (%d agents)", len(agent.values)))
+		fmt.Sprintf("no field marks the end of an episode, and an agent's records do not follow on from each other: each record is one episode (%d agents)", len(agent.values)))
 	f.typesOfDevices(agent)
 }
 

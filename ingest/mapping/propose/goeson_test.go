@@ -55,7 +55,7 @@ func TestRecordsThatGoOnAreStepsOfOneAgent(t *testing.T) {
 			func(i int) string { return `"building":"hq",` + cooling(i) }, []string{"agent_id: building"}, "terminated",
 		},
 		"visits of users who come often": {
-			func(i int) string { return fmt.Sprintf(`"user":"u%d",`, rng.IntN(40)) + visits(i) }, []string{"agent_id: user", "terminated: {value: true} # no field marks the end of an episode, and the records of an agent do not continue one another"}, "labels",
+			func(i int) string { return fmt.Sprintf(`"user":"u%d",`, rng.IntN(40)) + visits(i) }, []string{"agent_id: user", "terminated: {value: true} # no field marks the end of an episode, and an agent's records do not follow on from each other"}, "labels",
 		},
 		"visits from a few types of devices": {
 			func(i int) string { return fmt.Sprintf(`"device":"d%d",`, rng.IntN(3)) + visits(i) }, []string{"labels.device: device", "terminated: {value: true}"}, "agent_id",

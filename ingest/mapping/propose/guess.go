@@ -153,7 +153,7 @@ func (f *finder) command() {
 		}
 		if n := len(numbers); n > 0 && n <= mostNumbersOfAction {
 			f.used[of] = true
-			f.line("action", mapping.Field{Source: mapping.Source{Expression: "[" + strings.Join(numbers, ", ") + "]"}}, "the numbers that vary of "+of.path)
+			f.line("action", mapping.Field{Source: mapping.Source{Expression: "[" + strings.Join(numbers, ", ") + "]"}}, "the numbers that vary in "+of.path)
 			return
 		}
 	}

@@ -146,7 +146,7 @@ func (f *finder) onlyDecided(at found, field mapping.Field, why string) (mapping
 	for _, p := range f.ours.order {
 		if q := f.theirs.same(p); q == nil && p.n == f.ours.records && p.source().Path != "" {
 			field = mapping.Field{Source: mapping.Source{Expression: access("record", p.names) + " == nil ? nil : " + access("record", at.names)}}
-			return field, why + "; only in records that have " + p.path + " because feedback has it as well"
+			return field, why + "; only in records that have " + p.path + " because feedback contains it too"
 		}
 	}
 	return field, why
@@ -171,14 +171,14 @@ func (f *finder) onePolicy(at found, field mapping.Field, why string) (mapping.F
 	}
 	if isPolicyName(at.place) {
 		field.Default = text(at.order[0])
-		return field, why + "; feedback has no policy, so it joins only decisions of " + example(at.order[0])
+		return field, why + "; feedback contains no policy, so it is joined only with decisions of " + example(at.order[0])
 	}
 	f.used[at.place] = false
 	if !f.has("policy_version") {
 		f.used[at.place] = true
 		f.line("policy_version", field, why)
 	}
-	return mapping.Field{Value: text(f.policy)}, "choose a name: feedback has no policy, so it can join the decisions of only one policy"
+	return mapping.Field{Value: text(f.policy)}, "choose a name: feedback contains no policy, so it can be joined with the decisions of only one policy"
 }
 
 // elsewhere returns where feedback of the same topic has its time, nil if that is where decisions have it.
@@ -196,7 +196,7 @@ func (f *finder) agentByKey() {
 		return
 	}
 	f.used[p] = true
-	f.line("agent_id", mapping.Field{Source: p.source()}, "no other field identifies an agent, and keys repeat: "+f.outer.facts(p))
+	f.line("agent_id", mapping.Field{Source: p.source()}, "no other field identifies an agent, and keys occur more than once: "+f.outer.facts(p))
 }
 
 // Alike reports whether the records of two topics may be of one: most values are at the same places, and neither are

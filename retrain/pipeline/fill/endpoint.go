@@ -42,7 +42,7 @@ type endpoint struct {
 }
 
 // errBudget says that no calls are left.
-var errBudget = errors.New("the limit of model.calls has been reached: raise it, or run fill again, which keeps the proposals so far")
+var errBudget = errors.New("the limit of model.calls has been reached: raise it, or run fill again (existing proposals are kept)")
 
 // newEndpoint returns the endpoint of a file.
 func newEndpoint(m *pipeline.LanguageModel, timeout time.Duration, key string) *endpoint {

@@ -238,7 +238,7 @@ func (f *filler) answer(ctx context.Context, h *Hole, o *Outcome, artefact strin
 	case f.endpoint == nil:
 		return fmt.Errorf("no proposal matches the current file: run rewardwatch pipeline fill")
 	case f.down != nil:
-		return errors.New("was not requested because the endpoint had already failed")
+		return errors.New("not requested because the endpoint had already failed")
 	}
 	text, err := f.rounds(ctx, h, prompt, o, artefact)
 	if err != nil {

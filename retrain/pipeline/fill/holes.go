@@ -33,17 +33,15 @@ func Holes() []Hole {
 	return []Hole{
 		{
 			"description", "pipeline/MODEL_CARD.md", prose, 800,
-			"One paragraph of plain English for the model card: what the agent does, in what environment, and what it is judged by.",
+			"One paragraph of plain English for the model card: what the agent does, in which environment, and how its performance is measured.",
 		},
 		{
 			"features", "pipeline/world.py", function, 4096,
-			"A function of Python, def features(observation):, that returns the features that the agent sees of an observation, as a " +
-				"numpy array of fixed shape. It must be deterministic and must not fail for any observation of the environment.",
+			"A Python function, def features(observation):, that returns the features of an observation that the agent receives, as a numpy array of fixed shape. It must be deterministic and must not fail for any observation of the environment.",
 		},
 		{
 			"reward-shaping", "pipeline/world.py", remark, 800,
-			"A comment for the place where a wrapper could shape the reward: which potential-based shaping would suit the environment, " +
-				"and what could go wrong with it.",
+			"A comment for the place where a wrapper could shape the reward: which potential-based shaping would suit the environment, and what could go wrong.",
 		},
 	}
 }

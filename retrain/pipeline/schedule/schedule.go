@@ -25,9 +25,9 @@ func Fault(text string, github bool) string {
 	case err != nil || !ok || strings.ContainsAny(text, "=?"):
 		return fmt.Sprintf("must be a cron expression in UTC (minute, hour, day of the month, month, day of the week), not %q", text)
 	case s.Next(someDay).IsZero():
-		return fmt.Sprintf("must be a time that occurs: the months in %q do not have that day", text)
+		return fmt.Sprintf("must be a time that exists: the months in %q do not have that day", text)
 	case github && tooOften(s):
-		return fmt.Sprintf("must leave at least %d minutes between runs because GitHub Actions does not start workflows more often, not %q", oftenest, text)
+		return fmt.Sprintf("must leave at least %d minutes between runs, because GitHub Actions does not start workflows more often, not %q", oftenest, text)
 	}
 	return ""
 }

@@ -21,7 +21,7 @@ type Target struct {
 	Name         string              `yaml:"name"`          // name in logs and metrics
 	Webhook      string              `yaml:"webhook"`       // URL of a receiver of Standard Webhooks
 	SecretFile   string              `yaml:"secret_file"`   // file with the whsec_ secrets of the webhook, one per line, newest first
-	Timeout      model.Duration      `yaml:"timeout"`       // time limit of one attempt
+	Timeout      model.Duration      `yaml:"timeout"`       // time limit for each attempt
 	AllowPrivate bool                `yaml:"allow_private"` // permit private, loopback and link-local addresses
 	TLS          ingest.Certificates `yaml:"tls"`           // for webhooks over HTTPS; files that change are read again
 	Kafka        target.Kafka        `yaml:"kafka"`

@@ -21,7 +21,7 @@ type Config struct {
 	ExternalURL        string   `yaml:"external_url"`         // public URL of the service, such as https://rewardwatch.example; required for links in alerts and for approvals
 	AdminListen        string   `yaml:"admin_listen"`         // host:port of the profiler (pprof)
 	WebConfigFile      string   `yaml:"web_config_file"`      // web configuration file, in the format of the Prometheus exporter-toolkit: TLS, client certificates and passwords
-	AuditLog           string   `yaml:"audit_log"`            // file to which every change by a person or program is appended, and every failed attempt
+	AuditLog           string   `yaml:"audit_log"`            // file to which every change by a person or program is appended, including failed attempts
 	AuditTopic         string   `yaml:"audit_topic"`          // topic on the brokers of ingest.kafka to which the entries of the audit log are sent; it must exist
 	RequireToken       bool     `yaml:"require_token"`        // require a token or a login to read, except `/-/healthy` and `/-/ready`
 	Tokens             []Token  `yaml:"tokens"`               // tokens of single people and programs, each with a role
@@ -35,7 +35,7 @@ type Token struct {
 	Name      string      `yaml:"name"`       // holder of the token; recorded with decisions and in the audit log
 	TokenFile string      `yaml:"token_file"` // file with the token
 	Role      access.Role `yaml:"role"`       // what the holder can do: `viewer`, `operator`, `approver`, `admin`, `agents` or `jobs`
-	Tenant    string      `yaml:"tenant"`     // [tenant](tenants.md) that the holder is confined to, with any role but `admin`; requires `require_token`
+	Tenant    string      `yaml:"tenant"`     // [tenant](tenants.md) that the holder is confined to, with any role except `admin`; requires `require_token`
 }
 
 // holders returns who has a token.
@@ -70,7 +70,7 @@ func (c Config) Check(report func(path, msg string)) {
 		}
 	}
 	if c.AuditTopic != "" && c.AuditLog == "" {
-		report("audit_topic", "requires audit_log, from which the entries are sent")
+		report("audit_topic", "requires audit_log, because the entries are sent from it")
 	}
 	if c.StatusTokenFile != "" && c.StatusTokenFile == c.TokenFile {
 		report("status_token_file", "must not be the same file as token_file, or a job would have full access")
@@ -85,7 +85,7 @@ func (c Config) Check(report func(path, msg string)) {
 	}
 	c.checkTokens(report)
 	if c.OIDC.Confines() && !c.RequireToken {
-		report("oidc.roles", "with a tenant, requires require_token; otherwise, everyone could read everything without a login")
+		report("oidc.roles", "requires require_token if a tenant is set; otherwise, everyone could read everything without a login")
 	}
 	c.OIDC.Check(c.ExternalURL, func(path, msg string) { report("oidc."+path, msg) })
 	if c.RequireToken && !c.holders().Anyone(access.Read) && !c.OIDC.Enabled() {
@@ -113,7 +113,7 @@ func (c Config) checkTokens(report func(path, msg string)) {
 		}
 		switch {
 		case t.Tenant != "" && t.Role == access.Admin:
-			report(at+"tenant", "cannot be combined with the role admin, which is for the whole service")
+			report(at+"tenant", "cannot be combined with the role admin, which applies to the whole service")
 		case t.Tenant != "" && !c.RequireToken:
 			report(at+"tenant", "requires require_token; otherwise, everyone could read everything without a token")
 		}

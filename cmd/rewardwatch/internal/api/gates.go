@@ -14,5 +14,5 @@ func (s *Server) gate(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	s.refuse(w, http.StatusNotFound, "policy not found: no telemetry for it has been received")
+	s.refuse(w, http.StatusNotFound, "policy not found: no telemetry has been received for it")
 }

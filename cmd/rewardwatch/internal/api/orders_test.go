@@ -100,7 +100,7 @@ func TestOrdersAreCheckedAndCarriedOut(t *testing.T) {
 		"closed":           {"incidents/i1/mute", "{" + who + `,"for":"4h"}`, engine.ErrIncidentClosed, 409, "the incident is already closed", "mute i1"},
 		"no baseline":      {"baselines/b9/promote", "{" + who + "}", engine.ErrUnknownBaseline, 404, "baseline not found", "promote b9"},
 		"old baseline":     {"baselines/b0/promote", "{" + who + "}", engine.ErrBaselineEnded, 409, "no longer in use", "promote b0"},
-		"no group":         {"baselines/reset", "{" + who + `,"policy":"p","group":{"env":"e"}}`, engine.ErrUnknownGroup, 404, "group not found: no telemetry for it has been received", "reset pmap[env:e]"},
+		"no group":         {"baselines/reset", "{" + who + `,"policy":"p","group":{"env":"e"}}`, engine.ErrUnknownGroup, 404, "group not found: no telemetry has been received for it", "reset pmap[env:e]"},
 		"not saved":        {"incidents/i1/accept", "{" + who + "}", fmt.Errorf("%w: /secret: full", engine.ErrNotSaved), 503, `not saved yet: repeat the request to confirm"`, "accept i1"},
 		"busy":             {"incidents/i1/accept", "{" + who + "}", engine.ErrBusy, 503, `nothing was changed because the policy is calibrating baselines: try again in a few minutes"`, "accept i1"},
 		"failed":           {"incidents/i1/accept", "{" + who + "}", errors.New("/secret/path"), 503, `see the service log for details"`, "accept i1"},

@@ -104,7 +104,7 @@ func TestDecisionsHaveTheNameOfTheProvider(t *testing.T) {
 		t.Errorf("a comment: %d, by %q", w.Code, orders.Decision.By)
 	}
 	issuer.Claims["preferred_username"], issuer.Claims["groups"] = "bea", "guests"
-	if w := newBrowser(t, b.h).signIn(issuer, ""); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "none of the roles") {
+	if w := newBrowser(t, b.h).signIn(issuer, ""); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "does not have a role") {
 		t.Errorf("without a role: %d", w.Code)
 	}
 	var got []string

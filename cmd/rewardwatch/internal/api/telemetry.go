@@ -28,7 +28,7 @@ const (
 // postTelemetry takes a batch of telemetry.
 func (s *Server) postTelemetry(w http.ResponseWriter, r *http.Request) {
 	if s.Telemetry == nil {
-		s.refuse(w, http.StatusNotFound, "telemetry is not accepted over HTTP because no telemetry topic that this token may write to uses JSON")
+		s.refuse(w, http.StatusNotFound, "telemetry is not accepted over HTTP because none of the topics that this token can write to uses JSON")
 		return
 	}
 	id := r.Header.Get("Idempotency-Key")

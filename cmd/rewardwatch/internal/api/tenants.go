@@ -144,7 +144,7 @@ func (s *Server) divided(platform http.Handler, people session.Access, route fun
 		case tenant == "":
 			platform.ServeHTTP(w, r)
 		case h == nil || !ofTenants(pattern):
-			s.refuse(w, http.StatusForbidden, "the path is not for tenants")
+			s.refuse(w, http.StatusForbidden, "tenants cannot use this path")
 		default:
 			h.ServeHTTP(w, r)
 		}
@@ -158,7 +158,7 @@ func (s *Server) forPlatform(next http.Handler, people session.Access) http.Hand
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if tenant, err := s.tenantOf(r, people); tenant != "" || err != nil { // admitted before
-			s.refuse(w, http.StatusForbidden, "the path is not for tenants")
+			s.refuse(w, http.StatusForbidden, "tenants cannot use this path")
 			return
 		}
 		next.ServeHTTP(w, r)

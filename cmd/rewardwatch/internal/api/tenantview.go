@@ -345,9 +345,9 @@ func (d tenantDesk) Ask(ctx context.Context, a retrain.Ask) (ledger.Request, err
 	case !slices.ContainsFunc(d.view.Summaries(), func(s *finding.Summary) bool { return s.Policy == a.Policy }):
 		return ledger.Request{}, fmt.Errorf("%w: policy %q is not judged%s", retrain.ErrBadAsk, a.Policy, d.where)
 	case recipe == "" || a.Recipe != recipe || a.Target != target:
-		return ledger.Request{}, fmt.Errorf("%w: recipe and target must be those of the trigger of policy %q", retrain.ErrBadAsk, a.Policy)
+		return ledger.Request{}, fmt.Errorf("%w: recipe and target must match the trigger of policy %q", retrain.ErrBadAsk, a.Policy)
 	case a.Incident != nil && a.Incident.Group.Policy != a.Policy:
-		return ledger.Request{}, fmt.Errorf("%w: the incident is of another policy", retrain.ErrBadAsk)
+		return ledger.Request{}, fmt.Errorf("%w: the incident belongs to another policy", retrain.ErrBadAsk)
 	}
 	if a.ID != "" {
 		a.ID = d.name + "/" + a.ID // no other tenant has it

@@ -83,7 +83,7 @@ func (a *App) consider(ctx context.Context, i alerts.Incident) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("consider a retraining for incident %s: %w", i.ID, err)
+		return fmt.Errorf("check whether incident %s triggers a retraining: %w", i.ID, err)
 	}
 	a.lookAgain.after(i.Group, decision)
 	a.askApproval(ctx, &i, decision.Request, time.Now())

@@ -99,7 +99,7 @@ func (s *Sender) Finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastWithin)
 	defer cancel()
 	if err := s.send(ctx); err != nil {
-		s.service.Warn().Err(err).Msg("failed to send the rest of the audit log; it will be sent after the next start")
+		s.service.Warn().Err(err).Msg("failed to send the rest of the audit log; it will be sent after a restart")
 	}
 }
 
@@ -155,7 +155,7 @@ func (s *Sender) find(files []file, at *place) int {
 	i := last
 	if at.Inode != 0 {
 		s.service.Error().Str("audit_log", s.log.path).
-			Msg("the audit log was removed, compressed or emptied while it was sent to Kafka: entries at its end may be missing there")
+			Msg("the audit log was removed, compressed or emptied while it was being sent to Kafka: its last entries may be missing there")
 		for i = 0; i < last && !files[i].changed.After(at.Changed); i++ {
 		}
 	}
@@ -180,7 +180,7 @@ func (s *Sender) next(at place) (done bool, err error) {
 		return false, err
 	}
 	if size := files[i].size - at.Offset; size > 0 {
-		s.service.Error().Str("file", files[i].path).Int64("bytes", size).Msg("the audit log ends with a part of an entry, which is not sent to Kafka")
+		s.service.Error().Str("file", files[i].path).Int64("bytes", size).Msg("the audit log ends with an incomplete entry, which is not sent to Kafka")
 	}
 	return false, s.keep(place{Inode: files[i+1].inode})
 }

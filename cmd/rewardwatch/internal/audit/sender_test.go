@@ -384,7 +384,7 @@ func TestWhatCannotBeSentIsSaid(t *testing.T) {
 			if !strings.HasPrefix(all, "a") || !strings.HasSuffix(all, "f") || strings.Contains(all, "b") || strings.Contains(name, "waits") != strings.Contains(all, "acf") {
 				t.Errorf("the topic has %v", b.topic.entries)
 			}
-			if said := b.service.String(); strings.Count(said, "entries at its end may be missing there") != 1 {
+			if said := b.service.String(); strings.Count(said, "entries may be missing there") != 1 {
 				t.Errorf("the service said %q", said)
 			}
 		})
@@ -405,7 +405,7 @@ func TestWhatCannotBeSentIsSaid(t *testing.T) {
 		b.append("c")
 		b.send(s)
 		b.topic.want(t, "a", "c")
-		if said := b.service.String(); !strings.Contains(said, "ends with a part of an entry") {
+		if said := b.service.String(); !strings.Contains(said, "ends with an incomplete entry") {
 			t.Errorf("the service said %q", said)
 		}
 	})

@@ -41,14 +41,14 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		Use:   "calibrate [flags] FILE...",
 		Short: "Measure false alarms and detection delays on your own telemetry",
 		Long: "Reads NDJSON, CSV and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input). Freezes the\n" +
-			"baseline of each policy and group as configured. Then measures how often false alarms occur and how fast changes\n" +
+			"baseline of each policy and group as configured. Then measures how often false alarms occur and how quickly changes\n" +
 			"are detected, on episodes (or blocks of steps) drawn from the telemetry.\n" +
 			"Exits with 1 if a false alarm budget cannot be met, and with 2 if there is nothing to calibrate.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error { return runCalibrate(cmd.Context(), c, o, files) },
 	}
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; without one, the defaults apply")
-	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has several")
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults apply if not set")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has more than one topic")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy to assign to the rows of monitor.csv files, instead of env_id")
 	cmd.Flags().Float64Var(&o.seconds, "seconds", 20, "approximate measuring time per policy; longer is more accurate")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "seed of the random numbers; the same seed yields the same results")
@@ -456,5 +456,5 @@ func (p *calibratedPolicy) missing(g *calibratedGroup, judged finding.GroupSumma
 			return s.Missing
 		}
 	}
-	return fmt.Sprintf("incidents and faults leave fewer than %s, too few for a baseline", judged.UnitName().Count(want))
+	return fmt.Sprintf("incidents and faults leave fewer than %s, which is not enough for a baseline", judged.UnitName().Count(want))
 }

@@ -260,7 +260,7 @@ func (line *Calibration) promised(p finding.Promise) {
 		Overlap: orNone(p.Overlap), Confidence: p.Confidence, Weakest: wire.OrNull(p.Weakest),
 	}
 	if p.Confidence == finding.ConfidenceReduced && !slices.Contains(p.Caveats, baseline.CaveatDay) {
-		line.note("%s are so dependent on each other that the false alarm rate is less certain", line.unit.Many())
+		line.note("%s depend on each other, which makes the false alarm rate less certain", line.unit.Many())
 	}
 }
 
@@ -279,14 +279,12 @@ func (line *Calibration) incidents(g *calibratedGroup, m measure.Measurement) {
 	}
 	after := int64(len(g.heldOut)) + g.leftOut
 	opened := terminal.Plural(int(g.incidents), "incident")
-	line.note("%s after the baseline: %s since the onset were left out", opened, line.unit.Count(g.leftOut))
+	line.note("%s after the baseline: %s since the onset were excluded", opened, line.unit.Count(g.leftOut))
 	switch {
 	case m.Exceeded(g.incidents, after):
-		line.lacks(fmt.Sprintf("%s in the %s after the baseline, and the budget allows %s; if the telemetry changed there, "+
-			"calibrate on %s before the change", opened, line.unit.Count(after), words.Short(float64(after)/m.N), line.unit.Many()))
+		line.lacks(fmt.Sprintf("%s in the %s after the baseline, but the budget allows %s; if the telemetry changed there, calibrate on %s before the change", opened, line.unit.Count(after), words.Short(float64(after)/m.N), line.unit.Many()))
 	case float64(g.leftOut) > mostLeftOut*float64(after):
-		line.lacks(fmt.Sprintf("%d of the %s after the baseline were left out for %s; if the telemetry changed there, "+
-			"calibrate on %s before the change", g.leftOut, line.unit.Count(after), opened, line.unit.Many()))
+		line.lacks(fmt.Sprintf("%d of the %s after the baseline were excluded because of %s; if the telemetry changed there, calibrate on %s before the change", g.leftOut, line.unit.Count(after), opened, line.unit.Many()))
 	}
 }
 
@@ -308,7 +306,7 @@ func (line *Calibration) falseAlarms(g *calibratedGroup, with measure.Measuring,
 	}
 	line.incidents(g, m)
 	if f.Lacks() {
-		line.lacks(fmt.Sprintf("measured 1 false alarm per %s %s, or 1 per %s at the favorable end of the interval, which is more often than the budget of 1 per %s",
+		line.lacks(fmt.Sprintf("measured 1 false alarm per %s %s (1 per %s at the favorable end of the interval), which is more often than the budget of 1 per %s",
 			words.Whole(f.ARL0), line.unit.Many(), words.Whole(f.High), words.Whole(f.At)))
 	}
 }

@@ -45,8 +45,8 @@ func TestVerdictWhereUnitsWereLeftOut(t *testing.T) {
 		"none":                  {0, 0, 19_500, ""},
 		"other faults":          {0, 9_297, 10_203, ""},
 		"one, soon over":        {1, 120, 19_380, ""},
-		"one that did not end":  {1, 9_297, 10_203, "9297 of the 19500 units after the baseline were left out for 1 incident"},
-		"more than allowed":     {3, 400, 19_100, "3 incidents in the 19500 units after the baseline, and the budget allows 0.2167"},
+		"one that did not end":  {1, 9_297, 10_203, "9297 of the 19500 units after the baseline were excluded because of 1 incident"},
+		"more than allowed":     {3, 400, 19_100, "3 incidents in the 19500 units after the baseline, but the budget allows 0.2167"},
 		"as many as is allowed": {3, 400, 300_000, ""},
 	}
 	for name, tt := range tests {

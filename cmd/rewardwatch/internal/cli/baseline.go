@@ -28,7 +28,7 @@ func newBaselineCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
 	cmd := showsHelp(&cobra.Command{
 		Use:   "baseline",
-		Short: "Create baselines, or show, promote and reset those of a running service",
+		Short: "Create baselines, or show, promote and reset the baselines of a running service",
 	})
 	service.Flags(cmd)
 	cmd.AddCommand(
@@ -50,7 +50,7 @@ func newBaselineCommand(c *terminal.Console) *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "diff BASELINE BASELINE", Short: "Show two baselines side by side", Args: cobra.ExactArgs(2),
+			Use: "diff BASELINE BASELINE", Short: "Compare two baselines side by side", Args: cobra.ExactArgs(2),
 			ValidArgsFunction: completeIDs(service, aBaseline, 2),
 			RunE:              func(cmd *cobra.Command, args []string) error { return diffBaselines(cmd.Context(), c, service, args) },
 		},
@@ -63,7 +63,7 @@ func newPromoteCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 	cmd := &cobra.Command{
 		Use:   "promote BASELINE --why TEXT",
 		Short: "Accept a provisional baseline at its current size",
-		Long:  "Ends the warm-up of the group. From then on, alarms count as those of an accepted baseline.",
+		Long:  "Ends the warm-up of the group. After that, its alarms are treated as those of an accepted baseline.",
 		Args:  cobra.ExactArgs(1),
 
 		ValidArgsFunction: completeIDs(service, aBaseline, 1),
@@ -228,7 +228,7 @@ func diffBaselines(ctx context.Context, c *terminal.Console, service *client.Cli
 	}
 	var d wire.BaselineDiff
 	if err := json.Unmarshal(raw, &d); err != nil {
-		return fmt.Errorf("read the response of the service, which may run another version: %w", err)
+		return fmt.Errorf("read the response of the service, which may have a different version: %w", err)
 	}
 	return c.Print(raw, func(w io.Writer) error { return diffBaselineText(&d, w) })
 }

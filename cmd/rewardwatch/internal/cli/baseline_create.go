@@ -44,8 +44,8 @@ func newBaselineCreateCommand(c *terminal.Console) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error { return createBaseline(cmd.Context(), c, o, files) },
 	}
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; without one, the defaults apply")
-	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has several")
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults apply if not set")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has more than one topic")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy to assign to the rows of monitor.csv files, instead of env_id")
 	cmd.Flags().StringVarP(&o.out, "out", "o", "", "file to write (required)")
 	return cmd
@@ -74,7 +74,7 @@ func createBaseline(ctx context.Context, c *terminal.Console, o createOptions, f
 	case o.out == "":
 		return errors.New("-o must name the file to write")
 	case slices.Contains(files, "-"):
-		return errors.New("the telemetry is read twice, so it cannot come from standard input: pass file names")
+		return errors.New("the telemetry is read twice, so it cannot be read from standard input: pass file names")
 	}
 	cfg, err := config.Load(o.config)
 	if err != nil {

@@ -284,7 +284,7 @@ func TestCalibrateOfTooLittle(t *testing.T) {
 		"too few units": {fmt.Sprintf(budgetOfHundreds, 500), short.file(t), `ranker{env="prod"}: 120 of 500 episodes for a baseline, 380 missing`},
 		"of another file": {
 			fmt.Sprintf("policies: [{match: ranker, baseline: {from: file, file: %s}}]", autoregressive(t, 0, 300)),
-			short.file(t), `ranker{env="prod"}: the recorded telemetry for its baseline has no episodes of this group`,
+			short.file(t), `ranker{env="prod"}: the recorded telemetry for the baseline contains no episodes of this group`,
 		},
 		"not watched": {"policies: [{match: other}]", short.file(t), "none of the policies in the telemetry is monitored"},
 	}

@@ -39,7 +39,7 @@ func writeDashboards(c *terminal.Console, dir, configFile string) error {
 // writerFlags adds the flags of a verb that writes files.
 func writerFlags(cmd *cobra.Command, dir, config *string) {
 	cmd.Flags().StringVarP(dir, "directory", "o", "", "directory to write to; created if it does not exist")
-	cmd.Flags().StringVar(config, "config", "", "configuration file; without one, the defaults apply")
+	cmd.Flags().StringVar(config, "config", "", "configuration file; the defaults apply if not set")
 	// Fails only for a flag that does not exist.
 	_ = cmd.MarkFlagRequired("directory")
 }

@@ -48,7 +48,7 @@ func newExplainCommand(c *terminal.Console) *cobra.Command {
 		},
 	}
 	service.Flags(cmd)
-	cmd.Flags().StringVar(&o.from, "from", "", "output file of replay --output json, instead of a running service; - for standard input")
+	cmd.Flags().StringVar(&o.from, "from", "", "output file of replay --output json, used instead of a running service; - for standard input")
 	cmd.Flags().StringVar(&o.scores, "scores", "", "output file of replay --scores, for the plot of the score")
 	return cmd
 }
@@ -122,7 +122,7 @@ func (k knownIncidents) story(id string) (*storyJSON, error) {
 	full, err := oneID(id, known)
 	switch {
 	case errors.Is(err, errNoID):
-		return nil, fmt.Errorf("alarm or incident: %w; replay and rewardwatch incident list print the ids", err)
+		return nil, fmt.Errorf("alarm or incident: %w; to see the ids, run rewardwatch replay or rewardwatch incident list", err)
 	case err != nil:
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command 
 		Use:   "mute INCIDENT (--for DURATION | --until TIME) --why TEXT",
 		Short: "Mute an incident until a given time",
 		Long: "Until the given time, the alert is resolved and the incident does not trigger a retraining. If the incident is still\n" +
-			"open then, the alert fires again. A later mute replaces an earlier one. To end it early, use unmute.",
+			"open then, the alert fires again. A new mute replaces the previous one. To end it early, use unmute.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeIDs(service, anIncident, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -118,8 +118,8 @@ func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command 
 		},
 	}
 	client.ReasonFlags(cmd, &order.Reason)
-	cmd.Flags().StringVar(&duration, "for", "", "length of the mute, such as 4h or 2d")
-	cmd.Flags().StringVar(&until, "until", "", "end of the mute, such as 2026-11-20T18:00:00Z")
+	cmd.Flags().StringVar(&duration, "for", "", "how long to mute the incident, such as 4h or 2d")
+	cmd.Flags().StringVar(&until, "until", "", "time at which the mute ends, such as 2026-11-20T18:00:00Z")
 	return cmd
 }
 

@@ -190,7 +190,7 @@ func TestInspectOfNothingIsAnError(t *testing.T) {
 	}{
 		"empty":           {[]string{empty}, "no valid event"},
 		"refused":         {[]string{broken}, "no valid event"},
-		"nothing fits":    {[]string{odd}, "no field looks like an action, a reward or an outcome: write a mapping, and pass it with --config. The records contain: alpha (numbers), beta (text), d.e (text), c (lists of texts)"},
+		"nothing fits":    {[]string{odd}, "no field looks like an action, a reward or an outcome: write a mapping and pass it with --config. The records contain: alpha (numbers), beta (text), d.e (text), c (lists of texts)"},
 		"directory":       {[]string{t.TempDir()}, "is a directory"},
 		"no topic's name": {[]string{"./none.ndjson"}, "is neither a file nor a topic name, which"},
 		"file and topic":  {[]string{empty, "topic"}, `"topic" is not a file, and topics cannot be combined with files`},
@@ -452,7 +452,7 @@ func TestSimRareOutcomesInReports(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ file, inspect, calibrate string }{
 		"rare":     {decisions(.03), `outcome\.click mean: \d\d of about 300 rare values so far; .* in about \d+00 episodes`, `\d\d of about 300 rare values so far`},
-		"too rare": {decisions(.005), `500 episodes has too few rare values \([1-4]\) to detect a drop in their rate; set baseline\.units to about `, `500 episodes has too few rare values \([1-4]\) to detect a drop in their rate; set baseline\.units to about `},
+		"too rare": {decisions(.005), `500 episodes contains too few rare values \([1-4]\) to detect a drop in the rate; set baseline\.units to about `, `500 episodes contains too few rare values \([1-4]\) to detect a drop in the rate; set baseline\.units to about `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if code, out := verb(t, "inspect", c.file); code != exitFine || !regexp.MustCompile(c.inspect).MatchString(out) {

@@ -141,7 +141,7 @@ func TestVerbsOfPeopleSayWhatIsWrong(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no reason":          {append([]string{"incident", "accept", "i1", "--by", "alice"}, flags...), "--why must be set to the reason, as a sentence for others to read"},
+		"no reason":          {append([]string{"incident", "accept", "i1", "--by", "alice"}, flags...), "--why must be set to a reason that others can understand"},
 		"nobody":             {append([]string{"incident", "accept", "i1", "--by", "", "--why", "x"}, flags...), "--by must be set to your name"},
 		"no time":            {append([]string{"incident", "mute", "i1"}, append(flags, decide...)...), "with either --for or --until"},
 		"bad time":           {append([]string{"incident", "mute", "i1", "--until", "soon"}, append(flags, decide...)...), `--until "soon" is not a time`},

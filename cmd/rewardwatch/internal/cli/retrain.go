@@ -50,7 +50,7 @@ func newRetrainDiffCommand(c *terminal.Console, service *client.Client) *cobra.C
 	var config string
 	cmd := &cobra.Command{
 		Use:   "diff A B [--config FILE]",
-		Short: "Show how the contracts and configs of two recipes or requests differ",
+		Short: "Compare the contracts and configs of two recipes or requests",
 		Long: "A and B are recipes in the configuration, or request ids (rr_...) of the running service. They are compared after\n" +
 			"resolving inheritance. Each differing value is shown with its file and line. Templates are not expanded.\n" +
 			"Exits with 0 whether or not they differ, and with 2 on an error.",

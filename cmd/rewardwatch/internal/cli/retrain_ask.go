@@ -16,8 +16,8 @@ func newRetrainAskCommand(c *terminal.Console, service *client.Client) *cobra.Co
 	cmd := &cobra.Command{
 		Use:   "request POLICY --recipe RECIPE --target TARGET --why TEXT [--incident INCIDENT]",
 		Short: "Request a retraining",
-		Long: "You can request a retraining even during a trigger's cooldown, while the policy's breaker is open, or if the cause needs\n" +
-			"a person. With --incident, the request includes the evidence of that incident; without it, the request contains no\n" +
+		Long: "You can request a retraining even during a trigger's cooldown, while the policy's breaker is open, or if the cause requires\n" +
+			"a decision by a person. With --incident, the request includes the evidence of that incident; without it, the request contains no\n" +
 			"alarms. A policy can have only one unfinished request at a time.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePolicies(service),
@@ -44,8 +44,8 @@ func newRetrainAskCommand(c *terminal.Console, service *client.Client) *cobra.Co
 	}
 	cmd.Flags().StringVar(&body.Recipe, "recipe", "", "recipe to use (required)")
 	cmd.Flags().StringVar(&body.Target, "target", "", "target to deliver the request to (required)")
-	cmd.Flags().StringVar(&body.Incident, "incident", "", "id of the incident to retrain for")
-	cmd.Flags().StringVar(&body.ID, "id", "", "request id, so that a script that runs twice creates only one request")
+	cmd.Flags().StringVar(&body.Incident, "incident", "", "id of the incident that the retraining is for")
+	cmd.Flags().StringVar(&body.ID, "id", "", "id of the new request; a script that sets it and runs twice creates only one request")
 	client.ReasonFlags(cmd, &body.Reason)
 	completeFlag(cmd, "incident", completeIDs(service, anIncident, 1))
 	completeFlag(cmd, "recipe", completeUsed(service, func(q *ledger.Request) string { return q.Recipe }))

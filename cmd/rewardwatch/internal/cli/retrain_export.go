@@ -46,8 +46,8 @@ func newRetrainExportCommand(c *terminal.Console, service *client.Client) *cobra
 		Use:   "export REQUEST --config FILE",
 		Short: "Export the episodes named by a retrain request as training data",
 		Long: "Reads the drifted and baseline offset ranges named in the request, and later offsets with --until.\n" +
-			"Exports only records of the request's policy and group. Writes one row per step, by episode and in step order. An episode\n" +
-			"that the offsets cut off is marked as incomplete. Does not join a consumer group or commit offsets.\n" +
+			"Exports only records of the request's policy and group. Writes one row per step, by episode and in step order. Episodes\n" +
+			"that are only partly in these ranges are marked as incomplete. Does not join a consumer group or commit offsets.\n" +
 			"If the topic no longer contains all of these offsets, reports the missing ones and writes nothing.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeIDs(service, aRequest, 1),
@@ -61,7 +61,7 @@ func newRetrainExportCommand(c *terminal.Console, service *client.Client) *cobra
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration file with the ingest section for the telemetry (required)")
 	cmd.Flags().Var(&o.data, "data", "data to write: drifted, baseline or both")
-	cmd.Flags().Var(&o.until, "until", "extends the drifted data beyond the request's offsets, up to now or a time such as 2026-11-20T10:00:00Z")
+	cmd.Flags().Var(&o.until, "until", "end of the drifted data, if later than the request's offsets: now, or a time such as 2026-11-20T10:00:00Z")
 	cmd.Flags().Var(&o.format, "format", "output format: ndjson or parquet")
 	cmd.Flags().StringVar(&o.out, "out", "", "file to write, created only when complete (default: standard output)")
 	completeFlag(cmd, "data", completeWords(o.data.of))
@@ -182,7 +182,7 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 	}
 	var order exportedOrder
 	if err := json.Unmarshal(request.Order, &order); err != nil {
-		return fmt.Errorf("request %s: read the order: %w", id, err)
+		return fmt.Errorf("request %s: read its contents: %w", id, err)
 	}
 	parts, missing := order.parts(o.data.value)
 	switch {
@@ -196,7 +196,7 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 		return fmt.Errorf("request %s contains no offsets for the %s data", id, strings.Join(missing, " or the "))
 	}
 	for _, name := range missing {
-		_, _ = fmt.Fprintf(c.Err, "The request contains no offsets for the %s data, so the output has none.\n", name)
+		_, _ = fmt.Fprintf(c.Err, "The request contains no offsets for the %s data, so the output contains no such data.\n", name)
 	}
 	at, topics, err := cfg.Ingest.OpenJudged()
 	if err != nil {
@@ -231,7 +231,7 @@ func (o *exportOptions) check(c *terminal.Console) error {
 	case o.config == "":
 		return errors.New("--config is required: pass the configuration file with the ingest section for the telemetry")
 	case o.until.given && o.data.value == dataBaseline:
-		return errors.New("--until applies to the drifted data and cannot be combined with --data baseline")
+		return errors.New("--until extends the drifted data and cannot be combined with --data baseline")
 	case o.format.value == formatParquet && o.out == "" && terminal.IsTerminal(c.Out):
 		return errors.New("--out must name a file: Parquet cannot be printed to a terminal")
 	}

@@ -76,7 +76,7 @@ func TestRetrainExport(t *testing.T) {
 			t.Errorf("%s: exit %d: %s%s", data, got.code, got.err, got.out)
 		}
 	}
-	const without = "The request contains no offsets for the baseline data, so the output has none.\n"
+	const without = "The request contains no offsets for the baseline data, so the output contains no such data.\n"
 	if got := run("rr_person"); got.code != exitFine || strings.Count(got.out, "\n") != 4 || !strings.HasPrefix(got.err, without) {
 		t.Errorf("without a baseline: exit %d: %s%s", got.code, got.err, got.out)
 	}
@@ -145,7 +145,7 @@ func TestRetrainExportSaysWhatIsWrong(t *testing.T) {
 		"unknown data":     {[]string{"rr_1", "--data", "all"}, flags, `invalid argument "all" for "--data" flag: must be drifted, baseline or both`},
 		"unknown format":   {[]string{"rr_1", "--format", "csv"}, flags, `invalid argument "csv" for "--format" flag: must be ndjson or parquet`},
 		"unknown time":     {[]string{"rr_1", "--until", "tomorrow"}, flags, `invalid argument "tomorrow" for "--until" flag: must be now or a time such as 2026-11-20T10:00:00Z`},
-		"until of nothing": {[]string{"rr_1", "--data", "baseline", "--until", "now"}, flags, "--until applies to the drifted data and cannot be combined with --data baseline"},
+		"until of nothing": {[]string{"rr_1", "--data", "baseline", "--until", "now"}, flags, "--until extends the drifted data and cannot be combined with --data baseline"},
 		"no offsets":       {[]string{"rr_none"}, flags, "request rr_none contains no offsets for the baseline or the drifted data"},
 		"no incident":      {[]string{"rr_weekly"}, flags, "request rr_weekly was opened by a schedule, not for an incident, so it contains no offsets. "},
 		"a rollback":       {[]string{"rr_back"}, flags, "request rr_back is a rollback and has no data"},

@@ -86,7 +86,7 @@ func searchFlags(cmd *cobra.Command, service *client.Client) func(context.Contex
 		{"cause", "show only requests for incidents with this cause, such as environment"},
 		{"state", "show only requests in this state, such as awaiting_approval"},
 		{"recipe", "show only requests with this recipe"},
-		{"parent", "show only the request that followed this one for the same policy"},
+		{"parent", "show only the next request for the same policy after this one"},
 		{"parameter", "show only requests with this config value, such as optimizer.lr=0.001"},
 		{"since", "show only requests opened at or after this time, such as 2026-11-20T10:00:00Z"},
 		{"until", "show only requests opened before this time"},
@@ -189,7 +189,7 @@ func newJobStatusCommand(c *terminal.Console, service *client.Client) *cobra.Com
 	}
 	cmd.Flags().StringVar(&body.Version, "version", "", "policy_version that the job produced")
 	cmd.Flags().StringVar(&body.Error, "error", "", "reason for the failure")
-	cmd.Flags().StringVar(&logFile, "log-file", "", "file with the job's output; the end of it is stored with the request")
+	cmd.Flags().StringVar(&logFile, "log-file", "", "file with the job's output; its last part is stored with the request")
 	cmd.Flags().StringVar(&body.By, "by", "", "who reports the status (default "+wire.ByJob+")")
 	return cmd
 }

@@ -97,7 +97,7 @@ func TestVerbsOfRequestsSayWhatIsWrong(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no reason":     {append([]string{"approve", "rr_1", "--by", "alice"}, flags...), "--why must be set to the reason, as a sentence for others to read"},
+		"no reason":     {append([]string{"approve", "rr_1", "--by", "alice"}, flags...), "--why must be set to a reason that others can understand"},
 		"nobody":        {append([]string{"reject", "rr_1", "--by", "", "--why", "x"}, flags...), "--by must be set to your name"},
 		"wrong state":   {append([]string{"approve", "rr_failed", "--by", "alice", "--why", "x"}, flags...), "(409 Conflict): request rr_failed is failed, so it cannot be approved or delivered again"},
 		"no log":        {append([]string{"status", "rr_1", "failed", "--log-file", "/does/not/exist"}, flags...), "--log-file: "},

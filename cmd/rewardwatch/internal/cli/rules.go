@@ -16,7 +16,7 @@ func newRulesCommand(c *terminal.Console) *cobra.Command {
 		Use:   "rules -o DIR",
 		Short: "Write Prometheus recording and alerting rules, and promtool tests for them",
 		Long: "Writes Prometheus recording and alerting rules, and promtool tests for them. If the configuration pushes to Alertmanager, the " +
-			"alerts for drift and telemetry faults are omitted because each would page twice.",
+			"alerts for drift and telemetry faults are omitted, because otherwise each would page twice.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return writeRules(c, dir, config) },
 	}

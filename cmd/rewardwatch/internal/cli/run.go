@@ -26,7 +26,7 @@ func newRunCommand(c *terminal.Console) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runService(cmd.Context(), c, config) },
 	}
-	cmd.Flags().StringVar(&config, "config", "", "configuration file; without one, the defaults apply")
+	cmd.Flags().StringVar(&config, "config", "", "configuration file; the defaults apply if not set")
 	return cmd
 }
 

@@ -64,7 +64,7 @@ func TestVerbThatAsksForARetraining(t *testing.T) {
 	if other := runVerb(args...); other.code != exitError || !strings.Contains(other.err, "(409 Conflict)") {
 		t.Errorf("exit %d: %s", other.code, other.err)
 	}
-	if got := runVerb("retrain", "request", "bidder", "--recipe", "ranker", "--target", "trainer", "--by", "alice"); !strings.Contains(got.err, "--why must be set to the reason, as a sentence for others to read") {
+	if got := runVerb("retrain", "request", "bidder", "--recipe", "ranker", "--target", "trainer", "--by", "alice"); !strings.Contains(got.err, "--why must be set to a reason that others can understand") {
 		t.Errorf("without a reason: %s", got.err)
 	}
 }

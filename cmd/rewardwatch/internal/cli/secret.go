@@ -48,7 +48,7 @@ func newSecretCommand(c *terminal.Console) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&kind, "kind", token, "what the secret is for: token or webhook")
+	cmd.Flags().StringVar(&kind, "kind", token, "kind of secret: token or webhook")
 	completeFlag(cmd, "kind", completeWords([]string{token, webhook}))
 	return cmd
 }

@@ -361,7 +361,7 @@ func TestDamagedStateIsRefusedLoudly(t *testing.T) {
 	f.produce(t, broker, at, len(f.lines))
 	testkit.Eventually(t, "all units after a fallback", func() bool { return p.units() == int64(f.ended) })
 	p.interrupt(t)
-	if n := p.said("a checkpoint is damaged, using the previous one: no data is lost, but check the disk"); n != len(kinds) {
+	if n := p.said("a checkpoint is damaged; using the previous one. No data is lost, but check the disk"); n != len(kinds) {
 		t.Errorf("%d fallbacks are in the log, want %d", n, len(kinds))
 	}
 	for _, file := range checkpointFiles(t, cfgFile, "partition") { // as an operator does where the topic was made again

@@ -45,7 +45,7 @@ func newValidateCommand(c *terminal.Console) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return validate(cmd.Context(), c, o, args[0]) },
 	}
 	cmd.Flags().StringArrayVar(&o.samples, "sample", nil, "file with sample records of the topic; can be repeated")
-	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the sample; required if the configuration has several")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the sample; required if the configuration has more than one topic")
 	return cmd
 }
 
@@ -71,7 +71,7 @@ func validate(ctx context.Context, c *terminal.Console, o validateOptions, path 
 			return err
 		}
 		if len(read.Topics) > 0 {
-			return errors.New("the configuration has several topics: choose one with --topic")
+			return errors.New("the configuration has more than one topic: choose one with --topic")
 		}
 		if v.Sample, err = sample.Read(ctx, read.Format, c.In, o.samples); err != nil {
 			return err

@@ -234,7 +234,7 @@ func serviceRefusal(status string, path []string, answer []byte) error {
 // ReasonFlags adds the flags that name who decides, and why.
 func ReasonFlags(cmd *cobra.Command, r *wire.Reason) {
 	cmd.Flags().StringVar(&r.By, "by", userName(), "name of the person who makes the decision")
-	cmd.Flags().StringVar(&r.Why, "why", "", "reason for the decision, as a sentence for others to read (required)")
+	cmd.Flags().StringVar(&r.Why, "why", "", "reason for the decision, as a sentence that others can understand (required)")
 }
 
 // userName returns the login name of the user who runs this process, or "" if the system does not know it.

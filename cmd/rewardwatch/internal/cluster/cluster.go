@@ -234,14 +234,14 @@ func (c *Cluster) checkUnits(ctx context.Context) error {
 		return err
 	}
 	if largest < kafkalog.MaxBatch {
-		return fmt.Errorf("%w: max.message.bytes is %d, but a unit can take %d; to fix this, run: %s",
+		return fmt.Errorf("%w: max.message.bytes is %d, but a unit can have %d bytes; to fix this, run: %s",
 			ErrUnitsTopicUnfit, largest, kafkalog.MaxBatch, c.unitsCommand(fmt.Sprint("max.message.bytes=", kafkalog.MaxBatch)))
 	}
 	kept, err := c.Units.Number(ctx, "retention.ms")
 	if err == nil && kept >= 0 && kept < unitsKeptFew.Milliseconds() {
 		c.Log.Warn().Dur("kept", time.Duration(kept)*time.Millisecond).
 			Str("mend", c.unitsCommand(fmt.Sprint("retention.ms=", unitsKept.Milliseconds()))).
-			Msg("the units topic has a short retention: units that are not read before they expire are lost")
+			Msg("the units topic has a short retention: units that expire before they are read are lost")
 	}
 	return err
 }

@@ -86,8 +86,7 @@ func (t *unitReaders) Assign(partition int32, store ingest.CheckpointStore) (ing
 
 // regrown returns the error for a units topic whose number of partitions has changed.
 func regrown(now, before int) error {
-	return fmt.Errorf("the units topic now has %d partitions instead of %d, so policies would no longer be judged in the partitions that contain "+
-		"their baselines; stop all instances and set a new topic in cluster.units_topic; policies then collect new baselines", now, before)
+	return fmt.Errorf("the units topic now has %d partitions instead of %d, so policies would no longer be judged in the partitions that contain their baselines; stop all instances and set cluster.units_topic to a new topic; policies then collect new baselines", now, before)
 }
 
 // Ending implements ingest.Handler.
@@ -106,7 +105,7 @@ func (t *unitReaders) Revoke(partition int32) {
 	delete(t.readers, partition)
 	t.mu.Unlock()
 	if err := r.Workers.Leave(leavePatience); err != nil {
-		r.Log.Warn().Err(err).Msg("some policies in a partition could not be saved: its next owner will judge the units received since the last save again")
+		r.Log.Warn().Err(err).Msg("some policies in a partition could not be saved: its next owner will judge again all units received since the last save")
 	}
 	r.Revoke() // otherwise what it keeps would count towards the limit of kept units for good
 }
@@ -141,7 +140,7 @@ func (r *unitReader) ProcessMessages(ctx context.Context, batch []ingest.Message
 			r.Workers.Pipeline.Metrics.Dropped.WithLabelValues(engine.ErrDamagedUnit.Error()).Inc()
 			r.damaged.Error().Err(err).Int64("offset", m.Pos.Offset).Msg("skipped a record in the units topic")
 		case err != nil:
-			return fmt.Errorf("offset %d of partition %d of the units topic: %w", m.Pos.Offset, m.Pos.Partition, err)
+			return fmt.Errorf("offset %d in partition %d of the units topic: %w", m.Pos.Offset, m.Pos.Partition, err)
 		case mark != nil:
 			if err := r.Flush(ctx); err != nil {
 				return err

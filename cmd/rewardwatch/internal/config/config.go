@@ -57,7 +57,7 @@ type IngestConfig struct {
 // AlertsConfig configures notifications.
 type AlertsConfig struct {
 	GrafanaURL    string                    `yaml:"grafana_url"`    // URL of the Grafana instance with the dashboards, such as https://grafana.example, for links in alerts
-	ApprovalLinks bool                      `yaml:"approval_links"` // add the signed link of a retraining that is waiting for approval to alerts; anyone who can read the alert can then decide
+	ApprovalLinks bool                      `yaml:"approval_links"` // add to alerts the signed link of a retraining that is waiting for approval; anyone who can read the alert can then decide
 	Alertmanager  alerts.AlertmanagerConfig `yaml:"alertmanager"`
 }
 
@@ -117,7 +117,7 @@ func ParseConfig(file string, text []byte, check configCheck) (*Config, error) {
 	c := Default()
 	r := yamlfile.Read(file, text, &c)
 	if len(c.Ingest.Kafka.Topics) > 0 && r.Given("ingest.kafka.topic") {
-		r.Report("ingest.kafka.topic", "cannot be combined with topics, which lists every topic")
+		r.Report("ingest.kafka.topic", "cannot be combined with topics, which lists all topics")
 	}
 	if c.Ingest.IsLocal() && r.Given("ingest.kafka") {
 		r.Report("ingest.kafka", "cannot be combined with ingest.log: the telemetry is either in Kafka or in a local log")
@@ -320,7 +320,7 @@ func (c *Config) checkCluster(report func(path, msg string)) {
 	} {
 		switch {
 		case t.topic == "":
-			report(t.key, "must also be set: a cluster requires both topics, a single instance neither")
+			report(t.key, "must also be set: a cluster requires both topics, a single instance requires neither")
 		case !ingest.ValidTopic(t.topic):
 			report(t.key, "must be 1 to 249 letters, digits, dots, underscores and hyphens")
 		case taken[t.topic] != "":
@@ -329,14 +329,13 @@ func (c *Config) checkCluster(report func(path, msg string)) {
 		taken[t.topic] = "the other topic of the cluster"
 	}
 	if len(c.Retrain.Triggers)+len(c.Retrain.Targets) > 0 && !c.Retrain.Ledger.OnPostgreSQL() {
-		report("units_topic", "requires retrain.ledger on PostgreSQL (postgres_url_file or postgres_url_env), or each instance would request "+
-			"its own retrainings")
+		report("units_topic", "requires retrain.ledger on PostgreSQL (postgres_url_file or postgres_url_env); otherwise, each instance would request its own retrainings")
 	}
 }
 
 func (c AlertsConfig) check(report func(path, msg string), externalURL string) {
 	if c.ApprovalLinks && externalURL == "" {
-		report("approval_links", "requires http.external_url, from which the links are built")
+		report("approval_links", "requires http.external_url, which the links are based on")
 	}
 	if c.GrafanaURL != "" {
 		if msg := api.BadExternalURL(c.GrafanaURL); msg != "" {

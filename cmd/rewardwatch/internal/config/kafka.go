@@ -22,8 +22,8 @@ type KafkaConfig struct {
 	ingest.KafkaConfig `yaml:",inline"`
 	Topics             []format.Topic `yaml:"topics"` // topics of the telemetry, instead of topic
 
-	// topic to which the service writes all telemetry by its feedback key, if decisions and feedback are partitioned
-	// differently; created if missing
+	// topic to which the service writes all telemetry, partitioned by feedback key, for decisions and feedback that are
+	// partitioned differently; created if missing
 	RepartitionTopic string `yaml:"repartition_topic"`
 
 	tenants tenant.List // whose events are renamed as they are decoded
@@ -119,8 +119,7 @@ func (c KafkaConfig) Files(topic string, files []string) (recording.FilesConfig,
 func (c KafkaConfig) sideBySide(files, names []string) (out recording.FilesConfig, err error) {
 	for _, file := range files {
 		if c.topicOf(file) == "" {
-			return out, fmt.Errorf("the configuration has several topics, but the name of %s matches none: rename it to TOPIC.ndjson, or set --topic to the "+
-				"topic of all files, one of: %s", file, strings.Join(names, ", "))
+			return out, fmt.Errorf("the configuration has more than one topic, and the file name %s does not match any of them: rename the file to TOPIC.ndjson, or set --topic to the topic of all files, one of: %s", file, strings.Join(names, ", "))
 		}
 	}
 	for i, t := range c.Topics {

@@ -17,11 +17,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// LogConfig configures a log on this machine, for telemetry received over HTTP, instead of Kafka. Telemetry that is not in
-// two checkpoints is never removed.
+// LogConfig configures a log on this machine, for telemetry received over HTTP, instead of Kafka. Telemetry that two
+// checkpoints do not cover yet is never removed.
 type LogConfig struct {
-	Directory string          `yaml:"directory"` // directory of the log; created if missing. Without it, telemetry is in Kafka
-	MaxSize   ingest.ByteSize `yaml:"max_size"`  // size above which the oldest telemetry is removed; if it has not been judged, new telemetry is refused (429)
+	Directory string          `yaml:"directory"` // directory of the log; created if missing. If not set, telemetry is read from Kafka
+	MaxSize   ingest.ByteSize `yaml:"max_size"`  // size above which the oldest telemetry is removed; if that has not been judged yet, new telemetry is refused (429)
 	MaxAge    model.Duration  `yaml:"max_age"`   // age above which telemetry is removed, up to a day later; 0 for no limit
 	Mapping   mapping.Config  `yaml:"mapping"`   // what the fields of telemetry v1 are in the records, where they have another shape
 }
@@ -115,7 +115,7 @@ func (c *Config) checkLocal(report func(path, msg string)) {
 	}
 	for i, t := range c.Retrain.Targets {
 		if t.Kafka.Topic != "" && len(t.Kafka.Brokers) == 0 {
-			report(yamlfile.Join(fmt.Sprintf("retrain.targets[%d].kafka", i), "brokers"), "must be set when ingest.log is used because there are no Kafka brokers to inherit")
+			report(yamlfile.Join(fmt.Sprintf("retrain.targets[%d].kafka", i), "brokers"), "must be set if ingest.log is used, because there are no Kafka brokers to inherit")
 		}
 	}
 }

@@ -160,7 +160,7 @@ func (c *Console) askPart(policy string, f actForm) *askPart {
 // The errors of a mute without a valid end. People see their texts, which name no time: an example would soon be past.
 var (
 	errNoTime   = errors.New("enter when the mute ends, as YYYY-MM-DD HH:MM")
-	errNoDate   = errors.New("the end of the mute has no date: write it as YYYY-MM-DD HH:MM")
+	errNoDate   = errors.New("the end of the mute has no date: enter it as YYYY-MM-DD HH:MM")
 	errPastTime = errors.New("the end of the mute has passed: set a time in the future")
 )
 

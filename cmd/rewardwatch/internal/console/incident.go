@@ -228,7 +228,7 @@ func lead(i *alerts.Incident) string {
 	case ended && d.Kind == alerts.Reset && d.By == ledger.ByService:
 		fmt.Fprintf(&s, "Closed because %s. A new baseline is being collected. ", d.Why)
 	case ended && d.Kind == alerts.Reset:
-		fmt.Fprintf(&s, "Closed by a reset of the baseline by %s. ", d.By)
+		fmt.Fprintf(&s, "Closed because %s reset the baseline. ", d.By)
 	case ended:
 		fmt.Fprintf(&s, "Accepted as the new normal by %s. ", d.By)
 	case i.Closed:

@@ -24,7 +24,7 @@ func TestIncidentTellsTheWholeStory(t *testing.T) {
 	at := 0
 	for _, want := range []string{
 		string(times("return has drifted from the baseline since 2026-11-20 08:00:05 UTC. Mean return now 401.7, was 482.1 (-1.29 baseline SD)")), "The most likely cause is the environment (env_version 41 → 42).",
-		"What drifted", "<bdi>mean return</bdi> was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 SD", "With 95% confidence, at least 31% of values moved.", "outcome.conversion",
+		"What drifted", "<bdi>mean return</bdi> was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 SD", "With 95% confidence, at least 31% of the values shifted.", "outcome.conversion",
 		"Since when", string(times("episode 1203 (2026-11-20 08:00:05 UTC, agent a-17)")), "with 90% confidence between episodes 1196", "episode 1234", "record 46923 of partition 0",
 		"Resolved</dt><dd>episode 1330", "Versions before and after", "<bdi>v1</bdi> <span class=\"none\">unchanged", "<b><bdi>41</bdi> → <bdi>42</bdi></b>",
 		"Why", `class="named"`, "<b>environment</b>", "87%", "env_version went from 41 to 42", "<b>policy</b>", "policy_version stayed v1", "reward function",
@@ -33,7 +33,7 @@ func TestIncidentTellsTheWholeStory(t *testing.T) {
 		"Location in the data", "45714 to 52903 of partition 0", "45448 to 45973", "0 to 19000", "rewardwatch explain 5f0c2e9a11d04b7c",
 		"Decisions and comments", "muted by ann", "the catalogue team is on it",
 		"Retrain requests", `href="./../retrain/rr_missed"`, "missed", "not &gt; 480", "Rollback", `href="./../retrain/rr_waits"`, "Waiting for approval",
-		"the cause was uncertain, so a person might still have to decide", "a retraining was requested",
+		"the cause was uncertain, so a person may have to decide", "a retraining was requested",
 	} {
 		i := strings.Index(strings.ReplaceAll(body[at:], "&#43;", "+"), want)
 		if i < 0 {
@@ -106,13 +106,13 @@ func TestIncidentNamesTheMixOfWhoComes(t *testing.T) {
 	c := consoleOf(&madeUp{incidents: []alerts.Incident{explained, both, none}}, nil)
 	w := get(c, "/incidents/explained")
 	for _, want := range []string{
-		"The most likely cause is the environment, the mix of labels.segment.", "Mix of <bdi>labels.segment</bdi>", "The mix explains the change: nothing has clearly changed within the values.",
+		"The most likely cause is the environment, the mix of labels.segment.", "Mix of <bdi>labels.segment</bdi>", "The change in the mix explains the change in return: there is no clear change within the values.",
 		"Change of <bdi>mean return</bdi></dt><dd><b>-0.60 SD</b>", "<b>-0.50 ± 0.05 SD</b>: <bdi>the share of labels.segment=new rose from 10% to 49%</bdi>", "<b>-0.10 ± 0.07 SD</b>",
 	} {
 		wants(t, "a mix that explains the change", w, 200, strings.ReplaceAll(want, "+", "&#43;"))
 	}
 	w = get(c, "/incidents/both")
-	wants(t, "a mix beside another change", w, 200, "The mix does not explain the change: there are changes within the values too.")
+	wants(t, "a mix beside another change", w, 200, "The change in the mix does not fully explain the change in return: there are also changes within the values.")
 	if strings.Contains(w.Body.String(), ", the mix of labels.segment.") {
 		t.Error("a mix that does not explain the change is named as its cause")
 	}

@@ -179,7 +179,7 @@ func (d *demo) writeRecipe() error {
 
 // story waits for each event in turn and narrates it.
 func (d *demo) story(ctx context.Context) error {
-	d.say("A Kafka broker listens on %s; %d simulated agents act on policy checkout-ranker.",
+	d.say("A Kafka broker listens on %s; %d simulated agents run the policy checkout-ranker.",
 		d.config.Ingest.Kafka.Brokers[0], simulatedAgents)
 	if err := d.wait(ctx, "starting", func() (float64, bool) { return 0, d.app.Ready() == nil }); err != nil {
 		return err
@@ -258,7 +258,7 @@ func (d *demo) followed(ctx context.Context, page, incident string) error {
 	if failed != nil {
 		return fmt.Errorf("demo: %w", failed)
 	}
-	d.say("The retrain request %s for incident %s waits for your approval: %s/incidents/%[2]s", waiting[0].ID, incident, page)
+	d.say("The retrain request %s for incident %s is waiting for your approval: %s/incidents/%[2]s", waiting[0].ID, incident, page)
 	d.say("Running at %s/. Press Ctrl-C to stop.", page)
 	if err := until(ctx, func() bool { return d.receiver.got() != nil }); err != nil {
 		return err
@@ -280,7 +280,7 @@ func (d *demo) delivery() error {
 		return fmt.Errorf("demo: the receiver refused the webhook: %w", order.err)
 	}
 	d.say("The webhook receiver received retrain request %s for incident %s. The signature is valid.", order.id, order.incident)
-	d.say("What the recipe expects of the new version: %s.", order.expected)
+	d.say("The recipe expects the new version to achieve: %s.", order.expected)
 	return nil
 }
 

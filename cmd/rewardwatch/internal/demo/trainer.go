@@ -50,7 +50,7 @@ func (d *demo) retrained(ctx context.Context, page string) error {
 	}
 	d.say("The outcome of the retraining is %s: %s", request.State, request.Reason)
 	if request.State == ledger.StateMet {
-		d.say("The incident has closed, and the policy collects a new baseline.")
+		d.say("The incident has closed, and the policy is collecting a new baseline.")
 	}
 	return nil
 }

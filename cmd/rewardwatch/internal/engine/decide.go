@@ -23,7 +23,7 @@ var (
 	ErrIncidentClosed  = errors.New("the incident is already closed")
 	ErrUnknownBaseline = errors.New("baseline not found")
 	ErrBaselineEnded   = errors.New("the baseline is no longer in use")
-	ErrUnknownGroup    = errors.New("group not found: no telemetry for it has been received")
+	ErrUnknownGroup    = errors.New("group not found: no telemetry has been received for it")
 	ErrNotSaved        = errors.New("the change was applied but not saved yet: repeat the request to confirm")
 	ErrBusy            = errors.New("nothing was changed because the policy is calibrating baselines: try again in a few minutes")
 	ErrStopping        = errors.New("the service is stopping")

@@ -48,7 +48,7 @@ func (p *Pipeline) expire(ctx context.Context, limit *capacity.StreamLimit, now 
 		}
 		err := r.Ask(ctx, func(ctx context.Context) error { return r.expire(ctx, now) })
 		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrStopping) {
-			p.Log.Error().Err(err).Str("policy", r.Name).Msg("forgetting unused groups failed")
+			p.Log.Error().Err(err).Str("policy", r.Name).Msg("failed to forget unused groups")
 		}
 	}
 }

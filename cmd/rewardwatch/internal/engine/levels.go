@@ -14,5 +14,5 @@ func (p *Pipeline) BaselineLevel(policy string, group *ingest.Group, signal stri
 			return s.Level(group, signal)
 		}
 	}
-	return finding.Distribution{}, fmt.Errorf("policy %q has no baseline on this instance: none of its telemetry has been judged here", policy)
+	return finding.Distribution{}, fmt.Errorf("policy %q has no baseline on this instance: its telemetry has not been judged here", policy)
 }

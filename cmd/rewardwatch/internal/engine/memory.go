@@ -287,7 +287,7 @@ func (r *RunningWorker) evict(groups []ingest.Group) {
 	evicted, unsaved := r.Policy.Evict(groups)
 	if len(unsaved) > 0 {
 		if err := r.save(); err != nil {
-			r.workers.Pipeline.Log.Error().Err(err).Str("policy", r.Name).Msg("saving the state of a policy failed: its groups cannot be evicted")
+			r.workers.Pipeline.Log.Error().Err(err).Str("policy", r.Name).Msg("failed to save the state of a policy: its groups cannot be evicted")
 		}
 		more, kept := r.Policy.Evict(unsaved)
 		r.Policy.Stay(kept)
@@ -324,7 +324,7 @@ func (r *RunningWorker) load(parts []string) (ingest.Parts, error) {
 		if !mayPass(err) || time.Since(begun) > loadPatience {
 			return nil, err
 		}
-		r.workers.Pipeline.Log.Warn().Err(err).Str("policy", r.Name).Msg("reading the state of an evicted group failed, retrying")
+		r.workers.Pipeline.Log.Warn().Err(err).Str("policy", r.Name).Msg("failed to read the state of an evicted group, retrying")
 		select {
 		case <-time.After(WorkerPulse):
 		case <-r.workers.Ctx.Done():

@@ -158,7 +158,7 @@ func (d *directPartition) Saved() {
 		return
 	}
 	if err := d.units.saved(); err != nil {
-		d.Log.Warn().Err(err).Msg("removing unneeded units failed, retrying with the next checkpoint")
+		d.Log.Warn().Err(err).Msg("failed to remove unneeded units, retrying with the next checkpoint")
 	}
 }
 
@@ -200,6 +200,6 @@ func (d *directPartition) Revoke() {
 		return
 	}
 	if err := d.units.close(); err != nil {
-		d.Log.Warn().Err(err).Msg("closing the unit log failed")
+		d.Log.Warn().Err(err).Msg("failed to close the unit log")
 	}
 }

@@ -40,7 +40,7 @@ func FileRanges(cfg recording.FilesConfig, files []string) RangeReader {
 	return func(ctx context.Context, of ingest.Range, p ingest.Processor) error {
 		switch {
 		case slices.Contains(files, "-"):
-			return errors.New("pinned records cannot come from standard input, because they are read twice")
+			return errors.New("pinned records are read twice, so they cannot be read from standard input")
 		case len(cfg.Topics) > 1:
 			return errors.New("pinned records are not supported for files from several topics: use a baseline file instead")
 		case of.Partition != 0:

@@ -108,7 +108,7 @@ func (m *pipelineMetrics) judged(end int64, now time.Time) {
 func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 	m := pipelineMetrics{
 		Late:  prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricLateUnits, Help: "Episodes or blocks judged out of order, after an episode or block that ended later."}),
-		Saved: prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricBankSaves, Help: "Number of times the state of policies was saved."}),
+		Saved: prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricBankSaves, Help: "Number of times policy state was saved."}),
 		expired: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: names.MetricGroupsForgotten, Help: "Groups without recent episodes or blocks that were forgotten because limits.streams was reached.",
 		}),
@@ -116,7 +116,7 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: names.MetricUnitsWaiting, Help: "Episodes or blocks waiting to be judged."}, []string{"reason"}),
 		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "When the state of a policy was last saved, in Unix time."}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: names.MetricUnitDelay, Help: "Time from the last event of an episode or block until it was judged.",
+			Name: names.MetricUnitDelay, Help: "Time from the last event of an episode or block until it is judged.",
 			Buckets: []float64{.05, .2, 1, 5, 15, alerts.FreshWithin, 300, 1800, 7200},
 		}),
 	}
@@ -185,7 +185,7 @@ func (p *Pipeline) Failed() <-chan struct{} { return p.Ctx.Done() }
 // errStopped is the cause of an orderly stop. errTooLate is why a policy is not saved during one.
 var (
 	errStopped = errors.New("stopped")
-	errTooLate = errors.New("shutdown timed out: episodes or blocks judged since the last save will be judged again after the next start")
+	errTooLate = errors.New("shutdown timed out: episodes or blocks judged since the last save will be judged again after a restart")
 )
 
 // Stop lets every worker finish its units and save its state, waits for all of them, and returns their errors.

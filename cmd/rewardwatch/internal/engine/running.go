@@ -132,7 +132,7 @@ func (r *RunningWorker) run() error {
 			r.leave() // the same save covers the groups that leave
 			r.guards.Tried()
 			if err := r.save(); err != nil && !errors.Is(err, ingest.ErrFenced) { // its partition releases it, and logs that
-				r.workers.Pipeline.Log.Error().Err(err).Str("policy", r.Name).Msg("saving the state of a policy failed, retrying")
+				r.workers.Pipeline.Log.Error().Err(err).Str("policy", r.Name).Msg("failed to save the state of a policy, retrying")
 			}
 			r.Policy.Drain(false)
 			saved = now

@@ -129,7 +129,7 @@ func (d *Worker) apply(ctx context.Context, found []finding.Finding) error {
 }
 
 // errUntold ends the service: the worker's state has changed, and the change could not be reported.
-var errUntold = errors.New("act on a change of policy")
+var errUntold = errors.New("act on a changed policy")
 
 // tell passes on changes in the tracker.
 func (d *Worker) tell(ctx context.Context, changes []alerts.Change) error {

@@ -225,7 +225,7 @@ func (d *Workers) stop() error {
 }
 
 // ErrGivenUp is why a worker that does not stop in time is abandoned.
-var ErrGivenUp = errors.New("dropped unsaved state because another instance may own these policies now")
+var ErrGivenUp = errors.New("dropped unsaved state because another instance may now own these policies")
 
 // Leave stops the workers and removes them, as others will judge their policies. Workers that do not stop in time,
 // for example because they wait for a ledger that cannot be reached, drop what they have judged since their last

@@ -136,7 +136,7 @@ func (f *FeedbackJSON) text() (lines []string) {
 
 // why is the reason for the proposal.
 func (f *FeedbackJSON) why() string {
-	out := fmt.Sprintf("%s of %d feedback records share it with a decision", share(f.Matched, f.Records), f.Records)
+	out := fmt.Sprintf("%s of %d feedback records have the same value as a decision", share(f.Matched, f.Records), f.Records)
 	if f.Delay != nil {
 		out += fmt.Sprintf("; half arrive within %s, 90%% within %s, 99%% within %s", seconds(f.Delay.Q50), seconds(f.Delay.Q90), seconds(f.Delay.Q99))
 	}
@@ -158,7 +158,7 @@ func (p *PolicyInspection) warn(unjoined []*wire.Unfinished) {
 	}
 	for _, g := range p.Groups {
 		if g.NoEnd != nil && g.NoEnd.Serious() {
-			warn("group %s: %s. Send the end of each episode, or configure delayed feedback", terminal.LabelsText(g.Group), g.NoEnd.Note())
+			warn("group %s: %s. Mark the end of each episode, or configure delayed feedback", terminal.LabelsText(g.Group), g.NoEnd.Note())
 		}
 		if g.Units == 0 && g.Events >= manyEvents {
 			warn("group %s: not judged because no episode has ended", terminal.LabelsText(g.Group))

@@ -48,7 +48,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return runInspect(cmd.Context(), c, o, args) },
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration file with the brokers, group_by and false_alarms")
-	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has several")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has more than one topic")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy to assign to the rows of monitor.csv files, instead of env_id")
 	cmd.Flags().StringVar(&o.propose, "propose", "", "new file to write the proposed configuration to")
 	cmd.Flags().StringSliceVar(&o.brokers, "brokers", nil, "host:port of Kafka brokers, overriding those in the configuration")
@@ -114,13 +114,13 @@ func (s *study) spool() (remove func(), err error) {
 	}
 	f, err := os.CreateTemp("", "rewardwatch-inspect-*")
 	if err != nil {
-		return nil, fmt.Errorf("keep the standard input: %w", err)
+		return nil, fmt.Errorf("buffer standard input: %w", err)
 	}
 	remove = func() { _ = os.Remove(f.Name()) } // a temporary file, which nothing else needs
 	_, err = io.Copy(f, s.console.In)
 	if err = errors.Join(err, f.Close()); err != nil {
 		remove()
-		return nil, fmt.Errorf("keep the standard input: %w", err)
+		return nil, fmt.Errorf("buffer standard input: %w", err)
 	}
 	s.args = slices.Clone(s.args)
 	s.args[at], s.spooled = f.Name(), f.Name()

@@ -54,7 +54,7 @@ func learningSetting(p PolicyInspection) setting {
 	why := fmt.Sprintf("the return rises by %s over %s %s (99%% interval %s to %s)", words.Short(l.Change), words.Grouped(l.Units, ","),
 		p.unitName().Many(), words.Short(l.Low), words.Short(l.High))
 	if l.versions >= leastChanges {
-		return setting{"learning", string(watch.LearningVersions), fmt.Sprintf("%s, through %d changes of policy_version", why, l.versions)}
+		return setting{"learning", string(watch.LearningVersions), fmt.Sprintf("%s, across %d changes of policy_version", why, l.versions)}
 	}
 	if l.atOnce { // an improvement, which replay and the service report
 		return setting{}

@@ -67,12 +67,12 @@ func propose(r inspection, cfg *config.Config, file string) string {
 		"every":     "maximum span of telemetry that is read again after a crash",
 	}))
 	writePolicies(&b, r)
-	b.WriteString("#alerts: {alertmanager: {urls: [\"http://127.0.0.1:9093\"]}} # push incidents to Alertmanager; otherwise only console and metrics show them\n")
+	b.WriteString("#alerts: {alertmanager: {urls: [\"http://127.0.0.1:9093\"]}} # push incidents to Alertmanager; otherwise only the console and metrics show them\n")
 	b.WriteString("retrain:\n  ledger:\n")
 	writeSettings(&b, "    ", section(&cfg.Retrain.Ledger, &defaults.Retrain.Ledger, map[string]string{
 		"sqlite": "stores incidents and requests if there are targets or triggers; its directory is created",
 	}))
-	b.WriteString("  #targets: [{name: trainer, webhook: \"https://trainer.example/retrain\", secret_file: trainer.secret}] # receiver of retrain requests; triggers and recipes define when and how\n")
+	b.WriteString("  #targets: [{name: trainer, webhook: \"https://trainer.example/retrain\", secret_file: trainer.secret}] # receiver of retrain requests; triggers define when to retrain, and recipes define how\n")
 	b.WriteString("http:\n")
 	writeSettings(&b, "  ", section(&cfg.HTTP, &defaults.HTTP, map[string]string{
 		"listen": "metrics, API and console; a loopback address accepts only local connections",
@@ -159,7 +159,7 @@ func completed(p PolicyInspection, differ []setting) []setting {
 	}
 	all := []setting{
 		{"group_by", quoteList(cfg.GroupBy), fmt.Sprintf("labels that separate baselines: %s found", terminal.Plural(len(units), "group"))},
-		{"signals", quoteList(cfg.Signals), fmt.Sprintf("globs for signals; these are all signals, %d over all groups", countSignals(p, cfg.Signals))},
+		{"signals", quoteList(cfg.Signals), fmt.Sprintf("globs for signals; these match all signals, %d across all groups", countSignals(p, cfg.Signals))},
 		{"baseline", fmt.Sprintf("{from: warmup, units: %d}", cfg.Baseline.Units), fmt.Sprintf("the first %s are the baseline; %d in the median group", p.unitName().Many(), median(units))},
 		{"false_alarms", fmt.Sprintf("{budget: %s, per: %s}", strconv.FormatFloat(cfg.FalseAlarms.Budget, 'f', -1, 64), quoteYAML(cfg.FalseAlarms.Per.String())), "tolerated false alarms, on average" + rate},
 	}
@@ -480,7 +480,7 @@ func kafkaSettings(kafka config.KafkaConfig, topic bool, file string) []setting 
 	shown := map[string]string{
 		"brokers": "the default; any broker of the cluster, as host:port",
 		"topic":   "the default; topic with the telemetry of the agents",
-		"group":   "consumer group; needs permission to read the topic and commit offsets",
+		"group":   "consumer group; needs permission to read the topic and to commit offsets",
 	}
 	if len(kafka.Topics) > 0 {
 		kafka.Topic, kafka.Topics = defaults.Topic, nil

@@ -440,7 +440,7 @@ func (g *inspectedGroup) notes(r GroupInspection) []string {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	switch {
 	case g.ends[ingest.EndBlock] > 0 && g.finished > 0:
-		note("not all episodes end: %d blocks of steps are judged in addition to %d episodes", g.ends[ingest.EndBlock], g.units-g.ends[ingest.EndBlock])
+		note("some episodes do not end: %d blocks of steps are judged in addition to %d episodes", g.ends[ingest.EndBlock], g.units-g.ends[ingest.EndBlock])
 	case g.ends[ingest.EndBlock] > 0:
 		note("no episode ends: blocks of steps are judged")
 	case g.units == 0:
@@ -464,7 +464,7 @@ func (g *inspectedGroup) notes(r GroupInspection) []string {
 		note("actions have mixed types: %d are categories and %d are numbers", g.categorySteps, g.valueSteps)
 	}
 	if len(g.categories) == inspectedCategories {
-		note("at least %d categories of actions: all but the most common are combined", inspectedCategories)
+		note("at least %d action categories: all but the most common are combined", inspectedCategories)
 	}
 	if g.ignored > 0 {
 		note("more than %d signals: %d values were ignored", InspectedSignals, g.ignored)

@@ -82,7 +82,7 @@ func (s *study) nothingFits() error {
 			if len(s.shapes) > 1 {
 				of = " of " + f.topic.Topic
 			}
-			all = append(all, fmt.Errorf("no field%s looks like an action, a reward or an outcome: write a mapping, and pass it with --config. The records contain: %s%s",
+			all = append(all, fmt.Errorf("no field%s looks like an action, a reward or an outcome: write a mapping and pass it with --config. The records contain: %s%s",
 				of, terminal.Printable(strings.Join(seen, ", ")), more))
 		}
 	}
@@ -104,7 +104,7 @@ func (s *study) namedApart() error {
 		files[f.topic.Topic] = f.files[0]
 		for _, other := range f.files[1:] {
 			if len(s.shapes) > 1 && topicOf(other) != f.topic.Topic {
-				return fmt.Errorf("%s and %s contain the same type of records, while other files contain another type: rename them to TOPIC.1.ndjson and TOPIC.2.ndjson",
+				return fmt.Errorf("%s and %s contain the same type of records, but other files contain a different type: rename them to TOPIC.1.ndjson and TOPIC.2.ndjson",
 					f.files[0], other)
 			}
 		}

@@ -48,11 +48,11 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 			return runReplay(cmd.Context(), c, o, files)
 		},
 	}
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; without one, the defaults apply")
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults apply if not set")
 	cmd.Flags().StringVar(&o.compare, "compare", "", "second configuration file, to compare its alarms with those of --config")
 	cmd.Flags().StringVar(&o.scores, "scores", "", "output file for scores: one line per episode (or block of steps), stream and detector")
 	cmd.Flags().StringVar(&o.report, "report", "", "output file for a self-contained HTML report with plots")
-	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has several")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has more than one topic")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy to assign to the rows of monitor.csv files, instead of env_id")
 	return cmd
 }

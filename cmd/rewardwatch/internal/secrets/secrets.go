@@ -35,14 +35,14 @@ const (
 // ErrUnavailable is the error if a secret cannot be fetched or written, for errors.Is.
 var ErrUnavailable = errors.New("secret unavailable")
 
-// Secret configures a file with a secret that the service writes, with mode 600, before it reads any secret. The
+// Secret configures a secret that the service writes to a file, with mode 600, before it reads any secrets. The
 // directory must exist, and should be in memory, such as systemd's RuntimeDirectory.
 type Secret struct {
 	File    string         `yaml:"file"`    // file to write, for use in keys that end in _file
 	Env     string         `yaml:"env"`     // environment variable with the secret; required unless command is set
-	Command []string       `yaml:"command"` // program and arguments, without a shell; its output is the secret
+	Command []string       `yaml:"command"` // program and arguments, run without a shell; its output is the secret
 	Every   model.Duration `yaml:"every"`   // interval at which the command runs again. If it fails, the file is kept
-	Timeout model.Duration `yaml:"timeout"` // time limit of the command
+	Timeout model.Duration `yaml:"timeout"` // time limit for the command
 }
 
 // UnmarshalYAML reads a secret over its defaults.
@@ -89,7 +89,7 @@ func Write(ctx context.Context, all []Secret) error {
 // NewStale returns the metric of the secrets whose last renewal failed.
 func NewStale() prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: names.MetricStale, Help: "Secrets whose last renewal failed, so that an old value is in use.",
+		Name: names.MetricStale, Help: "Number of secrets whose last renewal failed and whose old value is still in use.",
 	})
 }
 

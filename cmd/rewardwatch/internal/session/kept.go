@@ -60,7 +60,7 @@ func (s *Store) Keep(path, terms string, tell func(error)) {
 		err = json.Unmarshal(text, &found)
 	}
 	if err != nil {
-		tell(fmt.Errorf("read the sessions in %s, so everyone must log in again: %w", path, err))
+		tell(fmt.Errorf("read the sessions in %s (everyone must log in again): %w", path, err))
 	} else if found.Version == keptVersion {
 		s.restore(found, terms)
 	}
@@ -122,7 +122,7 @@ func (s *Store) save() error {
 		err = datadir.Replace(s.file.path, text, 0o600)
 	}
 	if err != nil {
-		s.file.tell(fmt.Errorf("save the sessions, so a restart may end new ones and continue those that were ended: %w", err))
+		s.file.tell(fmt.Errorf("save the sessions (a restart may end new sessions and reopen ended ones): %w", err))
 	}
 	return err
 }

@@ -70,7 +70,7 @@ var (
 	// ErrUnknown means that there is no such session, or not for this person.
 	ErrUnknown = errors.New("unknown session")
 	// ErrNotSaved means that the session is over, but only for this process.
-	ErrNotSaved = errors.New("the session has ended, but this could not be saved: a restart of the service may open it again")
+	ErrNotSaved = errors.New("the session has ended, but this could not be saved: it may be valid again after the service restarts")
 )
 
 // Open opens the session of a person whom a provider knows, and returns the value of its cookie, which is random.

@@ -15,30 +15,31 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 )
 
-// Config is the OpenID Connect provider at which people log in to the console, with the authorization code flow and PKCE. Register
-// the service there as a client with the redirect address `EXTERNAL_URL/login/oidc/callback`. The secret is read for each login, and
-// the service starts while the provider is down. Claims come from the ID token, or from the userinfo endpoint if it lacks them. The
-// role is assigned at login. Each instance has its own sessions. They survive a restart, unless one of these keys, except `title` and
-// files, has changed. In a cluster, they end when their instance stops.
+// Config is the OpenID Connect provider at which people log in to the console, with the authorization code flow and
+// PKCE. Register the service there as a client with the redirect URI `EXTERNAL_URL/login/oidc/callback`. The secret is
+// read for each login, and the service starts while the provider is down. Claims come from the ID token, or from the
+// userinfo endpoint if it lacks them. The role is assigned at login. Each instance has its own sessions. They survive a
+// restart, unless one of these keys, except `title` and files, has changed. In a cluster, they end when their instance
+// stops.
 type Config struct {
 	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as https://keycloak.example/realms/ops; requires https, except for a loopback address
 	Title            string         `yaml:"title"`              // name of the provider on the login page
 	ClientID         string         `yaml:"client_id"`          // id of the service at the provider
-	ClientSecretFile string         `yaml:"client_secret_file"` // file with the secret of the client; none for a public client
-	CAFile           string         `yaml:"ca_file"`            // PEM file with certificate authorities; default: the system's
+	ClientSecretFile string         `yaml:"client_secret_file"` // file with the client secret; not set for a public client
+	CAFile           string         `yaml:"ca_file"`            // PEM file with certificate authorities; default: those of the system
 	Scopes           []string       `yaml:"scopes"`             // scopes to request in addition to `openid`
-	NameClaim        string         `yaml:"name_claim"`         // claim with the name that is recorded with decisions and in the audit log; choose one that people cannot change
-	RolesClaim       string         `yaml:"roles_claim"`        // claim with the groups or roles of a person; dots separate nested keys, as in `realm_access.roles`
+	NameClaim        string         `yaml:"name_claim"`         // claim with the name that is recorded with decisions and in the audit log; choose a claim that people cannot change themselves
+	RolesClaim       string         `yaml:"roles_claim"`        // claim with a person's groups or roles; dots separate nested keys, as in `realm_access.roles`
 	Roles            []Mapping      `yaml:"roles"`              // roles of those who have a value; the one that permits most counts, and no one else can log in
 	Session          model.Duration `yaml:"session"`            // how long a login lasts, at most 7d
 }
 
-// Mapping is the role of everyone who has a value in the roles claim.
+// Mapping assigns a role to everyone with a given value in the roles claim.
 type Mapping struct {
 	Value string      `yaml:"value"` // value in the roles claim, such as the name of a group
 	Role  access.Role `yaml:"role"`  // `viewer`, `operator`, `approver` or `admin`
 
-	Tenant string `yaml:"tenant"` // [tenant](tenants.md) that they are confined to, with any role but `admin`; requires `http.require_token`
+	Tenant string `yaml:"tenant"` // [tenant](tenants.md) that they are confined to, with any role except `admin`; requires `http.require_token`
 }
 
 // Default returns the defaults of a provider, of which none is configured.
@@ -92,7 +93,7 @@ func (c Config) Check(external string, report func(path, msg string)) {
 		report("session", "must be between 1m and 7d")
 	}
 	if len(c.Roles) == 0 {
-		report("roles", "is required; otherwise, no one could log in")
+		report("roles", "must be set; otherwise, no one could log in")
 	}
 	for i, m := range c.Roles {
 		if m.Value == "" {
@@ -102,7 +103,7 @@ func (c Config) Check(external string, report func(path, msg string)) {
 			report(fmt.Sprintf("roles[%d].role", i), "must be viewer, operator, approver or admin")
 		}
 		if m.Tenant != "" && m.Role == access.Admin {
-			report(fmt.Sprintf("roles[%d].tenant", i), "cannot be combined with the role admin, which is for the whole service")
+			report(fmt.Sprintf("roles[%d].tenant", i), "cannot be combined with the role admin, which applies to the whole service")
 		}
 	}
 }

@@ -30,7 +30,7 @@ var (
 	// ErrStale is that the answer belongs to no sign-in that this browser has begun.
 	ErrStale = errors.New("this sign-in was not started in this browser or has expired")
 	// ErrNoRole is that the provider knows the person, but none of the configured roles is theirs.
-	ErrNoRole = errors.New("your account has none of the roles that may log in here")
+	ErrNoRole = errors.New("your account does not have a role that can log in here")
 )
 
 // Bounds of the provider's answers.

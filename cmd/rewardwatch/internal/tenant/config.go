@@ -16,13 +16,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Config configures a tenant: a team whose policies are separate from those of others. A policy belongs to the tenant
-// that its events' topic or labels are assigned to, and is then named `TENANT:POLICY`; otherwise, it belongs to the first
-// tenant with a pattern that matches its name. Other policies have no tenant.
+// Config configures a tenant: a team whose policies are separate from those of others. If the topic or labels of its
+// events are assigned to a tenant, a policy belongs to that tenant and is named `TENANT:POLICY`. Otherwise, it belongs
+// to the first tenant with a pattern that matches its name. All other policies have no tenant.
 type Config struct {
 	Name     string            `yaml:"name"`     // lowercase letters, digits and hyphens
-	Topics   []string          `yaml:"topics"`   // telemetry topics of the tenant; no other tenant can have them
-	Labels   map[string]string `yaml:"labels"`   // labels of its events, all of which must match
+	Topics   []string          `yaml:"topics"`   // telemetry topics of the tenant; no other tenant can use them
+	Labels   map[string]string `yaml:"labels"`   // labels of the tenant's events, all of which must match
 	Policies []string          `yaml:"policies"` // patterns of policy names, as in policies[].match
 
 	FalseAlarms Budget `yaml:"false_alarms"`
@@ -30,20 +30,20 @@ type Config struct {
 }
 
 // Budget configures a false alarm budget for all policies of the tenant together. The strictest of a policy's own
-// budget, the fleet's, and an equal share of this one applies.
+// budget, the fleet's budget and an equal share of this budget applies.
 type Budget struct {
 	Budget float64   `yaml:"budget"` // average number of false alarms in the period set by per, divided among quota.policies policies; 0 for no budget
 	Per    watch.Per `yaml:"per"`    // period of the budget, written as in policies[].false_alarms
 }
 
-// Quota configures how much of the limits a tenant may use. The rest is divided equally among the tenants without a quota
-// and the policies without a tenant. A quota is reserved: others cannot use it.
+// Quota configures how much of the limits a tenant can use. The rest is divided equally among the tenants without a
+// quota and the policies without a tenant. A quota is reserved: no one else can use it.
 type Quota struct {
-	Policies       int     `yaml:"policies"`         // maximum number of its policies per instance; 0 for no maximum
+	Policies       int     `yaml:"policies"`         // maximum number of its policies per instance; 0 for no limit
 	Streams        int     `yaml:"streams"`          // its share of limits.streams; 0 for an equal share of the rest
 	OpenEpisodes   int     `yaml:"open_episodes"`    // its share of limits.open_episodes; 0 for an equal share of the rest
 	OpenDecisions  int     `yaml:"open_decisions"`   // its share of limits.open_decisions; 0 for an equal share of the rest
-	UnitsPerSecond float64 `yaml:"units_per_second"` // maximum rate of its units per partition in event time, averaged over 10 s; further units are not judged; 0 for no maximum
+	UnitsPerSecond float64 `yaml:"units_per_second"` // maximum rate of its units per partition in event time, averaged over 10 s; units above it are not judged; 0 for no limit
 }
 
 // UnmarshalYAML reads a tenant over its defaults.
@@ -94,7 +94,7 @@ func (l List) Check(limits Limits, report func(path, msg string)) {
 		{"open_decisions", limits.OpenDecisions, decisionsOf},
 	} {
 		if _, fits := l.divide(d.limit, d.of); len(l) > 0 && !fits {
-			report("tenants", fmt.Sprintf("the quotas of %s exceed limits.%s (%d): they must leave at least 1 for each tenant without a quota, and 1 for policies without a tenant",
+			report("tenants", fmt.Sprintf("the %s quotas exceed limits.%s (%d): they must leave at least 1 for each tenant without a quota, and 1 for policies without a tenant",
 				d.key, d.key, d.limit))
 		}
 	}
@@ -104,11 +104,11 @@ func (l List) Check(limits Limits, report func(path, msg string)) {
 func (l List) checkHidden(c Config, report func(path, msg string)) {
 	for _, before := range l {
 		if len(before.Labels) > 0 && len(c.Labels) > 0 && covers(before.Labels, c.Labels) {
-			report("labels", fmt.Sprintf("have no effect: events with these labels belong to the tenant %q, which comes first", before.Name))
+			report("labels", fmt.Sprintf("have no effect: events with these labels belong to the tenant %q, which is listed first", before.Name))
 		}
 		for i, glob := range c.Policies {
 			if slices.ContainsFunc(before.Policies, func(first string) bool { return hides(first, glob) }) {
-				report(fmt.Sprintf("policies[%d]", i), fmt.Sprintf("has no effect: the policies that match %q belong to the tenant %q, which comes first", glob, before.Name))
+				report(fmt.Sprintf("policies[%d]", i), fmt.Sprintf("has no effect: policies that match %q belong to the tenant %q, which is listed first", glob, before.Name))
 			}
 		}
 	}

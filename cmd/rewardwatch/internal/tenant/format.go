@@ -71,7 +71,7 @@ func (d *decoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *i
 		case d.tenants.named(e.Policy) >= 0:
 			d.refuses(&ingest.RecordError{
 				Pos: e.Pos, Reason: ingest.ReasonOtherTenant, Size: int64(len(m.Value)),
-				Msg: "the policy name begins with a tenant's name, but neither the topic nor the labels belong to that tenant",
+				Msg: "the policy name begins with the name of a tenant, but the topic and the labels do not belong to that tenant",
 			}, m.Value)
 			continue
 		}

@@ -95,7 +95,7 @@ func (r *Reason) Check() error {
 		return errors.New("--by must be set to your name")
 	}
 	if strings.TrimSpace(r.Why) == "" {
-		return errors.New("--why must be set to the reason, as a sentence for others to read")
+		return errors.New("--why must be set to a reason that others can understand")
 	}
 	return nil
 }

@@ -66,14 +66,14 @@ func ReasonText(r ledger.Reason) string {
 		ledger.NotLasted:        "the incident was shorter than the trigger requires",
 		ledger.Provisional:      "its alarms are based on a provisional baseline",
 		ledger.Improvement:      "the signals improved, and no trigger matches improvements",
-		ledger.CauseNeedsPerson: "a person must decide, because a retraining would learn the fault",
-		ledger.CauseUnsettled:   "the cause was uncertain, so a person might still have to decide",
+		ledger.CauseNeedsPerson: "a person must decide, because a retrained policy would learn the fault",
+		ledger.CauseUnsettled:   "the cause was uncertain, so a person may have to decide",
 		ledger.GuardTripped:     "a person must decide what to do about a tripped guard",
 		ledger.Cooldown:         "the trigger was in its cooldown",
 		ledger.OpenRequest:      "the policy had an unfinished request",
 		ledger.BreakerOpen:      "the policy's most recent retrainings did not help",
 		ledger.TargetDisabled:   "the target responded with 410 Gone",
-		ledger.InvalidOrder:     "the request from the recipe did not match the schema",
+		ledger.InvalidOrder:     "the request generated from the recipe does not match the schema",
 	}[r]
 	if !known {
 		return Plain(r)

@@ -33,11 +33,11 @@ func MixOf(i *alerts.Incident) *Mix {
 	}
 	switch {
 	case s.Explained():
-		m.Conclusion = "The mix explains the change: nothing has clearly changed within the values."
+		m.Conclusion = "The change in the mix explains the change in return: there is no clear change within the values."
 	case s.Beyond():
-		m.Conclusion = "The mix does not explain the change: there are changes within the values too."
+		m.Conclusion = "The change in the mix does not fully explain the change in return: there are also changes within the values."
 	default:
-		m.Conclusion = "The mix contributes, but does not clearly explain the change."
+		m.Conclusion = "The change in the mix contributes, but does not clearly explain the change in return."
 	}
 	return m
 }

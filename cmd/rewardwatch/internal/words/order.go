@@ -44,7 +44,7 @@ func Ordered(kind string) string {
 func ReadOrder(q ledger.Request) (Order, error) {
 	var out Order
 	if err := json.Unmarshal(q.Order, &out); err != nil {
-		return out, fmt.Errorf("read the order of %s: %w", q.ID, err)
+		return out, fmt.Errorf("read the contents of request %s: %w", q.ID, err)
 	}
 	return out, nil
 }

@@ -61,7 +61,7 @@ func Moved(atLeast float64) string {
 	if !(percent >= 1) {
 		return ""
 	}
-	return fmt.Sprintf("at least %.0f%% of values moved", percent)
+	return fmt.Sprintf("at least %.0f%% of the values shifted", percent)
 }
 
 // Whole formats a number of units without decimals or exponent, to four significant digits.

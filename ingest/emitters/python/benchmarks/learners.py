@@ -1,7 +1,7 @@
-"""Lets agents of Stable-Baselines3 learn, some with a change under way, and records what the package sends.
+"""Trains Stable-Baselines3 agents, some with a change during training, and records what the package sends.
 
 learners.py DIRECTORY [--runs 6] [--healthy 10] writes DIRECTORY/LEARNER-CHANGE-RUN.ndjson for each learner, each change
-and each run. Recordings that exist are kept. With --judge bin/rewardwatch, it replays them, and prints the tables of
+and each run. Existing recordings are kept. With --judge bin/rewardwatch, replays them and prints the tables of
 docs/learning.md. Needs Stable-Baselines3 (requirements-agents.txt).
 """
 
@@ -38,7 +38,7 @@ CONFIG = f"policies: [{{match: '*', learning: continuous, false_alarms: {{per: {
 
 
 class Cart(gymnasium.Wrapper):
-    """CartPole with at most 50 steps, and a reward that falls with the angle of the pole and is measured with noise."""
+    """CartPole with at most 50 steps, and a noisy reward that decreases with the angle of the pole."""
 
     noise = 0.2
 
@@ -60,7 +60,7 @@ class Cart(gymnasium.Wrapper):
 
 
 class Mass(gymnasium.Env):
-    """A mass on a line that an agent pushes to the middle within 30 steps. The wind moves it too."""
+    """A mass on a line that an agent pushes to the middle within 30 steps. Wind also moves it."""
 
     wind, noise = 0.05, 0.2
     observation_space = gymnasium.spaces.Box(-10, 10, (2,), np.float32)
@@ -141,7 +141,7 @@ class File:
 
 
 class Changing(BaseCallback):
-    """Makes the change after CHANGED_AT episodes, and ends learning after the last episode."""
+    """Applies the change after CHANGED_AT episodes, and ends training after the last episode."""
 
     def __init__(self, change):
         super().__init__()

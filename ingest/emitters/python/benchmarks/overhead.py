@@ -1,9 +1,9 @@
-"""Measures what the package costs in the agent's thread: the time of a call, and what it is without the package.
+"""Measures the overhead of the package in the agent's thread: the time of a call with and without the package.
 
     python benchmarks/overhead.py [--url http://127.0.0.1:9464 | --brokers 127.0.0.1:9092]
 
-Between the calls the agent computes for as long as a small policy network does. Without a service or brokers, events go
-through the emitter's thread and are dropped where the connection would be.
+Between calls, the agent computes for as long as a small policy network would. Without a service or brokers, events pass
+through the emitter's thread and are dropped instead of being sent.
 """
 
 import argparse
@@ -24,7 +24,7 @@ PAUSE = 50e-6  # seconds that the agent computes between two steps
 
 
 class Still(gymnasium.Env):
-    """Does nothing, so that what is left is the cost of the wrapper."""
+    """Does nothing, so that only the cost of the wrapper is measured."""
 
     observation_space = gymnasium.spaces.Box(-1, 1, (8,))
     action_space = gymnasium.spaces.Discrete(4)
@@ -62,7 +62,7 @@ class Nowhere:
 
 
 def timed(call: Callable[[], object]) -> np.ndarray:
-    """Seconds of each call."""
+    """Duration of each call in seconds."""
     seconds = np.empty(CALLS)
     clock = time.perf_counter
     for i in range(CALLS):

@@ -1,6 +1,6 @@
-"""Thompson sampling of four offers, of which one refunds everything: customers like it, and so does the bandit.
+"""Thompson sampling over four offers, one of which refunds everything: customers like it, and so does the bandit.
 
-Its guard limits how often it is offered:
+Its guard limits how often that offer is made:
 
     policies:
       - match: offers

@@ -20,7 +20,7 @@ import rewardwatch
 
 
 class Explored(gymnasium.Wrapper):
-    """Says in the telemetry of each step whether the agent explored."""
+    """Adds to the telemetry of each step whether the agent explored."""
 
     explored = False
 

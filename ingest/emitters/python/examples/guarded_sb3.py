@@ -1,6 +1,6 @@
-"""A DQN of Stable-Baselines3 that drives a taxi. While its guards hold, it stops learning and takes its best actions.
+"""A Stable-Baselines3 DQN that drives a taxi. While its guards hold, it stops learning and takes its best actions.
 
-Its guard limits how often it picks up or drops a passenger, which is expensive in the wrong place:
+Its guard limits how often it picks up or drops off a passenger, which is expensive in the wrong place:
 
     policies:
       - match: taxi
@@ -22,7 +22,7 @@ STOPS = (4, 5)
 
 
 class Allowed(gymnasium.Wrapper):
-    """Drives on where the guards refuse to stop. It is outside of the wrapper that sends the telemetry."""
+    """Keeps driving if the guards do not allow a stop. It wraps the wrapper that sends the telemetry."""
 
     def __init__(self, env, guard, tally):
         super().__init__(env)

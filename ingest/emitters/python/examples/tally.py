@@ -1,4 +1,4 @@
-"""Prints what the guarded agents of these examples did, as a line of JSON, whenever their guards change."""
+"""Prints what the guarded agents in these examples did, as a line of JSON, whenever their guards change."""
 
 import json
 
@@ -10,7 +10,9 @@ class Tally:
         self.counts = {}
 
     def exploration(self):
-        """Begins a step: asks the guards whether it may explore, and prints what was done if the answer has changed."""
+        """Begins a step: asks the guards whether the agent may explore, and prints what was done if the answer has
+        changed.
+        """
         held = not self.guard.exploration()
         if held != self.held:
             print(json.dumps({"held": held, "state": self.guard.state, "before": self.counts}), flush=True)
@@ -19,6 +21,6 @@ class Tally:
         return not held
 
     def count(self, **done):
-        """Adds up what was done in the step, such as explored=1."""
+        """Adds what was done in the step, such as explored=1, to the totals."""
         for name, n in done.items():
             self.counts[name] = self.counts.get(name, 0) + int(n)

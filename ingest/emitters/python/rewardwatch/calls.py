@@ -1,4 +1,4 @@
-"""Functions that are watched: what they return is sent, and what they do stays the same."""
+"""Monitored functions: their results are sent, and their behavior does not change."""
 
 import functools
 import inspect
@@ -11,12 +11,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 Send = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
-"""Takes what a function has returned, and the arguments that it was called with."""
+"""Receives the result of a function and the arguments of the call."""
 
 
 def watched(function: Function, emitter: Emitter, send: Send) -> Function:
-    """Returns the function, which may be a coroutine function, such that send takes what it returns. What send raises
-    does not reach the caller.
+    """Wraps a function or coroutine function so that its result is passed to send. Exceptions raised by send do not
+    reach the caller.
     """
 
     def sent(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What Rewardwatch would refuse, found before it is sent (docs/telemetry.md, "What is refused")."""
+"""Finds events that Rewardwatch would refuse before they are sent (docs/telemetry.md, "What is refused")."""
 
 import re
 from collections.abc import Callable
@@ -21,7 +21,9 @@ class Refused(ValueError):  # noqa: N818 - it says what happens
 
 
 def check(event: Any) -> None:
-    """Raises Refused with the reason where the service would refuse the event, which holds plain values only."""
+    """Raises Refused with the reason if the service would refuse the event. The event must contain only plain
+    values.
+    """
     if not isinstance(event, dict):
         raise Refused(f"an event must be a dict, not a {type(event).__name__}")
     for name, valid, expected in _FIELDS:
@@ -38,7 +40,7 @@ def check(event: Any) -> None:
 
 
 def check_name(what: str, value: str) -> str:
-    """The text, which can be a name, id or version. Raises ValueError where it cannot."""
+    """Returns the text. Raises ValueError if it cannot be a name, id or version."""
     if not _is_name(value):
         raise ValueError(f"{what} is {_shown(value)}: expected {_NAME}")
     return value

@@ -34,7 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def write(events: Iterable[Made], out: Out) -> tuple[int, int]:
-    """Writes events, one per line, and lists skipped ones on stderr. Returns how many were written and skipped."""
+    """Writes events, one per line, and lists skipped events on stderr. Returns the numbers of written and skipped
+    events.
+    """
     written = left_out = 0
     for event in events:
         if isinstance(event, dict):
@@ -56,12 +58,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--policy", help="policy of all steps (default: the name of the dataset)")
     parser.add_argument("--env", help="env of all steps (default: the id of the dataset's environment)")
     parser.add_argument("--split", default="train", help="split of an RLDS dataset (default: train)")
-    parser.add_argument("--no-actions", action="store_true", help="omit the actions")
+    parser.add_argument("--no-actions", action="store_true", help="omit actions")
     parser.add_argument(
         "--observations", nargs="*", metavar="NAME", help="include observations, or only these parts of them"
     )
     parser.add_argument(
-        "--keep-last", action="store_true", help="the last step of an RLDS episode contains an action, too"
+        "--keep-last", action="store_true", help="the last step of an RLDS episode also contains an action"
     )
     return parser
 

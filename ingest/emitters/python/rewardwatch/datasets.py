@@ -1,4 +1,4 @@
-"""Episodes of datasets for offline learning, as events of telemetry: those of Minari, and those in the form of RLDS."""
+"""Converts episodes of datasets for offline learning (Minari and RLDS) to telemetry events."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from .emitter import Event, Made
 from .encoding import plain, scalar
 
 Chosen = bool | Sequence[str]
-"""Whether observations are part of the events, or the names of those parts of them that are."""
+"""Whether events contain observations, or the names of the parts of observations that they contain."""
 
 _LARGEST = 512  # numbers of an observation; Rewardwatch follows no more signals of an agent
 
@@ -62,10 +62,11 @@ def rlds_events(
     prefix: str = "",
 ) -> Iterator[Made]:
     """Yields the steps of episodes, which are dicts with `steps`, or a Refused for each step that the service would
-    refuse. Exceptions among the episodes are passed on. Episode ids are the prefix and a number.
+    refuse. Exceptions among the episodes are yielded as well. Episode ids are the prefix and a number.
 
     The last step of an episode contains only the final observation, and is not an event: it determines how the previous
-    step ended (https://github.com/google-research/rlds#dataset-format). keep_last: it contains an action, too.
+    step ended (https://github.com/google-research/rlds#dataset-format). keep_last: the last step also contains an
+    action.
     """
     fixed = _fixed(policy, env)
     for number, episode in enumerate(episodes):
@@ -89,8 +90,8 @@ def rlds_events(
 
 
 def check_features(features: Any, observations: Chosen) -> Any:
-    """Returns the features of the chosen observations of a dataset of TensorFlow Datasets. Raises ValueError where they
-    are more than telemetry carries.
+    """Returns the features of the selected observations in a TensorFlow Datasets dataset. Raises ValueError if there
+    are more than telemetry supports.
     """
     chosen = _part(features, observations, "keys")
     sizes: dict[str, int] = {}
@@ -116,7 +117,7 @@ def _made(fixed: Event, episode: str, step: int, happened: Callable[[], Event]) 
 
 
 def _without_last(steps: Iterable[Any], keep_last: bool) -> Iterator[tuple[Any, bool, bool]]:
-    """Yields the steps that act, whether the episode ended with them, and whether in a terminal state."""
+    """Yields each step with an action, whether it ends the episode, and whether it ends in a terminal state."""
     before: Any = None
     for step in steps:
         last = bool(step.get("is_last", False))
@@ -130,7 +131,7 @@ def _without_last(steps: Iterable[Any], keep_last: bool) -> Iterator[tuple[Any, 
 
 
 def _part(whole: Any, observations: Chosen, names_in: str) -> Any:
-    """The observations, or those parts of them that are chosen. Raises ValueError where there is no such part."""
+    """Returns the observations, or only their selected parts. Raises ValueError if a part does not exist."""
     if isinstance(observations, bool):
         return whole
     parts = getattr(whole, names_in, None)
@@ -148,7 +149,7 @@ def _chosen(value: Any, observations: Chosen) -> Any:
 
 
 def _at(values: Any, step: int) -> Any:
-    """The value of a step, where values holds those of all steps."""
+    """Returns the value of one step from the values of all steps."""
     if isinstance(values, Mapping):
         return {name: _at(part, step) for name, part in values.items()}
     if isinstance(values, tuple):
@@ -157,7 +158,9 @@ def _at(values: Any, step: int) -> Any:
 
 
 def _action(value: Any) -> Any:
-    """A category (texts and whole numbers), a number, or a list of the numbers of several."""
+    """Converts an action: to a category if it is a string or a whole number, otherwise to a number or a list of
+    numbers.
+    """
     made = _numbers(value)
     if isinstance(made, dict):
         return list(made.values())
@@ -165,7 +168,9 @@ def _action(value: Any) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    """A number, a list of them, or a dict of them whose names are joined by dots. Texts in a dict are left out."""
+    """Converts an observation to a number, a list of numbers, or a dict of numbers with dotted names. Strings in a dict
+    are omitted.
+    """
     if not isinstance(value, Mapping):
         return plain(value)
     flat: dict[str, Any] = {}
@@ -180,7 +185,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _sizes(name: str, info: Any, sizes: dict[str, int]) -> None:
-    """Collects how many numbers the parts of observations have, by their names."""
+    """Collects how many numbers each part of the observations has, by name."""
     if isinstance(info, Mapping):
         for part, inner in info.items():
             _sizes(f"{name}.{part}" if name else str(part), inner, sizes)

@@ -1,4 +1,4 @@
-"""Decision functions: recommenders, routers, pricing and whatever else returns an action."""
+"""Decision functions: recommenders, routers, pricing, and any other function that returns an action."""
 
 import inspect
 import sys
@@ -63,14 +63,16 @@ def feedback(
     ts: float | str | None = None,
 ) -> None:
     """Sends the results of a decision, like Emitter.feedback. emitter: by default Emitter(), which is shared within the
-    process. Raises only exceptions of its constructor, in the first call that needs it.
+    process. Raises only exceptions from the constructor of Emitter, in the first call that creates one.
     """
     told: dict[str, Any] = {"outcomes": outcomes, "reward_components": reward_components, "ts": ts}
     (emitter or default_emitter()).feedback(key, reward, policy=policy, key_field=key_field, **told)
 
 
 def _key_of(function: Callable[..., Any], key: str | Callable[[Any], Any] | None) -> _Key | None:
-    """Returns what finds the key of a call. Raises ValueError where the function has no parameter of that name."""
+    """Returns a function that finds the key of a call. Raises ValueError if the function has no parameter with that
+    name.
+    """
     if key is None:
         return None
     if not isinstance(key, str):

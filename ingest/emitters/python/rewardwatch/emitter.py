@@ -1,4 +1,4 @@
-"""The emitter: events in, messages out, and never an exception or a wait in the loop that it watches."""
+"""The emitter converts events to messages, and never raises an exception or waits in the agent's loop."""
 
 import multiprocessing.util
 import os
@@ -20,11 +20,11 @@ from .transport import Connect, Transport
 
 Event = dict[str, Any]
 Made = Event | tuple[Event | bytes, str] | Exception
-"""An event, one or its line with the key of its message, or what was wrong with one that could not be made."""
+"""An event, an event or its line with the message key, or the reason why an event could not be created."""
 Expand = Callable[..., Iterable[Made]]
 
 EXIT_TIMEOUT = 5.0
-"""Seconds that the end of a process waits for what is not sent yet."""
+"""How many seconds an exiting process waits for unsent events."""
 
 _GATHER = 0.05  # seconds in which events are gathered
 _MESSAGE = 256 * 1024  # bytes of events in a message; brokers take a megabyte
@@ -43,8 +43,8 @@ class Emitter:
     cannot be sent are lost, counted in `lost`, and logged once a minute. Events are keyed by agent_id (by policy
     without one), so that the events of an agent stay in order.
 
-    Threads can share an emitter. It can be inherited by a fork, pickled and copied: each process has its own
-    connection, opened with the first event.
+    Threads can share an emitter. It can be inherited by a fork, pickled and copied: each process opens its own
+    connection with its first event.
     """
 
     _closed: bool
@@ -122,7 +122,7 @@ class Emitter:
             self.failed(error)
 
     def put(self, events: int, expand: Expand, *args: Any) -> None:
-        """Queues a record that the emitter's thread makes events of, by expand(*args)."""
+        """Queues a record that the emitter's thread converts to events with expand(*args)."""
         with self._lock:
             closed, full = self._closed, self._entered - self._taken + events > self._limit
             if not closed and not full:
@@ -135,14 +135,14 @@ class Emitter:
             self._start()
 
     def failed(self, error: Exception) -> None:
-        """Counts an event that could not be made."""
+        """Counts an event that could not be created."""
         self._losses.add(1, _said(error))
         if self._thread is None:
             self._start()  # it is the thread that says so
 
     def flush(self, timeout: float = 10.0) -> int:
-        """Waits until all queued events are delivered or lost, for at most timeout seconds. Returns how many are still
-        waiting.
+        """Waits up to timeout seconds until all queued events are delivered or lost. Returns the number of
+        events that are still waiting.
         """
         deadline = time.monotonic() + timeout
         while self.waiting and time.monotonic() < deadline:
@@ -173,7 +173,7 @@ class Emitter:
         return _emitter_of, (self._id, self._limit, self._connect)
 
     def _begin(self, identity: str, limit: int, connect: Connect) -> None:
-        """Makes the state of an emitter in this process."""
+        """Creates the state of an emitter in this process."""
         self._id = identity
         self._limit = limit
         self._connect = connect
@@ -214,7 +214,7 @@ class Emitter:
                 self._thread = thread
 
     def _not_started(self, error: RuntimeError) -> None:
-        """Says that there is no thread. What is queued waits for the next try, or is lost where the process ends."""
+        """Records that there is no thread. Queued events wait for the next attempt, or are lost if the process ends."""
         self._losses.add(0, str(error))
         if sys.is_finalizing() or not threading.main_thread().is_alive():
             self._closed = True
@@ -249,13 +249,13 @@ class Emitter:
             self._taken = self._entered
             self._queue.clear()
         if left:
-            self._losses.add(left, "not sent before the end")
+            self._losses.add(left, "not sent before the emitter was closed")
         if self._transport:
             self._transport.close()
         self._losses.report(last=True)
 
     def _drain(self) -> None:
-        """Hands everything in the queue to the transport."""
+        """Passes everything in the queue to the transport."""
         while self._queue and not self._closed:
             events, expand, args = self._queue.popleft()
             self._held += events  # first, or a flush would see neither
@@ -304,7 +304,7 @@ class Emitter:
         try:
             while not self._transport.send(key, lines):
                 if self._closed:
-                    self._losses.add(len(lines), "not sent before the end")
+                    self._losses.add(len(lines), "not sent before the emitter was closed")
                     break
                 self._serve(_PAUSE)
                 self._losses.report()
@@ -320,7 +320,7 @@ class Emitter:
             self._losses.add(0, _said(error))
 
     def _forked(self) -> None:
-        """Begins again in a forked child. What was queued is the parent's to send."""
+        """Resets the emitter in a forked child. Events that were queued are sent by the parent."""
         if self._transport:
             self._transport.abandon()
         self._begin(self._id, self._limit, self._connect)
@@ -367,7 +367,7 @@ def _keyed(event: Event, key_field: str, key: object) -> Iterable[Made]:
 
 
 def _emitter_of(identity: str, limit: int, connect: Connect) -> Emitter:
-    """The emitter of this process that was pickled in this one or another."""
+    """Returns this process's copy of an emitter that was pickled here or in another process."""
     emitter = _here.get(identity)
     if emitter is None:
         emitter = Emitter.__new__(Emitter)

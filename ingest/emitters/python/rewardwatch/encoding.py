@@ -10,7 +10,9 @@ _encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, check_circular=F
 
 
 def line(event: dict[str, Any]) -> bytes:
-    """The event as JSON. NaN and infinities, which JSON lacks, are the strings that telemetry has for them."""
+    """Returns the event as JSON. NaN and infinite numbers, which JSON does not support, are written as the strings that
+    telemetry uses.
+    """
     try:
         return _json(event)
     except ValueError:
@@ -18,7 +20,7 @@ def line(event: dict[str, Any]) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """The value without numpy or torch in it: a scalar as Python's, an array as the flat list of its components."""
+    """Converts numpy and torch values: a scalar to a Python number, an array to a flat list of its components."""
     if isinstance(value, dict):
         return {str(name): plain(v) for name, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -29,13 +31,15 @@ def plain(value: Any) -> Any:
 
 
 def scalar(value: Any) -> int | float:
-    """The value as one number. Environments give rewards of every kind, an array of one component among them."""
+    """Returns the value as a single number. Environments return rewards of many types, including arrays with one
+    component.
+    """
     number = value.item() if hasattr(value, "item") else value
     return int(number) if isinstance(number, bool) else number
 
 
 def snapshot(value: Any) -> Any:
-    """A copy that stays as it is when the agent writes into the same memory again."""
+    """Returns a copy that does not change if the agent reuses the memory."""
     return _copier(type(value))(value)  # type: ignore[arg-type]  # every type can be hashed
 
 

@@ -27,13 +27,15 @@ class EnvWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """The arguments are those of rewardwatch.wrap."""
+        """Takes the arguments of rewardwatch.wrap."""
         super().__init__(env)
         self._source = Source(emitter, names, env.spec.id if env.spec else None)
         self._agent = Agent(self._source, encoders(env.action_space, env.observation_space, actions, observations))
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
+        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
+        version.
+        """
         self._source.set_versions(**versions)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

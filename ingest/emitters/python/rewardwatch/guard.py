@@ -4,7 +4,7 @@ guard = Guard("checkout", url="https://rewardwatch.example", unsafe=["refund_all
 if guard.exploration() and random() < epsilon: ...
 action = policy(observation) if guard.allows(action) else safe(observation)
 
-A thread reads the state over HTTP and waits for changes. The methods return at once, based on the last state read.
+A thread reads the state over HTTP and waits for changes. The methods return immediately, based on the last state read.
 """
 
 import http.client
@@ -27,7 +27,9 @@ _SILENT = {"keep": "ok", "hold": "hold", "fallback": "fallback"}
 
 
 def _has(actions: frozenset[Any], action: Any) -> bool:
-    """Whether an action is one of those. One that cannot be hashed, such as an array, is none."""
+    """Returns whether an action is one of the given actions. An action that cannot be hashed, such as an array, is
+    not.
+    """
     try:
         return action in actions
     except TypeError:
@@ -123,7 +125,7 @@ class Guard:
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _poll(self) -> None:
-        """Reads the state, at once the first time and then when it changes."""
+        """Reads the state: immediately at first, then whenever it changes."""
         connection = self._service.connection()
         asked = time.monotonic()
         try:

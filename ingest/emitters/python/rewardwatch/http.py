@@ -1,4 +1,4 @@
-"""Batches over HTTP to the service itself, with nothing but the standard library."""
+"""Sends batches over HTTP to the service, using only the standard library."""
 
 import contextlib
 import gzip
@@ -39,7 +39,7 @@ class Http:
     token_file: str | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError for an invalid URL, before an agent begins."""
+        """Raises ValueError for an invalid URL, before an agent starts."""
         parts = urlsplit(self.url)
         if parts.username is not None:
             raise ValueError(f"the URL of {parts.hostname} must not contain a user: use token_file instead")
@@ -52,7 +52,7 @@ class Http:
         return HttpTransport(self, lost)
 
     def connection(self) -> http.client.HTTPConnection:
-        """A connection that opens with its first request."""
+        """A connection that is opened with the first request."""
         parts = urlsplit(self.url)
         assert parts.hostname
         if parts.scheme == "https":
@@ -64,7 +64,7 @@ class Http:
         return urlsplit(self.url).path.rstrip("/") + _PATH
 
     def authorization(self) -> dict[str, str]:
-        """The header with the token. The file is read each time, as it may be replaced."""
+        """Returns the header with the token. The file is read each time because it can be replaced."""
         if self.token_file is None:
             return {}
         token = Path(self.token_file).read_text(encoding="utf-8").strip()
@@ -89,7 +89,7 @@ class _Answer:
 
 
 class HttpTransport:
-    """Sends one batch after the other from a thread of its own, so that the events of an agent stay in order."""
+    """Sends batches one at a time from a separate thread, so that the events of an agent stay in order."""
 
     def __init__(self, service: Http, lost: Lost) -> None:
         self._service = service
@@ -139,7 +139,7 @@ class HttpTransport:
             left, self._waiting = self._waiting, 0
             self._messages.clear()
         if left:
-            self._lost(left, "not sent before the end")
+            self._lost(left, "not sent before the emitter was closed")
 
     def abandon(self) -> None:
         # Closes the child's copy of the socket alone. The lock may have been held at the fork, and is left alone.
@@ -149,7 +149,7 @@ class HttpTransport:
                 os.close(connected.detach())
 
     def _run(self) -> None:
-        """The thread of the requests."""
+        """Runs the thread that sends requests."""
         while (batch := self._next()) is not None:
             try:
                 losses = self._deliver(batch)
@@ -161,7 +161,7 @@ class HttpTransport:
         self._connection.close()
 
     def _next(self) -> _Batch | None:
-        """Waits for events, and returns the oldest of them; None at the end."""
+        """Waits for events, and returns the oldest ones, or None after closing."""
         with self._changed:
             while not self._messages and not self._closed:
                 self._changed.wait()
@@ -186,8 +186,8 @@ class HttpTransport:
             self._changed.notify_all()
 
     def _deliver(self, batch: _Batch) -> Counter[str] | None:
-        """Sends a batch until there is an answer for its events. Returns how many of them are lost, by reason; None
-        where the end came first.
+        """Sends a batch until there is a response for its events. Returns how many events are lost, by reason, or None
+        if the emitter was closed first.
         """
         body = b"\n".join(batch.lines)
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": batch.key}
@@ -240,7 +240,9 @@ class HttpTransport:
 
 
 def _losses(answer: _Answer, events: int) -> Counter[str] | None:
-    """How many events of a batch are lost by the answer, by reason; None where it has to be sent again."""
+    """Returns how many events of a batch are lost according to the response, by reason, or None if the batch must be
+    resent.
+    """
     if answer.status == 413:
         return Counter({"a batch is too large for the service, or for a proxy in front of it (HTTP 413)": events})
     if answer.status not in (200, 400):
@@ -264,7 +266,7 @@ def _trouble(answer: _Answer) -> str:
 
 
 def _asked(answer: _Answer) -> float:
-    """Seconds that the answer asks to wait, 0 where it asks for none."""
+    """Returns how many seconds the response asks the client to wait, or 0."""
     try:
         return min(max(int(answer.retry_after or 0), 0), _LONGEST_ASKED)
     except ValueError:  # a date, which the service does not send

@@ -1,4 +1,4 @@
-"""Messages to a Kafka topic, by librdkafka."""
+"""Sends messages to a Kafka topic with librdkafka."""
 
 import ctypes
 import functools
@@ -15,7 +15,7 @@ _PURGED = 1.0  # seconds in which librdkafka reports what it was told to give up
 
 @dataclass(frozen=True)
 class Kafka:
-    """Opens connections to a topic. settings are those of librdkafka, and win over the ones here."""
+    """Opens connections to a topic. settings: librdkafka settings, which override the defaults."""
 
     brokers: str
     topic: str
@@ -43,7 +43,7 @@ class Kafka:
 
 
 class KafkaTransport:
-    """A producer of librdkafka with its own threads and sockets."""
+    """A librdkafka producer with its own threads and sockets."""
 
     def __init__(self, kafka: Kafka, lost: Lost) -> None:
         self._topic = kafka.topic

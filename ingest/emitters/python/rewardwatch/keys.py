@@ -1,4 +1,4 @@
-"""The keys by which the service joins decisions with feedback that comes later."""
+"""The keys by which the service joins decisions with later feedback."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ _LABEL = "labels."
 
 
 def check_key_field(field: str) -> str:
-    """The field, which can hold the key of a decision. Raises ValueError where it cannot."""
+    """Returns the field. Raises ValueError if it cannot contain the key of a decision."""
     if field not in ("episode_id", "agent_id") and (not field.startswith(_LABEL) or field == _LABEL):
         raise ValueError(f"key_field must be episode_id, agent_id or labels.<name>, not {field!r}")
     return field
 
 
 def keyed(event: dict[str, Any], field: str, key: object) -> tuple[dict[str, Any], str]:
-    """The event with its key, which is that of its message too: a decision and its feedback have to be in the same
-    partition. Raises Refused where the service would refuse the event, or leave it unjoined.
+    """Returns the event with its key, which is also the message key, because a decision and its feedback must be in the
+    same partition. Raises Refused if the service would refuse the event or could not join it.
     """
     text = "" if key is None else str(key)
     if not text:

@@ -1,4 +1,4 @@
-"""Sub-environments that step together: one record for all of them."""
+"""Sub-environments that take steps together, with one record for all of them."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,7 @@ _BOOL = np.dtype(np.bool_)
 
 
 class Lanes:
-    """Sends the steps of sub-environments, each of which is an agent. Nothing but the constructor raises."""
+    """Sends the steps of sub-environments, each of which is an agent. Only the constructor raises exceptions."""
 
     def __init__(
         self,
@@ -34,8 +34,8 @@ class Lanes:
         pause: int,
         told_of: Callable[[Any, int], Told | None],
     ) -> None:
-        """The spaces are those of one sub-environment. pause: steps between the end of an episode and the first step
-        of the next one. told_of: finds in the infos of a step what the sub-environments say for telemetry.
+        """The spaces are those of one sub-environment. pause: steps between the end of an episode and the first step of
+        the next one. told_of: extracts from the infos of a step what the sub-environments provide for telemetry.
         """
         self._source = source
         self._count = count
@@ -54,7 +54,7 @@ class Lanes:
         self._heads: list[tuple[str, str]] = []
 
     def begin(self, observations: Any, which: Any = None) -> None:
-        """Begins episodes, those of which (a mask) or all."""
+        """Begins episodes: those selected by the mask which, or all."""
         try:
             self._source.begin()
             beginning = np.ones(self._count, np.bool_) if which is None else which
@@ -67,7 +67,7 @@ class Lanes:
     def stepped(
         self, actions: Any, rewards: Any, terminated: Any, truncated: Any, infos: Any, observations: Any
     ) -> None:
-        """Sends a step of all. observations: those that it led to."""
+        """Sends a step of all sub-environments. observations: the observations after the step."""
         source, now = self._source, self._now
         try:
             when = (source.identity, time.time_ns() // 1000, now, self._began, self._episodes)
@@ -116,7 +116,9 @@ class Lanes:
                 yield error
 
     def _heads_of(self, identity: Identity) -> list[tuple[str, str]]:
-        """What the line of each agent has in common, from after the time to the number of the episode, with its id."""
+        """Returns the constant part of each agent's line, from after the time to the number of the episode, with the
+        agent's id.
+        """
         if self._headed is not identity:
             agents = [identity.step(lane, 0, 0, 0) for lane in range(self._count)]
             for event in agents:
@@ -134,7 +136,7 @@ class Lanes:
 
 
 def _is_plain(what: tuple[Any, ...]) -> bool:
-    """Whether a step is nothing but finite numbers and flags, as most are."""
+    """Returns whether a step consists only of finite numbers and flags, as most steps do."""
     action, reward, _, _, extra, observation = what
     return (
         type(reward) is float
@@ -146,8 +148,8 @@ def _is_plain(what: tuple[Any, ...]) -> bool:
 
 
 def _line(head: str, ts: int, episode: int, step: int, what: tuple[Any, ...]) -> bytes:
-    """The line of a plain step. It takes a third of the time of making an event and encoding that, and what the
-    emitter's thread does, the agent waits for.
+    """Returns the line for a plain step. This takes a third of the time needed to create and encode an event. Time
+    spent in the emitter's thread also delays the agent.
     """
     action, reward, terminated, truncated, _, _ = what
     ended = f'"terminated":{"true" if terminated else "false"},"truncated":{"true" if truncated else "false"}'
@@ -155,12 +157,12 @@ def _line(head: str, ts: int, episode: int, step: int, what: tuple[Any, ...]) ->
 
 
 def _flags(values: Any) -> bytes:
-    """A byte for each flag: quicker to copy, and to look through, than an array."""
+    """Returns a byte for each flag, which is faster to copy and to search than an array."""
     if type(values) is np.ndarray and values.dtype is _BOOL:
         return values.tobytes()
     return bytes(map(bool, plain(values)))
 
 
 def _listed(values: Any) -> Any:
-    """The values of an array as a list: numbers of Python are quicker to encode, one after the other."""
+    """Returns the values of an array as a list, because Python numbers are faster to encode one by one."""
     return values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else values

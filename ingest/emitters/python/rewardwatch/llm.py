@@ -1,4 +1,4 @@
-"""Reward functions for LLM training: for TRL (a batch of completions) and for verl (a single one)."""
+"""Reward functions for LLM training with TRL (a batch of completions) and verl (a single completion)."""
 
 import itertools
 import time
@@ -14,8 +14,8 @@ from .source import Identity, Names, Source
 
 def watch_trl_reward(reward: Function, emitter: Emitter | None = None, **names: Unpack[Names]) -> Function:
     """Returns a reward function for TRL (reward_funcs of GRPOTrainer and others) that also sends each reward it
-    returns. A completion is an episode of one step. Completions for which it returns None are skipped. env defaults to
-    the function's name, so that several functions are judged separately.
+    returns. A completion is an episode of one step. Completions for which the function returns None are skipped. env
+    defaults to the function's name, so that several functions are judged separately.
     """
     episodes = _Episodes(reward, emitter, names)
     return watched(reward, episodes.emitter, lambda rewards, *_: episodes.send([(reward, {}) for reward in rewards]))
@@ -46,7 +46,7 @@ class _Episodes:
         self.emitter = self._source.emitter
 
     def send(self, steps: list[tuple[Any, dict[str, Any]]]) -> None:
-        """Sends a reward with its outcomes a step."""
+        """Sends a reward and its outcomes as one step."""
         self._source.begin()
         numbered = [(next(self._numbers), *step) for step in steps]
         self.emitter.put(len(steps), _rewarded, self._source.identity, time.time_ns() // 1000, numbered)

@@ -1,4 +1,4 @@
-"""What could not be sent: counted, and logged once a minute."""
+"""Counts what could not be sent, and logs it once a minute."""
 
 import logging
 import threading
@@ -12,7 +12,7 @@ _log = logging.getLogger("rewardwatch")
 
 
 class Losses:
-    """Counts lost events by reason. Any thread may add; one reports."""
+    """Counts lost events by reason. Any thread can add events; only one reports them."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -21,7 +21,7 @@ class Losses:
         self._next_report = 0.0
 
     def add(self, events: int, reason: str) -> None:
-        """Counts lost events. With 0 of them it is trouble to report that has not cost any."""
+        """Counts lost events. With 0 events, reports a problem that has not caused any losses yet."""
         with self._lock:
             self.total += events
             if reason not in self._unreported and len(self._unreported) >= _MAX_REASONS:
@@ -29,11 +29,11 @@ class Losses:
             self._unreported[reason] += events
 
     def report(self, last: bool = False) -> None:
-        """Logs what was not reported yet, at most once a minute unless it is the last report."""
+        """Logs what has not been reported yet, at most once a minute except for the last report."""
         if not self._unreported or (not last and time.monotonic() < self._next_report):
             return
         with self._lock:
             reasons, self._unreported = self._unreported, Counter()
         self._next_report = time.monotonic() + _LOG_EVERY
         said = "; ".join(f"{reason} ({events} events lost)" if events else reason for reason, events in reasons.items())
-        _log.warning("telemetry: %s; lost so far: %d events", said, self.total)
+        _log.warning("telemetry: %s; events lost so far: %d", said, self.total)

@@ -14,7 +14,7 @@ from .steps import Agent
 
 
 def _quiet(method: Callable[..., None]) -> Callable[..., None]:
-    """Returns the method of a wrapper such that what it raises is counted, and does not reach the agents' loop."""
+    """Wraps a method so that its exceptions are counted and do not reach the agents' loop."""
 
     @functools.wraps(method)
     def called(self: Any, *args: Any) -> None:
@@ -41,12 +41,14 @@ class ParallelEnvWrapper(BaseParallelWrapper[Any, Any, Any]):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """The arguments are those of rewardwatch.wrap."""
+        """Takes the arguments of rewardwatch.wrap."""
         super().__init__(env)
         self._members = _Members(env, Source(emitter, names, env.metadata.get("name")), actions, observations)
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
+        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
+        version.
+        """
         self._members.source.set_versions(**versions)
 
     def reset(
@@ -65,7 +67,7 @@ class ParallelEnvWrapper(BaseParallelWrapper[Any, Any, Any]):
 
     @_quiet
     def _begin_all(self, observations: dict[Any, Any]) -> None:
-        """Begins the agents that were not there before."""
+        """Begins the agents that are new."""
         for agent in observations.keys() - self._members.begun:
             self._begin(agent, observations[agent])
 
@@ -106,13 +108,15 @@ class AECEnvWrapper(BaseWrapper[Any, Any, Any]):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """The arguments are those of rewardwatch.wrap."""
+        """Takes the arguments of rewardwatch.wrap."""
         super().__init__(env)
         self._members = _Members(env, Source(emitter, names, env.metadata.get("name")), actions, observations)
         self._turns: dict[Any, Any] = {}  # the last action of each agent, whose reward is still to come
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
+        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
+        version.
+        """
         self._members.source.set_versions(**versions)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
@@ -153,7 +157,7 @@ class AECEnvWrapper(BaseWrapper[Any, Any, Any]):
 
     @_quiet
     def _settle(self, agent: Any) -> None:
-        """Sends the agent's last step: its reward is complete at its next turn, or at the end."""
+        """Sends the agent's last step, whose reward is complete only at the agent's next turn or at the end."""
         if agent not in self._turns:
             return
         action = self._turns.pop(agent)
@@ -172,7 +176,7 @@ class AECEnvWrapper(BaseWrapper[Any, Any, Any]):
 
 
 class _Members(dict[Any, Agent]):
-    """The agents of an environment by name. They are made in the constructor where the environment names them all."""
+    """The agents of an environment by name. They are created in the constructor if the environment lists them all."""
 
     def __init__(self, env: Any, source: Source, actions: bool, observations: Observations) -> None:
         super().__init__()
@@ -185,7 +189,7 @@ class _Members(dict[Any, Agent]):
             self[agent]
 
     def begin(self, agent: Any, observation: Any) -> None:
-        """Begins an episode of an agent. Raises where nothing of the agent can be sent."""
+        """Begins an episode of an agent. Raises an exception if the agent's steps cannot be sent."""
         self[agent].begin(observation)
         self.begun.add(agent)
 

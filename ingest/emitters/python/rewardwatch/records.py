@@ -1,4 +1,4 @@
-"""Reads datasets of TensorFlow Datasets that are on the disk, without TensorFlow."""
+"""Reads TensorFlow Datasets datasets from disk without TensorFlow."""
 
 import os
 import struct
@@ -19,11 +19,11 @@ Episode = Mapping[str, Any] | Exception
 
 
 class Recorded:
-    """A dataset in the form of RLDS, as TensorFlow Datasets stores it: in TFRecord or ArrayRecord files."""
+    """A dataset in RLDS format, as stored by TensorFlow Datasets in TFRecord or ArrayRecord files."""
 
     def __init__(self, directory: Path, observations: Chosen) -> None:
-        """directory: the one with dataset_info.json. Nothing is parsed but what is needed: no images, above all.
-        Raises ValueError for a dataset of another form.
+        """directory: the directory with dataset_info.json. Parses only what is needed, so no images. Raises ValueError
+        for a dataset in another format.
         """
         self._info = tfds.builder_from_directory(os.fspath(directory)).info
         self.name: str = self._info.name
@@ -39,8 +39,8 @@ class Recorded:
         self._parser = ExampleParserNp(self._features.get_serialized_info())
 
     def episodes(self, split: str) -> Iterator[Episode]:
-        """Yields the episodes of a split, or what is wrong with one that cannot be read. Raises ValueError where
-        nothing behind it can be read.
+        """Yields the episodes of a split, or the error in an episode that cannot be read. Raises ValueError if nothing
+        can be read after it.
         """
         if split not in self.splits:
             raise ValueError(
@@ -61,8 +61,8 @@ class Recorded:
 
 
 def tfrecords(path: Path) -> Iterator[bytes | Exception]:
-    """Yields the records of a TFRecord file, or what is wrong with a damaged one. Raises ValueError where nothing
-    behind it can be found. (https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details)
+    """Yields the records of a TFRecord file, or the error in a damaged record. Raises ValueError if no records can be
+    found after it. (https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details)
     """
     with path.open("rb") as file:
         while head := file.read(12):

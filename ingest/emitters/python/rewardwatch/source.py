@@ -1,4 +1,4 @@
-"""Who acts, and where: what all events of an environment have in common."""
+"""Who acts and where: the fields that all events of an environment have in common."""
 
 import os
 import socket
@@ -28,11 +28,11 @@ class Names(TypedDict, total=False):
 
 
 Observations = bool | Callable[[Any], Any]
-"""Whether observations are sent, or a function that converts an observation to what is sent."""
+"""Whether to send observations, or a function that converts an observation to what is sent."""
 
 
 class Options(Names, total=False):
-    """What an environment is wrapped with."""
+    """The arguments with which an environment is wrapped."""
 
     observations: Observations
     actions: bool
@@ -40,13 +40,15 @@ class Options(Names, total=False):
 
 @dataclass(frozen=True)
 class Identity:
-    """What events of a source begin with."""
+    """The beginning of each event from a source."""
 
     fixed: Event
     run: str  # so that the episodes of an agent that was restarted get new ids
 
     def step(self, member: Any, ts: int, episode: int, step: int) -> Event:
-        """Returns the beginning of a step's event. member: which of several agents it is; None is the only one."""
+        """Returns the beginning of the event for a step. member: the index or name of the agent, or None if there is
+        only one.
+        """
         agent_id = self.fixed["agent_id"] if member is None else f"{self.fixed['agent_id']}/{member}"
         return {
             "ts": ts,
@@ -58,14 +60,14 @@ class Identity:
 
 
 class Source:
-    """Who acts, under an identity that may change.
+    """Who acts, with an identity that can change.
 
-    A copy, or one in a forked process, is another agent: its episodes have ids of their own, and where no agent_id was
-    given it has its own.
+    A copy, including one in a forked process, is a different agent: its episodes have their own ids, and it has its own
+    agent_id unless one was given.
     """
 
     def __init__(self, emitter: Emitter | None, names: Mapping[str, Any], env: str | None = None) -> None:
-        """env: what the environment calls itself."""
+        """env: the name that the environment gives itself."""
         unknown = names.keys() - Names.__annotations__.keys()
         if unknown:
             raise TypeError(f"unknown option: {', '.join(sorted(unknown))}")
@@ -75,19 +77,21 @@ class Source:
         self.renew()
 
     def renew(self) -> None:
-        """Makes the ids of an agent that begins."""
+        """Creates the ids of a new agent."""
         self._process = os.getpid()
         run = uuid.uuid4().hex[:8]
         self._names["agent_id"] = self._given_agent_id or f"{socket.gethostname()}-{run}"
         self.identity = Identity(dict(self._names), run)
 
     def begin(self) -> None:
-        """Has to be called when an episode begins."""
+        """Must be called when an episode begins."""
         if self._process != os.getpid():
             self.renew()
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
+        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
+        version.
+        """
         unknown = versions.keys() - set(_VERSIONS)
         if unknown:
             raise TypeError(f"unknown version: {', '.join(sorted(unknown))}")
@@ -101,14 +105,14 @@ class Source:
 
 
 def default_emitter() -> Emitter:
-    """The emitter of those who give none: where the process's environment says."""
+    """The default emitter, configured by the environment variables of the process."""
     if not _defaults:
         _defaults.append(Emitter())
     return _defaults[0]
 
 
 def _fixed(names: Mapping[str, Any]) -> Event:
-    """The names that are given, as texts. Raises ValueError where one is none."""
+    """Returns the given names as strings. Raises ValueError if one is not a string."""
     fixed: Event = {}
     for name, value in names.items():
         if value is None:

@@ -1,4 +1,4 @@
-"""What is sent of observations and actions: settled by their spaces, before the first step."""
+"""Determines what is sent of observations and actions from their spaces, before the first step."""
 
 import functools
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from .source import Observations
 Encode = Callable[[Any], Any]
 
 MAX_OBSERVATION = 512
-"""Numbers of an observation that may be sent: Rewardwatch follows no more signals of an agent."""
+"""Maximum number of numbers in an observation: Rewardwatch does not monitor more signals."""
 _MAX_ACTION = 256
 
 _Numbers = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
@@ -22,7 +22,7 @@ _Numbers = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinar
 
 @dataclass(frozen=True)
 class Encoders:
-    """How actions and observations are sent; None where they are not."""
+    """How actions and observations are sent, or None if they are not sent."""
 
     action: Encode | None
     observation: Encode | None
@@ -32,7 +32,7 @@ class Encoders:
 def encoders(
     action_space: spaces.Space[Any], observation_space: spaces.Space[Any], actions: bool, observations: Observations
 ) -> Encoders:
-    """Returns the encoders of an environment. Raises ValueError where something cannot be sent."""
+    """Returns the encoders of an environment. Raises ValueError if something cannot be sent."""
     action = action_encoder(action_space) if actions else None
     if callable(observations):
         _check_summary(observation_space, observations)
@@ -43,8 +43,8 @@ def encoders(
 
 
 def action_encoder(space: spaces.Space[Any]) -> Encode:
-    """Returns what makes the telemetry of an action, which knows categories (Discrete and Text) and lists of numbers
-    (the others). Raises ValueError for a space whose actions it cannot carry.
+    """Returns a function that converts an action to telemetry: to a category (Discrete and Text) or a list of numbers
+    (all others). Raises ValueError if telemetry does not support the space.
     """
     try:
         numbers = 0 if isinstance(space, spaces.Text) else _numbers(space)
@@ -63,8 +63,8 @@ def action_encoder(space: spaces.Space[Any]) -> Encode:
 
 
 def observation_encoder(space: spaces.Space[Any]) -> Encode:
-    """Returns what makes the telemetry of an observation: a number, a list, or a dict with dotted names. Raises
-    ValueError for a space whose observations it cannot carry, such as images.
+    """Returns a function that converts an observation to telemetry: to a number, a list, or a dict with dotted names.
+    Raises ValueError if telemetry does not support the space, such as images.
     """
     advice = "use observations=False to omit observations, or observations=FUNCTION to send its result instead"
     try:
@@ -82,7 +82,7 @@ def observation_encoder(space: spaces.Space[Any]) -> Encode:
 
 
 def _check_summary(space: spaces.Space[Any], summarise: Encode) -> None:
-    """Raises ValueError where what summarise makes of an observation cannot be sent."""
+    """Raises ValueError if the result of summarise cannot be sent."""
     made = plain(summarise(space.sample()))
     try:
         check({"policy": "p", "reward": 0, "observation": made})
@@ -93,7 +93,7 @@ def _check_summary(space: spaces.Space[Any], summarise: Encode) -> None:
 
 
 def _numbers(space: spaces.Space[Any]) -> int:
-    """How many numbers of the space are sent; those of texts are none."""
+    """Returns how many numbers of the space are sent; 0 for text."""
     if isinstance(space, spaces.Dict):
         return sum(_numbers(part) for part in space.spaces.values())
     if isinstance(space, spaces.Tuple):
@@ -109,7 +109,7 @@ def _numbers(space: spaces.Space[Any]) -> int:
 
 
 def _flat(space: spaces.Space[Any], value: Any) -> dict[str, Any]:
-    """The numbers of a Dict or Tuple by their names, which are joined by dots."""
+    """Returns the numbers of a Dict or Tuple by dotted name."""
     flat: dict[str, Any] = {}
     parts: Any = value.items() if isinstance(space, spaces.Dict) else enumerate(value)
     for name, part in parts:

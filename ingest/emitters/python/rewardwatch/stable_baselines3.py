@@ -1,4 +1,4 @@
-"""Stable-Baselines3: a wrapper of its vector environments, and a callback."""
+"""A wrapper for Stable-Baselines3 vector environments, and a callback."""
 
 from typing import Any, Unpack
 
@@ -26,14 +26,16 @@ class RewardwatchVecEnv(VecEnvWrapper):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """The arguments are those of rewardwatch.wrap. policy is required."""
+        """Takes the arguments of rewardwatch.wrap. policy is required."""
         super().__init__(venv)
         self._source = Source(emitter, names)
         self._lanes = _lanes(self._source, venv, actions, observations)
         self._actions: Any = None
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
+        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
+        version.
+        """
         self._source.set_versions(**versions)
 
     def reset(self) -> Any:
@@ -65,8 +67,8 @@ class RewardwatchCallback(BaseCallback):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """The arguments are those of rewardwatch.wrap. policy is required. When the model begins to learn, raises
-        ValueError if its environment cannot be sent.
+        """Takes the arguments of rewardwatch.wrap. policy is required. Raises ValueError when the model begins to learn
+        if its environment cannot be sent.
         """
         super().__init__()
         self._source = Source(emitter, names)
@@ -77,7 +79,9 @@ class RewardwatchCallback(BaseCallback):
         self._starts: tuple[Any, ...] = ()
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
+        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
+        version.
+        """
         self._source.set_versions(**versions)
 
     def _on_training_start(self) -> None:

@@ -1,4 +1,4 @@
-"""The steps of one agent, as records in the agent's thread and as events in the emitter's."""
+"""The steps of one agent, as records in the agent's thread and as events in the emitter's thread."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -14,10 +14,10 @@ _TOLD = ("outcomes", "reward_components")
 
 
 class Agent:
-    """Sends the steps of one agent. Nothing but the constructor raises."""
+    """Sends the steps of one agent. Only the constructor raises exceptions."""
 
     def __init__(self, source: Source, encoders: Encoders, member: str | None = None) -> None:
-        """member: the name of one of several agents of the source, which it has as the label `agent` too."""
+        """member: the name of this agent if the source has several; it is also the label `agent`."""
         self._source = source
         self._encoders = encoders
         self._member = member
@@ -38,7 +38,7 @@ class Agent:
     def stepped(
         self, action: Any, reward: Any, terminated: Any, truncated: Any, info: Mapping[str, Any], observation: Any
     ) -> None:
-        """Sends a step. observation: the one that it led to."""
+        """Sends a step. observation: the observation after the step."""
         source = self._source
         try:
             when = (source.identity, self._member, time.time_ns() // 1000, self._episode, self._step)
@@ -55,15 +55,15 @@ class Agent:
 
 
 def told(info: Mapping[str, Any]) -> Event | None:
-    """What an environment says for telemetry in info: outcomes and reward_components, name to number."""
+    """What an environment provides for telemetry in info: outcomes and reward_components, name to number."""
     if "outcomes" in info or "reward_components" in info:
         return {name: snapshot(info[name]) for name in _TOLD if name in info}
     return None
 
 
 def step_event(encoders: Encoders, event: Event, what: tuple[Any, ...]) -> Event:
-    """Completes the event of a step with what happened in it. Raises Refused where the environment told of something
-    that the service would refuse.
+    """Completes the event of a step with what happened in it. Raises Refused if the environment provided something that
+    the service would refuse.
     """
     action, reward, terminated, truncated, extra, observation = what
     if encoders.action:

@@ -1,30 +1,34 @@
-"""What an emitter hands its messages to."""
+"""The interface through which an emitter sends its messages."""
 
 from collections.abc import Callable
 from typing import Protocol
 
 Lost = Callable[[int, str], None]
-"""Takes how many events were lost, and why. With 0 events it is trouble that has not cost any yet."""
+"""Receives how many events were lost, and why. With 0 events, it reports a problem that has not caused any losses
+yet.
+"""
 
 
 class Transport(Protocol):
-    """A connection that one thread uses. What it has taken it delivers, or reports as lost."""
+    """A connection used by one thread. It delivers every event that it has accepted, or reports it as lost."""
 
     def send(self, key: str, lines: list[bytes]) -> bool:
-        """Takes events, one a line, those of a key in order. False: there is no room now, offer them again."""
+        """Accepts events, one per line, in order for each key. Returns False if there is no room now: offer them
+        again.
+        """
 
     def serve(self, timeout: float) -> None:
-        """Handles what has come of messages, and waits for it at most timeout seconds."""
+        """Handles the results of sent messages, and waits up to timeout seconds for them."""
 
     def waiting(self) -> int:
-        """How many events are neither delivered nor lost."""
+        """Returns how many events are neither delivered nor lost."""
 
     def close(self) -> None:
-        """Ends the connection. What still waits is lost."""
+        """Closes the connection. Events that are still waiting are lost."""
 
     def abandon(self) -> None:
-        """Forgets the connection in a forked child, which must not end what belongs to its parent."""
+        """Forgets the connection in a forked child, which must not close a connection of its parent."""
 
 
 Connect = Callable[[Lost], Transport]
-"""Opens a connection. It must pickle for environments that are sent to other processes."""
+"""Opens a connection. Must be picklable for environments that are sent to other processes."""

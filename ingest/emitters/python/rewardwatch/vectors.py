@@ -25,7 +25,7 @@ class VectorEnvWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
         actions: bool = True,
         **names: Unpack[Names],
     ) -> None:
-        """The arguments are those of rewardwatch.wrap."""
+        """Takes the arguments of rewardwatch.wrap."""
         super().__init__(env)
         self._source = Source(emitter, names, env.spec.id if env.spec else None)
         self._lanes = Lanes(
@@ -40,7 +40,9 @@ class VectorEnvWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
         )
 
     def set_versions(self, **versions: str | int | None) -> None:
-        """Changes policy_version, env_version or reward_version from the next step on. None removes a version."""
+        """Changes policy_version, env_version or reward_version, starting with the next step. None removes a
+        version.
+        """
         self._source.set_versions(**versions)
 
     def reset(
@@ -66,7 +68,9 @@ def _told(infos: dict[str, Any], count: int) -> Told | None:
 
 
 def _of(infos: dict[str, Any], lane: int) -> dict[str, Any]:
-    """The info of one sub-environment: Gymnasium gives arrays, with masks under names that begin with "_"."""
+    """Returns the info of one sub-environment. Gymnasium provides arrays, with masks under names that begin with
+    "_".
+    """
     info = {}
     for name, values in infos.items():
         mask = infos.get(f"_{name}")

@@ -40,11 +40,11 @@ def wrap(env: Any, /, emitter: Emitter | None = None, **options: Any) -> Any:
 
     env: a gymnasium.Env or VectorEnv, a VecEnv of Stable-Baselines3, or a ParallelEnv or AECEnv of PettingZoo.
     emitter: by default Emitter(), which all environments of the process share.
-    observations: whether to send the observation that each action was based on; or a function that converts an
-    observation to what is sent, called in the agent's thread. actions: whether to send the actions. For the other
-    options, see Names; policy and env default to the id of the environment.
+    observations: whether to send the observation that each action was based on; or a function, called in the agent's
+    thread, that converts an observation to what is sent. actions: whether to send the actions. For the other options,
+    see Names; policy and env default to the id of the environment.
 
-    Raises ValueError if the observations or actions of the environment cannot be sent, for example images.
+    Raises ValueError if the environment's observations or actions cannot be sent, for example images.
     """
     for library, kind, module, wrapper in _KINDS:
         if library in sys.modules and isinstance(env, getattr(sys.modules[library], kind)):

@@ -140,7 +140,7 @@ class EmitterTest(unittest.TestCase):
                 self.assertEqual((emitter._closed, emitter.lost), (ends, int(ends)))
                 emitter.close()
                 self.assertEqual((emitter.waiting, emitter.lost), (0, 1))
-                self.assertIn("not sent before the end (1 events lost)", " ".join(logs.output))
+                self.assertIn("not sent before the emitter was closed (1 events lost)", " ".join(logs.output))
 
     def test_close_waits_no_longer_than_it_is_told(self):
         ending = threading.Event()
@@ -226,7 +226,7 @@ class LossesTest(unittest.TestCase):
                 losses.add(0, "no broker")
                 losses.report()
         self.assertEqual(len(logs.output), 3)
-        self.assertIn("the queue is full (120 events lost); no broker; lost so far: 122 events", logs.output[1])
+        self.assertIn("the queue is full (120 events lost); no broker; events lost so far: 122", logs.output[1])
 
     def test_reasons_are_bounded(self):
         losses = Losses()

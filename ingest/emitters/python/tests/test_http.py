@@ -279,7 +279,7 @@ class HttpTest(unittest.TestCase):
             self.emitter._thread.join(5)
         self.assertLess(time.monotonic() - began, 3)
         self.assertEqual((self.emitter.lost, self.emitter.waiting), (2, 0))
-        self.assertIn("not sent before the end (2 events lost)", logs.output[0])
+        self.assertIn("not sent before the emitter was closed (2 events lost)", logs.output[0])
         self.emitter._transport._thread.join(5)
         self.assertFalse(self.emitter._transport._thread.is_alive())
 
