@@ -223,7 +223,7 @@ func (n *Notifier) end(key string, t *tracked, next alert, now time.Time) {
 
 // AskApproval says that a retrain request of an incident waits for a person, and the address at which people approve
 // or reject it; "" if it does not wait any more. The address is added to the alert of the incident. Alertmanager does
-// not repeat a message because of it, so an alert of its own, RetrainAwaitsApproval, carries the address to the channels
+// not repeat a message because of it, so a separate alert, RetrainAwaitsApproval, carries the address to the channels
 // that were told of the incident before. What is firing is pushed at once.
 func (n *Notifier) AskApproval(i *Incident, request, link string) {
 	n.mu.Lock()

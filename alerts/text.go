@@ -95,7 +95,7 @@ func (i *Incident) firingSignals() []string {
 	return signals
 }
 
-// describe describes every alarm in a line of its own, the firing ones first, in the order in which people look at signals.
+// describe describes every alarm on a separate line, the firing ones first, in the order in which people look at signals.
 func (i *Incident) describe() string {
 	var firing, resolved []string
 	alarms := pointers(i.Alarms)

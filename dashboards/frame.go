@@ -58,7 +58,7 @@ func groupVariable(s scope, label string) *dashboard.QueryVariableBuilder {
 	return everything(variable(label, label, "label_values("+s.policies(metrics.MetricStreamState)+", "+label+")"))
 }
 
-// signalVariable offers the numeric signals. Categorical actions have a row of their own.
+// signalVariable offers the numeric signals. Categorical actions have their own row.
 func signalVariable() *dashboard.QueryVariableBuilder {
 	return variable("signal", "Signal", "label_values("+metrics.MetricSignalMean+`{job=~"$job",policy="$policy"}, signal)`).
 		Current(dashboard.VariableOption{Text: text("return"), Value: text("return")})

@@ -17,7 +17,7 @@ import (
 // moved. All else is in rows that are closed.
 func policy(opts Options) *dashboard.DashboardBuilder {
 	s := policyScope(opts)
-	d := frame("Rewardwatch / Policy", "One policy: its open incident, what moved, and the evidence.",
+	d := frame("Rewardwatch / Policy", "One policy: its open incident, what changed, and the evidence.",
 		policyUID, s, policyVariable()).
 		WithVariable(signalVariable())
 	policyHeadline(d, s)

@@ -29,7 +29,7 @@ type TLSConfig struct {
 
 // Certificates configures which servers a client trusts, and the certificate that it presents to them.
 type Certificates struct {
-	CAFile             string `yaml:"ca_file"`              // PEM file with certificate authorities; default: those of the system
+	CAFile             string `yaml:"ca_file"`              // PEM file with certificate authorities; default: the system's authorities
 	CertFile           string `yaml:"cert_file"`            // client certificate
 	KeyFile            string `yaml:"key_file"`             // client key
 	ServerName         string `yaml:"server_name"`          // name expected in the server's certificate; default: the server's host name

@@ -222,7 +222,7 @@ type Unit struct {
 	Group          Group
 	Agent, Episode string
 	End            End
-	Mixed          bool     // a block of the steps of many agents, none of which takes enough for a block of its own
+	Mixed          bool     // a block of the steps of many agents, none of which takes enough for a separate block
 	Shadow         bool     // its events had the label shadow: its policy did not serve
 	Versions       Versions // of its last event
 	StartTS, EndTS int64    // Unix nanoseconds of its first and last event, 0 if the telemetry has no clock
@@ -280,7 +280,7 @@ type Unit struct {
 	// Labels are those of its last event that its policy is split by, without those it lacks, and of RaterLabel; nil for blocks.
 	Labels []Label
 
-	Shown bool // each of its steps came before as a unit of its own, with EndOpen
+	Shown bool // each of its steps came before as a separate unit, with EndOpen
 }
 
 // RaterLabel is the label of a unit that says who has given an outcome, where the outcomes of a unit may have several raters.

@@ -27,7 +27,7 @@ const overdueEvery = time.Minute
 // Desk turns incidents into retrain requests and arranges their delivery.
 //
 // It is large because each order of a person, a trigger or a schedule is a method that takes the ledger and the queue
-// together; what needs less is a type of its own.
+// together; what needs less is a separate type.
 type Desk struct {
 	*ledger.Reader // of the ledger
 	cfg            Config

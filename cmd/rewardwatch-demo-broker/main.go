@@ -1,5 +1,5 @@
 // Command rewardwatch-demo-broker is the Kafka broker of `rewardwatch demo`, which starts it. It keeps the newest records in memory.
-// It has a binary of its own, so that the binary of the service has no code of tests.
+// It has a separate binary, so that the binary of the service has no code of tests.
 package main
 
 import (
@@ -51,7 +51,7 @@ func run(in io.Reader, out io.Writer, kept int, interval time.Duration) error {
 		case err := <-ended:
 			return err
 		case <-time.After(interval):
-			broker.ApplyRetention() // the broker trims only topics that are created with a limit of their own
+			broker.ApplyRetention() // the broker trims only topics that are created with their own limit
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// StartKafka starts a real broker on ports of 127.0.0.1, with a directory of its own and further variables of kafka.sh,
+// StartKafka starts a real broker on ports of 127.0.0.1, with a separate directory and further variables of kafka.sh,
 // and stops it at the end of the test. root is the root of the repository. run calls kafka.sh for this broker, such as
 // with "topic", NAME.
 func StartKafka(t testing.TB, root, port, controllerPort string, env ...string) (run func(args ...string)) {

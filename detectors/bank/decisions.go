@@ -15,7 +15,7 @@ const (
 	changesWithin  = 5
 	shiftDecisions = 36
 	shiftBlocks    = 7
-	// maxDecisions bounds the size. Larger blocks would save little, and take long to fill when traffic is low.
+	// maxDecisions bounds the size. Larger blocks would save little, and take a long time to fill when traffic is low.
 	maxDecisions = 64
 	// leastBetween is the smallest number of blocks between false alarms to which a budget in episodes may be reduced.
 	leastBetween = 2000

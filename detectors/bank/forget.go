@@ -80,7 +80,7 @@ func (g *group) clockless() bool {
 }
 
 // lastUses returns, by group number, the hour in which groups without a clock were last used, in hours since 1970. The
-// coarse unit means that it seldom has to be saved.
+// coarse unit means that it rarely has to be saved.
 func (p *Policy) lastUses() map[int]int64 {
 	uses := map[int]int64{}
 	for _, g := range p.groups {

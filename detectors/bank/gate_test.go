@@ -478,7 +478,7 @@ func TestGateEndsWithItsBaseline(t *testing.T) {
 	}
 	r.run(p, 1, "p2")
 	p = restored(t, p)
-	if g := gateOf(t, p, "p2"); g.Verdict != finding.Worse || g.Ended != "policy_version p2 has a baseline of its own" || g.Units != 100 {
+	if g := gateOf(t, p, "p2"); g.Verdict != finding.Worse || g.Ended != "policy_version p2 now has its own baseline" || g.Units != 100 {
 		t.Errorf("after it took over: %+v", g)
 	}
 	if g := shownGroup(p); g.Production != "p2" {

@@ -162,7 +162,7 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Find
 		Retired: append(slices.Clone(s.Retired[max(0, len(s.Retired)-keptRetired+1):]), s.Version),
 	}
 	s.Next = nil
-	p.replace(g, next, fmt.Sprintf("policy_version %s has a baseline of its own", next.Line.Versions.Version), now)
+	p.replace(g, next, fmt.Sprintf("policy_version %s now has its own baseline", next.Line.Versions.Version), now)
 	next.takeRaters(g.Raters)
 	next.Versions = seen // the version change explains nothing that is found against the version's own baseline
 	later := p.awaited(next)

@@ -62,7 +62,7 @@ func TestSimNewVersionWarmsUpBesideTheOld(t *testing.T) {
 	if g.Baseline.ID == first.ID || g.Baseline.Units != 500 || g.Baseline.Provisional || l.Version != "p2" || l.NextVersion != "" {
 		t.Fatalf("after the take-over: baseline %+v, lineage %+v", g.Baseline, l)
 	}
-	if len(l.Past) != 1 || l.Past[0].ID != first.ID || l.Past[0].Why != "policy_version p2 has a baseline of its own" {
+	if len(l.Past) != 1 || l.Past[0].ID != first.ID || l.Past[0].Why != "policy_version p2 now has its own baseline" {
 		t.Errorf("past baselines %+v", l.Past)
 	}
 	if g.Units != 1499 || p.limit.Taken() != streams/2 {

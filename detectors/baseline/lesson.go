@@ -42,7 +42,7 @@ func (l *Lesson) Become(s *stream.Stream, name string) {
 	}
 }
 
-// Quantity returns a quantity of its own with the lesson as its baseline; none without a lesson.
+// Quantity returns a separate quantity with the lesson as its baseline; none without a lesson.
 func (l *Lesson) Quantity(name string) []*stream.Quantity {
 	if l == nil {
 		return nil

@@ -119,7 +119,7 @@ func (b *Battery) FindNext(k int, signal string) (at int, found bool) {
 }
 
 // OtherUnits returns the fault to report if a unit is of another kind than those of the baseline, else "". In that case
-// episodes have stopped ending, or have begun to end, or agents no longer live long enough for blocks of their own.
+// episodes have stopped ending, or have begun to end, or agents no longer live long enough for their own blocks.
 func (b *Battery) OtherUnits(u *ingest.Unit) string {
 	block, blocks := u.End == ingest.EndBlock, b.Blocks.OfSteps()
 	switch {

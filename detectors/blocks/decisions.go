@@ -9,7 +9,7 @@ import (
 )
 
 // maxOpenDecisions bounds the unfinished blocks of decisions. With more, or if most decisions of a round are in blocks
-// that are dropped, versions change too often to have blocks of their own: blocks then hold decisions of all versions.
+// that are dropped, versions change too often to have their own blocks: blocks then hold decisions of all versions.
 const maxOpenDecisions = 1024
 
 // IsDecision reports whether a unit is an episode of one step.
@@ -23,7 +23,7 @@ type slot struct {
 	open      *Open // nil if Open has none of that key
 }
 
-// mostSlots bounds the slots: a group seldom has decisions of more partitions and versions at a time.
+// mostSlots bounds the slots: a group rarely has decisions of more partitions and versions at a time.
 const mostSlots = 16
 
 // slotOf returns the slot of a decision, which is valid until the next call.

@@ -11,7 +11,7 @@ import (
 )
 
 // An unfinished unit is dropped if its agent has sent none of RoundLength smallest blocks. If more than mixedShare of
-// these blocks are lost in this way, agents do not live long enough for units of their own. Units are then joined from
+// these blocks are lost in this way, agents do not live long enough for their own units. Units are then joined from
 // the smallest blocks of all agents, in order of arrival.
 const (
 	RoundLength = 10_000

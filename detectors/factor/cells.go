@@ -13,7 +13,7 @@ const (
 	maxCells  = 4096
 	leastCell = 4  // steps of a situation: with fewer it is new ground
 	maxValues = 64 // between which rewards are ranked
-	sizes     = 5  // of cells that have laws of their own, each twice as large as the one before
+	sizes     = 5  // of cells that have their own laws, each twice as large as the one before
 )
 
 // cells is what followed in each situation of a baseline whose observations are discrete states.

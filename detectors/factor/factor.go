@@ -61,7 +61,7 @@ type Episode []Step
 type part uint8
 
 // The parts. The dynamics are the changes of the observation and whether the episode terminates. The reward of a step
-// without a next observation cannot depend on it, and has a law of its own.
+// without a next observation cannot depend on it, and has a separate law.
 const (
 	partStart part = iota
 	partPolicy

@@ -3,7 +3,7 @@ package factor
 // maxPreferences bounds the actions whose shares are compared one by one, the commonest ones.
 const maxPreferences = 8
 
-// preferences returns how many actions have shares of their own: of two, one tells both.
+// preferences returns how many actions have their own shares: of two, one tells both.
 func (l Layout) preferences() int {
 	if l.Categories <= 2 {
 		return max(0, l.Categories-1)

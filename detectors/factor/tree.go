@@ -35,7 +35,7 @@ func (t *table) rows() int            { return len(t.y) / t.q }
 func (t *table) row(i int) []float32  { return t.x[i*t.p : (i+1)*t.p] }
 func (t *table) told(i int) []float32 { return t.y[i*t.q : (i+1)*t.q] }
 
-// grower grows a tree whose leaves have linear regressions of their own.
+// grower grows a tree whose leaves have their own linear regressions.
 type grower struct {
 	*table
 	all, left solver
@@ -212,7 +212,7 @@ func (g *grower) free() int {
 }
 
 // misfit returns the negative log-likelihood of the normal residuals of n rows with these sums of squares, but for a
-// constant. A leaf in which the law is narrow is worth a leaf of its own.
+// constant. A leaf in which the law is narrow is worth a separate leaf.
 func (g *grower) misfit(sse []float64, n float64) float64 {
 	sum, total := 0., 0.
 	for _, s := range sse {

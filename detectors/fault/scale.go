@@ -88,7 +88,7 @@ const rounding = 1e-9
 // scalePart follows one part of the distribution, as the logarithm of its size. NaN stands for 0.
 type scalePart struct {
 	Sizes            detectors.Floats // of the first units of the baseline
-	Usual            bool             // the baseline's units seldom lack it
+	Usual            bool             // the baseline's units rarely lack it
 	Outer, Quartiles span
 	Spread           spread           // 0 in baselines of earlier builds
 	Run              detectors.Floats // of the first units of the run, nil without one
@@ -220,7 +220,7 @@ const usualRun = 4
 // runMemory has room for the units of a usual run.
 type runMemory [(2 + scaleParts) * usualRun]float64
 
-// Memory holds the memory of runs that have ended, for others. Streams whose values are seldom off the scale need little
+// Memory holds the memory of runs that have ended, for others. Streams whose values are rarely off the scale need little
 // at a time. The zero value is ready to use, by one goroutine.
 type Memory struct{ runs []*runMemory }
 

@@ -139,7 +139,7 @@ type ActionMix struct {
 }
 
 // ActionDivergence is one measure of how far the actions have moved. Unchanged actions exceed Chance95 one time in
-// twenty if their steps are independent of each other. Steps of one episode seldom are, and exceed it more often.
+// twenty if their steps are independent of each other. Steps of one episode rarely are, and exceed it more often.
 type ActionDivergence struct {
 	Measure         string // psi (nats), js (Jensen-Shannon, bits) or g (likelihood-ratio statistic)
 	Value, Chance95 float64

@@ -125,7 +125,7 @@ func (r *reader) bucket() Bucket {
 	return b
 }
 
-// ChangeWire is the saved form of a Change. Changes are a part of their own, which builds before them skip.
+// ChangeWire is the saved form of a Change. Changes are their own part, which builds before them skip.
 type ChangeWire struct {
 	Unit int64          `cbor:"1,keyasint"`
 	TS   int64          `cbor:"2,keyasint,omitzero"`

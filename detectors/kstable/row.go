@@ -178,7 +178,7 @@ func readOff(rungs []rung, clump line, levels []float64) ([]float64, error) {
 	return row, nil
 }
 
-// The purposes of random numbers: each baseline has a source of its own, and so has each stream.
+// The purposes of random numbers: each baseline has a separate source, and so has each stream.
 const (
 	forBaselines = iota
 	forStreams

@@ -299,7 +299,7 @@ const alarmUnits = 50
 // Inflation returns 1 + 1/w for the errors in the levels of the strata, which are means over w passes, one per day or
 // week. The error of a level is as much as 1/w of the variance of a pass, and affects all units of the next one. With
 // unequal passes, 1/w is the mean share of the units of one pass among all; it is that of the stratum with the largest.
-// Of strata of the day with passes of n > alarmUnits units, 1/w is multiplied by sqrt(alarmUnits/n): evidence is seldom
+// Of strata of the day with passes of n > alarmUnits units, 1/w is multiplied by sqrt(alarmUnits/n): evidence is rarely
 // collected over a whole pass.
 func (s *Season) Inflation(times []int64) float64 {
 	passes := make([]map[int64]float64, len(s.Level))

@@ -27,7 +27,7 @@ const (
 const observationPrefix = "observation."
 
 // Dimension divides units into strata: by the value of a label or of an observation. Units with a value that Values lacks
-// are a stratum of their own, the last one.
+// are their own stratum, the last one.
 type Dimension struct {
 	Name   string // labels.<name>, env or observation.<name>
 	Values []string

@@ -128,7 +128,7 @@ func (m *ActionMix) prepare(base map[string]int64, prior ActionPrior) {
 	}
 }
 
-// Again returns a copy of the mix with a window of its own.
+// Again returns a copy of the mix with a separate window.
 func (m *ActionMix) Again() *ActionMix {
 	c := &ActionMix{Window: m.Window, Recent: slices.Clone(m.Recent), Next: m.Next, Effect: m.Effect, form: m.form}
 	c.prepare(m.Base, m.Prior)

@@ -39,7 +39,7 @@ func inSet(set []byte, name string) bool {
 	return set[bit/8]&(1<<(bit%8)) != 0
 }
 
-// hashOf returns the FNV-1a hash of a name with an offset of its own, mixed as MurmurHash3 does. It must not change, or
+// hashOf returns the FNV-1a hash of a name with a separate offset, mixed as MurmurHash3 does. It must not change, or
 // the sets of checkpoints would be of other actions.
 func hashOf(name string) uint32 {
 	h := uint32(2166136261 ^ 0x5bd1e995)

@@ -43,7 +43,7 @@ func (q *Quantity) factorOf(x []float64, of *basis) float64 {
 }
 
 // isRare reports whether the quantity is an outcome, a reward or a return of two values, and the rarer one is so rare that
-// a fall of its rate needs a test of its own. The test knows no season and tolerates no shift.
+// a fall of its rate needs a separate test. The test knows no season and tolerates no shift.
 func (q *Quantity) isRare(of *basis) bool {
 	outcome := signals.IsOutcome(of.signal) || of.signal == "reward" || of.signal == "return"
 	_, usual := q.Ranks.Mode()

@@ -26,7 +26,7 @@ type Config struct {
 	// SplitBy returns the labels of a policy's events that its episodes keep, in the form of GroupBy. It must return the
 	// same labels throughout the assembler's life. nil means none.
 	SplitBy func(policy string) []string
-	// Stepwise reports whether each step of a policy is wanted as a unit of its own with EndOpen, before the unit that it
+	// Stepwise reports whether each step of a policy is wanted as a separate unit with EndOpen, before the unit that it
 	// may end. It must return the same answer throughout the assembler's life. nil means that none is.
 	Stepwise func(policy string) bool
 	// Watched reports whether a policy is wanted. Events of other policies are counted and leave no state. It must

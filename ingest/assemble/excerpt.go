@@ -5,7 +5,7 @@ import "github.com/rewardwatch/rewardwatch/ingest"
 // Excerpt decides which units of an excerpt of a partition are whole. A unit that began before the first end of its
 // agent may have lost its beginning. It counts as whole only if its first record shows a beginning: a summary alone, a
 // step of 0, or a step of 1 of a policy that has not counted from 0 so far. A decision with its feedback always begins
-// with a record of its own. Excerpt remembers every agent.
+// with a separate record. Excerpt remembers every agent.
 type Excerpt struct {
 	ended    map[agentKey]ingest.Position // the first end of each agent
 	begun    map[ingest.Position]int64    // steps of records that may begin an episode, of agents without an end

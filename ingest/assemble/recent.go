@@ -16,7 +16,7 @@ type ended struct {
 	Came   arrived
 	TS     int64 // of its last event, 0 without one
 	Owed   bool  // it ended without a summary, which may still follow
-	Summed bool  // its summary came in an event of its own: another summary is a repetition
+	Summed bool  // its summary came in a separate event: another summary is a repetition
 	Gone   bool  // it is no longer recognized
 }
 

@@ -26,7 +26,7 @@ func (k kind) prefix() string {
 	return [...]string{"action", "action.", "reward_component.", "observation.", outcomePrefix}[k]
 }
 
-// key is a signal as events spell it. Its name is interned, so that comparing equal names seldom reads their bytes.
+// key is a signal as events spell it. Its name is interned, so that comparing equal names rarely reads their bytes.
 type key struct {
 	kind kind
 	name string

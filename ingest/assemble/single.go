@@ -25,7 +25,7 @@ func (s *Single) Unit(e *ingest.Event) *ingest.Unit {
 	return u
 }
 
-// isWhole reports whether an event that matches no open episode is an episode of its own: it ends at once, and its agent
+// isWhole reports whether an event that matches no open episode is a separate episode: it ends at once, and its agent
 // has no other episode that the event could show to be abandoned.
 func (a *Assembler) isWhole(e *ingest.Event) bool {
 	_, ends := endOf(e)

@@ -145,7 +145,7 @@ func (k *keeper) put(s *ingest.Steps, place int, number int32, category int) {
 }
 
 // placeOf returns the place at which a step is kept, or -1. Runs are sampled evenly (reservoir sampling, algorithm R),
-// depending on nothing but the number and the seed.
+// depending on only the number and the seed.
 func placeOf(number, seed int64) int {
 	if number < headSteps {
 		return int(number)

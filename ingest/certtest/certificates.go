@@ -25,7 +25,7 @@ type Authority struct {
 	issued int64
 }
 
-// NewAuthority returns an authority with a certificate of its own in a directory of the test.
+// NewAuthority returns an authority with a separate certificate in a directory of the test.
 func NewAuthority(t *testing.T) *Authority {
 	t.Helper()
 	a := &Authority{File: filepath.Join(t.TempDir(), "ca.pem"), Pool: x509.NewCertPool()}
@@ -46,7 +46,7 @@ func NewAuthority(t *testing.T) *Authority {
 	return a
 }
 
-// Issue writes a certificate with a serial number of its own for 127.0.0.1, localhost and the given names, and its key.
+// Issue writes a certificate with a separate serial number for 127.0.0.1, localhost and the given names, and its key.
 func (a *Authority) Issue(t *testing.T, certFile, keyFile string, names ...string) {
 	t.Helper()
 	a.issued++

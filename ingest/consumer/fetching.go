@@ -76,7 +76,7 @@ func (p *reader) drain(ctx context.Context, a *fetch.Answer) error {
 			if err := p.Flush(ctx); err != nil {
 				return err
 			}
-			if err := p.checkpointInTime(); err != nil { // one answer may take long, and the process may stop
+			if err := p.checkpointInTime(); err != nil { // one answer may take a long time, and the process may stop
 				return err
 			}
 		}

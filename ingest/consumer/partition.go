@@ -14,7 +14,7 @@ import (
 )
 
 // partition is the state of the partitions of one number during one generation. Each topic that has a partition of that
-// number feeds it by a reader of its own.
+// number feeds it by a separate reader.
 type partition struct {
 	c          *Consumer
 	generation committer

@@ -73,7 +73,7 @@ func newLeader(conn *kafka.Conn, wire net.Conn, client, topic string, partition 
 	return l
 }
 
-// patient reads from the connection. It bounds each wait rather than their sum, as the records may take long to
+// patient reads from the connection. It bounds each wait rather than their sum, as the records may take a long time to
 // process.
 type patient struct{ l *Leader }
 

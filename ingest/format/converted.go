@@ -9,7 +9,7 @@ import (
 
 // Converter rewrites messages of another format as JSON.
 type Converter interface {
-	// Convert appends the records of a message to dst, each one JSON object on a line of its own, and returns it. An
+	// Convert appends the records of a message to dst, each one JSON object on a separate line, and returns it. An
 	// error refuses the whole message. Without a line nothing in the message is a record.
 	Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.RecordError)
 }

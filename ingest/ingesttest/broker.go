@@ -114,7 +114,7 @@ func (b *Broker) Produce(ctx context.Context, partition int32, values ...[]byte)
 const together = 200 * time.Millisecond
 
 // ProduceWith is Produce with other client options, such as compression. If these make it transactional, the values
-// form a transaction of their own, which is committed or aborted.
+// form their own transaction, which is committed or aborted.
 func (b *Broker) ProduceWith(ctx context.Context, partition int32, commit bool, values [][]byte, options ...kgo.Opt) error {
 	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(b.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerLinger(together))...)

@@ -27,7 +27,7 @@ type SchemaRegistry struct {
 // NewSchemaRegistry starts an empty registry. Close stops it.
 func NewSchemaRegistry() *SchemaRegistry { return newSchemaRegistry((*httptest.Server).Start) }
 
-// NewTLSSchemaRegistry starts an empty registry with a certificate of its own.
+// NewTLSSchemaRegistry starts an empty registry with a separate certificate.
 func NewTLSSchemaRegistry() *SchemaRegistry { return newSchemaRegistry((*httptest.Server).StartTLS) }
 
 func newSchemaRegistry(start func(*httptest.Server)) *SchemaRegistry {

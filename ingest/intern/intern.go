@@ -44,7 +44,7 @@ func (t *Names) Get(text []byte) string {
 // maxArena is the memory that an arena keeps between batches.
 const maxArena = 1 << 20
 
-// Arena holds the strings of a batch that seldom repeat, such as ids.
+// Arena holds the strings of a batch that rarely repeat, such as ids.
 type Arena struct{ memory []byte }
 
 // Hold returns text as a string that is valid until Reset.

@@ -13,7 +13,7 @@ import (
 )
 
 // Spool is a log whose writer says when records become durable, and which of them may go: it suits records that a
-// checkpoint refers to by their offsets. Each process that opens it begins a segment of its own, behind all offsets that
+// checkpoint refers to by their offsets. Each process that opens it begins a separate segment, behind all offsets that
 // were ever used. So records that an earlier process has written after its last checkpoint are never taken for those that
 // follow the checkpoint now, and nothing that an older checkpoint refers to is overwritten.
 //

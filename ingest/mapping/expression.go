@@ -18,7 +18,7 @@ type Env struct {
 	Headers map[string]string `expr:"headers"`
 }
 
-// Program is a compiled expression. It reads nothing but its Env and the time zones of the machine. Its time grows at
+// Program is a compiled expression. It reads only its Env and the time zones of the machine. Its time grows at
 // most with the square of the record, as no loop over a list holds another one.
 type Program struct {
 	program *vm.Program

@@ -90,7 +90,7 @@ type PlannedField struct {
 	Scale          float64  // 1 without one
 	Exponent       int      // of the unit of ts: ten to the power of it is how many nanoseconds; -1 without a unit
 	Last           bool     // only the last element has it
-	Own            []string // components that have a line of their own, and are left out of this whole
+	Own            []string // components that have their own line, and are left out of this whole
 }
 
 // PlannedCondition is a condition that records must meet.
@@ -161,7 +161,7 @@ func (p *Plan) findPlain(n *Node) {
 	}
 }
 
-// components lists the components of a whole that have lines of their own.
+// components lists the components of a whole that have their own lines.
 func (c Config) components(whole string) (own []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
 		if component, ok := strings.CutPrefix(name, whole+"."); ok {

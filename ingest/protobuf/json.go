@@ -52,7 +52,7 @@ func (w *writer) message(m protoreflect.Message) error {
 	return nil
 }
 
-// wellKnown writes a type that has a JSON of its own, such as a timestamp.
+// wellKnown writes a type that has a separate JSON, such as a timestamp.
 func (w *writer) wellKnown(m protoreflect.Message) error {
 	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m.Interface())
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // The functions of this file read fields faster where they are written as most encoders write them: with lengths of one
 // byte, strings of ASCII, and the entries of maps in the order of the record before. Each begins at the byte d.at,
-// behind the tag. It returns false for anything else, and then has changed nothing but d.at: the field is read from its
+// behind the tag. It returns false for anything else, and then has changed only d.at: the field is read from its
 // beginning by the functions of wire.go, which accept or refuse it.
 
 // quick reads fields up to the first that is written otherwise.

@@ -119,7 +119,7 @@ func (r *Registry[T]) Get(id int) (T, error) {
 	return s, fmt.Errorf("the schema registry has no schema %d", id)
 }
 
-// isUnknown reports whether the registry has answered that there is no such schema. It then gives a code of its own; a
+// isUnknown reports whether the registry has answered that there is no such schema. It then gives a separate code; a
 // bare 404 comes from something that is no registry.
 func isUnknown(err error) bool {
 	var answer *sr.ResponseError

@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A large state is written as a sequence of frames, each a length-prefixed part of its own, so that at most one frame
+// A large state is written as a sequence of frames, each a separate length-prefixed part, so that at most one frame
 // is in memory in addition to its content.
 
 // WriteFrame writes a part after its length.

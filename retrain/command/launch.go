@@ -21,7 +21,7 @@ const (
 const launchTimeout = 30 * time.Second
 
 // Launch starts a supervisor for the directory of a run, in its own session, and returns once it is about to start the
-// program. It does nothing if a supervisor was already started. It runs in a process of its own that ends at once. So
+// program. It does nothing if a supervisor was already started. It runs in a separate process that ends at once. So
 // the supervisor becomes a child of init, not of the service, and outlives it.
 func Launch(ctx context.Context, directory string) error {
 	r := run(directory)

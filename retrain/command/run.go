@@ -2,7 +2,7 @@
 // it ended, across any number of restarts and crashes of the service.
 //
 // Every run has a directory, named after its request, which holds the run's entire state. To claim a request is to
-// create the complete directory in one step. A supervisor, which is a process of its own and outlives the service,
+// create the complete directory in one step. A supervisor, which is a separate process and outlives the service,
 // holds the directory's lock. It writes started.json before it starts the program and exit.json after the program has
 // ended. The service reads them. The lock shows whether the supervisor still runs, since the kernel releases it however
 // the supervisor ends. Process ids identify no process, as they may have been reused.

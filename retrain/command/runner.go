@@ -154,7 +154,7 @@ func (r *Runner) claim(at run, c Config, o order, body []byte) error {
 	return errors.Join(err, os.RemoveAll(dir), datadir.Sync(r.directory))
 }
 
-// launch runs Launch in a process of its own.
+// launch runs Launch in a separate process.
 func launch(ctx context.Context, at run) error {
 	if begun, err := at.has(startedFile); begun || err != nil {
 		return err

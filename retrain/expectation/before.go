@@ -8,7 +8,7 @@ import (
 )
 
 // Before returns a check of the same units against the level of the statistic in a sample of earlier units: Missed
-// means that it is worse now than then. The level has an error of its own, with a variance of f/m over m units where
+// means that it is worse now than then. The level has a separate error, with a variance of f/m over m units where
 // that of the current units amounts to f/N, so the factor is raised to f (1 + N/m). Before returns nil if the sample is
 // too small.
 func (c *Check) Before(sample []float64) *Check {

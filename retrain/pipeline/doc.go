@@ -1,5 +1,5 @@
 // Package pipeline generates the files of a retraining pipeline from one short description of a reinforcement-learning
-// project. The work passes through a list of filters, each in a file of its own:
+// project. The work passes through a list of filters, each in a separate file:
 //
 //	parse     reads the file and those that it extends
 //	resolve   fills in what the file leaves to defaults

@@ -40,7 +40,7 @@ type treeLine struct {
 	path, text string
 }
 
-// treeLines returns a value as lines of YAML, so that each of its keys and items is on a line of its own.
+// treeLines returns a value as lines of YAML, so that each of its keys and items is on a separate line.
 func treeLines(path string, v yamlfile.Value) []treeLine {
 	var out []treeLine
 	add := func(path, opening string, v yamlfile.Value) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Stage is a step of the pipeline, with a script of its own.
+// Stage is a step of the pipeline, with a separate script.
 type Stage struct {
 	Name  string   `json:"name"`
 	Title string   `json:"title"` // what it does, as orchestrators show it

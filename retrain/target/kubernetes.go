@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Kubernetes is a Job of Kubernetes per request.
+// Kubernetes creates a Kubernetes Job for each request.
 type Kubernetes struct {
 	kubejob.Config `yaml:",inline"`
 }

@@ -97,7 +97,7 @@ func carriedOver(columns []column, agents []int32) (percent int, yes bool) {
 	return 100 * near / max(1, len(columns)), reward && near >= 2 && 2*near > len(columns)
 }
 
-// standAlone reports whether the records of an agent are decisions of their own: neither the reward nor most of the other
+// standAlone reports whether the records of an agent are separate decisions: neither the reward nor most of the other
 // numbers have to do with those of the record before.
 func (f *finder) standAlone(agent *place) bool {
 	columns := f.columns()

@@ -226,7 +226,7 @@ func (f *finder) halves(all *table, records []any) []any {
 	return append(decisions, others...)
 }
 
-// rewarded reports whether records have a reward of their own. A score may be a prediction.
+// rewarded reports whether records have their own reward. A score may be a prediction.
 func (f *finder) rewarded(t *table) bool {
 	p := f.best(t, "reward")
 	return p != nil && !slices.Contains(scoreNames(), lastName(p)) && p.n*20 > t.records

@@ -26,7 +26,7 @@ func (h *Hole) check(answer, key string) []string {
 	}
 	add(len(answer) > h.maxBytes, "its %d bytes exceed the limit of %d", len(answer), h.maxBytes)
 	if len(faults) > 0 {
-		return faults // the rest would take long, and say little
+		return faults // the rest would take a long time, and say little
 	}
 	add(strings.TrimSpace(answer) == "", "it is empty")
 	add(!utf8.ValidString(answer), "it is not UTF-8")

@@ -1,5 +1,5 @@
 // Package fill lets a language model propose what the templates of a pipeline leave open. It is off unless the file names
-// an endpoint. Its steps, each in a file of its own:
+// an endpoint. Its steps, each in a separate file:
 //
 //	holes     what may be filled: kept parts of artefacts, each with a type, a bound and a check
 //	prompt    what the endpoint gets to see

@@ -24,7 +24,7 @@ const instructions = "You fill one named place in the files of a retraining pipe
 var rulesOf = map[kind]string{
 	prose:  "One line of plain English that begins with a letter. No markup, no line breaks, no addresses, no names of people.",
 	remark: "One line of plain English that begins with a letter. No markup, no line breaks, no addresses, no names of people.",
-	function: "Nothing but the function, without a decorator and without imports. ASCII, indented by four spaces. Only Starlark, " +
+	function: "Only the function, without a decorator and without imports. ASCII, indented by four spaces. Only Starlark, " +
 		"a subset of Python: no classes, try, while, lambda, f-strings, power operator, chained comparisons or slices of several dimensions. " +
 		"Names: those that you set, and ",
 }

@@ -32,7 +32,7 @@ var keywords = strings.Fields("False None True and as assert async await break c
 const maxNesting = 40
 
 // checkFunction returns what is wrong with the definition of the function. It must be within Starlark, which is a part of
-// Python without imports, classes, exceptions and while loops, and use nothing but what the lists name.
+// Python without imports, classes, exceptions and while loops, and use only what the lists name.
 func checkFunction(text string) []string {
 	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && (r < ' ' || r > '~') }) {
 		return []string{"it must be printable ASCII, indented by spaces"}

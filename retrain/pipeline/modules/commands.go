@@ -192,7 +192,7 @@ func (g *grammar) decorated(file string) []SubCommand {
 		case Literal(Given(d.arguments, "group", -1)) != "":
 			c.Path = []string{Literal(Given(d.arguments, "group", -1)), word}
 		case d.owner == "click" || d.owner == "":
-			c.Path = nil // it is a program of its own
+			c.Path = nil // it is a separate program
 		default:
 			c.Path = append(g.path(g.place(file, d.owner)), word)
 		}

@@ -28,7 +28,7 @@ var (
 
 // Forms of words in code.
 var (
-	NumberAlone = regexp.MustCompile(`^-?[0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$`) // nothing but a number
+	NumberAlone = regexp.MustCompile(`^-?[0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$`) // only a number
 	Identifier  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)                       // a name without dots
 )
 

@@ -50,7 +50,7 @@ func Installed(text string) []string {
 var (
 	// listed is a line of a list, or a row of a table, that names something with a version.
 	listed = regexp.MustCompile(`(?m)^[ \t]*(?:(?:[-*+]|[0-9]+\.)[ \t]+|\|[ \t]*)[*\x60\[]*([A-Za-z][\w.-]*)[*\x60\]]*(?:\(https?:[^\s)]*\))?[ \t:(|]*(==|>=|~=|=|≥|v|version)?[ \t\x60]*([0-9]+(?:\.[0-9]+){1,2})\b([^\n]*)$`)
-	// alone is a line with nothing but a package and its version.
+	// alone is a line with only a package and its version.
 	alone  = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z][\w.-]*)(==)([0-9]+(?:\.[0-9]+){1,2})()[ \t]*(?:<br>)?[ \t\r]*$`)
 	inRest = regexp.MustCompile(`^[*\x60]*[ \t]*(?:\([^)]{0,40}\))?[ \t.,;|)*\x60]*$`)
 )

@@ -160,7 +160,7 @@ func (f *Finder) hydraFlags(program string) []modules.Option {
 	return out
 }
 
-// settingFlags are the keys of a file that have a value of their own.
+// settingFlags are the keys of a file that have their own value.
 func settingFlags(group string, text []byte) []modules.Option {
 	type level struct {
 		indent int

@@ -16,7 +16,7 @@ const oftenest = 5
 // minutesOfDay is how many minutes a day has.
 const minutesOfDay = 24 * 60
 
-// Fault returns what is wrong with a schedule of five fields in UTC, "" if nothing is. GitHub adds a limit of its own.
+// Fault returns what is wrong with a schedule of five fields in UTC, "" if nothing is. GitHub adds a separate limit.
 func Fault(text string, github bool) string {
 	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	parsed, err := parser.Parse(text)

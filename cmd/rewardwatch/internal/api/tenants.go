@@ -108,7 +108,7 @@ func (s *Server) confined() bool {
 	return s.provider != nil && s.cfg.OIDC.Confines()
 }
 
-// divided answers the requests of each tenant with a handler of its own, which knows nothing of the others.
+// divided answers the requests of each tenant with a separate handler, which knows nothing of the others.
 func (s *Server) divided(platform http.Handler, people session.Access, route func(*http.Request) string) http.Handler {
 	if !s.confined() {
 		return platform

@@ -172,7 +172,8 @@ func (r *RunningWorker) atPulse(ctx context.Context, now time.Time) error {
 }
 
 // saveAfter returns the interval between two saves. It is at most a pulse if the units that partitions keep until
-// then take much memory. It is longer where saves take long and these units are in logs, unless the last one failed.
+// then take much memory. It is longer where saves take a long time and these units are in logs, unless the last one
+// failed.
 func (r *RunningWorker) saveAfter() time.Duration {
 	every := time.Duration(r.workers.Pipeline.Cfg.Checkpoint.Every)
 	if every > WorkerPulse && r.workers.Pipeline.kept.pressing() {

@@ -30,7 +30,7 @@ const (
 	earliestFactor = 3   // a horizon is at most the window divided by it
 )
 
-// joining measures how the decisions of a policy are joined with feedback in records of their own: by which field, and
+// joining measures how the decisions of a policy are joined with feedback in their own records: by which field, and
 // after how long.
 type joining struct {
 	given     feedback.Config // not enabled: the key is looked for

@@ -118,7 +118,7 @@ func (r *ratings) propose(groupBy []string) map[string]proposedRaters {
 }
 
 // levels compares the ratings of different raters (one-way analysis of variance, with the variance between raters estimated
-// by Henderson's method 1). It reports whether they are those of few people with levels of their own.
+// by Henderson's method 1). It reports whether they are those of few people with their own levels.
 func (of *ratedBy) levels() (found proposedRaters, differ bool) {
 	var all ingest.Moments
 	within, k, squares, rest := 0., 0., 0., int64(0)

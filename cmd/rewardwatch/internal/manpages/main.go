@@ -1,4 +1,4 @@
-// Command manpages writes a manual page for each command of rewardwatch into a directory. It is a program of its own, as
+// Command manpages writes a manual page for each command of rewardwatch into a directory. It is a separate program, as
 // the renderer has no use in the service.
 package main
 

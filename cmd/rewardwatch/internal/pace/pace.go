@@ -1,4 +1,5 @@
-// Package pace spaces the saves and publications of policies: seldom where they take long, and soon after one that failed.
+// Package pace spaces the saves and publications of policies: rarely where they take a long time, and soon after one
+// that failed.
 package pace
 
 import (
@@ -63,7 +64,7 @@ func (s *Turns) took(now time.Duration) {
 	s.last = now
 }
 
-// After returns the interval to the next turn: every, or more if turns take long.
+// After returns the interval to the next turn: every, or more if turns take a long time.
 func (s *Turns) After(every time.Duration) time.Duration {
 	return afterFailures(every, s.of.paced(every, s.of.Total(), runtime.GOMAXPROCS(0)), s.failures)
 }

@@ -157,7 +157,7 @@ func Place(u finding.UnitRef, unit finding.UnitName, record ingest.Position) str
 }
 
 // Promise describes whether the budget of false alarms is met, how often one is expected, and how often the budget allows
-// one. A caveat is a sentence of its own. The text has no full stop at its end.
+// one. A caveat is a separate sentence. The text has no full stop at its end.
 func Promise(p finding.Promise) string {
 	limit, unit := rounded(float64(p.N), 4), p.UnitName().Sized()
 	s := fmt.Sprintf("at most 1 false alarm per %s %s", limit, unit)

@@ -293,7 +293,7 @@ func Gates() *FixedView {
 	}
 	shadow, ended := gate("v3", finding.NotEnoughData, "return: 12 of at least 30 episodes"), gate("v5", finding.Better, "return was 10 and is 12")
 	shadow.Shadow, shadow.Wanted = true, -1
-	ended.Ended = "policy_version v5 has a baseline of its own"
+	ended.Ended = "policy_version v5 now has its own baseline"
 	g.Production = "v1"
 	g.Gates = []finding.Gate{ended, gate("v2", finding.Worse, "after 61 episodes: return was 10 and is 8.9"), shadow, gate("v4", finding.Same, "return was 10 and is 10.1")}
 	return v

@@ -45,7 +45,7 @@ type Issuer struct {
 	codes map[string]url.Values // the request by its code
 }
 
-// keyOfAll makes the key of all issuers, which takes long.
+// keyOfAll makes the key of all issuers, which takes a long time.
 var keyOfAll = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 // New starts an issuer that ends with the test.
