@@ -146,7 +146,7 @@ const (
 
 func toldBy(i *Incident) toldOfMix {
 	switch text := strings.Join(i.Evidence, "\n"); {
-	case strings.Contains(text, "it did not clearly change") && i.Cause == CauseEnvironment:
+	case strings.Contains(text, "there is no clear change") && i.Cause == CauseEnvironment:
 		return mixNamed
 	case strings.Contains(text, "within the values of "):
 		return partsNamed

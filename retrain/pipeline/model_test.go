@@ -24,7 +24,7 @@ func TestModelMistakesHavePlaces(t *testing.T) {
 	for text, want := range map[string]string{
 		"{url: \"http://api.example.com/v1\", name: m}":             "pipeline.yaml:49:14: model.url: must be https: plain http is allowed only for 127.0.0.1",
 		"{url: \"https://api.example.com/v1\"}":                     "model.name: must be the name of a model",
-		"{name: m}":                                                 "model.url: must be set, because other keys of model are set",
+		"{name: m}":                                                 "model.url: must be set because other keys of model are set",
 		"{url: \"https://a.example\", name: m, timeout: 1h}":        "model.timeout: must be a duration in seconds or minutes",
 		"{url: \"https://a.example\", name: m, timeout: 11m}":       "model.timeout: must be at most 10m",
 		"{url: \"https://a.example\", name: m, calls: 101}":         "model.calls: must be from 1 to 100",

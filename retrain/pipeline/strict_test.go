@@ -117,7 +117,7 @@ func TestValuesThatContradictOthers(t *testing.T) {
 // What is literal text in a list is refused: it would deploy a version named $VERSION.
 func TestVariablesNeedAShell(t *testing.T) {
 	for command, refused := range map[string]string{
-		"[kubectl, set, image, deploy/a, 'a=$IMAGE:$VERSION']": "pipeline.yaml:31:44: deploy.command[4]: must not contain $IMAGE, which no shell expands it in a list",
+		"[kubectl, set, image, deploy/a, 'a=$IMAGE:$VERSION']": "pipeline.yaml:31:44: deploy.command[4]: must not contain $IMAGE, because no shell expands it in a list",
 		"[./deploy, --version=$VERSION]":                       "deploy.command[1]: must not contain $VERSION",
 		"[./deploy, '${VERSION:-1}']":                          "deploy.command[1]: must not contain ${VERSION:-1}",
 		"[cp, $WORK/model.zip, /srv]":                          "deploy.command[1]: must not contain $WORK",

@@ -15,7 +15,7 @@ import (
 
 type object = map[string]any
 
-// post sends a batch until the service has it in its topic. A batch that is sent again under the same id counts once.
+// post sends a batch until the service has it in its topic. A batch that is sent again with the same id counts once.
 func post(service, token, id string, batch []object) (answer struct{ Accepted, Refused int }) {
 	body, _ := json.Marshal(batch)                   // finite numbers, texts and truth values
 	client := http.Client{Timeout: 30 * time.Second} // the service answers within 25

@@ -1,6 +1,6 @@
 // Shows how a JavaScript program sends telemetry over HTTP: it plays 100 episodes, and posts each as a batch. Needs
-// Node.js 18 or later and nothing else. The token is necessary: Node sends headers of browsers, which the service does
-// not admit without one.
+// Node.js 18 or later and nothing else. The token is required, because Node sends browser headers, which the
+// service refuses without a token.
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -24,7 +24,7 @@ const (
 )
 
 // Event is one step of one agent, or the summary of an episode. It needs a policy, and one of reward, action, outcomes
-// and episode. It is large because it has a field for each one of telemetry.
+// and episode. It is large because it has a field for each telemetry field.
 type Event struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Policy     string                 `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
@@ -49,15 +49,15 @@ type Event struct {
 	PolicyVersion string         `protobuf:"bytes,16,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
 	EnvVersion    string         `protobuf:"bytes,17,opt,name=env_version,json=envVersion,proto3" json:"env_version,omitempty"`
 	RewardVersion string         `protobuf:"bytes,18,opt,name=reward_version,json=rewardVersion,proto3" json:"reward_version,omitempty"`
-	// The observation by the names of its numbers, or as an array, whose numbers are named 0, 1 and so on; not both.
+	// The observation as named numbers, or as an array whose numbers are named 0, 1 and so on; not both.
 	Observation      map[string]float64 `protobuf:"bytes,19,rep,name=observation,proto3" json:"observation,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	ObservationArray []float64          `protobuf:"fixed64,20,rep,packed,name=observation_array,json=observationArray,proto3" json:"observation_array,omitempty"`
 	RewardComponents map[string]float64 `protobuf:"bytes,21,rep,name=reward_components,json=rewardComponents,proto3" json:"reward_components,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	Outcomes         map[string]float64 `protobuf:"bytes,22,rep,name=outcomes,proto3" json:"outcomes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	Labels           map[string]string  `protobuf:"bytes,23,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Episode          *Episode           `protobuf:"bytes,24,opt,name=episode,proto3" json:"episode,omitempty"`
-	// The probability of the action: of the policy that acted, and of the accepted policy in the same situation. Of a
-	// numeric action, its density.
+	// The probability of the action under the policy that acted, and under the accepted policy in the same situation.
+	// For a numeric action, its density.
 	ActionProb *float64 `protobuf:"fixed64,25,opt,name=action_prob,json=actionProb,proto3,oneof" json:"action_prob,omitempty"`
 	TargetProb *float64 `protobuf:"fixed64,28,opt,name=target_prob,json=targetProb,proto3,oneof" json:"target_prob,omitempty"`
 	// Not judged, but exported for retraining.
@@ -324,7 +324,7 @@ type Event_ActionFlag struct {
 }
 
 type Event_ActionVector struct {
-	ActionVector *Numbers `protobuf:"bytes,14,opt,name=action_vector,json=actionVector,proto3,oneof"` // an empty one is no action
+	ActionVector *Numbers `protobuf:"bytes,14,opt,name=action_vector,json=actionVector,proto3,oneof"` // an empty vector means no action
 }
 
 func (*Event_ActionCategory) isEvent_Action() {}

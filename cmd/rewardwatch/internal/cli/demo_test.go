@@ -65,7 +65,7 @@ func keptDemo(t *testing.T, training string, decisions map[string]string, until 
 		ended <- execute(ctx, &terminal.Console{In: strings.NewReader(""), Out: io.Discard, Err: errs}, args)
 		_ = errs.Close() // a pipe's does not fail
 	}()
-	waits := regexp.MustCompile(`(?m)^The retrain request (rr_\w+) .* waits for your approval: (http://[^/]+)/`)
+	waits := regexp.MustCompile(`(?m)^The retrain request (rr_\w+) .* is waiting for your approval: (http://[^/]+)/`)
 	for lines := bufio.NewScanner(told); lines.Scan(); {
 		said += lines.Text() + "\n"
 		for begins, verb := range decisions {

@@ -480,7 +480,7 @@ func TestSimInspectNamesTheMixOfWhoComes(t *testing.T) {
 	file := telemetryFile(t, lines...)
 	code, out := verb(t, "inspect", file)
 	want := regexp.MustCompile(`from the first half to the second, mean return rose by 0\.\d+ SD because the share of labels\.segment=\w+ (rose|fell) ` +
-		`from \d+% to \d+%; within each value of labels\.segment it did not clearly change .*set causes\.split_by: \[labels\.segment\]`)
+		`from \d+% to \d+%; there is no clear change within each value of labels\.segment .*set causes\.split_by: \[labels\.segment\]`)
 	if code != exitFine || !want.MatchString(strings.Join(strings.Fields(out), " ")) || strings.Contains(out, "learning:") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}

@@ -18,9 +18,9 @@ import (
 // Config is the OpenID Connect provider at which people log in to the console, with the authorization code flow and
 // PKCE. Register the service there as a client with the redirect URI `EXTERNAL_URL/login/oidc/callback`. The secret is
 // read for each login, and the service starts while the provider is down. Claims come from the ID token, or from the
-// userinfo endpoint if it lacks them. The role is assigned at login. Each instance has its own sessions. They survive a
-// restart, unless one of these keys, except `title` and files, has changed. In a cluster, they end when their instance
-// stops.
+// userinfo endpoint if it lacks them. The role is assigned at login. Each instance has its own sessions. Sessions
+// survive a restart, unless one of these keys other than `title` and the file contents has changed. In a cluster, they
+// end when their instance stops.
 type Config struct {
 	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as https://keycloak.example/realms/ops; requires https, except for a loopback address
 	Title            string         `yaml:"title"`              // name of the provider on the login page

@@ -47,7 +47,7 @@ run() {
   wait "$!"
 }
 
-# end ends the program that runs, if there is one. The shell sets $! before it handles a signal; it may handle one before
+# end stops the running program, if there is one. The shell sets $! before it handles a signal; it may handle one before
 # it assigns $! to another variable.
 end() {
   [ -z "${!:-}" ] || kill "$!" 2>/dev/null || true
@@ -70,7 +70,7 @@ deploy() {
 rollback() {
   run 'python' 'deploy.py' '--undo'
 }
-# A deployment that is ended by a signal is rolled back, too.
+# A deployment that is stopped by a signal is also rolled back.
 undo() {
   trap - INT TERM
   end
