@@ -72,6 +72,17 @@ func TestPlacesOfTemplates(t *testing.T) {
 	}
 }
 
+// A fault in what a template of the team's own generates names the template, which is what a person must change.
+func TestFaultsOfTemplatesNameThem(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "extra.yaml.tmpl"), []byte("# "+header+"\na: [\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t, "project: cartpole", "project: cartpole\ntemplates: ["+dir+"]"); err == nil || !strings.Contains(err.Error(), "extra.yaml:") || !strings.Contains(err.Error(), "(generated from "+filepath.Join(dir, "extra.yaml.tmpl")+")") {
+		t.Error(err)
+	}
+}
+
 // A training with a misspelled argument would fail only once its image is built.
 func TestArgumentsThatTheClassDoesNotTake(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -167,3 +167,10 @@ func TestProposedLibraryOfTheTraining(t *testing.T) {
 		proposes(t, name, files, want, nil)
 	}
 }
+
+// Programs that only load an agent do not train it.
+func TestProposedAgentsThatAreOnlyLoaded(t *testing.T) {
+	const play = "import gymnasium as gym\nfrom stable_baselines3 import PPO\nenv = gym.make('CartPole-v1')\nmodel = PPO.load('ppo')\nfor _ in range(100):\n    action, _ = model.predict(obs)\n    env.step(action)\n"
+	proposes(t, "loaded", map[string]string{"requirements.txt": "stable-baselines3==2.7.0\n", "play.py": play}, []string{"library: custom # no program trains PPO: they only load it\n"}, []string{"name: PPO"})
+	proposes(t, "trained further", map[string]string{"requirements.txt": "stable-baselines3==2.7.0\n", "play.py": play + "model.set_env(env)\nmodel.learn(30000)\n"}, []string{"name: PPO"}, nil)
+}

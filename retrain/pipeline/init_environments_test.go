@@ -263,3 +263,13 @@ func TestProposedEnvironmentsBeforeGymnasium1(t *testing.T) {
 	proposes(t, "a new one", map[string]string{"train.py": with("CartPole-v1")}, []string{"- gymnasium==1.2.2 ", "- stable-baselines3==2.9.2 "}, []string{"- gym==", "shimmy"})
 	proposes(t, "what is declared", map[string]string{"requirements.txt": "gymnasium==1.2.2\n", "train.py": with("LunarLander-v2")}, []string{"- gymnasium==1.2.2\n", "- stable-baselines3==2.9.2 "}, nil)
 }
+
+// Arguments with the values that an environment has anyway change nothing.
+func TestProposedUsualArgumentsOfEnvironments(t *testing.T) {
+	const train = "import gymnasium as gym\nfrom stable_baselines3 import PPO\nenv = gym.make('CarRacing-v3', continuous=VALUE, domain_randomize=False)\nPPO('CnnPolicy', env).learn(30000)\n"
+	with := func(value string) map[string]string {
+		return map[string]string{"requirements.txt": "stable-baselines3==2.7.0\ngymnasium==1.2.2\n", "train.py": strings.Replace(train, "VALUE", value, 1)}
+	}
+	proposes(t, "usual", with("True"), []string{"library: stable-baselines3\n"}, nil)
+	proposes(t, "unusual", with("False"), []string{"library: custom # train.py makes the environment with continuous=False, which the generated scripts do not\n"}, nil)
+}

@@ -231,3 +231,10 @@ func TestProposedPackagesOfCalls(t *testing.T) {
 	proposes(t, "no bar", map[string]string{"train.py": strings.Replace(train, "BAR", "", 1)}, nil, []string{"tqdm", "rich"})
 	proposes(t, "a bar of an extra", map[string]string{"requirements.txt": "stable-baselines3[extra]==2.7.0\n", "train.py": strings.Replace(train, "BAR", ", progress_bar=True", 1)}, nil, []string{"- tqdm", "- rich"})
 }
+
+// Quotes of conda, and the extra of Gymnasium that installs an OpenCV for a screen.
+func TestProposedExtrasThatNeedCare(t *testing.T) {
+	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
+	proposes(t, "conda", map[string]string{"environment.yml": "dependencies:\n  - python=3.8\n  - pip:\n    - ray==1.5.2\n    - \"ray[rllib]\"\n    - 'torch==1.9.0'\n", "train.py": train}, []string{"- ray[rllib]==1.5.2", "- torch==1.9.0"}, nil)
+	proposes(t, "other", map[string]string{"requirements.txt": "gymnasium[atari,other]==0.29.1\ntorch==2.4.1\n", "train.py": train}, []string{"- gymnasium[atari]==0.29.1", "- opencv-python-headless==", "- moviepy=="}, []string{"other]"})
+}

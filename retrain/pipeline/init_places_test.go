@@ -288,3 +288,33 @@ func TestProposedUseOfArguments(t *testing.T) {
 	const both = "import argparse, hydra, torch\n@hydra.main(config_name='ppo', config_path='configs')\ndef main(cfg):\n    p = argparse.ArgumentParser()\n    p.add_argument('--test', default=False)\n    a = p.parse_args()\n    loss.backward()\n" + guard
 	proposes(t, "hydra and a parser", map[string]string{"train.py": both, "configs/ppo.yaml": "device: 'cuda:0'\nppo:\n  max_agent_steps: 100000\n"}, []string{`exec python "$OLDPWD/train.py"'`, "steps: 100000 "}, []string{"hydra.run.dir"})
 }
+
+// Files that a program writes beside itself need a copy, and models that it names in a directory are found by their names.
+func TestProposedResultsAndModels(t *testing.T) {
+	const guard = "\nif __name__ == '__main__':\n    main()\n"
+	const head = "import argparse, os, torch\nRESULTS = os.path.join(os.path.dirname(__file__), 'experiments', 'results.csv')\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--model-path', default='models/net.pt')\n    args = p.parse_args()\n    loss.backward()\n    torch.save(net, args.model_path)\n"
+	const play = "import argparse, torch\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--model-path', default='models/net.pt')\n    p.add_argument('--render-mode', default='human'CHOICES)\n    args = p.parse_args()\n    net = torch.load(args.model_path)\n    net.act(obs)\n" + guard
+	proposes(t, "results beside the program", map[string]string{"train.py": head + "    with open(RESULTS, 'a') as f:\n        f.write('x')\n" + guard}, []string{`cd "$WORK/project" && exec python train.py --model-path "$WORK/model.pt"'`}, nil)
+	proposes(t, "results that are read", map[string]string{"train.py": head + "    with open(RESULTS) as f:\n        f.read()\n" + guard}, []string{`exec python train.py --model-path "$WORK/model.pt"'`}, []string{"$WORK/project"})
+	for choices, want := range map[string]string{"": " --render-mode rgb_array'", ", choices=['human', 'rgb_array']": " --render-mode rgb_array'", ", choices=['human', 'off']": `--model-path "$WORK/model.pt"'`} {
+		proposes(t, "a window"+choices, map[string]string{"train.py": head + guard, "evaluate.py": strings.Replace(play, "CHOICES", choices, 1)}, []string{want}, nil)
+	}
+	const hydra = "import hydra\nfrom agent import Agent\n@hydra.main(version_base=None, config_path='conf', config_name='config')\ndef main(cfg):\n    agent = Agent.load(cfg.load_path) if cfg.load_path else Agent(**cfg.model)\n    if cfg.do_train:\n        agent.train(cfg.train.training_steps)\n        model_path = run_folder + 'model.pt'\n        agent.save(model_path, True)\n    if cfg.do_eval:\n        agent.evaluate()\n" + guard
+	files := map[string]string{
+		"train.py": hydra, "agent.py": "import torch\nclass Agent:\n    def save(self, path, all):\n        loss.backward()\n        torch.save(self.state, path)\n",
+		"conf/config.yaml": "do_train: true\nload_path: null\ndo_eval: true\nmodel:\n  env_id: CartPole-v1\ntrain:\n  training_steps: 1_000_000\n  checkpoint_every: 100_000\n",
+	}
+	proposes(t, "hydra", files, []string{
+		`do_eval=true do_train=false load_path="$(find "$WORK" -name model.pt `, `steps: 1000000 # "conf/config.yaml"`,
+	}, nil)
+	files["train.py"] = strings.Replace(hydra, "run_folder + 'model.pt'", "cfg.name + '_model.pt'", 1)
+	proposes(t, "the end of a name", files, nil, []string{"-name model.pt"})
+}
+
+// Absl refuses the beginnings of names that a page may use.
+func TestProposedArgumentsOfAbsl(t *testing.T) {
+	const train = "from absl import app, flags\nimport torch\nFLAGS = flags.FLAGS\nflags.DEFINE_string('env_name', 'Hopper-v4', 'x')\nflags.DEFINE_integer('seed', 1, 'x')\nflags.DEFINE_string('log_a', '', 'x')\nflags.DEFINE_string('log_b', '', 'x')\ndef main(_):\n    loss.backward()\nif __name__ == '__main__':\n    app.run(main)\n"
+	for argument, want := range map[string]string{"--env=Ant-v4": " --env_name=Ant-v4'", "--env_name=Ant-v4": " --env_name=Ant-v4'", "--other=1 --seed=2": " --other=1 --seed=2'", "--log=1": " --log=1'"} {
+		proposes(t, argument, map[string]string{"train.py": train, "README.md": "```\npython train.py " + argument + "\n```\n"}, []string{want}, nil)
+	}
+}

@@ -204,3 +204,14 @@ func TestProposedProgramsAtTheRoot(t *testing.T) {
 	const shows = "import matplotlib.animation as animation\nimport matplotlib.pyplot as plt\nif __name__ == '__main__':\n    agent.load_model('net.pt')\n    a = animation.FuncAnimation(fig, animate)\n    plt.show()\n"
 	proposes(t, "an animation", map[string]string{"train.py": train, "test.py": shows}, []string{"command: [python, CHANGE-ME.py] # test.py is not proposed because it opens a window\n"}, nil)
 }
+
+// A program that renders what a module shows in the viewer of a simulator opens a window.
+func TestProposedEvaluationsWithViewers(t *testing.T) {
+	const train = "import torch\nfrom sim import Sim\nloss.backward()\nagent.train()\ntorch.save(net, 'net.pt')\n"
+	const show = "import torch\nfrom sim import Sim\nsim = Sim()\nnet = torch.load('net.pt')\nfor _ in range(10):\n    net.predict(obs)\n    sim.render()\n"
+	sim := func(viewer string) string {
+		return "import mujoco.viewer\nclass Sim:\n    def render(self):\n        " + viewer + "\n"
+	}
+	proposes(t, "a viewer", map[string]string{"train.py": train, "evaluate.py": show, "sim.py": sim("self.v = mujoco.viewer.launch_passive(self.m, self.d)")}, []string{"CHANGE-ME.py] # evaluate.py is not proposed because it opens a window\n"}, nil)
+	proposes(t, "a renderer", map[string]string{"train.py": train, "evaluate.py": show, "sim.py": sim("return self.renderer.render()")}, []string{`python "$OLDPWD/evaluate.py"'`}, nil)
+}

@@ -310,6 +310,12 @@ func (p *dependencies) withoutSWIG() {
 		if packageName(d.Name) == "box2d-py" && pins.Known(p.python, "box2d") {
 			d.Left, needed = "replaced by box2d: "+why, true
 		}
+		if name, other := pins.WithoutOther(d.Name); other {
+			d.Name = name
+			p.need("opencv-python-headless", "the extra other of Gymnasium installs an OpenCV that needs display libraries")
+			p.need("moviepy", "it is in the extra other of Gymnasium")
+			d = &p.Packages[i] // which needing others may have moved
+		}
 		name, alone := pins.WithoutSWIG(d.Name)
 		d.Name, needed = name, needed || alone
 	}

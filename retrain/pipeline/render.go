@@ -37,6 +37,7 @@ type Artefact struct {
 	Origins []Origin // of its lines, in order
 
 	template []string // its lines without the values of the file
+	source   string   // the team's own template that it is from, "" for those of this program
 }
 
 func byPath(a, b Artefact) int { return strings.Compare(a.Path, b.Path) }
@@ -153,7 +154,15 @@ func (r *renderer) artefact(target, name, text string) {
 	}
 	plain, origins := r.unmark(out)
 	own := strings.Split(marked.ReplaceAllString(out, ""), "\n")
-	r.work.Artefacts = append(r.work.Artefacts, Artefact{Path: path.Clean(file), Text: plain, Origins: origins, template: own})
+	r.work.Artefacts = append(r.work.Artefacts, Artefact{Path: path.Clean(file), Text: plain, Origins: origins, template: own, source: r.source(name)})
+}
+
+// source returns the place of a template of the team's own, "" for those of this program.
+func (r *renderer) source(name string) string {
+	if r.from == "" {
+		return ""
+	}
+	return filepath.Join(r.from, name)
 }
 
 // wanted reports whether a generated script is used: a command of the project may replace it.

@@ -47,6 +47,14 @@ func rules(w *Work) []rule {
 	}
 }
 
+// fromTemplate returns which template of the team's own an artefact is from, for a person who must change that.
+func (a *Artefact) fromTemplate() string {
+	if a.source == "" {
+		return ""
+	}
+	return " (generated from " + a.source + ")"
+}
+
 // verify checks all artefacts. What is left after the corrections is a problem at its line.
 func verify(w *Work) string {
 	corrected := 0
@@ -63,7 +71,7 @@ func verify(w *Work) string {
 				continue
 			}
 			for _, f := range r.faults(a) {
-				w.Problems = append(w.Problems, yamlfile.Problem{Place: yamlfile.Place{File: a.Path, Line: f.line, Column: 1}, Message: r.name + ": " + f.message})
+				w.Problems = append(w.Problems, yamlfile.Problem{Place: yamlfile.Place{File: a.Path, Line: f.line, Column: 1}, Message: r.name + ": " + f.message + a.fromTemplate()})
 			}
 		}
 	}

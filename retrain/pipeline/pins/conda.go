@@ -22,6 +22,7 @@ func OfConda(text string) []string {
 		if key != "dependencies" {
 			continue
 		}
+		line = strings.NewReplacer(`"`, "", "'", "").Replace(line)
 		if m := condaGit.FindStringSubmatch(line); m != nil {
 			out = append(out, m[1])
 		}

@@ -31,6 +31,19 @@ func WithoutSWIG(name string) (without string, alone bool) {
 	return bare, alone
 }
 
+// WithoutOther returns the name of a requirement of Gymnasium without the extra for other packages, and whether it had it.
+func WithoutOther(name string) (without string, other bool) {
+	bare, list, _ := strings.Cut(strings.TrimSuffix(name, "]"), "[")
+	extras := strings.Split(list, ",")
+	if Normalized(bare) != "gymnasium" || !slices.Contains(extras, "other") {
+		return name, false
+	}
+	if extras = slices.DeleteFunc(extras, func(x string) bool { return x == "other" }); len(extras) == 0 {
+		return bare, true
+	}
+	return bare + "[" + strings.Join(extras, ",") + "]", true
+}
+
 // mujocoPy are the versions of mujoco-py, which has no newer ones, and of what it works with.
 var mujocoPy = map[string]string{"mujoco-py": "==2.1.2.14", "cython": "==0.29.37", "gymnasium": "==0.29.1"}
 

@@ -68,6 +68,9 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 	} else if ofHydra {
 		args = slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(a, "hydra.run.dir=") })
 		args = append(args, "hydra.run.dir="+workDir+"model")
+		if name := f.namedModel(p); written(f.Text[p.file]) == "" && name != "" {
+			model = cmp.Or(model, lastModel+"/"+name)
+		}
 		model = cmp.Or(model, savedByHydra(f.Text[p.file]))
 	}
 	at := f.besideIfNeeded(p, f.placeOf(p, out == nil))
@@ -103,12 +106,38 @@ func (p *program) base() []string {
 			}
 			continue
 		}
+		a = p.ofAbsl(a)
 		if strings.HasPrefix(a, "cuda") || strings.HasSuffix(a, "=cuda") || strings.HasSuffix(a, "=cuda:0") {
 			a = strings.ReplaceAll(strings.ReplaceAll(a, "cuda:0", "cpu"), "cuda", "cpu")
 		}
 		out = append(out, a)
 	}
 	return out
+}
+
+// ofAbsl returns an argument of a page as absl knows it: under the only longer name that begins with its name. Unlike
+// argparse, absl refuses the beginnings of names.
+func (p *program) ofAbsl(argument string) string {
+	name, value, joined := strings.Cut(argument, "=")
+	if !joined || !strings.HasPrefix(name, "--") || len(p.flags) == 0 || slices.ContainsFunc(p.flags, func(x modules.Option) bool {
+		return !x.Joined || !strings.HasPrefix(x.Name, "--") || x.Name == name
+	}) {
+		return argument
+	}
+	longer := ""
+	for _, x := range p.flags {
+		switch {
+		case !strings.HasPrefix(x.Name, name+"_"):
+		case longer != "":
+			return argument
+		default:
+			longer = x.Name
+		}
+	}
+	if longer == "" {
+		return argument
+	}
+	return longer + "=" + value
 }
 
 func (p *program) isBoolean(name string) bool {
@@ -235,8 +264,12 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 	}
 	args = f.madeInWork(p, at, onProcessor(p, f.require(p, args, k, cmp.Or(model, place), true)))
 	for _, x := range p.flags {
-		if x.Boolean && noDisplay.MatchString(x.Key()) && !has(args, x) && !x.IsOn() {
+		switch {
+		case has(args, x):
+		case x.Boolean && noDisplay.MatchString(x.Key()) && !x.IsOn():
 			args = append(args, x.On())
+		case !x.Position && x.Value == "human" && (len(x.Choices) == 0 || slices.Contains(x.Choices, "rgb_array")): // a window
+			args = append(args, x.Words("rgb_array")...)
 		}
 	}
 	if hydraMain.MatchString(f.Text[p.file]) && slices.ContainsFunc(args, expands) {

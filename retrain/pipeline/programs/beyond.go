@@ -42,6 +42,9 @@ var (
 // they lack has no key in the file of a pipeline. It is "" if nothing shows that. The file is what names the algorithm,
 // and own the class of a policy that the program has itself.
 func (f *Finder) Beyond(rllib bool, algorithm, file, own string, known Hyperparameters) string {
+	if !rllib && f.onlyLoads(file, algorithm) {
+		return "no program trains " + algorithm + ": they only load it"
+	}
 	if len(f.trained) == 0 {
 		return ""
 	}
@@ -62,6 +65,19 @@ func (f *Finder) Beyond(rllib bool, algorithm, file, own string, known Hyperpara
 		}
 	}
 	return ""
+}
+
+// onlyLoads reports whether the files of a repository load an algorithm of Stable-Baselines3, but neither make nor train one.
+func (f *Finder) onlyLoads(file, algorithm string) bool {
+	if !strings.Contains(f.Text[file], algorithm+".load(") {
+		return false
+	}
+	for _, text := range f.Text {
+		if strings.Contains(text, ".learn(") || len(callsOf(text, algorithm)) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // uses reports whether the code of a program, or of a file that it leads to by imports, has a pattern.

@@ -69,6 +69,16 @@ func (f *Finder) triesModel(file string) bool {
 	return testName.MatchString(file) && !asideDirectory.MatchString(file) && !ofTests.MatchString(text) && code.Loads && (code.Decides || steps.MatchString(text))
 }
 
+// viewer is code that opens the viewer of a simulator.
+var viewer = regexp.MustCompile(`\blaunch_passive\(|\bviewer\.launch\(|\bMjViewer\(|\bp(?:ybullet)?\.GUI\b`)
+
+// showsByImport reports whether a program renders what a file that it imports shows in a viewer.
+func (f *Finder) showsByImport(p *program) bool {
+	return strings.Contains(p.text, ".render(") && slices.ContainsFunc(f.textsOf(p), func(text string) bool {
+		return viewer.MatchString(text) && !strings.Contains(text, "DIRECT")
+	})
+}
+
 // asideDirectory is a directory of what is beside the point.
 var asideDirectory = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|unit_?tests?|debug|deprecated|archived?|legacy|obsolete|scratch|sandbox|playground|backups?)/`)
 

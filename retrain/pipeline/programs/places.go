@@ -206,15 +206,32 @@ func (f *Finder) namedModel(p *program) string {
 				}
 			}
 		}
+		for _, m := range savesAt.FindAllStringSubmatch(f.Text[file], 20) { // a name for it
+			if code := valueOfName(f.Text[file], m[1]); code != "" {
+				places = append(places, code)
+			}
+		}
 		for _, at := range places {
 			w := writtenName.FindStringSubmatchIndex(at)
-			if w == nil || strings.HasSuffix(strings.TrimSpace(at[:w[0]]), "+") { // only the end of a name
+			if w == nil {
 				continue
 			}
-			if file := path.Base(at[w[2]:w[3]]); ofModelName.MatchString(strings.TrimSuffix(file, path.Ext(file))) {
+			if file := path.Base(at[w[2]:w[3]]); (!strings.HasSuffix(strings.TrimSpace(at[:w[0]]), "+") || belowFolder.MatchString(at[:w[0]])) && ofModelName.MatchString(strings.TrimSuffix(file, path.Ext(file))) {
 				return file
 			}
 		}
 	}
 	return ""
+}
+
+// belowFolder is code that puts a name below a directory; other names end what comes before them.
+var belowFolder = regexp.MustCompile(`(?:folder|dir|path)\w*[ \t]*\+[ \t]*$`)
+
+// valueOfName returns the code that a name is set to, "" for none.
+func valueOfName(text, name string) string {
+	m := regexp.MustCompile(`(?m)^[ \t]+` + regexp.QuoteMeta(name) + `[ \t]*=[ \t]*([^\n]+)$`).FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	return m[1]
 }

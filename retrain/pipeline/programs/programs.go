@@ -269,7 +269,7 @@ var onlyShows = regexp.MustCompile(`render|show|visuali|watch`)
 
 // needsScreen reports whether a program opens a window that no argument of it forbids.
 func (f *Finder) needsScreen(p *program) bool {
-	return f.code.Of(p.text).Screen && !slices.ContainsFunc(p.flags, func(x modules.Option) bool {
+	return (f.code.Of(p.text).Screen || f.showsByImport(p)) && !slices.ContainsFunc(p.flags, func(x modules.Option) bool {
 		return noDisplay.MatchString(x.Key()) || strings.Contains(x.Key(), "render")
 	})
 }
@@ -595,7 +595,7 @@ func (f *Finder) byItself(training *program) (program, bool) {
 			p.args = setFlag(p.args, x, mode)
 			return p, true
 		case x.Boolean && traits.Evaluating(x.Name) && (x.Key() != "test" || f.code.Of(f.Text[p.file]).Loads || f.code.Of(p.text).Loads): // else it may be a smoke test
-			p.args = append(p.args, x.On())
+			p.args = append(append(p.args, x.On()), notTraining(training.flags)...)
 			return p, true
 		case x.Value == "False" && !x.Boolean && !x.Position && traits.Evaluating(x.Name):
 			p.args = append(p.args, x.Words("True")...)
@@ -604,6 +604,19 @@ func (f *Finder) byItself(training *program) (program, bool) {
 	}
 	return program{}, false
 }
+
+// notTraining returns the settings that keep a program of hydra from training, which others turn on.
+func notTraining(flags []modules.Option) []string {
+	var out []string
+	for _, x := range flags {
+		if x.OfHydra() && x.Boolean && x.IsOn() && trainsToo.MatchString(x.Key()) {
+			out = append(out, x.Name+"=false")
+		}
+	}
+	return out
+}
+
+var trainsToo = regexp.MustCompile(`^(?:do_|run_|is_)?train(?:ing)?$`)
 
 // Program is one that could train, or evaluate.
 type Program struct {

@@ -8,6 +8,8 @@ import (
 var (
 	// rootOfFile is a name for a directory above the file that has it: a constant, or a function without arguments.
 	rootOfFile = regexp.MustCompile(`(?m)^(?:(\w+)[ \t]*(?::[ \t]*[\w.]+[ \t]*)?=[^\n]*\b__file__\b|def (\w+)\(\)[^\n]*:[ \t]*\n(?:[ \t]+[^\n]*\n|[ \t]*\n){0,10}?[ \t]+return [^\n]*\b__file__\b)`)
+	// fileOfItself is a constant for a place below the directory of the file that has it.
+	fileOfItself = regexp.MustCompile(`(?m)^(\w+)[ \t]*=[^\n]*\b__file__\b[^\n]*["'][^"'\n]+["']`)
 	// belowRoot is a place in such a directory, and the constant or the argument that it is for.
 	belowRoot = regexp.MustCompile(`(?m)(^|[(,]\s*)(\w+)[ \t]*(?::[ \t]*[\w.]+[ \t]*)?=[ \t]*(?:str\(|os\.path\.join\(|Path\()*(\w+)(?:\(\))?[ \t]*[,/][ \t]*f?["']`)
 	// OfResults is how places for what a training writes are called.
@@ -24,6 +26,13 @@ func WritesBesideItself(texts []string) bool {
 	for _, text := range texts {
 		for _, m := range rootOfFile.FindAllStringSubmatch(text, maxRoots) {
 			names[m[1]+m[2]] = true
+		}
+	}
+	for _, text := range texts {
+		for _, m := range fileOfItself.FindAllStringSubmatch(text, maxRoots) {
+			if writesTo(texts, m[1]) || regexp.MustCompile(`\b(?:open\([ \t]*`+m[1]+`[ \t]*,[ \t]*["'][awx]|to_csv\([ \t]*`+m[1]+`\b|makedirs\(os\.path\.dirname\(`+m[1]+`\b)`).MatchString(text) {
+				return true
+			}
 		}
 	}
 	if len(names) == 0 {
