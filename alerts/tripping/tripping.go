@@ -1,4 +1,4 @@
-// Package tripping lets incidents trip the guards of their policy that limit causes.
+// Package tripping lets incidents trip those guards of their policy that limit causes.
 package tripping
 
 import (

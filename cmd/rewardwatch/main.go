@@ -1,4 +1,4 @@
-// Command rewardwatch watches deployed reinforcement-learning agents for drift.
+// Command rewardwatch monitors deployed reinforcement-learning agents for drift.
 package main
 
 import (

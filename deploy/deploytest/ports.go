@@ -1,4 +1,4 @@
-// Package deploytest finds what tests need that start the servers of deploy/local.
+// Package deploytest finds what is needed by tests that start the servers in deploy/local.
 package deploytest
 
 import (

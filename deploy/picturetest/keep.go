@@ -1,4 +1,4 @@
-// Package picturetest keeps pictures that tests take of pages, for the documentation.
+// Package picturetest stores the pictures of pages that tests take for the documentation.
 package picturetest
 
 import (

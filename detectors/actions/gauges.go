@@ -1,5 +1,5 @@
-// Package actions shows what the actions of a group say beside their tests: how far they are from those of the
-// baseline, and whether the same actions get the same rewards.
+// Package actions describes the actions of a group in addition to the tests: how far they are from the baseline's
+// actions, and whether the same actions get the same rewards.
 package actions
 
 import (

@@ -1,4 +1,4 @@
-// Package battery holds the tests that one baseline has armed, and decides which readings of a unit they see.
+// Package battery contains the tests that a baseline has armed, and decides which readings of a unit they receive.
 package battery
 
 import (

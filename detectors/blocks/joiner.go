@@ -1,6 +1,6 @@
-// Package blocks joins units to larger ones. If no episode ends, it joins the smallest blocks of steps in the telemetry
-// to blocks that are long enough to be independent of each other. If episodes are single decisions that arrive fast, it
-// joins these to blocks of decisions.
+// Package blocks combines units into larger ones. If no episode ends, it joins the smallest blocks of steps in the
+// telemetry to blocks that are long enough to be independent of each other. If episodes are single decisions that
+// arrive fast, it joins these to blocks of decisions.
 package blocks
 
 import (

@@ -1,4 +1,5 @@
-// Package capacity bounds what the banks of all policies hold together: the streams they follow, and the groups in memory.
+// Package capacity limits what the banks of all policies hold in total: the streams that they follow, and the groups in
+// memory.
 package capacity
 
 import "sync/atomic"

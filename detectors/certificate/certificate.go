@@ -1,4 +1,5 @@
-// Package certificate bounds from below, at every time, how far a distribution has moved from that of a baseline.
+// Package certificate computes a lower bound, valid at all times, for how far a distribution has shifted from a
+// baseline's distribution.
 package certificate
 
 import (

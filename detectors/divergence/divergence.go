@@ -1,4 +1,4 @@
-// Package divergence measures how far two samples of categories are apart, and how far by chance alone.
+// Package divergence measures how far apart two samples of categories are, and how far apart they would be by chance.
 package divergence
 
 import (

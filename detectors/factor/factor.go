@@ -1,5 +1,5 @@
-// Package factor tells which of the four laws of an agent's steps has moved: where episodes start, p(s0); the policy,
-// p(a|s); the dynamics, p(s'|s,a), which include how episodes end; and the reward, p(r|s,a,s').
+// Package factor determines which of the four laws of an agent's steps has changed: where episodes start, p(s0); the
+// policy, p(a|s); the dynamics, p(s'|s,a), which include how episodes end; and the reward, p(r|s,a,s').
 //
 // Each law is learned from the steps of a baseline. A step then has a score under each of them: how unusual the action
 // is in its situation, or the next observation after that action. Where a law still holds, its scores are standard

@@ -1,7 +1,7 @@
-// Package guard judges limits that people set on what a policy does, such as the share of unsafe actions, and trips where
-// there is proof that a limit is not kept. A policy that keeps a limit trips its guard with a chance of at most alpha over
-// the whole life of the guard, whatever the distribution and the dependence of its steps, of however many agents, and
-// whatever ends their episodes. See wealth.
+// Package guard judges limits that people set on what a policy does, such as the share of unsafe actions, and trips if
+// there is proof that a limit is exceeded. A policy that keeps a limit trips its guard with a chance of at most alpha
+// over the whole life of the guard, whatever the distribution and the dependence of its steps, of however many agents,
+// and whatever ends their episodes. See wealth.
 package guard
 
 import (

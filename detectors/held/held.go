@@ -1,4 +1,5 @@
-// Package held keeps the units of a group that wait for the calibration of a baseline, and runs the calibration.
+// Package held stores the units of a group that are waiting for the calibration of a baseline, and runs the
+// calibration.
 package held
 
 import (

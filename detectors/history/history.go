@@ -1,5 +1,5 @@
-// Package history keeps how the signals of a group went, in few bytes: recent units finely, older ones coarsely, and
-// none from more than a week before the newest.
+// Package history stores the history of a group's signals in few bytes: recent units in detail, older units coarsely,
+// and none from more than a week before the newest.
 package history
 
 import (

@@ -1,5 +1,5 @@
-// Package measure measures how often healthy units raise an alarm, and how soon changes are detected, on the user's own
-// units.
+// Package measure measures, on the user's own units, how often healthy units raise an alarm and how soon changes are
+// detected.
 package measure
 
 import (

@@ -1,6 +1,6 @@
-// Package mix splits the change of a mean into the part that comes from the mix of strata, such as kinds of users, and
-// the part that comes from changes within them. A mean can move although no stratum has changed (Simpson, Journal of the
-// Royal Statistical Society B 1951).
+// Package mix splits the change in a mean into the part due to the mix of strata, such as kinds of users, and the part
+// due to changes within them. A mean can move although no stratum has changed (Simpson, Journal of the Royal
+// Statistical Society B 1951).
 package mix
 
 import (

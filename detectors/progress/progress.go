@@ -1,5 +1,5 @@
-// Package progress says how the return of a policy that learns goes: whether it rises, stays, falls, or has collapsed. It
-// takes no part of the budget of false alarms and raises no alarm: it is shown.
+// Package progress describes the trend of a learning policy's return: whether it rises, stays the same, falls, or has
+// collapsed. It takes no part of the budget of false alarms and raises no alarm: it is shown.
 package progress
 
 import (

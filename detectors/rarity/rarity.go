@@ -1,4 +1,4 @@
-// Package rarity judges how often a quantity differs from its commonest value.
+// Package rarity judges how often a quantity differs from its most common value.
 package rarity
 
 import (

@@ -1,5 +1,5 @@
-// Package raters takes the levels of raters out of what they rate: some people give higher ratings than others for the same
-// thing. Otherwise, a new rater or another mix of raters would look like a change in the policy.
+// Package raters subtracts the levels of raters from their ratings: some people give higher ratings than others for the
+// same thing. Otherwise, a new rater or another mix of raters would look like a change in the policy.
 package raters
 
 import (

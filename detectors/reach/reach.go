@@ -1,4 +1,4 @@
-// Package reach computes how small a change the armed branches of a quantity find within a number of units.
+// Package reach computes the smallest change that the armed branches of a quantity detect within a number of units.
 package reach
 
 import (

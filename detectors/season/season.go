@@ -1,4 +1,4 @@
-// Package season finds hours of the day and of the week that differ, and judges values among similar hours.
+// Package season finds hours of the day and of the week that differ, and compares values with those from similar hours.
 package season
 
 import (

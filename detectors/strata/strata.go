@@ -1,5 +1,5 @@
-// Package strata knows the kinds of units that a baseline consisted of, by their labels and by the observations of single
-// decisions, and splits the change of a quantity into their mix and what happened within them.
+// Package strata records the kinds of units in a baseline, by their labels and by the observations of single decisions,
+// and splits the change in a quantity into the part due to their mix and the part within them.
 package strata
 
 import (

@@ -1,4 +1,4 @@
-// Package trail keeps the last units of a group, and the older ones at which walks left 0, in few bytes.
+// Package trail stores the last units of a group, and older units at which walks left 0, in few bytes.
 package trail
 
 import (

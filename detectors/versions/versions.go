@@ -1,5 +1,5 @@
-// Package versions records which builds of the policy, the environment and the reward produced the units of a group, and
-// tells which of them changed at an onset.
+// Package versions records which builds of the policy, the environment and the reward produced the units of a group,
+// and determines which of them changed at an onset.
 package versions
 
 import (

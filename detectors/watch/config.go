@@ -1,4 +1,4 @@
-// Package watch holds the configuration of how policies are watched.
+// Package watch defines the configuration of how policies are monitored.
 package watch
 
 import (

@@ -1,4 +1,4 @@
-// Package datadir keeps directories to one process at a time, and writes files that survive a crash whole.
+// Package datadir restricts a directory to one process at a time, and writes files that survive a crash intact.
 package datadir
 
 import (

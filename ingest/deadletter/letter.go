@@ -1,4 +1,4 @@
-// Package deadletter keeps refused records for a person to look at, in bounded files or in a topic.
+// Package deadletter stores refused records for inspection, in files of limited size or in a topic.
 package deadletter
 
 import (

@@ -1,5 +1,5 @@
-// Package feedback joins the decisions of a partition with rewards and outcomes that arrive later, in records of their
-// own. A decision is judged when its window is over by event time, and once at each shorter horizon.
+// Package feedback joins the decisions of a partition with rewards and outcomes that arrive later, in separate records.
+// A decision is judged when its window is over by event time, and once at each shorter horizon.
 package feedback
 
 import (

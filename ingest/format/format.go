@@ -1,4 +1,4 @@
-// Package format says in which format the messages of a topic are, and returns what decodes them.
+// Package format defines the message formats of topics, and returns their decoders.
 //
 // For a new format, in a package next to ingest/telemetry, implement Converter (converted.go), which rewrites a message
 // as lines of JSON, or for speed ingest.Format and ingest.Decoder. Fetch what it needs in Prepare (ingest.Preparer), so

@@ -1,4 +1,4 @@
-// Package intern makes the strings of events without allocating each of them.
+// Package intern creates the strings of events without allocating each one.
 package intern
 
 import (

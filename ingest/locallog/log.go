@@ -1,5 +1,5 @@
-// Package locallog keeps records in a log on this machine: in segments, which are files of a directory, in the order in
-// which they are appended. A record is durable before its append returns. What its reader has not committed twice is
+// Package locallog stores records in a log on this machine: in segments, which are files in a directory, in the order
+// in which they are appended. A record is durable before its append returns. What its reader has not committed twice is
 // never removed.
 package locallog
 

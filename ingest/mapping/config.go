@@ -1,4 +1,4 @@
-// Package mapping says which values of records of another shape are the fields of telemetry version 1.
+// Package mapping defines which values of differently structured records become the fields of telemetry version 1.
 package mapping
 
 import "encoding/json"

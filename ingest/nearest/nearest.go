@@ -1,4 +1,4 @@
-// Package nearest finds the known word that a misspelt one was meant to be.
+// Package nearest finds the known word that is closest to a misspelled one.
 package nearest
 
 import "iter"

@@ -1,4 +1,4 @@
-// Package packed holds units that wait for long in little memory.
+// Package packed stores units that wait for a long time, using little memory.
 package packed
 
 import (

@@ -1,5 +1,5 @@
-// Package receive takes records of telemetry that clients hand over, and writes them to the topic or to a local log,
-// from which they are read like all others.
+// Package receive accepts telemetry records from clients, and writes them to the topic or to a local log, from which
+// they are read like all others.
 package receive
 
 import (

@@ -1,4 +1,4 @@
-// Package repartition sends telemetry on to a topic of the service, each event to the partition of its join key. So a
+// Package repartition forwards telemetry to a topic of the service, each event to the partition of its join key. So a
 // decision and its feedback meet in one partition, however the topics that they come from are keyed and partitioned.
 //
 // With ingest.kafka.repartition_topic, a second consumer reads the topics of the telemetry and writes one topic, which

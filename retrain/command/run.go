@@ -1,5 +1,5 @@
-// Package command trains on the machine of the service. It runs a configured program once per request and reports how
-// it ended, across any number of restarts and crashes of the service.
+// Package command runs training programs on the machine of the service. It runs a configured program once per request
+// and reports how it ended, across any number of restarts and crashes of the service.
 //
 // Every run has a directory, named after its request, which holds the run's entire state. To claim a request is to
 // create the complete directory in one step. A supervisor, which is a separate process and outlives the service,

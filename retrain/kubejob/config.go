@@ -1,5 +1,5 @@
-// Package kubejob runs trainings as Jobs of Kubernetes: it creates one Job per request from a manifest, and reports how
-// the Job ended, across any number of restarts and crashes of the service.
+// Package kubejob runs trainings as Kubernetes Jobs: it creates one Job per request from a manifest, and reports how
+// the Job ended, even across restarts and crashes of the service.
 //
 // The name of a Job follows from its request, so a Job cannot be created twice, and no state is kept besides the ledger
 // and the cluster. The client knows only the four calls that this needs: create and get a Job, list its pods, and read

@@ -1,4 +1,4 @@
-// Package outcome follows an ordered retraining to its outcome: it detects the new version in the telemetry, and
+// Package outcome tracks a requested retraining to its outcome: it detects the new version in the telemetry, and
 // compares its units with what the contract expects.
 package outcome
 

@@ -1,4 +1,4 @@
-// Package training says how far a training has got that the service itself runs or follows.
+// Package training describes the progress of a training that the service runs or tracks itself.
 package training
 
 import (

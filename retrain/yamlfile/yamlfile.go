@@ -1,4 +1,4 @@
-// Package yamlfile reads YAML files strictly and reports the place of every mistake and every value.
+// Package yamlfile reads YAML files strictly, and reports the position of every mistake and every value.
 package yamlfile
 
 import (

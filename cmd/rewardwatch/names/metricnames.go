@@ -1,4 +1,4 @@
-// Package names holds the names of the metrics that the service itself exports, for rules and dashboards that query
+// Package names contains the names of the metrics that the service itself exports, for rules and dashboards that query
 // them. Other packages name their own metrics.
 //
 // For a new metric, name it in the metricnames.go of ingest, here, or in the package that exports it, and register it

@@ -1,4 +1,4 @@
-// Package keep finds and merges the parts of generated files that stay as a person writes them.
+// Package keep finds and merges the parts of generated files that people write themselves.
 package keep
 
 import (

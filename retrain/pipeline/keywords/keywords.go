@@ -1,4 +1,4 @@
-// Package keywords knows the arguments that the algorithms of libraries take, so that a misspelled one is found before a
+// Package keywords lists the arguments of the libraries' algorithms, so that a misspelled argument is found before a
 // training starts.
 package keywords
 

@@ -1,4 +1,4 @@
-// Package modules tells what the Python files of a repository define, by reading them alone:
+// Package modules determines what the Python files of a repository define, only by reading them:
 //
 //	python    what a module imports from others of the repository, and how Python runs its file
 //	scan      its functions, classes, parsers and decorators, found once for each file

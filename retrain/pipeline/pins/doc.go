@@ -1,3 +1,3 @@
-// Package pins knows versions of Python packages that install together: for each version of Python, sets that pip
-// resolved, and the range for which an important package has files. It fetches nothing.
+// Package pins lists versions of Python packages that can be installed together: for each version of Python, sets
+// resolved by pip, and the versions for which an important package has files. It fetches nothing.
 package pins

@@ -1,4 +1,4 @@
-// Package programs finds how a repository trains and evaluates its agent, by reading its files alone:
+// Package programs finds how a repository trains and evaluates its agent, only by reading its files:
 //
 //	scripts    the console scripts that the packaging declares
 //	advice     the commands that pages and scripts of the repository name

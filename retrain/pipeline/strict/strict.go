@@ -1,4 +1,4 @@
-// Package strict checks how the values of a file are written, which their meaning no longer shows: a 0 that a default
+// Package strict checks how the values of a file are written, which is lost once they are parsed: a 0 that a default
 // would replace, or a variable that no shell expands.
 package strict
 

@@ -1,4 +1,4 @@
-// Package traits knows what the names of programs say, and what their code does, as far as its text shows.
+// Package traits describes what the names of programs indicate, and what their code does, as far as the text shows.
 package traits
 
 import (

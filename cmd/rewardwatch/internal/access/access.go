@@ -1,4 +1,4 @@
-// Package access says who holds which token, and what the holder may do. The API and the console ask it.
+// Package access defines who holds which token, and what the holder can do. The API and the console ask it.
 package access
 
 import (

@@ -1,5 +1,5 @@
-// Package announce sends the state of guards to receivers, which pass it on to agents: the document that the API answers
-// with, as signed webhooks and as messages of a compacted topic.
+// Package announce sends the state of guards to receivers, which forward it to agents: the same document that the API
+// returns, as signed webhooks and as messages in a compacted topic.
 package announce
 
 import (

@@ -1,4 +1,4 @@
-// Package api serves metrics, health, the API and the console over HTTP, and decides who may change something.
+// Package api serves metrics, health checks, the API and the console over HTTP, and decides who can make changes.
 package api
 
 import (
@@ -11,8 +11,7 @@ import (
 )
 
 // diffNote explains how to read the p-values.
-const diffNote = "Each p-value is from a two-sample Kolmogorov-Smirnov test that assumes independent values, from the asymptotic " +
-	"distribution. About 1 in 20 unchanged quantities is below 0.05 by chance, more if values are dependent."
+const diffNote = "Each p-value is from a two-sample Kolmogorov-Smirnov test, based on the asymptotic distribution and assuming independent values. By chance, about 1 in 20 unchanged quantities has a p-value below 0.05, and more if values are dependent."
 
 func (s *Server) baselines(w http.ResponseWriter, _ *http.Request) {
 	out := []wire.Baseline{}

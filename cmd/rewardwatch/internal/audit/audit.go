@@ -1,4 +1,5 @@
-// Package audit keeps a log of what people and programs change over HTTP, and fail to change, and sends it to Kafka.
+// Package audit keeps a log of changes that people and programs make over HTTP, and of failed attempts, and sends it to
+// Kafka.
 package audit
 
 import (

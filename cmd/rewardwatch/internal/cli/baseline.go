@@ -1,4 +1,4 @@
-// Package cli implements the verbs of the command line, one per file.
+// Package cli implements the commands, one per file.
 //
 // For a new verb, write a file with a function that returns a cobra.Command, and add it to verbs in root.go. Print with
 // Print of terminal.Console, as text and as JSON. To query a service, use client.Client; the response is a type of

@@ -1,5 +1,5 @@
-// Package cluster lets several instances share the work: units travel over a topic to the instance that judges their
-// policy.
+// Package cluster lets several instances share the work: units are sent through a topic to the instance that judges
+// their policy.
 package cluster
 
 import (

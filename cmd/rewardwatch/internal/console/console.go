@@ -1,4 +1,4 @@
-// Package console serves the pages on which people see what drifted, and decide on retrain requests. The server
+// Package console serves the pages that show what drifted, and on which people decide on retrain requests. The server
 // renders the HTML; the scripts only refresh parts of it and draw charts, so that reading and deciding work without
 // them.
 package console

@@ -1,5 +1,5 @@
-// Package engine takes a unit from the partition that it is read from, over the worker that judges its policy, to the
-// checkpoint.
+// Package engine takes a unit from the partition that it is read from, through the worker that judges its policy, to
+// the checkpoint.
 package engine
 
 import (

@@ -277,7 +277,7 @@ type droppedState struct {
 // save makes all units durable, and returns which batches of the log a checkpoint needs.
 func (l *unitLog) save() (logState, error) {
 	if err := errors.Join(l.pack(), l.write()); err != nil {
-		return logState{}, fmt.Errorf("write units that are not in two saves yet: %w", err)
+		return logState{}, fmt.Errorf("write to the unit log: %w", err)
 	}
 	var s logState
 	for _, b := range l.batches {

@@ -1,4 +1,4 @@
-// Package intake is the first stage of a partition: it makes units of events.
+// Package intake is the first stage of a partition: it turns events into units.
 package intake
 
 import (

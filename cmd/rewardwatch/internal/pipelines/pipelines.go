@@ -1,4 +1,4 @@
-// Package pipelines has the verb pipeline, which generates the files of retraining pipelines.
+// Package pipelines implements the command pipeline, which generates the files of retraining pipelines.
 package pipelines
 
 import (

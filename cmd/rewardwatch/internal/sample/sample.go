@@ -1,4 +1,4 @@
-// Package sample reads records through the format and the mapping of a topic, and says what becomes of them.
+// Package sample reads records with the format and the mapping of a topic, and shows the result.
 package sample
 
 import (

@@ -1,6 +1,6 @@
-// Package secrets keeps files with secrets up to date: with the output of a command, such as that of the client of a
-// secret manager, or with the value of an environment variable. The keys of the configuration that end in _file name
-// such a file like any other.
+// Package secrets keeps files with secrets up to date, using the output of a command, such as a secret manager's
+// client, or the value of an environment variable. The keys of the configuration that end in _file name such a file
+// like any other.
 package secrets
 
 import (

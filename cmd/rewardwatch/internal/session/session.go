@@ -1,5 +1,5 @@
-// Package session says who uses the console: somebody who has shown a token or whom a provider knows, or a program of this
-// machine.
+// Package session identifies who uses the console: someone with a token, someone logged in through a provider, or a
+// program on this machine.
 package session
 
 import (

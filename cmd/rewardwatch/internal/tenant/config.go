@@ -1,4 +1,5 @@
-// Package tenant divides what the service watches among tenants: whose a policy is, and how much each may use.
+// Package tenant divides policies and limits among tenants: it defines which tenant owns a policy, and how much each
+// tenant can use.
 //
 // Whose a policy is follows from its name alone, so that it is the same in every process and after every restart. Events
 // of a topic or with labels of a tenant get the name of the tenant in front of their policy.

@@ -1,4 +1,4 @@
-// Package terminal prints for the verbs: results, tables, colors, progress, and alarms in words.
+// Package terminal prints the output of commands: results, tables, colors, progress, and alarms in words.
 package terminal
 
 import (

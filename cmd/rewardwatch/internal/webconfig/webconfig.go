@@ -1,6 +1,6 @@
-// Package webconfig reads the web configuration file of Prometheus' exporter-toolkit, with which a server uses TLS and
-// asks for passwords. The toolkit itself serves only as a whole, and then refuses requests that have a token in place
-// of a password.
+// Package webconfig reads a web configuration file in the format of Prometheus' exporter-toolkit, which configures TLS
+// and passwords for a server. The toolkit itself serves only as a whole, and then refuses requests that have a token in
+// place of a password.
 package webconfig
 
 import (

@@ -1,4 +1,4 @@
-// Package wire defines the JSON that the API answers with and the verbs read. Field names are a contract: a field is
+// Package wire defines the JSON that the API returns and the commands read. Field names are a contract: a field is
 // always present.
 package wire
 

@@ -1,4 +1,4 @@
-// Package words formats what the verbs print and the console shows, so that both use the same words.
+// Package words formats what the commands print and the console shows, so that both use the same words.
 package words
 
 import (

@@ -1,4 +1,4 @@
-// Package signintest is an OpenID Connect provider for tests, which can be told to do wrong.
+// Package signintest is an OpenID Connect provider for tests, which can be configured to misbehave.
 package signintest
 
 import (
