@@ -41,3 +41,43 @@ func TestWhatIsLeftIsThePolicy(t *testing.T) {
 		}
 	}
 }
+
+// A learner follows another world. Where the dynamics have moved, it adapts to them; where they only stand out, the policy is
+// not named, unless its law has moved much further.
+func TestALearnerThatFollowsIsNotTheCause(t *testing.T) {
+	moved := Shift{Z: 6, Effect: .7}
+	for name, c := range map[string]struct {
+		edit func(v *Verdict, policy, dynamics *Movement)
+		want Cause
+	}{
+		"unusual actions":               {func(_ *Verdict, _, _ *Movement) {}, ByPolicy},
+		"it likes an action more":       {func(_ *Verdict, policy, _ *Movement) { policy.Foremost.Coordinate.part = partPreference }, Unknown},
+		"the dynamics move a little":    {func(_ *Verdict, _, dynamics *Movement) { dynamics.Foremost = Shift{Z: 3.7, Effect: .41} }, Unknown},
+		"they move in few episodes":     {func(_ *Verdict, _, dynamics *Movement) { dynamics.Foremost = Shift{Z: 2.9, Effect: .6} }, Unknown},
+		"they move far less":            {func(_ *Verdict, _, dynamics *Movement) { dynamics.Foremost = Shift{Z: 3.7, Effect: -.2} }, ByPolicy},
+		"they move no more than chance": {func(_ *Verdict, _, dynamics *Movement) { dynamics.Foremost = Shift{Z: 2.9, Effect: .45} }, ByPolicy},
+		"they have moved":               {func(_ *Verdict, _, dynamics *Movement) { dynamics.Moved, dynamics.Foremost = true, moved }, ByEnvironment},
+		"on new ground": {func(_ *Verdict, _, dynamics *Movement) {
+			dynamics.Moved, dynamics.Foremost, dynamics.Support = true, moved, .6
+		}, Unknown},
+		"a broken policy goes elsewhere": {func(_ *Verdict, policy, dynamics *Movement) {
+			policy.Foremost.Effect, dynamics.Moved, dynamics.Foremost = 6, true, moved
+		}, ByPolicy},
+		"a broken policy likes an action": {func(_ *Verdict, policy, _ *Movement) {
+			policy.Foremost = Shift{Z: 12, Effect: 6, Coordinate: Coordinate{part: partPreference}}
+		}, ByPolicy},
+		"rewards have moved as well": {func(v *Verdict, _, dynamics *Movement) {
+			v.Cause, v.Factors[Reward] = Unknown, Movement{Moved: true, Foremost: Shift{Z: 7, Effect: .75}}
+			dynamics.Moved, dynamics.Foremost = true, moved
+		}, Unknown},
+	} {
+		v := &Verdict{Episodes: 100, Cause: ByPolicy}
+		policy, dynamics := &v.Factors[Policy], &v.Factors[Dynamics]
+		*policy = Movement{Moved: true, Foremost: Shift{Z: 6, Effect: .8}, Support: .9}
+		dynamics.Support = .9
+		c.edit(v, policy, dynamics)
+		if v.Learn(); v.Cause != c.want {
+			t.Errorf("%s: %s, want %s", name, v.Cause, c.want)
+		}
+	}
+}

@@ -137,6 +137,14 @@ const (
 func (v *Verdict) Learn() {
 	v.Learns = true
 	policy := &v.Factors[Policy]
+	if v.Cause == ByPolicy || v.Cause == Unknown {
+		switch {
+		case v.adapts():
+			v.Cause = ByEnvironment
+		case v.Cause == ByPolicy && v.follows():
+			v.Cause = Unknown
+		}
+	}
 	if v.Cause != Unknown || v.Moved() || v.Episodes < leftEpisodes || math.Abs(policy.Foremost.Z) < leftLevel {
 		return
 	}
@@ -147,6 +155,35 @@ func (v *Verdict) Learn() {
 		}
 	}
 	v.Cause, policy.Moved = ByPolicy, true
+}
+
+// What a policy that follows another world shows at most: a broken one goes further.
+const (
+	followsEffect = 2 // of how much it likes an action
+	followsRatio  = 3 // of how unusual its actions are, in how far the dynamics stand out
+
+	// A broken policy goes elsewhere, where few steps are in support, and moves the dynamics a little.
+	adaptsSupport = .7
+)
+
+// adapts reports whether the dynamics have moved and a policy that learns adapts to them, which moves its own law as well.
+func (v *Verdict) adapts() bool {
+	dynamics := v.effect(Dynamics)
+	if dynamics <= v.effect(Reward) {
+		return false
+	}
+	return v.Factors[Dynamics].Support >= adaptsSupport && v.effect(Policy) < environmentRatio*dynamics
+}
+
+// follows reports whether a policy that learns, whose law has moved, may only follow another world: it likes some actions
+// more, and none that it does is unusual, or the dynamics stand out and not much less than it does.
+func (v *Verdict) follows() bool {
+	if v.Factors[Policy].Foremost.Coordinate.part == partPreference && v.effect(Policy) < followsEffect {
+		return true
+	}
+	dynamics := &v.Factors[Dynamics].Foremost
+	apart := math.Abs(dynamics.Z) >= stillLevel || math.Abs(dynamics.Effect) > movedEffect
+	return apart && v.effect(Policy) < followsRatio*math.Abs(dynamics.Effect)
 }
 
 // MovesByDesign reports whether signals may have moved because the policy learns, and for nothing else: no law of the
