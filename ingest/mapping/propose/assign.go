@@ -36,6 +36,7 @@ func (f *finder) assign() {
 	}
 	f.timeByKind()
 	f.agentByKey()
+	f.runs()
 	f.command()
 	f.slate(slates)
 	f.clicks()
@@ -44,7 +45,7 @@ func (f *finder) assign() {
 	f.costs()
 	f.components("outcomes.", outcomeNames(), mostOutcomes, []kind{isNumber, isTruth})
 	f.components("labels.", labelNames(), mostLabels, []kind{isText})
-	f.actionOfProbability()
+	f.actionOfFew()
 	f.observation()
 	f.outcomes()
 	f.ends()
@@ -305,7 +306,7 @@ func (f *finder) actionByKind(t *table, labels bool) {
 	}
 	for _, p := range t.order {
 		n := len(p.values)
-		if !f.wanted("action", p) || p.kind() != isText || f.taken(p) || p.times > 0 || isListed(p) || isAny(labelNames(), p) != labels {
+		if !f.wanted("action", p) || p.kind() != isText || saysYesOrNo(p) && !f.has("reward") || f.taken(p) || p.times > 0 || isListed(p) || isAny(labelNames(), p) != labels {
 			continue
 		}
 		if n >= 2 && n <= 50 && n*4 < decisions && p.n*2 > decisions {
@@ -341,30 +342,14 @@ func (f *finder) byKind() {
 		return
 	}
 	for _, p := range t.order {
-		if (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && !f.taken(p) && f.wanted("reward", p) && len(p.values) == 2 && p.n*2 > t.records && !isAny(roleOf("terminated").names, p) {
+		isFlag := (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && len(p.values) == 2
+		if (isFlag || saysYesOrNo(p)) && !f.taken(p) && f.wanted("reward", p) && p.n*2 > t.records && !isAny(roleOf("terminated").names, p) {
 			f.used[p] = true
 			at := found{p, t, false}
 			field, why := f.reward(at, f.source(at), t.facts(p))
 			f.line("reward", field, "guessed as "+why)
 			return
 		}
-	}
-}
-
-// actionOfProbability looks for the number whose probability a record has: the only one of few values.
-func (f *finder) actionOfProbability() {
-	if f.has("action") || !f.has("action_prob") || f.inner != nil || f.theirs != nil {
-		return
-	}
-	var few []*place
-	for _, p := range f.outer.order {
-		if p.kind() == isNumber && len(p.values) >= 2 && len(p.values) <= mostChoices && !f.taken(p) {
-			few = append(few, p)
-		}
-	}
-	if len(few) == 1 {
-		f.used[few[0]] = true
-		f.line("action", mapping.Field{Source: few[0].source()}, "guessed: the only number with few distinct values, next to an action_prob: "+f.outer.facts(few[0]))
 	}
 }
 

@@ -21,6 +21,8 @@ func guessed(field string, p *place) bool {
 	case "policy": // a device_model has several
 		things := []string{"device", "phone", "car", "vehicle", "machine", "hardware", "camera", "engine", "robot", "sensor"}
 		return len(words) > 1 && slices.Contains([]string{"model", "policy", "strategy", "algorithm"}, last) && len(p.values) == 1 && !slices.Contains(things, words[0])
+	case "policy_version": // bot_version, or controller_build
+		return len(words) == 2 && slices.Contains([]string{"version", "build", "revision", "checkpoint", "ckpt", "weights"}, last) && slices.Contains(roleOf("policy").names, words[0])
 	case "reward":
 		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, last) && !isDerived(words)
 	case "outcomes.":

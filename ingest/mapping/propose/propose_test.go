@@ -277,6 +277,41 @@ func TestShapesThatTeamsHave(t *testing.T) {
 			fields: []string{"observation: sensors", "action: cmd.damper", "outcomes.comfort: penalty.comfort", "terminated: {value: true}"},
 			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","observation":{"supply":20},"action":"d0","outcomes":{"comfort":0.5},"terminated":true}`,
 		},
+		"replies, and thumbs as words in records of their own": {
+			record: func(i int) string {
+				if i%4 == 3 {
+					return fmt.Sprintf(`{"kind":"rating","conversation":"c%d","created":%d,"thumb":"%s"}`, i-1, epoch+i*60_000, []string{"up", "down"}[i/4%2])
+				}
+				return fmt.Sprintf(`{"kind":"reply","conversation":"c%d","created":%d,"bot":"helpdesk","weights":"w%d","intent":"%s","length":%d,"style":"%s"}`,
+					i, epoch+i*60_000, i/200, []string{"code", "howto", "complaint"}[i*i%3], 40+i*i%97, []string{"brief", "detailed"}[i*i%5%2])
+			},
+			fields: []string{`policy: {path: bot, default: "helpdesk"}`, "policy_version: weights", "episode_id: conversation", "action: style", "labels.intent: intent", `reward: {path: thumb, choices: {down: 0, up: 1}}`},
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"helpdesk","policy_version":"w0","episode_id":"c0","action":"brief","labels":{"intent":"code"},"observation":{"length":40}}`,
+		},
+		"matches that are won, lost or drawn": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"match_id":"m%d","bot":"bishop","bot_version":"v%d","map":"%s","result":"%s","turns":%d,"started_at":"2026-11-20T10:%02d:%02dZ"}`,
+					i, i/300, []string{"delta", "ridge"}[i*i%3%2], []string{"win", "loss", "draw"}[i*7%3], 20+i*i%31, i/60%60, i%60)
+			},
+			fields: []string{"policy: bot", "policy_version: bot_version", "labels.map: map", `reward: {path: result, choices: {draw: 0.5, loss: 0, win: 1}}`, "terminated: {value: true}"},
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"bishop","policy_version":"v0","episode_id":"m0","observation":{"turns":20},"labels":{"map":"delta"},"reward":1,"terminated":true}`,
+		},
+		"flows that end with a flag, and a gain of few values": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"flow":"f%d","algo":"aurora","obs":{"rtt":%d.5,"loss":%d},"gain":%s,"utility":%d.25,"eof":%t}`,
+					i/9, 20+i*i%71, i*i%5%2, []string{"0.7", "1.0", "1.4"}[i*i%7%3], i*i%13, i%9 == 8)
+			},
+			fields: []string{"policy: algo", "episode_id: flow", "action: gain", "reward: utility", "observation: obs", "terminated: eof"},
+			event:  `{"policy":"aurora","episode_id":"f0","observation":{"rtt":20.5,"loss":0},"action":0.7,"reward":0.25,"terminated":false}`,
+		},
+		"trades, whose profit has a name of its own": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"t":"2026-11-%02dT%02d:%02d:00-05:00","strategy":"intraday","features":[0.5,%d],"position":%d,"px":%d.5,"pnl":%d.25}`,
+					10+i/300, 9+i/60%5, i%60, i*i%17, i%3-1, 100+i*i%61, i*i%43-20)
+			},
+			fields: []string{"policy: strategy", "observation: features", "action: position", "reward: pnl"},
+			event:  `{"ts":"2026-11-10T14:00:00Z","policy":"intraday","observation":{"0":0.5,"1":0},"action":-1,"reward":-20.25,"terminated":true}`,
+		},
 		"a list a record": {
 			record: func(i int) string {
 				return fmt.Sprintf(`[{"arm":"a%d","payoff":%d},{"arm":"b","payoff":0.5}]`, i%2, i%3)

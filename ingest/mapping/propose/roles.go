@@ -29,7 +29,7 @@ func roles() []role {
 			"strategie", "modell", "estrategia", "politica", "modelo", "politique", "modele",
 		}, []kind{isText}},
 		{"policy_version", []string{
-			"policyversion", "modelversion", "agentversion", "modelbuild", "checkpoint", "modelcheckpoint", "ckpt", "modelckpt", "modelrevision", "version", "rev", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash",
+			"policyversion", "modelversion", "agentversion", "modelbuild", "checkpoint", "modelcheckpoint", "ckpt", "modelckpt", "modelrevision", "version", "rev", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash", "weights",
 		}, id},
 		{"env_version", []string{"envversion", "environmentversion", "worldversion", "simulatorversion", "simversion", "firmwareversion", "firmware"}, id},
 		{"reward_version", []string{"rewardversion", "rewardfunctionversion", "rewardmodelversion", "rewardfunction", "rewardfn", "rewardmodel"}, id},
@@ -48,7 +48,7 @@ func roles() []role {
 		{"episode.l", []string{"episodelength", "eplen", "numsteps", "nsteps", "episodesteps"}, []kind{isNumber}},
 		{"reward", []string{
 			"reward", "rewardvalue", "rew", "rwd", "r", "score", "rewardscore", "evaluationscore", "genaievaluationscorevalue", "scorevalue", "payoff", "utility",
-			"clicked", "click", "isclick", "isclicked", "converted", "feedback", "rating", "grade", "stars", "liked", "thumbsup", "profit", "gain",
+			"clicked", "click", "isclick", "isclicked", "converted", "feedback", "rating", "grade", "stars", "liked", "thumbsup", "thumb", "thumbs", "vote", "verdict", "profit", "gain", "pnl", "payout", "winnings",
 			"belohnung", "geklickt", "bewertung", "recompensa", "clic", "valoracion", "recompense", "note",
 		}, []kind{isNumber, isTruth, isText}},
 		{"target_prob", []string{"targetprob", "targetprobability", "targetpropensity", "evaluationprob", "evalprob", "acceptedprob"}, []kind{isNumber}},
@@ -61,7 +61,7 @@ func roles() []role {
 			"aktion", "entscheidung", "auswahl", "accion", "oferta", "ofertaelegida", "eleccion", "choix",
 		}, []kind{isText, isNumber, isTruth, isNumberList}},
 		{"terminated", []string{
-			"terminated", "done", "isdone", "terminal", "isterminal", "finished", "isfinished", "gameover", "ended", "isfinal", "completed", "closed", "d", "last", "islast",
+			"terminated", "done", "isdone", "terminal", "isterminal", "finished", "isfinished", "gameover", "ended", "isfinal", "completed", "closed", "d", "last", "islast", "fin", "final", "over",
 			"beendet", "fertig", "terminado", "termine",
 		}, flag},
 		{"truncated", []string{"truncated", "istruncated", "timeout", "timedout", "timelimittruncated", "cutoff"}, []kind{isTruth}},
@@ -128,7 +128,7 @@ func scoreNames() []string {
 
 // labelNames are the names of groups that people look at one by one.
 func labelNames() []string {
-	return []string{"region", "country", "platform", "tier", "segment", "locale", "language", "channel", "surface", "shard", "cluster", "experiment", "devicetype", "os", "land", "sprache", "pais", "idioma", "pays", "langue"}
+	return []string{"region", "country", "platform", "tier", "segment", "locale", "language", "channel", "surface", "shard", "cluster", "experiment", "devicetype", "os", "map", "opponent", "difficulty", "genre", "intent", "weather", "season", "persona", "land", "sprache", "pais", "idioma", "pays", "langue"}
 }
 
 // typeNames are the names of what tells records of several types apart.

@@ -92,11 +92,27 @@ func every(p *place, is func(text string) bool) bool {
 	return len(p.order) > 0 && !slices.ContainsFunc(p.order, func(text string) bool { return !is(text) })
 }
 
-// yesOrNo returns choices of 1 and 0 for texts that say yes or no; nil for others.
+// yesOrNo returns choices of 1 and 0 for texts that say yes or no, and of a half for a draw; nil for others.
 func yesOrNo(p *place) map[string]json.RawMessage {
-	yes := []string{"yes", "y", "true", "click", "clicked", "like", "liked", "up", "thumbsup", "positive", "good", "success", "accepted", "converted", "pass", "passed"}
-	no := []string{"no", "n", "false", "none", "ignored", "skip", "skipped", "dislike", "disliked", "down", "thumbsdown", "negative", "bad", "failure", "failed", "rejected", "fail"}
-	return chosen(p, yes, no, "1", "0")
+	yes := []string{"yes", "y", "true", "click", "clicked", "like", "liked", "up", "thumbsup", "positive", "good", "success", "accepted", "converted", "pass", "passed", "win", "won", "victory", "helpful", "approved", "upvote"}
+	no := []string{"no", "n", "false", "none", "ignored", "skip", "skipped", "dislike", "disliked", "down", "thumbsdown", "negative", "bad", "failure", "failed", "rejected", "fail", "loss", "lost", "lose", "defeat", "unhelpful", "declined", "downvote"}
+	draws := []string{"draw", "tie", "drawn", "tied"}
+	out := chosen(p, append(yes, draws...), no, "1", "0")
+	for text := range out {
+		if slices.Contains(draws, plain(text)) {
+			out[text] = json.RawMessage("0.5")
+		}
+	}
+	return out
+}
+
+// saysYesOrNo reports whether a place has texts of which some say that something went well, and others that it did not. A
+// mere true or no may say anything.
+func saysYesOrNo(p *place) bool {
+	isAnswer := func(text string) bool {
+		return slices.Contains([]string{"yes", "y", "true", "no", "n", "false", "none"}, plain(text))
+	}
+	return p.kind() == isText && len(p.values) > 1 && yesOrNo(p) != nil && !every(p, isAnswer)
 }
 
 // ended returns choices of true and false for texts that say whether something has ended; nil for others.

@@ -1,0 +1,123 @@
+package propose
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+)
+
+// shareOfEnded is the share of the runs of a sample that have ended.
+const shareOfEnded = .8
+
+// runs looks for the end of an episode, and for its id, in the order of the records, where no name tells them: a flag that
+// is set in the last record of each run, and only there.
+func (f *finder) runs() {
+	if f.has("truncated") || f.inner != nil || f.out.Joined != nil {
+		return
+	}
+	for _, flag := range f.flags() {
+		for _, id := range f.ids() {
+			if f.endRuns(flag, id) {
+				f.run(flag, id)
+				return
+			}
+		}
+	}
+}
+
+// run writes the lines of the end of an episode and of its id, unless they have one.
+func (f *finder) run(flag, id *place) {
+	if !f.has("terminated") {
+		f.used[flag] = true
+		field := mapping.Field{Source: flag.source()}
+		if flag.kind() == isNumber {
+			field.Choices = map[string]json.RawMessage{"0": json.RawMessage("false"), "1": json.RawMessage("true")}
+		}
+		f.line("terminated", field, "set in the last record of each "+id.path+", and only there: "+f.outer.facts(flag))
+	}
+	if !f.has("episode_id") {
+		f.used[id] = true
+		f.line("episode_id", mapping.Field{Source: id.source()}, "ends with a record that says so: "+f.outer.facts(id))
+	}
+}
+
+// flags returns the places that may mark the end of a run: the one that does if it is known.
+func (f *finder) flags() (flags []*place) {
+	if flag, known := f.placeOf("terminated"); known || f.has("terminated") {
+		if known && !f.has("agent_id") {
+			flags = append(flags, flag)
+		}
+		return flags
+	}
+	for _, p := range f.outer.order {
+		if (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && !f.taken(p) && len(p.values) == 2 && p.n == f.outer.records {
+			flags = append(flags, p)
+		}
+	}
+	return flags
+}
+
+// ids returns the places that may hold the id of a run: that of episodes if one is known.
+func (f *finder) ids() (ids []*place) {
+	if id, known := f.placeOf("episode_id"); known || f.has("episode_id") {
+		if known {
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	for _, p := range f.outer.order {
+		if k := p.kind(); (k == isText || k == isNumber && p.whole) && !f.taken(p) && p.n == f.outer.records && len(p.values) >= fewestRuns && len(p.values)*2 <= p.n {
+			ids = append(ids, p)
+		}
+	}
+	return ids
+}
+
+// endRuns reports whether a flag is set in the last record of nearly each run, and in no other one.
+func (f *finder) endRuns(flag, id *place) bool {
+	ended := map[string]bool{}
+	for _, r := range f.records {
+		run := fmt.Sprint(at(r, id.names))
+		if ended[run] {
+			return false
+		}
+		set, _ := numberOf(at(r, flag.names))
+		ended[run] = set == 1
+	}
+	n := 0
+	for _, done := range ended {
+		if done {
+			n++
+		}
+	}
+	return n >= fewestRuns && float64(n) >= shareOfEnded*float64(len(ended))
+}
+
+// actionOfFew looks for an action that is a number: the only one of few values. Without a probability of an action, whole
+// numbers may count something instead, unless all that was observed is in a place of its own.
+func (f *finder) actionOfFew() {
+	if f.has("action") || f.inner != nil || f.out.Joined != nil {
+		return
+	}
+	least, sure := 3, f.has("action_prob")
+	if sure {
+		least = 2
+	}
+	var few []*place
+	for _, p := range f.outer.order {
+		if p.kind() == isNumber && len(p.values) >= least && len(p.values) <= mostChoices && !f.taken(p) && !ingest.IsCalendar(lastName(p)) {
+			few = append(few, p)
+		}
+	}
+	if len(few) != 1 || !sure && few[0].whole && f.space == nil || !sure && !f.has("reward") {
+		return
+	}
+	why := "guessed: the only number with few distinct values: "
+	if sure {
+		why = "guessed: the only number with few distinct values, next to an action_prob: "
+	}
+	f.used[few[0]] = true
+	f.line("action", mapping.Field{Source: few[0].source()}, why+f.outer.facts(few[0]))
+}
