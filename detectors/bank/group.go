@@ -112,8 +112,9 @@ func newGroup(key ingest.Group, cfg *watch.Config, limit *capacity.StreamLimit, 
 	}
 }
 
-// rated returns a unit with the levels of its raters taken out: u itself if the policy has no raters.
+// rated returns a unit with the levels of its raters taken out, and with its labels in the observations of its steps.
 func (g *group) rated(u *ingest.Unit, of lane) *ingest.Unit {
+	u = factor.InContext(u, g.cfg.Causes.Context())
 	if len(g.cfg.Raters) == 0 {
 		return u
 	}

@@ -3,6 +3,7 @@ package factor
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // leastCompared is the number of steps from which an example is given.
@@ -35,7 +36,7 @@ func (m *Model) example(foremost Shift, s, base *Signs) (best Example, found boo
 		for k := range r.q {
 			if r.part == of && r.shows(k, foremost.Coordinate.Index) {
 				e := Example{
-					Factor: foremost.Coordinate.Factor, Name: m.nameOf(r.part, k), Share: r.categories,
+					Factor: foremost.Coordinate.Factor, Name: m.nameOf(r.part, k), Share: r.categories || m.isLabel(r.part, k),
 					Otherwise: foremost.Spread && !r.categories,
 				}
 				if enough := e.compare(s.mean(at+k), base.mean(at+k)); !enough && !e.Otherwise {
@@ -86,11 +87,16 @@ func (e *Example) compare(now, then Mean) (enough bool) {
 	return true
 }
 
+// isLabel reports whether a number of where episodes start says if a label has some value.
+func (m *Model) isLabel(p part, k int) bool {
+	return p == partStart && strings.HasPrefix(m.Vocabulary.Names[k], labelMark)
+}
+
 // nameOf returns the name of a number that a part predicts.
 func (m *Model) nameOf(p part, k int) string {
 	switch {
 	case p == partStart || p == partChange:
-		return m.Vocabulary.Names[k]
+		return strings.TrimPrefix(m.Vocabulary.Names[k], labelMark)
 	case p == partPolicy && m.Vocabulary.Numbers == 0:
 		return m.Vocabulary.Categories[k]
 	case p == partPolicy && m.Vocabulary.Numbers > 1:

@@ -19,6 +19,9 @@ type Vocabulary struct {
 	Numbers    int      // components of a numeric action
 	Categories []string // of the actions, the commonest first
 
+	// Kinds are the numbers of the commonest values of each label of a step, of which each is a component; see InContext.
+	Kinds [][]float32
+
 	// States are the observations, in order, one after the other, if they are discrete states; else nil.
 	States []float32
 }
@@ -97,7 +100,8 @@ func vocabularyOf(all []Told) Vocabulary {
 			continue
 		}
 		if v.Names == nil {
-			v = Vocabulary{Names: s.Names, Numbers: s.Numbers}.withoutCalendar()
+			kinds := kindsOf(s.Names, all)
+			v = Vocabulary{Names: withKinds(s.Names, kinds), Numbers: s.Numbers, Kinds: kinds}.withoutCalendar()
 		}
 		for _, a := range all[i].Actions {
 			counts[a.Name] += a.N
@@ -148,7 +152,7 @@ func (v Vocabulary) of(components []int32) Vocabulary {
 
 // episode returns the steps of a unit; nil if they consist of something else.
 func (v *Vocabulary) episode(t Told) Episode {
-	s := v.chosen(t.Steps)
+	s := v.chosen(v.expanded(t.Steps))
 	if s == nil || s.Numbers != v.Numbers || !slices.Equal(s.Names, v.Names) {
 		return nil
 	}

@@ -196,7 +196,7 @@ func (v *Verdict) MovesByDesign() bool {
 type Example struct {
 	Factor    Factor
 	Name      string // of the observation or of the action; "" for rewards, ends, and the only number of an action
-	Share     bool   // of steps: those with the action Name, or those that end an episode; else a mean
+	Share     bool   // of steps: those with the action Name, with one value of the label Name, or those that end an episode; else a mean
 	Otherwise bool   // its mean may be as expected, and yet its values are not; Expected and Actual do not show it
 	Expected  float64
 	Actual    float64

@@ -155,6 +155,7 @@ type ModelWire struct {
 	Width       int              `cbor:"11,keyasint,omitzero"`
 	Most        int              `cbor:"12,keyasint,omitzero"`
 	States      []float32        `cbor:"13,keyasint,omitzero"`
+	Kinds       [][]float32      `cbor:"14,keyasint,omitzero"`
 }
 
 // WiresOf returns the wire form of a model of numbers, or of discrete states; nil of a model that is none. A build that
@@ -182,7 +183,7 @@ func (m *Model) Wire() ModelWire {
 		Centre: m.centre, Inverse: m.inverse, Regressions: saved.EachOf(m.regressions, (*regression).wire),
 		Columns: m.Vocabulary.Columns, Width: m.Vocabulary.Width, Most: m.Most,
 		Scores: saved.Each(m.baseline.columns, func(c column) columnWire { return columnWire{c.mean, c.sd, c.sorted, c.spread, c.n} }),
-		Signs:  m.baseline.signs.wire(), States: m.Vocabulary.States,
+		Signs:  m.baseline.signs.wire(), States: m.Vocabulary.States, Kinds: m.Vocabulary.Kinds,
 	}
 }
 
@@ -194,7 +195,7 @@ func (w *ModelWire) Live() Model {
 		}
 	}
 	m := Model{
-		Vocabulary: Vocabulary{Names: w.Names, Columns: w.Columns, Width: w.Width, Numbers: w.Numbers, Categories: w.Categories, States: w.States},
+		Vocabulary: Vocabulary{Names: w.Names, Columns: w.Columns, Width: w.Width, Numbers: w.Numbers, Categories: w.Categories, Kinds: w.Kinds, States: w.States},
 		Most:       w.Most, centre: w.Centre, inverse: w.Inverse, regressions: saved.EachOf(w.Regressions, (*regressionWire).live),
 	}
 	m.layout = m.Vocabulary.layout()

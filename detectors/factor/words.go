@@ -12,6 +12,9 @@ func (e *Example) Words() string {
 	now, then := e.Actual, e.Expected
 	switch e.Factor {
 	case Start:
+		if e.Share {
+			return fmt.Sprintf("a value of %s has a share of %s, %s before", e.Name, percent(now), percent(then))
+		}
 		if e.Otherwise {
 			return "episodes start with a different spread in observation." + e.Name
 		}

@@ -56,7 +56,15 @@ type Budget struct {
 // CausesConfig configures how causes are found.
 type CausesConfig struct {
 	Memory  ingest.ByteSize `yaml:"memory"`   // memory per group for laws (models of its steps), and eight times as much while a baseline is collected; 0 to find causes from signals only
-	SplitBy []string        `yaml:"split_by"` // labels.<name> or env that describe the user or request; if a change is due to their mix, the evidence says so
+	SplitBy []string        `yaml:"split_by"` // labels.<name> or env that describe the user or request; laws include their most common values, and if a change is due to their mix, the evidence says so
+}
+
+// Context returns the labels that laws include: none if there are no laws.
+func (c CausesConfig) Context() []string {
+	if c.Memory == 0 {
+		return nil
+	}
+	return c.SplitBy
 }
 
 // mostSplits is the most labels of causes.split_by.

@@ -95,7 +95,7 @@ func writePolicies(b *strings.Builder, r inspection) {
 		}
 		writeSettings(b, "  ", []setting{match})
 		writeSettings(b, "    ", e.keys)
-		for _, example := range []string{directionExample(e.found), ratersExample(e.found)} {
+		for _, example := range []string{directionExample(e.found), splitExample(e.found), ratersExample(e.found)} {
 			if example != "" {
 				b.WriteString("    " + example + "\n")
 			}
@@ -104,6 +104,27 @@ func writePolicies(b *strings.Builder, r inspection) {
 	if !alike {
 		b.WriteString("  - match: \"*\" # all others, with the defaults\n")
 	}
+}
+
+// The labels that the example of causes.split_by names: how many, with at most how many values.
+const (
+	shownSplits     = 4
+	mostSplitValues = 20
+)
+
+// splitExample returns the commented-out setting that names the labels which may describe users. It is "" if there are none.
+func splitExample(p PolicyInspection) string {
+	var by []string
+	for _, l := range p.Labels {
+		name := "labels." + l.Name
+		if l.Values >= 2 && l.Values <= mostSplitValues && !l.AtLeast && l.Share >= .5 && len(by) < shownSplits && !slices.Contains(p.groupBy, name) {
+			by = append(by, name)
+		}
+	}
+	if len(by) == 0 {
+		return ""
+	}
+	return "#causes: {split_by: " + quoteList(by) + "} # if these describe the user or the request, and not what the policy chose: causes then allow for their mix"
 }
 
 // directed is how many outcomes the example of a direction names.

@@ -1,0 +1,155 @@
+package factor
+
+import (
+	"cmp"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// InContext returns a unit whose steps have the given labels in their observations, so that laws tell the kinds of users
+// or requests apart: u itself if its steps are not kept. A label comes after all observations, as a number that its value
+// determines. A decision without observations gets steps of its labels alone.
+func InContext(u *ingest.Unit, by []string) *ingest.Unit {
+	if len(by) == 0 {
+		return u
+	}
+	steps := u.Steps
+	if steps == nil && len(u.Labels) > 0 {
+		steps = decision(u)
+	}
+	if steps == nil {
+		return u
+	}
+	out := *u
+	out.Steps = withLabels(steps, by, u.Labels)
+	return &out
+}
+
+// decision returns the step of an episode of one step without observations; nil if there is not one category and one reward.
+func decision(u *ingest.Unit) *ingest.Steps {
+	if u.Length != 1 || u.ActionKind != ingest.ActionCategory || len(u.Actions) != 1 || u.Reward.N != 1 {
+		return nil
+	}
+	return &ingest.Steps{At: []int32{0}, Actions: []int32{0}, Rows: []float32{float32(u.Reward.Mean)}}
+}
+
+// labelMark begins the name of a label among those of observations, which cannot contain it.
+const labelMark = "\x00"
+
+// withLabels returns steps with a component of the observation for each label.
+func withLabels(s *ingest.Steps, by []string, labels []ingest.Label) *ingest.Steps {
+	context := make([]float32, len(by))
+	for i, name := range by {
+		if at := slices.IndexFunc(labels, func(l ingest.Label) bool { return l.Name == name }); at >= 0 {
+			context[i] = numeralOf(labels[at].Value)
+		}
+	}
+	d := len(s.Names)
+	names := slices.Clone(s.Names)
+	for _, name := range by {
+		names = append(names, labelMark+name)
+	}
+	out := &ingest.Steps{
+		Names: names, Numbers: s.Numbers, At: s.At, Actions: s.Actions,
+		Rows: make([]float32, 0, len(s.Rows)+len(s.At)*len(by)),
+	}
+	for i := range s.At {
+		row := s.Row(i)
+		out.Rows = append(append(append(out.Rows, row[:d]...), context...), row[d:]...)
+	}
+	return out
+}
+
+// numeralOf returns a number above 0 and below 1 for the value of a label; the missing label has 0.
+func numeralOf(value string) float32 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(value)) // it never fails
+	const bits = 20
+	return float32(ingest.Mix(h.Sum64())>>(64-bits)+1) / (1<<bits + 2)
+}
+
+// The commonest values of a label that laws tell apart, and the least share of steps that have one.
+const (
+	mostKinds  = 8
+	leastShare = .01
+)
+
+// kindsOf returns, for each label of steps with the given names, the numbers of its commonest values.
+func kindsOf(names []string, units []Told) [][]float32 {
+	first := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, labelMark) })
+	if first < 0 {
+		return nil
+	}
+	counts, steps := make([]map[float32]int, len(names)-first), 0
+	for k := range counts {
+		counts[k] = map[float32]int{}
+	}
+	for i := range units {
+		if s := units[i].Steps; s != nil && slices.Equal(s.Names, names) {
+			for j := range s.At {
+				for k := range counts {
+					counts[k][s.Row(j)[first+k]]++
+				}
+			}
+			steps += len(s.At)
+		}
+	}
+	kinds := make([][]float32, len(counts))
+	for k, of := range counts {
+		values := slices.SortedFunc(maps.Keys(of), func(a, b float32) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
+		values = slices.DeleteFunc(values, func(x float32) bool { return float64(of[x]) < leastShare*float64(steps) })
+		kinds[k] = values[:min(len(values), mostKinds)]
+	}
+	return kinds
+}
+
+// withKinds returns the names of an observation whose labels are replaced by a component for each kind: 1 if the label has
+// that value, else 0.
+func withKinds(names []string, kinds [][]float32) (out []string) {
+	out = slices.Clone(names[:len(names)-len(kinds)])
+	for k, values := range kinds {
+		for range values {
+			out = append(out, names[len(names)-len(kinds)+k])
+		}
+	}
+	return out
+}
+
+// expanded returns steps with a component for each kind. If the baseline has no labels, it leaves them out; nil if the
+// steps have other labels than the baseline.
+func (v *Vocabulary) expanded(s *ingest.Steps) *ingest.Steps {
+	if s == nil {
+		return nil
+	}
+	d := len(s.Names)
+	for d > 0 && strings.HasPrefix(s.Names[d-1], labelMark) {
+		d--
+	}
+	switch labels := len(s.Names) - d; {
+	case labels == 0 && len(v.Kinds) == 0:
+		return s
+	case len(v.Kinds) > 0 && labels != len(v.Kinds):
+		return nil
+	}
+	out := &ingest.Steps{Names: withKinds(s.Names[:d+len(v.Kinds)], v.Kinds), Numbers: s.Numbers, At: s.At, Actions: s.Actions}
+	out.Rows = make([]float32, 0, len(s.At)*out.Width())
+	for i := range s.At {
+		row := s.Row(i)
+		out.Rows = append(out.Rows, row[:d]...)
+		for k, values := range v.Kinds {
+			for _, x := range values {
+				is := float32(0)
+				if row[d+k] == x {
+					is = 1
+				}
+				out.Rows = append(out.Rows, is)
+			}
+		}
+		out.Rows = append(out.Rows, row[len(s.Names):]...)
+	}
+	return out
+}

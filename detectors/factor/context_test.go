@@ -1,0 +1,107 @@
+package factor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+var bySegment = []string{"labels.segment"}
+
+// visitor is a decision for a visitor of a segment, who sees a number.
+func visitor(segment string, action int32, reward float64) *ingest.Unit {
+	u := &ingest.Unit{Length: 1, ActionKind: ingest.ActionCategory, Actions: []ingest.Count{{Name: "a"}, {Name: "b"}}}
+	u.Actions[action].N = 1
+	u.Reward.Add(reward)
+	u.Steps = &ingest.Steps{Names: []string{"age"}, At: []int32{0}, Actions: []int32{action}, Rows: []float32{7, float32(reward)}}
+	if segment != "" {
+		u.Labels = []ingest.Label{{Name: "labels.other", Value: "x"}, {Name: "labels.segment", Value: segment}}
+	}
+	return u
+}
+
+func TestInContext(t *testing.T) {
+	u := visitor("new", 1, 2)
+	in := InContext(u, bySegment)
+	if row := in.Steps.Row(0); len(row) != 3 || row[0] != 7 || row[1] <= 0 || row[1] >= 1 || row[2] != 2 || !in.Steps.Sound(2) {
+		t.Errorf("the step is %v of %q", row, in.Steps.Names)
+	}
+	if len(u.Steps.Names) != 1 {
+		t.Error("the unit itself has changed")
+	}
+	code := func(segment string) float32 { return InContext(visitor(segment, 0, 0), bySegment).Steps.Row(0)[1] }
+	if code("new") != in.Steps.Row(0)[1] || code("guest") == code("new") || code("") != 0 {
+		t.Errorf("the numbers of labels are %v, %v, %v", code("new"), code("guest"), code(""))
+	}
+	if got := InContext(u, nil); got != u {
+		t.Error("without labels to split by, the unit is another one")
+	}
+}
+
+// A decision without observations has the step of its labels; other units without steps have none.
+func TestInContextWithoutObservations(t *testing.T) {
+	u := visitor("new", 0, 2)
+	u.Steps, u.Actions = nil, u.Actions[:1]
+	if s := InContext(u, bySegment).Steps; s == nil || len(s.Names) != 1 || !slices.Equal(s.Row(0)[1:], []float32{2}) || !s.Sound(1) {
+		t.Errorf("the steps are %+v", s)
+	}
+	for name, change := range map[string]func(u *ingest.Unit){
+		"no label":    func(u *ingest.Unit) { u.Labels = nil },
+		"two steps":   func(u *ingest.Unit) { u.Length = 2 },
+		"two actions": func(u *ingest.Unit) { u.Actions = []ingest.Count{{Name: "a"}, {Name: "b"}} },
+		"no reward":   func(u *ingest.Unit) { u.Reward = ingest.Moments{} },
+		"numbers":     func(u *ingest.Unit) { u.ActionKind = ingest.ActionNumeric },
+	} {
+		other := *u
+		change(&other)
+		if InContext(&other, bySegment).Steps != nil {
+			t.Errorf("%s: there are steps", name)
+		}
+	}
+}
+
+// Laws tell the commonest values of a label apart, and go on when the configuration splits by labels, or no longer does.
+func TestKindsOfALabel(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 0))
+	var units []Told
+	for i := range 600 {
+		segment := fmt.Sprintf("common-%d", i%3)
+		if i%200 == 0 {
+			segment = fmt.Sprintf("rare-%d", i)
+		}
+		units = append(units, Of(InContext(visitor(segment, int32(rng.IntN(2)), rng.NormFloat64()), bySegment)))
+	}
+	v := vocabularyOf(units)
+	if len(v.Kinds) != 1 || len(v.Kinds[0]) != 3 || len(v.Names) != 4 {
+		t.Fatalf("kinds %v, components %q", v.Kinds, v.Names)
+	}
+	ones := func(u *ingest.Unit) (sum float32, known bool) {
+		e := v.episode(Of(u))
+		if e == nil {
+			return 0, false
+		}
+		for _, x := range e[0].Observation[1:] {
+			sum += x
+		}
+		return sum, e[0].Observation[0] == 7 && e[0].Reward == 1
+	}
+	for segment, want := range map[string]float32{"common-1": 1, "rare-0": 0, "": 0} {
+		if sum, known := ones(InContext(visitor(segment, 0, 1), bySegment)); sum != want || !known {
+			t.Errorf("%q is %v of the kinds, %t", segment, sum, known)
+		}
+	}
+	if _, known := ones(visitor("common-1", 0, 1)); known {
+		t.Error("a step without labels is judged by laws with labels")
+	}
+	plain := vocabularyOf([]Told{Of(visitor("", 0, 1))})
+	if e := plain.episode(Of(InContext(visitor("common-1", 0, 1), bySegment))); len(e) != 1 || len(e[0].Observation) != 1 || e[0].Reward != 1 {
+		t.Errorf("laws without labels judge %+v", e)
+	}
+	w := (&Model{Vocabulary: v, baseline: baseline{}}).Wire()
+	if again := w.Live(); !slices.EqualFunc(again.Vocabulary.Kinds, v.Kinds, slices.Equal) {
+		t.Errorf("saved kinds are %v, want %v", again.Vocabulary.Kinds, v.Kinds)
+	}
+}
