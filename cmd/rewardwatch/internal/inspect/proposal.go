@@ -358,6 +358,15 @@ const (
 	mostForRare    = 10_000
 )
 
+// joinedBlocks is about how many blocks of steps become one, since those of an agent depend on each other: a larger baseline
+// takes as many times longer.
+const joinedBlocks = 16
+
+// endless reports whether the episodes of a policy never end, so that blocks of steps are judged.
+func (p PolicyInspection) endless() bool {
+	return slices.ContainsFunc(p.Groups, func(g GroupInspection) bool { return g.Units > 0 && g.Ends[ingest.EndBlock.String()] == g.Units })
+}
+
 // baselineSetting chooses the size of the baseline: what the median group collects in two weeks, or half of the
 // telemetry if there is no clock.
 func baselineSetting(p PolicyInspection) setting {
@@ -366,6 +375,9 @@ func baselineSetting(p PolicyInspection) setting {
 	rate, clock := unitsPerDay(p)
 	if clock {
 		enough, why = rate*weeklyDays, "a larger baseline detects smaller changes; there are "+words.Whole(rate)+" "+p.unitName().Many()+" a day"
+	}
+	if p.endless() {
+		enough /= joinedBlocks
 	}
 	size, defaultSize := 0, watch.DefaultConfig().Baseline.Units
 	switch month := rate * patientDays; {

@@ -41,10 +41,18 @@ func TestSettings(t *testing.T) {
 		g.Signals = append(g.Signals, SignalJSON{Signal: "outcome.click", Kind: kindZeroOne, Mean: new(wire.Number(share))})
 		return g
 	}
+	// endless is a group of blocks of steps.
+	endless := func(units int64, perDay float64) GroupInspection {
+		g := group(units, perDay)
+		g.Ends = map[string]int64{"block": units}
+		return g
+	}
 	tests := map[string]struct {
 		groups []GroupInspection
 		want   []string
 	}{
+		"blocks of steps":        {[]GroupInspection{endless(13320, 1110)}, nil},
+		"many of them":           {[]GroupInspection{endless(13320, 1500)}, []string{"baseline {units: 1000}"}},
 		"clicks":                 {[]GroupInspection{clicks(800, 40, .1)}, nil},
 		"rare clicks":            {[]GroupInspection{clicks(800, 40, .038)}, nil},
 		"rarer clicks":           {[]GroupInspection{clicks(800, 70, .01)}, []string{"baseline {units: 1000}"}},
