@@ -138,7 +138,9 @@ func (f *finder) role(r role) {
 	case "policy":
 		field, why = f.onePolicy(at, field, why)
 	case "action":
-		if field, why = f.onlyDecided(at, field, why); isAmount(at.place) && field.Path != "" {
+		if field, why = f.onlyDecided(at, field, why); hasFractions(at.place) && field.Path != "" {
+			field, why = f.oneKind(at, why)
+		} else if isAmount(at.place) && field.Path != "" {
 			field, why = f.computed(at, "%[1]s == nil ? nil : [%[1]s]"), "an amount, sent as a list because whole numbers would be categories: "+why
 		}
 	case "reward":

@@ -174,8 +174,8 @@ func TestShapesThatTeamsHave(t *testing.T) {
 				return fmt.Sprintf(`{"event_time":"2026-11-%02dT%02d:00:00Z","sku":"SKU-%d","multiplier":%s,"list_price":%d.5,"page_views":%d,"prob":0.%d,"units_sold":%d,"gross_margin":%d.25,"predicted_margin":%d,"pricing_model":"pricer-3"}`,
 					20+i/600, i/25%24, i%25, []string{"0.9", "1.0", "1.1"}[i*7/5%3], 5+i%25, i*i%97, 1+i%8, i*i%5, i*i%61, i%50)
 			},
-			fields: []string{"policy: pricing_model", "action: multiplier", "reward: gross_margin", "outcomes.units_sold: units_sold", "observation.predicted_margin: predicted_margin", "terminated: {value: true}"},
-			event:  `{"ts":"2026-11-20T00:00:00Z","policy":"pricer-3","observation":{"list_price":5.5,"page_views":0,"predicted_margin":0},"action":0.9,"action_prob":0.1,"reward":0.25,"terminated":true,"outcomes":{"units_sold":0}}`,
+			fields: []string{"policy: pricing_model", `action: {expression: "record[\"multiplier\"] == nil ? nil : string(record[\"multiplier\"])"}`, "reward: gross_margin", "outcomes.units_sold: units_sold", "observation.predicted_margin: predicted_margin", "terminated: {value: true}"},
+			event:  `{"ts":"2026-11-20T00:00:00Z","policy":"pricer-3","observation":{"list_price":5.5,"page_views":0,"predicted_margin":0},"action":"0.9","action_prob":0.1,"reward":0.25,"terminated":true,"outcomes":{"units_sold":0}}`,
 		},
 		"an LLM agent, a trace with its steps": {
 			record: func(i int) string {
@@ -301,8 +301,8 @@ func TestShapesThatTeamsHave(t *testing.T) {
 				return fmt.Sprintf(`{"flow":"f%d","algo":"aurora","obs":{"rtt":%d.5,"loss":%d},"gain":%s,"utility":%d.25,"eof":%t}`,
 					i/9, 20+i*i%71, i*i%5%2, []string{"0.7", "1.0", "1.4"}[i*i%7%3], i*i%13, i%9 == 8)
 			},
-			fields: []string{"policy: algo", "episode_id: flow", "action: gain", "reward: utility", "observation: obs", "terminated: eof"},
-			event:  `{"policy":"aurora","episode_id":"f0","observation":{"rtt":20.5,"loss":0},"action":0.7,"reward":0.25,"terminated":false}`,
+			fields: []string{"policy: algo", "episode_id: flow", `action: {expression: "record[\"gain\"] == nil ? nil : string(record[\"gain\"])"}`, "reward: utility", "observation: obs", "terminated: eof"},
+			event:  `{"policy":"aurora","episode_id":"f0","observation":{"rtt":20.5,"loss":0},"action":"0.7","reward":0.25,"terminated":false}`,
 		},
 		"trades, whose profit has a name of its own": {
 			record: func(i int) string {

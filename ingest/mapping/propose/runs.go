@@ -119,5 +119,21 @@ func (f *finder) actionOfFew() {
 		why = "guessed: the only number with few distinct values, next to an action_prob: "
 	}
 	f.used[few[0]] = true
-	f.line("action", mapping.Field{Source: few[0].source()}, why+f.outer.facts(few[0]))
+	field := mapping.Field{Source: few[0].source()}
+	if why += f.outer.facts(few[0]); hasFractions(few[0]) {
+		field, why = f.oneKind(found{place: few[0], in: f.outer}, why)
+	}
+	f.line("action", field, why)
+}
+
+// hasFractions reports whether a place has numbers of which some may be whole: as actions these would be categories, and the
+// others would not.
+func hasFractions(p *place) bool { return p.kind() == isNumber && !p.whole }
+
+// oneKind returns an action that is a category if it has few values, and else a list of one number.
+func (f *finder) oneKind(at found, why string) (mapping.Field, string) {
+	if len(at.values) <= mostChoices {
+		return f.computed(at, "%[1]s == nil ? nil : string(%[1]s)"), why + "; as text, because these are choices"
+	}
+	return f.computed(at, "%[1]s == nil ? nil : [%[1]s]"), why + "; as a list, because a whole number would be a category"
 }
