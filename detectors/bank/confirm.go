@@ -27,6 +27,8 @@ const (
 	trialUnits  = stream.CurrentUnits
 	leastBefore = 20 // units to compare with
 	largeShift  = 8  // of a mean, in standard deviations: a jump by it confirms a finding before a whole cycle has passed
+
+	spreadBefore = 100 // to compare the spread with, or squares of scores would often lie that far by chance
 )
 
 // probation is the state of an incident on a provisional baseline until it is confirmed, resolved or dropped. Exported
@@ -172,34 +174,20 @@ func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shif
 	after = after[max(0, len(after)-trialUnits):]
 	shift, m := stream.ShiftAgainst(detectors.NewRanks(before), after, q.Factor()), stream.MomentsOf(before)
 	shift.Compare(m.Mean, m.SD(), stream.MeanOf(after))
+	if len(before) < spreadBefore {
+		shift.SpreadZ = 0
+	}
 	return shift, true
 }
 
-// sides returns the collected values of a quantity from units before the onset, and from first on. If a whole cycle has
-// passed, only units count whose time of the cycle lies within the other side.
+// sides returns the collected values of a quantity from units before the onset, and from first on, at the same time of the
+// cycle if one has passed.
 func (g *group) sides(q *stream.Quantity, onset, first int64) (before, after []float64) {
-	p, reach := &g.Probation, int64(0)
-	for _, o := range q.Warm {
-		switch u := &g.Warmup.Each[o.Unit]; {
-		case u.Ordinal >= first && p.since(u.EndTS) <= reach:
-			after = append(after, o.X)
-		case u.Ordinal < onset:
-			reach = max(reach, u.EndTS-p.Begun+int64(p.Cycle))
-			if p.since(u.EndTS) <= max(0, g.LastTS-p.Begun) {
-				before = append(before, o.X)
-			}
-		}
+	var round baseline.Round
+	if p := &g.Probation; p.Fresh > 0 {
+		round = baseline.Round{Cycle: p.Cycle, Begun: p.Begun, Last: g.LastTS}
 	}
-	return before, after
-}
-
-// since returns how long after the first fresh unit a time lies, but for whole cycles; 0 if no cycle has passed.
-func (p *probation) since(ts int64) int64 {
-	if p.Cycle == 0 || p.Fresh == 0 {
-		return 0
-	}
-	cycle := int64(p.Cycle)
-	return ((ts-p.Begun)%cycle + cycle) % cycle
+	return g.Warmup.Sides(q.Warm, onset, first, round)
 }
 
 // confirm opens a page that replaces an incident on trial. Its units leave the warm-up, or the next baseline would mix

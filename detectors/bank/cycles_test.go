@@ -235,6 +235,23 @@ func TestSimCyclesOfTheDayDoNotPage(t *testing.T) {
 	}
 }
 
+// At 60 units an hour, two days take nearly as many units as a baseline may have. That the first 500 come sooner by chance
+// does not end it within the first day.
+func TestSimFastTrafficAwaitsTwoDays(t *testing.T) {
+	for seed := range uint64(5) {
+		c := cycles()[1]
+		c.rate = 60
+		s, p := newTraffic(c, 903, seed), newBank(watch.DefaultConfig())
+		start := s.now
+		for len(p.groups) == 0 || !p.groups[0].Warmup.Done {
+			p.Observe(s.unit(), time.Time{})
+		}
+		if after := time.Duration(s.now - start); after < 48*time.Hour {
+			t.Errorf("seed %d: accepted after %s, want two days", seed, after)
+		}
+	}
+}
+
 // A snapshot goes on to the same alarms of rewards, of actions and of outcomes, judged among similar hours.
 func TestSimHoursSurviveARestart(t *testing.T) {
 	s, p := newTraffic(cycles()[1], 901, 0), newBank(watch.DefaultConfig())
@@ -303,17 +320,32 @@ func (t *traffic) prices(hour int) (units []*ingest.Unit) {
 func TestSimHourlyDecisionsDoNotPageInTheWarmUp(t *testing.T) {
 	pages := 0
 	for seed := range uint64(5) {
-		s, p, open := newTraffic(cycles()[0], 902, seed), newBank(watch.DefaultConfig()), false
-		var told story
-		for hour := range 10 * 24 {
-			for _, u := range s.prices(hour) {
-				told.tell(p.Observe(u, time.Time{}), &open)
-			}
-		}
-		pages += len(told.paged)
-		t.Logf("%d pages, %d trials, accepted %t", len(told.paged), len(told.opened), p.groups[0].Warmup.Done)
+		pages += len(hourlyPages(t, seed))
 	}
 	if pages > 5 {
 		t.Errorf("%d pages", pages)
 	}
+}
+
+// A part of the first day is too short to tell by its spread whether the second one differs. A false page would take units
+// from the warm-up, and what is left of their hours would page each day from then on.
+func TestSimHoursOfTheFirstDayAreTooFewForASpread(t *testing.T) {
+	for _, seed := range []uint64{72, 84} {
+		if at := hourlyPages(t, seed); len(at) > 0 {
+			t.Errorf("seed %d: pages %v", seed, at)
+		}
+	}
+}
+
+// hourlyPages returns the units at which ten days of hourly decisions page.
+func hourlyPages(t *testing.T, seed uint64) []int64 {
+	s, p, open := newTraffic(cycles()[0], 902, seed), newBank(watch.DefaultConfig()), false
+	var told story
+	for hour := range 10 * 24 {
+		for _, u := range s.prices(hour) {
+			told.tell(p.Observe(u, time.Time{}), &open)
+		}
+	}
+	t.Logf("%d pages, %d trials, accepted %t", len(told.paged), len(told.opened), p.groups[0].Warmup.Done)
+	return told.paged
 }

@@ -2,7 +2,6 @@ package bank
 
 import (
 	"slices"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/season"
@@ -34,8 +33,8 @@ func (g *group) times() stream.Ends {
 // mostUnits is how many times its size a warm-up may grow to, to cover a cycle twice.
 const mostUnits = 6
 
-// awaitsCycles reports whether a warm-up continues although it has enough units: until it covers two days, or, if its days
-// differ, two weeks; without episodes two days at most, since nothing is judged before. They are needed to tell the hours
+// awaitsCycles reports whether a warm-up continues although it has enough units: until it covers two days, each hour twice,
+// or, if its days differ, two weeks; without episodes two days at most, since nothing is judged before. They are needed to tell the hours
 // of the day, or of the week, apart. Otherwise part of a day would be judged against another part, and part of a week
 // against a mixture of days.
 func (g *group) awaitsCycles() bool {
@@ -43,11 +42,8 @@ func (g *group) awaitsCycles() bool {
 	if g.Blocks.Decisions || w.Units >= longest {
 		return false
 	}
-	so := w.Span()
-	fits := func(span time.Duration) bool {
-		return so < span && so.Hours()/float64(w.Units)*float64(longest) >= span.Hours()
-	}
-	return fits(baseline.TwoDays) || !g.Blocks.OfSteps() && fits(baseline.TwoWeeks) && g.daysDiffer()
+	return w.Fits(baseline.TwoDays, longest) || w.LacksHours() ||
+		!g.Blocks.OfSteps() && w.Fits(baseline.TwoWeeks, longest) && g.daysDiffer()
 }
 
 // daysDiffer reports whether the days of some quantity of the warm-up differ.

@@ -284,19 +284,6 @@ func (w *Warmup) Partitions() int {
 	return len(seen)
 }
 
-// Span returns the time from the first unit to the last, 0 if the clock is not usable.
-func (w *Warmup) Span() time.Duration {
-	gaps, usable := w.Clock()
-	if !usable {
-		return 0
-	}
-	seconds := 0.0
-	for _, gap := range gaps {
-		seconds += gap
-	}
-	return time.Duration(min(maxSilence.Seconds(), seconds) * float64(time.Second))
-}
-
 // TwoDays and TwoWeeks are the times that a baseline should cover if the telemetry has a clock: two cycles of the day
 // and of the week.
 const (

@@ -3,6 +3,7 @@ package baseline
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -85,4 +86,56 @@ func TestStepsOfABaselineFit(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Hours whose units were left out are not covered, but those in which there were none.
+func TestSpanLacksWhatWasLeftOut(t *testing.T) {
+	hour := func(ordinals ...int64) Warmup {
+		var w Warmup
+		for _, i := range ordinals {
+			w.Collect(&ingest.Unit{EndTS: 1_800_000_000e9 + i*int64(30*time.Minute)}, 0, i)
+		}
+		return w
+	}
+	for _, c := range []struct {
+		name string
+		w    Warmup
+		want time.Duration
+	}{
+		{"all", hour(0, 1, 2, 3, 4, 5, 6, 7, 8), 4 * time.Hour},
+		{"three hours left out", hour(0, 1, 2, 8, 9), 90 * time.Minute},
+		{"single units left out", hour(0, 2, 4, 6, 8), 4 * time.Hour},
+	} {
+		if got := c.w.Span(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		w    Warmup
+		want bool
+	}{
+		{"two days", hour(between(0, 97)...), false},
+		{"less than two days", hour(between(0, 95)...), false},
+		{"the afternoons left out", hour(append(between(0, 24), append(between(36, 72), between(84, 132)...)...)...), true},
+		{"and collected", hour(append(between(0, 24), append(between(36, 72), between(84, 181)...)...)...), false},
+	} {
+		if got := c.w.LacksHours(); got != c.want {
+			t.Errorf("%s: lacks hours: %t, want %t", c.name, got, c.want)
+		}
+	}
+	var quiet Warmup
+	for i, at := range []time.Duration{0, 1, 9, 10} {
+		quiet.Collect(&ingest.Unit{EndTS: 1_800_000_000e9 + int64(at*time.Hour)}, 0, int64(i))
+	}
+	if got := quiet.Span(); got != 10*time.Hour {
+		t.Errorf("a quiet night: %s, want 10 h", got)
+	}
+}
+
+func between(from, to int64) (out []int64) {
+	for i := from; i < to; i++ {
+		out = append(out, i)
+	}
+	return out
 }

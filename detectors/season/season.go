@@ -271,20 +271,20 @@ func (s *Season) Sample() []float64 {
 	return out
 }
 
-// Factor returns the dependence factor that is left within the strata of a ranked sample: the larger of that of
-// neighbours and that of days, times the Inflation.
+// Factor returns the dependence factor that is left within the strata of a ranked sample: the largest of those of
+// neighbours, of days and of the hours of the day, times the Inflation.
 func (s *Season) Factor(sample []float64, times []int64) float64 {
 	own := s.Own(sample, times)
 	z := make([]float64, len(own))
 	for i, u := range own {
 		z[i] = detectors.NormalScore(u)
 	}
-	return max(1, s.days(z, times), detectors.Dependence(own, s.Ranks)) * s.Inflation(times)
+	return max(1, s.days(z, times), s.hours(z, times, mostOfRanks), detectors.Dependence(own, s.Ranks)) * s.Inflation(times)
 }
 
 // FactorOfCounts returns the same of counts with the given scores within their strata.
 func (s *Season) FactorOfCounts(scores []float64, times []int64) float64 {
-	return max(1, s.days(scores, times), detectors.AllowedFactor(scores)) * s.Inflation(times)
+	return max(1, s.days(scores, times), s.hours(scores, times, mostOfCounts), detectors.AllowedFactor(scores)) * s.Inflation(times)
 }
 
 // days returns the factor of days of scores within strata.
@@ -293,8 +293,37 @@ func (s *Season) days(z []float64, times []int64) float64 {
 	return daily
 }
 
-// alarmUnits is about the number of units over which evidence for a change is collected.
-const alarmUnits = 50
+// hours returns the factor of the hours of the day of scores within strata, or of their squares if that is larger: what
+// the strata leave of the season comes again each day. It is at most most, since it does not add up over days.
+func (s *Season) hours(z []float64, times []int64, most float64) float64 {
+	hour, squares := make([]int64, len(z)), make([]float64, len(z))
+	for i, v := range z {
+		hour[i], squares[i] = floorDiv(times[i], int64(time.Hour))%hoursOfDay, v*v
+	}
+	fitted := min(len(s.Level)+max(0, len(s.Course)-1), hoursOfDay/2)
+	level, p := DayFactor(z, hour, fitted)
+	spread, q := DayFactor(squares, hour, 1)
+	f := 1.0
+	if p < unevenHours {
+		f = level
+	}
+	if q < unevenHours {
+		f = max(f, spread)
+	}
+	return min(f, most)
+}
+
+// unevenHours is the p-value below which hours differ within strata. That makes the factor of counts, of which strata leave
+// more, at most mostOfCounts.
+const (
+	unevenHours  = .05
+	mostOfRanks  = 1.5
+	mostOfCounts = 2
+)
+
+// alarmUnits is the number of units of a pass up to which all of them count as far from their level as it is from the truth.
+// It was chosen so that traffic with cycles of the day keeps its budget with a margin.
+const alarmUnits = 25
 
 // Inflation returns 1 + 1/w for the errors in the levels of the strata, which are means over w passes, one per day or
 // week. The error of a level is as much as 1/w of the variance of a pass, and affects all units of the next one. With

@@ -271,3 +271,45 @@ func TestCoursesAreForSmoothDays(t *testing.T) {
 		t.Errorf("ties: %+v", s)
 	}
 }
+
+// Strata of a season that rises and falls steeply leave hours that differ within them, in level or in spread.
+func TestHoursThatStrataLeave(t *testing.T) {
+	const perHour, days, runs = 40, 2, 20
+	for _, c := range []struct {
+		name        string
+		value       func(hour float64, noise float64) float64
+		least, most float64
+	}{
+		{"two levels", func(hour, noise float64) float64 { return math.Floor(hour/12) + noise }, 1, 1.1},
+		{"a steep slope of ties", func(hour, noise float64) float64 {
+			return math.Round(.8*math.Sin(2*math.Pi*hour/24) + .3*noise)
+		}, 1.3, 1.5},
+		{"a spread of its own", func(hour, noise float64) float64 {
+			wave := math.Sin(2 * math.Pi * hour / 24)
+			return wave + noise*(1+.6*math.Cos(2*math.Pi*hour/24))
+		}, 1.3, 1.5},
+	} {
+		sum := 0.0
+		for run := range uint64(runs) {
+			rng := rand.New(rand.NewPCG(7300, run))
+			var x []float64
+			var times []int64
+			for i := range int64((days*24 + 1) * perHour) {
+				ts := 1_800_000_000e9 + i*int64(time.Hour)/perHour
+				x, times = append(x, c.value(float64(ts%int64(24*time.Hour))/float64(time.Hour), rng.NormFloat64())), append(times, ts)
+			}
+			s := seasonOf(x, times)
+			if s == nil {
+				t.Fatalf("%s: no season", c.name)
+			}
+			z := s.Own(x, times)
+			for i, u := range z {
+				z[i] = detectors.NormalScore(u)
+			}
+			sum += s.hours(z, times, mostOfRanks) / runs
+		}
+		if sum < c.least || sum > c.most {
+			t.Errorf("%s: mean factor of the hours %.2f, want %g to %g", c.name, sum, c.least, c.most)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package baseline
+
+import (
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+)
+
+// Round is a part of a cycle, such as some hours of the day, that has come again. Without a cycle, it is all of the time.
+type Round struct {
+	Cycle       time.Duration
+	Begun, Last int64 // Unix nanoseconds
+}
+
+// roundParts divide a cycle: a day into hours.
+const roundParts = 24
+
+// since returns how long after the begin of the round a time lies, but for whole cycles.
+func (r *Round) since(ts int64) int64 {
+	if r.Cycle == 0 {
+		return 0
+	}
+	cycle := int64(r.Cycle)
+	return ((ts-r.Begun)%cycle + cycle) % cycle
+}
+
+// part returns the part of the cycle in which a time lies, from the begin of the round on.
+func (r *Round) part(ts int64) int64 { return r.since(ts) * roundParts / max(1, int64(r.Cycle)) }
+
+// Sides returns the values of units before an onset, and of those from first on, by their ordinals. Of a round, only units
+// count whose time of the cycle lies within the other side, from which earlier incidents may have taken parts.
+func (w *Warmup) Sides(values []stream.Observed, onset, first int64, r Round) (before, after []float64) {
+	reach := int64(0)
+	var known [roundParts]bool
+	for _, o := range values {
+		switch u := &w.Each[o.Unit]; {
+		case u.Ordinal >= first && r.since(u.EndTS) <= reach && known[r.part(u.EndTS)]:
+			after = append(after, o.X)
+		case u.Ordinal < onset:
+			reach, known[r.part(u.EndTS)] = max(reach, u.EndTS-r.Begun+int64(r.Cycle)), true
+			if r.since(u.EndTS) <= max(0, r.Last-r.Begun) {
+				before = append(before, o.X)
+			}
+		}
+	}
+	return before, after
+}
