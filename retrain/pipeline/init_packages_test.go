@@ -238,3 +238,17 @@ func TestProposedExtrasThatNeedCare(t *testing.T) {
 	proposes(t, "conda", map[string]string{"environment.yml": "dependencies:\n  - python=3.8\n  - pip:\n    - ray==1.5.2\n    - \"ray[rllib]\"\n    - 'torch==1.9.0'\n", "train.py": train}, []string{"- ray[rllib]==1.5.2", "- torch==1.9.0"}, nil)
 	proposes(t, "other", map[string]string{"requirements.txt": "gymnasium[atari,other]==0.29.1\ntorch==2.4.1\n", "train.py": train}, []string{"- gymnasium[atari]==0.29.1", "- opencv-python-headless==", "- moviepy=="}, []string{"other]"})
 }
+
+// The games of Atari come with ale-py since 0.9: before, a person must accept their license.
+func TestProposedPackagesOfGames(t *testing.T) {
+	const train = "import torch\nimport ENV\nenv = ENV.make('PongNoFrameskip-v4')\nloss.backward()\nagent.train()\ntorch.save(net, 'net.pt')\n"
+	const games = "  # - autorom[accept-rom-license] # this version of ale-py has no games: add this package if you accept their license\n"
+	with := func(env, declared string) map[string]string {
+		return map[string]string{"requirements.txt": "torch==2.3.0\n" + declared, "train.py": strings.ReplaceAll(train, "ENV", env)}
+	}
+	proposes(t, "old", with("gym", "gym==0.25.2\n"), []string{"- ale-py==0.8.1 ", games}, nil)
+	proposes(t, "listed", with("gym", "gym==0.25.2\nautorom[accept-rom-license]==0.6.1\n"), []string{"- ale-py==0.8.1 "}, []string{"# - autorom"})
+	proposes(t, "an extra", with("gym", "gym[atari,accept-rom-license]==0.25.2\n"), nil, []string{"# - autorom"})
+	proposes(t, "new", with("gymnasium", "gymnasium==1.2.2\n"), []string{"- ale-py=="}, []string{"autorom"})
+	proposes(t, "a simulator", map[string]string{"requirements.txt": "torch==2.3.0\npybullet==3.2.7\n", "train.py": "import torch\nimport pybullet_data\nloss.backward()\nagent.train()\n"}, []string{"- pybullet==3.2.7\n"}, []string{"pybullet_data", "pybullet-data"})
+}

@@ -144,7 +144,21 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	p.compiled()
 }
 
-// compiled chooses the image with a compiler if a package, or another one of the lock, needs one.
+// roms tells which package has the games of a version of ale-py that comes without: only a person can accept their license.
+func (p *dependencies) roms() {
+	const name = "autorom[accept-rom-license]"
+	old := slices.ContainsFunc(p.Packages, func(d Declared) bool {
+		return packageName(d.Name) == "ale-py" && d.Pin != "" && d.Left == "" && pins.Allowed("<0.9", d.Pin)
+	})
+	if old && !slices.ContainsFunc(p.Packages, func(d Declared) bool {
+		return strings.HasPrefix(packageName(d.Name), "autorom") || strings.Contains(d.Name, "accept-rom-license")
+	}) {
+		p.Packages = append(p.Packages, Declared{Name: name, File: "no file", Left: "this version of ale-py has no games: add this package if you accept their license"})
+	}
+}
+
+// compiled chooses the image with a compiler if a package, or another one of the lock, needs one, and names what only a
+// person can add.
 func (p *dependencies) compiled() {
 	all := maps.Clone(p.locked)
 	for _, d := range p.Packages {
@@ -152,6 +166,7 @@ func (p *dependencies) compiled() {
 			all[packageName(d.Name)] = d.Pin
 		}
 	}
+	p.roms()
 	if what := pins.Compiled(p.python, all); what != "" {
 		p.Base = pins.Compiling(p.python)
 		p.BaseWhy = strings.TrimPrefix(p.BaseWhy+"; "+what+" is compiled", "; ")

@@ -53,6 +53,7 @@ var others = []Module{
 	{"tensorboardX", "tensorboardx"},
 	{"mujoco", "mujoco"},
 	{"pybullet", "pybullet"},
+	{"pybullet_data", "pybullet"},
 	{"minigrid", "minigrid"},
 	{"highway_env", "highway-env"},
 	{"seaborn", "seaborn"},

@@ -17,7 +17,7 @@ import (
 var (
 	savesTo     = regexp.MustCompile(`^(save_path|save_dir|saved_path|saved_dir|saved_models?_path|saved_models?_dir|save_to|model_save_path|save_model_path|model_save_dir|save_folder|model_dir|model_path|output_model|model_out|out_model|checkpoint_dir|ckpt_dir|checkpoint_path|ckpt_path|checkpoints?_folder|output_dir|output_path|out_dir|outdir|output_folder|output|out|results?_dir|results?_path|train_dir|experiment_dir|exp_dir|run_dir|runs_dir|workdir|work_dir|save|log_dir|logdir|log_path|log_folder|logs_dir|logs|log_root|root_dir|base_dir|default_root_dir|save_file|save_name)$`)
 	firstOf     = []string{"save", "model", "checkpoint", "ckpt", "out", "result", "train_dir", "exp", "run", "work", "root", "base", "log", "default"}
-	readsFrom   = regexp.MustCompile(`^(model_path|model|model_file|model_dir|checkpoint|checkpoint_path|checkpoint_dir|checkpoint_file|ckpt|ckpt_path|ckpt_dir|load|load_path|load_model|load_dir|load_from|load_checkpoint|load_run|policy|policy_path|agent|agent_path|weights|weights_path|restore|restore_path|trained_agent|trained_model|resume|resume_path|resume_from|results?_dir|train_dir|experiment_dir|exp_dir|run_dir|log_dir|logdir|folder|fpath|snapshot|actor_path|params_path|save_dir|save_path|saved_path|saved_dir|saved_models?_path|saved_models?_dir|path)$`)
+	readsFrom   = regexp.MustCompile(`^(model_path|model|model_file|model_dir|checkpoint|checkpoint_path|checkpoint_dir|checkpoint_file|ckpt|ckpt_path|ckpt_dir|load|load_path|load_model|load_dir|load_from|load_checkpoint|load_run|policy|policy_path|agent|agent_path|weights|weights_path|model_weights|restore|restore_path|trained_agent|trained_model|resume|resume_path|resume_from|results?_dir|train_dir|experiment_dir|exp_dir|run_dir|log_dir|logdir|folder|fpath|snapshot|actor_path|params_path|save_dir|save_path|saved_path|saved_dir|saved_models?_path|saved_models?_dir|path)$`)
 	readsFirst  = []string{"model_path", "model", "checkpoint", "ckpt", "load", "policy", "agent", "weights", "restore", "trained", "resume", "fpath", "actor", "params", "snapshot", "result", "train_dir", "exp", "run", "folder", "save", "log", "path"}
 	envFlag     = regexp.MustCompile(`^(env|env_id|env_name|environment|environment_id|environment_name|gym_id|gym_env|task|task_name|task_id|game|domain|scenario)$`)
 	algoFlag    = regexp.MustCompile(`^(algo|algorithm|alg|algo_name|agent_name|agent_type)$`)
@@ -59,8 +59,12 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 	}
 	args = f.madeInWork(p, out, onProcessor(p, f.require(p, args, k, model, false)))
 	for _, x := range p.flags {
-		if out == nil && x.Boolean && savesModel.MatchString(x.Key()) && !x.IsOn() && !has(args, x) {
+		switch {
+		case out != nil || !savesModel.MatchString(x.Key()) || has(args, x):
+		case x.Boolean && !x.IsOn():
 			args = append(args, x.On())
+		case slices.Equal(x.Choices, []string{"0", "1"}) && x.Value != "1":
+			args = append(args, x.Words("1")...)
 		}
 	}
 	if ofHydra := hydraMain.MatchString(f.Text[p.file]); ofHydra && parsesToo.MatchString(f.Text[p.file]) {

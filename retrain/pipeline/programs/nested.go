@@ -58,8 +58,9 @@ func (a place) project() string {
 }
 
 var (
-	testName = regexp.MustCompile(`(^|/)test_[^/]*$`)
-	ofTests  = regexp.MustCompile(`\bpytest\b|\bunittest\b|(?m)^[ \t]*(?:async )?def test_\w*\(`)
+	testName   = regexp.MustCompile(`(^|/)test_[^/]*$`)
+	ofOwnTests = regexp.MustCompile(`(?m)^def test_\w+\(\):`) // which need nothing from outside
+	ofTests    = regexp.MustCompile(`\bpytest\b|\bunittest\b|(?m)^[ \t]*(?:async )?def test_\w*\(`)
 )
 
 // triesModel reports whether a file that is named like a test, but has none, tries out a model.

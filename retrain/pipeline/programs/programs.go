@@ -299,7 +299,7 @@ func forPeople(k traits.Known, p *program, file string, main *mainBlock) bool {
 	if own.Loads || own.Decides || whole.Loads || whole.Decides {
 		return false
 	}
-	return whole.Asks || whole.Shows || main.steps || !main.known && steps.MatchString(p.text)
+	return whole.Asks || whole.Shows || main.steps || ofOwnTests.MatchString(file) || !main.known && steps.MatchString(p.text)
 }
 
 // mainBlock is what a file does when it is run as a program.
