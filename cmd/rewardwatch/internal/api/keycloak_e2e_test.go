@@ -213,7 +213,7 @@ func TestE2EPeopleOfKeycloak(t *testing.T) {
 		t.Errorf("the code again: %d", status)
 	}
 	bea := newVisitor(t, service)
-	if status, page := bea.logIn("bea", "password of bea"); status != http.StatusForbidden || !strings.Contains(page, "none of the roles") {
+	if status, page := bea.logIn("bea", "password of bea"); status != http.StatusForbidden || !strings.Contains(page, "does not have a role") {
 		t.Errorf("bea, who has no role: %d", status)
 	}
 	cyd := newVisitor(t, service)

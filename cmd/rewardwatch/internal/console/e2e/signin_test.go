@@ -77,7 +77,7 @@ func TestE2ESigningInAtAProvider(t *testing.T) {
 			issuer.Claims["groups"] = []string{"guests"}
 			p.follow(t, providerLink)
 			p.follow(t, named("Log in at the provider"))
-			if shown := p.shown(t); !strings.Contains(shown, "none of the roles") {
+			if shown := p.shown(t); !strings.Contains(shown, "does not have a role") {
 				t.Errorf("without a role, the page says\n%s", shown)
 			}
 			p.expect("403")
