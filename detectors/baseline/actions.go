@@ -1,13 +1,10 @@
 package baseline
 
 import (
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
-
-// numericShare is the share of units with a non-integral number from which on actions are judged as numbers. A
-// continuous action that is clipped is integral most of the time.
-const numericShare = .05
 
 // Kind returns the kind of the actions.
 func (w *Warmup) Kind() ingest.ActionKind {
@@ -17,7 +14,7 @@ func (w *Warmup) Kind() ingest.ActionKind {
 	}
 	categories, numbers := units[ingest.ActionCategory], units[ingest.ActionNumeric]
 	switch {
-	case float64(numbers) > numericShare*float64(categories+numbers):
+	case float64(numbers) > factor.NumericShare*float64(categories+numbers):
 		return ingest.ActionNumeric
 	case categories > 0:
 		return ingest.ActionCategory

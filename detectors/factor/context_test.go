@@ -105,3 +105,37 @@ func TestKindsOfALabel(t *testing.T) {
 		t.Errorf("saved kinds are %v, want %v", again.Vocabulary.Kinds, v.Kinds)
 	}
 }
+
+// Of decisions on one number, those that are whole have categories. Where more than a twentieth have fractions, laws judge
+// numbers.
+func TestVocabularyOfWholeNumbers(t *testing.T) {
+	decided := func(x float64, whole bool) Told {
+		u := &ingest.Unit{Length: 1, ActionKind: ingest.ActionNumeric}
+		u.Steps = &ingest.Steps{Names: []string{"age"}, Numbers: 1, At: []int32{0}, Rows: []float32{7, float32(x), 1}}
+		if whole {
+			u.ActionKind, u.Actions = ingest.ActionCategory, []ingest.Count{{Name: fmt.Sprint(x), N: 1}}
+			u.Steps = &ingest.Steps{Names: []string{"age"}, At: []int32{0}, Actions: []int32{0}, Rows: []float32{7, 1}}
+		}
+		return Of(u)
+	}
+	of := func(fractions int) (units []Told) {
+		for i := range 100 {
+			units = append(units, decided(1+.5*float64(i%2), i >= 2*fractions || i%2 == 0))
+		}
+		return units
+	}
+	v := vocabularyOf(of(10))
+	for _, x := range []float64{1, 1.5} {
+		if e := v.episode(decided(x, x == 1)); v.Numbers != 1 || len(e) != 1 || !slices.Equal(e[0].Action, []float32{float32(x)}) || e[0].Reward != 1 || e[0].Observation[0] != 7 {
+			t.Errorf("%v is %+v of %d numbers", x, e, v.Numbers)
+		}
+	}
+	if v := vocabularyOf(of(3)); v.Numbers != 0 || v.episode(decided(1, true)) == nil || v.episode(decided(1.5, false)) != nil {
+		t.Errorf("with 3 fractions of 100, the vocabulary is %+v", v)
+	}
+	named := decided(1, true)
+	named.Actions[0].Name = "stop"
+	if v.episode(named) != nil {
+		t.Error("a name is a number")
+	}
+}

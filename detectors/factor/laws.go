@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/fnv"
 	"slices"
+	"strconv"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -89,11 +90,15 @@ func (t Told) Thinned(bytes int) Told {
 	return t
 }
 
+// NumericShare is the share of units with a non-integral number from which on actions are judged as numbers. A continuous
+// action that is clipped is integral most of the time.
+const NumericShare = .05
+
 // vocabularyOf returns what the units' steps consist of, but for the calendar. Where they differ, the first unit with steps
 // decides.
 func vocabularyOf(all []Told) Vocabulary {
 	var v Vocabulary
-	counts := map[string]int64{}
+	counts, units, numeric := map[string]int64{}, 0, 0
 	for i := range all {
 		s := all[i].Steps
 		if s == nil {
@@ -101,15 +106,20 @@ func vocabularyOf(all []Told) Vocabulary {
 		}
 		if v.Names == nil {
 			kinds := kindsOf(s.Names, all)
-			v = Vocabulary{Names: withKinds(s.Names, kinds), Numbers: s.Numbers, Kinds: kinds}.withoutCalendar()
+			v = Vocabulary{Names: withKinds(s.Names, kinds), Kinds: kinds}.withoutCalendar()
+		}
+		if units++; s.Numbers > 0 {
+			v.Numbers = cmp.Or(v.Numbers, s.Numbers)
+			numeric++
 		}
 		for _, a := range all[i].Actions {
 			counts[a.Name] += a.N
 		}
 	}
-	if v.Numbers > 0 {
+	if float64(numeric) > NumericShare*float64(units) {
 		return v
 	}
+	v.Numbers = 0
 	for name := range counts {
 		v.Categories = append(v.Categories, name)
 	}
@@ -153,7 +163,13 @@ func (v Vocabulary) of(components []int32) Vocabulary {
 // episode returns the steps of a unit; nil if they consist of something else.
 func (v *Vocabulary) episode(t Told) Episode {
 	s := v.chosen(v.expanded(t.Steps))
-	if s == nil || s.Numbers != v.Numbers || !slices.Equal(s.Names, v.Names) {
+	if s == nil || !slices.Equal(s.Names, v.Names) {
+		return nil
+	}
+	if v.Numbers == 1 && s.Numbers == 0 {
+		s = withNumbers(s, t.Actions)
+	}
+	if s == nil || s.Numbers != v.Numbers {
 		return nil
 	}
 	categories := make([]int, len(t.Actions))
@@ -177,6 +193,21 @@ func (v *Vocabulary) episode(t Told) Episode {
 	}
 	e[len(e)-1].Terminated = t.Terminated
 	return e
+}
+
+// withNumbers returns steps whose actions are categories with the numbers that these are; nil if they are none.
+func withNumbers(s *ingest.Steps, actions []ingest.Count) *ingest.Steps {
+	out, d := &ingest.Steps{Names: s.Names, Numbers: 1, At: s.At}, len(s.Names)
+	out.Rows = make([]float32, 0, len(s.At)*out.Width())
+	for i := range s.At {
+		x, err := strconv.ParseFloat(actions[s.Actions[i]].Name, 32)
+		if err != nil {
+			return nil
+		}
+		row := s.Row(i)
+		out.Rows = append(append(append(out.Rows, row[:d]...), float32(x)), row[d:]...)
+	}
+	return out
 }
 
 // chosen returns steps with the components of the observation that the vocabulary has; nil if they have others.

@@ -25,13 +25,14 @@ type keeper struct {
 	Void   bool
 	Last   int64 // number of the newest step in the telemetry, negative if it has none
 	Stride int64 // by which the second step's number is larger than the first one's
+	Whole  bool  // all actions are whole numbers so far: steps have the number and, as these may be categories, the category
 
 	row []float32
 }
 
 // reset empties the keeper, but keeps its memory.
 func (k *keeper) reset() {
-	k.Void, k.Last, k.Stride = false, 0, 0
+	k.Void, k.Last, k.Stride, k.Whole = false, 0, 0, false
 	for _, s := range []*ingest.Steps{&k.Kept, &k.Tail} {
 		clear(s.Names)
 		*s = ingest.Steps{Names: s.Names[:0], At: s.At[:0], Actions: s.Actions[:0], Rows: s.Rows[:0]}
@@ -54,6 +55,7 @@ func (k *keeper) add(e *ingest.Event, number int64, category int, seed int64) {
 		k.Void = true
 		return
 	}
+	k.settle(&e.Action)
 	k.read(e)
 	k.put(&k.Tail, int(number%tailSteps), int32(number), category)
 	if place := placeOf(number, seed); place >= 0 {
@@ -66,9 +68,38 @@ func (k *keeper) begin(e *ingest.Event) {
 	for _, o := range e.Observation[:min(len(e.Observation), ingest.MaxKeptObservations)] {
 		k.Kept.Names = append(k.Kept.Names, o.Name)
 	}
-	if e.Action.Kind == ingest.ActionNumeric {
+	if e.Action.Kind == ingest.ActionNumeric || isWhole(&e.Action) {
 		k.Kept.Numbers = len(e.Action.Values)
 	}
+	k.Whole = isWhole(&e.Action)
+}
+
+// isWhole reports whether an action is a whole number: a category, unless others of its kind have fractions.
+func isWhole(a *ingest.Action) bool { return a.Kind == ingest.ActionCategory && len(a.Values) == 1 }
+
+// settle decides whether whole numbers were numbers or categories, once another action tells.
+func (k *keeper) settle(a *ingest.Action) {
+	switch {
+	case !k.Whole || isWhole(a):
+		return
+	case a.Kind == ingest.ActionNumeric:
+		k.Kept.Actions, k.Tail.Actions = k.Kept.Actions[:0], k.Tail.Actions[:0]
+	default:
+		withoutNumber(&k.Kept, len(k.Kept.Names))
+		withoutNumber(&k.Tail, len(k.Kept.Names))
+		k.Kept.Numbers = 0
+	}
+	k.Whole = false
+}
+
+// withoutNumber removes the number at a place from each row, which has it and the reward after the observation.
+func withoutNumber(s *ingest.Steps, at int) {
+	rows := s.Rows[:0]
+	for i := range s.At {
+		row := s.Rows[i*(at+2) : (i+1)*(at+2)]
+		rows = append(append(rows, row[:at]...), row[at+1])
+	}
+	s.Rows = rows
 }
 
 // follows reports whether a step follows the last one, as far as the telemetry numbers steps: by as much as the second
@@ -95,7 +126,7 @@ func (k *keeper) fits(e *ingest.Event) bool {
 		return false
 	case k.Kept.Numbers > ingest.MaxKeptNumbers,
 		e.Action.Kind == ingest.ActionNumeric && (len(e.Action.Values) != k.Kept.Numbers || k.Kept.Numbers == 0),
-		e.Action.Kind == ingest.ActionCategory && k.Kept.Numbers > 0:
+		e.Action.Kind == ingest.ActionCategory && k.Kept.Numbers > 0 && !k.Whole && (k.Kept.Numbers > 1 || !isWhole(&e.Action)):
 		return false
 	}
 	for i, name := range k.Kept.Names {
@@ -133,13 +164,13 @@ func (k *keeper) put(s *ingest.Steps, place int, number int32, category int) {
 		place = len(s.At)
 		s.At = append(s.At, 0)
 		s.Rows = append(s.Rows, k.row...)
-		if k.Kept.Numbers == 0 {
+		if k.Kept.Numbers == 0 || k.Whole {
 			s.Actions = append(s.Actions, 0)
 		}
 	}
 	s.At[place] = number
 	copy(s.Rows[place*len(k.row):], k.row)
-	if k.Kept.Numbers == 0 {
+	if k.Kept.Numbers == 0 || k.Whole {
 		s.Actions[place] = int32(category)
 	}
 }
@@ -184,15 +215,19 @@ func (k *keeper) steps() *ingest.Steps {
 		Names: slices.Clone(k.Kept.Names), Numbers: k.Kept.Numbers, At: make([]int32, 0, len(places)),
 		Rows: make([]float32, 0, w*len(places)),
 	}
-	if k.Kept.Numbers == 0 {
+	if k.Kept.Numbers == 0 || k.Whole {
 		out.Actions = make([]int32, 0, len(places))
 	}
 	for _, p := range places {
 		out.At = append(out.At, p.from.At[p.at])
 		out.Rows = append(out.Rows, p.from.Rows[p.at*w:(p.at+1)*w]...)
-		if k.Kept.Numbers == 0 {
+		if k.Kept.Numbers == 0 || k.Whole {
 			out.Actions = append(out.Actions, p.from.Actions[p.at])
 		}
+	}
+	if k.Whole {
+		withoutNumber(out, len(out.Names))
+		out.Numbers = 0
 	}
 	return out
 }
@@ -205,20 +240,21 @@ type keeperWire struct {
 
 	Last   int64 `cbor:"4,keyasint,omitempty"`
 	Stride int64 `cbor:"5,keyasint,omitempty"`
+	Whole  bool  `cbor:"6,keyasint,omitempty"`
 }
 
 func (k *keeper) wire() *keeperWire {
 	if k == nil || len(k.Kept.At) == 0 && !k.Void {
 		return nil
 	}
-	return &keeperWire{ingest.WireSteps(k.Kept), ingest.WireSteps(k.Tail), k.Void, k.Last, k.Stride}
+	return &keeperWire{ingest.WireSteps(k.Kept), ingest.WireSteps(k.Tail), k.Void, k.Last, k.Stride, k.Whole}
 }
 
 func (w *keeperWire) live() *keeper {
 	if w == nil {
 		return nil
 	}
-	return &keeper{Kept: ingest.Steps(w.Kept), Tail: ingest.Steps(w.Tail), Void: w.Void, Last: w.Last, Stride: w.Stride}
+	return &keeper{Kept: ingest.Steps(w.Kept), Tail: ingest.Steps(w.Tail), Void: w.Void, Last: w.Last, Stride: w.Stride, Whole: w.Whole}
 }
 
 // valid reports whether a snapshot keeps to the bounds that adding relies on.
@@ -228,7 +264,7 @@ func (k *keeper) valid() bool {
 	}
 	n, m := len(k.Kept.At), len(k.Tail.At)
 	w := k.Kept.Width()
-	actions := k.Kept.Numbers == 0
-	return k.Void || n == 0 || n <= headSteps+runs*runSteps && m <= tailSteps && k.Kept.Numbers >= 0 && len(k.Kept.Rows) == n*w &&
+	actions := k.Kept.Numbers == 0 || k.Whole
+	return k.Void || n == 0 || n <= headSteps+runs*runSteps && m <= tailSteps && k.Kept.Numbers >= 0 && (!k.Whole || k.Kept.Numbers == 1) && len(k.Kept.Rows) == n*w &&
 		len(k.Tail.Rows) == m*w && (!actions || len(k.Kept.Actions) == n && len(k.Tail.Actions) == m)
 }

@@ -196,3 +196,59 @@ func TestBlocksKeepTheStepsOfOneAgent(t *testing.T) {
 		}
 	}
 }
+
+// Whole numbers are categories, unless another action of the episode has a fraction: a throttle that is clipped at 1 is 1
+// now and then, before or after others. An action with a name makes them categories.
+func TestStepsOfWholeNumbers(t *testing.T) {
+	whole := func(x float64) ingest.Action {
+		return ingest.Action{Kind: ingest.ActionCategory, Category: strconv.FormatFloat(x, 'f', -1, 64), Scalar: true, Values: []float64{x}}
+	}
+	number := func(x float64) ingest.Action {
+		return ingest.Action{Kind: ingest.ActionNumeric, Scalar: true, Values: []float64{x}}
+	}
+	named := ingest.Action{Kind: ingest.ActionCategory, Category: "stop"}
+	for name, c := range map[string]struct {
+		at      map[int64]ingest.Action // of 100 steps; the others are whole
+		numbers int
+		void    bool
+	}{
+		"whole numbers alone":       {nil, 0, false},
+		"a fraction first":          {map[int64]ingest.Action{0: number(.5)}, 1, false},
+		"a fraction among the last": {map[int64]ingest.Action{98: number(.5)}, 1, false},
+		"a name among the last":     {map[int64]ingest.Action{98: named}, 0, false},
+		"a name after a fraction":   {map[int64]ingest.Action{7: number(.5), 50: named}, 0, true},
+		"an array":                  {map[int64]ingest.Action{7: {Kind: ingest.ActionNumeric, Values: []float64{1, 2}}}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			action := func(step int64) ingest.Action {
+				if a, other := c.at[step]; other {
+					return a
+				}
+				return whole(float64(step % 3))
+			}
+			u := stepsOf(100, func(e *ingest.Event) { e.Action = action(e.Step) })
+			s := u.Steps
+			if (s == nil) != c.void {
+				t.Fatalf("the steps are %+v", s)
+			}
+			if s == nil {
+				return
+			}
+			if s.Numbers != c.numbers || !s.Sound(len(u.Actions)) {
+				t.Fatalf("%d numbers in %+v", s.Numbers, s)
+			}
+			for i, at := range s.At {
+				want, x := action(int64(at)), float32(at)
+				row := []float32{x, -x, x / 2}
+				if c.numbers == 1 {
+					row = slices.Insert(row, 2, float32(want.Values[0]))
+				} else if got := u.Actions[s.Actions[i]].Name; got != want.Category {
+					t.Errorf("step %d has %s, want %s", at, got, want.Category)
+				}
+				if got := s.Row(i); !slices.Equal(got, row) {
+					t.Errorf("step %d is %v, want %v", at, got, row)
+				}
+			}
+		})
+	}
+}
