@@ -298,7 +298,7 @@ func (s *Season) days(z []float64, times []int64) float64 {
 func (s *Season) hours(z []float64, times []int64, most float64) float64 {
 	hour, squares := make([]int64, len(z)), make([]float64, len(z))
 	for i, v := range z {
-		hour[i], squares[i] = floorDiv(times[i], int64(time.Hour))%hoursOfDay, v*v
+		hour[i], squares[i] = s.hourOfWeek(times[i])%hoursOfDay, v*v
 	}
 	fitted := min(len(s.Level)+max(0, len(s.Course)-1), hoursOfDay/2)
 	level, p := DayFactor(z, hour, fitted)
