@@ -302,11 +302,12 @@ func (w *Warmup) Slow(units int) bool {
 }
 
 // CaveatDay and CaveatWeek say that a season can look like drift. The first replaces the second. CaveatSlow says that units
-// depend on each other, and that a baseline of longer ones would take too long.
+// depend on each other, and that a baseline of longer ones would take too long. Baselines of earlier builds have the
+// sentences in their state, so they must not change.
 const (
 	CaveatDay  = "the baseline covers less than a day"
 	CaveatWeek = "the baseline covers less than two weeks"
-	CaveatSlow = "blocks depend on each other, and a baseline of longer blocks would take weeks: the false alarm rate is less certain"
+	CaveatSlow = "blocks depend on each other, and a baseline of longer ones would take weeks: the false alarm rate is less certain"
 )
 
 // Unsettles reports whether a promise with the caveat can be relied on less.

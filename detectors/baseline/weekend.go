@@ -3,7 +3,8 @@ package baseline
 import "time"
 
 // CaveatWeekend says that the baseline cannot tell a weekend from a change. It covers days of the week only.
-const CaveatWeekend = "the baseline covers less than one day of weekends"
+// Baselines of earlier builds have the sentence in their state, so it must not change.
+const CaveatWeekend = "the baseline covers less than a day of weekends"
 
 // WeekendBounds returns when the weekend of a time begins and ends in a time zone, nil for UTC, in Unix nanoseconds; zero
 // on working days, and without a time.
