@@ -439,7 +439,7 @@ func testContractRelativeToTheBaseline(t *testing.T, on storage) {
 		o, err := recipe.ReadTerms(q.Order)
 		check(t, err)
 		want := recipe.Relative{Times: .95, Level: 200, SD: 10}
-		if e := o.Contract.Expected; e.Text != text || e.Value != 190 || e.Relative != want || e.Told() != text+" (>= 190, as the baseline's mean is 200)" {
+		if e := o.Contract.Expected; e.Text != text || e.Value != 190 || e.Relative != want || e.Told() != text+" (>= 190, because the baseline's mean is 200)" {
 			t.Errorf("the ledger has %+v, told as %s", e, e.Told())
 		}
 		seen := r.receiver.seen()
