@@ -462,6 +462,19 @@ func TestFeedbackIsNotAlike(t *testing.T) {
 	}
 }
 
+// What is counted is no action, although it has few values.
+func TestCountsAreNoActions(t *testing.T) {
+	for name, want := range map[string]bool{"position": true, "retries": false, "queue_level": false, "n_items": false} {
+		var lines [][]byte
+		for i := range 400 {
+			lines = append(lines, fmt.Appendf(nil, `{"strategy":"s","features":[0.5,%d],"%s":%d,"pnl":%d.25}`, i*i%17, name, i%3, i*i%43))
+		}
+		if p := propose.Of(records(lines), "p"); p == nil || p.Has("action") != want {
+			t.Errorf("%s: %v", name, p)
+		}
+	}
+}
+
 func TestNothingIsProposedOfOtherRecords(t *testing.T) {
 	for _, text := range []string{"", "no JSON\n7\n\"x\"", `{"message":"started","level":"info"}`, `[]`, `{}`, `{"a":{"b":[1,[2]]}}`} {
 		if p := propose.Of(records(bytes.Split([]byte(text), []byte("\n"))), "p"); p != nil {

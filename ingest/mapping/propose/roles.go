@@ -34,7 +34,7 @@ func roles() []role {
 		{"env_version", []string{"envversion", "environmentversion", "worldversion", "simulatorversion", "simversion", "firmwareversion", "firmware"}, id},
 		{"reward_version", []string{"rewardversion", "rewardfunctionversion", "rewardmodelversion", "rewardfunction", "rewardfn", "rewardmodel"}, id},
 		{"episode_id", []string{
-			"episodeid", "episode", "trajectoryid", "rolloutid", "trajid", "sessionid", "traceid", "conversationid", "chatid", "threadid", "requestid",
+			"episodeid", "episode", "trajectoryid", "rolloutid", "trajid", "sessionid", "traceid", "conversationid", "dialog", "dialogue", "dialogid", "dialogueid", "chatid", "threadid", "requestid",
 			"reqid", "impressionid", "decisionid", "interactionid", "correlationid", "matchid", "gameid", "runid", "session", "trace", "conversation", "jobid", "mission", "missionid", "trip", "tripid", "sid", "ep", "epid", "genaiconversationid", "sitzung", "lauf", "episodio", "sesion", "trajectory", "traj", "rollout", "run", "attempt",
 		}, id},
 		{"agent_id", []string{

@@ -3,6 +3,7 @@ package propose
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
@@ -107,7 +108,7 @@ func (f *finder) actionOfFew() {
 	}
 	var few []*place
 	for _, p := range f.outer.order {
-		if p.kind() == isNumber && len(p.values) >= least && len(p.values) <= mostChoices && !f.taken(p) && !ingest.IsCalendar(lastName(p)) {
+		if p.kind() == isNumber && len(p.values) >= least && len(p.values) <= mostChoices && !f.taken(p) && !ingest.IsCalendar(lastName(p)) && (sure || !isCount(p)) {
 			few = append(few, p)
 		}
 	}
@@ -124,6 +125,16 @@ func (f *finder) actionOfFew() {
 		field, why = f.oneKind(found{place: few[0], in: f.outer}, why)
 	}
 	f.line("action", field, why)
+}
+
+// isCount reports whether a name is that of what is counted or ranked, and not decided.
+func isCount(p *place) bool {
+	return slices.ContainsFunc(wordsOf(p), func(word string) bool {
+		return slices.Contains([]string{
+			"retries", "retry", "attempts", "attempt", "lives", "health", "priority", "level", "rank", "count", "num", "number", "n", "size", "age",
+			"visits", "clicks", "items", "errors", "stars", "rating", "floor", "tier", "depth",
+		}, word)
+	})
 }
 
 // hasFractions reports whether a place has numbers of which some may be whole: as actions these would be categories, and the
