@@ -177,7 +177,7 @@ func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group
 		put(f, float64(i.onset), group, ingest.Label{Name: "incident", Value: i.id},
 			ingest.Label{Name: "severity", Value: string(i.severity)}, ingest.Label{Name: "cause", Value: string(i.cause)})
 	}
-	f = &exported{MetricIncidentAlert, "State of the alert for an open incident: 0 sent by Prometheus rules, 1 not accepted by any Alertmanager, 2 accepted, 3 muted.", prometheus.GaugeValue}
+	f = &exported{MetricIncidentAlert, "State of the alert for an open incident: 0 not pushed and left to Prometheus rules, 1 not accepted by any Alertmanager, 2 accepted, 3 muted.", prometheus.GaugeValue}
 	for group, i := range open {
 		put(f, float64(m.stateOf(i)), group, ingest.Label{Name: "incident", Value: i.id})
 	}

@@ -27,7 +27,7 @@ rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="critical"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="info"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
-# HELP rewardwatch_incident_alert_state State of the alert for an open incident: 0 sent by Prometheus rules, 1 not accepted by any Alertmanager, 2 accepted, 3 muted.
+# HELP rewardwatch_incident_alert_state State of the alert for an open incident: 0 not pushed and left to Prometheus rules, 1 not accepted by any Alertmanager, 2 accepted, 3 muted.
 # TYPE rewardwatch_incident_alert_state gauge
 rewardwatch_incident_alert_state{env="prod",incident="8913315e1179a501",policy="checkout"} 0
 rewardwatch_incident_alert_state{incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker"} 0
@@ -66,7 +66,7 @@ rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="critical"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="info"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
-# HELP rewardwatch_incident_alert_state State of the alert for an open incident: 0 sent by Prometheus rules, 1 not accepted by any Alertmanager, 2 accepted, 3 muted.
+# HELP rewardwatch_incident_alert_state State of the alert for an open incident: 0 not pushed and left to Prometheus rules, 1 not accepted by any Alertmanager, 2 accepted, 3 muted.
 # TYPE rewardwatch_incident_alert_state gauge
 rewardwatch_incident_alert_state{env="prod",incident="13c6a0c6eac70d26",policy="checkout"} 0
 rewardwatch_incident_alert_state{incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker"} 0
@@ -108,7 +108,7 @@ func TestMetricsAfterARestart(t *testing.T) {
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
 rewardwatch_alarms{env="prod",policy="checkout",severity="info"} 0
 rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
-# HELP rewardwatch_incident_alert_state State of the alert for an open incident: 0 sent by Prometheus rules, 1 not accepted by any Alertmanager, 2 accepted, 3 muted.
+# HELP rewardwatch_incident_alert_state State of the alert for an open incident: 0 not pushed and left to Prometheus rules, 1 not accepted by any Alertmanager, 2 accepted, 3 muted.
 # TYPE rewardwatch_incident_alert_state gauge
 rewardwatch_incident_alert_state{env="prod",incident="13c6a0c6eac70d26",policy="checkout"} 0
 # HELP rewardwatch_incident_onset_timestamp_seconds Time of the onset of an open incident, in Unix time.

@@ -180,7 +180,7 @@ func causePhrases() []dashboard.ValueMapping {
 func deliveryNames() []dashboard.ValueMapping {
 	options := map[string]dashboard.ValueMappingResult{}
 	for state, shown := range map[alerts.DeliveryState][2]string{
-		alerts.ByRules: {"not sent", gray}, alerts.Undelivered: {"not delivered", red},
+		alerts.ByRules: {"not pushed", gray}, alerts.Undelivered: {"not delivered", red},
 		alerts.Delivered: {"delivered", green}, alerts.Silenced: {"muted", blue},
 	} {
 		options[strconv.Itoa(int(state))] = dashboard.ValueMappingResult{

@@ -264,7 +264,7 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: value("high"), legend: s.legend("reference") + " high"},
 			actual).
 			OverrideByRegexp("/ (low|high)$/", dashed()).NoValue("Not enough data for an estimate"),
-		levels("Effective sample size", "Number of episodes (or blocks) of the accepted policy would provide the same information as the observed ones.", "short",
+		levels("Effective sample size", "Number of episodes (or blocks) of the accepted policy that would provide the same information as the observed ones.", "short",
 			ofGroup(metrics.MetricOffPolicyEffective)).Span(quarter).NoValue("No estimates"),
 		levels("Mean weight", "Close to 1 if the current policy takes all actions of the accepted policy and the logged probabilities are correct.", "short",
 			ofGroup(metrics.MetricOffPolicyWeight)).Span(quarter).NoValue("No estimates"))

@@ -296,12 +296,15 @@ func (s *Season) days(z []float64, times []int64) float64 {
 // hours returns the factor of the hours of the day of scores within strata, or of their squares if that is larger: what
 // the strata leave of the season comes again each day. It is at most most, since it does not add up over days.
 func (s *Season) hours(z []float64, times []int64, most float64) float64 {
-	hour, squares := make([]int64, len(z)), make([]float64, len(z))
+	var hour []int64
+	var timed, squares []float64
 	for i, v := range z {
-		hour[i], squares[i] = s.hourOfWeek(times[i])%hoursOfDay, v*v
+		if times[i] != 0 {
+			hour, timed, squares = append(hour, s.hourOfWeek(times[i])%hoursOfDay), append(timed, v), append(squares, v*v)
+		}
 	}
 	fitted := min(len(s.Level)+max(0, len(s.Course)-1), hoursOfDay/2)
-	level, p := DayFactor(z, hour, fitted)
+	level, p := DayFactor(timed, hour, fitted)
 	spread, q := DayFactor(squares, hour, 1)
 	f := 1.0
 	if p < unevenHours {

@@ -3,6 +3,7 @@ package season
 import (
 	"sync"
 	"time"
+	_ "time/tzdata" // a saved season needs its zone on any machine
 )
 
 // zones holds the time zones by name, since all groups of a fleet have few, and reading one takes a file.

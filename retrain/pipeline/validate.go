@@ -271,7 +271,7 @@ func validateSeeing(w *Work) {
 	}
 	for _, name := range []string{"ale-py", "opencv-python"} {
 		if a.Atari && !slices.ContainsFunc(w.File.Requirements, func(r string) bool { return strings.HasPrefix(packageName(r), name) }) {
-			w.report("algorithm.atari", "must list %s in the requirements, such as %s==VERSION", name, name)
+			w.report("algorithm.atari", "requires %s among the requirements, such as %s==VERSION", name, name)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"policy of a library":   {"library: stable-baselines3", "library: cleanrl\n  policy: CnnPolicy", "algorithm.policy: requires library stable-baselines3"},
 		"frames":                {"name: PPO", "name: PPO\n  frame_stack: 65", "pipeline.yaml:18:16: algorithm.frame_stack: must be from 1 to 64, not 65"},
 		"frames of mappings":    {"name: PPO", "name: PPO\n  policy: MultiInputPolicy\n  frame_stack: 4", "algorithm.frame_stack: must be 1 with MultiInputPolicy"},
-		"Atari's packages":      {"name: PPO", "name: PPO\n  atari: true", "pipeline.yaml:18:10: algorithm.atari: must list ale-py in the requirements"},
+		"Atari's packages":      {"name: PPO", "name: PPO\n  atari: true", "pipeline.yaml:18:10: algorithm.atari: requires ale-py among the requirements"},
 		"argument set already":  {"n_steps: 256", "policy: MlpPolicy", "algorithm.hyperparameters.policy: cannot be an argument"},
 		"host of the registry":  {"ghcr.io/example/cartpole", "example/cartpole", "image: must start with the host of the registry"},
 		"CleanRL's algorithm":   {"library: stable-baselines3\n  name: PPO", "library: cleanrl\n  name: SAC", "algorithm.name: must be one of PPO"},

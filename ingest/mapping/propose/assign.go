@@ -44,7 +44,7 @@ func (f *finder) assign() {
 	f.slate(lists)
 	f.costs()
 	f.components("outcomes.", outcomeNames(), mostOutcomes, []kind{isNumber, isTruth})
-	f.components("labels.", labelNames(), mostLabels, []kind{isText})
+	f.components("labels.", append(labelNames(), contextNames()...), mostLabels, []kind{isText})
 	f.actionOfFew()
 	f.observation()
 	f.outcomes()
@@ -298,7 +298,7 @@ func (f *finder) reward(at found, field mapping.Field, why string) (mapping.Fiel
 }
 
 // actionByKind looks for a text of few values, which may also be a label if labels says so.
-func (f *finder) actionByKind(t *table, labels bool) {
+func (f *finder) actionByKind(t *table, labels, context bool) {
 	if f.has("action") {
 		return
 	}
@@ -308,7 +308,7 @@ func (f *finder) actionByKind(t *table, labels bool) {
 	}
 	for _, p := range t.order {
 		n := len(p.values)
-		if !f.wanted("action", p) || p.kind() != isText || saysYesOrNo(p) && !f.has("reward") || f.taken(p) || p.times > 0 || isListed(p) || isAny(labelNames(), p) != labels {
+		if !f.wanted("action", p) || p.kind() != isText || isResult(p) && !f.has("reward") || f.taken(p) || p.times > 0 || isListed(p) || isAny(labelNames(), p) != labels || isAny(contextNames(), p) != context {
 			continue
 		}
 		if n >= 2 && n <= 50 && n*4 < decisions && p.n*2 > decisions {
@@ -327,9 +327,10 @@ func (f *finder) byKind() {
 	if f.inner != nil {
 		t = f.inner
 	}
-	f.actionByKind(t, false)
+	f.actionByKind(t, false, false)
+	f.actionByKind(t, false, true)
 	if f.theirs != nil {
-		f.actionByKind(t, true) // a decision needs one
+		f.actionByKind(t, true, false) // a decision needs one
 	}
 	if f.has("reward") || f.has("episode.r") {
 		return
@@ -343,9 +344,11 @@ func (f *finder) byKind() {
 		}
 		return
 	}
-	for _, p := range t.order {
-		isFlag := (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && len(p.values) == 2
-		if (isFlag || saysYesOrNo(p)) && !f.taken(p) && f.wanted("reward", p) && p.n*2 > t.records && !isAny(roleOf("terminated").names, p) {
+	flags := func(p *place) bool {
+		return (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && len(p.values) == 2
+	}
+	for _, p := range append(slices.DeleteFunc(slices.Clone(t.order), func(p *place) bool { return !flags(p) }), t.order...) {
+		if (flags(p) || isResult(p)) && !f.taken(p) && f.wanted("reward", p) && p.n*2 > t.records && !isAny(roleOf("terminated").names, p) {
 			f.used[p] = true
 			at := found{p, t, false}
 			field, why := f.reward(at, f.source(at), t.facts(p))

@@ -342,7 +342,7 @@ func fits(field string, p *place, t *table) bool {
 	case "agent_id":
 		return p.kind() == isText || !isThing(p)
 	case "policy_version":
-		return p.kind() == isText || lastName(p) != "rev" // a number is a revenue
+		return p.kind() == isText || lastName(p) != "rev" && lastName(p) != "weights" // a number is a revenue, or a weight
 	case "action":
 		return p.kind() != isText || (p.n < leastTold || len(p.values)*2 <= p.n) && (!isProduct(p) || !isListed(p)) // else it says which case it is, not what was done
 	case "step":

@@ -462,6 +462,31 @@ func TestFeedbackIsNotAlike(t *testing.T) {
 	}
 }
 
+// What a policy decides is no result, although its words say yes or no, and what describes a request is the action if nothing
+// else can be.
+func TestDecisionsAreNoResults(t *testing.T) {
+	for record, want := range map[string][]string{
+		`{"application":"a%[1]d","loan":"%[2]s","repaid":%[3]t,"income":%[1]d}`:      {"action: loan", "reward: {path: repaid"},
+		`{"hand":"%[4]s","points":%[1]d,"bot":"b"}`:                                  {"action: hand"},
+		`{"user":"u%[1]d","genre":"%[2]s","clicked":%[3]t,"time":1795170000%03[1]d}`: {"action: genre", "reward: {path: clicked"},
+		`{"action":"%[4]s","reward":%[1]d,"weights":0.%[1]d}`:                        {"observation.weights: weights"},
+	} {
+		var lines [][]byte
+		for i := range 400 {
+			lines = append(lines, fmt.Appendf(nil, record, i, []string{"approved", "declined"}[i*i%3%2], i%4 == 0, []string{"draw", "skip"}[i*i%3%2]))
+		}
+		p := propose.Of(records(lines), "p")
+		if p == nil {
+			t.Fatalf("%s: nothing is proposed", record)
+		}
+		for _, line := range want {
+			if text := p.YAML(""); !strings.Contains(text, line) {
+				t.Errorf("no %s in\n%s", line, text)
+			}
+		}
+	}
+}
+
 // What is counted is no action, although it has few values.
 func TestCountsAreNoActions(t *testing.T) {
 	for name, want := range map[string]bool{"position": true, "retries": false, "queue_level": false, "n_items": false} {

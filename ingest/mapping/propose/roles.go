@@ -61,7 +61,7 @@ func roles() []role {
 			"aktion", "entscheidung", "auswahl", "accion", "oferta", "ofertaelegida", "eleccion", "choix",
 		}, []kind{isText, isNumber, isTruth, isNumberList}},
 		{"terminated", []string{
-			"terminated", "done", "isdone", "terminal", "isterminal", "finished", "isfinished", "gameover", "ended", "isfinal", "completed", "closed", "d", "last", "islast", "fin", "final", "over",
+			"terminated", "done", "isdone", "terminal", "isterminal", "finished", "isfinished", "gameover", "ended", "isfinal", "completed", "closed", "d", "last", "islast",
 			"beendet", "fertig", "terminado", "termine",
 		}, flag},
 		{"truncated", []string{"truncated", "istruncated", "timeout", "timedout", "timelimittruncated", "cutoff"}, []kind{isTruth}},
@@ -128,8 +128,11 @@ func scoreNames() []string {
 
 // labelNames are the names of groups that people look at one by one.
 func labelNames() []string {
-	return []string{"region", "country", "platform", "tier", "segment", "locale", "language", "channel", "surface", "shard", "cluster", "experiment", "devicetype", "os", "map", "opponent", "difficulty", "genre", "intent", "weather", "season", "persona", "land", "sprache", "pais", "idioma", "pays", "langue"}
+	return []string{"region", "country", "platform", "tier", "segment", "locale", "language", "channel", "surface", "shard", "cluster", "experiment", "devicetype", "os", "map", "opponent", "weather", "land", "sprache", "pais", "idioma", "pays", "langue"}
 }
+
+// contextNames are the names of what may describe a request, and is the action only if nothing else can be.
+func contextNames() []string { return []string{"intent", "difficulty", "genre", "persona"} }
 
 // typeNames are the names of what tells records of several types apart.
 func typeNames() []string {

@@ -53,7 +53,7 @@ func (f *finder) flags() (flags []*place) {
 		return flags
 	}
 	for _, p := range f.outer.order {
-		if (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && !f.taken(p) && len(p.values) == 2 && p.n == f.outer.records {
+		if (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && !f.taken(p) && len(p.values) == 2 && p.n == f.outer.records && !isAny(outcomeNames(), p) && !isAny(roleOf("reward").names, p) {
 			flags = append(flags, p)
 		}
 	}
@@ -108,7 +108,7 @@ func (f *finder) actionOfFew() {
 	}
 	var few []*place
 	for _, p := range f.outer.order {
-		if p.kind() == isNumber && len(p.values) >= least && len(p.values) <= mostChoices && !f.taken(p) && !ingest.IsCalendar(lastName(p)) && (sure || !isCount(p)) {
+		if p.kind() == isNumber && len(p.values) >= least && len(p.values) <= mostChoices && !f.taken(p) && !slices.ContainsFunc(wordsOf(p), ingest.IsCalendar) && (sure || !isCount(p)) {
 			few = append(few, p)
 		}
 	}

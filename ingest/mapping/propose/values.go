@@ -98,12 +98,30 @@ func yesOrNo(p *place) map[string]json.RawMessage {
 	no := []string{"no", "n", "false", "none", "ignored", "skip", "skipped", "dislike", "disliked", "down", "thumbsdown", "negative", "bad", "failure", "failed", "rejected", "fail", "loss", "lost", "lose", "defeat", "unhelpful", "declined", "downvote"}
 	draws := []string{"draw", "tie", "drawn", "tied"}
 	out := chosen(p, append(yes, draws...), no, "1", "0")
-	for text := range out {
-		if slices.Contains(draws, plain(text)) {
+	half, one, zero := 0, 0, 0
+	for text, value := range out {
+		switch {
+		case slices.Contains(draws, plain(text)):
 			out[text] = json.RawMessage("0.5")
+			half++
+		case string(value) == "1":
+			one++
+		default:
+			zero++
 		}
 	}
+	if half > 0 && (one == 0 || zero == 0) {
+		return nil // a card that is drawn
+	}
 	return out
+}
+
+// isResult reports whether a place says how something ended, and not what was decided: by its name, or by its words.
+func isResult(p *place) bool {
+	won := func(text string) bool {
+		return slices.Contains([]string{"win", "won", "victory", "loss", "lost", "lose", "defeat", "draw", "drawn", "tie", "tied"}, plain(text))
+	}
+	return saysYesOrNo(p) && (slices.Contains([]string{"result", "outcome", "verdict"}, lastName(p)) || every(p, won))
 }
 
 // saysYesOrNo reports whether a place has texts of which some say that something went well, and others that it did not. A

@@ -202,7 +202,8 @@ func (f *filler) faults(h *Hole, text, artefact string) []string {
 	return faults
 }
 
-// isOpen reports whether a hole has only what its template has, and where it is.
+// isOpen reports whether a hole has only what its template has, and where it is. Files keep what a template of an earlier
+// build had between keep marks, so that must not change: it would look as if a person had written it.
 func (f *filler) isOpen(h *Hole, text string) (open bool, line int, err error) {
 	i := slices.IndexFunc(f.work.Artefacts, func(a pipeline.Artefact) bool { return a.Path == h.File })
 	empty, _, err := keep.Part(f.work.Artefacts[i].Text, h.Name)

@@ -18,7 +18,7 @@ func newFillCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "fill -o DIRECTORY FILE",
-		Short: "Ask a language model to fill in what the templates leave open",
+		Short: "Ask a language model to propose what the templates leave open",
 		Long: "Asks the endpoint in model.url for a paragraph of the model card, a function that extracts features, and a comment on reward\n" +
 			"shaping, unless you have written them. Checks each proposal, writes those that pass to " + fill.File + ", and prints what\n" +
 			"accept would change. Existing proposals are not requested again. Exits with 2 if a proposal could not be obtained.",

@@ -33,11 +33,11 @@ func MixOf(i *alerts.Incident) *Mix {
 	}
 	switch {
 	case s.Explained():
-		m.Conclusion = "The change in the mix explains the change in return: there is no clear change within the values."
+		m.Conclusion = "The change in the mix explains the change: there is no clear change within the values."
 	case s.Beyond():
-		m.Conclusion = "The change in the mix does not fully explain the change in return: there are also changes within the values."
+		m.Conclusion = "The change in the mix does not fully explain the change: there are also changes within the values."
 	default:
-		m.Conclusion = "The change in the mix contributes, but does not clearly explain the change in return."
+		m.Conclusion = "The change in the mix contributes, but does not clearly explain the change."
 	}
 	return m
 }

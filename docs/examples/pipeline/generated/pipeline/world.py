@@ -38,7 +38,7 @@ def watched(environment, policy, env, **names):
 
 
 # rewardwatch:keep features
-features = None  # or a function that converts an observation to the array that the agent sees
+features = None  # or a function from an observation to what the agent sees of it, an array
 # rewardwatch:end
 
 
