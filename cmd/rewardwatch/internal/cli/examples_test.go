@@ -109,7 +109,7 @@ func TestSimExamples(t *testing.T) {
 		},
 		{
 			name: "autoscaler", files: []string{"decisions.ndjson"}, policy: "scaler", change: 2524, near: 50,
-			alarms: []string{"law.dynamics", "reward", "action", "observation.queue"}, cause: alerts.CauseEnvironment,
+			alarms: []string{"law.dynamics", "action", "reward", "observation.queue"}, cause: alerts.CauseEnvironment,
 		},
 	} {
 		t.Run(e.name, func(t *testing.T) {
