@@ -44,7 +44,7 @@ func TestSimLateSignalIsJudged(t *testing.T) {
 	before := thresholds()
 	report = true
 	a.feed(p, 499)
-	if s := stateOf(t, p, "outcome.sale"); s.State != finding.WarmingUp || s.Missing != "fewer than 20 episodes of the baseline contain the signal; collected 499 of 500 for a separate baseline" {
+	if s := stateOf(t, p, "outcome.sale"); s.State != finding.WarmingUp || s.Missing != "fewer than 20 episodes in the baseline contain the signal; collected 499 of 500 for a separate baseline" {
 		t.Errorf("%s, missing %q", s.State, s.Missing)
 	}
 	a.feed(p, 1)

@@ -224,7 +224,7 @@ func TestSimEvenDegradationIsFoundByTheWeightedCourse(t *testing.T) {
 func TestSimLearntQuantitiesAreArmedOnceProved(t *testing.T) {
 	c := newCourses(830)
 	p := c.frozen(300, 20_000, stream.ProvingUnits-1)
-	want := []string{stream.WeightedQuantity + ": 99 of 100 values before it is armed"}
+	want := []string{stream.WeightedQuantity + ": 99 of the 100 values needed to arm it"}
 	if s := stateOf(t, p, "reward"); !slices.Equal(s.Notes, want) || armedQuantities(p, "reward")[stream.WeightedQuantity] {
 		t.Errorf("notes %q, want %q and no armed branch", s.Notes, want)
 	}
