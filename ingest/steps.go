@@ -115,6 +115,9 @@ func (c *unitCodec) singles(l *[]float32) {
 	}
 }
 
+// Single reports whether a number is finite in four bytes. One that is not would make the scale of a whole baseline so.
+func Single(x float64) bool { return math.Abs(x) <= math.MaxFloat32 }
+
 // MixStep separates the keys of successive numbers that Mix makes of one key.
 const MixStep = 0x9e3779b97f4a7c15
 

@@ -34,9 +34,9 @@ func (g *group) times() stream.Ends {
 const mostUnits = 6
 
 // awaitsCycles reports whether a warm-up continues although it has enough units: until it covers two days, each hour twice,
-// or, if its days differ, two weeks; without episodes two days at most, since nothing is judged before. They are needed to tell the hours
-// of the day, or of the week, apart. Otherwise part of a day would be judged against another part, and part of a week
-// against a mixture of days.
+// or, if its days differ, two weeks; without episodes two days at most, since nothing is judged before. They are needed to
+// tell the hours of the day, or of the week, apart. Otherwise part of a day would be judged against another part, and part
+// of a week against a mixture of days.
 func (g *group) awaitsCycles() bool {
 	w, longest := &g.Warmup, mostUnits*g.cfg.Baseline.Units
 	if g.Blocks.Decisions || w.Units >= longest {

@@ -31,7 +31,7 @@ func InContext(u *ingest.Unit, by []string) *ingest.Unit {
 
 // decision returns the step of an episode of one step without observations; nil if there is not one category and one reward.
 func decision(u *ingest.Unit) *ingest.Steps {
-	if u.Length != 1 || u.ActionKind != ingest.ActionCategory || len(u.Actions) != 1 || u.Reward.N != 1 || !finite(u.Reward.Mean) {
+	if u.Length != 1 || u.ActionKind != ingest.ActionCategory || len(u.Actions) != 1 || u.Reward.N != 1 || !ingest.Single(u.Reward.Mean) {
 		return nil
 	}
 	return &ingest.Steps{At: []int32{0}, Actions: []int32{0}, Rows: []float32{float32(u.Reward.Mean)}}

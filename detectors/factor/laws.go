@@ -3,7 +3,6 @@ package factor
 import (
 	"cmp"
 	"hash/fnv"
-	"math"
 	"slices"
 	"strconv"
 
@@ -202,7 +201,7 @@ func withNumbers(s *ingest.Steps, actions []ingest.Count) *ingest.Steps {
 	out.Rows = make([]float32, 0, len(s.At)*out.Width())
 	for i := range s.At {
 		x, err := strconv.ParseFloat(actions[s.Actions[i]].Name, 32)
-		if err != nil || !finite(x) {
+		if err != nil || !ingest.Single(x) {
 			return nil
 		}
 		row := s.Row(i)
@@ -210,9 +209,6 @@ func withNumbers(s *ingest.Steps, actions []ingest.Count) *ingest.Steps {
 	}
 	return out
 }
-
-// finite reports whether a number is finite in four bytes.
-func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat32 }
 
 // chosen returns steps with the components of the observation that the vocabulary has; nil if they have others.
 func (v *Vocabulary) chosen(s *ingest.Steps) *ingest.Steps {

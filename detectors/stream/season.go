@@ -169,7 +169,12 @@ func dayFactor(values []float64, days []int64) float64 {
 	if days == nil {
 		return 1
 	}
-	if f, p := season.DayFactor(values, days, 1); p < DifferentDays {
+	return differing(season.DayFactor(values, days, 1))
+}
+
+// differing returns a factor of days whose p-value says that they differ, else 1.
+func differing(f, p float64) float64 {
+	if p < DifferentDays {
 		return f
 	}
 	return 1
@@ -184,10 +189,7 @@ func risingDayFactor(values []float64, days []int64, better float64) float64 {
 	for i, x := range values {
 		rising[i] = better * x
 	}
-	if f, p := season.DayFactorInRise(rising, days); p < DifferentDays {
-		return f
-	}
-	return 1
+	return differing(season.DayFactorInRise(rising, days))
 }
 
 // rankTest makes the test of ranked values. It ranks them among all values or, if the group has a season and the

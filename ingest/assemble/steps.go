@@ -2,7 +2,6 @@ package assemble
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -130,15 +129,12 @@ func (k *keeper) fits(e *ingest.Event) bool {
 		return false
 	}
 	for i, name := range k.Kept.Names {
-		if e.Observation[i].Name != name || !single(e.Observation[i].X) {
+		if e.Observation[i].Name != name || !ingest.Single(e.Observation[i].X) {
 			return false
 		}
 	}
-	return k.Kept.Numbers == 0 || !slices.ContainsFunc(e.Action.Values, func(x float64) bool { return !single(x) })
+	return k.Kept.Numbers == 0 || !slices.ContainsFunc(e.Action.Values, func(x float64) bool { return !ingest.Single(x) })
 }
-
-// single reports whether a number is finite in four bytes. One that is not would make the scale of a whole baseline so.
-func single(x float64) bool { return math.Abs(x) <= math.MaxFloat32 }
 
 // read copies the numbers of a step.
 func (k *keeper) read(e *ingest.Event) {
@@ -152,7 +148,7 @@ func (k *keeper) read(e *ingest.Event) {
 		}
 	}
 	reward := 0.
-	if e.HasReward && single(e.Reward) {
+	if e.HasReward && ingest.Single(e.Reward) {
 		reward = e.Reward
 	}
 	k.row = append(k.row, float32(reward))

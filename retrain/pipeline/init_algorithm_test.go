@@ -66,18 +66,13 @@ func TestProposedOldRLlib(t *testing.T) {
 
 // A replay buffer class is left to the program.
 func TestProposedReplayBuffers(t *testing.T) {
-	const main = "if __name__ == '__main__':\n    main()\n"
-	const sb3 = "import argparse\nimport gymnasium as gym\nIMPORTS\nfrom stable_baselines3 import SAC\n\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--env', default='ID')\n    p.add_argument('--out', default='logs/sac')\n    a = p.parse_args()\n    model = SAC('MultiInputPolicy', gym.make(a.env))\n    model.learn(total_timesteps=25000)\n    model.save(a.out)\n\n" + main
-	with := func(imports, id, more string) string {
-		return strings.NewReplacer("IMPORTS", imports, "'ID'", "'"+id+"'", "gym.make(a.env))", "gym.make(a.env)"+more+")").Replace(sb3)
-	}
 	const requirements = "stable-baselines3==2.7.0\ngymnasium==1.2.2\n"
 	for name, test := range map[string]struct {
 		files       map[string]string
 		want, never []string
 	}{
 		"hindsight": {
-			map[string]string{"requirements.txt": requirements, "train.py": with("import panda_gym\nfrom stable_baselines3.her.her_replay_buffer import HerReplayBuffer", "PandaReach-v3", ", replay_buffer_class=HerReplayBuffer")},
+			map[string]string{"requirements.txt": requirements, "train.py": sb3Program("import panda_gym\nfrom stable_baselines3.her.her_replay_buffer import HerReplayBuffer", "PandaReach-v3", ", replay_buffer_class=HerReplayBuffer")},
 			[]string{"library: custom", `python train.py --out "$WORK/model"`, `- {id: "PandaReach-v3"}`},
 			[]string{"policy:"},
 		},

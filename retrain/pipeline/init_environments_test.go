@@ -5,40 +5,43 @@ import (
 	"testing"
 )
 
+// sb3Program returns a training program with more imports, the default id of its environment, and what follows where that
+// is made.
+func sb3Program(imports, id, more string) string {
+	const main = "if __name__ == '__main__':\n    main()\n"
+	const program = "import argparse\nimport gymnasium as gym\nIMPORTS\nfrom stable_baselines3 import SAC\n\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--env', default='ID')\n    p.add_argument('--out', default='logs/sac')\n    a = p.parse_args()\n    model = SAC('MultiInputPolicy', gym.make(a.env))\n    model.learn(total_timesteps=25000)\n    model.save(a.out)\n\n" + main
+	return strings.NewReplacer("IMPORTS", imports, "'ID'", "'"+id+"'", "gym.make(a.env))", "gym.make(a.env)"+more+")").Replace(program)
+}
+
 // An environment that a module registers is proposed with its module.
 func TestProposedEnvironmentsOfModules(t *testing.T) {
-	const main = "if __name__ == '__main__':\n    main()\n"
-	const sb3 = "import argparse\nimport gymnasium as gym\nIMPORTS\nfrom stable_baselines3 import SAC\n\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--env', default='ID')\n    p.add_argument('--out', default='logs/sac')\n    a = p.parse_args()\n    model = SAC('MultiInputPolicy', gym.make(a.env))\n    model.learn(total_timesteps=25000)\n    model.save(a.out)\n\n" + main
-	with := func(imports, id, more string) string {
-		return strings.NewReplacer("IMPORTS", imports, "'ID'", "'"+id+"'", "gym.make(a.env))", "gym.make(a.env)"+more+")").Replace(sb3)
-	}
 	const requirements = "stable-baselines3==2.7.0\ngymnasium==1.2.2\n"
 	for name, test := range map[string]struct {
 		files       map[string]string
 		want, never []string
 	}{
 		"a module that registers environments": {
-			map[string]string{"requirements.txt": requirements + "panda-gym==3.0.7\n", "train.py": with("import panda_gym", "PandaReach-v3", "")},
+			map[string]string{"requirements.txt": requirements + "panda-gym==3.0.7\n", "train.py": sb3Program("import panda_gym", "PandaReach-v3", "")},
 			[]string{`- {id: "panda_gym:PandaReach-v3"}`},
 			nil,
 		},
 		"a module that registers by a call": {
-			map[string]string{"requirements.txt": requirements, "train.py": with("import flappy_bird_gymnasium\ngym.register_envs(flappy_bird_gymnasium)", "FlappyBird-v0", "")},
+			map[string]string{"requirements.txt": requirements, "train.py": sb3Program("import flappy_bird_gymnasium\ngym.register_envs(flappy_bird_gymnasium)", "FlappyBird-v0", "")},
 			[]string{`- {id: "flappy_bird_gymnasium:FlappyBird-v0"}`},
 			nil,
 		},
 		"modules that are used": {
-			map[string]string{"requirements.txt": requirements, "train.py": with("import torch\nimport env_tools\nenv_tools.start()", "Lobby-v3", "")},
+			map[string]string{"requirements.txt": requirements, "train.py": sb3Program("import torch\nimport env_tools\nenv_tools.start()", "Lobby-v3", "")},
 			[]string{`- {id: "Lobby-v3"}`},
 			nil,
 		},
 		"environments of Gymnasium": {
-			map[string]string{"requirements.txt": requirements, "train.py": with("import panda_gym", "Hopper-v5", "")},
+			map[string]string{"requirements.txt": requirements, "train.py": sb3Program("import panda_gym", "Hopper-v5", "")},
 			[]string{`- {id: "Hopper-v5"}`},
 			nil,
 		},
 		"several modules": {
-			map[string]string{"requirements.txt": requirements, "train.py": with("import a_gym\nimport b_gym", "Lobby-v3", "")},
+			map[string]string{"requirements.txt": requirements, "train.py": sb3Program("import a_gym\nimport b_gym", "Lobby-v3", "")},
 			[]string{`- {id: "Lobby-v3"}`},
 			nil,
 		},

@@ -146,9 +146,7 @@ func (f *finder) role(r role) {
 	case "reward":
 		field, why = f.reward(at, field, why)
 	case "terminated":
-		if at.kind() == isNumber {
-			field.Choices = map[string]json.RawMessage{"0": json.RawMessage("false"), "1": json.RawMessage("true")}
-		}
+		field = endOf(at.place, field)
 		field.Last = at.outer
 	case "episode.r":
 		field = f.number(at)
@@ -297,8 +295,8 @@ func (f *finder) reward(at found, field mapping.Field, why string) (mapping.Fiel
 	return field, why
 }
 
-// actionByKind looks for a text of few values, which may also be a label if labels says so.
-func (f *finder) actionByKind(t *table, labels, context bool) {
+// actionByKind looks for a text of few values, which is about something of the given kind.
+func (f *finder) actionByKind(t *table, of topic) {
 	if f.has("action") {
 		return
 	}
@@ -308,7 +306,7 @@ func (f *finder) actionByKind(t *table, labels, context bool) {
 	}
 	for _, p := range t.order {
 		n := len(p.values)
-		if !f.wanted("action", p) || p.kind() != isText || isResult(p) && !f.has("reward") || f.taken(p) || p.times > 0 || isListed(p) || isAny(labelNames(), p) != labels || isAny(contextNames(), p) != context {
+		if !f.wanted("action", p) || p.kind() != isText || isResult(p) && !f.has("reward") || f.taken(p) || p.times > 0 || isListed(p) || topicOf(p) != of {
 			continue
 		}
 		if n >= 2 && n <= 50 && n*4 < decisions && p.n*2 > decisions {
@@ -327,10 +325,10 @@ func (f *finder) byKind() {
 	if f.inner != nil {
 		t = f.inner
 	}
-	f.actionByKind(t, false, false)
-	f.actionByKind(t, false, true)
+	f.actionByKind(t, choices)
+	f.actionByKind(t, contexts)
 	if f.theirs != nil {
-		f.actionByKind(t, true, false) // a decision needs one
+		f.actionByKind(t, groups) // a decision needs one
 	}
 	if f.has("reward") || f.has("episode.r") {
 		return
@@ -344,11 +342,17 @@ func (f *finder) byKind() {
 		}
 		return
 	}
-	flags := func(p *place) bool {
-		return (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && len(p.values) == 2
+	f.rewardByKind(t, isFlag)
+	f.rewardByKind(t, isResult)
+}
+
+// rewardByKind looks for a reward among what is of some kind.
+func (f *finder) rewardByKind(t *table, is func(*place) bool) {
+	if f.has("reward") {
+		return
 	}
-	for _, p := range append(slices.DeleteFunc(slices.Clone(t.order), func(p *place) bool { return !flags(p) }), t.order...) {
-		if (flags(p) || isResult(p)) && !f.taken(p) && f.wanted("reward", p) && p.n*2 > t.records && !isAny(roleOf("terminated").names, p) {
+	for _, p := range t.order {
+		if is(p) && !f.taken(p) && f.wanted("reward", p) && p.n*2 > t.records && !isAny(roleOf("terminated").names, p) {
 			f.used[p] = true
 			at := found{p, t, false}
 			field, why := f.reward(at, f.source(at), t.facts(p))

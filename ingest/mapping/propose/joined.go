@@ -91,7 +91,7 @@ func (f *finder) answer() {
 	}
 	var truths []*place
 	for _, p := range f.outer.order {
-		if (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne || saysYesOrNo(p)) && !f.taken(p) && len(p.values) == 2 && p.n*10 > f.outer.records*9 {
+		if (isFlag(p) || saysYesOrNo(p) && len(p.values) == 2) && !f.taken(p) && p.n*10 > f.outer.records*9 {
 			truths = append(truths, p)
 		}
 	}

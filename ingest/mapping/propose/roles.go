@@ -134,6 +134,25 @@ func labelNames() []string {
 // contextNames are the names of what may describe a request, and is the action only if nothing else can be.
 func contextNames() []string { return []string{"intent", "difficulty", "genre", "persona"} }
 
+// topic is what a text of few values may be about, by its name.
+type topic uint8
+
+const (
+	choices  topic = iota // what was chosen, or anything else
+	contexts              // what a request is like
+	groups                // what people look at one by one
+)
+
+func topicOf(p *place) topic {
+	switch {
+	case isAny(labelNames(), p):
+		return groups
+	case isAny(contextNames(), p):
+		return contexts
+	}
+	return choices
+}
+
 // typeNames are the names of what tells records of several types apart.
 func typeNames() []string {
 	return []string{"type", "eventtype", "event", "kind", "recordtype", "eventname", "name", "messagetype", "category", "op", "topic", "evt", "ev", "typ", "tipo", "art"}

@@ -1,7 +1,6 @@
 package propose
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -32,11 +31,7 @@ func (f *finder) runs() {
 func (f *finder) run(flag, id *place) {
 	if !f.has("terminated") {
 		f.used[flag] = true
-		field := mapping.Field{Source: flag.source()}
-		if flag.kind() == isNumber {
-			field.Choices = map[string]json.RawMessage{"0": json.RawMessage("false"), "1": json.RawMessage("true")}
-		}
-		f.line("terminated", field, "set in the last record of each "+id.path+", and only there: "+f.outer.facts(flag))
+		f.line("terminated", endOf(flag, mapping.Field{Source: flag.source()}), "set in the last record of each "+id.path+", and only there: "+f.outer.facts(flag))
 	}
 	if !f.has("episode_id") {
 		f.used[id] = true
@@ -53,7 +48,7 @@ func (f *finder) flags() (flags []*place) {
 		return flags
 	}
 	for _, p := range f.outer.order {
-		if (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && !f.taken(p) && len(p.values) == 2 && p.n == f.outer.records && !isAny(outcomeNames(), p) && !isAny(roleOf("reward").names, p) {
+		if isFlag(p) && !f.taken(p) && p.n == f.outer.records && !isAny(outcomeNames(), p) && !isAny(roleOf("reward").names, p) {
 			flags = append(flags, p)
 		}
 	}

@@ -472,7 +472,7 @@ func instant(value any, p *place) (ns int64, ok bool) {
 // truth returns the place of feedback alone that is yes or no, nil if there is none, or several.
 func (f *finder) truth() (truth *place) {
 	for _, p := range f.theirs.order {
-		if (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne || saysYesOrNo(p)) && len(p.values) == 2 && p.n*2 > f.theirs.records && f.ours.same(p) == nil {
+		if (isFlag(p) || saysYesOrNo(p) && len(p.values) == 2) && p.n*2 > f.theirs.records && f.ours.same(p) == nil {
 			if truth != nil {
 				return nil
 			}

@@ -124,6 +124,19 @@ func isResult(p *place) bool {
 	return saysYesOrNo(p) && (slices.Contains([]string{"result", "outcome", "verdict"}, lastName(p)) || every(p, won))
 }
 
+// isFlag reports whether a place has both values of a flag, as booleans or as 0 and 1.
+func isFlag(p *place) bool {
+	return (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && len(p.values) == 2
+}
+
+// endOf returns how a flag is read as the end of an episode.
+func endOf(p *place, field mapping.Field) mapping.Field {
+	if p.kind() == isNumber {
+		field.Choices = map[string]json.RawMessage{"0": json.RawMessage("false"), "1": json.RawMessage("true")}
+	}
+	return field
+}
+
 // saysYesOrNo reports whether a place has texts of which some say that something went well, and others that it did not. A
 // mere true or no may say anything.
 func saysYesOrNo(p *place) bool {
