@@ -53,7 +53,7 @@ func (k kerberos) client() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Active Directory rejects requests that ask for FAST.
+	// Active Directory does not commonly support FAST (gokrb5, USAGE.md).
 	return client.NewWithKeytab(name, realm, keys, conf, client.DisablePAFXFAST(true)), nil
 }
 
