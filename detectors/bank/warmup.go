@@ -164,7 +164,7 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room bu
 		ID: baseline.ID(g.Streams), Config: g.cfg.Hash(), Units: g.Warmup.Units, Provisional: !accepted, Offsets: g.Warmup.Offsets(),
 	}
 	g.FrozenAt, g.FrozenTS = now, at.TS
-	_, g.Warmup.LongestGap = baseline.Trimmed(gaps)
+	_, g.Warmup.LongestGap = baseline.Pace(gaps)
 	g.Promise.N = g.promised()
 	g.Promise.Caveats = g.caveats()
 	of := budget.Portion{

@@ -178,22 +178,28 @@ func (w *Warmup) Offsets() []ingest.Range {
 	return ranges
 }
 
-// Clock returns the times between the ends of successive units, in seconds, and whether they are reliable.
+// Clock returns the times between the ends of successive units, in seconds, and whether they are reliable. A jump that
+// is taken back is no time between units.
 func (w *Warmup) Clock() (gaps []float64, usable bool) {
-	last, bad := int64(0), 0
+	last, bad, back := int64(0), 0, false
 	for i := range w.Each {
 		ts := w.Each[i].EndTS
-		switch gap := ts - last; {
-		case ts == 0:
+		if ts == 0 {
 			bad++
 			continue
+		}
+		gap := ts - last
+		switch {
 		case last == 0:
 		case gap < -clockTolerance:
 			bad++
-		default:
+			if len(gaps) > 0 && !back {
+				gaps = gaps[:len(gaps)-1]
+			}
+		case !back:
 			gaps = append(gaps, time.Duration(max(0, gap)).Seconds())
 		}
-		last = ts
+		last, back = ts, last != 0 && gap < -clockTolerance
 	}
 	return gaps, float64(bad) <= (1-clockShare)*float64(w.Units)
 }
@@ -201,10 +207,32 @@ func (w *Warmup) Clock() (gaps []float64, usable bool) {
 // rate returns the number of units per second of active time, 0 if the clock is not usable.
 func (w *Warmup) rate() float64 {
 	gaps, usable := w.Clock()
-	if mean, _ := Trimmed(gaps); usable && mean > 0 {
+	if mean, _ := Pace(gaps); usable && mean > 0 {
 		return 1 / mean
 	}
 	return 0
+}
+
+// Regular pauses, such as those between daily batches, are at least two. They are pauseFactor times as long as any other
+// gap, and differ from each other by at most pauseSpread times.
+const (
+	pauseFactor = 10
+	pauseSpread = 4
+)
+
+// Pace returns the mean and the maximum of gaps as Trimmed does, but with regular pauses: they will come again, so a
+// budget per time and silence must know them.
+func Pace(gaps []float64) (mean, largest float64) {
+	mean, largest = Trimmed(gaps)
+	pauses := slices.DeleteFunc(slices.Clone(gaps), func(gap float64) bool { return gap <= pauseFactor*largest })
+	if len(pauses) < 2 || slices.Max(pauses) > pauseSpread*slices.Min(pauses) {
+		return mean, largest
+	}
+	sum := mean * float64(len(gaps)-len(pauses))
+	for _, pause := range pauses {
+		sum += pause
+	}
+	return sum / float64(len(gaps)), slices.Max(pauses)
 }
 
 // Trimmed returns the mean and the maximum of x without the hundredth at each end. If there are more than two values,
@@ -297,7 +325,7 @@ const slowBaseline = TwoWeeks / 2
 // Slow reports whether so many units as those of the warm-up take longer than that, apart from unusual gaps.
 func (w *Warmup) Slow(units int) bool {
 	gaps, usable := w.Clock()
-	mean, _ := Trimmed(gaps)
+	mean, _ := Pace(gaps)
 	return usable && mean*float64(units) > slowBaseline.Seconds()
 }
 

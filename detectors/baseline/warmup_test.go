@@ -33,12 +33,25 @@ func TestPromisedUnits(t *testing.T) {
 			u.Length = 1e15
 		}
 	})
+	const day = 86400 * int64(1e9)
+	daily := collected(func(i int, u *ingest.Unit) { u.EndTS = int64(1+i/100) * day })
+	uploaded := collected(func(i int, u *ingest.Unit) { u.EndTS = int64(1+i/100)*day + int64(i)*1e6 })
+	holes := collected(func(i int, u *ingest.Unit) { u.EndTS += int64(i/200)*30*day + int64(i/400)*300*day })
+	swapped := collected(func(i int, u *ingest.Unit) {
+		if i == 150 || i == 350 {
+			u.EndTS += 20 * day
+		}
+	})
 	for _, c := range []struct {
 		name string
 		w    Warmup
 		per  string
 		want float64
 	}{
+		{"batches of a day", daily, "30d", 30 * 499 / 4.},
+		{"batches of a day, at the times of their upload", uploaded, "30d", 30 * 499 / (4 + 490e-3/86400)},
+		{"days with holes of unequal length", holes, "30d", 30 * 86400 / 10},
+		{"days with two wrong times", swapped, "30d", 30 * 86400 / 10},
 		{"days", timed, "30d", 30 * 86400 / 10},
 		{"days with wrong times", spoilt, "30d", 30 * 86400 / 10},
 		{"steps with a wrong length", spoilt, "1000000 steps", 50_000},
@@ -54,6 +67,23 @@ func TestPromisedUnits(t *testing.T) {
 		if got := c.w.Promised(watch.Budget{Budget: 1, Per: per}, 1); math.Abs(got-c.want) > 1e-6*c.want {
 			t.Errorf("%s: %v units, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// Silence between batches is no fault.
+func TestPaceKnowsRegularPauses(t *testing.T) {
+	gaps := make([]float64, 499)
+	for i := range gaps {
+		if i%100 == 99 {
+			gaps[i] = 86400
+		}
+	}
+	if _, largest := Pace(gaps); largest != 86400 {
+		t.Errorf("the largest gap is %v s, want a day", largest)
+	}
+	gaps[99], gaps[199], gaps[299] = 0, 0, 0
+	if mean, largest := Pace(gaps); mean != 0 || largest != 0 {
+		t.Errorf("one pause counts: a mean of %v s, at most %v s", mean, largest)
 	}
 }
 
