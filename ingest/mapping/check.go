@@ -23,6 +23,7 @@ func (c Config) Check(report func(path, msg string)) {
 			report("each", err.Error())
 		}
 	}
+	c.checkColumns(report)
 	if len(c.Fields)+len(c.Take) > maxFields {
 		report("fields", fmt.Sprintf("has more than %d fields and conditions", maxFields))
 		return
@@ -34,6 +35,45 @@ func (c Config) Check(report func(path, msg string)) {
 		c.checkField(name, func(key, msg string) { report(join("fields."+name, key), msg) })
 	}
 	c.checkWhole(report)
+}
+
+// checkColumns reports columns that cannot be told apart, and paths that start at none of them.
+func (c Config) checkColumns(report func(path, msg string)) {
+	if len(c.Columns) > 0 && c.Each != "" {
+		report("columns", "cannot be combined with each")
+	}
+	names := map[string]bool{}
+	for i, column := range c.Columns {
+		at := "columns[" + strconv.Itoa(i) + "]"
+		way, err := parsePath(column)
+		switch name := way.lastName(); {
+		case err != nil:
+			report(at, err.Error())
+			return
+		case name == "":
+			report(at, "must end with a name")
+			return
+		case names[name]:
+			report(at, "ends with the same name as another column: "+name)
+		default:
+			names[name] = true
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	startsAt := func(s Source, at string) {
+		way, err := parsePath(s.Path)
+		if s.Path != "" && err == nil && !way.atRoot && !names[way.steps[0].name] {
+			report(at, "does not start with the name of a column; for a value of the whole record, write $."+s.Path)
+		}
+	}
+	for i, condition := range c.Take {
+		startsAt(condition.Source, "take["+strconv.Itoa(i)+"].path")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
+		startsAt(c.Fields[name].Source, "fields."+name+".path")
+	}
 }
 
 func join(path, key string) string {
@@ -73,7 +113,7 @@ func (c Config) checkField(full string, report func(key, msg string)) {
 	if _, other := c.Fields["episode.r"]; full == "episode" && other {
 		report("", "cannot be combined with episode.r")
 	}
-	f.check(len(f.Value) > 0, "value, path, header, key and expression", report)
+	f.check(len(f.Value) > 0, "value, path, header, key, index and expression", report)
 	f.checkLiterals(k, report)
 	switch {
 	case f.Scale != 0 && (k != number || full == "action_prob" || full == "target_prob"):
@@ -92,8 +132,10 @@ func (c Config) checkField(full string, report func(key, msg string)) {
 		report("choices", "can only be set for fields with a single value")
 	}
 	switch {
-	case f.Last && c.Each == "":
-		report("last", "requires each, which selects an array")
+	case f.Last && !c.isNested():
+		report("last", "requires each or columns")
+	case f.Index && !c.isNested():
+		report("index", "requires each or columns")
 	case f.Last && kindOf(f.Key) == aString:
 		report("last", "cannot be combined with a path in the key")
 	}
@@ -136,7 +178,7 @@ func (f Field) checkLiterals(k kind, report func(key, msg string)) {
 // check checks that there is one source. constant tells that there is one beside the keys of Source.
 func (s Source) check(constant bool, choices string, report func(key, msg string)) {
 	n := 0
-	for _, given := range []bool{constant, s.Path != "", s.Header != "", len(s.Key) > 0, s.Expression != ""} {
+	for _, given := range []bool{constant, s.Path != "", s.Header != "", len(s.Key) > 0, s.Index, s.Expression != ""} {
 		if given {
 			n++
 		}
@@ -181,7 +223,7 @@ func (s Source) keyPath() (p path, isText bool, err error) {
 }
 
 func (c Condition) check(report func(key, msg string)) {
-	c.Source.check(false, "path, header, key and expression", report)
+	c.Source.check(false, "path, header, key, index and expression", report)
 	n := 0
 	for _, given := range []bool{c.In != nil, c.NotIn != nil, len(c.Exists) > 0} {
 		if given {

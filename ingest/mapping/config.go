@@ -4,21 +4,27 @@ package mapping
 import "encoding/json"
 
 // Config maps records with a different structure to telemetry version 1. A path selects a value: user.id,
-// items[0].price, or ["odd.name"].value. With each, paths start at the element, and paths with $ at the record.
+// items[0].price, or ["odd.name"].value. With each, paths start at the element, with columns at the name of a column, and
+// paths with $ at the record.
 type Config struct {
-	Take   []Condition      `yaml:"take"`   // conditions that a record must meet, all of them; others are left out and counted
-	Each   string           `yaml:"each"`   // path to an array of events; $ is the record itself
-	Fields map[string]Field `yaml:"fields"` // the fields of telemetry v1, such as ts, outcomes or outcomes.conversion
+	Take    []Condition      `yaml:"take"`    // conditions that a record must meet, all of them; others are left out and counted
+	Each    string           `yaml:"each"`    // path to an array or an object of events; $ is the record itself
+	Columns []string         `yaml:"columns"` // paths to arrays of equal length; their values at the same index are an event
+	Fields  map[string]Field `yaml:"fields"`  // the fields of telemetry v1, such as ts, outcomes or outcomes.conversion
 }
 
 // IsZero reports whether records are telemetry version 1.
-func (c Config) IsZero() bool { return len(c.Take) == 0 && c.Each == "" && len(c.Fields) == 0 }
+func (c Config) IsZero() bool { return len(c.Take) == 0 && !c.isNested() && len(c.Fields) == 0 }
+
+// isNested reports whether a record has several events.
+func (c Config) isNested() bool { return c.Each != "" || len(c.Columns) > 0 }
 
 // Source says where a value comes from. Exactly one of its keys is given.
 type Source struct {
 	Path       string          `yaml:"path"`       // path of the value
 	Header     string          `yaml:"header"`     // header of the message
 	Key        json.RawMessage `yaml:"key"`        // true for the message key as text, or a path in a JSON key
+	Index      bool            `yaml:"index"`      // true for the index of the event in each or columns, or its name in an object
 	Expression string          `yaml:"expression"` // expression that uses record, element, key or headers
 }
 
@@ -41,7 +47,7 @@ type Field struct {
 	Scale   float64                    `yaml:"scale"`   // factor for numbers; 0 means 1
 	Unit    string                     `yaml:"unit"`    // unit of a numeric ts: s, ms, us or ns; by default inferred from its size
 	Zone    string                     `yaml:"zone"`    // time zone of a ts without an offset, such as UTC or Europe/Berlin; also allows other forms of ISO 8601
-	Last    bool                       `yaml:"last"`    // set only for the last element
+	Last    bool                       `yaml:"last"`    // set only for the last event of each or columns
 }
 
 // UnmarshalText reads a path.

@@ -66,6 +66,27 @@ func TestUnknownFieldsNameTheNearest(t *testing.T) {
 	}
 }
 
+func TestColumnsAreChecked(t *testing.T) {
+	for text, want := range map[string]string{
+		"columns: [obs, b.acts]\nfields: {policy: $.p, observation: 'obs[0]', action: acts, agent_id: {index: true}, terminated: {value: true, last: true}}": "",
+		"each: s\nfields: {policy: p, reward: r, agent_id: {index: true}}":                                                                                   "",
+		"columns: [obs]\nfields: {policy: $.p, reward: r}":                                                                                                   "fields.reward.path: does not start with the name of a column; for a value of the whole record, write $.r",
+		"columns: [r]\nfields: {policy: $.p, reward: r}\ntake: [{path: k, in: [1]}]":                                                                         "take[0].path: does not start with the name of a column",
+		"columns: [r, b.r]\nfields: {policy: $.p, reward: r}":                                                                                                "columns[1]: ends with the same name as another column: r",
+		"columns: [r, 'b[0]']\nfields: {policy: $.p, reward: r}":                                                                                             "columns[1]: must end with a name",
+		"columns: [r, $]\nfields: {policy: $.p, reward: r}":                                                                                                  "columns[1]: must end with a name",
+		"columns: [r, b..x]\nfields: {policy: $.p, reward: r}":                                                                                               "columns[1]: at character 2 of b..x: expected a name",
+		"columns: [r]\neach: s\nfields: {policy: $.p, reward: r}":                                                                                            "columns: cannot be combined with each",
+		"fields: {policy: p, reward: r, agent_id: {index: true}}":                                                                                            "index: requires each or columns",
+		"fields: {policy: p, reward: r, terminated: {value: true, last: true}}":                                                                              "last: requires each or columns",
+		"each: s\nfields: {policy: p, reward: r, step: {index: true, path: x}}":                                                                              "must have exactly one of value, path, header, key, index and expression",
+	} {
+		if got := problems(text); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // The time and the memory of an expression have bounds, whatever the record is.
 func TestExpressionsAreBounded(t *testing.T) {
 	for expression, want := range map[string]string{

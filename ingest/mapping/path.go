@@ -14,6 +14,14 @@ type path struct {
 	steps  []step
 }
 
+// lastName returns the name of the last step, "" if it is none.
+func (p path) lastName() string {
+	if len(p.steps) == 0 {
+		return ""
+	}
+	return p.steps[len(p.steps)-1].name
+}
+
 // step leads to a member of an object, or to an element of an array.
 type step struct {
 	name  string

@@ -12,10 +12,11 @@ import (
 // Plan is a compiled mapping: which values of a record a decoder wants, and what they are for.
 type Plan struct {
 	Root    *Node // of the record
-	Element *Node // of each element of the array that each names; nil without each
+	Element *Node // of each event in a record that has several; nil with one event a record
 	Key     *Node // of a key that is JSON; nil if nothing of it is wanted
 
-	Each string // the path of that array
+	Each    string   // the path of the array or object of events; "" without one
+	Columns []Column // the arrays whose values at the same index are an event; none with Each
 
 	Fields     []PlannedField
 	After      []int // fields to look at when the record has been walked: not from a path, with a default, or of the last element
@@ -23,6 +24,12 @@ type Plan struct {
 	Zone       *time.Location // of times without an offset; nil to refuse them
 	Programs   bool           // some value comes from an expression
 	Assembled  bool           // the observation is put together from components
+}
+
+// Column is an array with a value for each event of a record.
+type Column struct {
+	Path string // as in the configuration
+	Name string // of its value in the event
 }
 
 // Node is a place in JSON: what is wanted of the value there, and of the values in it.
@@ -42,7 +49,7 @@ func newNode() *Node { return &Node{Plain: -1} }
 // Want is what the value of a node is for.
 type Want struct {
 	Kind  WantKind
-	Index int // in Fields or Conditions
+	Index int // in Fields, Conditions or Columns
 }
 
 // WantKind says what a value is for.
@@ -52,7 +59,8 @@ type WantKind uint8
 const (
 	ForField     WantKind = iota // it is the value of a field
 	ForCondition                 // it decides whether the record is taken
-	ForEach                      // it is the array of events
+	ForEach                      // it is the array or object of events
+	ForColumn                    // it is the array of a column
 )
 
 // Origin says where a value comes from.
@@ -64,6 +72,7 @@ const (
 	FromHeader
 	FromKey     // as text
 	FromKeyPath // a value in a key that is JSON
+	FromIndex   // the index of the event in its record, or its name in an object
 	FromExpression
 	FromConstant
 )
@@ -117,6 +126,15 @@ func (c Config) Compile() (*Plan, error) {
 	if c.Each != "" {
 		p.Each, p.Element = c.Each, newNode()
 		p.want(p.Root, c.Each, Want{Kind: ForEach})
+	}
+	for i, column := range c.Columns {
+		p.Element = newNode()
+		way, _ := parsePath(column)
+		p.Columns = append(p.Columns, Column{column, way.lastName()})
+		p.want(p.Root, column, Want{ForColumn, i})
+	}
+	for _, column := range p.Columns {
+		p.Element.at([]step{{column.Name, -1}})
 	}
 	for _, condition := range c.Take {
 		planned := condition.plan()
@@ -185,6 +203,8 @@ func (p *Plan) source(s Source, to *Planned, w Want) {
 		}
 	case s.Header != "":
 		to.Origin, to.Header, to.Written = FromHeader, s.Header, "header "+s.Header
+	case s.Index:
+		to.Origin, to.Written, to.InElement = FromIndex, "the index", true
 	case s.Expression != "":
 		to.Origin, to.Written = FromExpression, "the expression"
 		to.Program, _ = compileExpression(s.Expression)

@@ -1,6 +1,9 @@
 package telemetry
 
 import (
+	"fmt"
+	"strconv"
+
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
@@ -21,15 +24,20 @@ func (f Mapped) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
 		d.predictor = &predictor{}
 	}
 	d.zone = p.Zone
-	return &mapped{
+	m := &mapped{
 		d: d, plan: p, root: p.Root.Clone(), inArray: p.Element.Clone(), key: p.Key.Clone(), found: f.Found, seen: make([]bool, len(p.Fields)),
 		later: make([]int, len(p.Fields)), decided: make([]bool, len(p.Conditions)),
 	}
+	for i, column := range p.Columns {
+		next := i
+		m.columns = append(m.columns, columnScan{Column: column, node: m.inArray.Member([]byte(column.Name), &next)})
+	}
+	return m
 }
 
 // mapped reads records of another shape. It walks a record once, along the tree of what is wanted: it reads those
-// values as telemetry version 1 is read, and skips the others, which must be valid JSON. With an array of events, it
-// walks the record around the array first, into a template, and then each element.
+// values as telemetry version 1 is read, and skips the others, which must be valid JSON. If the record has several
+// events, it walks what is around them first, into a template, and then each event.
 //
 // null is the same as leaving the member out. Of a repeated key, the last value that is not null counts.
 //
@@ -42,6 +50,7 @@ type mapped struct {
 	found func(field int)
 
 	root, inArray, key *mapping.Node // the trees of the plan
+	columns            []columnScan
 
 	msg  *ingest.Message
 	line []byte        // the record
@@ -54,7 +63,8 @@ type mapped struct {
 	decided []bool // conditions that are met
 	later   []int  // where in the line the value of a field of the last element is, or nowhere
 
-	template ingest.Event      // what the elements of the array have in common
+	name     []byte            // of the element that is read, in an object
+	template ingest.Event      // what the elements have in common
 	common   ingest.AsRecorded // and its members as recorded
 	values   int               // and how many numbers it has
 }
@@ -63,11 +73,24 @@ type mapped struct {
 type scan struct {
 	leftOut   bool // a condition is not met
 	deciding  bool // only conditions are read, as the record has a fault
-	array     int  // where in the line the array of events is, or nowhere
-	elements  int  // in the array
-	element   int  // where in the line the element is that is read; nowhere around the array
+	array     int  // where in the line the array or object of events is, or a column; or nowhere
+	closing   byte // the bracket that ends it
+	elements  int  // in it
+	element   int  // where in the line the element is that is read; nowhere around them
+	index     int  // of the element
 	isLast    bool // it is the last one
 	afterThat int  // where in the line it ends
+}
+
+// columnScan is how far the reading of a column is.
+type columnScan struct {
+	mapping.Column
+	node *mapping.Node // in the tree of an element
+
+	array    int // where in the line the column is, or nowhere
+	elements int // in it
+	value    int // where in the line its value in the element is that is read
+	after    int // where in the line that value ends
 }
 
 // Reset implements Decoder.
@@ -127,6 +150,9 @@ func (m *mapped) decodeArray(dst []ingest.Event, pos ingest.Position, refuse fun
 	}
 	m.common, m.values = m.d.recorded, m.d.values
 	m.scan.afterThat = m.scan.array + 1
+	for i := range m.columns {
+		m.columns[i].after = m.columns[i].array + 1
+	}
 	for i := range m.scan.elements {
 		var ev *ingest.Event
 		dst, ev = ingest.NextEvent(dst, pos)
@@ -160,25 +186,50 @@ func (m *mapped) begin(ev *ingest.Event) {
 			m.later[i] = nowhere
 		}
 	}
+	for i := range m.columns {
+		m.columns[i].array = nowhere
+	}
 }
 
 // beginElement starts an event of the array as a copy of the template.
 func (m *mapped) beginElement(ev *ingest.Event, i int) {
 	copyEvent(ev, &m.template)
 	d := m.d
-	d.at, d.depth = m.scan.afterThat, 0
-	d.next(i == 0, ']') // succeeds, as the array has been read before
+	m.advance(i)
 	d.values, d.deep, d.recorded = m.values, 0, m.common
 	if len(d.index) > 0 {
 		clear(d.index)
 	}
-	m.ev, m.scan.element, m.scan.isLast, m.scan.leftOut = ev, d.at, i == m.scan.elements-1, false
+	m.ev, m.scan.element, m.scan.index, m.scan.isLast, m.scan.leftOut = ev, d.at, i, i == m.scan.elements-1, false
 	m.env.hasElement = false
 	for i := range m.seen {
 		m.seen[i] = m.seen[i] && !m.plan.Fields[i].InElement
 	}
 	for i := range m.decided {
 		m.decided[i] = m.decided[i] && !m.plan.Conditions[i].InElement
+	}
+}
+
+// advance moves to the next element. It succeeds, as all of them have been read before.
+func (m *mapped) advance(i int) {
+	d := m.d
+	for k := range m.columns {
+		if c := &m.columns[k]; c.array != nowhere {
+			d.at, d.depth = c.after, 0
+			d.next(i == 0, ']')
+			c.value = d.at
+			d.skip()
+			c.after = d.at
+		}
+	}
+	if len(m.columns) > 0 {
+		return
+	}
+	d.at, d.depth = m.scan.afterThat, 0
+	d.next(i == 0, m.scan.closing)
+	if m.scan.closing == '}' {
+		name, _ := d.key()
+		m.name = append(m.name[:0], name...)
 	}
 }
 
@@ -195,9 +246,16 @@ func (m *mapped) record() bool {
 	return m.walk(m.root) && d.end()
 }
 
-// element walks an element of the array.
+// element walks an element.
 func (m *mapped) element() bool {
 	d := m.d
+	if len(m.columns) > 0 {
+		return m.row()
+	}
+	if m.scan.closing == '}' && d.null() { // such as an agent that is no longer there
+		m.scan.afterThat, m.scan.leftOut = d.at, true
+		return false
+	}
 	ok := m.walk(m.inArray)
 	if !ok {
 		fault := d.fault
@@ -209,10 +267,38 @@ func (m *mapped) element() bool {
 	return ok
 }
 
+// row walks the values that the columns have for an element.
+func (m *mapped) row() bool {
+	for i := range m.columns {
+		if c := &m.columns[i]; c.array != nowhere {
+			m.d.at, m.d.depth = c.value, 0
+			if !m.walk(c.node) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hasArray reports whether the record has events. Columns must be of equal length.
 func (m *mapped) hasArray() bool {
+	var first *columnScan
+	for i := range m.columns {
+		c := &m.columns[i]
+		switch {
+		case c.array == nowhere:
+		case first == nil:
+			first = c
+			m.scan.array, m.scan.elements = c.array, c.elements
+		case c.elements != first.elements:
+			return m.d.fail(ingest.ReasonWrongColumns, c.array, fmt.Sprintf("%s has %d elements, but %s has %d", c.Path, c.elements, first.Path, first.elements))
+		}
+	}
 	switch {
+	case m.scan.array == nowhere && len(m.columns) > 0:
+		return m.d.fail(ingest.ReasonEmptyRecord, nowhere, "no array found at "+m.columns[0].Path+" or another column")
 	case m.scan.array == nowhere:
-		return m.d.fail(ingest.ReasonEmptyRecord, nowhere, "no array found at "+m.plan.Each)
+		return m.d.fail(ingest.ReasonEmptyRecord, nowhere, "no array or object found at "+m.plan.Each)
 	case m.scan.elements == 0:
 		m.scan.leftOut = true
 		return false
@@ -254,7 +340,7 @@ func (m *mapped) decide() {
 	m.scan.deciding = true
 	if m.scan.element != nowhere {
 		d.at, d.depth = m.scan.element, 0
-		_ = m.walk(m.inArray) && m.conditions()
+		_ = m.element() && m.conditions()
 	} else {
 		d.rec, d.at, d.depth = m.line, 0, 0
 		_ = m.record() && m.conditions()
@@ -306,6 +392,8 @@ func (m *mapped) outside(i int, f *mapping.PlannedField) bool {
 		if m.msg.Key != nil {
 			return m.fromText(i, m.msg.Key)
 		}
+	case mapping.FromIndex:
+		return m.fromText(i, m.indexText())
 	case mapping.FromExpression:
 		return m.compute(f.Program, f.Name) && m.from(i, m.doc)
 	}
@@ -320,16 +408,27 @@ func (m *mapped) conditions() bool {
 		if m.decided[i] || c.InElement != inElement {
 			continue
 		}
-		if c.Origin == mapping.FromExpression {
+		switch c.Origin {
+		case mapping.FromExpression:
 			if !m.compute(c.Program, "take") || !m.conditionIn(i, m.doc) {
 				return false
 			}
+		case mapping.FromIndex:
+			m.decideOn(i, c.Met(m.indexText(), true))
 		}
 		if !m.decided[i] && !m.decideOn(i, c.Absent) {
 			return false
 		}
 	}
 	return true
+}
+
+// indexText returns the index of the element, or its name in an object.
+func (m *mapped) indexText() []byte {
+	if m.scan.closing == '}' {
+		return m.name
+	}
+	return strconv.AppendInt(nil, int64(m.scan.index), 10)
 }
 
 // decideOn decides a condition.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -120,6 +121,21 @@ func TestMappedRecordsAreTelemetry(t *testing.T) {
 			record:  `[{"r":1},{"r":2}]` + "\n" + `[{"r":3}]`,
 			want:    `{"policy":"ranker","reward":1}` + "\n" + `{"policy":"ranker","reward":2}` + "\n" + `{"policy":"ranker","reward":3}`,
 		},
+		"an object of events, by name": {
+			mapping: "each: agents\n" + base + "  agent_id: {index: true}\n  action: a\n  reward: r\n  ts: $.t",
+			record:  `{"agents":{"red":{"a":1,"r":0.5},"bl\u0075e":{"r":2,"a":0}},"t":60}` + "\n" + `{"t":61,"agents":{"7":{"a":3},"gone":null}}`,
+			want: `{"policy":"ranker","agent_id":"red","action":1,"reward":0.5,"ts":60}` + "\n" + `{"policy":"ranker","agent_id":"blue","action":0,"reward":2,"ts":60}` + "\n" +
+				`{"policy":"ranker","agent_id":"7","action":3,"ts":61}`,
+		},
+		"columns, one of them missing": {
+			mapping: "columns: [obs, batch.actions, rewards, done]\n" + base + "  agent_id: {index: true}\n  step: {index: true}\n  ts: $.t\n  observation: obs\n  action: actions\n  reward: rewards\n  terminated: {path: done, last: true}\n" +
+				"  outcomes.first: {expression: 'element.obs[0]'}",
+			record: `{"done":[true, false , true],"rewards":[1,null,3],"obs":[[1,2],[3,4], [5,6] ],"batch":{"actions":["a","b","c"]},"t":60}` + "\n" + `{"obs":[[0]],"rewards":null,"batch":{"actions":[7]}}`,
+			want: `{"policy":"ranker","agent_id":"0","step":0,"ts":60,"observation":[1,2],"action":"a","reward":1,"outcomes":{"first":1}}` + "\n" +
+				`{"policy":"ranker","agent_id":"1","step":1,"ts":60,"observation":[3,4],"action":"b","outcomes":{"first":3}}` + "\n" +
+				`{"policy":"ranker","agent_id":"2","step":2,"ts":60,"observation":[5,6],"action":"c","reward":3,"terminated":true,"outcomes":{"first":5}}` + "\n" +
+				`{"policy":"ranker","agent_id":"0","step":0,"observation":[0],"action":7,"outcomes":{"first":0}}`,
+		},
 		"expressions": {
 			mapping: base + "  reward: {expression: 'record.clicks > 0 ? 1 : 0'}\n  action: {expression: 'record.items[0].id + \"-\" + key'}\n  env: {expression: 'headers[\"env\"] ?? \"none\"'}\n" +
 				"  outcomes: {expression: '{\"n\": len(record.items), \"x\": 0.5}'}\n  agent_id: {expression: 'record.user?.id', default: nobody}\n  ts: {expression: 'date(record.at)'}",
@@ -228,14 +244,19 @@ func TestMappingRefusesWithTheField(t *testing.T) {
 		"what is no object":      {"", `[1]`, "", `record 3/70, column 1: wrong_type: a record must be a JSON object`},
 		"nothing to judge":       {"", `{"x":1}`, "", `record 3/70: empty_record: a record must have at least one of reward, action, outcomes and episode`},
 		"nothing":                {"", "\n", "", `record 3/70: empty_record: the message contains no record`},
-		"an array that is none":  {"each: steps", `{"steps":{}}`, "", `record 3/70, column 10: wrong_type: expected an array of events at steps`},
-		"an array that is not":   {"each: steps", `{"steps":null}`, "", `record 3/70: empty_record: no array found at steps`},
+		"an array that is none":  {"each: steps", `{"steps":7}`, "", `record 3/70, column 10: wrong_type: expected an array or object of events at steps`},
+		"an array that is not":   {"each: steps", `{"steps":null}`, "", `record 3/70: empty_record: no array or object found at steps`},
+		"in an object":           {"each: steps", `{"steps":{"a":{"r":"x"}}}`, "", `record 3/70, column 20: wrong_type: reward from r: expected a number`},
+		"a column that is none":  {"columns: [r]", `{"r":1}`, "", `record 3/70, column 6: wrong_type: expected an array, as r is a column`},
+		"columns that are not":   {"columns: [r]", `{"r":null}`, "", `record 3/70: empty_record: no array found at r or another column`},
+		"unequal columns":        {"columns: [r, b.d]", `{"r":[1,2],"b":{"d":[3]}}`, "", `record 3/70, column 21: wrong_columns: b.d has 1 elements, but r has 2`},
+		"in a column":            {"columns: [b.r]", `{"b":{"r":["x"]}}`, "", `record 3/70, column 12: wrong_type: reward from r: expected a number`},
 		"an array of many":       {"each: $", "[" + strings.Repeat("0,", ingest.MaxElements) + "0]", "", `record 3/70, column 32770: too_many_values: more than 16384 events`},
 		"many values to compute": {"  outcomes.x: {expression: len(record.a)}", `{"r":1,"a":[` + strings.Repeat("0,", maxTree) + "0]}", "", `record 3/70: too_many_values: more than 16384 values for an expression`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each, line := "", test.mapping
-			if strings.HasPrefix(line, "each") {
+			if strings.HasPrefix(line, "each") || strings.HasPrefix(line, "columns") {
 				each, line = line+"\n", ""
 			}
 			plan := planOf(t, each+"fields:\n  policy: {value: p}\n  reward: r\n"+line)
@@ -244,6 +265,38 @@ func TestMappingRefusesWithTheField(t *testing.T) {
 				t.Errorf("%v\nwant %s", refused, test.want)
 			}
 		})
+	}
+}
+
+// Columns are read as the same events in an array.
+func TestColumnsAreReadAsElements(t *testing.T) {
+	const fields = "\nfields: {policy: $.p, observation: obs, action: act, reward: r, terminated: end, labels.seed: $.seed}\ntake: [{path: r, not_in: [3]}]"
+	rng := rand.New(rand.NewPCG(11, 12))
+	members := map[string]func() any{
+		"obs": func() any { return []any{rng.Float64(), rng.IntN(9)} }, "act": func() any { return []any{"left", 2, nil}[rng.IntN(3)] },
+		"r": func() any { return []any{1, 2.5, 3, nil, "NaN", "x"}[rng.IntN(6)] }, "end": func() any { return rng.IntN(2) == 0 },
+	}
+	for range 300 {
+		columns, elements := map[string]any{"p": "x", "seed": rng.IntN(9)}, make([]map[string]any, 1+rng.IntN(6))
+		for name, member := range members {
+			column := make([]any, len(elements))
+			for i := range elements {
+				if elements[i] == nil {
+					elements[i] = map[string]any{}
+				}
+				column[i] = member()
+				elements[i][name] = column[i]
+			}
+			columns[name] = column
+		}
+		rows := map[string]any{"p": columns["p"], "seed": columns["seed"], "rows": elements}
+		byColumn, _ := json.Marshal(columns)
+		byRow, _ := json.Marshal(rows)
+		got, refused, leftOut := mappedAll(planOf(t, "columns: [obs, act, r, end]"+fields), ingest.DecoderOptions{}, ingest.Message{Value: byColumn})
+		want, refusedRows, leftOutRows := mappedAll(planOf(t, "each: rows"+fields), ingest.DecoderOptions{}, ingest.Message{Value: byRow})
+		if !same(sorted(got), sorted(want)) || len(refused) != len(refusedRows) || leftOut != leftOutRows {
+			t.Fatalf("%s\nread as %+v, refused %v, %d left out\nwant    %+v, refused %v, %d left out", byColumn, got, refused, leftOut, want, refusedRows, leftOutRows)
+		}
 	}
 }
 

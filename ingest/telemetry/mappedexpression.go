@@ -59,14 +59,33 @@ func (m *mapped) prepare() bool {
 		}
 	}
 	if m.scan.element != nowhere && !e.hasElement {
-		d.at, d.depth = m.scan.element, 0
-		left := maxTree
-		if e.env.Element, ok = d.tree(&left); !ok {
+		if e.env.Element, ok = m.elementTree(); !ok {
 			return false
 		}
 		e.hasElement = true
 	}
 	return true
+}
+
+// elementTree reads the element: with columns, an object of their values.
+func (m *mapped) elementTree() (element any, ok bool) {
+	d, left := m.d, maxTree
+	if len(m.columns) == 0 {
+		d.at, d.depth = m.scan.element, 0
+		return d.tree(&left)
+	}
+	row := map[string]any{}
+	for i := range m.columns {
+		c := &m.columns[i]
+		if c.array == nowhere {
+			continue
+		}
+		d.at, d.depth = c.value, 0
+		if row[c.Name], ok = d.tree(&left); !ok {
+			return nil, false
+		}
+	}
+	return row, true
 }
 
 // tree reads a value of any type, of at most so many values.

@@ -105,6 +105,8 @@ func (m *mapped) use(w mapping.Want) bool {
 		return m.condition(w.Index)
 	case mapping.ForEach:
 		return m.events()
+	case mapping.ForColumn:
+		return m.column(&m.columns[w.Index])
 	}
 	d, f := m.d, &m.plan.Fields[w.Index]
 	inElement := m.scan.element != nowhere
@@ -118,27 +120,51 @@ func (m *mapped) use(w mapping.Want) bool {
 	return m.read(w.Index)
 }
 
-// events counts the elements of the array of events, and remembers where it is.
-func (m *mapped) events() bool {
-	d := m.d
-	if d.peek() != '[' {
-		return d.wrongType("an array of events at " + m.plan.Each)
+// events counts the elements of the array or object of events, and remembers where it is.
+func (m *mapped) events() (ok bool) {
+	m.scan.array, m.scan.closing = m.d.at, ']'
+	switch m.d.peek() {
+	case '{':
+		m.scan.closing = '}'
+	case '[':
+	default:
+		return m.d.wrongType("an array or object of events at " + m.plan.Each)
 	}
-	m.scan.array, m.scan.elements = d.at, 0
+	m.scan.elements, ok = m.d.sized(m.scan.closing)
+	return ok
+}
+
+// column counts the values of a column, and remembers where it is.
+func (m *mapped) column(c *columnScan) (ok bool) {
+	if m.d.peek() != '[' {
+		return m.d.wrongType("an array, as " + c.Path + " is a column")
+	}
+	c.array = m.d.at
+	c.elements, ok = m.d.sized(']')
+	return ok
+}
+
+// sized reads an array or an object, and returns how many elements it has.
+func (d *decoder) sized(closing byte) (n int, ok bool) {
 	if !d.enter() {
-		return false
+		return 0, false
 	}
 	for {
-		more, ok := d.next(m.scan.elements == 0, ']')
+		more, ok := d.next(n == 0, closing)
 		if !more {
-			return ok
+			return n, ok
 		}
-		if m.scan.elements == ingest.MaxElements {
-			return d.fail(ingest.ReasonTooManyValues, d.at, "more than "+strconv.Itoa(ingest.MaxElements)+" events")
+		if n == ingest.MaxElements {
+			return n, d.fail(ingest.ReasonTooManyValues, d.at, "more than "+strconv.Itoa(ingest.MaxElements)+" events")
 		}
-		m.scan.elements++
+		n++
+		if closing == '}' {
+			if _, ok := d.key(); !ok {
+				return n, false
+			}
+		}
 		if !d.skip() {
-			return false
+			return n, false
 		}
 	}
 }
