@@ -34,6 +34,7 @@ func (f *finder) assign() {
 	for _, r := range roles() {
 		f.role(r)
 	}
+	f.agentByIndex()
 	f.timeByKind()
 	f.agentByKey()
 	f.runs()
@@ -74,6 +75,16 @@ func (f *finder) has(field string) bool { return f.out.Has(field) }
 func (f *finder) line(name string, field mapping.Field, why string) {
 	f.out.Lines = append(f.out.Lines, Line{name, field, why})
 }
+
+// agentByIndex writes the line of the agent where the events of a record are of several.
+func (f *finder) agentByIndex() {
+	if f.index != "" && !f.has("agent_id") {
+		f.line("agent_id", mapping.Field{Source: mapping.Source{Index: true}}, f.index)
+	}
+}
+
+// atTheEnd reports whether a place has what is known when the steps of its record are over.
+func (f *finder) atTheEnd(at found) bool { return at.outer && f.index == "" }
 
 // spaceOf returns the observation, whose members have no other role.
 func (f *finder) spaceOf() *place {
@@ -147,12 +158,12 @@ func (f *finder) role(r role) {
 		field, why = f.reward(at, field, why)
 	case "terminated":
 		field = endOf(at.place, field)
-		field.Last = at.outer
+		field.Last = f.atTheEnd(at)
 	case "episode.r":
 		field = f.number(at)
-		field.Last = at.outer
+		field.Last = f.atTheEnd(at)
 	case "truncated", "outcomes", "episode.l":
-		field.Last = at.outer
+		field.Last = f.atTheEnd(at)
 	}
 	f.line(r.field, field, why)
 }
@@ -182,7 +193,7 @@ func (f *finder) members(field string, of found) bool {
 		}
 		f.used[p] = true
 		line := f.source(at)
-		line.Last = of.outer && field == "outcomes"
+		line.Last = f.atTheEnd(of) && field == "outcomes"
 		f.line(name, line, of.in.facts(p))
 	}
 	return true
@@ -284,7 +295,7 @@ func (f *finder) reward(at found, field mapping.Field, why string) (mapping.Fiel
 	if at.kind() == isTruth {
 		field.Choices = map[string]json.RawMessage{"true": json.RawMessage("1"), "false": json.RawMessage("0")}
 	}
-	if at.outer {
+	if f.atTheEnd(at) {
 		field.Last = true
 		return field, why + "; outside the steps, so it applies to the last step"
 	}
@@ -386,7 +397,7 @@ func (f *finder) components(prefix string, names []string, most int, kinds []kin
 		if prefix == "outcomes." {
 			field = f.number(at)
 		}
-		field.Last = at.outer && prefix == "outcomes."
+		field.Last = f.atTheEnd(at) && prefix == "outcomes."
 		f.line(name, field, at.in.facts(at.place))
 	}
 }
@@ -443,7 +454,7 @@ func (f *finder) outcomes() {
 func (f *finder) rest(prefix string, all []found, most int) {
 	for _, at := range all {
 		name := at.names[len(at.names)-1]
-		if most == 0 || name == "" || len(name) > longestName || f.has(prefix+name) || !f.wanted(prefix, at.place) || at.outer || f.taken(at.place) || !isMeasured(at) {
+		if most == 0 || name == "" || len(name) > longestName || f.has(prefix+name) || !f.wanted(prefix, at.place) || at.outer || f.taken(at.place) || !isMeasured(at) || f.isAction(at.place) {
 			continue
 		}
 		most--
@@ -454,6 +465,21 @@ func (f *finder) rest(prefix string, all []found, most int) {
 		}
 		f.line(prefix+name, f.source(at), why+at.in.facts(at.place))
 	}
+}
+
+// isAction reports whether a place says in other numbers which action was taken.
+func (f *finder) isAction(p *place) bool {
+	action, ok := f.placeOf("action")
+	if !ok || !isChoice(p) || len(p.values) != len(action.values) {
+		return false
+	}
+	actions, values := map[any]any{}, map[any]any{}
+	return !slices.ContainsFunc(f.records, func(r any) bool {
+		of, x := fmt.Sprint(at(r, action.names)), fmt.Sprint(at(r, p.names))
+		known, met := actions[x], values[of]
+		actions[x], values[of] = of, x
+		return known != nil && known != of || met != nil && met != x
+	})
 }
 
 // isChoice reports whether a place has few whole numbers, as one of several choices has.
@@ -479,12 +505,15 @@ func (f *finder) ends() {
 		if choices := ended(at.place); at.kind() == isText && !f.taken(at.place) && choices != nil && (last == "status" || last == "state" || last == "phase") {
 			f.used[at.place] = true
 			field := f.source(at)
-			field.Choices, field.Last = choices, at.outer
+			field.Choices, field.Last = choices, f.atTheEnd(at)
 			f.line("terminated", field, at.in.facts(at.place))
 			return
 		}
 	}
 	always := mapping.Field{Value: json.RawMessage("true")}
+	if f.index != "" {
+		return
+	}
 	if f.inner != nil {
 		always.Last = true
 		f.line("terminated", always, "no field marks the end of an episode: each list is one episode")

@@ -17,21 +17,35 @@ import (
 func guessed(field string, p *place) bool {
 	words := wordsOf(p)
 	last := words[len(words)-1]
+	amount := withoutUnit(words)
 	switch field {
 	case "policy": // a device_model has several
 		things := []string{"device", "phone", "car", "vehicle", "machine", "hardware", "camera", "engine", "robot", "sensor"}
 		return len(words) > 1 && slices.Contains([]string{"model", "policy", "strategy", "algorithm"}, last) && len(p.values) == 1 && !slices.Contains(things, words[0])
 	case "policy_version": // bot_version, or controller_build
-		return len(words) == 2 && slices.Contains([]string{"version", "build", "revision", "checkpoint", "ckpt", "weights"}, last) && slices.Contains(roleOf("policy").names, words[0])
+		return len(words) == 2 && slices.Contains([]string{"version", "ver", "build", "revision", "checkpoint", "ckpt", "weights"}, last) && (words[0] == "agent" || slices.Contains(roleOf("policy").names, words[0]))
 	case "reward":
-		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, last) && !isDerived(words)
+		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, amount[len(amount)-1]) && !isDerived(words)
 	case "outcomes.":
 		spent := slices.Contains([]string{"watch", "dwell", "play", "listen", "engagement", "session"}, words[0]) && slices.Contains([]string{"time", "minutes", "seconds", "ms", "duration"}, last)
 		return spent || len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, last) && !isDerived(words)
 	case "action":
-		return p.kind() == isText && isChosen(p)
+		set := p.kind() == isNumber && slices.Contains([]string{"setpoint", "dose", "bid"}, amount[len(amount)-1]) && !isDerived(words)
+		return p.kind() == isText && isChosen(p) || set
 	}
 	return false
+}
+
+// withoutUnit returns the words of a name without the unit at its end, such as setpoint of setpoint_mw.
+func withoutUnit(words []string) []string {
+	units := []string{
+		"eur", "usd", "gbp", "cents", "w", "kw", "mw", "wh", "kwh", "mwh", "v", "amps", "hz", "rpm", "nm", "m", "mm", "cm", "km", "mps", "kmh", "kg", "mg", "ml",
+		"l", "c", "k", "degc", "celsius", "deg", "rad", "bar", "kpa", "pct", "percent", "ms", "s",
+	}
+	if n := len(words); n > 1 && slices.Contains(units, words[n-1]) {
+		return words[:n-1]
+	}
+	return words
 }
 
 // isCost reports whether a name is that of what a task costs: not of what a model does.

@@ -18,7 +18,8 @@ type Proposal struct {
 	Take    []mapping.Condition
 	TakeWhy string
 	Each    string
-	EachWhy string
+	Columns []string
+	EachWhy string // the reason for Each or Columns
 	Lines   []Line
 	Unused  []string // paths in the records that no line is for
 	Joined  *Joined  // nil unless feedback comes in records of its own
@@ -26,7 +27,7 @@ type Proposal struct {
 
 // Given returns a mapping as a proposal, whose lines all have the same reason.
 func Given(c mapping.Config, why string) *Proposal {
-	p := &Proposal{Take: c.Take, TakeWhy: why, Each: c.Each, EachWhy: why}
+	p := &Proposal{Take: c.Take, TakeWhy: why, Each: c.Each, Columns: c.Columns, EachWhy: why}
 	for _, name := range sortedKeys(c.Fields) {
 		p.Lines = append(p.Lines, Line{name, c.Fields[name], why})
 	}
@@ -61,7 +62,7 @@ func (p *Proposal) Renamed() (fields []string) {
 
 // Config returns the mapping.
 func (p *Proposal) Config() mapping.Config {
-	c := mapping.Config{Take: p.Take, Each: p.Each, Fields: map[string]mapping.Field{}}
+	c := mapping.Config{Take: p.Take, Each: p.Each, Columns: p.Columns, Fields: map[string]mapping.Field{}}
 	for _, l := range p.Lines {
 		c.Fields[l.Name] = l.Field
 	}
@@ -189,7 +190,8 @@ type finder struct {
 
 	records []any  // to propose for, in order
 	outer   *table // of the records
-	inner   *table // of the elements of their array; nil without one
+	inner   *table // of the several events of a record; nil if each is one
+	index   string // why each of these is of another agent, "" if they are steps
 	used    map[*place]bool
 	space   *place   // the observation, whose members are nothing else
 	by      []string // the place that tells types of records apart, nil without one
@@ -203,8 +205,8 @@ type finder struct {
 	out     *Proposal
 }
 
-// elements looks for an array whose elements are the events: those with a reward or an action, if the record around
-// them is not an event itself.
+// elements looks for several events in a record: for an object or an array whose elements have a reward or an action, if
+// the record around them is not an event itself, or for columns.
 func (f *finder) elements(records []any) {
 	if elements := listed(records, nil); len(elements) > 0 {
 		f.out.Each, f.out.EachWhy = "$", "the records are arrays of events"
@@ -212,7 +214,7 @@ func (f *finder) elements(records []any) {
 		return
 	}
 	outer := newTable(records)
-	if f.best(outer, "reward") != nil && f.best(outer, "action") != nil {
+	if f.agents(outer, records) || f.best(outer, "reward") != nil && f.best(outer, "action") != nil || f.transposed(outer, records) {
 		return
 	}
 	var most *place

@@ -29,13 +29,13 @@ func roles() []role {
 			"strategie", "modell", "estrategia", "politica", "modelo", "politique", "modele",
 		}, []kind{isText}},
 		{"policy_version", []string{
-			"policyversion", "modelversion", "agentversion", "modelbuild", "checkpoint", "modelcheckpoint", "ckpt", "modelckpt", "modelrevision", "version", "rev", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash", "weights",
+			"policyversion", "modelversion", "vwstatem", "agentversion", "modelbuild", "checkpoint", "modelcheckpoint", "ckpt", "modelckpt", "modelrevision", "version", "rev", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash", "weights",
 		}, id},
 		{"env_version", []string{"envversion", "environmentversion", "worldversion", "simulatorversion", "simversion", "firmwareversion", "firmware"}, id},
 		{"reward_version", []string{"rewardversion", "rewardfunctionversion", "rewardmodelversion", "rewardfunction", "rewardfn", "rewardmodel"}, id},
 		{"episode_id", []string{
 			"episodeid", "episode", "trajectoryid", "rolloutid", "trajid", "sessionid", "traceid", "conversationid", "dialog", "dialogue", "dialogid", "dialogueid", "chatid", "threadid", "requestid",
-			"reqid", "impressionid", "decisionid", "interactionid", "correlationid", "matchid", "gameid", "runid", "session", "trace", "conversation", "jobid", "mission", "missionid", "trip", "tripid", "sid", "ep", "epid", "genaiconversationid", "sitzung", "lauf", "episodio", "sesion", "trajectory", "traj", "rollout", "run", "attempt",
+			"reqid", "impressionid", "decisionid", "interactionid", "correlationid", "matchid", "gameid", "runid", "session", "trace", "conversation", "jobid", "mission", "missionid", "trip", "tripid", "sid", "ep", "epid", "epsid", "genaiconversationid", "sitzung", "lauf", "episodio", "sesion", "trajectory", "traj", "rollout", "run", "attempt",
 		}, id},
 		{"agent_id", []string{
 			"agentid", "agent", "userid", "uid", "user", "customerid", "memberid", "accountid", "visitorid", "playerid", "deviceid", "robotid",
@@ -52,9 +52,9 @@ func roles() []role {
 			"belohnung", "geklickt", "bewertung", "recompensa", "clic", "valoracion", "recompense", "note",
 		}, []kind{isNumber, isTruth, isText}},
 		{"target_prob", []string{"targetprob", "targetprobability", "targetpropensity", "evaluationprob", "evalprob", "acceptedprob"}, []kind{isNumber}},
-		{"action_prob", []string{"actionprob", "propensity", "actionprobability", "probability", "prob", "pscore", "pi"}, []kind{isNumber}},
+		{"action_prob", []string{"actionprob", "labelprobability", "propensity", "actionprobability", "probability", "prob", "pscore", "pi"}, []kind{isNumber}},
 		{"action", []string{
-			"action", "actionid", "actionname", "chosenaction", "actiontaken", "chosenarm", "arm", "armid", "chosen", "choice", "decision", "selected",
+			"labelaction", "action", "actionid", "actionname", "chosenaction", "actiontaken", "chosenarm", "arm", "armid", "chosen", "choice", "decision", "selected",
 			"tool", "toolname", "genaitoolname", "toolcall", "move", "itemid", "item", "recommendeditem", "recommendation", "offerid", "offer", "variant", "variantid",
 			"adid", "productid", "contentid", "shown", "command", "control", "act", "a", "sku", "skuid", "banner", "bannerid", "creative", "creativeid", "treatment", "listing",
 			"listingid", "template", "templateid", "videoid", "trackid", "articleid", "route", "routedto", "assigned", "decisionvalue", "dose", "bid", "bidprice", "bidamount", "setpoint", "discount", "discountpct", "pricemultiplier", "markup", "markdown", "orderqty", "orderquantity", "reorderqty", "reorderquantity", "allocation",
@@ -161,6 +161,10 @@ func typeNames() []string {
 // rank returns how sure a place's name is for a list of names, 0 for the surest; ok is false if it is none of them. The
 // last name counts, and the last two together, such as user.id, whether they are names of two objects or one with a dot.
 func rank(names []string, p *place) (r int, ok bool) {
+	if p.isColumn {
+		r = columnRank(names, lastName(p))
+		return r, r >= 0
+	}
 	parts := p.names
 	if last := parts[len(parts)-1]; strings.Contains(last, ".") {
 		parts = strings.Split(last, ".")

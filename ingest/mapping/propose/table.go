@@ -28,7 +28,7 @@ type place struct {
 	path  string   // as a mapping writes it; of a key or a header, for people
 	n     int      // records that have a value there
 
-	numbers, truths, texts, objects, numberLists, objectLists, textLists, emptyLists int
+	numbers, truths, texts, objects, lists, numberLists, objectLists, textLists, emptyLists int
 
 	min, max float64
 	zeroOne  bool // all numbers are 0 or 1
@@ -36,6 +36,7 @@ type place struct {
 	times    int  // texts that are RFC 3339
 	elements int  // of all lists
 
+	isColumn  bool // its values come from an array of them, whose name may be in the plural
 	wholeList bool // all first numbers of lists are whole, and not below 0
 	values    map[string]int
 	order     []string // of values, by first appearance
@@ -118,6 +119,18 @@ func (p *place) isIn(of *place) bool {
 // same returns the place of the table that is at the path of another table's place, nil if there is none.
 func (t *table) same(p *place) *place { return t.places[strings.Join(p.names, "\x00")] }
 
+// without returns the table without some of its places.
+func (t *table) without(places ...*place) *table {
+	out := &table{records: t.records, places: map[string]*place{}}
+	for _, p := range t.order {
+		if !slices.Contains(places, p) {
+			out.places[strings.Join(p.names, "\x00")] = p
+			out.order = append(out.order, p)
+		}
+	}
+	return out
+}
+
 // beside returns the place of one of some names in the same object, nil if there is none.
 func (t *table) beside(p *place, names ...string) *place {
 	for _, name := range names {
@@ -176,6 +189,7 @@ func (p *place) add(value any) {
 
 // list adds a list of numbers, of texts or of objects. Others are of no use.
 func (p *place) list(v []any) {
+	p.lists++
 	p.elements += len(v)
 	if len(v) == 0 {
 		p.emptyLists++

@@ -23,6 +23,13 @@ func (p *Proposal) YAML(indent string) string {
 	if p.Each != "" {
 		fmt.Fprintf(&b, "%seach: %s # %s\n", indent, quote(p.Each), comment(p.EachWhy))
 	}
+	if len(p.Columns) > 0 {
+		var all []string
+		for _, column := range p.Columns {
+			all = append(all, quote(column))
+		}
+		fmt.Fprintf(&b, "%scolumns: [%s] # %s\n", indent, strings.Join(all, ", "), comment(p.EachWhy))
+	}
 	b.WriteString(indent + "fields:\n")
 	for _, l := range p.Lines {
 		fmt.Fprintf(&b, "%s  %s: %s # %s\n", indent, quote(l.Name), fieldYAML(l.Field), comment(l.Why))
@@ -49,6 +56,9 @@ func sourceYAML(s mapping.Source) (keys []string) {
 	}
 	if len(s.Key) > 0 {
 		keys = append(keys, "key: "+string(s.Key))
+	}
+	if s.Index {
+		keys = append(keys, "index: true")
 	}
 	return keys
 }

@@ -1,0 +1,166 @@
+package propose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// transposed looks for arrays of equal length whose values at the same index are an event: the rewards of parallel
+// environments, or of the steps of an episode, beside their actions, observations or ends.
+func (f *finder) transposed(outer *table, records []any) bool {
+	lists := slices.DeleteFunc(slices.Clone(outer.order), func(p *place) bool { return p.lists*10 < outer.records*9 || p.names[0] == ofKey })
+	i := slices.IndexFunc(lists, func(p *place) bool { return p.kind() == isNumberList && isColumnOf("reward", p) })
+	if i < 0 {
+		return false
+	}
+	rewards, named := lists[i], map[string]bool{}
+	lists = slices.DeleteFunc(lists, func(p *place) bool {
+		name, known := p.names[len(p.names)-1], false
+		known, named[name] = named[name], true
+		return known || !alike(records, p, rewards)
+	})
+	isEvidence := func(p *place) bool { // other lists of as many numbers may each be one value
+		return isColumnOf("action", p) && p.kind() != isNumberList || isColumnOf("terminated", p) || isColumnOf("truncated", p) || isColumnOf("step", p)
+	}
+	if len(lists) < 2 || !slices.ContainsFunc(lists, isEvidence) && !varies(records, rewards) {
+		return false
+	}
+	f.outer, f.inner = outer.without(lists...), newTable(rowsOf(records, lists))
+	for _, p := range f.inner.order {
+		p.isColumn = len(p.names) == 1
+	}
+	for _, p := range lists {
+		f.out.Columns = append(f.out.Columns, p.path)
+	}
+	f.out.EachWhy = fmt.Sprintf("arrays of the same length, with %d events in %d records", f.inner.records, len(records))
+	if !varies(records, rewards) && f.areParallel(records, lists) {
+		f.index = "each index is an environment of its own"
+	}
+	return true
+}
+
+// areParallel reports whether columns are those of parallel environments: flags end some of them. Without flags, the
+// records have no id of an episode.
+func (f *finder) areParallel(records []any, lists []*place) bool {
+	i := slices.IndexFunc(lists, func(p *place) bool { return isColumnOf("terminated", p) })
+	if i < 0 {
+		return f.best(f.outer, "episode_id") == nil
+	}
+	for _, r := range records {
+		flags, _ := at(r, lists[i].names).([]any)
+		for k, flag := range flags {
+			if set, _ := numberOf(flag); set == 1 && k < len(flags)-1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// agents looks for an object whose members are the events of agents, by name: nearly each has a reward or an action.
+func (f *finder) agents(outer *table, records []any) bool {
+	for _, p := range outer.order {
+		if p.objects*10 < outer.records*9 || p.names[0] == ofHeaders || p.names[0] == ofKey {
+			continue
+		}
+		inner, members := newTable(membersOf(records, p)), 0
+		for _, q := range outer.order {
+			if q.isIn(p) && len(q.names) == len(p.names)+1 {
+				members++
+			}
+		}
+		isIn := func(field string) bool {
+			q := f.best(inner, field)
+			return q != nil && len(q.names) <= 2 && q.n*10 >= inner.records*9
+		}
+		if members >= 2 && inner.records > len(records) && (isIn("reward") || isIn("action")) {
+			f.inner, f.out.Each = inner, p.path
+			f.outer = outer.without(slices.DeleteFunc(slices.Clone(outer.order), func(q *place) bool { return !q.isIn(p) })...)
+			f.out.EachWhy = fmt.Sprintf("%d objects with %d members, each with its own %s", p.n, inner.records, f.reasons(inner))
+			f.index = "the name in " + p.path
+			return true
+		}
+	}
+	return false
+}
+
+// membersOf returns the members of the objects at a place: none if some of them are no objects.
+func membersOf(records []any, p *place) (members []any) {
+	for _, r := range records {
+		object, _ := at(r, p.names).(map[string]any)
+		for _, name := range sortedKeys(object) {
+			switch object[name].(type) {
+			case nil:
+			case map[string]any:
+				members = append(members, object[name])
+			default:
+				return nil
+			}
+		}
+	}
+	return members
+}
+
+// isColumnOf reports whether the name of a place is that of a field, or its plural.
+func isColumnOf(field string, p *place) bool {
+	return columnRank(roleOf(field).names, lastName(p)) >= 0
+}
+
+// columnRank returns how sure the name of a column is for a list of names, -1 if it is none of them. Columns may be in
+// the plural.
+func columnRank(names []string, column string) int {
+	if r := slices.Index(names, column); r >= 0 {
+		return r
+	}
+	singular := strings.TrimSuffix(column, "s")
+	switch singular {
+	case "termination":
+		singular = "terminated"
+	case "truncation":
+		singular = "truncated"
+	}
+	return slices.Index(names, singular)
+}
+
+// alike reports whether the lists at two places of each record have the same length.
+func alike(records []any, p, q *place) bool {
+	return !slices.ContainsFunc(records, func(r any) bool {
+		one, ok := at(r, p.names).([]any)
+		other, both := at(r, q.names).([]any)
+		return ok && both && len(one) != len(other)
+	})
+}
+
+// varies reports whether the lists at a place differ in length.
+func varies(records []any, p *place) bool {
+	length := -1
+	return slices.ContainsFunc(records, func(r any) bool {
+		list, ok := at(r, p.names).([]any)
+		before := length
+		if ok {
+			length = len(list)
+		}
+		return ok && before >= 0 && before != length
+	})
+}
+
+// rowsOf returns the events of columns.
+func rowsOf(records []any, columns []*place) (rows []any) {
+	for _, r := range records {
+		var of []map[string]any
+		for _, p := range columns {
+			list, _ := at(r, p.names).([]any)
+			for k, value := range list {
+				if k == len(of) {
+					of = append(of, map[string]any{})
+				}
+				of[k][p.names[len(p.names)-1]] = value
+			}
+		}
+		for _, row := range of {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}

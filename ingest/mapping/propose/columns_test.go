@@ -1,0 +1,112 @@
+package propose_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest/mapping/propose"
+)
+
+// Records with several events: of parallel environments, of the steps of an episode, and of the agents of a game.
+func TestSeveralEventsInARecord(t *testing.T) {
+	for name, test := range map[string]struct {
+		record     func(i int, r *rand.Rand) string
+		has, lacks []string
+	}{
+		"parallel environments": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"obs":[[%.2f,1],[2,3],[%.2f,5]],"actions":[%d,0,1],"rewards":[1,%.2f,0.5],"terminated":[%t,%t,false],"truncated":[false,false,false],"global_step":%d}`,
+					epoch+i, r.Float64(), r.Float64(), r.IntN(2), r.Float64(), r.IntN(9) == 0, r.IntN(9) == 0, i)
+			},
+			[]string{
+				"columns: [actions, obs, rewards, terminated, truncated]", "agent_id: {index: true}", "ts: {path: $.ts", "action: actions", "reward: rewards", "terminated: terminated", "truncated: truncated",
+				"observation: obs",
+			},
+			[]string{"last: true"},
+		},
+		"an episode in columns": {
+			func(i int, r *rand.Rand) string {
+				n := 3 + r.IntN(5)
+				list := func(format string) string {
+					return "[" + strings.TrimSuffix(strings.Repeat(fmt.Sprintf(format, r.IntN(4))+",", n), ",") + "]"
+				}
+				return fmt.Sprintf(`{"episode_id":"e%d","success":%t,"traj":{"acts":%s,"rewards":%s,"observations":%s}}`, i, r.IntN(2) == 0, list(`"a%d"`), list("%d.5"), list("[%d,1]"))
+			},
+			[]string{
+				"columns: [traj.acts, traj.observations, traj.rewards]", "episode_id: $.episode_id", "reward: rewards", "observation: observations", "outcomes.success: {path: $.success, last: true}",
+				"terminated: {value: true, last: true}",
+			},
+			[]string{"index"},
+		},
+		"a sample batch": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"type":"SampleBatch","eps_id":[%d,%[1]d,%d],"t":[0,1,0],"actions":[%d,1,0],"rewards":[%.1f,1,1],"dones":[false,true,%t],"action_prob":[0.5,0.25,0.5]}`, 2*i, 2*i+1, r.IntN(2), r.Float64(), i%2 == 0)
+			},
+			[]string{"columns: [action_prob, actions, dones, eps_id, rewards, t]", "episode_id: eps_id", "step: t", "action_prob: action_prob", "terminated: dones"},
+			nil,
+		},
+		"agents by name": {
+			func(i int, r *rand.Rand) string {
+				agent := fmt.Sprintf(`{"action":%d,"reward":%.2f,"obs":[%.2f]}`, r.IntN(3), r.Float64(), r.Float64())
+				return fmt.Sprintf(`{"time":%d,"match":"m%d","agents":{"red":%s,"blue":%[3]s},"done":%t}`, epoch/1000+i, i/10, agent, i%10 == 9)
+			},
+			[]string{"each: agents", "agent_id: {index: true}", "action: action", "reward: reward", "terminated: $.done", "observation: obs"},
+			[]string{"last: true"},
+		},
+		"a vector is one action": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"robot":"r%d","action":[%.2f,%.2f],"rewards":[%.2f,%.2f],"reward":%.2f}`, epoch+i, i%3, r.Float64(), r.Float64(), r.Float64(), r.Float64(), r.Float64())
+			},
+			[]string{"action: action", "reward: reward"},
+			[]string{"columns", "each"},
+		},
+		"a request and its response are no agents": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"io":{"request":{"action":"a%d","user":"u"},"response":{"reward":%.2f}}}`, epoch+i, r.IntN(3), r.Float64())
+			},
+			[]string{"action: io.request.action", "reward: io.response.reward"},
+			[]string{"each"},
+		},
+		"what Vowpal Wabbit logs": {
+			func(i int, r *rand.Rand) string {
+				k := r.IntN(3)
+				return fmt.Sprintf(`{"_label_cost":%d,"_label_probability":0.8,"_label_Action":%d,"_labelIndex":%d,"Timestamp":"2026-09-01T10:%02d:%02dZ","EventId":"e%d","a":[%[2]d,5],"c":{"User":{"age":%[7]d}},"p":[0.8,0.2]}`,
+					-r.IntN(2), k+1, k, i/60, i%60, i, 20+r.IntN(40))
+			},
+			[]string{"ts: Timestamp", "action: _label_Action", "reward: {path: _label_cost, scale: -1}", "action_prob: _label_probability", "observation.age: c.User.age"},
+			[]string{"observation._labelIndex", "observation._label_Action"},
+		},
+		"amounts with units": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"interval_start":"2026-08-01T%02d:%02d","asset":"b7","soc_pct":%.1f,"setpoint_mw":%.2f,"revenue_eur":%.2f}`, i/60, i%60, 100*r.Float64(), r.NormFloat64(), r.NormFloat64())
+			},
+			[]string{"setpoint_mw", "reward: revenue_eur", "observation.soc_pct: soc_pct"},
+			nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(5, 6))
+			var lines [][]byte
+			for i := range 300 {
+				lines = append(lines, []byte(test.record(i, r)))
+			}
+			p := propose.Of(records(lines), "p")
+			if p == nil {
+				t.Fatal("no proposal")
+			}
+			got := p.YAML("")
+			for _, want := range test.has {
+				if !strings.Contains(got, want) {
+					t.Errorf("lacks %q:\n%s", want, got)
+				}
+			}
+			for _, lack := range test.lacks {
+				if strings.Contains(got, lack) {
+					t.Errorf("has %q:\n%s", lack, got)
+				}
+			}
+		})
+	}
+}
