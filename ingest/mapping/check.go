@@ -37,7 +37,7 @@ func (c Config) Check(report func(path, msg string)) {
 	c.checkWhole(report)
 }
 
-// checkColumns reports columns that cannot be told apart, and paths that start at none of them.
+// checkColumns reports columns that cannot be distinguished, and paths that start at none of them.
 func (c Config) checkColumns(report func(path, msg string)) {
 	if len(c.Columns) > 0 && c.Each != "" {
 		report("columns", "cannot be combined with each")

@@ -9,7 +9,7 @@ import "encoding/json"
 type Config struct {
 	Take    []Condition      `yaml:"take"`    // conditions that a record must meet, all of them; others are left out and counted
 	Each    string           `yaml:"each"`    // path to an array or an object of events; $ is the record itself
-	Columns []string         `yaml:"columns"` // paths to arrays of equal length; their values at the same index are an event
+	Columns []string         `yaml:"columns"` // paths to arrays of equal length, or to objects; their values at the same index or name are an event
 	Fields  map[string]Field `yaml:"fields"`  // the fields of telemetry v1, such as ts, outcomes or outcomes.conversion
 }
 

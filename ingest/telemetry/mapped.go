@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 
@@ -76,6 +77,7 @@ type scan struct {
 	array     int  // where in the line the array or object of events is, or a column; or nowhere
 	closing   byte // the bracket that ends it
 	elements  int  // in it
+	lead      int  // the column that it is
 	element   int  // where in the line the element is that is read; nowhere around them
 	index     int  // of the element
 	isLast    bool // it is the last one
@@ -87,10 +89,11 @@ type columnScan struct {
 	mapping.Column
 	node *mapping.Node // in the tree of an element
 
-	array    int // where in the line the column is, or nowhere
-	elements int // in it
-	value    int // where in the line its value in the element is that is read
-	after    int // where in the line that value ends
+	array    int  // where in the line the column is, or nowhere
+	closing  byte // the bracket that ends it
+	elements int  // in it
+	value    int  // where in the line its value in the element is that is read, or nowhere
+	after    int  // where in the line that value ends
 }
 
 // Reset implements Decoder.
@@ -150,9 +153,6 @@ func (m *mapped) decodeArray(dst []ingest.Event, pos ingest.Position, refuse fun
 	}
 	m.common, m.values = m.d.recorded, m.d.values
 	m.scan.afterThat = m.scan.array + 1
-	for i := range m.columns {
-		m.columns[i].after = m.columns[i].array + 1
-	}
 	for i := range m.scan.elements {
 		var ev *ingest.Event
 		dst, ev = ingest.NextEvent(dst, pos)
@@ -213,16 +213,8 @@ func (m *mapped) beginElement(ev *ingest.Event, i int) {
 // advance moves to the next element. It succeeds, as all of them have been read before.
 func (m *mapped) advance(i int) {
 	d := m.d
-	for k := range m.columns {
-		if c := &m.columns[k]; c.array != nowhere {
-			d.at, d.depth = c.after, 0
-			d.next(i == 0, ']')
-			c.value = d.at
-			d.skip()
-			c.after = d.at
-		}
-	}
 	if len(m.columns) > 0 {
+		m.advanceColumns(i)
 		return
 	}
 	d.at, d.depth = m.scan.afterThat, 0
@@ -231,6 +223,48 @@ func (m *mapped) advance(i int) {
 		name, _ := d.key()
 		m.name = append(m.name[:0], name...)
 	}
+}
+
+// advanceColumns moves each column to the next element: an object to the member with the name that the leading one has.
+func (m *mapped) advanceColumns(i int) {
+	lead := &m.columns[m.scan.lead]
+	name, _ := m.nextOf(lead, i == 0)
+	m.name = append(m.name[:0], name...)
+	for k := range m.columns {
+		c := &m.columns[k]
+		if c.array == nowhere || c == lead {
+			continue
+		}
+		if name, more := m.nextOf(c, i == 0); more && bytes.Equal(name, m.name) {
+			continue
+		}
+		for n := range c.elements { // such as agents in another order
+			if name, _ := m.nextOf(c, n == 0); bytes.Equal(name, m.name) {
+				break
+			}
+			c.value = nowhere
+		}
+	}
+}
+
+// nextOf moves a column to its next value, whose name it returns if the column is an object.
+func (m *mapped) nextOf(c *columnScan, first bool) (name []byte, more bool) {
+	d := m.d
+	if first {
+		c.after = c.array + 1
+	}
+	c.value = nowhere
+	d.at, d.depth = c.after, 0
+	if more, _ = d.next(first, c.closing); !more {
+		return nil, false
+	}
+	if c.closing == '}' {
+		name, _ = d.key()
+	}
+	c.value = d.at
+	d.skip()
+	c.after = d.at
+	return name, true
 }
 
 // record walks the record. Conditions on headers and keys come first, as they may leave it out at once.
@@ -270,7 +304,7 @@ func (m *mapped) element() bool {
 // row walks the values that the columns have for an element.
 func (m *mapped) row() bool {
 	for i := range m.columns {
-		if c := &m.columns[i]; c.array != nowhere {
+		if c := &m.columns[i]; c.array != nowhere && c.value != nowhere {
 			m.d.at, m.d.depth = c.value, 0
 			if !m.walk(c.node) {
 				return false
@@ -280,19 +314,10 @@ func (m *mapped) row() bool {
 	return true
 }
 
-// hasArray reports whether the record has events. Columns must be of equal length.
+// hasArray reports whether the record has events.
 func (m *mapped) hasArray() bool {
-	var first *columnScan
-	for i := range m.columns {
-		c := &m.columns[i]
-		switch {
-		case c.array == nowhere:
-		case first == nil:
-			first = c
-			m.scan.array, m.scan.elements = c.array, c.elements
-		case c.elements != first.elements:
-			return m.d.fail(ingest.ReasonWrongColumns, c.array, fmt.Sprintf("%s has %d elements, but %s has %d", c.Path, c.elements, first.Path, first.elements))
-		}
+	if !m.leads() {
+		return false
 	}
 	switch {
 	case m.scan.array == nowhere && len(m.columns) > 0:
@@ -302,6 +327,28 @@ func (m *mapped) hasArray() bool {
 	case m.scan.elements == 0:
 		m.scan.leftOut = true
 		return false
+	}
+	return true
+}
+
+// leads finds the column that says how many events there are. Arrays must be of equal length; of objects, it is the largest.
+func (m *mapped) leads() bool {
+	for i := range m.columns {
+		c, lead := &m.columns[i], &m.columns[m.scan.lead]
+		switch {
+		case c.array == nowhere:
+			continue
+		case lead.array == nowhere || c.closing == '}' && lead.closing == '}' && c.elements > lead.elements:
+			m.scan.lead = i
+		case c.closing != lead.closing:
+			return m.d.fail(ingest.ReasonWrongColumns, c.array, fmt.Sprintf("columns must be all arrays or all objects, but %s and %s differ", lead.Path, c.Path))
+		case c.elements != lead.elements && c.closing == ']':
+			return m.d.fail(ingest.ReasonWrongColumns, c.array, fmt.Sprintf("%s has %d elements, but %s has %d", c.Path, c.elements, lead.Path, lead.elements))
+		}
+	}
+	if len(m.columns) > 0 {
+		lead := &m.columns[m.scan.lead]
+		m.scan.array, m.scan.closing, m.scan.elements = lead.array, lead.closing, lead.elements
 	}
 	return true
 }

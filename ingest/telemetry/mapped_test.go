@@ -136,6 +136,13 @@ func TestMappedRecordsAreTelemetry(t *testing.T) {
 				`{"policy":"ranker","agent_id":"2","step":2,"ts":60,"observation":[5,6],"action":"c","reward":3,"terminated":true,"outcomes":{"first":5}}` + "\n" +
 				`{"policy":"ranker","agent_id":"0","step":0,"observation":[0],"action":7,"outcomes":{"first":0}}`,
 		},
+		"columns that are objects": {
+			mapping: "columns: [actions, rewards, ends]\n" + base + "  agent_id: {index: true}\n  action: actions\n  reward: rewards\n  terminated: {path: ends, default: false}",
+			record:  `{"actions":{"red":1,"blue":2},"rewards":{"red":0.5,"blue":-1},"ends":{"red":true,"blue":false}}` + "\n" + `{"rewards":{"blue":4,"red":3,"green":5},"actions":{"red":0,"green":null},"ends":{}}`,
+			want: `{"policy":"ranker","agent_id":"red","action":1,"reward":0.5,"terminated":true}` + "\n" + `{"policy":"ranker","agent_id":"blue","action":2,"reward":-1,"terminated":false}` + "\n" +
+				`{"policy":"ranker","agent_id":"blue","reward":4,"terminated":false}` + "\n" + `{"policy":"ranker","agent_id":"red","reward":3,"action":0,"terminated":false}` + "\n" +
+				`{"policy":"ranker","agent_id":"green","reward":5,"terminated":false}`,
+		},
 		"expressions": {
 			mapping: base + "  reward: {expression: 'record.clicks > 0 ? 1 : 0'}\n  action: {expression: 'record.items[0].id + \"-\" + key'}\n  env: {expression: 'headers[\"env\"] ?? \"none\"'}\n" +
 				"  outcomes: {expression: '{\"n\": len(record.items), \"x\": 0.5}'}\n  agent_id: {expression: 'record.user?.id', default: nobody}\n  ts: {expression: 'date(record.at)'}",
@@ -247,9 +254,10 @@ func TestMappingRefusesWithTheField(t *testing.T) {
 		"an array that is none":  {"each: steps", `{"steps":7}`, "", `record 3/70, column 10: wrong_type: expected an array or object of events at steps`},
 		"an array that is not":   {"each: steps", `{"steps":null}`, "", `record 3/70: empty_record: no array or object found at steps`},
 		"in an object":           {"each: steps", `{"steps":{"a":{"r":"x"}}}`, "", `record 3/70, column 20: wrong_type: reward from r: expected a number`},
-		"a column that is none":  {"columns: [r]", `{"r":1}`, "", `record 3/70, column 6: wrong_type: expected an array, as r is a column`},
+		"a column that is none":  {"columns: [r]", `{"r":1}`, "", `record 3/70, column 6: wrong_type: expected an array or an object, as r is a column`},
 		"columns that are not":   {"columns: [r]", `{"r":null}`, "", `record 3/70: empty_record: no array found at r or another column`},
 		"unequal columns":        {"columns: [r, b.d]", `{"r":[1,2],"b":{"d":[3]}}`, "", `record 3/70, column 21: wrong_columns: b.d has 1 elements, but r has 2`},
+		"columns of two kinds":   {"columns: [r, d]", `{"r":[1],"d":{"a":3}}`, "", `record 3/70, column 14: wrong_columns: columns must be all arrays or all objects, but r and d differ`},
 		"in a column":            {"columns: [b.r]", `{"b":{"r":["x"]}}`, "", `record 3/70, column 12: wrong_type: reward from r: expected a number`},
 		"an array of many":       {"each: $", "[" + strings.Repeat("0,", ingest.MaxElements) + "0]", "", `record 3/70, column 32770: too_many_values: more than 16384 events`},
 		"many values to compute": {"  outcomes.x: {expression: len(record.a)}", `{"r":1,"a":[` + strings.Repeat("0,", maxTree) + "0]}", "", `record 3/70: too_many_values: more than 16384 values for an expression`},

@@ -77,7 +77,7 @@ func (m *mapped) elementTree() (element any, ok bool) {
 	row := map[string]any{}
 	for i := range m.columns {
 		c := &m.columns[i]
-		if c.array == nowhere {
+		if c.array == nowhere || c.value == nowhere {
 			continue
 		}
 		d.at, d.depth = c.value, 0

@@ -136,11 +136,16 @@ func (m *mapped) events() (ok bool) {
 
 // column counts the values of a column, and remembers where it is.
 func (m *mapped) column(c *columnScan) (ok bool) {
-	if m.d.peek() != '[' {
-		return m.d.wrongType("an array, as " + c.Path + " is a column")
+	switch m.d.peek() {
+	case '[':
+		c.closing = ']'
+	case '{':
+		c.closing = '}'
+	default:
+		return m.d.wrongType("an array or an object, as " + c.Path + " is a column")
 	}
 	c.array = m.d.at
-	c.elements, ok = m.d.sized(']')
+	c.elements, ok = m.d.sized(c.closing)
 	return ok
 }
 

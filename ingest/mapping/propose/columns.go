@@ -26,18 +26,89 @@ func (f *finder) transposed(outer *table, records []any) bool {
 	if len(lists) < 2 || !slices.ContainsFunc(lists, isEvidence) && !varies(records, rewards) {
 		return false
 	}
-	f.outer, f.inner = outer.without(lists...), newTable(rowsOf(records, lists))
-	for _, p := range f.inner.order {
-		p.isColumn = len(p.names) == 1
-	}
-	for _, p := range lists {
-		f.out.Columns = append(f.out.Columns, p.path)
-	}
+	f.takeColumns(outer, lists, rowsOf(records, lists))
 	f.out.EachWhy = fmt.Sprintf("arrays of the same length, with %d events in %d records", f.inner.records, len(records))
 	if !varies(records, rewards) && f.areParallel(records, lists) {
 		f.index = "each index is an environment of its own"
 	}
 	return true
+}
+
+// takeColumns makes the events of columns those to propose for.
+func (f *finder) takeColumns(outer *table, columns []*place, rows []any) {
+	f.outer = outer.without(slices.DeleteFunc(slices.Clone(outer.order), func(p *place) bool {
+		return !slices.ContainsFunc(columns, func(column *place) bool { return p == column || p.isIn(column) })
+	})...)
+	f.inner = newTable(rows)
+	for _, p := range f.inner.order {
+		p.isColumn = len(p.names) == 1
+	}
+	for _, p := range columns {
+		f.out.Columns = append(f.out.Columns, p.path)
+	}
+}
+
+// byName looks for objects whose members of the same name are an event: the rewards of agents by name, beside their actions.
+func (f *finder) byName(outer *table, records []any) bool {
+	objects := slices.DeleteFunc(slices.Clone(outer.order), func(p *place) bool {
+		return p.objects*10 < outer.records*9 || p.names[0] == ofKey || p.names[0] == ofHeaders
+	})
+	i := slices.IndexFunc(objects, func(p *place) bool { return isColumnOf("reward", p) })
+	if i < 0 {
+		return false
+	}
+	rewards := objects[i]
+	objects = slices.DeleteFunc(objects, func(p *place) bool { return p != rewards && !shareNames(records, p, rewards) })
+	if !slices.ContainsFunc(objects, func(p *place) bool { return isColumnOf("action", p) }) {
+		return false
+	}
+	rows := rowsByName(records, objects)
+	if len(rows) <= len(records) {
+		return false
+	}
+	f.takeColumns(outer, objects, rows)
+	f.out.EachWhy = fmt.Sprintf("objects with the same names, with %d events in %d records", len(rows), len(records))
+	f.index = "the name in " + rewards.path
+	return true
+}
+
+// shareNames reports whether the objects at two places have the same names: all of the one that has fewer.
+func shareNames(records []any, p, q *place) bool {
+	shared := 0
+	for _, r := range records {
+		one, _ := at(r, p.names).(map[string]any)
+		other, _ := at(r, q.names).(map[string]any)
+		if len(one) > len(other) {
+			one, other = other, one
+		}
+		for name := range one {
+			if _, both := other[name]; !both {
+				return false
+			}
+			shared++
+		}
+	}
+	return shared > 0
+}
+
+// rowsByName returns the events of columns that are objects.
+func rowsByName(records []any, columns []*place) (rows []any) {
+	for _, r := range records {
+		of := map[string]map[string]any{}
+		for _, p := range columns {
+			object, _ := at(r, p.names).(map[string]any)
+			for name, value := range object {
+				if of[name] == nil {
+					of[name] = map[string]any{}
+				}
+				of[name][p.names[len(p.names)-1]] = value
+			}
+		}
+		for _, name := range sortedKeys(of) {
+			rows = append(rows, of[name])
+		}
+	}
+	return rows
 }
 
 // areParallel reports whether columns are those of parallel environments: flags end some of them. Without flags, the

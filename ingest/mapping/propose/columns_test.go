@@ -55,19 +55,37 @@ func TestSeveralEventsInARecord(t *testing.T) {
 			[]string{"each: agents", "agent_id: {index: true}", "action: action", "reward: reward", "terminated: $.done", "observation: obs"},
 			[]string{"last: true"},
 		},
+		"agents by name in each field": {
+			func(i int, r *rand.Rand) string {
+				agents := func(format string, value func() any) string {
+					return fmt.Sprintf(`{"red":`+format+`,"blue":`+format+`}`, value(), value())
+				}
+				return fmt.Sprintf(`{"t":%d,"observations":%s,"actions":%s,"rewards":%s,"terminations":%s,"seed":7}`, epoch/1000+i, agents("[%v,1]", func() any { return r.IntN(9) }),
+					agents("%v", func() any { return r.IntN(3) }), agents("%.2f", func() any { return r.Float64() }), agents("%t", func() any { return i%10 == 9 }))
+			},
+			[]string{"columns: [actions, observations, rewards, terminations]", "agent_id: {index: true} # the name in rewards", "action: actions", "reward: rewards", "terminated: terminations", "observation: observations"},
+			[]string{"last: true", "reward_components"},
+		},
+		"parts of a reward are no agents": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"action":"a%d","reward":%.2f,"rewards":{"speed":%.2f,"energy":%.2f},"info":{"speed":%d}}`, epoch+i, r.IntN(3), r.Float64(), r.Float64(), r.Float64(), r.IntN(9))
+			},
+			[]string{"action: action", "reward: reward", "reward_components: rewards"},
+			[]string{"columns", "each:"},
+		},
 		"a vector is one action": {
 			func(i int, r *rand.Rand) string {
 				return fmt.Sprintf(`{"ts":%d,"robot":"r%d","action":[%.2f,%.2f],"rewards":[%.2f,%.2f],"reward":%.2f}`, epoch+i, i%3, r.Float64(), r.Float64(), r.Float64(), r.Float64(), r.Float64())
 			},
 			[]string{"action: action", "reward: reward"},
-			[]string{"columns", "each"},
+			[]string{"columns", "each:"},
 		},
 		"a request and its response are no agents": {
 			func(i int, r *rand.Rand) string {
 				return fmt.Sprintf(`{"ts":%d,"io":{"request":{"action":"a%d","user":"u"},"response":{"reward":%.2f}}}`, epoch+i, r.IntN(3), r.Float64())
 			},
 			[]string{"action: io.request.action", "reward: io.response.reward"},
-			[]string{"each"},
+			[]string{"each:"},
 		},
 		"what Vowpal Wabbit logs": {
 			func(i int, r *rand.Rand) string {

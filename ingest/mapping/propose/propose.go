@@ -214,7 +214,7 @@ func (f *finder) elements(records []any) {
 		return
 	}
 	outer := newTable(records)
-	if f.agents(outer, records) || f.best(outer, "reward") != nil && f.best(outer, "action") != nil || f.transposed(outer, records) {
+	if f.agents(outer, records) || f.byName(outer, records) || f.best(outer, "reward") != nil && f.best(outer, "action") != nil || f.transposed(outer, records) {
 		return
 	}
 	var most *place
