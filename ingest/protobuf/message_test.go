@@ -220,3 +220,30 @@ func TestCompile(t *testing.T) {
 		}
 	}
 }
+
+// The compiler would take gigabytes for these.
+func TestNestingOfSchemas(t *testing.T) {
+	const head = `syntax = "proto3"; `
+	deep := head + "option x = " + strings.Repeat("{a:", 90_000) + "1" + strings.Repeat("}", 90_000) + ";"
+	if _, err := Compile(head+`import "other.proto";`, map[string]string{"other.proto": deep}); err == nil || !strings.Contains(err.Error(), "nesting depth") {
+		t.Errorf("a reference: %v", err)
+	}
+	for name, text := range map[string]string{
+		"option":   deep,
+		"messages": head + strings.Repeat("message A {", 90_000),
+		"brackets": head + "option x = {a:" + strings.Repeat("<a:", maxNesting),
+	} {
+		if _, err := Compile(text, nil); err == nil || !strings.Contains(err.Error(), "nesting depth") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	open := strings.Repeat("{[(<", maxNesting)
+	plain := head + "// " + open + "\n/* " + open + "*/ message A { option deprecated = true; reserved \"" + open + "\\\"" + open + "\"; map<string, int32> m = 1; } //" + open
+	if n := nesting(plain); n != 2 {
+		t.Errorf("braces in comments and strings make it %d", n)
+	}
+	many := head + strings.Repeat("message A {} ", maxNesting+1)
+	if n := nesting(many); n != 1 {
+		t.Errorf("messages beside each other make it %d", n)
+	}
+}

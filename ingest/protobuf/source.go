@@ -33,6 +33,11 @@ func Compile(text string, others map[string]string) (protoreflect.FileDescriptor
 	files := imported()
 	maps.Copy(files, others)
 	files[name] = text
+	for _, file := range files {
+		if nesting(file) > maxNesting {
+			return nil, fmt.Errorf("compile the Protobuf schema: braces and brackets exceed the maximum nesting depth of %d", maxNesting)
+		}
+	}
 	compiler := protocompile.Compiler{MaxParallelism: 1, Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
 		Accessor: func(path string) (io.ReadCloser, error) {
 			text, ok := files[path]
@@ -47,4 +52,44 @@ func Compile(text string, others map[string]string) (protoreflect.FileDescriptor
 		return nil, fmt.Errorf("compile the Protobuf schema: %w", err)
 	}
 	return compiled[0], nil
+}
+
+// maxNesting is how deep braces and brackets of a .proto file may nest. Messages nest less deep; the compiler takes memory by
+// the square of the depth of an option.
+const maxNesting = 100
+
+// nesting returns how deep braces and brackets of a .proto file nest, outside of strings and comments.
+func nesting(text string) (deepest int) {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '{', '[', '(', '<':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']', ')', '>':
+			depth--
+		case '"', '\'':
+			for i++; i < len(text) && text[i] != c && text[i] != '\n'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '/':
+			i += comment(text[i:])
+		}
+	}
+	return deepest
+}
+
+// comment returns how long the comment is that a text begins with, without its last byte; 0 if it begins with none.
+func comment(text string) int {
+	end := "\n"
+	switch {
+	case strings.HasPrefix(text, "/*"):
+		end = "*/"
+	case !strings.HasPrefix(text, "//"):
+		return 0
+	}
+	_, rest, _ := strings.Cut(text[2:], end)
+	return len(text) - len(rest) - 1
 }

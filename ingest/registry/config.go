@@ -64,8 +64,12 @@ func (c Config) client() (*sr.Client, error) {
 			return nil, fmt.Errorf("read the password for the schema registry: %w", err)
 		}
 	}
-	return sr.NewClient(sr.URLs(strings.TrimRight(c.URL, "/")), sr.UserAgent("rewardwatch"),
-		sr.HTTPClient(&http.Client{Timeout: patience, Transport: bounded{transport}}), sr.PreReq(c.signIn))
+	client := &http.Client{
+		Timeout: patience, Transport: bounded{transport},
+		// A redirect could lead the password to clear text, and the service to an address that only it can reach.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return sr.NewClient(sr.URLs(strings.TrimRight(c.URL, "/")), sr.UserAgent("rewardwatch"), sr.HTTPClient(client), sr.PreReq(c.signIn))
 }
 
 // signIn adds the password to a request. The file is read each time, as passwords are replaced while the service runs.

@@ -20,6 +20,15 @@ type Schema struct {
 	References []Reference
 }
 
+// size returns how long a schema is with those that it refers to, in bytes.
+func (s Schema) size() int {
+	n := len(s.Text)
+	for _, r := range s.References {
+		n += len(r.Text)
+	}
+	return n
+}
+
 // Reference is a schema that another one refers to.
 type Reference struct{ Name, Text string }
 
@@ -32,6 +41,7 @@ type Registry[T any] struct {
 
 	mu      sync.Mutex
 	schemas map[int]T
+	texts   int // bytes of the texts of schemas
 	unknown map[int]unknown
 }
 
@@ -48,6 +58,11 @@ const (
 	maxUnknown = 1000
 	// maxReferences is how many schemas one may refer to.
 	maxReferences = 100
+	// maxText is the longest schema with those that it refers to, in bytes, as parsing one takes many times its length.
+	// A registry that keeps its schemas in Kafka has none that is longer.
+	maxText = 1 << 20
+	// maxTexts is how long all schemas together may be: who writes a topic can often register any number of them.
+	maxTexts = 16 << 20
 	// patience is the longest answer to one request.
 	patience = 10 * time.Second
 )
@@ -76,6 +91,8 @@ func (r *Registry[T]) Fetch(ctx context.Context, id int) error {
 		err = fmt.Errorf("the schema registry has no schema %d: %w", id, err)
 	case err != nil:
 		return fmt.Errorf("fetch schema %d from the schema registry: %w", id, err)
+	case !r.fits(s):
+		err = fmt.Errorf("schema %d from the schema registry cannot be used: with the other schemas in use, it exceeds %d bytes", id, maxTexts)
 	default:
 		if parsed, err = r.parse(s); err != nil {
 			err = fmt.Errorf("schema %d from the schema registry cannot be used: %w", id, err)
@@ -84,7 +101,9 @@ func (r *Registry[T]) Fetch(ctx context.Context, id int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
-		r.schemas[id] = parsed
+		if _, known := r.schemas[id]; !known { // another partition may have fetched it
+			r.schemas[id], r.texts = parsed, r.texts+s.size()
+		}
 		return nil
 	}
 	if len(r.unknown) >= maxUnknown {
@@ -92,6 +111,13 @@ func (r *Registry[T]) Fetch(ctx context.Context, id int) error {
 	}
 	r.unknown[id] = unknown{err, r.now().Add(askAgain)}
 	return nil
+}
+
+// fits reports whether there is room for one more schema.
+func (r *Registry[T]) fits(s Schema) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.texts+s.size() <= maxTexts
 }
 
 // has reports whether Get has an answer that is not too old.
@@ -127,10 +153,14 @@ func isUnknown(err error) bool {
 		kind := answer.ErrorCode / 100
 		return kind == http.StatusNotFound || kind == http.StatusUnprocessableEntity
 	}
-	return errors.Is(err, errManyReferences)
+	return errors.Is(err, errManyReferences) || errors.Is(err, errLong)
 }
 
-var errManyReferences = fmt.Errorf("it references more than %d other schemas", maxReferences)
+// Why a schema that the registry has is not used.
+var (
+	errManyReferences = fmt.Errorf("it references more than %d other schemas", maxReferences)
+	errLong           = fmt.Errorf("with the schemas that it references, it exceeds %d bytes", maxText)
+)
 
 // schema fetches a schema with those that it refers to.
 func (r *Registry[T]) schema(ctx context.Context, id int) (Schema, error) {
@@ -141,6 +171,9 @@ func (r *Registry[T]) schema(ctx context.Context, id int) (Schema, error) {
 	s := Schema{Text: got.Schema, Type: got.Type.String()}
 	seen := map[string]bool{}
 	err = r.references(ctx, got.References, seen, &s.References)
+	if err == nil && s.size() > maxText {
+		err = errLong
+	}
 	return s, err
 }
 
@@ -157,6 +190,9 @@ func (r *Registry[T]) references(ctx context.Context, of []sr.SchemaReference, s
 		got, err := r.client.SchemaByVersion(ctx, ref.Subject, ref.Version)
 		if err != nil {
 			return fmt.Errorf("it references version %d of %s: %w", ref.Version, ref.Subject, err)
+		}
+		if len(got.Schema.Schema) > maxText {
+			return errLong
 		}
 		if err := r.references(ctx, got.References, seen, to); err != nil {
 			return err

@@ -123,6 +123,57 @@ func TestUnknownIDsAreBounded(t *testing.T) {
 	}
 }
 
+// A writer of the topic may be able to register schemas, so neither one nor all of them cost unlimited memory.
+func TestSchemasAreBounded(t *testing.T) {
+	server := start(t)
+	r := open(t, Config{URL: server.URL})
+	get := func(id int) error {
+		t.Helper()
+		if err := r.Fetch(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		_, err := r.Get(id)
+		return err
+	}
+	half := strings.Repeat("x", maxText/2)
+	server.Put("half", "AVRO", half)
+	server.Put("long", "AVRO", half+half+"x")
+	for name, id := range map[string]int{
+		"long":           server.Put("longer", "AVRO", half+half+"y"),
+		"long together":  server.Put("together", "AVRO", half+"x", "half"),
+		"long reference": server.Put("short", "AVRO", "x", "long"),
+	} {
+		if err := get(id); !errors.Is(err, errLong) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	first := server.Put("first", "AVRO", "fits", "half")
+	if err := get(first); err != nil || r.texts != len(half)+len("fits") {
+		t.Errorf("%d bytes: %v", r.texts, err)
+	}
+	r.texts = maxTexts - 4
+	if err := get(server.Put("five", "AVRO", "12345")); err == nil || !strings.Contains(err.Error(), "with the other schemas in use") {
+		t.Errorf("a schema without room: %v", err)
+	}
+	if err := get(server.Put("four", "AVRO", "1234")); err != nil {
+		t.Error(err)
+	}
+	if err := get(first); err != nil {
+		t.Errorf("a schema in use: %v", err)
+	}
+}
+
+// A registry leads neither the password nor the service to another address.
+func TestRegistryThatRedirects(t *testing.T) {
+	other := start(t)
+	id := other.Put("step", "AVRO", "c")
+	server := httptest.NewServer(http.RedirectHandler(fmt.Sprintf("%s/schemas/ids/%d", other.URL, id), http.StatusFound))
+	defer server.Close()
+	if err := open(t, Config{URL: server.URL}).Fetch(t.Context(), id); err == nil || len(other.Asked()) > 0 {
+		t.Errorf("the other server was asked for %q: %v", other.Asked(), err)
+	}
+}
+
 func TestOutages(t *testing.T) {
 	server := start(t)
 	id := server.Put("step", "AVRO", "c", "part")
