@@ -111,22 +111,24 @@ func rowsByName(records []any, columns []*place) (rows []any) {
 	return rows
 }
 
-// areParallel reports whether columns are those of parallel environments: flags end some of them. Without flags, the
-// records have no id of an episode.
+// areParallel reports whether columns are those of parallel environments: flags are set at any index. Without such flags,
+// nothing counts the steps of an episode or names it.
 func (f *finder) areParallel(records []any, lists []*place) bool {
-	i := slices.IndexFunc(lists, func(p *place) bool { return isColumnOf("terminated", p) })
-	if i < 0 {
-		return f.best(f.outer, "episode_id") == nil
-	}
-	for _, r := range records {
-		flags, _ := at(r, lists[i].names).([]any)
-		for k, flag := range flags {
-			if set, _ := numberOf(flag); set == 1 && k < len(flags)-1 {
-				return true
+	inside, atTheEnd := false, false
+	for _, p := range lists {
+		if !isColumnOf("terminated", p) && !isColumnOf("truncated", p) {
+			continue
+		}
+		for _, r := range records {
+			flags, _ := at(r, p.names).([]any)
+			for k, flag := range flags {
+				set, _ := numberOf(flag)
+				inside = inside || set == 1 && k < len(flags)-1
+				atTheEnd = atTheEnd || set == 1 && k == len(flags)-1
 			}
 		}
 	}
-	return false
+	return inside || !atTheEnd && f.best(f.inner, "step") == nil && f.best(f.inner, "episode_id") == nil && f.best(f.outer, "episode_id") == nil
 }
 
 // agents looks for an object whose members are the events of agents, by name: nearly each has a reward or an action.

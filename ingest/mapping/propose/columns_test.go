@@ -26,6 +26,21 @@ func TestSeveralEventsInARecord(t *testing.T) {
 			},
 			[]string{"last: true"},
 		},
+		"parallel environments that only time limits end": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"obs":[[%.2f],[2]],"actions":[[%.2f],[%.2f]],"rewards":[1,%.2f],"terminated":[false,false],"truncated":[%t,%[6]t]}`,
+					epoch+i, r.Float64(), r.Float64(), r.Float64(), r.Float64(), i%100 == 99)
+			},
+			[]string{"agent_id: {index: true}", "action: actions", "truncated: truncated"},
+			nil,
+		},
+		"steps of a fragment": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"t":[%d,%d],"obs":[[%.2f],[2]],"actions":[0,1],"rewards":[1,%.2f],"dones":[false,%t]}`, i%50*2, i%50*2+1, r.Float64(), r.Float64(), i%50 == 49)
+			},
+			[]string{"step: t", "terminated: dones"},
+			[]string{"index"},
+		},
 		"an episode in columns": {
 			func(i int, r *rand.Rand) string {
 				n := 3 + r.IntN(5)
