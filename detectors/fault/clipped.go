@@ -71,6 +71,16 @@ func firstOf(u *ingest.Unit, signal string) (x float32, known bool) {
 	return u.Steps.Row(0)[at], true
 }
 
+// firstSize returns the first observation or reward of an episode, if it is known.
+func firstSize(u *ingest.Unit, signal string) float32 {
+	if signal == "reward" && u.Steps != nil && len(u.Steps.At) > 0 && u.Steps.At[0] == 0 {
+		row := u.Steps.Row(0)
+		return row[len(row)-1]
+	}
+	x, _ := firstOf(u, signal)
+	return x
+}
+
 func (s *starts) learn(u *ingest.Unit, signal string) {
 	x, known := firstOf(u, signal)
 	if !known {

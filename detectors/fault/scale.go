@@ -40,8 +40,8 @@ const leastOff = 5
 //   - one factor explains the whole distribution. Divided by it, the mean, the standard deviation and the outer deciles
 //     of these units, each by itself, lie outside the 5% and the 95% quantile of the baseline's units, and between the
 //     quartiles, no more often than chance explains with a probability of scaleChance. So does, undivided, the number of
-//     values per unit, as no change of scale makes episodes shorter. The first observation of an episode must fit the
-//     factor as well: an agent that loses control runs far away, from where it starts as before;
+//     values per unit, as no change of scale makes episodes shorter. The first observation or reward of an episode must fit
+//     the factor as well: an agent that loses control runs far away, from where it starts as before;
 //   - divided by it, these do not differ more from one another than the baseline's units;
 //   - the baseline itself has no mode at that scale, such as the episodes without success of a policy that mostly
 //     succeeds: more of these are a drift;
@@ -73,7 +73,7 @@ type scale struct {
 }
 
 // scaleParts is the number of parts of a unit's distribution that one factor must explain: its mean, standard deviation
-// and outer deciles, and the first observation of an episode. The part before that is the number of its values, which
+// and outer deciles, and the first observation or reward of an episode. The part before that is the number of its values, which
 // must not change.
 const (
 	scaleParts  = 6
@@ -119,8 +119,7 @@ func (s *span) count(sizes []float64, factor float64) (n int) {
 
 // partsOf returns the sizes of the parts of a unit's distribution.
 func partsOf(u *ingest.Unit, signal string, m *ingest.Moments, q10, q90 float64) (sizes [scaleParts]float64) {
-	first, _ := firstOf(u, signal)
-	for i, x := range [scaleParts]float64{m.Mean, m.SD(), q10, q90, float64(m.N), float64(first)} {
+	for i, x := range [scaleParts]float64{m.Mean, m.SD(), q10, q90, float64(m.N), float64(firstSize(u, signal))} {
 		if sizes[i] = math.Log(math.Abs(x)); x == 0 {
 			sizes[i] = math.NaN()
 		}

@@ -115,6 +115,53 @@ func runner(s *faulttest.Sensor, control, factor float64) *ingest.Unit {
 	return u
 }
 
+// Rewards that follow such an agent start as before, too, though all of them are many times as large.
+func TestRewardsOfAnAgentThatRunsAwayHaveNoOtherScale(t *testing.T) {
+	for name, c := range map[string]struct {
+		control, factor float64
+		fault           bool
+	}{
+		"it runs away":   {.6, 1, false},
+		"in other units": {1, 50, true},
+	} {
+		for seed := range uint64(12) {
+			s := faulttest.NewSensor(70+seed, func(*rand.Rand) float64 { return 0 })
+			control, factor := 1., 1.
+			episode := func() *ingest.Unit { return balancer(s, control, factor) }
+			w := watchUnits(episode, 500)
+			control, factor = c.control, c.factor
+			found := false
+			for range 100 {
+				for _, rule := range w.Observe(episode()) {
+					found = found || rule == fault.Scale
+				}
+			}
+			if found != c.fault {
+				t.Errorf("%s, seed %d: a fault of the scale: %v, want %v", name, seed, found, c.fault)
+			}
+		}
+	}
+}
+
+// balancer is an episode of an agent that holds a pole upright, with rewards for the angle.
+func balancer(s *faulttest.Sensor, control, factor float64) *ingest.Unit {
+	rewards, steps := make([]float64, 100), &ingest.Steps{Names: []string{"angle"}}
+	drift := 0.
+	angle, speed := .3*s.Rng.NormFloat64(), .3*s.Rng.NormFloat64()
+	for i := range rewards {
+		drift = .9*drift + .1*s.Rng.NormFloat64()
+		push := min(2, max(-2, -control*(1.2*angle+.8*speed+.3*drift)+.1*s.Rng.NormFloat64()))
+		before := angle
+		angle, speed = angle+.1*speed, speed+.1*(.8*angle+push)+.03*s.Rng.NormFloat64()
+		rewards[i] = -factor * (angle*angle + .01*push*push)
+		steps.At, steps.Actions = append(steps.At, int32(i)), append(steps.Actions, 0)
+		steps.Rows = append(steps.Rows, float32(before), float32(rewards[i]))
+	}
+	u := s.UnitOf(rewards)
+	u.Steps = steps
+	return u
+}
+
 // A policy that fails, so that its rewards fall to about a tenth, is a drift. Only what multiplies the whole distribution by one
 // factor is a change of scale.
 func TestACrashIsNoChangeOfScale(t *testing.T) {
