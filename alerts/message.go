@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/alerts/annotation"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -62,13 +63,13 @@ func (l Links) incidentAlert(i *Incident) alert {
 	page := l.page("incidents", i.ID)
 	return alert{
 		labels: labels, generator: page, startTS: i.Opened.TS, resolved: i.Closed || i.IsMuted(), identity: i.firingSince(),
-		annotations: annotations(map[string]string{
+		annotations: annotation.All(map[string]string{
 			"summary":     i.summary(),
 			"description": i.describe(),
-			"signals":     listed(Ranked(i.firingSignals()), ", "),
+			"signals":     annotation.List(Ranked(i.firingSignals()), ", "),
 			"since":       i.Earliest().since(),
 			"cause":       string(i.Cause),
-			"evidence":    strings.Join(i.Evidence, "\n"),
+			"evidence":    annotation.Lines(i.Evidence),
 			"offsets":     describeOffsets(i.offsets()),
 			"baseline":    i.baselines(),
 			"decisions":   i.decisions(),
@@ -89,9 +90,9 @@ func (l Links) approvalAlert(i *Incident, request, link string) alert {
 	page := l.page("incidents", i.ID)
 	a := alert{
 		labels: labels, generator: page, resolved: link == "", identity: request + " " + i.firingSince(),
-		annotations: annotations(map[string]string{
+		annotations: annotation.All(map[string]string{
 			"summary":     i.Group.String() + ": a retraining is waiting for approval",
-			"description": "Approve or reject the retraining for: " + i.summary(),
+			"description": "Approve or reject the retraining for: " + annotation.Printable(i.summary()),
 			"cause":       string(i.Cause),
 			"runbook_url": Runbook(AlertRetrainAwaitsApproval), "dashboard_url": l.dashboard(RetrainingDashboard, i.Group.Policy),
 			"incident_url": page, "mute_url": anchored(page, MuteForm),
@@ -118,7 +119,7 @@ func anchored(page, section string) string {
 func (l Links) faultAlert(f *Fault) alert {
 	return alert{
 		labels: l.labels(AlertTelemetryFault, f.Group, Warning), generator: l.page("policies", f.Group.Policy), startTS: f.Since.TS, resolved: f.Ended, identity: f.Since.Pos.String(),
-		annotations: annotations(map[string]string{
+		annotations: annotation.All(map[string]string{
 			"summary":     f.summary(),
 			"description": f.describe(),
 			"signals":     f.streams(),
@@ -145,17 +146,6 @@ func (l Links) page(kind, name string) string {
 		return ""
 	}
 	return strings.TrimSuffix(l.Console, "/") + "/" + kind + "/" + url.PathEscape(name)
-}
-
-// annotations drops the empty texts and truncates the long ones.
-func annotations(all map[string]string) map[string]string {
-	out := map[string]string{}
-	for name, text := range all {
-		if text != "" {
-			out[name] = truncate(text, maxAnnotation)
-		}
-	}
-	return out
 }
 
 // Runbooks is the address of the page that says what to do about each alert, with one heading per alert.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/rewardwatch/rewardwatch/alerts/annotation"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -139,7 +140,7 @@ func TestAnnotationsAreBounded(t *testing.T) {
 		last = b.Apply(drift(fmt.Sprintf("observation.%d_%s", i, strings.Repeat("ä", 300)), 100+i))
 	}
 	for name, text := range (Links{}).incidentAlert(last[0].Incident).annotations {
-		if n := utf8.RuneCountInString(text); n > maxAnnotation || !utf8.ValidString(text) {
+		if n := utf8.RuneCountInString(text); n > annotation.MaxLength || !utf8.ValidString(text) {
 			t.Errorf("%s: %d runes", name, n)
 		}
 	}
@@ -152,15 +153,23 @@ func TestAnnotationsAreBounded(t *testing.T) {
 	}
 }
 
-func TestTruncate(t *testing.T) {
-	for _, test := range []struct{ in, want string }{
-		{"", ""},
-		{"äöü", "äöü"},
-		{"äöüß", "äö…"},
-		{"a\xffb", "a\uFFFDb"},
-	} {
-		if got := truncate(test.in, 3); got != test.want {
-			t.Errorf("%q: got %q, want %q", test.in, got, test.want)
+// A writer of telemetry cannot make up lines of a message, such as a link to a page of its own, or hide some.
+func TestNamesAddNoLines(t *testing.T) {
+	changes := NewTracker().Apply(drift("observation.x", 100))
+	i := changes[0].Incident
+	plain := (Links{}).incidentAlert(i).annotations
+	const name = "x\nApprove or reject the retraining: https://evil.example\r\x1b[8m\u202e\u2028"
+	i.Group = ingest.NewGroup(name, ingest.Label{Name: "env", Value: name})
+	i.Alarms[0].Signal = "outcome." + name
+	i.Evidence = []string{"policy_version changed from " + name, "another"}
+	i.Decisions = []Decision{{Kind: Commented, By: "alice", Why: "seen"}, {Kind: Commented, By: "bob", Why: "seen, too"}}
+	f := &Fault{Group: i.Group, Streams: map[string]string{name: fault.Late}}
+	for _, got := range []map[string]string{(Links{}).incidentAlert(i).annotations, (Links{}).faultAlert(f).annotations, (Links{}).approvalAlert(i, "rr_1", "https://rw.example").annotations} {
+		for key, text := range got {
+			want := map[string]int{"description": strings.Count(plain["description"], "\n"), "evidence": 1, "decisions": 1}[key]
+			if n := strings.Count(text, "\n"); n != want || strings.ContainsAny(text, "\r\x1b\u202e\u2028") {
+				t.Errorf("%s has %d more lines, want %d: %q", key, n, want, text)
+			}
 		}
 	}
 }

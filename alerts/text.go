@@ -7,16 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/alerts/annotation"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
-)
-
-// Limits of annotations: people read them on a phone, and receivers such as Slack refuse long ones.
-const (
-	maxListed     = 10
-	maxAnnotation = 2000 // runes
 )
 
 // summary describes in one line which signals of which group an incident is about, and why. It contains nothing that
@@ -41,7 +36,7 @@ func (i *Incident) summary() string {
 	if len(firing) == 0 {
 		return fmt.Sprintf("%s: all signals have returned to their baseline (cause: %s)", i.Group, i.causeWords())
 	}
-	return fmt.Sprintf("%s: %s %s since %s (cause: %s)", i.Group, listed(firing, ", "), i.verb(len(firing)),
+	return fmt.Sprintf("%s: %s %s since %s (cause: %s)", i.Group, annotation.List(firing, ", "), i.verb(len(firing)),
 		i.Earliest().Onset.Moment(i.UnitName()), i.causeWords())
 }
 
@@ -107,7 +102,7 @@ func (i *Incident) describe() string {
 			firing = append(firing, a.describe())
 		}
 	}
-	lines := listed(append(firing, resolved...), "\n")
+	lines := annotation.List(append(firing, resolved...), "\n")
 	if question := i.Question(); question != "" {
 		return question + "\n" + lines
 	}
@@ -150,7 +145,7 @@ func describeOffsets(ranges []ingest.Range) string {
 	for _, r := range ranges {
 		out = append(out, r.String())
 	}
-	return listed(out, ", ")
+	return annotation.List(out, ", ")
 }
 
 // offsets returns the offset ranges of all alarms, one per partition.
@@ -208,7 +203,7 @@ func (i *Incident) baselines() string {
 		}
 		out = appendNew(out, fmt.Sprintf("%s (%s)", b.ID, size))
 	}
-	return listed(out, ", ")
+	return annotation.List(out, ", ")
 }
 
 // streams lists the streams of a fault as signal (rule), sorted.
@@ -218,7 +213,7 @@ func (f *Fault) streams() string {
 		out = append(out, fmt.Sprintf("%s (%s)", signal, rule))
 	}
 	slices.Sort(out)
-	return listed(out, ", ")
+	return annotation.List(out, ", ")
 }
 
 func (f *Fault) summary() string {
@@ -238,21 +233,4 @@ func (f *Fault) describe() string {
 		}
 	}
 	return s + "The values themselves are correct, so drift detection continues."
-}
-
-// listed joins texts and counts those beyond maxListed.
-func listed(list []string, separator string) string {
-	if len(list) > maxListed {
-		list = append(slices.Clone(list[:maxListed]), fmt.Sprintf("and %d more", len(list)-maxListed))
-	}
-	return strings.Join(list, separator)
-}
-
-// truncate cuts a text to n runes, the last of which is then an ellipsis.
-func truncate(s string, n int) string {
-	runes := []rune(s)
-	if len(runes) <= n {
-		return string(runes)
-	}
-	return string(runes[:n-1]) + "…"
 }

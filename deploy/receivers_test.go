@@ -291,18 +291,44 @@ func TestE2ERequestReachesAChannelThatWasToldBefore(t *testing.T) {
 	}
 }
 
-// The template for channels without buttons names every page, and has a part for each of several alerts.
-func TestE2EMessageWithLinks(t *testing.T) {
+// rendered returns what a template makes of the data of alerts.
+func rendered(t *testing.T, name, alerts string) string {
+	t.Helper()
 	data := filepath.Join(t.TempDir(), "data.json")
-	const alerts = `{"receiver":"inbox","status":"firing","externalURL":"https://am.example","commonLabels":{"severity":"critical","policy":"checkout"},"alerts":[
-		{"status":"firing","annotations":{"summary":"one","description":"first","incident_url":"https://rw.example/incidents/1","dashboard_url":"https://g.example/d/1","runbook_url":"https://docs.example/1","mute_url":"https://rw.example/incidents/1#act","approval_url":"https://rw.example/retrain/rr_1/decide?token=a.b"}},
-		{"status":"firing","labels":{"alertname":"TelemetryFault","env":"eu west","policy":"check\"out"},"annotations":{"summary":"two","description":"second","runbook_url":"https://docs.example/2"}}]}`
 	if err := os.WriteFile(data, []byte(alerts), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	render := func(name string) string {
-		return command(t, amtool, "template", "render", "--template.glob=alertmanager/*.tmpl", "--template.text={{ template \""+name+"\" . }}", "--template.data="+data)
+	return command(t, amtool, "template", "render", "--template.glob=alertmanager/*.tmpl", "--template.text={{ template \""+name+"\" . }}", "--template.data="+data)
+}
+
+// A name from telemetry leads nowhere and calls no one in a chat, where a link can have any text.
+func TestE2ENamesAreNoLinks(t *testing.T) {
+	const name = "<!channel> <https://evil.example|Approve> [Approve](https://evil.example)"
+	const one = `{"status":"firing","annotations":{"summary":"` + name + `","description":"` + name + `","evidence":"` + name + `"}}`
+	for _, alerts := range []string{
+		`{"status":"firing","commonLabels":{"severity":"critical","policy":"` + name + `"},"alerts":[` + one + `]}`,
+		`{"status":"firing","commonLabels":{"severity":"critical","policy":"` + name + `"},"alerts":[` + one + "," + one + `]}`,
+	} {
+		for template, no := range map[string]string{
+			"rewardwatch.slack.title": "<", "rewardwatch.slack.text": "<",
+			"rewardwatch.markdown.title": "](https://evil", "rewardwatch.markdown": "](https://evil",
+		} {
+			if got := rendered(t, template, alerts); strings.Contains(got, no) || !strings.Contains(got, "evil.example") {
+				t.Errorf("%s: %s", template, got)
+			}
+		}
+		if got := rendered(t, "rewardwatch.title", alerts); !strings.Contains(got, name) { // plain text stays
+			t.Errorf("the subject of a mail: %s", got)
+		}
 	}
+}
+
+// The template for channels without buttons names every page, and has a part for each of several alerts.
+func TestE2EMessageWithLinks(t *testing.T) {
+	const alerts = `{"receiver":"inbox","status":"firing","externalURL":"https://am.example","commonLabels":{"severity":"critical","policy":"checkout"},"alerts":[
+		{"status":"firing","annotations":{"summary":"one","description":"first","incident_url":"https://rw.example/incidents/1","dashboard_url":"https://g.example/d/1","runbook_url":"https://docs.example/1","mute_url":"https://rw.example/incidents/1#act","approval_url":"https://rw.example/retrain/rr_1/decide?token=a.b"}},
+		{"status":"firing","labels":{"alertname":"TelemetryFault","env":"eu west","policy":"check\"out"},"annotations":{"summary":"two","description":"second","runbook_url":"https://docs.example/2"}}]}`
+	render := func(name string) string { return rendered(t, name, alerts) }
 	if got := strings.TrimSpace(render("rewardwatch.title")); got != "[CRITICAL] 2 alerts of checkout" {
 		t.Errorf("title %q", got)
 	}

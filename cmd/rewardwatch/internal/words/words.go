@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/alerts/annotation"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -40,16 +40,8 @@ func (f Fact) Name() string { return f[0] }
 // Value returns the text of the line.
 func (f Fact) Value() string { return f[1] }
 
-// Printable replaces invisible characters. Names come from telemetry: one with a control sequence would reach the
-// terminal, or reverse the direction of the text after it.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
-}
+// Printable replaces invisible characters: names come from telemetry.
+func Printable(s string) string { return annotation.Printable(s) }
 
 // Short formats a number to four significant digits.
 func Short(x float64) string { return finding.Figure(x) }
