@@ -3,8 +3,11 @@ package propose
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
@@ -454,7 +457,7 @@ func (f *finder) outcomes() {
 func (f *finder) rest(prefix string, all []found, most int) {
 	for _, at := range all {
 		name := at.names[len(at.names)-1]
-		if most == 0 || name == "" || len(name) > longestName || f.has(prefix+name) || !f.wanted(prefix, at.place) || at.outer || f.taken(at.place) || !isMeasured(at) || f.isAction(at.place) {
+		if most == 0 || name == "" || len(name) > longestName || f.has(prefix+name) || !f.wanted(prefix, at.place) || at.outer || f.taken(at.place) || !isMeasured(at) || f.isAction(at.place) || prefix == "observation." && (isChosen(at.place) || f.isReward(at.place)) {
 			continue
 		}
 		most--
@@ -480,6 +483,24 @@ func (f *finder) isAction(p *place) bool {
 		actions[x], values[of] = of, x
 		return known != nil && known != of || met != nil && met != x
 	})
+}
+
+// isReward reports whether a place says in other numbers what the reward is, such as a wait whose negative it is.
+func (f *finder) isReward(p *place) bool {
+	reward, ok := f.placeOf("reward")
+	if !ok || p.kind() != isNumber {
+		return false
+	}
+	var x, y []float64
+	for _, r := range f.records {
+		of, ok := numberOf(at(r, p.names))
+		is, both := numberOf(at(r, reward.names))
+		if ok && both {
+			x, y = append(x, of), append(y, is)
+		}
+	}
+	const same = 1 - 1e-6 // rewards are rounded
+	return len(x) >= leastTold && math.Abs(stat.Correlation(x, y, nil)) > same
 }
 
 // isChoice reports whether a place has few whole numbers, as one of several choices has.
@@ -547,7 +568,7 @@ func (f *finder) neverEnds() bool {
 	field, of := mapping.Field{Value: text("agent")}, "one agent"
 	if agent != nil {
 		f.used[agent] = true
-		field, of = mapping.Field{Source: agent.source()}, fmt.Sprintf("%d agents", len(agent.values))
+		field, of = mapping.Field{Source: agent.source()}, plural(len(agent.values), "agent")
 	}
 	f.line("agent_id", field, fmt.Sprintf("no field marks the end of an episode: %s whose task never ends, because %d%% of the numbers hardly change from one record to the next", of, percent))
 	return true
@@ -608,7 +629,7 @@ func (f *finder) single(of *place, isEpisode bool) {
 		f.out.Lines[i].Name = "agent_id"
 	}
 	f.line("terminated", mapping.Field{Value: json.RawMessage("true")},
-		fmt.Sprintf("no field marks the end of an episode, and %d records come from %d agents: each record is one episode", of.n, len(of.values)))
+		fmt.Sprintf("no field marks the end of an episode, and %d records come from %s: each record is one episode", of.n, plural(len(of.values), "agent")))
 }
 
 // independent takes each record for an episode if those of an agent do not continue one another.
@@ -617,7 +638,7 @@ func (f *finder) independent(agent *place) {
 		return
 	}
 	f.line("terminated", mapping.Field{Value: json.RawMessage("true")},
-		fmt.Sprintf("no field marks the end of an episode, and an agent's records do not follow on from each other: each record is one episode (%d agents)", len(agent.values)))
+		fmt.Sprintf("no field marks the end of an episode, and an agent's records do not follow on from each other: each record is one episode (%s)", plural(len(agent.values), "agent")))
 	f.typesOfDevices(agent)
 }
 
@@ -628,6 +649,14 @@ func (f *finder) typesOfDevices(agent *place) {
 	if plain(name) == "device" && len(agent.values) <= mostKinds && agent.kind() == isText && i >= 0 && !f.has("labels."+name) {
 		f.out.Lines[i].Name = "labels." + name
 	}
+}
+
+// plural returns a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // placeOf returns the place of the record that a field comes from.

@@ -111,6 +111,15 @@ func TestSeveralEventsInARecord(t *testing.T) {
 			[]string{"ts: Timestamp", "action: _label_Action", "reward: {path: _label_cost, scale: -1}", "action_prob: _label_probability", "observation.age: c.User.age"},
 			[]string{"observation._labelIndex", "observation._label_Action"},
 		},
+		"what was assigned": {
+			func(i int, r *rand.Rand) string {
+				wait := r.Float64() * 30
+				return fmt.Sprintf(`{"at":"2026-09-07T10:%02d:%02d","building":"HQ","floor":%d,"direction":"%s","assigned_car":%d,"assigned_distance":%d,"assigned_prob":%.2f,"wait_s":%.2f,"reward":%.2f}`,
+					i/60, i%60, r.IntN(12), []string{"up", "down"}[r.IntN(2)], 1+r.IntN(4), r.IntN(9), r.Float64(), wait, -wait)
+			},
+			[]string{"action: assigned_car", "action_prob: assigned_prob", "reward: reward", "observation.floor: floor", "(1 agent)"},
+			[]string{"observation.wait_s", "observation.assigned_distance"},
+		},
 		"amounts with units": {
 			func(i int, r *rand.Rand) string {
 				return fmt.Sprintf(`{"interval_start":"2026-08-01T%02d:%02d","asset":"b7","soc_pct":%.1f,"setpoint_mw":%.2f,"revenue_eur":%.2f}`, i/60, i%60, 100*r.Float64(), r.NormFloat64(), r.NormFloat64())

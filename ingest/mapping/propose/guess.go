@@ -31,9 +31,18 @@ func guessed(field string, p *place) bool {
 		return spent || len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, last) && !isDerived(words)
 	case "action":
 		set := p.kind() == isNumber && slices.Contains([]string{"setpoint", "dose", "bid"}, amount[len(amount)-1]) && !isDerived(words)
-		return p.kind() == isText && isChosen(p) || set
+		return p.kind() == isText && isChosen(p) || set || isChoice(p) && isChosen(p) && !isMeasure(words)
+	case "action_prob": // of a route, or of what was chosen
+		return len(words) == 2 && slices.Contains([]string{"prob", "probability", "propensity"}, last) && (isChosen(p) || slices.Contains(roleOf("action").names, words[0]))
 	}
 	return false
+}
+
+// isMeasure reports whether a name is that of what is measured of a thing, and not of the thing.
+func isMeasure(words []string) bool {
+	return slices.Contains([]string{
+		"distance", "time", "wait", "delay", "latency", "duration", "seconds", "cost", "price", "score", "value", "load", "count", "rank", "position", "age", "size",
+	}, withoutUnit(words)[len(withoutUnit(words))-1])
 }
 
 // withoutUnit returns the words of a name without the unit at its end, such as setpoint of setpoint_mw.
