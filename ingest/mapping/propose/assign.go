@@ -424,6 +424,7 @@ func (f *finder) observation() {
 	switch {
 	case f.space == nil:
 		f.rest("observation.", f.everywhere(), mostObservation)
+		f.candidates()
 	case !f.has("reward") && !f.has("episode.r") && !f.hasOutcomes():
 		f.rest("outcomes.", f.everywhere(), mostOutcomes)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
 // transposed looks for arrays of equal length whose values at the same index are an event: the rewards of parallel
@@ -236,4 +238,52 @@ func rowsOf(records []any, columns []*place) (rows []any) {
 		}
 	}
 	return rows
+}
+
+// candidates writes lines for the numbers of things among which a policy chooses, such as the cars of a lift: lists of the
+// same few objects in every record.
+func (f *finder) candidates() {
+	if f.inner != nil || f.out.Joined != nil || !f.has("action") {
+		return
+	}
+	room := mostObservation
+	for _, l := range f.out.Lines {
+		if strings.HasPrefix(l.Name, "observation.") {
+			room--
+		}
+	}
+	for _, p := range f.outer.order {
+		if p.objectLists < f.outer.records || f.taken(p) || p.elements > mostCandidates*p.n || varies(f.records, p) {
+			continue
+		}
+		lines := f.ofCandidates(p)
+		if len(lines) > 0 && len(lines) <= room {
+			f.used[p] = true
+			f.out.Lines = append(f.out.Lines, lines...)
+			room -= len(lines)
+		}
+	}
+}
+
+// mostCandidates is how many things a policy may choose from to be judged one by one.
+const mostCandidates = 8
+
+// ofCandidates returns the lines for the numbers in a list of objects.
+func (f *finder) ofCandidates(p *place) (lines []Line) {
+	for k := range p.elements / p.n {
+		var elements []any
+		for _, r := range f.records {
+			list, _ := at(r, p.names).([]any)
+			elements = append(elements, list[k])
+		}
+		t := newTable(elements)
+		for _, q := range t.order {
+			if q.n == t.records && q.min < q.max && isMeasured(found{q, t, false}) {
+				path := fmt.Sprintf("%s[%d]%s", p.path, k, strings.TrimPrefix(pathOf(append([]string{"a"}, q.names...)), "a"))
+				name := fmt.Sprintf("observation.%s.%d.%s", p.names[len(p.names)-1], k, strings.Join(q.names, "."))
+				lines = append(lines, Line{name, mapping.Field{Source: mapping.Source{Path: path}}, "of things to choose from: " + t.facts(q)})
+			}
+		}
+	}
+	return lines
 }

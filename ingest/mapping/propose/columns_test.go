@@ -114,11 +114,11 @@ func TestSeveralEventsInARecord(t *testing.T) {
 		"what was assigned": {
 			func(i int, r *rand.Rand) string {
 				wait := r.Float64() * 30
-				return fmt.Sprintf(`{"at":"2026-09-07T10:%02d:%02d","building":"HQ","floor":%d,"direction":"%s","assigned_car":%d,"assigned_distance":%d,"assigned_prob":%.2f,"wait_s":%.2f,"reward":%.2f}`,
-					i/60, i%60, r.IntN(12), []string{"up", "down"}[r.IntN(2)], 1+r.IntN(4), r.IntN(9), r.Float64(), wait, -wait)
+				return fmt.Sprintf(`{"at":"2026-09-07T10:%02d:%02d","building":"HQ","floor":%d,"direction":"%s","cars":[{"car":1,"floor":%d},{"car":2,"floor":%d}],"assigned_car":%d,"assigned_distance":%d,"assigned_prob":%.2f,"wait_s":%.2f,"reward":%.2f}`,
+					i/60, i%60, r.IntN(12), []string{"up", "down"}[r.IntN(2)], r.IntN(12), r.IntN(12), 1+r.IntN(4), r.IntN(9), r.Float64(), wait, -wait)
 			},
-			[]string{"action: assigned_car", "action_prob: assigned_prob", "reward: reward", "observation.floor: floor", "(1 agent)"},
-			[]string{"observation.wait_s", "observation.assigned_distance"},
+			[]string{"action: assigned_car", "action_prob: assigned_prob", "reward: reward", "observation.floor: floor", "(1 agent)", "observation.cars.0.floor: \"cars[0].floor\"", "observation.cars.1.floor"},
+			[]string{"observation.wait_s", "observation.assigned_distance", "car\":"},
 		},
 		"amounts with units": {
 			func(i int, r *rand.Rand) string {
