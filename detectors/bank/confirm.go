@@ -8,6 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
@@ -100,8 +101,9 @@ func (g *group) review(at finding.UnitRef) []finding.Finding {
 	if p.Fresh > 0 {
 		units = int64(p.Fresh)
 	}
+	due := renews(units) || p.Weekend && p.Fresh == 0 && units%leastBefore == 0
 	switch {
-	case !renews(units) || !g.anyAlarm((*stream.Stream).Sound):
+	case !due || !g.anyAlarm((*stream.Stream).Sound):
 		return nil
 	case g.anyAlarm(func(s *stream.Stream) bool { return s.Sound() && g.lasts(s) }):
 		return g.confirm(at)
@@ -122,11 +124,14 @@ func (g *group) anyAlarm(is func(*stream.Stream) bool) bool {
 // at once.
 func (g *group) lasts(s *stream.Stream) bool {
 	q := s.Find(s.Alert.Quantity)
-	if q == nil || g.Probation.Cycle > 0 && !g.Warmup.Done && inOtherForm(q) && q.Season == nil {
+	if q == nil || g.Probation.Cycle > 0 && !g.Warmup.Done && q.InOtherForm() && q.Season == nil {
 		return false
 	}
 	waiting, first, onset := g.Probation.Fresh == 0, g.Probation.First, s.Alert.Onset.Ordinal
-	if waiting {
+	switch {
+	case waiting && g.Probation.Weekend: // its units before a jump would hide it
+		first = max(g.Probation.Since+1, g.Seen-leastBefore)
+	case waiting:
 		first = g.Probation.Since + 1
 	}
 	shift, told := g.shiftSince(q, onset, first)
@@ -143,28 +148,21 @@ func (g *group) jumps(q *stream.Quantity, onset int64) bool {
 		return true
 	}
 	before, after := g.sides(q, onset, onset)
-	if len(before) < leastBefore || len(after) < leastBefore {
-		return false
-	}
-	from, to, m := stream.MeanOf(before[len(before)-leastBefore:]), stream.MeanOf(after[:leastBefore]), stream.MomentsOf(before)
-	return math.Abs(to-from) >= largeShift*m.SD()
+	return stream.Jumps(before, after, leastBefore, largeShift)
 }
-
-// inOtherForm reports whether a quantity is judged in another form than it is collected in.
-func inOtherForm(q *stream.Quantity) bool { return q.Learnt != nil || q.Season != nil || q.Mix != nil }
 
 // shiftSince compares a quantity since a unit with its values before the onset. If a whole cycle has passed, it
 // compares only units at the same time of the cycle. It returns false if there are too few units. A quantity that is
 // judged in another form than it is collected in is compared with the provisional baseline, and so are all if the baseline
 // is accepted.
 func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shift, bool) {
-	if inOtherForm(q) || g.Warmup.Done {
+	if q.InOtherForm() || g.Warmup.Done {
 		values := q.AppendJudged(nil, first)
 		if q.Ranks == nil || len(values) == 0 {
 			return finding.Shift{}, false
 		}
 		shift := q.Shift(values)
-		shift.Compare(q.Mean, q.SD, stream.MeanOf(values))
+		shift.Compare(q.Mean, q.SD, stream.MeanOf(q.Since(first)))
 		return shift, true
 	}
 	before, after := g.sides(q, onset, first)
@@ -185,7 +183,7 @@ func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shif
 func (g *group) sides(q *stream.Quantity, onset, first int64) (before, after []float64) {
 	var round baseline.Round
 	if p := &g.Probation; p.Fresh > 0 {
-		round = baseline.Round{Cycle: p.Cycle, Begun: p.Begun, Last: g.LastTS}
+		round = baseline.Round{Cycle: p.Cycle, Begun: p.Begun, Last: g.LastTS, Zone: season.Zone(g.cfg.Zone)}
 	}
 	return g.Warmup.Sides(q.Warm, onset, first, round)
 }

@@ -420,7 +420,7 @@ func (g *group) watch(s *stream.Stream, at finding.UnitRef) {
 	if !g.Incident {
 		g.History.Keep(s.Alert.Onset.Ordinal)
 		g.beginOffPolicy(s.Alert.Onset.Ordinal)
-		g.tryWeekend(s.Alert, at)
+		g.tryWeekend(s, at)
 	}
 	g.open(g.baseline(s), at)
 }

@@ -12,12 +12,8 @@ func (g *group) leaveEarly() bool {
 	if g.Blocks.Size > 0 || !w.LivesOn() {
 		return false
 	}
-	least, early := w.LongEpisode(), 0
-	for i := range w.Each {
-		if w.Each[i].Age < least {
-			early++
-		}
-	}
+	least := w.LongEpisode()
+	early := w.Younger(least)
 	if float64(early) <= baseline.NewcomerShare*float64(w.Units) || w.Early+early >= g.cfg.Baseline.Units {
 		return false
 	}

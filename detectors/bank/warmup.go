@@ -83,10 +83,10 @@ func (g *group) warmupTrend() string {
 	return g.trending(g.times(), g.Streams...)
 }
 
-// refuse drops the older half of a warm-up with a trend, or all of one that is not at a better level after all, and
-// reports whether it did.
+// refuse drops the older half of a warm-up with a trend, the weekend of one that is shorter than a week, or all of one that
+// is not at a better level after all, and reports whether units must be awaited for that.
 func (g *group) refuse() bool {
-	if g.fellBack() {
+	if g.fellBack() || g.leaveWeekendOut() {
 		return true
 	}
 	if g.Warmup.Trending = g.warmupTrend(); g.Warmup.Trending == "" {

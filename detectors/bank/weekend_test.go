@@ -9,18 +9,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// Three weeks of unchanged traffic that differs at weekends, six times: the budget allows 3.8 pages. The baselines have no
-// weekend, so that a weekend is on trial.
+// Three weeks of unchanged traffic that differs at weekends, eight times, from any day of the week on: the budget allows 4.4
+// pages. Baselines of a few days have no weekend, so that a weekend is on trial.
 func TestSimWeekendsOutsideOfTheBaselineDoNotPage(t *testing.T) {
 	for _, c := range cycles()[5:9] {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			pages, trials := 0, 0
-			for seed := range uint64(6) {
-				r := newTraffic(c, 900, seed).watch(21 * 24 * time.Hour)
+			for i := range uint64(8) { // every 21 hours
+				r := newTraffic(c, 912, 3*i).watch(21 * 24 * time.Hour)
 				pages, trials = pages+r.pages, trials+r.trials
 			}
-			if pages > 4 || trials == 0 {
+			if t.Logf("%d pages, %d trials", pages, trials); pages > 5 || trials == 0 {
 				t.Errorf("%d pages, %d trials", pages, trials)
 			}
 		})
@@ -97,5 +97,77 @@ func TestSimTrialOfAWeekendSurvivesARestart(t *testing.T) {
 	}
 	if restarts < 5 || !p.groups[0].Incident || p.groups[0].Probation.On {
 		t.Errorf("%d restarts within a trial, incident %+v", restarts, p.groups[0].Probation)
+	}
+}
+
+// At a weekend that the baseline lacks, a shift waits for Monday, also of rewards whose level is many standard deviations and
+// that are judged among similar hours. A jump by ten of these pages at once.
+func TestSimAJumpOnAWeekendPagesAtOnce(t *testing.T) {
+	trials := 0
+	for seed := range uint64(3) {
+		s, p, open := newTraffic(cycles()[7], 930, seed), newBank(watch.DefaultConfig()), false
+		s.shift = 50
+		var st story
+		for len(p.groups) == 0 || !p.groups[0].Warmup.Done || hourOfWeek(s.now) < 5*24+12 {
+			st.tell(p.Observe(s.unit(), time.Time{}), &open)
+		}
+		if q := rewardMean(p); q.Season == nil || len(st.paged) > 0 {
+			t.Fatalf("seed %d: season %v, pages %v", seed, q.Season != nil, st.paged)
+		}
+		s.shift = 48
+		for range 150 {
+			st.tell(p.Observe(s.unit(), time.Time{}), &open)
+		}
+		if trials += len(st.opened); len(st.paged) > 0 {
+			t.Errorf("seed %d: two standard deviations page before Monday", seed)
+		}
+		s.shift = 60
+		n := 0
+		for ; len(st.paged) == 0 && n < 100; n++ {
+			st.tell(p.Observe(s.unit(), time.Time{}), &open)
+		}
+		if t.Logf("a page %d units after the jump", n); n > 60 {
+			t.Errorf("seed %d: the jump does not page within 60 units", seed)
+		}
+	}
+	if trials < 3 {
+		t.Errorf("%d trials", trials)
+	}
+}
+
+// The warm-up that begins on a Saturday leaves the weekend out of its baseline, which covers two days of the hours of the
+// working week, and a change between these pages.
+func TestSimABaselineOfAFewDaysIsOfWorkingDays(t *testing.T) {
+	for seed := range uint64(3) {
+		s, p := newTraffic(cycles()[5], 912+24*seed, 5), newBank(watch.DefaultConfig()) // from 19 h on Saturday on
+		for len(p.groups) == 0 || !p.groups[0].Warmup.Done {
+			p.Observe(s.unit(), time.Time{})
+		}
+		at := time.Unix(0, s.now).UTC()
+		if g := p.groups[0]; at.Weekday() != time.Wednesday || !slices.Contains(g.Promise.Caveats, baseline.CaveatWeekend) {
+			t.Errorf("seed %d: a baseline on %s, with the caveats %q", seed, at.Weekday(), g.Promise.Caveats)
+		}
+	}
+}
+
+// A change on a Tuesday is found by a warm-up that began at the weekend before it, as it differs from Monday.
+func TestSimAChangeInAWarmUpWithAWeekendPages(t *testing.T) {
+	for seed := range uint64(3) {
+		s, p, open := newTraffic(cycles()[5], 912+24*seed, 5), newBank(watch.DefaultConfig()), false
+		var st story
+		for len(p.groups) == 0 || hourOfWeek(s.now) < 24+12 || hourOfWeek(s.now) > 4*24 {
+			st.tell(p.Observe(s.unit(), time.Time{}), &open)
+		}
+		if p.groups[0].Warmup.Done || len(st.paged) > 0 {
+			t.Fatalf("seed %d: accepted %t, pages %v", seed, p.groups[0].Warmup.Done, st.paged)
+		}
+		s.shift = -2
+		n := 0
+		for ; len(st.paged) == 0 && n < 1500; n++ {
+			st.tell(p.Observe(s.unit(), time.Time{}), &open)
+		}
+		if t.Logf("seed %d: a page %d units after the change", seed, n); n > 200 {
+			t.Errorf("seed %d: no page within 200 units", seed)
+		}
 	}
 }

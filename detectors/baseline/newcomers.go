@@ -53,3 +53,13 @@ func (w *Warmup) LivesOn() bool {
 	}
 	return float64(first) <= movingOn*float64(len(newer))
 }
+
+// Younger returns the number of units whose agents had taken fewer steps than least.
+func (w *Warmup) Younger(least float64) (n int) {
+	for i := range w.Each {
+		if w.Each[i].Age < least {
+			n++
+		}
+	}
+	return n
+}

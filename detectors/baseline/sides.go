@@ -7,9 +7,21 @@ import (
 )
 
 // Round is a part of a cycle, such as some hours of the day, that has come again. Without a cycle, it is all of the time.
+// Of a cycle of days, weekends and working days are apart.
 type Round struct {
 	Cycle       time.Duration
-	Begun, Last int64 // Unix nanoseconds
+	Begun, Last int64          // Unix nanoseconds
+	Zone        *time.Location // of weekends; nil for UTC
+}
+
+// alike reports whether a time lies on a day of the kind of the last one.
+func (r *Round) alike(ts int64) bool {
+	if r.Cycle != week/7 {
+		return true
+	}
+	begin, _ := WeekendBounds(ts, r.Zone)
+	last, _ := WeekendBounds(r.Last, r.Zone)
+	return (begin == 0) == (last == 0)
 }
 
 // roundParts divide a cycle: a day into hours.
@@ -34,6 +46,7 @@ func (w *Warmup) Sides(values []stream.Observed, onset, first int64, r Round) (b
 	var known [roundParts]bool
 	for _, o := range values {
 		switch u := &w.Each[o.Unit]; {
+		case !r.alike(u.EndTS):
 		case u.Ordinal >= first && r.since(u.EndTS) <= reach && known[r.part(u.EndTS)]:
 			after = append(after, o.X)
 		case u.Ordinal < onset:

@@ -163,6 +163,60 @@ func TestSpanLacksWhatWasLeftOut(t *testing.T) {
 	}
 }
 
+// Times that go back count once, and a clock that runs ahead does not count.
+func TestSpanOfTimesThatGoBack(t *testing.T) {
+	at := func(minutes ...int64) *Warmup {
+		w := &Warmup{}
+		for i := range int64(600) { // 10 hours
+			w.Collect(&ingest.Unit{EndTS: 1_800_000_000e9 + i*int64(time.Minute)}, 0, i)
+		}
+		for i, m := range minutes {
+			w.Collect(&ingest.Unit{EndTS: 1_800_000_000e9 + m*int64(time.Minute)}, 0, int64(600+i))
+		}
+		return w
+	}
+	const year = 365 * 24 * 60
+	for _, c := range []struct {
+		name    string
+		minutes []int64
+		want    int64
+	}{
+		{"in order", []int64{600, 601, 602}, 602},
+		{"one late by five hours", []int64{300, 600, 601}, 601},
+		{"two late", []int64{300, 301, 600, 601}, 601},
+		{"two agents, one of them late", []int64{300, 600, 301, 601, 302, 602}, 602},
+		{"one a year ahead", []int64{year, 600, 601}, 601},
+		{"the last one a year ahead", []int64{600, year}, 600},
+		{"without a time", []int64{600, -1_800_000_000 / 60, 601}, 601},
+		{"ahead before one without a time", []int64{year, -1_800_000_000 / 60, 601}, 601},
+		{"the last one after a quiet night", []int64{600, 1200}, 600},
+		{"a quiet night", []int64{600, 1200, 1201}, 1201},
+	} {
+		if got, want := at(c.minutes...).Span(), time.Duration(c.want)*time.Minute; got != want {
+			t.Errorf("%s: %s, want %s", c.name, got, want)
+		}
+	}
+}
+
+// An hour that incidents take each day is awaited for a week at most, and at any pace.
+func TestHoursAreAwaitedForAWeek(t *testing.T) {
+	for _, every := range []int64{10, 30} { // minutes
+		w, lacked := &Warmup{}, int64(0)
+		for i := range 20 * 24 * 60 / every {
+			minute := i * every
+			if hour := minute / 60 % 24; hour < 12 || hour >= 15 {
+				w.Collect(&ingest.Unit{EndTS: 1_800_000_000e9 + minute*int64(time.Minute)}, 0, i)
+			}
+			if w.LacksHours() {
+				lacked = minute
+			}
+		}
+		if days := float64(lacked) / 60 / 24; days < 6.9 || days > 7.1 {
+			t.Errorf("a unit every %d minutes: hours are awaited for %.2f days, want 7", every, days)
+		}
+	}
+}
+
 func between(from, to int64) (out []int64) {
 	for i := from; i < to; i++ {
 		out = append(out, i)

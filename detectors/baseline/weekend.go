@@ -21,6 +21,36 @@ func WeekendBounds(ts int64, zone *time.Location) (begin, end int64) {
 	return saturday.UnixNano(), saturday.AddDate(0, 0, 2).UnixNano()
 }
 
+// Weekend returns the bounds of the weekend of the first of some times that lies on one; zeros if none does.
+func Weekend(zone *time.Location, times ...int64) (begin, end int64) {
+	for _, ts := range times {
+		if begin, end = WeekendBounds(ts, zone); end != 0 {
+			break
+		}
+	}
+	return begin, end
+}
+
+// OnWeekend reports whether the unit at a place ended on a weekend in a time zone, nil for UTC.
+func (w *Warmup) OnWeekend(place int, zone *time.Location) bool {
+	begin, _ := WeekendBounds(w.Each[place].EndTS, zone)
+	return begin != 0
+}
+
+// MixesDays reports whether some units ended on a weekend, and the units cover two days, but no week. How many of them did
+// then depends on the day of their first one, and what differs at the weekend looks as if hours of the day did.
+func (w *Warmup) MixesDays(zone *time.Location) bool {
+	if span := w.Span(); span < TwoDays || span >= week {
+		return false
+	}
+	for i := range w.Each {
+		if w.OnWeekend(i, zone) {
+			return true
+		}
+	}
+	return false
+}
+
 // lacksWeekend reports whether units ended in less than 24 hours of weekends. They cover two days or more.
 func (w *Warmup) lacksWeekend(zone *time.Location) bool {
 	hours := map[int64]bool{}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 func TestWeekendBounds(t *testing.T) {
@@ -66,6 +68,34 @@ func TestCaveatWeekend(t *testing.T) {
 		}
 		if got := slices.Contains(w.Caveats(nil), CaveatWeekend); got != c.want {
 			t.Errorf("%s: caveats %q", c.name, w.Caveats(nil))
+		}
+	}
+}
+
+// Two days with a part of a weekend are a mixture that depends on the day of the first unit; a week has all days.
+func TestMixesDays(t *testing.T) {
+	const hour = int64(time.Hour)
+	monday := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC).UnixNano()
+	for _, c := range []struct {
+		name        string
+		first, last int64 // hours since Monday
+		zone        *time.Location
+		want        bool
+	}{
+		{"Monday to Friday", 0, 119, nil, false},
+		{"Monday to Saturday", 10, 121, nil, true},
+		{"the same hours where it is still Friday", 10, 121, time.FixedZone("", -5*3600), false},
+		{"Friday and part of Saturday", 96, 125, nil, false},
+		{"a weekend alone", 120, 168, nil, true},
+		{"a week", 0, 168, nil, false},
+		{"Saturday to Saturday", 120, 288, nil, false},
+	} {
+		w := &Warmup{}
+		for h := c.first; h <= c.last; h++ {
+			w.Collect(&ingest.Unit{EndTS: monday + h*hour}, 0, h)
+		}
+		if got := w.MixesDays(c.zone); got != c.want {
+			t.Errorf("%s: %t, want %t", c.name, got, c.want)
 		}
 	}
 }

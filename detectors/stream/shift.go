@@ -2,6 +2,7 @@ package stream
 
 import (
 	"math"
+	"sort"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -32,6 +33,30 @@ func (q *Quantity) Shift(recent []float64) finding.Shift {
 		s.Z = (MeanOf(recent) - q.Mean) / (q.SD * s.StandardError)
 	}
 	return s
+}
+
+// ShiftWhile compares the values that the quantity has judged since a unit with its baseline, up to the first unit for
+// which within does not hold. Without any values, it has no units.
+func (q *Quantity) ShiftWhile(onset int64, within func(ordinal int64) bool) finding.Shift {
+	values, of := q.JudgedSince(onset)
+	n := sort.Search(len(of), func(i int) bool { return !within(of[i]) })
+	if n == 0 {
+		return finding.Shift{}
+	}
+	return q.Shift(values[:n])
+}
+
+// InOtherForm reports whether the quantity is judged in another form than it is collected in.
+func (q *Quantity) InOtherForm() bool { return q.Learnt != nil || q.Season != nil || q.Mix != nil }
+
+// Jumps reports whether the means of so many values on both sides of a time differ by so many standard deviations of all
+// before it. It is false if one side has fewer.
+func Jumps(before, after []float64, values int, large float64) bool {
+	if len(before) < values || len(after) < values {
+		return false
+	}
+	from, to, m := MeanOf(before[len(before)-values:]), MeanOf(after[:values]), MomentsOf(before)
+	return math.Abs(to-from) >= large*m.SD()
 }
 
 // unmoved returns a shift of 0 with its standard error, in standard deviations of the sample.
