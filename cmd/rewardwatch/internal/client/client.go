@@ -123,7 +123,9 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 	if err != nil {
 		return nil, err
 	}
-	answer, err := (&http.Client{Transport: over}).Do(request)
+	// A token goes to no other address, and a POST does not become a GET.
+	asis := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	answer, err := (&http.Client{Transport: over, CheckRedirect: asis}).Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("query the service: %w%s", err, hint(err))
 	}
@@ -131,6 +133,9 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 		return answer, nil
 	}
 	defer func() { _ = answer.Body.Close() }() // nothing is read after it
+	if to, err := answer.Location(); err == nil {
+		return nil, fmt.Errorf("the service redirects to %s: set --server to its address", terminal.Printable(to.Redacted()))
+	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAPIAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("read the response of the service: %w", err)
@@ -223,7 +228,7 @@ func serviceRefusal(status string, path []string, answer []byte) error {
 		return errors.New("the service uses TLS: begin --server with https://")
 	}
 	if err := json.Unmarshal(answer, &said); err != nil || said.Error == "" {
-		return fmt.Errorf("the service responded with %s", status)
+		return fmt.Errorf("the service responded with %s", terminal.Printable(status))
 	}
 	if strings.HasPrefix(status, "404 ") && len(path) > 1 && slices.Contains([]string{"gates", "incidents", "retrain-requests"}, path[0]) {
 		return fmt.Errorf("%s: %s", terminal.Printable(path[1]), terminal.Printable(said.Error))

@@ -74,3 +74,14 @@ func TestServicesOverTLS(t *testing.T) {
 		}
 	}
 }
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	a := certtest.NewAuthority(t)
+	to := answering(t, a, tls.NoClientCert)
+	from := httptest.NewServer(http.RedirectHandler(to.URL+"/api/v1/streams", http.StatusTemporaryRedirect))
+	defer from.Close()
+	want := "the service redirects to " + to.URL + "/api/v1/streams: set --server to its address"
+	if got, err := said(t, "--server", from.URL, "--ca-file", a.File); err == nil || err.Error() != want {
+		t.Errorf("%q, %v, want %s", got, err, want)
+	}
+}
