@@ -60,7 +60,15 @@ func (p *Provider) person(c claims) (session.Person, error) {
 		}
 	}
 	if !who.Role.Permits(access.Read) {
-		return who, ErrNoRole
+		return who, fmt.Errorf("%w: %s", ErrNoRole, p.said(values))
 	}
 	return who, nil
+}
+
+// said describes the values of the claim with the roles, for the log.
+func (p *Provider) said(values []string) string {
+	if len(values) == 0 {
+		return fmt.Sprintf("the provider sent no claim %q with roles", p.cfg.RolesClaim)
+	}
+	return fmt.Sprintf("none of the values of the claim %q is in http.oidc.roles: %.300s", p.cfg.RolesClaim, fmt.Sprintf("%q", values))
 }

@@ -134,6 +134,29 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// Who configures the roles learns what the provider says, but not the person who tries to log in.
+func TestWhyThereIsNoRole(t *testing.T) {
+	for want, groups := range map[string]any{
+		`the provider sent no claim "groups" with roles`:                                   nil,
+		`none of the values of the claim "groups" is in http.oidc.roles: ["STAFF" "a\nb"]`: []string{"STAFF", "a\nb"},
+	} {
+		r := newRig(t, nil)
+		r.issuer.Change = func(c map[string]any) { c["groups"] = groups }
+		w := r.finish(r.begin(""))
+		if r.why == nil || r.why.Error() != ErrNoRole.Error()+": "+want {
+			t.Errorf("%v, want %s", r.why, want)
+		}
+		if body := w.Body.String(); strings.Contains(body, "groups") || strings.Contains(body, "STAFF") {
+			t.Errorf("the page says %s", body)
+		}
+	}
+	r := newRig(t, nil)
+	r.issuer.Change = func(c map[string]any) { c["groups"] = slices.Repeat([]string{"group"}, 10_000) }
+	if r.finish(r.begin("")); len(r.why.Error()) > 500 {
+		t.Errorf("the reason has %d bytes", len(r.why.Error()))
+	}
+}
+
 // Everything that an attacker can send, or a provider can get wrong, ends without a session.
 func TestAttacksOnSignIn(t *testing.T) {
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
