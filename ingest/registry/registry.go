@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/sr"
+	"golang.org/x/time/rate"
 )
 
 // Schema is a schema as the registry has it.
@@ -43,6 +44,7 @@ type Registry[T any] struct {
 	schemas map[int]T
 	texts   int // bytes of the texts of schemas
 	unknown map[int]unknown
+	misses  *rate.Limiter // of unknown ids
 }
 
 // unknown is an id that the registry does not know, or whose schema cannot be parsed.
@@ -56,6 +58,10 @@ const (
 	askAgain = time.Minute
 	// maxUnknown is how many unknown ids are remembered. A record may hold any id.
 	maxUnknown = 1000
+	// Of the ids that turn out to be unknown, maxMisses are asked for at once, and then missesPerSecond. Otherwise a writer
+	// with made-up ids could hold up a partition for as long as the registry takes to answer each.
+	maxMisses       = 100
+	missesPerSecond = 10
 	// maxReferences is how many schemas one may refer to.
 	maxReferences = 100
 	// maxText is the longest schema with those that it refers to, in bytes, as parsing one takes many times its length.
@@ -73,13 +79,13 @@ func Open[T any](c Config, parse func(Schema) (T, error)) (*Registry[T], error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Registry[T]{client: client, parse: parse, now: time.Now, schemas: map[int]T{}, unknown: map[int]unknown{}}, nil
+	return &Registry[T]{client: client, parse: parse, now: time.Now, schemas: map[int]T{}, unknown: map[int]unknown{}, misses: rate.NewLimiter(missesPerSecond, maxMisses)}, nil
 }
 
-// Fetch fetches the schema of an id unless it is known. After nil, Get has an answer. An error means that the registry
-// did not answer, or did not let this service in: ask again later.
+// Fetch fetches the schema of an id unless it is known, or too many others were unknown just now. After nil, Get has an
+// answer. An error means that the registry did not answer, or did not let this service in: ask again later.
 func (r *Registry[T]) Fetch(ctx context.Context, id int) error {
-	if r.has(id) {
+	if r.has(id) || r.misses.TokensAt(r.now()) < 1 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -106,6 +112,7 @@ func (r *Registry[T]) Fetch(ctx context.Context, id int) error {
 		}
 		return nil
 	}
+	r.misses.AllowN(r.now(), 1)
 	if len(r.unknown) >= maxUnknown {
 		clear(r.unknown)
 	}
@@ -142,7 +149,7 @@ func (r *Registry[T]) Get(id int) (T, error) {
 	case r.unknown[id].err != nil:
 		return s, r.unknown[id].err
 	}
-	return s, fmt.Errorf("the schema registry has no schema %d", id)
+	return s, fmt.Errorf("schema %d was not looked up: the schema registry did not have too many others", id)
 }
 
 // isUnknown reports whether the registry has answered that there is no such schema. It then gives a separate code; a

@@ -85,7 +85,7 @@ func TestUnknownSchemas(t *testing.T) {
 		99:       "the schema registry has no schema 99: ",
 		bad:      "schema 1 from the schema registry cannot be used: it is bad",
 		dangling: "the schema registry has no schema 2: it references version 1 of missing: ",
-		7:        "the schema registry has no schema 7",
+		7:        "schema 7 was not looked up: ",
 	} {
 		if id != 7 { // which was not fetched
 			if err := r.Fetch(t.Context(), id); err != nil {
@@ -120,6 +120,53 @@ func TestUnknownIDsAreBounded(t *testing.T) {
 	}
 	if err := r.Fetch(t.Context(), 1); err != nil || len(r.unknown) != 1 {
 		t.Errorf("%d are remembered: %v", len(r.unknown), err)
+	}
+}
+
+// Made-up ids do not hold up a partition, and known schemas are not affected. One that is registered meanwhile is found.
+func TestFloodOfUnknownIDs(t *testing.T) {
+	server := start(t)
+	known := server.Put("known", "AVRO", "k")
+	r := open(t, Config{URL: server.URL})
+	now := time.Unix(0, 0)
+	r.now = func() time.Time { return now }
+	fetch := func(ids ...int) (asked int) {
+		t.Helper()
+		before := len(server.Asked())
+		for _, id := range ids {
+			if err := r.Fetch(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return len(server.Asked()) - before
+	}
+	flood := func(from int) (ids []int) {
+		for i := range 1000 {
+			ids = append(ids, from+i)
+		}
+		return ids
+	}
+	fetch(known)
+	if n := fetch(flood(1000)...); n != maxMisses {
+		t.Errorf("asked %d times for made-up ids, want %d", n, maxMisses)
+	}
+	if _, err := r.Get(1999); err == nil || !strings.Contains(err.Error(), "was not looked up") {
+		t.Errorf("the last made-up id: %v", err)
+	}
+	if got, err := r.Get(known); err != nil || got != "AVRO k" {
+		t.Errorf("a known schema: %q, %v", got, err)
+	}
+	added := server.Put("added", "AVRO", "a")
+	if n := fetch(added); n != 0 {
+		t.Errorf("asked %d times during the flood", n)
+	}
+	now = now.Add(time.Second)
+	fetch(added)
+	if got, err := r.Get(added); err != nil || got != "AVRO a" {
+		t.Errorf("a schema that was added: %q, %v", got, err)
+	}
+	if n := fetch(flood(5000)...); n != missesPerSecond {
+		t.Errorf("asked %d times in the next second, want %d", n, missesPerSecond)
 	}
 }
 
