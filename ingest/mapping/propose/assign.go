@@ -42,6 +42,7 @@ func (f *finder) assign() {
 	f.agentByKey()
 	f.runs()
 	f.command()
+	f.vector()
 	f.slate(slates)
 	f.clicks()
 	f.byKind()
@@ -81,9 +82,15 @@ func (f *finder) line(name string, field mapping.Field, why string) {
 
 // agentByIndex writes the line of the agent where the events of a record are of several.
 func (f *finder) agentByIndex() {
-	if f.index != "" && !f.has("agent_id") {
-		f.line("agent_id", mapping.Field{Source: mapping.Source{Index: true}}, f.index)
+	if f.index == "" || f.has("agent_id") {
+		return
 	}
+	field := mapping.Field{Source: mapping.Source{Index: true}}
+	if id := f.inner.places["id"]; id != nil && (id.kind() == isText || id.kind() == isNumber) && id.n == f.inner.records && len(id.values)*2 <= id.n {
+		f.used[id] = true
+		field = mapping.Field{Source: id.source()}
+	}
+	f.line("agent_id", field, f.index)
 }
 
 // atTheEnd reports whether a place has what is known when the steps of its record are over.
@@ -131,7 +138,20 @@ func (f *finder) find(field string) (at found, ok bool) {
 		}
 	}
 	p := f.best(f.outer, field)
+	if field == "reward" && p != nil && slices.Contains(scoreNames(), lastName(p)) {
+		p = f.response(p)
+	}
 	return found{p, f.outer, f.inner != nil}, p != nil
+}
+
+// response returns what a person responded, instead of a score that predicts it.
+func (f *finder) response(score *place) *place {
+	for _, p := range f.outer.order {
+		if isFlag(p) && isResponse(p) && !f.taken(p) && p.n*2 > f.outer.records {
+			return p
+		}
+	}
+	return score
 }
 
 // role writes the line of a role, if a place has it.
@@ -165,7 +185,14 @@ func (f *finder) role(r role) {
 	case "episode.r":
 		field = f.number(at)
 		field.Last = f.atTheEnd(at)
-	case "truncated", "outcomes", "episode.l":
+	case "step":
+		if isCountedInText(at.place) {
+			field = f.computed(at, "%[1]s == nil ? nil : int(%[1]s)")
+		}
+	case "truncated":
+		field = endOf(at.place, field)
+		field.Last = f.atTheEnd(at)
+	case "outcomes", "episode.l":
 		field.Last = f.atTheEnd(at)
 	}
 	f.line(r.field, field, why)
@@ -320,7 +347,7 @@ func (f *finder) actionByKind(t *table, of topic) {
 	}
 	for _, p := range t.order {
 		n := len(p.values)
-		if !f.wanted("action", p) || p.kind() != isText || isResult(p) && !f.has("reward") || f.taken(p) || p.times > 0 || isListed(p) || topicOf(p) != of {
+		if !f.wanted("action", p) || p.kind() != isText || isResult(p) && !f.has("reward") || f.taken(p) || p.times > 0 || isListed(p) || topicOf(p) != of || isMetricName(t, p) {
 			continue
 		}
 		if n >= 2 && n <= 50 && n*4 < decisions && p.n*2 > decisions {

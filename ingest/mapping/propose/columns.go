@@ -133,6 +133,25 @@ func (f *finder) areParallel(records []any, lists []*place) bool {
 	return inside || !atTheEnd && f.best(f.inner, "step") == nil && f.best(f.inner, "episode_id") == nil && f.best(f.outer, "episode_id") == nil
 }
 
+// endInside reports whether elements other than the last one end an episode, in the lists at a place.
+func (f *finder) endInside(records []any, p *place) bool {
+	for _, field := range []string{"terminated", "truncated"} {
+		flag := f.best(f.inner, field)
+		if flag == nil {
+			continue
+		}
+		for _, r := range records {
+			list, _ := at(r, p.names).([]any)
+			for k := range list[:max(0, len(list)-1)] {
+				if set, _ := numberOf(at(list[k], flag.names)); set == 1 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // agents looks for an object whose members are the events of agents, by name: nearly each has a reward or an action.
 func (f *finder) agents(outer *table, records []any) bool {
 	for _, p := range outer.order {

@@ -3,6 +3,7 @@ package propose
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -30,7 +31,7 @@ func guessed(field string, p *place) bool {
 		spent := slices.Contains([]string{"watch", "dwell", "play", "listen", "engagement", "session"}, words[0]) && slices.Contains([]string{"time", "minutes", "seconds", "ms", "duration"}, last)
 		return spent || len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, last) && !isDerived(words)
 	case "action":
-		set := p.kind() == isNumber && slices.Contains([]string{"setpoint", "dose", "bid"}, amount[len(amount)-1]) && !isDerived(words)
+		set := p.kind() == isNumber && slices.Contains([]string{"setpoint", "dose", "bid", "multiplier"}, amount[len(amount)-1]) && !isDerived(words)
 		return p.kind() == isText && isChosen(p) || set || isChoice(p) && isChosen(p) && !isMeasure(words)
 	case "action_prob": // of a route, or of what was chosen
 		return len(words) == 2 && slices.Contains([]string{"prob", "probability", "propensity"}, last) && (isChosen(p) || slices.Contains(roleOf("action").names, words[0]))
@@ -182,6 +183,42 @@ func (f *finder) command() {
 			return
 		}
 	}
+}
+
+// vector looks for an action among numbers with names in turn, such as act_0 and act_1.
+func (f *finder) vector() {
+	if f.has("action") || f.theirs != nil {
+		return
+	}
+	t, from := f.outer, "record"
+	if f.inner != nil {
+		t, from = f.inner, "element"
+	}
+	for _, first := range t.order {
+		prefix, ok := strings.CutSuffix(lastName(first), "0")
+		if !ok || !slices.Contains([]string{"act", "action", "actions", "a", "ctrl", "control", "u", "torque"}, prefix) {
+			continue
+		}
+		var values []string
+		for p := first; p != nil && p.kind() == isNumber && !f.taken(p) && p.n == t.records; {
+			values = append(values, access(from, p.names))
+			f.used[p] = true
+			next := prefix + strconv.Itoa(len(values))
+			i := slices.IndexFunc(t.order, func(q *place) bool { return len(q.names) == len(first.names) && lastName(q) == next })
+			if p = nil; i >= 0 {
+				p = t.order[i]
+			}
+		}
+		if len(values) > 0 {
+			f.line("action", mapping.Field{Source: mapping.Source{Expression: "[" + strings.Join(values, ", ") + "]"}}, "numbers with names in turn, from "+first.path)
+			return
+		}
+	}
+}
+
+// isMetricName reports whether a place has the names of what is measured, in records of one number each.
+func isMetricName(t *table, p *place) bool {
+	return slices.Contains([]string{"key", "metric", "metricname", "name", "tag", "field", "variable"}, lastName(p)) && t.beside(p, "value", "val") != nil
 }
 
 // Names of lists: those of what was chosen, and those that can as well be of a cart, or of what there was to choose from.

@@ -228,6 +228,9 @@ func (f *finder) elements(records []any) {
 	}
 	if most != nil {
 		f.outer, f.out.Each = outer, most.path
+		if f.endInside(records, most) {
+			f.index = "agents of one record: some end before the last of them"
+		}
 		f.out.EachWhy = fmt.Sprintf("%d lists with %d steps in total, each with its own %s", most.n, most.elements, f.reasons(f.inner))
 		return
 	}
@@ -350,13 +353,16 @@ func fits(field string, p *place, t *table) bool {
 	case "step":
 		return p.whole && p.min >= 0 && p.max < 1e9
 	case "episode.l":
-		return p.whole && p.min >= 0
+		isReturn := func(q *place) bool {
+			return len(q.names) == len(p.names) && slices.Equal(q.names[:len(q.names)-1], p.names[:len(p.names)-1]) && isAny(roleOf("episode.r").names, q)
+		}
+		return p.whole && p.min >= 0 && (len(lastName(p)) > len("length") || slices.ContainsFunc(t.order, isReturn))
 	case "action_prob", "target_prob":
 		return p.min >= 0 && p.max <= 1
 	case "reward":
 		return p.kind() != isText || yesOrNo(p) != nil || isNumeral(p)
 	case "terminated":
-		return p.kind() == isTruth || p.zeroOne
+		return p.kind() == isTruth || p.kind() == isNumber && p.zeroOne || isTextFlag(p)
 	case "observation", "outcomes", "reward_components":
 		return p.kind() == isNumberList || hasNumbers(t, p)
 	case "labels":

@@ -462,6 +462,17 @@ func TestFeedbackIsNotAlike(t *testing.T) {
 	}
 }
 
+// A metric by name is no action.
+func TestMetricsAreNoActions(t *testing.T) {
+	var lines [][]byte
+	for i := range 300 {
+		lines = append(lines, fmt.Appendf(nil, `{"key":"%s","value":%d,"timestamp":%d,"step":%d}`, []string{"episode_reward", "entropy"}[i%2], i*i%17, epoch+i, i/2))
+	}
+	if p := propose.Of(records(lines), "p"); p != nil {
+		t.Errorf("proposed\n%s", p.YAML(""))
+	}
+}
+
 // What a policy decides is no result, although its words say yes or no, and what describes a request is the action if nothing
 // else can be.
 func TestDecisionsAreNoResults(t *testing.T) {

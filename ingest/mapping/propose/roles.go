@@ -25,7 +25,7 @@ func roles() []role {
 		}, []kind{isNumber, isText}},
 		{"policy", []string{
 			"policy", "policyid", "policyname", "model", "modelname", "modelid", "genairequestmodel", "agentname", "algorithm", "algo", "ranker",
-			"strategy", "bot", "recommender", "controller", "mdl",
+			"strategy", "bot", "recommender", "controller", "bidder", "behaviorname", "mdl",
 			"strategie", "modell", "estrategia", "politica", "modelo", "politique", "modele",
 		}, []kind{isText}},
 		{"policy_version", []string{
@@ -44,17 +44,17 @@ func roles() []role {
 			"nutzer", "kunde", "roboter", "usuario", "cliente", "utilisateur", "client",
 		}, id},
 		{"step", []string{"step", "stepid", "stepindex", "timestep", "turn", "turnindex", "stepnumber", "iteration", "round", "seq", "t", "index"}, []kind{isNumber}},
-		{"episode.r", []string{"episodereturn", "return", "episodereward", "totalreward", "cumulativereward", "sumreward", "ret", "finalreturn"}, []kind{isNumber}},
-		{"episode.l", []string{"episodelength", "eplen", "numsteps", "nsteps", "episodesteps"}, []kind{isNumber}},
+		{"episode.r", []string{"episodereturn", "return", "episodereward", "totalreward", "cumulativereward", "sumreward", "ret", "finalreturn", "epreturn", "epret", "epreward", "eprew", "sumrew", "sumofrewards", "rewardsum"}, []kind{isNumber}},
+		{"episode.l", []string{"episodelength", "eplen", "numsteps", "nsteps", "episodesteps", "length", "len"}, []kind{isNumber}},
 		{"reward", []string{
 			"reward", "rewardvalue", "rew", "rwd", "r", "score", "rewardscore", "evaluationscore", "genaievaluationscorevalue", "scorevalue", "payoff", "utility",
-			"clicked", "click", "isclick", "isclicked", "converted", "feedback", "rating", "grade", "stars", "liked", "thumbsup", "thumb", "thumbs", "vote", "verdict", "profit", "gain", "pnl", "payout", "winnings",
+			"clicked", "click", "isclick", "isclicked", "converted", "feedback", "rating", "grade", "stars", "liked", "thumbsup", "thumb", "thumbs", "vote", "verdict", "profit", "gain", "pnl", "payout", "winnings", "roas", "roi",
 			"belohnung", "geklickt", "bewertung", "recompensa", "clic", "valoracion", "recompense", "note",
 		}, []kind{isNumber, isTruth, isText}},
 		{"target_prob", []string{"targetprob", "targetprobability", "targetpropensity", "evaluationprob", "evalprob", "acceptedprob"}, []kind{isNumber}},
 		{"action_prob", []string{"actionprob", "labelprobability", "propensity", "actionprobability", "probability", "prob", "pscore", "pi"}, []kind{isNumber}},
 		{"action", []string{
-			"labelaction", "action", "actionid", "actionname", "chosenaction", "actiontaken", "chosenarm", "arm", "armid", "chosen", "choice", "decision", "selected",
+			"labelaction", "action", "actionid", "actionname", "actionindex", "actionidx", "discreteaction", "chosenaction", "actiontaken", "chosenarm", "arm", "armid", "chosen", "choice", "decision", "selected",
 			"tool", "toolname", "genaitoolname", "toolcall", "move", "itemid", "item", "recommendeditem", "recommendation", "offerid", "offer", "variant", "variantid",
 			"adid", "productid", "contentid", "shown", "command", "control", "act", "a", "sku", "skuid", "banner", "bannerid", "creative", "creativeid", "treatment", "listing",
 			"listingid", "template", "templateid", "videoid", "trackid", "articleid", "route", "routedto", "assigned", "decisionvalue", "dose", "bid", "bidprice", "bidamount", "setpoint", "discount", "discountpct", "pricemultiplier", "markup", "markdown", "orderqty", "orderquantity", "reorderqty", "reorderquantity", "allocation",
@@ -64,10 +64,10 @@ func roles() []role {
 			"terminated", "done", "isdone", "terminal", "isterminal", "finished", "isfinished", "gameover", "ended", "isfinal", "completed", "closed", "d", "last", "islast",
 			"beendet", "fertig", "terminado", "termine",
 		}, flag},
-		{"truncated", []string{"truncated", "istruncated", "timeout", "timedout", "timelimittruncated", "cutoff"}, []kind{isTruth}},
+		{"truncated", []string{"truncated", "istruncated", "timeout", "timedout", "timelimittruncated", "maxstepreached", "cutoff"}, []kind{isTruth}},
 		{"env", []string{"env", "environment", "envid", "envname", "deployment", "stage", "site", "market", "scenario", "task"}, []kind{isText}},
 		{"observation", []string{
-			"observation", "obs", "state", "features", "context", "featurevector", "contextfeatures", "userfeatures", "sensors", "inputs", "s", "o",
+			"observation", "observations", "obs", "state", "features", "context", "featurevector", "contextfeatures", "userfeatures", "sensors", "inputs", "s", "o",
 			"beobachtung", "zustand", "observacion", "estado", "contexto", "etat", "contexte",
 		}, []kind{isObject, isNumberList}},
 		{"outcomes", []string{"outcomes", "outcome", "kpis", "kpi", "metrics", "results", "scores"}, []kind{isObject}},
@@ -76,9 +76,17 @@ func roles() []role {
 	}
 }
 
-// accepts reports whether the kind of a place fits the role. A return may be a number that is written as text.
+// accepts reports whether the kind of a place fits the role. Numbers and flags may be written as text.
 func (r role) accepts(p *place) bool {
-	return slices.Contains(r.kinds, p.kind()) || r.field == "episode.r" && isNumeral(p)
+	switch r.field {
+	case "episode.r":
+		return slices.Contains(r.kinds, p.kind()) || isNumeral(p)
+	case "step":
+		return slices.Contains(r.kinds, p.kind()) || isCountedInText(p)
+	case "terminated", "truncated":
+		return slices.Contains(r.kinds, p.kind()) || isTextFlag(p)
+	}
+	return slices.Contains(r.kinds, p.kind())
 }
 
 // roleOf returns the role of a field.
@@ -93,7 +101,7 @@ func outcomeNames() []string {
 		"conversion", "converted", "clicked", "click", "purchased", "purchase", "paid", "revenue", "amount", "success", "successful", "solved", "resolved",
 		"passed", "correct", "latency", "latencyms", "duration", "durationms", "cost", "costusd", "tokens", "totaltokens", "inputtokens", "outputtokens",
 		"rating", "thumbsup", "liked", "error", "errors", "escalated", "dwell", "dwelltime", "watchtime", "margin", "profit", "quality", "hallucination", "toxicity",
-		"won", "win", "umsatz", "betrag", "erfolg", "importe", "compra", "exito", "montant", "achat",
+		"won", "win", "clicks", "conversions", "purchases", "orders", "bookings", "sales", "installs", "signups", "umsatz", "betrag", "erfolg", "importe", "compra", "exito", "montant", "achat",
 	}
 }
 
@@ -124,6 +132,13 @@ func spaced(name string) string {
 // scoreNames are the names of a reward that may as well be what a model has predicted.
 func scoreNames() []string {
 	return []string{"score", "scorevalue", "rating", "grade", "stars", "utility", "r", "gain", "profit"}
+}
+
+// isResponse reports whether a name is that of how a person responded to what was chosen.
+func isResponse(p *place) bool {
+	return slices.Contains([]string{
+		"accepted", "redeemed", "opened", "responded", "replied", "bought", "booked", "purchased", "subscribed", "upgraded", "signedup", "success", "successful",
+	}, lastName(p))
 }
 
 // labelNames are the names of groups that people look at one by one.

@@ -129,10 +129,36 @@ func isFlag(p *place) bool {
 	return (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && len(p.values) == 2
 }
 
+// The texts of a flag.
+var (
+	set   = []string{"true", "yes", "y", "t", "1"}
+	unset = []string{"false", "no", "n", "f", "0"}
+)
+
+// isTextFlag reports whether a place has both values of a flag, as texts.
+func isTextFlag(p *place) bool {
+	return p.kind() == isText && len(p.values) == 2 && slices.ContainsFunc(p.order, func(text string) bool { return slices.Contains(set, plain(text)) }) &&
+		slices.ContainsFunc(p.order, func(text string) bool { return slices.Contains(unset, plain(text)) })
+}
+
+// isCountedInText reports whether a place has whole numbers, as texts.
+func isCountedInText(p *place) bool {
+	return p.kind() == isText && every(p, func(text string) bool {
+		n, err := strconv.ParseUint(text, 10, 32)
+		return err == nil && text == strconv.FormatUint(n, 10)
+	})
+}
+
 // endOf returns how a flag is read as the end of an episode.
 func endOf(p *place, field mapping.Field) mapping.Field {
-	if p.kind() == isNumber {
+	switch {
+	case p.kind() == isNumber:
 		field.Choices = map[string]json.RawMessage{"0": json.RawMessage("false"), "1": json.RawMessage("true")}
+	case isTextFlag(p):
+		field.Choices = map[string]json.RawMessage{}
+		for _, text := range p.order {
+			field.Choices[text] = json.RawMessage(strconv.FormatBool(slices.Contains(set, plain(text))))
+		}
 	}
 	return field
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping/propose"
 )
 
-// Records with several events: of parallel environments, of the steps of an episode, and of the agents of a game.
-func TestSeveralEventsInARecord(t *testing.T) {
+// Shapes of records that tools and teams log: several events in one, tables, text, and names with units.
+func TestShapesOfLogs(t *testing.T) {
 	for name, test := range map[string]struct {
 		record     func(i int, r *rand.Rand) string
 		has, lacks []string
@@ -119,6 +119,51 @@ func TestSeveralEventsInARecord(t *testing.T) {
 			},
 			[]string{"action: assigned_car", "action_prob: assigned_prob", "reward: reward", "observation.floor: floor", "(1 agent)", "observation.cars.0.floor: \"cars[0].floor\"", "observation.cars.1.floor"},
 			[]string{"observation.wait_s", "observation.assigned_distance", "car\":"},
+		},
+		"agents in a list": {
+			func(i int, r *rand.Rand) string {
+				agent := func(id int) string {
+					return fmt.Sprintf(`{"id":%d,"reward":%.2f,"done":%t,"maxStepReached":false,"actionIndex":%d,"observations":[%.2f,1]}`, id, r.Float64(), r.IntN(20) == 0, r.IntN(5), r.Float64())
+				}
+				return fmt.Sprintf(`{"ts":%d,"behaviorName":"Soldier","agentInfos":[%s,%s,%s]}`, epoch+i, agent(7), agent(8), agent(9))
+			},
+			[]string{"each: agentInfos", "policy: $.behaviorName", "agent_id: id", "action: actionIndex", "terminated: done", "truncated: maxStepReached", "observation: observations"},
+			[]string{"last: true"},
+		},
+		"a vector in columns of a table": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"traj":%d,"t":%d,"obs_0":%.2f,"act_0":%.2f,"act_1":%.2f,"rew":%.2f,"done":%d}`, i/20, i%20, r.Float64(), r.Float64(), r.Float64(), r.Float64(), i%20/19)
+			},
+			[]string{`action: {expression: "[record[\"act_0\"], record[\"act_1\"]]"}`, "episode_id: traj", "step: t", "observation.obs_0: obs_0"},
+			[]string{"observation.act"},
+		},
+		"text for everything": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"time":"%d.5","episode":"%d","step":"%d","action":"%d","reward":"%.2f","done":"%s"}`, epoch/1000+i, i/20, i%20, r.IntN(4), r.Float64(), []string{"False", "True"}[i%20/19])
+			},
+			[]string{"step: {expression: ", `terminated: {path: done, choices: {"False": false, "True": true}}`, "reward: {expression: ", "episode_id: episode"},
+			nil,
+		},
+		"a response, and the score that predicts it": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"op":"c","ts_ms":%d,"before":null,"after":{"customer_id":%d,"offer_code":"A%d","score":%.2f,"accepted":%t}}`, epoch+i, i*7%90, r.IntN(4), r.Float64(), r.IntN(5) == 0)
+			},
+			[]string{"action: after.offer_code", "reward: {path: after.accepted", "observation.score: after.score"},
+			nil,
+		},
+		"a summary of episodes": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ep":%d,"finished_at":%d,"stats":{"sum_rew":%.2f,"len":%d,"success":%t},"agent":{"name":"ppo-ant"}}`, i, epoch/1000+30*i, 200*r.Float64(), 180+r.IntN(40), r.IntN(3) > 0)
+			},
+			[]string{"policy: agent.name", "episode_id: ep", "episode.r: stats.sum_rew", "episode.l: stats.len", "outcomes.success: stats.success"},
+			nil,
+		},
+		"bids, and what they earned": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"hour_start":"2026-08-01T%02d:00:00Z","campaign_id":"c%d","bid_multiplier":%.2f,"clicks":%d,"roas":%.2f,"bidder":"rtb"}`, i/12%24, i%12, 1+r.Float64(), r.IntN(60), r.Float64())
+			},
+			[]string{"policy: bidder", "bid_multiplier", "reward: roas", "outcomes.clicks: clicks"},
+			nil,
 		},
 		"amounts with units": {
 			func(i int, r *rand.Rand) string {
