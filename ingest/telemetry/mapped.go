@@ -94,6 +94,8 @@ type columnScan struct {
 	elements int  // in it
 	value    int  // where in the line its value in the element is that is read, or nowhere
 	after    int  // where in the line that value ends
+
+	places map[string]int // where in the line its values are, once their names are in another order than those of the lead
 }
 
 // Reset implements Decoder.
@@ -146,7 +148,7 @@ func (m *mapped) decodeArray(dst []ingest.Event, pos ingest.Position, refuse fun
 	t := &m.template
 	emptyEvent(t)
 	m.begin(t)
-	if !m.record() || !m.hasArray() || !m.conclude() {
+	if !m.record() || !m.hasArray() || !m.conclude() || !m.sharesLittle() {
 		m.reject(pos, refuse)
 		pos.Record++
 		return dst, pos
@@ -188,6 +190,7 @@ func (m *mapped) begin(ev *ingest.Event) {
 	}
 	for i := range m.columns {
 		m.columns[i].array = nowhere
+		clear(m.columns[i].places)
 	}
 }
 
@@ -235,14 +238,29 @@ func (m *mapped) advanceColumns(i int) {
 		if c.array == nowhere || c == lead {
 			continue
 		}
-		if name, more := m.nextOf(c, i == 0); more && bytes.Equal(name, m.name) {
-			continue
-		}
-		for n := range c.elements { // such as agents in another order
-			if name, _ := m.nextOf(c, n == 0); bytes.Equal(name, m.name) {
-				break
+		if len(c.places) == 0 {
+			if name, more := m.nextOf(c, i == 0); more && bytes.Equal(name, m.name) {
+				continue
 			}
-			c.value = nowhere
+			m.find(c)
+		}
+		c.value = nowhere
+		if at, has := c.places[string(m.name)]; has {
+			c.value = at
+		}
+	}
+}
+
+// find finds all values of a column, such as agents in another order. To look for each one would take time by the square of
+// their number.
+func (m *mapped) find(c *columnScan) {
+	if c.places == nil {
+		c.places = make(map[string]int, c.elements)
+	}
+	for n := range c.elements {
+		name, _ := m.nextOf(c, n == 0)
+		if _, before := c.places[string(name)]; !before {
+			c.places[string(name)] = c.value
 		}
 	}
 }

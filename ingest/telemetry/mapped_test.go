@@ -7,8 +7,10 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
@@ -304,6 +306,72 @@ func TestColumnsAreReadAsElements(t *testing.T) {
 		want, refusedRows, leftOutRows := mappedAll(planOf(t, "each: rows"+fields), ingest.DecoderOptions{}, ingest.Message{Value: byRow})
 		if !same(sorted(got), sorted(want)) || len(refused) != len(refusedRows) || leftOut != leftOutRows {
 			t.Fatalf("%s\nread as %+v, refused %v, %d left out\nwant    %+v, refused %v, %d left out", byColumn, got, refused, leftOut, want, refusedRows, leftOutRows)
+		}
+	}
+}
+
+// Agents in another order in each column cost no more than in the same one.
+func TestColumnsInAnyOrder(t *testing.T) {
+	agents := make([]string, ingest.MaxElements)
+	for i := range agents {
+		agents[i] = fmt.Sprintf("a%d", i)
+	}
+	object := func(names []string, value func(i int, name string) string) string {
+		out := make([]string, len(names))
+		for i, name := range names {
+			out[i] = strconv.Quote(name) + ":" + value(i, name)
+		}
+		return "{" + strings.Join(out, ",") + "}"
+	}
+	number := func(_ int, name string) string { return name[1:] }
+	reversed, shifted := slices.Clone(agents), append(slices.Clone(agents[7:]), agents[:3]...)
+	slices.Reverse(reversed)
+	record := `{"r":` + object(agents, number) + `,"o":` + object(reversed, number) + `,"x":` + object(shifted, number) + "}"
+	plan := planOf(t, "columns: [r, o, x]\nfields: {policy: {value: p}, reward: r, observation: o, outcomes.x: x, agent_id: {index: true}}")
+	begun := time.Now()
+	for range 2 { // the second record follows the first in memory
+		events, refused, _ := mappedAll(plan, ingest.DecoderOptions{}, ingest.Message{Value: []byte(record)})
+		if len(events) != len(agents) || len(refused) > 0 {
+			t.Fatalf("%d events, refused %v", len(events), refused)
+		}
+		for i := range events {
+			e := &events[i]
+			missing := i >= 3 && i < 7
+			if e.AgentID != agents[i] || e.Reward != float64(i) || e.Observation[0].X != float64(i) || (len(e.Outcomes) == 0) != missing || !missing && e.Outcomes[0].X != float64(i) {
+				t.Fatalf("event %d is %+v", i, e)
+			}
+		}
+	}
+	if took := time.Since(begun); took > 3*time.Second { // it takes .05 s, and took 10 s by the square
+		t.Errorf("took %s", took)
+	}
+}
+
+// What many events share is copied for each of them.
+func TestSharedValuesAreBounded(t *testing.T) {
+	const fields = "\nfields: {policy: {value: p}, reward: r, observation: $.o, labels: $.l}"
+	rows := func(n int) string { return `"s":[` + strings.TrimSuffix(strings.Repeat(`{"r":1},`, n), ",") + "]" }
+	numbers := `"o":[` + strings.TrimSuffix(strings.Repeat("1,", 500), ",") + "]"
+	label := `"l":{"a":"` + strings.Repeat("x", ingest.MaxString) + `"}`
+	for name, tt := range map[string]struct {
+		record string
+		events int
+		as     bool // recorded
+	}{
+		"numbers of many":  {"{" + rows(16_000) + "," + numbers + "}", 0, false},
+		"numbers of some":  {"{" + rows(1000) + "," + numbers + "}", 1000, false},
+		"one label":        {"{" + rows(16_000) + `,"l":{"a":"x"}}`, 16_000, false},
+		"long names":       {"{" + rows(10_000) + `,"o":{"` + strings.Repeat("k", 1000) + `":1,"` + strings.Repeat("K", 1000) + `":1,"` + strings.Repeat("n", 1000) + `":1,"` + strings.Repeat("N", 1000) + `":1}}`, 0, false},
+		"a long label":     {"{" + rows(16_000) + "," + label + "}", 16_000, false},
+		"as it was":        {"{" + rows(8000) + `,"o":[0.` + strings.Repeat("1", 8000) + "]}", 0, true},
+		"as it was, short": {"{" + rows(8000) + `,"o":[0.1]}`, 8000, true},
+	} {
+		events, refused, _ := mappedAll(planOf(t, "each: s"+fields), ingest.DecoderOptions{AsRecorded: tt.as}, ingest.Message{Value: []byte(tt.record)})
+		if len(events) != tt.events || (len(refused) == 1) != (tt.events == 0) {
+			t.Errorf("%s: %d events, refused %v", name, len(events), refused)
+		}
+		if len(refused) > 0 && (refused[0].Reason != ingest.ReasonTooManyValues || !strings.Contains(refused[0].Msg, "share more than")) {
+			t.Errorf("%s: %v", name, refused[0])
 		}
 	}
 }
