@@ -171,8 +171,10 @@ func (r *renderer) wanted(file string) bool {
 	switch file {
 	case "pipeline/train.py":
 		return len(f.Training.Command) == 0
-	case "pipeline/evaluate.py", "pipeline/agent.py":
+	case "pipeline/evaluate.py":
 		return len(f.Evaluation.Command) == 0
+	case "pipeline/agent.py": // the training of CleanRL has the networks from there
+		return len(f.Evaluation.Command) == 0 || f.Algorithm.Library == CleanRL && len(f.Training.Command) == 0
 	case "pipeline/world.py":
 		return len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0
 	}

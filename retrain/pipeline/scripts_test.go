@@ -20,6 +20,7 @@ func staged(t *testing.T, verdicts string, replaced ...string) (runs func(stage 
 	}
 	programs := map[string]string{
 		"rewardwatch": `echo "$*" >> "$CALLS"
+[ "$2" = export ] && [ -n "${EXPORTED:-}" ] && exit "$EXPORTED"
 [ "$1" = gate ] || exit 0
 read -r code < "$VERDICTS" || exit 3
 sed -i 1d "$VERDICTS"

@@ -126,3 +126,24 @@ func stage(t *testing.T, dir, name, work, url string) (string, error) {
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
+
+// The generated scripts of each library run in environments with Discrete and Tuple spaces, whose actions are keys of a
+// dictionary.
+func TestGeneratedTrainingRunsInTabularEnvironments(t *testing.T) {
+	for name, library := range map[string][]string{"Stable-Baselines3": nil, "CleanRL": cleanRL, "RLlib": rllib} {
+		for _, id := range []string{"FrozenLake-v1", "Taxi-v3", "Blackjack-v1"} {
+			t.Run(name+" "+id, func(t *testing.T) {
+				dir := written(t, "", append([]string{
+					"id: CartPole-v1", "id: " + id, "simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n", "",
+					"steps: 100000", "steps: 300", "telemetry: true\n", "telemetry: false\n  episodes: 2\n", "at_least: 300", "at_least: -3000",
+				}, library...)...)
+				work := filepath.Join(dir, "work")
+				for _, name := range []string{"train", "evaluate"} {
+					if out, err := stage(t, dir, name, work, "http://127.0.0.1:1"); err != nil {
+						t.Fatalf("%s: %v\n%s", name, err, out)
+					}
+				}
+			})
+		}
+	}
+}

@@ -212,9 +212,9 @@ func wiredPrograms(f *File, file string) string {
 	}
 	list := seen(f) + tuples(f.Simulation, func(x Parameter) string { return x.Name }) + tuples(f.Environments, func(e Environment) string { return e.ID })
 	if f.Training.Telemetry {
-		list += "|    return watched(make(id, varied=True), "
+		list += "|    return flat(watched(make(id, varied=True), "
 	} else {
-		list += "|def training(id, env):\n    \"\"\"Returns an environment for the training.\"\"\"\n    return make(id, varied=True)\n"
+		list += "|def training(id, env):\n    \"\"\"Returns an environment for the training.\"\"\"\n    return flat(make(id, varied=True))\n"
 	}
 	if f.Training.Telemetry || f.Evaluation.Telemetry {
 		list += "|EMITTER = rewardwatch.Emitter(\n    url=os.environ.get(|    token_file=os.environ.get(|    if env:\n        names[\"env\"] = env\n    return rewardwatch.wrap(environment, EMITTER, policy=policy, "

@@ -168,6 +168,17 @@ func (o *exportedOrder) parts(data string) (parts []experience.Part, missing []s
 	return parts, missing
 }
 
+// errNoOffsets is that a request is not for an incident. A pipeline goes on without the data then.
+var errNoOffsets = errors.New("so it contains no offsets")
+
+// withoutIncident says how a request was opened, which the ledger of an earlier build may leave open.
+func withoutIncident(by ledger.OriginKind) string {
+	if by == "" {
+		return "without an incident"
+	}
+	return fmt.Sprintf("by a %s, not for an incident", by)
+}
+
 func runExport(ctx context.Context, c *terminal.Console, service *client.Client, o exportOptions, id string) error {
 	if err := o.check(c); err != nil {
 		return err
@@ -190,8 +201,7 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 	case request.Kind == ledger.KindRollback:
 		return fmt.Errorf("request %s is a rollback and has no data: export the retraining request instead", id)
 	case order.Incident == nil:
-		return fmt.Errorf("request %s was opened by a %s, not for an incident, so it contains no offsets. "+
-			"To export data, request the retraining with --incident", id, request.OriginKind)
+		return fmt.Errorf("request %s was opened %s, %w. To export data, request the retraining with --incident", id, withoutIncident(request.OriginKind), errNoOffsets)
 	default:
 		return fmt.Errorf("request %s contains no offsets for the %s data", id, strings.Join(missing, " or the "))
 	}

@@ -24,7 +24,7 @@ const (
 	exitFine  = 0
 	exitDrift = 1 // drift was found, also if it resolved, or a gate failed
 	exitError = 2 // usage, configuration or environment error, or no valid event at all
-	exitOpen  = 3 // a gate does not have enough data for a verdict
+	exitOpen  = 3 // a gate does not have enough data for a verdict, or a request has no data to export
 )
 
 // Run parses the command line, runs the verb and returns the exit code.
@@ -47,6 +47,9 @@ func execute(ctx context.Context, c *terminal.Console, args []string) int {
 	case errors.Is(err, terminal.ErrDriftFound), errors.Is(err, calibrate.ErrNotKept), errors.Is(err, errGateFailed):
 		return exitDrift
 	case errors.Is(err, errGateOpen):
+		return exitOpen
+	case errors.Is(err, errNoOffsets):
+		c.Report(err)
 		return exitOpen
 	case errors.Is(err, terminal.ErrReported):
 		return exitError

@@ -15,6 +15,7 @@ import world
 
 def main():
     work = pathlib.Path(os.environ["WORK"])
+    world.check()
     environments = DummyVecEnv([functools.partial(world.training, id, env) for id, env in world.ENVIRONMENTS])
     policy = "MlpPolicy"
     # rewardwatch:keep policy

@@ -12,6 +12,15 @@ import rewardwatch
 # rewardwatch:keep imports
 # rewardwatch:end
 
+# The observations that the networks take. Others are flattened: a Discrete one becomes an array with a 1 in its place.
+TAKEN = (
+    gymnasium.spaces.Box,
+    gymnasium.spaces.Dict,
+    gymnasium.spaces.Discrete,
+    gymnasium.spaces.MultiBinary,
+    gymnasium.spaces.MultiDiscrete,
+)
+
 # The ID of each environment and the `env` label of its telemetry.
 ENVIRONMENTS = [
     ("CartPole-v1", "lab"),
@@ -82,6 +91,33 @@ def make(id, varied):
     return Varied(environment) if varied and PARAMETERS else environment
 
 
+def flat(environment):
+    """Returns an environment whose observations the networks take."""
+    if isinstance(environment.observation_space, TAKEN):
+        return environment
+    return gymnasium.wrappers.DtypeObservation(gymnasium.wrappers.FlattenObservation(environment), numpy.float32)
+
+
+def flattened(space, observation):
+    """Returns an observation of a space as the networks take it."""
+    return observation if isinstance(space, TAKEN) else gymnasium.spaces.flatten(space, observation)
+
+
+def check():
+    """Fails if the environments differ in what the agent observes or does: it has only one network."""
+    first = None
+    for id, _ in ENVIRONMENTS:
+        environment = make(id, varied=False)
+        seen = environment.observation_space
+        if isinstance(seen, gymnasium.spaces.Box):
+            seen = (seen.shape, seen.dtype)
+        spaces = (seen, environment.action_space)
+        environment.close()
+        if first is not None and spaces != first:
+            raise TypeError(f"{id} has other spaces than {ENVIRONMENTS[0][0]}: {spaces}, not {first}")
+        first = spaces
+
+
 def training(id, env):
     """Returns an environment for the training."""
-    return make(id, varied=True)
+    return flat(make(id, varied=True))

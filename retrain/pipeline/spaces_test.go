@@ -1,0 +1,107 @@
+package pipeline
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// inPython runs a program beside generated scripts, with the modules of the libraries replaced by mocks.
+func inPython(t *testing.T, program string, replaced ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := Write(newFiles(mustRun(t, replaced...).Artefacts), dir); err != nil {
+		t.Fatal(err)
+	}
+	const mocks = "import sys\nfrom unittest import mock\nfor name in ('gymnasium', 'numpy', 'scipy', 'scipy.stats', 'stable_baselines3', 'rewardwatch'):\n" +
+		"    sys.modules[name] = mock.MagicMock()\nimport gymnasium\n" +
+		"class Plain:\n    pass\nfor kind in ('Box', 'Dict', 'Discrete', 'MultiBinary', 'MultiDiscrete'):\n    setattr(gymnasium.spaces, kind, type(kind, (), {}))\n" +
+		"gymnasium.ObservationWrapper = gymnasium.Wrapper = Plain\n"
+	cmd := exec.Command("python3", "-c", mocks+program)
+	cmd.Dir = filepath.Join(dir, "pipeline")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+cmd.Dir, "WORK="+dir, "VERSION=v1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out) + err.Error()
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Environments use a Discrete action as an index or a key, for which an array without dimensions is none. An observation
+// of a space that the networks do not take is flattened, as in the training.
+func TestAgentActsInEachSpace(t *testing.T) {
+	const program = `
+import pathlib
+import stable_baselines3
+import agent
+import world
+model = stable_baselines3.PPO.load.return_value
+for space in (gymnasium.spaces.Discrete(), Plain()):
+    gymnasium.make.return_value.observation_space = space
+    act = agent.load(pathlib.Path("."))
+    for ndim in (0, 1):
+        action = mock.MagicMock(ndim=ndim)
+        action.item.return_value = 3
+        model.predict.return_value = (action, None)
+        print(act("seen") if ndim == 0 else act("seen") is action, model.predict.call_args.args[0] == "seen")
+`
+	if got, want := inPython(t, program), "3 True\nTrue True\n3 False\nTrue False"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// An agent has only one network, so its environments have the same spaces.
+func TestTrainingRefusesOtherSpaces(t *testing.T) {
+	const program = `
+import world
+def box(*shape):
+    space = gymnasium.spaces.Box()
+    space.shape, space.dtype = shape, "float32"
+    return space
+def same(*observed):
+    made = iter([mock.MagicMock(observation_space=o, action_space=a) for o, a in observed])
+    gymnasium.make.side_effect = lambda id: next(made)
+    try:
+        world.check()
+        return True
+    except TypeError as error:
+        return str(error).split(":")[0]
+print(same((box(4), 2), (box(4), 2)))
+print(same((box(4), 2), (box(3), 2)))
+print(same((box(4), 2), (box(4), 6)))
+`
+	want := "True\nAcrobot-v1 has other spaces than CartPole-v1\nAcrobot-v1 has other spaces than CartPole-v1"
+	if got := inPython(t, program, "environments:\n", "environments:\n  - id: CartPole-v1\n  - id: Acrobot-v1\n", "  - {id: CartPole-v1, env: lab}\n", ""); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for library, replaced := range map[string][]string{"Stable-Baselines3": nil, "CleanRL": cleanRL, "RLlib": rllib} {
+		if !strings.Contains(artefact(t, mustRun(t, replaced...), "pipeline/train.py"), "    world.check()\n") {
+			t.Errorf("the training with %s does not check the spaces", library)
+		}
+	}
+}
+
+// The training of CleanRL has its networks from agent.py, whatever evaluates it.
+func TestNetworksAreThereForTheTraining(t *testing.T) {
+	w := mustRun(t, append([]string{"evaluation:\n  telemetry: true\n", "evaluation:\n  command: [python, test.py]\n"}, cleanRL...)...)
+	if !strings.Contains(artefact(t, w, "pipeline/train.py"), "from agent import Agent") || artefact(t, w, "pipeline/agent.py") == "" {
+		t.Error("the training lacks agent.py")
+	}
+}
+
+// A request without an incident has no drifted data, with which only a retraining for an incident begins.
+func TestExportOfARequestWithoutAnIncident(t *testing.T) {
+	stage := staged(t, "", "data:\n", "data:\n  export: true\n")
+	for _, test := range []struct {
+		exported string
+		want     int
+		failed   bool
+	}{{"0", 0, false}, {"3", 0, false}, {"2", 2, true}} {
+		code, calls := stage("export", "REQUEST=rr_1", "EXPORTED="+test.exported)
+		if code != test.want || strings.Contains(calls, "retrain status rr_1 failed") != test.failed {
+			t.Errorf("export ends with %s: exit code %d, want %d\n%s", test.exported, code, test.want, calls)
+		}
+	}
+}
