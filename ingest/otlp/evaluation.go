@@ -27,14 +27,13 @@ func (w *writer) evaluation(l logRecord) bool {
 	if !ok {
 		return false
 	}
-	resource := l.resource.GetAttributes()
 	w.dst = append(w.dst, '{')
 	if at := l.time(); at != 0 {
 		w.dst = strconv.AppendUint(jsontext.AppendKey(w.dst, "ts"), at, 10)
 	}
-	w.text("policy", first(stringOf(l.Attributes, "gen_ai.agent.name", "gen_ai.request.model"), stringOf(resource, "gen_ai.agent.name", "service.name")))
-	w.text("policy_version", first(stringOf(l.Attributes, "gen_ai.agent.version", "gen_ai.response.model"), stringOf(resource, "service.version")))
-	w.text("env", stringOf(resource, "deployment.environment.name", "deployment.environment"))
+	w.text("policy", first(stringOf(l.Attributes, "gen_ai.agent.name", "gen_ai.request.model"), l.from.policy))
+	w.text("policy_version", first(stringOf(l.Attributes, "gen_ai.agent.version", "gen_ai.response.model"), l.from.version))
+	w.text("env", l.from.env)
 	w.text("agent_id", first(stringOf(l.Attributes, "gen_ai.conversation.id"), w.id(l.TraceId)))
 	w.dst = jsontext.AppendNumber(jsontext.AppendKey(w.dst, "reward"), score, 64)
 	name := stringOf(l.Attributes, "gen_ai.evaluation.name")
@@ -48,6 +47,18 @@ func (w *writer) evaluation(l logRecord) bool {
 	w.text("evaluation_label", stringOf(l.Attributes, "gen_ai.evaluation.score.label"))
 	w.dst = append(w.dst, "}}\n"...)
 	return true
+}
+
+// origin is what a resource says of all its log records. It is read once: a resource may have as many attributes as log
+// records.
+type origin struct{ policy, version, env string }
+
+func originOf(resource []*commonpb.KeyValue) origin {
+	return origin{
+		policy:  stringOf(resource, "gen_ai.agent.name", "service.name"),
+		version: stringOf(resource, "service.version"),
+		env:     stringOf(resource, "deployment.environment.name", "deployment.environment"),
+	}
 }
 
 func first(a, b string) string {

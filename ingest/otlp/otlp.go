@@ -55,9 +55,10 @@ func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Recor
 	}
 	w := writer{dst: dst, idsAsBase64: asJSON}
 	for _, r := range logs.ResourceLogs {
+		from := originOf(r.Resource.GetAttributes())
 		for _, s := range r.ScopeLogs {
 			for _, l := range s.LogRecords {
-				record := logRecord{resource: r.Resource, scope: s.Scope, LogRecord: l}
+				record := logRecord{resource: r.Resource, from: from, scope: s.Scope, LogRecord: l}
 				switch {
 				case !c.Evaluations:
 					w.record(record)
@@ -76,6 +77,7 @@ func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Recor
 // logRecord is a log record with where it comes from.
 type logRecord struct {
 	resource *resourcepb.Resource
+	from     origin
 	scope    *commonpb.InstrumentationScope
 	*logspb.LogRecord
 }

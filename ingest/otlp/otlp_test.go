@@ -5,9 +5,11 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -122,6 +124,31 @@ func TestRefusals(t *testing.T) {
 		if err == nil || err.Reason != c.reason || err.Size != int64(len(c.value)) || string(got) != "before" {
 			t.Errorf("%s: %q %+v, want %s", c.name, got, err, c.reason)
 		}
+	}
+}
+
+// Many attributes of a resource, which all its log records have, are not searched for each.
+func TestManyAttributesOfAResource(t *testing.T) {
+	resource := resourcepb.Resource{Attributes: []*commonpb.KeyValue{{Key: "service.name", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: "shop"}}}}}
+	for range 80_000 {
+		resource.Attributes = append(resource.Attributes, &commonpb.KeyValue{})
+	}
+	score := &commonpb.KeyValue{Key: "gen_ai.evaluation.score.value", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: 1}}}
+	var scope logspb.ScopeLogs
+	for range 7000 {
+		scope.LogRecords = append(scope.LogRecords, &logspb.LogRecord{EventName: evaluationEvent, Attributes: []*commonpb.KeyValue{score}})
+	}
+	value, err := proto.Marshal(&logspb.LogsData{ResourceLogs: []*logspb.ResourceLogs{{Resource: &resource, ScopeLogs: []*logspb.ScopeLogs{&scope}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	got, refused := Converter{Limit: 1 << 20, Evaluations: true}.Convert(nil, &ingest.Message{Value: value})
+	if refused != nil || strings.Count(string(got), `"policy":"shop"`) != 7000 {
+		t.Errorf("%v, %.100s", refused, got)
+	}
+	if took := time.Since(begun); took > 3*time.Second { // it takes .05 s, and took half a minute
+		t.Errorf("took %s", took)
 	}
 }
 
