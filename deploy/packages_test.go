@@ -48,6 +48,9 @@ func debianPackage(t *testing.T, contents string) {
 	run(t, "", "systemd-analyze", "security", "--offline=true", "--threshold="+exposure, within(unit))
 	run(t, "", within("/usr/bin/rewardwatch"), "validate", within(config))
 
+	if got := run(t, "", "dpkg-query", "--admindir="+within("/var/lib/dpkg"), "--show", "--showformat=${Depends}", "rewardwatch"); strings.Contains(read(t, within(unit)), "ExecReload=/bin/kill") && !strings.Contains(got, "procps") {
+		t.Errorf("a minimal system has no kill to reload with: the package depends on %s", got)
+	}
 	text := read(t, within(config))
 	if lines := regexp.MustCompile(`(?m)^[^#\n].*\n`).FindAllString(text, -1); len(lines) != 3 {
 		t.Errorf("the configuration has %d lines:\n%s", len(lines), text)
