@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the image of the service as an OCI archive, without a daemon: build.sh ARCHIVE. ARCHS are its architectures.
-# The same commit, Go and buildah produce the same digest: all times are SOURCE_DATE_EPOCH, which is that of the commit,
-# and no mode is that of the checkout.
+# Builds the service's image as an OCI archive, without a daemon: build.sh ARCHIVE. ARCHS lists the architectures.
+# Builds are reproducible with the same commit, Go and buildah: all times are SOURCE_DATE_EPOCH, by default the time of
+# the commit, and file modes do not depend on the checkout.
 set -euo pipefail
 umask 022
 archive="$(realpath -m "$1")"
@@ -17,7 +17,7 @@ for arch in "${archs[@]}"; do
   CGO_ENABLED=0 GOOS=linux GOARCH="$arch" go build -trimpath -ldflags="-s -w ${NAMED:-}" \
     -o "$context/linux/$arch/" ./cmd/rewardwatch
 done
-# Paths below $context/root are those in the image. The certificates are from the Debian package ca-certificates.
+# Paths below $context/root are paths in the image. The certificates come from the Debian package ca-certificates.
 install -D -m 644 /etc/ssl/certs/ca-certificates.crt "$context/root/etc/ssl/certs/ca-certificates.crt"
 install -D -m 644 "$(go env GOROOT)/lib/time/zoneinfo.zip" "$context/root/usr/share/zoneinfo.zip"
 install -D -m 644 LICENSE "$context/root/usr/share/doc/rewardwatch/copyright"
@@ -26,7 +26,7 @@ deploy/package/licenses.sh >"$context/root/usr/share/doc/rewardwatch/third-party
 echo 'rewardwatch:x:65532:65532::/data:/sbin/nologin' >"$context/root/etc/passwd"
 echo 'rewardwatch:x:65532:' >"$context/root/etc/group"
 
-# A storage of its own, so that no image of before is reused and none remains.
+# Separate storage, so that no earlier image is reused and none is left behind.
 storage="$(mktemp -d)"
 trap 'rm -rf "$storage"' EXIT
 buildah() { command buildah --storage-driver vfs --root "$storage/root" --runroot "$storage/run" "$@"; }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Fails if a known vulnerability reaches the code of some packages: advisories.sh DIRECTORY EXEMPTIONS PACKAGE...
-# DIRECTORY has the advisories as OSV files. Each line of EXEMPTIONS has an advisory that does no harm, the name of the
-# test that shows so, and why; one that no longer reaches the code must be removed. GOVULNCHECK and INDEXDB are the programs of golang.org/x/vuln and golang.org/x/vulndb.
+# Fails if the given packages use code with a known vulnerability: advisories.sh DIRECTORY EXEMPTIONS PACKAGE...
+# DIRECTORY contains the advisories as OSV files. Each line of EXEMPTIONS contains an advisory that does no harm, the
+# name of the test that shows this, and the reason; remove lines whose vulnerable code is no longer used. GOVULNCHECK
+# and INDEXDB are the paths of the programs from golang.org/x/vuln and golang.org/x/vulndb.
 set -euo pipefail
 directory="$(realpath -e "$1")"
 exemptions="$(realpath -e "$2")"
@@ -10,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/advisories" "$work/exempt"
 find "$directory" -name '*.json' -exec ln -s -t "$work/advisories" {} +
 known="$(find "$work/advisories" -type l | wc -l)"
-[ "$known" -gt 0 ] || { echo "$directory has no advisories" >&2; exit 1; }
+[ "$known" -gt 0 ] || { echo "$directory contains no advisories" >&2; exit 1; }
 
 line=0
 lines=()
@@ -19,14 +20,14 @@ while read -r id test why; do
   [[ "$id" = '#'* || -z "$id" ]] && continue
   [ -n "$why" ] || { echo "$id has no reason in $exemptions" >&2; exit 1; }
   git grep -q --untracked "^func $test(" -- '*_test.go' || { echo "$id names the test $test, which does not exist" >&2; exit 1; }
-  mv "$work/advisories/$id.json" "$work/exempt/" || { echo "$id is not an advisory of $directory" >&2; exit 1; }
+  mv "$work/advisories/$id.json" "$work/exempt/" || { echo "$directory contains no advisory $id" >&2; exit 1; }
   lines+=("$line $id")
 done <"$exemptions"
 
 if [ ${#lines[@]} -gt 0 ]; then
   "$INDEXDB" -vulns "$work/exempt" -out "$work/exempt-database"
   reach="$("$GOVULNCHECK" -db "file://$work/exempt-database" "${@:3}")" && status=0 || status=$?
-  [ $status = 0 ] || [ $status = 3 ] || { echo "$reach" >&2; exit 1; } # 3: some reach the code
+  [ $status = 0 ] || [ $status = 3 ] || { echo "$reach" >&2; exit 1; } # 3: vulnerable code is used
   stale=0
   for exempt in "${lines[@]}"; do
     read -r line id <<<"$exempt"

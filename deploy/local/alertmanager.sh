@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs a real Alertmanager on loopback, from Debian's package `prometheus-alertmanager`, whose service is not used.
+# Runs a real Alertmanager on loopback, using Debian's `prometheus-alertmanager` package but not its service.
 #
-#   alertmanager.sh start   start in the background, return when it is ready; no effect if it runs
-#   alertmanager.sh stop    stop it; the data stays
+#   alertmanager.sh start   start in the background and return once it is ready; no effect if it is already running
+#   alertmanager.sh stop    stop it; the data is kept
 #
 # ALERTMANAGER_DIR     data, log and pid file   (default .cache/run/alertmanager)
 # ALERTMANAGER_PORT    port                     (default 9093)
@@ -24,7 +24,7 @@ ready() { http_ready "$port" /-/ready; }
 case "${1:-}" in
 start)
   lock "$dir"
-  # With an empty cluster address it does not gossip with other machines.
+  # An empty cluster address prevents gossip with other machines.
   start_server alertmanager "$dir" "$port" ready "${ALERTMANAGER_BINARY:-prometheus-alertmanager}" --config.file="$config" \
     --storage.path="$dir/data" --web.listen-address="127.0.0.1:$port" --cluster.listen-address=
   ;;

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs a real Kerberos KDC on loopback, from Debian's package `krb5-kdc`, whose service is not used. The realm is
-# REWARDWATCH.TEST.
+# Runs a real Kerberos KDC on loopback, using Debian's `krb5-kdc` package but not its service.
+# The realm is REWARDWATCH.TEST.
 #
-#   kerberos.sh start               start in the background, return when it is ready; no effect if it runs
+#   kerberos.sh start               start in the background and return once it is ready; no effect if already running
 #   kerberos.sh keytab NAME FILE    give the principal NAME new keys, and write them to FILE
-#   kerberos.sh stop                stop it; the data stays
+#   kerberos.sh stop                stop it; the data is kept
 #
 # KERBEROS_DIR   data, log, pid file, and krb5.conf for clients  (default .cache/run/kerberos)
 # KERBEROS_PORT  port                                            (default 10088; 88 would be that of the Debian service)
@@ -22,7 +22,7 @@ PATH=$PATH:/usr/sbin
 
 admin() { kadmin.local -q "$1" >>"$dir/admin.log" 2>&1; }
 
-# The database gets its name once it is complete, so that an interrupted start is repeated.
+# The database is renamed into place only when complete, so an interrupted start begins again.
 init() {
   cat >"$KRB5_CONFIG" <<END
 [libdefaults]

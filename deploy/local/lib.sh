@@ -1,18 +1,18 @@
-# Functions for the scripts in this directory: start one server per directory, find it and stop it by its pid file.
+# Functions for the scripts in this directory: start one server per directory, and find and stop it by its pid file.
 # This file is sourced; the caller sets -euo pipefail.
 
-# alive PIDFILE MARK: the process of the pid file runs and is the one that was started. Another process may have got the
-# pid since, which must not be killed; therefore MARK must occur in the command line of the process.
+# alive PIDFILE MARK: whether the process in the pid file is still running. The pid may have been reused by another
+# process, which must not be killed, so MARK must occur in the command line of the process.
 alive() {
   local pid
   pid=$(cat "$1" 2>/dev/null) || return 1
   tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF -- "$2"
 }
 
-# listening PORT: a process accepts connections on the loopback port.
+# listening PORT: whether a process accepts connections on the loopback port.
 listening() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# http_ready PORT PATH: the server on the loopback port answers PATH with 200.
+# http_ready PORT PATH: whether the server on the loopback port returns 200 for PATH.
 http_ready() {
   local status
   exec 3<>"/dev/tcp/127.0.0.1/$1" || return 1
@@ -22,15 +22,15 @@ http_ready() {
   [ "$status" = 200 ]
 } 2>/dev/null
 
-# lock DIR: until the end of the script no other script prepares or starts the server of DIR.
+# lock DIR: prevents other scripts from preparing or starting the server in DIR until this script ends.
 lock() {
   exec 9>"$1/lock"
   flock 9
 }
 
-# start_server NAME DIR PORT READY COMMAND...: starts the command in the background with DIR/NAME.pid and DIR/NAME.log
-# and returns when the function READY succeeds. It leaves a running server alone. "DIR/" must occur in the command
-# line. The caller holds the lock, which the server does not inherit.
+# start_server NAME DIR PORT READY COMMAND...: starts the command in the background with DIR/NAME.pid and DIR/NAME.log,
+# and returns once the function READY succeeds. Has no effect if the server is already running. "DIR/" must occur in the
+# command line. The caller holds the lock, which the server does not inherit.
 start_server() {
   local name=$1 dir=$2 port=$3 ready=$4
   shift 4
@@ -43,19 +43,20 @@ start_server() {
   echo "$name ready on 127.0.0.1:$port, pid $(cat "$dir/$name.pid"), log $dir/$name.log"
 }
 
-# wait_port_free NAME PORT: waits up to 10 s for a killed server to release its port; after that, another process has it.
+# wait_port_free NAME PORT: waits up to 10 s for a killed server to release its port; if it is still in use, another
+# process has it.
 wait_port_free() {
   local deadline=$((SECONDS + 10))
   while listening "$2"; do
     if ((SECONDS > deadline)); then
-      echo "$1: port $2 is taken by another process" >&2
+      echo "$1: port $2 is used by another process" >&2
       return 1
     fi
     sleep 0.1
   done
 }
 
-# wait_ready NAME DIR READY: polls for READY_WITHIN seconds (120), and fails at once if the process has ended.
+# wait_ready NAME DIR READY: polls for READY_WITHIN seconds (120), and fails immediately if the process has exited.
 wait_ready() {
   local name=$1 dir=$2 ready=$3 deadline=$((SECONDS + ${READY_WITHIN:-120}))
   until "$ready"; do
@@ -73,7 +74,7 @@ stop_server() {
   local name=$1 dir=$2 signal=${3:-TERM} pid deadline=$((SECONDS + 30))
   if ! alive "$dir/$name.pid" "$dir/"; then
     rm -f "$dir/$name.pid"
-    echo "$name does not run"
+    echo "$name is not running"
     return 0
   fi
   pid=$(cat "$dir/$name.pid")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the tests need and whose command is missing. Needs root or sudo only if one is
-# missing.
+# Installs the Debian packages that the tests need, if their commands are missing. Needs root or sudo only to install
+# packages.
 set -euo pipefail
 
 missing=()
@@ -18,15 +18,15 @@ need prometheus-alertmanager command -v prometheus-alertmanager
 need chromium-headless-shell command -v chromium-headless-shell # the tests of the console
 need npm command -v npm # the accessibility checker that they use
 need shellcheck command -v shellcheck # the generated pipelines
-need systemd command -v systemd-analyze # of the unit of the package
+need systemd command -v systemd-analyze # to check the package's systemd unit
 need rpm command -v rpm # the other package
 need buildah command -v buildah # the container image
-need gpg command -v gpg # which signs a release
+need gpg command -v gpg # signs releases
 need gpg-agent command -v gpg-agent
-need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt # which the image has too
-need etcd-server command -v etcd # of Kubernetes
+need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt # also part of the image
+need etcd-server command -v etcd # for Kubernetes
 need openssl command -v openssl # for its keys
-need krb5-kdc test -x /usr/sbin/krb5kdc # which the tests start themselves
+need krb5-kdc test -x /usr/sbin/krb5kdc # started by the tests
 need krb5-admin-server test -x /usr/sbin/kadmin.local
 need postgresql compgen -G '/usr/lib/postgresql/*/bin/postgres'
 ((${#missing[@]})) || exit 0

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Runs a real PostgreSQL on loopback, from Debian's package `postgresql`, whose service is not used. PostgreSQL refuses
-# to run as root: started by root, it runs as the package's user `postgres`, who must be able to reach the directory.
+# Runs a real PostgreSQL on loopback, using Debian's `postgresql` package but not its service. PostgreSQL refuses to run
+# as root: if started by root, it runs as the package's `postgres` user, which must be able to access the directory.
 #
-#   postgresql.sh start [ARG...]   start in the background, return when it is ready; no effect if it runs;
-#                                  the arguments are passed to the server
-#   postgresql.sh stop             stop it, ending the sessions of its clients; the data stays
+#   postgresql.sh start [ARG...]   start in the background and return once it is ready; no effect if already
+#                                  running; the arguments are passed to the server
+#   postgresql.sh stop             stop it, ending client sessions; the data is kept
 #
 # POSTGRESQL_DIR       data, log, pid file, and ledger.url for retrain.ledger.postgres_url_file
 #                      (default .cache/run/postgresql)
 # POSTGRESQL_PORT      port                                 (default 15432; 5432 would be the Debian service's)
-# POSTGRESQL_PASSWORD  of the user `rewardwatch`, when it is made with its database; letters, digits, hyphens
+# POSTGRESQL_PASSWORD  of the user `rewardwatch`, when it is created with its database; letters, digits, hyphens
 #                      (default rewardwatch)
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -26,7 +26,7 @@ bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
 as_server=()
 [ "$(id -u)" != 0 ] || as_server=(setpriv --reuid=postgres --regid=postgres --init-groups)
 
-# The data directory gets its name once it is complete, so that an interrupted start is repeated.
+# The data directory is renamed into place only when complete, so an interrupted start begins again.
 init() {
   [ ! -e "$dir/data" ] || return 0
   rm -rf "$dir/new"
@@ -34,7 +34,7 @@ init() {
   (umask 077 && printf '%s\n' "$password" >"$dir/new/password")
   [ "$(id -u)" != 0 ] || chown -R postgres "$dir/new"
   if ! "${as_server[@]}" test -r "$dir/new/password"; then
-    echo "postgresql: the user postgres cannot reach $dir; set POSTGRESQL_DIR to a directory below ones that all may enter" >&2
+    echo "postgresql: the user postgres cannot access $dir; set POSTGRESQL_DIR to a directory whose parents every user can enter" >&2
     return 1
   fi
   "${as_server[@]}" "$bin/initdb" --pgdata="$dir/new/data" --username=rewardwatch --pwfile="$dir/new/password" \

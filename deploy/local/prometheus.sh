@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs a real Prometheus on loopback, from Debian's package `prometheus`, whose service is not used.
+# Runs a real Prometheus on loopback, using Debian's `prometheus` package but not its service.
 #
-#   prometheus.sh start   start in the background, return when it is ready; no effect if it runs
-#   prometheus.sh stop    stop it; the data stays
+#   prometheus.sh start   start in the background and return once it is ready; no effect if it is already running
+#   prometheus.sh stop    stop it; the data is kept
 #
 # PROMETHEUS_DIR     data, log and pid file   (default .cache/run/prometheus)
 # PROMETHEUS_PORT    port                     (default 9090)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the files of the packages that are not in the repository, from DIR/rewardwatch into DIR: completions, manual pages,
-# and the licenses of what is linked.
+# Creates the package files that are not in the repository, from DIR/rewardwatch, in DIR: completions, manual pages, and
+# the licenses of linked modules.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mkdir -p "$1/completions"

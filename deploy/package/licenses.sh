@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the licenses of what is linked into a program (default: the service), and of the scripts of its console. It fails
+# Prints the licenses of the modules linked into a program (default: the service), and of the console's scripts. Fails
 # if a module has none.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Creates the user, and restarts a service that runs. A first installation does not start it, as its brokers have to be
-# set. DPKG_ROOT is where dpkg installs outside of the running system; rpm changes its root.
+# Creates the user, and restarts the service if it is running. The first installation does not start it, because its
+# brokers must be configured first. DPKG_ROOT is set if dpkg installs into a different root directory; rpm uses chroot
+# instead.
 set -e
 root="${DPKG_ROOT:-}"
 if ! grep -q '^rewardwatch:' "$root/etc/passwd"; then

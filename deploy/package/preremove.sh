@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stops the service if the package goes away and is not replaced: dpkg says "remove" then, and rpm 0. State, log and user
-# remain.
+# Stops the service if the package is removed rather than upgraded: dpkg then passes "remove", and rpm 0. State, logs
+# and the user are kept.
 set -e
 case "$1" in
 remove | 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the source distribution of the Python package, and the wheel from it, with the setuptools of a Python: python.sh
-# PYTHON DIR. The same commit and setuptools produce the same bytes: all times are SOURCE_DATE_EPOCH, which is that of the
-# commit, and no mode is that of the checkout.
+# Builds the source distribution of the Python package, and a wheel from it, with the setuptools of the given
+# interpreter: python.sh PYTHON DIR. Builds are reproducible with the same commit and setuptools: all times are
+# SOURCE_DATE_EPOCH, by default the time of the commit, and file modes do not depend on the checkout.
 set -euo pipefail
 umask 022
 python="$(realpath -s "$1")"
@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
 export SOURCE_DATE_EPOCH
 
-# A copy, because setuptools writes beside what it reads.
+# A copy, because setuptools writes to its source directory.
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/source/rewardwatch" "$work/made" "$work/packed"
@@ -19,7 +19,7 @@ mkdir -p "$work/source/rewardwatch" "$work/made" "$work/packed"
 install -m 644 LICENSE NOTICE "$work/source"
 (cd "$work/source" && "$python" -c 'import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])' "$work/made" >"$work/log") || { cat "$work/log" >&2; exit 1; }
 
-# setuptools writes the time of the build into the archive, so it is packed again.
+# Repacks the archive, because setuptools records the build time in it.
 archive=("$work"/made/rewardwatch-*.tar.gz)
 name="$(basename "${archive[0]}")"
 tar -xzf "${archive[0]}" -C "$work/packed"

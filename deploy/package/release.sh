@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Adds the bills of materials of some binaries, and the checksums of all files, to the files of a release in DIR:
-# release.sh DIR BINARY... VERSION is that of the release, and CYCLONEDX the program cyclonedx-gomod. With SIGNING_KEY,
-# gpg signs the checksums with that key, and its fingerprint is printed, by which users know the key. It refuses what was
-# built with a Go older than OLDEST_GO.
+# Adds the bills of materials of the given binaries, and the checksums of all files, to a release in DIR: release.sh DIR
+# BINARY... VERSION is the version of the release, and CYCLONEDX the path of cyclonedx-gomod. With SIGNING_KEY, gpg
+# signs the checksums with that key, and the script prints its fingerprint, by which users can identify it. Refuses
+# binaries built with a Go version older than OLDEST_GO.
 set -euo pipefail
 dir="$1"
 
@@ -19,4 +19,4 @@ mv .sums SHA256SUMS
 [ -n "${SIGNING_KEY:-}" ] || exit 0
 gpg --batch --armor --local-user "$SIGNING_KEY" --output SHA256SUMS.asc --detach-sign SHA256SUMS
 fingerprint="$(gpg --batch --with-colons --fingerprint "$SIGNING_KEY" | awk -F: '/^fpr:/ { print $10; exit }')"
-echo "The checksums are signed by the key $fingerprint: name it in SECURITY.md and in the release notes"
+echo "The checksums are signed by the key $fingerprint: add it to SECURITY.md and the release notes"

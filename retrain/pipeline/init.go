@@ -490,7 +490,7 @@ algorithm:
   policy: {{.}}
 {{- end}}
 {{- with .Seeing.Own}}
-  # policy: {{.}} is a class of the program: set it between the marks in pipeline/train.py
+  # policy: {{.}} is a class defined in the program: set it between the marks in pipeline/train.py
 {{- end}}
 {{- with .Seeing.Open}}
   # policy: a condition of the program chooses {{.}}; MlpPolicy is the default

@@ -131,12 +131,12 @@ func TestProposedLibraryOfTheTraining(t *testing.T) {
 		"its algorithm":              {makes("gym.make('CartPole-v1')", ", n_steps=64"), "library: stable-baselines3\n"},
 		"records":                    {"from gymnasium.wrappers import RecordEpisodeStatistics\n" + makes("RecordEpisodeStatistics(gym.make('CartPole-v1'))", ""), "library: stable-baselines3\n"},
 		"another training":           {"import torch\nimport gymnasium as gym\ndef main():\n    env = gym.make('CartPole-v1')\n    loss.backward()\n    torch.save(net, 'net.pt')\n" + guard, "library: custom # train.py does not use PPO, which beside.py names\n"},
-		"a class of a policy":        {strings.Replace(makes("gym.make('CartPole-v1')", ""), "'MlpPolicy'", "GraphPolicy", 1), "library: custom # the policy GraphPolicy is a class of the program\n"},
+		"a class of a policy":        {strings.Replace(makes("gym.make('CartPole-v1')", ""), "'MlpPolicy'", "GraphPolicy", 1), "library: custom # the policy GraphPolicy is a class defined in the program\n"},
 		"normalized observations":    {"from stable_baselines3.common.vec_env import VecNormalize\n" + makes("VecNormalize(make_vec_env('CartPole-v1'))", ""), "library: custom # train.py normalizes observations or rewards with VecNormalize\n"},
 		"a wrapper of Gymnasium":     {"from gymnasium.wrappers import (\n    ResizeObservation as Resize,\n)\n" + makes("Resize(gym.make('CarRacing-v3'), (64, 64))", ""), "library: custom # train.py makes or wraps the environment with Resize\n"},
 		"a wrapper of the module":    {makes("gym.wrappers.TimeLimit(gym.make('CartPole-v1'), 50)", ""), "library: custom # train.py makes or wraps the environment with TimeLimit\n"},
 		"a wrapper of its own":       {"from gymnasium import RewardWrapper\nclass Shaped(RewardWrapper):\n    pass\n" + makes("Shaped(gym.make('CartPole-v1'))", ""), "library: custom # train.py makes or wraps the environment with Shaped\n"},
-		"noise":                      {makes("gym.make('Pendulum-v1')", ", action_noise=NormalActionNoise(0, 1)"), "library: custom # train.py makes action_noise of an object, which the file of a pipeline cannot name\n"},
+		"noise":                      {makes("gym.make('Pendulum-v1')", ", action_noise=NormalActionNoise(0, 1)"), "library: custom # train.py sets action_noise to an object, which a pipeline file cannot express\n"},
 		"a schedule":                 {makes("gym.make('CartPole-v1')", ", learning_rate=linear_schedule(3e-4)"), "library: custom # train.py makes learning_rate of an object"},
 		"layers":                     {makes("gym.make('CartPole-v1')", ", policy_kwargs=dict(activation_fn=torch.nn.ReLU)"), "library: custom # train.py makes policy_kwargs of an object"},
 		"RLlib":                      {of("", ""), "library: rllib\n"},
@@ -144,7 +144,7 @@ func TestProposedLibraryOfTheTraining(t *testing.T) {
 		"several agents":             {of("", ".multi_agent(policies={'a', 'b'})"), "library: custom # train.py trains several agents\n"},
 		"a configured environment":   {of(", env_config={'size': 5}", ""), "library: custom # train.py makes the environment with env_config\n"},
 		"an unchanged environment":   {of(", env_config={}", ""), "library: rllib\n"},
-		"a model of its own of Ray":  {of("", ".training(model={'custom_model': 'net'})"), "library: custom # train.py has a model of its own\n"},
+		"a model of its own of Ray":  {of("", ".training(model={'custom_model': 'net'})"), "library: custom # train.py defines its own model\n"},
 		"a wrapper that is not used": {"from gymnasium.wrappers import ResizeObservation\n" + makes("gym.make('CarRacing-v3')", ""), "library: stable-baselines3\n"},
 	} {
 		files := map[string]string{"requirements.txt": requirements, "train.py": test.train}

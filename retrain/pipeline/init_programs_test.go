@@ -47,7 +47,7 @@ func TestProposedEvaluationsWithoutWindows(t *testing.T) {
 	}{
 		"equal programs without a number of steps": {
 			map[string]string{"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "CartPole/a3c/main.py": own, "CartPole/dqn/main.py": own, "CartPole/ppo/main.py": own},
-			[]string{"; others that could be meant: CartPole/dqn/main.py, CartPole/ppo/main.py\n", "\n  # steps: no number was found\n", "- pyyaml=="},
+			[]string{"; other candidates: CartPole/dqn/main.py, CartPole/ppo/main.py\n", "\n  # steps: no number was found\n", "- pyyaml=="},
 			nil,
 		},
 		"a viewer": {
@@ -192,9 +192,9 @@ func TestProposedProgramsInSource(t *testing.T) {
 func TestProposedOrderOfThePage(t *testing.T) {
 	const own = "import torch\nimport gymnasium as gym\ndef main():\n    env = gym.make('CartPole-v1')\n    loss.backward()\nif __name__ == '__main__':\n    main()\n"
 	files := map[string]string{"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "a2c.py": own, "ppo.py": own, "sac.py": own}
-	proposes(t, "no page", files, []string{`python "$OLDPWD/a2c.py"`, "others that could be meant: ppo.py, sac.py"}, nil)
+	proposes(t, "no page", files, []string{`python "$OLDPWD/a2c.py"`, "other candidates: ppo.py, sac.py"}, nil)
 	files["README.md"] = "| algorithm | command |\n|---|---|\n| PPO | `python ppo.py` |\n| SAC | `python sac.py` |\n| A2C | `python a2c.py` |\n"
-	proposes(t, "a page", files, []string{`python "$OLDPWD/ppo.py"`, "others that could be meant: sac.py, a2c.py"}, nil)
+	proposes(t, "a page", files, []string{`python "$OLDPWD/ppo.py"`, "other candidates: sac.py, a2c.py"}, nil)
 }
 
 // The root of a repository is no package, and animations need a screen.

@@ -327,8 +327,8 @@ func (p *dependencies) withoutSWIG() {
 		}
 		if name, other := pins.WithoutOther(d.Name); other {
 			d.Name = name
-			p.need("opencv-python-headless", "the extra other of Gymnasium installs an OpenCV that needs display libraries")
-			p.need("moviepy", "it is in the extra other of Gymnasium")
+			p.need("opencv-python-headless", "the Gymnasium extra \"other\" installs an OpenCV build that needs display libraries")
+			p.need("moviepy", "the Gymnasium extra \"other\" includes it")
 			d = &p.Packages[i] // which needing others may have moved
 		}
 		name, alone := pins.WithoutSWIG(d.Name)
@@ -336,7 +336,7 @@ func (p *dependencies) withoutSWIG() {
 	}
 	if needed {
 		p.need("box2d", why)
-		p.need("pygame", "the environments of Box2D need it")
+		p.need("pygame", "the Box2D environments need it")
 	}
 }
 
@@ -349,7 +349,7 @@ func (p *dependencies) mujocoPy() {
 	if i < 0 {
 		return
 	}
-	p.Packages[i].Why = "install MuJoCo 2.1 for it in /root/.mujoco, between the marks of pipeline/Dockerfile"
+	p.Packages[i].Why = "install MuJoCo 2.1 for it in /root/.mujoco, between the marks in pipeline/Dockerfile"
 	p.need("cython", "mujoco-py does not work with a newer one")
 	for _, name := range []string{"mujoco-py", "cython", "gymnasium"} {
 		if i := has(name); i >= 0 && pins.Exact(p.known(p.Packages[i]).Wanted) == "" && pins.Allowed(p.Packages[i].Wanted, pins.Exact(pins.WithMuJoCoPy(name))) {
@@ -428,7 +428,7 @@ func (p *dependencies) companions(environments []Finding) {
 	for _, d := range slices.Clone(p.Packages) {
 		if of := p.calls.OfZoo(d.Name); packageName(d.Name) == "pettingzoo" && d.Left == "" {
 			for _, name := range slices.Sorted(maps.Keys(of)) {
-				p.need(name, of[name]+" imports environments of PettingZoo that need it")
+				p.need(name, of[name]+" imports PettingZoo environments that need it")
 			}
 		}
 	}

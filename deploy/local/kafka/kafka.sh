@@ -2,16 +2,16 @@
 # Runs a real Apache Kafka broker on loopback, from Maven Central, on Java 17 or newer.
 #
 #   kafka.sh fetch              download the jars (done once)
-#   kafka.sh start              fetch, start in the background, return when it is ready; no effect if it runs
+#   kafka.sh start              fetch, start in the background and return once it is ready; no effect if already running
 #   kafka.sh topic NAME [N]     create a topic with N partitions (default 1) unless it exists
-#   kafka.sh stop               stop it; the data stays
+#   kafka.sh stop               stop it; the data is kept
 #
 # KAFKA_DIR              data, log and pid file        (default .cache/run/kafka)
 # KAFKA_PORT             port for clients              (default 9092)
-# KAFKA_ADVERTISED       address that clients are sent to  (default 127.0.0.1:KAFKA_PORT)
+# KAFKA_ADVERTISED       address advertised to clients (default 127.0.0.1:KAFKA_PORT)
 # KAFKA_CONTROLLER_PORT  port of the controller        (default 19092; 9093 would be Alertmanager's)
 # KAFKA_LIB              where the jars are            (default .cache/kafka/lib)
-# KAFKA_PROPERTIES       file with further settings of the broker  (default none)
+# KAFKA_PROPERTIES       file with additional settings (default none)
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -25,11 +25,11 @@ controller_port=${KAFKA_CONTROLLER_PORT:-19092}
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 
-# A broker of minutes does not earn the time of the optimizing compiler.
+# The broker runs for minutes, so the optimizing compiler would not pay off.
 java=("${JAVA_HOME:+$JAVA_HOME/bin/}java" -Xms128m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.awt.headless=true
   "-Dlog4j2.configurationFile=$here/log4j2.xml" -cp "$lib/*")
 
-# The jars are complete once the stamp of this pom.xml is beside them, so that an interrupted download is repeated.
+# The jars are complete once the stamp of this pom.xml is next to them, so an interrupted download is repeated.
 fetch() {
   local stamp
   stamp=$(sha256sum <"$here/pom.xml" | cut -c1-16)
@@ -44,7 +44,7 @@ fetch() {
   exec 8>&-
 }
 
-# Any 16 bytes in base64 can be the id of a cluster with one broker.
+# Any 16 bytes in base64 can serve as the id of a single-broker cluster.
 format() {
   sed -e "s#@DATA@#$dir/data#; s#@PORT@#$port#g; s#@ADVERTISED@#$advertised#; s#@CONTROLLER_PORT@#$controller_port#g" \
     "$here/server.properties" ${KAFKA_PROPERTIES:+"$KAFKA_PROPERTIES"} >"$dir/server.properties"
@@ -52,7 +52,7 @@ format() {
     "${java[@]}" -Dlog.level=WARN kafka.tools.StorageTool format --standalone -t cmV3YXJkd2F0Y2gtbG9jYQ -c "$dir/server.properties"
 }
 
-# The port accepts connections before the broker is registered; clients need both to get answers.
+# The port accepts connections before the broker is registered; clients need both.
 ready() { grep -q 'Kafka Server started' "$dir/kafka.log" && listening "$port"; }
 
 start() {

@@ -2,7 +2,7 @@
 # Runs a real Keycloak on loopback, from Maven Central, on Java 17 or 21. It keeps its data in memory.
 #
 #   keycloak.sh fetch   download, unpack and prepare it (done once)
-#   keycloak.sh start   fetch, start in the background, return when it is ready; no effect if it runs
+#   keycloak.sh start   fetch, start in the background and return once it is ready; no effect if already running
 #   keycloak.sh stop    stop it; the data is lost
 #
 # KEYCLOAK_DIR       log and pid file                     (default .cache/run/keycloak)
@@ -20,8 +20,8 @@ port=${KEYCLOAK_PORT:-8081}
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 
-# It is complete once the stamp of pom.xml is in it, so that an interrupted download is repeated. The build is what the first
-# start would do.
+# It is complete once it contains the stamp of pom.xml, so an interrupted download is repeated. The build does the work
+# of the first start in advance.
 fetch() {
   local stamp parts
   stamp=$(sha256sum <"$here/pom.xml" | cut -c1-16)
@@ -48,7 +48,7 @@ fetch() {
 
 ready() { http_ready "$port" /realms/master; }
 
-# Without kc.sh, whose child the server would be, so that the pid is that of the server.
+# Bypasses kc.sh, which would run the server as a child process, so that the pid is the server's.
 start() {
   READY_WITHIN=${READY_WITHIN:-600} # it takes half a minute of CPU
   fetch

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Runs a real API server of Kubernetes on loopback, with Debian's etcd and RBAC, and without controllers and nodes.
+# Runs a real Kubernetes API server on loopback, with Debian's etcd and RBAC, but without controllers or nodes.
 #
 #   kubernetes.sh fetch   build the API server (done once; it takes 9 minutes of CPU)
-#   kubernetes.sh start   fetch, start both in the background, return when it is ready; no effect if they run
-#   kubernetes.sh stop    stop both; the data is lost at the next start
+#   kubernetes.sh start   fetch, start both in the background and return once they are ready; no effect if running
+#   kubernetes.sh stop    stop both; the next start discards the data
 #
-# KUBERNETES_DIR             logs, pid files, ca.crt of the API server, and admin.token, which may do everything
+# KUBERNETES_DIR             logs, pid files, ca.crt of the API server, and admin.token, which has full access
 #                            (default .cache/run/kubernetes)
 # KUBERNETES_PORT            port of the API server               (default 16443)
 # KUBERNETES_ETCD_PORT       port of etcd                         (default 16444)
-# KUBERNETES_ETCD_PEER_PORT  port of etcd for others of a cluster (default 16445)
+# KUBERNETES_ETCD_PEER_PORT  etcd port for cluster peers          (default 16445)
 # KUBERNETES_HOME            where it is built                    (default .cache/kubernetes)
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,7 +24,8 @@ peer_port=${KUBERNETES_ETCD_PEER_PORT:-16445}
 mkdir -p "$dir" "$home"
 dir=$(cd "$dir" && pwd)
 
-# The stamp of go.sum in the name has it built again after a change of version, and the rename at the end after an interrupted build.
+# The name contains a hash of go.sum, so a new version triggers a build. The file is renamed into place at the end, so
+# an interrupted build is repeated.
 server=$home/kube-apiserver-$(sha256sum <"$here/go.sum" | cut -c1-16)
 fetch() {
   exec 8>"$home/lock"
@@ -44,7 +45,7 @@ ready() {
     grep -q '^HTTP/1.1 200'
 }
 
-# New data for a new server, or an old etcd would have the objects of another test.
+# A new server starts with new data; otherwise, etcd would still contain the objects of another test.
 init() {
   alive "$dir/etcd.pid" "$dir/" || rm -rf "$dir/data"
   [ ! -e "$dir/admin.token" ] || return 0
@@ -57,7 +58,7 @@ init() {
   mv "$dir/admin.token.new" "$dir/admin.token"
 }
 
-# The admission of service accounts would wait for a controller to create the default one.
+# The ServiceAccount admission plugin would wait for a controller to create the default account.
 start() {
   fetch
   lock "$dir"

@@ -1,7 +1,7 @@
-"""Writes the decisions of an autoscaler, which adds and removes replicas of eight services once a minute.
+"""Writes the decisions of an autoscaler that adds and removes replicas of eight services once per minute.
 
-The task has no end, so there are no episodes. The load follows the hour of the day. From 06:00 of the sixth day on, a
-replica answers 15% fewer requests.
+The task has no end, so there are no episodes. The load depends on the hour of the day. From 06:00 on the sixth day,
+each replica handles 15% fewer requests.
 """
 
 import datetime
@@ -14,7 +14,7 @@ BEGIN = datetime.datetime(2026, 10, 5, tzinfo=datetime.timezone.utc)
 
 
 class Service:
-    """A queue of requests that replicas answer."""
+    """A service whose replicas handle a queue of requests."""
 
     def __init__(self, name, rng):
         self.name, self.rng = name, rng
@@ -29,7 +29,7 @@ class Service:
         return "down" if self.queue < 2 and load < 4.2 * self.replicas else "stay"
 
     def minute(self, now, answered):
-        """Returns the record of a minute in which each replica can answer so many requests."""
+        """Returns the record of a minute in which each replica can handle the given number of requests."""
         self.surge = 0.95 * self.surge + 0.1 * self.rng.gauss(0, 1)
         hour = (now - BEGIN).total_seconds() / 3600
         load = self.size * (30 + 18 * math.sin((hour - 8) / 24 * 2 * math.pi)) * math.exp(0.3 * self.surge)

@@ -1,7 +1,7 @@
-"""An agent of Stable-Baselines3 that has learned to balance a pole acts on, until the world gets heavier.
+"""Runs a trained Stable-Baselines3 agent that balances a pole, and increases gravity partway through.
 
-Every step goes to Rewardwatch through the callback: over Kafka (REWARDWATCH_BROKERS, REWARDWATCH_TOPIC), over HTTP
-(REWARDWATCH_URL), or into a file (--to).
+A callback sends every step to Rewardwatch: over Kafka (REWARDWATCH_BROKERS, REWARDWATCH_TOPIC), over HTTP
+(REWARDWATCH_URL), or to a file (--to).
 """
 
 import argparse
@@ -42,24 +42,24 @@ class ToFile:
 
 
 def seen(state):
-    """What is sent of an observation: the numbers by name, rounded to keep the telemetry small."""
+    """Returns the numbers of an observation by name, rounded to keep the telemetry small."""
     return {name: round(float(x), 2) for name, x in zip(NAMES, state, strict=True)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to", help="file that the telemetry is appended to")
-    parser.add_argument("--training", type=int, default=2048, help="steps")
+    parser.add_argument("--training", type=int, default=2048, help="number of training steps")
     parser.add_argument("--steps", type=int, default=16384, help="steps before the change")
     parser.add_argument("--steps-after", type=int, default=3072)
-    parser.add_argument("--gravity", type=float, default=30, help="in m/s2 after the change, 9.8 before")
+    parser.add_argument("--gravity", type=float, default=30, help="gravity after the change, in m/s2 (9.8 before it)")
     args = parser.parse_args()
 
     torch.set_num_threads(1)
     worlds = DummyVecEnv([functools.partial(gymnasium.make, "CartPole-v1")] * 4)
     model = PPO("MlpPolicy", worlds, n_steps=256, seed=5)
     model.learn(args.training)
-    model.lr_schedule = lambda _: 0.0  # from here on the policy stays as it is
+    model.lr_schedule = lambda _: 0.0  # from here on, the policy does not change
     model.n_epochs, model.batch_size = 1, 1024
 
     emitter = rewardwatch.Emitter(connect=functools.partial(ToFile, args.to) if args.to else None)

@@ -1,6 +1,6 @@
-"""Writes the topics of a recommender: its decisions, and the clicks on what it has shown.
+"""Writes the two topics of a recommender: its decisions, and the clicks on the tiles it showed.
 
-One tile in four is clicked on, two minutes later on average. From decision 6,000 of 8,000 on it is one in eight.
+One in four tiles is clicked, two minutes later on average. From decision 6,000 of 8,000, it is one in eight.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Writes the logs of a support agent, as a Kafka exporter of the OpenTelemetry Collector writes them with otlp_json.
+"""Writes the logs of a support agent in the otlp_json format of the OpenTelemetry Collector's Kafka exporter.
 
-A conversation is a few tool calls and an end. A reward model scores each call. After 900 of 1,200 conversations another
-reward model takes its place, which is stricter with searches and replies.
+A conversation consists of a few tool calls and a final event. A reward model scores each call. After 900 of 1,200
+conversations, it is replaced by one that is stricter with searches and replies.
 """
 
 import json
@@ -33,7 +33,7 @@ def typed(value):
 
 
 def talk(start, number):
-    """The records of a conversation, and when it ends."""
+    """Returns the records of a conversation and its end time."""
     scores = NEW_SCORES if number >= SWAPPED else SCORES
     conversation, now, records = f"conv-{number:05}", start, []
     for tool in rng.choices(TOOLS, OFTEN, k=3 + int(rng.random() * 5)):

@@ -53,7 +53,7 @@ func (f *Finder) Beyond(rllib bool, algorithm, file, own string, known Hyperpara
 		return p.file + " does not use " + algorithm + ", which " + file + " names"
 	}
 	if own != "" {
-		return "the policy " + own + " is a class of the program"
+		return "the policy " + own + " is a class defined in the program"
 	}
 	if why := f.otherWorld(p, rllib); why != "" {
 		return why
@@ -61,7 +61,7 @@ func (f *Finder) Beyond(rllib bool, algorithm, file, own string, known Hyperpara
 	for _, h := range known.All {
 		_, code, _ := strings.Cut(h.Code, "=")
 		if h.Value == "" && h.Name != "device" && (isObject.MatchString(code) || schedule.MatchString(code)) {
-			return cmp.Or(known.File, p.file) + " makes " + h.Name + " of an object, which the file of a pipeline cannot name"
+			return cmp.Or(known.File, p.file) + " sets " + h.Name + " to an object, which a pipeline file cannot express"
 		}
 	}
 	return ""
@@ -107,7 +107,7 @@ func (f *Finder) otherWorld(p *program, rllib bool) string {
 			return file + " trains several agents"
 		}
 		if rllib && ofOwnModel.MatchString(text) {
-			return file + " has a model of its own"
+			return file + " defines its own model"
 		}
 		if rllib && ofWorldConfig.MatchString(text) {
 			return file + " makes the environment with env_config"

@@ -661,7 +661,7 @@ func (f *Finder) Commands(k Known) (training, evaluation Command) {
 	if len(f.trained) > 0 {
 		training, model, args = f.trainingCommand(&f.trained[0], k)
 		if others := f.equals(); others != "" {
-			training.Notes = append(training.Notes, "others that could be meant: "+others)
+			training.Notes = append(training.Notes, "other candidates: "+others)
 		}
 	}
 	if len(f.evaluated) > 0 {
