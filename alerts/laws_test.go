@@ -47,19 +47,19 @@ func TestWordsOfLaws(t *testing.T) {
 		want []string
 	}{
 		"a policy of categories": {judged(100, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: 1.26}, chose), []string{
-			"in the same situations, the policy chose right 31% of the time, 12% before (by 1.3 standard deviations)",
+			"in the same situations, the policy chose right 31% of the time, compared with 12% before (by 1.3 standard deviations)",
 			"the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"a policy of numbers, so far": {judged(49, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: -2}, set), []string{
-			"from 49 units so far: in the same situations, action.1 is 1.5 on average, -0.25 before (by 2.0 standard deviations)",
+			"from 49 units so far: in the same situations, action.1 is 1.5 on average, compared with -0.25 before (by 2.0 standard deviations)",
 			"the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"a world": {judged(50, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, answer), []string{
-			"after the same actions in the same situations, observation.speed changes by -0.5 on average, 0.0123 before (by 3.0 standard deviations)",
+			"after the same actions in the same situations, observation.speed changes by -0.5 on average, compared with 0.0123 before (by 3.0 standard deviations)",
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a world that ends sooner": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, ends), []string{
-			"after the same actions in the same situations, the episode ends 20% of the time, 1% before (by 3.0 standard deviations)",
+			"after the same actions in the same situations, the episode ends 20% of the time, compared with 1% before (by 3.0 standard deviations)",
 			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a world whose errors average out": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, elsewhere), []string{
@@ -75,7 +75,7 @@ func TestWordsOfLaws(t *testing.T) {
 			"the policy acts as before in the same situations", "the environment responds as before",
 		}},
 		"starts with an example": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}, begins), []string{
-			"episodes start with observation.x at 2 on average, 0 before (by 2.0 standard deviations)",
+			"episodes start with observation.x at 2 on average, compared with 0 before (by 2.0 standard deviations)",
 			"the policy acts as before in the same situations", "the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"starts of another spread": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}, spread), []string{
@@ -87,11 +87,11 @@ func TestWordsOfLaws(t *testing.T) {
 			"the policy acts as before in the same situations", "the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"a reward": {judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: -5}, earns), []string{
-			"the same steps earn 0.7 on average, 1 before (by 5.0 standard deviations)",
+			"the same steps earn 0.7 on average, compared with 1 before (by 5.0 standard deviations)",
 			"the policy acts as before in the same situations", "the environment responds as before",
 		}},
 		"new ground": {far, []string{
-			"in the same situations, the policy chose right 31% of the time, 12% before (by 4.0 standard deviations)",
+			"in the same situations, the policy chose right 31% of the time, compared with 12% before (by 4.0 standard deviations)",
 			"only 20% of the steps are in situations that occur in the baseline",
 		}},
 		"a noisy sensor": {broken(factor.Noisy), []string{

@@ -281,7 +281,7 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)"),
 		lines("Effect size of each signal", "Shift of the mean of the last 200 episodes (or blocks), in baseline standard deviations.", deviations,
 			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1),
-		happened("Drifts found by ADWIN and Page-Hinkley", "Drifts of $signal found by ADWIN and Page-Hinkley, which are shown for comparison and never page. Dashed: the number of drifts expected by chance.",
+		happened("Drifts found by ADWIN and Page-Hinkley", "Drifts found in $signal by ADWIN and Page-Hinkley, which are shown for comparison and never page. Dashed: the number of drifts expected by chance.",
 			query{expr: counted(s.ofSignal(metrics.MetricComparisonAlarms), overPoint, "detector"), legend: "{{detector}}"},
 			query{expr: gaugeChance(s), legend: "{{detector}} by chance"}).
 			Decimals(2).OverrideByRegexp("/chance/", append(dashed(), asLine()...)))

@@ -54,7 +54,7 @@ type Guaranteed struct {
 func NewGuaranteed(mean, n float64, side Side) (*Guaranteed, error) {
 	switch {
 	case !(mean > 0 && mean < 1):
-		return nil, fmt.Errorf("a mean of %v: it must be greater than 0 and less than 1", mean)
+		return nil, fmt.Errorf("mean %v: must be greater than 0 and less than 1", mean)
 	case !(n > 1) || n > mostEvidence:
 		return nil, fmt.Errorf("%v values between false alarms: must be greater than 1 and at most %g", n, mostEvidence)
 	case side > Both:

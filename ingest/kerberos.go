@@ -116,7 +116,7 @@ func (s *kerberosSession) Next(_ context.Context, challenge []byte) (done bool, 
 		return true, nil, nil
 	}
 	if err := s.verify(challenge); err != nil {
-		return false, nil, fmt.Errorf("the answer of the broker to the Kerberos ticket is not valid: %w", err)
+		return false, nil, fmt.Errorf("the broker's response to the Kerberos ticket is invalid: %w", err)
 	}
 	layer := make([]byte, 4) // and no authorization identity: that of the ticket counts
 	binary.BigEndian.PutUint32(layer, noLayer<<24)

@@ -13,34 +13,34 @@ func (e *Example) Words() string {
 	switch e.Factor {
 	case Start:
 		if e.Share {
-			return fmt.Sprintf("a value of %s has a share of %s, %s before", e.Name, percent(now), percent(then))
+			return fmt.Sprintf("a value of %s has a share of %s, compared with %s before", e.Name, percent(now), percent(then))
 		}
 		if e.Otherwise {
 			return "episodes start with a different spread in observation." + e.Name
 		}
-		return fmt.Sprintf("episodes start with observation.%s at %s on average, %s before", e.Name, short(now), short(then))
+		return fmt.Sprintf("episodes start with observation.%s at %s on average, compared with %s before", e.Name, short(now), short(then))
 	case Policy:
 		switch {
 		case e.Share:
-			return fmt.Sprintf("in the same situations, the policy chose %s %s of the time, %s before", e.Name, percent(now), percent(then))
+			return fmt.Sprintf("in the same situations, the policy chose %s %s of the time, compared with %s before", e.Name, percent(now), percent(then))
 		case e.Otherwise:
 			return fmt.Sprintf("in the same situations, action%s has a different spread", dotted(e.Name))
 		}
-		return fmt.Sprintf("in the same situations, action%s is %s on average, %s before", dotted(e.Name), short(now), short(then))
+		return fmt.Sprintf("in the same situations, action%s is %s on average, compared with %s before", dotted(e.Name), short(now), short(then))
 	case Dynamics:
 		switch {
 		case e.Share:
-			return fmt.Sprintf("after the same actions in the same situations, the episode ends %s of the time, %s before", percent(now), percent(then))
+			return fmt.Sprintf("after the same actions in the same situations, the episode ends %s of the time, compared with %s before", percent(now), percent(then))
 		case e.Otherwise:
 			return fmt.Sprintf("the same actions in the same situations change observation.%s differently", e.Name)
 		}
-		return fmt.Sprintf("after the same actions in the same situations, observation.%s changes by %s on average, %s before",
+		return fmt.Sprintf("after the same actions in the same situations, observation.%s changes by %s on average, compared with %s before",
 			e.Name, short(now), short(then))
 	}
 	if e.Otherwise {
 		return "the same steps earn different rewards"
 	}
-	return fmt.Sprintf("the same steps earn %s on average, %s before", short(now), short(then))
+	return fmt.Sprintf("the same steps earn %s on average, compared with %s before", short(now), short(then))
 }
 
 func dotted(name string) string {

@@ -42,11 +42,11 @@ func Words(rule, units string) string {
 	case NonFinite:
 		return "more than 1% of the values of the last 20 " + units + " are NaN or infinite"
 	case Constant:
-		return "the same value over more " + units + ", or over more steps of one, than chance explains, given the baseline"
+		return "the value stays the same for more " + units + ", or for more steps within one, than chance explains, given the baseline"
 	case Clipped:
 		return "many of the last 20 " + units + " end at exactly the same bound, which the baseline exceeded"
 	case Scale:
-		return "all values are at least 10 times as large as in the baseline, or at most a tenth"
+		return "all values are at least 10 times as large as in the baseline, or at most a tenth as large"
 	case Missing:
 		return "no value in 20 " + units + " for a signal that is present in nearly all of the baseline"
 	case ActionKind:
@@ -60,7 +60,7 @@ func Words(rule, units string) string {
 	case ClockSkew:
 		return "the timestamps of more than 5% of the " + units + " go backward, or jump ahead and back"
 	case Silent:
-		return "no " + units + " arrived for 10 times the largest gap of the baseline"
+		return "no " + units + " arrived for 10 times the largest gap in the baseline"
 	case EpisodesBegan:
 		return "episodes end, but the baseline consists of blocks of steps"
 	case NoEpisodeEnds:

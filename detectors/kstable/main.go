@@ -74,10 +74,10 @@ func parse(args []string) (options, error) {
 	levels := flags.String("levels", "500,1000,2000,5000,1e4,2e4,5e4,1e5,2e5,5e5,1e6,1e7,1e8,1e9", "wanted `ARL0`, ascending")
 	var opts options
 	flags.IntVar(&opts.plan.baselines, "baselines", 5000, "baselines of each size and window")
-	flags.IntVar(&opts.plan.length, "length", 2_000_000, "units of a stream; 2 % of the baselines get one")
+	flags.IntVar(&opts.plan.length, "length", 2_000_000, "units per stream; 2% of the baselines get a stream")
 	flags.Uint64Var(&opts.plan.seed, "seed", 1, "seed")
-	flags.StringVar(&opts.output, "o", "", "write Go source to `file`; without it the rows are only printed")
-	flags.Float64Var(&opts.verify, "verify", 0, "instead of making a table, count passages over the thresholds of the one there is for this `ARL0`")
+	flags.StringVar(&opts.output, "o", "", "write Go source to `file`; by default, only print the rows")
+	flags.Float64Var(&opts.verify, "verify", 0, "instead of creating a table, count how often the thresholds of the existing table are passed for this `ARL0`")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}

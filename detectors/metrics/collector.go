@@ -72,7 +72,7 @@ func help() []metricHelp {
 		{MetricProgress, "Trend of the return of a learning policy: 1 improving, 2 plateau, 3 regressing, 4 collapsed.", []string{"signal"}},
 		{MetricProgressChange, "Change in return over the most recent quarter of the past week, with its 99% confidence interval.", []string{"signal", "bound"}},
 		{MetricStreamState, "State of the stream: 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault.", []string{"signal"}},
-		{MetricStreamFault, "Rule of the current telemetry fault of the stream. Always 1.", []string{"signal", "rule"}},
+		{MetricStreamFault, "The rule that detects the stream's current telemetry fault. Always 1.", []string{"signal", "rule"}},
 		{MetricBaselineInfo, "ID of the baseline. Always 1.", []string{"baseline"}},
 		{MetricBaselineAge, "Time since the baseline was frozen.", nil},
 		{MetricBaselineUnits, "Episodes or blocks in the baseline.", nil},

@@ -22,7 +22,7 @@ type Guards struct {
 // GuardLimit sets one limit. Set exactly one of actions, range, outcome, return_below, largest_share, entropy and
 // causes to define what it counts.
 type GuardLimit struct {
-	Name string `yaml:"name"` // name of the limit, in letters, digits, _ and -
+	Name string `yaml:"name"` // name of the limit: letters, digits, _ and -
 
 	Actions      []string    `yaml:"actions"`       // count steps with one of these actions
 	Range        ActionRange `yaml:"range"`         // count steps with a numeric action outside this range
@@ -36,7 +36,7 @@ type GuardLimit struct {
 	Alpha float64 `yaml:"alpha"` // maximum probability that the guard ever trips while the policy stays within the limit
 
 	Then         string `yaml:"then"`          // state of the guard when it trips: warn, hold or fallback
-	ReleaseAfter int64  `yaml:"release_after"` // episodes within the limit after which the guard is released; with 0, only a person can release it
+	ReleaseAfter int64  `yaml:"release_after"` // number of consecutive episodes within the limit after which the guard is released; with 0, only a person can release it
 }
 
 // ActionRange is the allowed range of a numeric action, including both ends.

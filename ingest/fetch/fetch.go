@@ -46,7 +46,7 @@ func Size(maxMessage ingest.ByteSize, larger int) int {
 }
 
 // errAnswer means that an answer of a broker does not follow the protocol.
-var errAnswer = errors.New("the response of the broker is malformed")
+var errAnswer = errors.New("the broker's response is malformed")
 
 // Leader is a connection to the leader of a partition. Its fetches bypass kafka-go, which holds a whole record batch in
 // memory before it checks the size of a record, and does not report which records belong to aborted transactions.

@@ -61,7 +61,7 @@ type StatusError struct {
 
 func (e *StatusError) Error() string {
 	if e.Reason == "" {
-		return fmt.Sprintf("status %d: not a response of the Kubernetes API", e.Code)
+		return fmt.Sprintf("status %d: not a Kubernetes API response", e.Code)
 	}
 	return fmt.Sprintf("status %d: %s", e.Code, e.Message)
 }

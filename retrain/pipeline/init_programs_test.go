@@ -221,7 +221,7 @@ func TestProposedProgramsThatSave(t *testing.T) {
 	const train = "import torch\nif __name__ == '__main__':\n    parser.add_argument('-save_model', type=int, choices=[0, 1], default=DEFAULT)\n    loss.backward()\n    agent.train()\n    torch.save(net, 'net.pt')\n"
 	const tests = "from envs import Arm\ndef test_environment():\n    env = Arm()\n    env.reset()\nif __name__ == '__main__':\n    test_environment()\n"
 	off := strings.Replace(train, "DEFAULT", "0", 1)
-	proposes(t, "tests", map[string]string{"train.py": off, "scripts/Test.py": tests}, []string{"CHANGE-ME.py] # scripts/Test.py is not proposed because it is interactive, or only tries out an environment\n"}, nil)
+	proposes(t, "tests", map[string]string{"train.py": off, "scripts/Test.py": tests}, []string{"CHANGE-ME.py] # scripts/Test.py is not proposed because it is interactive, or only tests an environment\n"}, nil)
 	proposes(t, "off", map[string]string{"train.py": off}, []string{`python "$OLDPWD/train.py" -save_model 1'`}, nil)
 	proposes(t, "on", map[string]string{"train.py": strings.Replace(train, "DEFAULT", "1", 1)}, []string{`python "$OLDPWD/train.py"'`}, nil)
 	const play = "import torch\nif __name__ == '__main__':\n    parser.add_argument('-model_weights', type=str)\n    net = torch.load(parser.parse_args().model_weights)\n    net.predict(obs)\n"

@@ -35,7 +35,7 @@ func TestDocsShowWhatRecipesMake(t *testing.T) {
 	check(t, o.instruct(recipes["checkout-ranker"], onsetOf(inc.Alarms[0])))
 	want, err := json.Marshal(map[string]any{"recipe": o.Recipe, "contract": o.Contract, "config": o.Config})
 	check(t, err)
-	_, section, _ := strings.Cut(string(text), "\n## The contents of a request\n")
+	_, section, _ := strings.Cut(string(text), "\n## Contents of a request\n")
 	_, shown, _ := strings.Cut(section, "```json\n")
 	shown, _, _ = strings.Cut(shown, "```")
 	if !sameJSON(t, []byte(shown), want) {

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// CloudEvents is a receiver of CloudEvents 1.0 over HTTP.
+// CloudEvents is an endpoint that receives CloudEvents 1.0 over HTTP.
 type CloudEvents struct {
 	URL       string `yaml:"url"`        // endpoint of the receiver
 	TokenFile string `yaml:"token_file"` // bearer token; optional

@@ -94,7 +94,7 @@ func TestJobIsCreatedOnce(t *testing.T) {
 		"forbidden":              {code: 403, post: `{"kind":"Status","reason":"Forbidden","message":"cannot create resource \"jobs\""}`, want: ResultRejected, says: `status 403: cannot create resource "jobs"`},
 		"invalid":                {code: 422, post: `{"kind":"Status","reason":"Invalid","message":"spec.template: bad"}`, want: ResultRejected, says: "status 422: spec.template: bad"},
 		"no namespace":           {code: 404, post: `{"kind":"Status","reason":"NotFound","message":"namespaces \"ml\" not found"}`, want: ResultRejected, says: `namespaces "ml" not found`},
-		"away":                   {code: 503, post: "<html>", want: ResultRejected, says: "status 503: not a response of the Kubernetes API"},
+		"away":                   {code: 503, post: "<html>", want: ResultRejected, says: "status 503: not a Kubernetes API response"},
 		"repeats the token":      {code: 401, post: `{"kind":"Status","reason":"Unauthorized","message":"` + testToken + `"}`, want: ResultRejected, says: "status 401: [secret]"},
 		"too many at once":       {code: 429, post: `{"kind":"Status","reason":"TooManyRequests","message":"later"}`, want: ResultThrottled, says: "status 429: later"},
 		"exists, but says no id": {code: 409, post: exists, get: "<html>", want: ResultRejected, says: "invalid character"},

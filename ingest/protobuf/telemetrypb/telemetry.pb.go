@@ -28,7 +28,7 @@ const (
 type Event struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Policy     string                 `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
-	Ts         int64                  `protobuf:"fixed64,3,opt,name=ts,proto3" json:"ts,omitempty"` // Unix nanoseconds; 0 for none
+	Ts         int64                  `protobuf:"fixed64,3,opt,name=ts,proto3" json:"ts,omitempty"` // Unix time in nanoseconds; 0 if not set
 	AgentId    string                 `protobuf:"bytes,4,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	EpisodeId  string                 `protobuf:"bytes,5,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
 	Step       *int64                 `protobuf:"varint,6,opt,name=step,proto3,oneof" json:"step,omitempty"`

@@ -523,7 +523,7 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 		}
 		if f.testsItself(&p) || forPeople(f.code, &p, f.Text[p.file], f.mainBlock(p.file)) {
 			p.score -= 100
-			f.refuse(&p, called, "is interactive, or only tries out an environment")
+			f.refuse(&p, called, "is interactive, or only tests an environment")
 		}
 		if onlyShows.MatchString(p.name()) && !f.code.Of(f.Text[p.file]).Handles() {
 			p.score -= 100

@@ -228,7 +228,7 @@ func diffBaselines(ctx context.Context, c *terminal.Console, service *client.Cli
 	}
 	var d wire.BaselineDiff
 	if err := json.Unmarshal(raw, &d); err != nil {
-		return fmt.Errorf("read the response of the service, which may have a different version: %w", err)
+		return fmt.Errorf("read the service's response, which may be from a different version: %w", err)
 	}
 	return c.Print(raw, func(w io.Writer) error { return diffBaselineText(&d, w) })
 }

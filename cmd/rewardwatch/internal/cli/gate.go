@@ -48,7 +48,7 @@ func askGate(ctx context.Context, c *terminal.Console, service *client.Client, p
 	}
 	var g shownGate
 	if err := json.Unmarshal(raw, &g); err != nil {
-		return fmt.Errorf("read the response of the service, which may have a different version: %w", err)
+		return fmt.Errorf("read the service's response, which may be from a different version: %w", err)
 	}
 	if err := c.Print(raw, g.text); err != nil {
 		return err

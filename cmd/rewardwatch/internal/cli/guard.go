@@ -50,7 +50,7 @@ func newReleaseCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 	cmd := &cobra.Command{
 		Use:   "release POLICY GUARD --why TEXT",
 		Short: "Release a guard that has tripped",
-		Long: "Closes the incident of the guard. Agents resume normal operation, and the guard starts counting from zero. While the\n" +
+		Long: "Closes the guard's incident. Agents resume normal operation, and the guard starts counting from zero. While the\n" +
 			"policy stays within the limit, the guard trips again with a probability of at most alpha.",
 		Args: cobra.ExactArgs(2), ValidArgsFunction: completePolicies(service),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -82,7 +82,7 @@ func (c *Client) do(ctx context.Context, method string, body []byte, into any, p
 	defer func() { _ = answer.Body.Close() }() // nothing is read after it
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAPIAnswer))
 	if err != nil {
-		return fmt.Errorf("read the response of the service: %w", err)
+		return fmt.Errorf("read the service's response: %w", err)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("%s is not a Rewardwatch service; check --server: %w", answer.Request.URL.Redacted(), err)
@@ -98,7 +98,7 @@ func (c *Client) CopyAll(ctx context.Context, to io.Writer, query url.Values, pa
 	}
 	defer func() { _ = answer.Body.Close() }() // nothing is read after it
 	if _, err := io.Copy(to, answer.Body); err != nil {
-		return fmt.Errorf("copy the response of the service: %w", err)
+		return fmt.Errorf("copy the service's response: %w", err)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAPIAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("read the response of the service: %w", err)
+		return nil, fmt.Errorf("read the service's response: %w", err)
 	}
 	return nil, serviceRefusal(answer.Status, path, text)
 }

@@ -105,7 +105,7 @@ func (t *unitReaders) Revoke(partition int32) {
 	delete(t.readers, partition)
 	t.mu.Unlock()
 	if err := r.Workers.Leave(leavePatience); err != nil {
-		r.Log.Warn().Err(err).Msg("some policies in a partition could not be saved: its next owner will judge again all units received since the last save")
+		r.Log.Warn().Err(err).Msg("some policies in a partition could not be saved: its next owner will judge all units received since the last save again")
 	}
 	r.Revoke() // otherwise what it keeps would count towards the limit of kept units for good
 }
@@ -242,7 +242,7 @@ func (r *unitReader) Restore(from io.Reader) error {
 		kept, err = saved.ReadUnits(from)
 	}
 	if err != nil {
-		return fmt.Errorf("read the state of a partition of the units topic: %w", err)
+		return fmt.Errorf("read the state of a units topic partition: %w", err)
 	}
 	if state.Partitions != r.partitions {
 		return regrown(r.partitions, state.Partitions)

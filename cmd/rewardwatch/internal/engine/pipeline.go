@@ -114,7 +114,7 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 		}),
 		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: names.MetricUnitsDropped, Help: "Episodes or blocks that were not judged."}, []string{"reason"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: names.MetricUnitsWaiting, Help: "Episodes or blocks waiting to be judged."}, []string{"reason"}),
-		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "When the state of a policy was last saved, in Unix time."}),
+		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "Time when the state of a policy was last saved, in Unix time."}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: names.MetricUnitDelay, Help: "Time from the last event of an episode or block until it is judged.",
 			Buckets: []float64{.05, .2, 1, 5, 15, alerts.FreshWithin, 300, 1800, 7200},

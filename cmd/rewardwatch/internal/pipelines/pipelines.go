@@ -65,7 +65,7 @@ func newInitCommand(c *terminal.Console) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "init [--file FILE] DIRECTORY",
-		Short: "Propose a pipeline file from what a repository contains",
+		Short: "Propose a pipeline file based on the contents of a repository",
 		Long: "Searches the files of a repository for environments, algorithms, packages and programs, without running them. Prints a\n" +
 			"pipeline file, or writes it to a new file. Replace each CHANGE-ME in it.",
 		Args:              cobra.ExactArgs(1),

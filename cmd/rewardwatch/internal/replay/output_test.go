@@ -123,10 +123,10 @@ func TestFaultLine(t *testing.T) {
 	const rest = `"policy":"checkout-ranker","group":{"env":"prod-eu"},"signal":"reward","rule":"constant",`
 	for i, want := range map[int]string{
 		0: `{"event":"fault","state":"begun","id":"` + alerts.FaultID(apitest.SomeAlarm().Group, faults[0]) + `",` + rest +
-			`"index":45210,"ts":"2026-11-20T09:58:20Z","unit":1203,"evidence":["the same value over more episodes, or over more steps of one, ` +
+			`"index":45210,"ts":"2026-11-20T09:58:20Z","unit":1203,"evidence":["the value stays the same for more episodes, or for more steps within one, ` +
 			`than chance explains, given the baseline"],"offsets":{"first":45180,"last":45210}}`,
 		2: `{"event":"fault","state":"ended","id":"` + alerts.FaultID(apitest.SomeAlarm().Group, faults[0]) + `",` + rest +
-			`"index":46110,"ts":"2026-11-20T10:00:00.123456789Z","unit":1234,"evidence":["the same value over more episodes, or over more steps of one, ` +
+			`"index":46110,"ts":"2026-11-20T10:00:00.123456789Z","unit":1234,"evidence":["the value stays the same for more episodes, or for more steps within one, ` +
 			`than chance explains, given the baseline"],"offsets":{"first":45180,"last":46110}}`,
 	} {
 		if got := asLine(t, faultLine(apitest.SomeAlarm().Group, finding.Episodes(), faults[i])); got != want {

@@ -42,7 +42,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		Long: "Reads NDJSON, CSV and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input) one after\n" +
 			"another (files of several topics are merged by time) and prints the alarms and telemetry faults that the service would find.\nDoes not send alerts or retrain requests.\n" +
 			"With --compare, also prints the alarms that a second configuration would add, remove or move.\n" +
-			"Exits with 1 if drift or a telemetry fault is found, and with 2 if there is no valid event. Alarms that are only\nimprovements exit with 0.",
+			"Exits with 1 if drift or a telemetry fault is found, and with 2 if there is no valid event. Exits with 0 if\nall alarms are improvements.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return runReplay(cmd.Context(), c, o, files)

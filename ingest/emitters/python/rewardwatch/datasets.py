@@ -9,7 +9,7 @@ from .emitter import Event, Made
 from .encoding import plain, scalar
 
 Chosen = bool | Sequence[str]
-"""Whether events contain observations, or the names of the parts of observations that they contain."""
+"""Whether events contain observations, or the names of the observation parts that they contain."""
 
 _LARGEST = 512  # numbers of an observation; Rewardwatch follows no more signals of an agent
 

@@ -27,8 +27,7 @@ _SILENT = {"keep": "ok", "hold": "hold", "fallback": "fallback"}
 
 
 def _has(actions: frozenset[Any], action: Any) -> bool:
-    """Returns whether an action is one of the given actions. An action that cannot be hashed, such as an array, is
-    not.
+    """Returns whether an action is one of the given actions. Unhashable actions, such as arrays, never are.
     """
     try:
         return action in actions
@@ -83,7 +82,7 @@ class Guard:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The last document read, with the reasons; empty before the first one."""
+        """The most recent document, including the reasons for the state; empty before the first one is read."""
         return self._read[2]
 
     def exploration(self) -> bool:

@@ -261,7 +261,7 @@ def _trouble(answer: _Answer) -> str:
     try:
         said = json.loads(answer.text)["error"]
     except (ValueError, KeyError, TypeError):
-        said = "not a response of Rewardwatch"
+        said = "not a Rewardwatch response"
     return f"the service responded with HTTP {answer.status}: {said}"
 
 

@@ -54,7 +54,7 @@ class Lanes:
         self._heads: list[tuple[str, str]] = []
 
     def begin(self, observations: Any, which: Any = None) -> None:
-        """Begins episodes: those selected by the mask which, or all."""
+        """Begins the episodes selected by the mask `which`, or all."""
         try:
             self._source.begin()
             beginning = np.ones(self._count, np.bool_) if which is None else which

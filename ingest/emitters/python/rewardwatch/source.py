@@ -60,7 +60,7 @@ class Identity:
 
 
 class Source:
-    """Who acts, with an identity that can change.
+    """An agent whose identity can change.
 
     A copy, including one in a forked process, is a different agent: its episodes have their own ids, and it has its own
     agent_id unless one was given.

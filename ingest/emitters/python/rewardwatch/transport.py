@@ -27,7 +27,7 @@ class Transport(Protocol):
         """Closes the connection. Events that are still waiting are lost."""
 
     def abandon(self) -> None:
-        """Forgets the connection in a forked child, which must not close a connection of its parent."""
+        """Forgets the connection in a forked child, which must not close its parent's connection."""
 
 
 Connect = Callable[[Lost], Transport]
