@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Cause is why a group drifted, as far as it is known.
+// Cause is why a group drifted, as far as known.
 type Cause string
 
 // The causes.
@@ -60,7 +60,7 @@ type Alarm struct {
 	Onset       finding.UnitRef
 	OnsetFrom   finding.UnitRef // the 90% interval of the onset
 	OnsetTo     finding.UnitRef
-	// OnsetOffsets are those of the units of that interval, one range per partition.
+	// OnsetOffsets are the offsets of the units in that interval, one range per partition.
 	OnsetOffsets []ingest.Range
 	Effect       finding.Effect
 	Histogram    *finding.Histogram     // of the quantity of Effect; nil where it has no finite value

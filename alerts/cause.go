@@ -27,7 +27,7 @@ const clearWeight = .9
 // such versions come hardly ever. A release is a fact.
 const movementBound = 4.
 
-// RankedCause is a possible cause with its weight among all of them, and what speaks for and against it, in words.
+// RankedCause is a possible cause with its weight among all causes, and the evidence for and against it, in words.
 type RankedCause struct {
 	Cause    Cause
 	Weight   float64 // 0 to 1; those of all causes sum to 1
@@ -359,8 +359,8 @@ const (
 	possibleWeight = .2
 )
 
-// Unsettled reports whether the cause may still turn out to be one that a person has to look at: because it likely is
-// one, or because it may be one and the evidence has not been renewed since the alarms fired.
+// Unsettled reports whether the cause may still turn out to require a person's decision: because it probably does, or
+// because it might and the cause has not been reassessed since the alarms fired.
 func (i *Incident) Unsettled() bool {
 	weight := 0.0
 	for _, c := range i.Causes {

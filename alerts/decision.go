@@ -26,7 +26,7 @@ const (
 	keptComments  = 15
 )
 
-// Decision is what decision on an incident.
+// Decision is a person's decision on an incident.
 type Decision struct {
 	Kind  DecisionKind
 	By    string // who
@@ -88,8 +88,8 @@ func (b *Tracker) End(id string, d Decision) bool {
 	return true
 }
 
-// Mute suppresses the notifications of an open incident until a given time, or ends that if the decision is Unmuted. It
-// returns what that changed: nothing if the newest decision is the same, if there is no mute to end, or if no such
+// Mute suppresses the notifications of an open incident until a given time, or ends the mute if the decision is
+// Unmuted. It returns the changes: none if the newest decision is the same, if there is no mute to end, or if no such
 // incident is open.
 func (b *Tracker) Mute(id string, d Decision) []Change {
 	i := b.open(id)
@@ -101,8 +101,8 @@ func (b *Tracker) Mute(id string, d Decision) []Change {
 	return []Change{{Incident: copyIncident(i)}}
 }
 
-// Comment records a comment on an incident, open or recently closed. It returns what that changed: nothing if the newest
-// comment is the same, or if there is no such incident.
+// Comment records a comment on an incident, open or recently closed. It returns the changes: none if the newest comment
+// is the same, or if there is no such incident.
 func (b *Tracker) Comment(id string, d Decision) []Change {
 	for _, g := range b.order {
 		i := g.incident(id)

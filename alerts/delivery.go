@@ -2,7 +2,7 @@ package alerts
 
 import "time"
 
-// DeliveryState is how far the alert of an open incident has come. Its numbers are those of MetricIncidentAlert.
+// DeliveryState is the delivery state of the alert for an open incident. Its values are those of MetricIncidentAlert.
 type DeliveryState int
 
 // The states of a delivery.
@@ -17,14 +17,14 @@ const (
 	Silenced
 )
 
-// Delivery is how far the alert of an incident has come, and since when.
+// Delivery is the delivery state of an incident's alert, and the time since when.
 type Delivery struct {
 	State DeliveryState
 	// Since is when an Alertmanager first accepted the alert, as far as is known; zero if none has.
 	Since time.Time
 }
 
-// Delivery returns how far the alert of an open incident that is not muted has come.
+// Delivery returns the delivery state of the alert for an open incident that is not muted.
 func (n *Notifier) Delivery(incident string) Delivery {
 	if len(n.senders) == 0 {
 		return Delivery{}

@@ -15,8 +15,8 @@ const clearlyMoved = 4
 // clearly reports whether a quantity with this z score has clearly moved.
 func clearly(z float64) bool { return math.Abs(z) >= clearlyMoved }
 
-// Headline returns the alarm that a person would name first: a firing one before a resolved one, then by the rank of its
-// signal, then by that of its quantity, then the earliest. The incident has at least one alarm.
+// Headline returns the most important alarm: firing alarms come before resolved ones, then alarms are ordered by the
+// rank of the signal, the rank of the quantity, and time. The incident must have at least one alarm.
 func (i *Incident) Headline() *Alarm { return first(pointers(i.Alarms)) }
 
 // first returns the alarm that a person would name first, of at least one.
@@ -43,8 +43,8 @@ func pointers(alarms []Alarm) []*Alarm {
 	return out
 }
 
-// Foremost returns the effect that a person would name first: that of the alarm, or that of a quantity of its signal that
-// comes before the alarm's and has clearly moved too. The latter has no standard deviation of the current values.
+// Foremost returns the most important effect: the alarm's own, or that of a quantity of the same signal that ranks
+// higher and has clearly shifted as well. The latter has no standard deviation of the current values.
 func (a *Alarm) Foremost() finding.Effect {
 	best := a.Effect
 	for _, s := range a.Shifts {
@@ -59,7 +59,7 @@ func (a *Alarm) Foremost() finding.Effect {
 	return best
 }
 
-// Ranked sorts names of signals as people look at them. Equal ones keep their order.
+// Ranked sorts names of signals by importance. The sort is stable.
 func Ranked(names []string) []string {
 	out := slices.Clone(names)
 	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(signals.Rank(a), signals.Rank(b)) })

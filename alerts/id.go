@@ -14,8 +14,8 @@ import (
 // same events yield the same id from Kafka and from a file.
 func alarmID(f finding.Finding) string { return idOf(f.Group, f.Signal, f.Baseline.ID, f.At) }
 
-// FaultID returns the id of a stream's fault. It is made like that of an alarm, from the rule instead of the baseline
-// and from the unit at which the fault began.
+// FaultID returns the id of a stream's fault. It is derived like the id of an alarm, but from the rule instead of the
+// baseline, and from the unit at which the fault began.
 func FaultID(g ingest.Group, f StreamFault) string { return idOf(g, f.Signal, f.Rule, f.Since) }
 
 func idOf(g ingest.Group, signal, by string, at finding.UnitRef) string {

@@ -18,7 +18,7 @@ type message struct {
 	Generator   string            `json:"generatorURL,omitempty"`
 }
 
-// Links are the addresses of the pages that alerts link to. An alert has no link to a page without an address.
+// Links are the addresses of the pages that alerts link to. If a page has no address, alerts do not link to it.
 type Links struct {
 	Grafana string // the Grafana that has the dashboards
 	Console string // this service
@@ -129,7 +129,7 @@ func (l Links) faultAlert(f *Fault) alert {
 	}
 }
 
-// Runbook returns the address of the section that says what to do about an alert.
+// Runbook returns the URL of the runbook section for an alert.
 func Runbook(alert string) string { return Runbooks + "#" + strings.ToLower(alert) }
 
 // dashboard returns the address of a dashboard of a policy, by its uid.
@@ -148,7 +148,7 @@ func (l Links) page(kind, name string) string {
 	return strings.TrimSuffix(l.Console, "/") + "/" + kind + "/" + url.PathEscape(name)
 }
 
-// Runbooks is the address of the page that says what to do about each alert, with one heading per alert.
+// Runbooks is the URL of the runbooks page, which has one heading per alert.
 const Runbooks = "https://github.com/rewardwatch/rewardwatch/blob/main/docs/runbooks.md"
 
 // The uids of the dashboards that alerts link to, as package dashboards defines them.

@@ -45,10 +45,10 @@ type causeKey struct {
 }
 
 // NewMetrics returns the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened, MetricIncidentsClosed,
-// MetricIncidentOnset and MetricIncidentAlert. groups returns the monitored groups, and delivery how far the alert of an
-// incident has come. A group that has had no incident exports zero opened incidents and zero critical alarms: otherwise
-// increase() would miss the first incident, and graphs of a healthy fleet would be empty. Its other zeros come with its
-// first incident, as a fleet of 20,000 groups would export 160,000 of them.
+// MetricIncidentOnset and MetricIncidentAlert. groups returns the monitored groups, and delivery the delivery state of
+// an incident's alert. A group that has had no incident exports zero opened incidents and zero critical alarms:
+// otherwise increase() would miss the first incident, and graphs of a healthy fleet would be empty. Its other zeros are
+// exported from its first incident on, because a fleet of 20,000 groups would otherwise export 160,000 of them.
 func NewMetrics(groups func() []ingest.Group, delivery func(incident string) Delivery) *Metrics {
 	return &Metrics{
 		groups: groups, delivery: delivery, firing: map[severityKey]int{}, muted: map[severityKey]int{}, opened: map[ingest.Group]int{},
@@ -118,8 +118,8 @@ func (m *Metrics) countFromZero(group ingest.Group) {
 	}
 }
 
-// Forget stops exporting the alarms of policies that this process no longer judges. Its counters of them stay: a sum
-// over the instances that judged a policy one after the other counts each incident once.
+// Forget stops exporting the alarms of policies that this process no longer judges. Counters keep their values, so a
+// sum over the instances that successively judged a policy counts each incident once.
 func (m *Metrics) Forget(policies []string) {
 	gone := func(k severityKey, _ int) bool { return slices.Contains(policies, k.group.Policy) }
 	m.mu.Lock()

@@ -11,9 +11,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// WriteText writes what Collect exports, in the text format of Prometheus or in that of OpenMetrics, whose end mark it
-// leaves out. A registry takes several times as long for it, and a fleet of 20,000 groups exports 40,000 series of
-// alarms even while none fires.
+// WriteText writes what Collect exports, in the Prometheus text format or the OpenMetrics format, without its end
+// marker. A registry takes several times as long, and a fleet of 20,000 groups exports 40,000 alarm series even if no
+// alarm is firing.
 func (m *Metrics) WriteText(w io.Writer, openMetrics bool) error {
 	type lines struct {
 		*exported

@@ -61,9 +61,8 @@ func (i *Incident) causeWords() string {
 	return string(i.Cause)
 }
 
-// Mixed returns the alarm whose mix of strata the evidence of the incident states: the first one, as people look at
-// them, among those that have certainly changed within the strata, else among all. It returns nil if the mix contributes
-// to none.
+// Mixed returns the alarm whose mix of strata appears in the evidence of the incident: the most important of those that
+// have certainly changed within the strata, or else of all. It returns nil if the mix contributes to none.
 func (i *Incident) Mixed() (of *Alarm) {
 	for k := range i.Alarms {
 		a := &i.Alarms[k]
@@ -95,7 +94,8 @@ func (i *Incident) withMix(evidence []string) []string {
 // mixWords says how much of the change of a signal comes from the mix of strata, if any certainly does. s may be nil.
 func mixWords(signal string, s *mix.Split) []string { return MixWords(signal, s, "baseline SD") }
 
-// MixWords is what evidence says of the mix, with the name of the standard deviations: nothing, or one text.
+// MixWords returns what the evidence says about the mix, with the name of the standard deviations: nothing, or one
+// text.
 func MixWords(signal string, s *mix.Split, sd string) []string {
 	if s == nil || !s.Contributes() {
 		return nil
@@ -126,7 +126,7 @@ func InSD(part, standardError, sd float64) string {
 	return fmt.Sprintf("%+.2f ± %.2f", part/sd, standardError/sd)
 }
 
-// ShareWords says how the share of the stratum that contributes most has changed.
+// ShareWords describes how the share of the stratum that contributes most has changed.
 func ShareWords(s *mix.Split) string {
 	verb := "rose"
 	if s.After < s.Before {

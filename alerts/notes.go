@@ -14,10 +14,10 @@ const (
 	notesConfirmed = 24 * time.Hour
 )
 
-// Notes keeps, across restarts, what every Alertmanager was sent of each alert. Without it, a service that reads
-// telemetry a second time after a crash would page again for alerts that have resolved since. OpenNotes keeps the notes
-// of a single instance in a file. NewNotes serves several instances: each finds the notes of the policies that it takes
-// over. A nil *Notes keeps nothing. Its methods may be called by several goroutines.
+// Notes records, across restarts, which state of each alert was sent to every Alertmanager. Without it, a service that
+// reads telemetry a second time after a crash would page again for alerts that have resolved since. OpenNotes keeps the
+// notes of a single instance in a file. NewNotes serves several instances: each finds the notes of the policies that it
+// takes over. A nil *Notes keeps nothing. Its methods may be called by several goroutines.
 type Notes struct {
 	partition func(policy string) int32
 	close     func() error

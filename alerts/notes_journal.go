@@ -23,8 +23,9 @@ const journalPatience = 5 * time.Second
 
 // Journal keeps values for the next instance that judges the policies of a partition.
 type Journal interface {
-	// Append makes a value durable as the newest of its key; nil removes the key. It fails with ingest.ErrFenced if the
-	// partition has gone to another instance, and if ctx ends first. It is called by one goroutine at a time.
+	// Append makes a value durable as the newest of its key; nil removes the key. It fails with ingest.ErrFenced if
+	// another instance has taken over the partition, and fails if ctx ends first. It is called by one goroutine at a
+	// time.
 	Append(ctx context.Context, key string, value []byte) error
 	// Read calls a function with the newest value of each key, in any order. A value is valid until that function returns.
 	Read(func(key string, value []byte))

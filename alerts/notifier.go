@@ -113,8 +113,8 @@ func (n *Notifier) dropStrays() {
 	})
 }
 
-// Resync takes over the open incidents and faults that were restored at a start. It skips closed and muted ones: what
-// Alertmanager still has of them expires by itself.
+// Resync takes over the open incidents and faults that were restored at startup. It skips closed and muted ones: their
+// remaining alerts in Alertmanager expire on their own.
 func (n *Notifier) Resync(incidents []Incident, faults []Fault) {
 	n.mu.Lock()
 	for k := range incidents {
@@ -131,8 +131,9 @@ func (n *Notifier) Resync(incidents []Incident, faults []Fault) {
 	n.wake()
 }
 
-// Update takes the changes of a Tracker and returns at once. An alert that is new, has resolved, or has other signals
-// or another cause is pushed at once. Renewed scores go out with the next push that keeps the alert alive.
+// Update takes the changes of a Tracker and returns immediately. An alert that is new, has resolved, or has different
+// signals or a different cause is pushed immediately. Updated scores are sent with the next push that keeps the alert
+// alive.
 func (n *Notifier) Update(changes []Change) {
 	n.mu.Lock()
 	news := false
@@ -221,10 +222,10 @@ func (n *Notifier) end(key string, t *tracked, next alert, now time.Time) {
 	n.alerts[key+" "+from] = &ended
 }
 
-// AskApproval says that a retrain request of an incident waits for a person, and the address at which people approve
-// or reject it; "" if it does not wait any more. The address is added to the alert of the incident. Alertmanager does
-// not repeat a message because of it, so a separate alert, RetrainAwaitsApproval, carries the address to the channels
-// that were told of the incident before. What is firing is pushed at once.
+// AskApproval sets the address at which people approve or reject an incident's retrain request that is waiting for
+// approval; "" if it is no longer waiting. The address is added to the alert of the incident. Alertmanager does not
+// repeat a message because of it, so a separate alert, RetrainAwaitsApproval, sends the address to the channels that
+// were notified of the incident. Firing alerts are pushed immediately.
 func (n *Notifier) AskApproval(i *Incident, request, link string) {
 	n.mu.Lock()
 	news := n.ask(i, request, link)
@@ -341,9 +342,9 @@ func (n *Notifier) wake() {
 	}
 }
 
-// Run pushes until the context ends. It then finishes the pushes under way, offers once more what has not been
-// accepted, and returns nil. Each batch of at most maxBatch alerts may take the configured timeout. Firing alerts are
-// not resolved: the next start takes them over.
+// Run pushes until the context ends. It then finishes the pushes in progress, pushes alerts that have not been accepted
+// once more, and returns nil. Each batch of at most maxBatch alerts may take the configured timeout. Firing alerts are
+// not resolved: the service takes them over after a restart.
 func (n *Notifier) Run(ctx context.Context) error {
 	var senders sync.WaitGroup
 	for _, s := range n.senders {

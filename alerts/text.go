@@ -71,7 +71,7 @@ func (d Decision) String() string {
 	return s + ": " + d.Why
 }
 
-// Guard returns the guard whose trip the incident is; nil for a drift.
+// Guard returns the guard whose trip opened the incident; nil for drift.
 func (i *Incident) Guard() *finding.Guard {
 	if len(i.Alarms) == 0 {
 		return nil
@@ -109,8 +109,8 @@ func (i *Incident) describe() string {
 	return lines
 }
 
-// Question returns the question to a person whether a change that began while the baseline was collected, and has
-// lasted, is the new normal. It returns "" for other incidents and for closed ones.
+// Question asks whether a lasting change that began while the baseline was being collected is the new normal. It
+// returns "" for other incidents and for closed ones.
 func (i *Incident) Question() string {
 	confirmed := func(a Alarm) bool { return a.Baseline.Provisional && !a.Provisional }
 	if i.Closed || !slices.ContainsFunc(i.Alarms, confirmed) {
@@ -169,10 +169,10 @@ func (i *Incident) Earliest() *Alarm {
 	return first
 }
 
-// UnitName returns the name of what the alarm's group counts in.
+// UnitName returns the name of the units that the alarm's group counts.
 func (a *Alarm) UnitName() finding.UnitName { return a.Promise.UnitNameOf(a.At) }
 
-// UnitName returns the name of what the incident's group counts in.
+// UnitName returns the name of the units that the incident's group counts.
 func (i *Incident) UnitName() finding.UnitName {
 	if len(i.Alarms) == 0 {
 		return finding.UnitName{}

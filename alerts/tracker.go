@@ -40,8 +40,8 @@ func NewTracker() *Tracker {
 	return &Tracker{groups: map[ingest.Group]*groupTracker{}}
 }
 
-// Apply processes one finding and returns what it changed, in order; nil if nothing. Findings must come in the order in
-// which the bank produced them.
+// Apply processes one finding and returns the changes, in order; nil if there are none. Findings must come in the order
+// in which the bank produced them.
 func (b *Tracker) Apply(f finding.Finding) []Change {
 	g := b.group(f.Group)
 	g.changed = true
@@ -317,7 +317,7 @@ func newIncident(f finding.Finding, id string) *Incident {
 	}
 }
 
-// OffPolicy returns the newest off-policy estimate of the incident's alarms, nil without any.
+// OffPolicy returns the newest off-policy estimate of the incident's alarms, or nil if there is none.
 func (i *Incident) OffPolicy() (newest *finding.OffPolicy) {
 	for k := range i.Alarms {
 		if o := i.Alarms[k].OffPolicy; o != nil && (newest == nil || o.Units >= newest.Units) {
@@ -327,7 +327,7 @@ func (i *Incident) OffPolicy() (newest *finding.OffPolicy) {
 	return newest
 }
 
-// Shown returns what the newest off-policy estimate shows; finding.NoSupport without any.
+// Shown returns what the newest off-policy estimate shows, or finding.NoSupport if there is none.
 func (i *Incident) Shown() finding.Shown {
 	if o := i.OffPolicy(); o != nil {
 		return o.Shown

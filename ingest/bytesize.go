@@ -19,7 +19,7 @@ const (
 	TiB ByteSize = 1 << 40
 )
 
-// UnmarshalText reads "1GiB", "64 KiB", "10MB", "1.5GiB" or a plain number of bytes. Units are read in any case.
+// UnmarshalText reads "1GiB", "64 KiB", "10MB", "1.5GiB" or a plain number of bytes. Units are not case-sensitive.
 func (s *ByteSize) UnmarshalText(text []byte) error {
 	whole := strings.TrimSpace(string(text))
 	digits := strings.TrimRight(whole, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -64,7 +64,8 @@ func byteUnit(unit string) (scale int64, ok bool) {
 	return 0, false
 }
 
-// String returns the size in the largest power of 1024 that divides it: UnmarshalText reads the same size back.
+// String returns the size in the largest unit (a power of 1024) that divides it evenly, so that UnmarshalText returns
+// the same size.
 func (s ByteSize) String() string {
 	for _, u := range []struct {
 		size ByteSize

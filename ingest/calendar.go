@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// IsCalendar reports whether the name of an observation, or of its signal, is that of a part of the clock or the calendar,
-// such as observation.time.hour, is_weekend or hour_sin. Nothing is to be judged in it: it changes every hour or every
+// IsCalendar reports whether the name of an observation, or of its signal, denotes a clock or calendar field, such as
+// observation.time.hour, is_weekend or hour_sin. Such fields are not judged, because they change every hour or every
 // day.
 func IsCalendar(name string) bool {
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {

@@ -2,11 +2,12 @@ package ingest
 
 import "unsafe"
 
-// MostDecisionValues is how many numbers a Decision has room for.
+// MostDecisionValues is the maximum number of values in a Decision.
 const MostDecisionValues = 4
 
-// Decision is a unit of one step that has a finite reward, and nothing else than an action and a few finite numbers: most
-// units of one step. On its way to the bank it takes a fraction of the memory of a Unit, and so of the time.
+// Decision is a one-step unit with a finite reward and nothing else except an action and a few finite numbers. Most
+// one-step units qualify. On its way to the bank, it takes a fraction of the memory, and therefore of the time, of a
+// Unit.
 type Decision struct {
 	Shape          *DecisionShape
 	Agent, Episode string
@@ -41,14 +42,14 @@ func (d *Decision) Bytes() int64 {
 	return int64(int(unsafe.Sizeof(*d)) + len(d.Agent) + len(d.Episode))
 }
 
-// Unit returns the decision as a unit in memory of its own.
+// Unit returns the decision as a unit in newly allocated memory.
 func (d *Decision) Unit() *Unit {
 	u := NewShortUnit()
 	d.Fill(u, d.Values[:len(d.Shape.Signals)])
 	return u
 }
 
-// DecisionUnit is memory for the unit of one decision after the other.
+// DecisionUnit holds memory that is reused for the unit of each decision.
 type DecisionUnit struct {
 	unit    Unit
 	actions [1]Count
@@ -122,8 +123,8 @@ const (
 	roomForProfile = 32
 )
 
-// NewEpisodeUnit returns a unit with room for so many actions and numeric signals, and for any profile. Most are one
-// allocation.
+// NewEpisodeUnit returns a unit with room for the given numbers of actions and numeric signals, and for any profile.
+// Most take a single allocation.
 func NewEpisodeUnit(actions, signals int) *Unit {
 	if actions > roomForActions || signals > roomForSignals {
 		return &Unit{}

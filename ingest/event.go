@@ -11,15 +11,15 @@ import (
 )
 
 // Position is the position of a record: the partition and offset of its message, and its index inside that message,
-// which may carry several records, one per line. In files, Partition is 0, Offset counts records from 0 over all input,
-// including refused ones and those left out, and Record is 0 unless a line holds several.
+// which may contain several records, one per line. In files, Partition is 0, Offset counts all records of the input
+// from 0, including refused and skipped ones, and Record is 0 unless a line contains several.
 type Position struct {
 	Offset    int64
 	Partition Partition
 	Record    int32
 }
 
-// Before reports whether p was read before q. Both must be of one partition.
+// Before reports whether p was read before q. Both must be in the same partition.
 func (p Position) Before(q Position) bool {
 	if p.Offset != q.Offset {
 		return p.Offset < q.Offset
@@ -80,10 +80,10 @@ type Versions struct {
 // Event is one telemetry record: a step of one agent, or the summary of an episode. Strings and slices are valid only
 // until Process returns, except those documented as interned.
 //
-// It is large because it has a field for each one of telemetry. A new one also goes to memberValue in
+// It is large because it has a field for each telemetry field. Also add a new field to memberValue in
 // ingest/telemetry/decoder.go and to predictedvalues.go next to it. A number of a step is a signal by a kind in
-// ingest/assemble/signals.go: fold it in tally.go, and accept its name in IsSignal (detectors/signals/glob.go). Anything
-// else needs a field of tally with its wire form, of Unit and WireUnit, and of unitWire, Joined and addTo in
+// ingest/assemble/signals.go: fold it in tally.go, and accept its name in IsSignal (detectors/signals/glob.go).
+// Anything else needs a field of tally with its wire form, of Unit and WireUnit, and of unitWire, Joined and addTo in
 // detectors/blocks; Readings in detectors/stream/quantity.go reads it. A decision with it is not plain for isPlain
 // (assemble/single.go) and isPlainDecision (unitsequence.go), or Decision (decision.go) has it too. List it in
 // cmd/rewardwatch/internal/inspect/gather.go, ingest/mapping/fields.go and the Python emitter's checks.py.
@@ -137,16 +137,16 @@ func NextEvent(dst []Event, pos Position) ([]Event, *Event) {
 	return dst, ev
 }
 
-// State is fed by one partition, or by those of the same number of several topics; it is a Processor or a
-// MessageProcessor. Its methods are called one after the other. An error stops the service, which then replays from the
-// last checkpoint. An error that wraps ErrFenced makes the consumer drop the partition instead.
+// State receives the records of one partition, or of the partitions with the same number in several topics; it is a
+// Processor or a MessageProcessor. Its methods are not called concurrently. An error stops the service, which then
+// replays from the last checkpoint. An error that wraps ErrFenced makes the consumer drop the partition instead.
 //
 // Snapshot is called between batches. Restore is called before the first batch if there is a checkpoint. A partition
 // has a checkpoint from before its first batch. So without a call of Restore, the partition is new, or an operator has
 // moved its checkpoint away to read it again.
 type State interface {
-	// Idle means that the partition has been read to its end as of at: nothing older will arrive from it. On a busy
-	// partition it follows a batch, on a quiet one it comes about every fetch wait.
+	// Idle means that the partition has been read to its end as of at: nothing older will arrive from it. It is called
+	// after a batch on a busy partition, and about once per fetch wait on a quiet one.
 	Idle(ctx context.Context, at time.Time) error
 	Snapshot(w io.Writer) error
 	Restore(r io.Reader) error
@@ -159,69 +159,72 @@ type Processor interface {
 	Process(ctx context.Context, batch []Event) error
 }
 
-// Recognizer is a Processor that recognizes messages which were delivered before. Their events are not processed again.
+// Recognizer is a Processor that recognizes messages that were delivered before, whose events are then not processed
+// again.
 type Recognizer interface {
 	// Seen reports whether a message was seen before, and remembers it until after the next snapshots.
 	Seen(m *Message) bool
 }
 
-// Shrinking is a State whose snapshot can become smaller without reading, once another place safely holds what it
-// keeps.
+// Shrinking is a State whose snapshot can become smaller even if nothing is read, once its content is durable
+// elsewhere.
 type Shrinking interface {
 	// Shrunk reports whether a snapshot would be smaller than the last one taken or restored.
 	Shrunk() bool
 }
 
-// Renewing is a State that can restore what must not be restored a second time once the state is fed.
+// Renewing is a State that may restore a snapshot that must not be restored again once the state has received events.
 type Renewing interface {
-	// Renewed reports whether the snapshot that was restored is such a one. Nothing is read until another one is durable.
+	// Renewed reports whether such a snapshot was restored. Nothing is read until another one is durable.
 	Renewed() bool
 }
 
-// Durable is a State that keeps something beside its snapshots.
+// Durable is a State that keeps data in addition to its snapshots.
 type Durable interface {
-	// Saved reports that the snapshot taken last is durable: only it and the one before may be restored from now on.
+	// Saved reports that the most recent snapshot is durable: from now on, only it and the previous one may be
+	// restored.
 	Saved()
 }
 
-// Several is a Processor that tells topics apart which feed it together. Its batches are of one topic each.
+// Several is a Processor that distinguishes the topics it reads from. Each of its batches is from one topic.
 type Several interface {
 	// From names the topics by index, in order. It is called before Restore.
 	From(topics []int)
-	// Reached is Idle for one of several topics. A State that is not one of Several is told once all have been read to
-	// their ends.
+	// Reached is Idle for one of several topics. For a State that does not implement Several, Idle is called once all
+	// topics have been read to their ends.
 	Reached(ctx context.Context, topic int, at time.Time) error
 }
 
 // MessageProcessor is a State that processes whole messages, in offset order. The messages and their memory are valid
-// until ProcessMessages returns. Tombstones and the markers of transactions are left out, and so is what looks like a
+// until ProcessMessages returns. Tombstones and transaction markers are skipped, as is anything that looks like a
 // marker: six bytes that begin with two zeros. A message above the configured limit stops the consumer.
 type MessageProcessor interface {
 	State
 	ProcessMessages(ctx context.Context, batch []Message) error
 }
 
-// Handler provides the State of each partition of a consumer-group generation. For one partition, all methods but
-// Ending are called one after the other; Revoke may run for several partitions at once.
+// Handler provides the State of each partition of a consumer-group generation. For one partition, no methods except
+// Ending are called concurrently; Revoke may run for several partitions at once.
 type Handler interface {
-	// Begin starts a generation on a topic of so many partitions, or on several of which one has as many and none more.
-	// Partitions not assigned afterwards are read elsewhere, or not at all until the group notices that a member has
-	// died.
+	// Begin starts a generation. The largest topic has the given number of partitions. Partitions that are not assigned
+	// afterwards are read elsewhere, or not at all until the group notices that a member has died.
 	Begin(partitions int)
-	// Confirm means that at the given time the topic had no more partitions than Begin reported. It follows Begin at
-	// once, and then comes about every second until the generation ends, from any goroutine.
+	// Confirm means that at the given time the topic had no more partitions than Begin reported. It is called
+	// immediately after Begin, and then about once per second until the generation ends, from any goroutine.
 	Confirm(at time.Time)
-	// Assign returns the state of a partition, a Processor or a MessageProcessor, before it is restored and fed. The
-	// store holds the partition's checkpoints until Revoke has returned. After an error there is no Revoke.
+	// Assign returns the state of a partition, a Processor or a MessageProcessor, before it is restored and receives
+	// records. The store holds the partition's checkpoints until Revoke has returned. After an error there is no
+	// Revoke.
 	Assign(partition int32, store CheckpointStore) (State, error)
-	// Ending means that the generation and all its partitions end: a Process that waits for room must finish its batch
-	// and return. It is called while the partitions are still fed, and returns before their last Snapshot.
+	// Ending means that the generation and all its partitions end: a Process call that waits for room must finish its
+	// batch and return. Ending is called while partitions still receive records, and returns before their last
+	// Snapshot.
 	Ending()
 	// Revoke releases a partition, after its last batch and its last Snapshot.
 	Revoke(partition int32)
 }
 
-// Parts is the state of a checkpoint, or of its changed parts, by name of the part.
+// Parts contains the state of a checkpoint, or only its changed parts, by part name.
 type Parts map[string][]byte
 
 // CheckpointStore keeps checkpoints by name.
@@ -250,8 +253,8 @@ type Stores interface {
 	Open(ctx context.Context, topic string, partition int32, owner func() error) (CheckpointStore, error)
 }
 
-// ErrFenced means that a later owner of a partition has taken over its checkpoints: this one may no longer save them,
-// and drops the partition.
+// ErrFenced means that a later owner of a partition has taken over its checkpoints: the previous owner can no longer
+// save them, and drops the partition.
 var ErrFenced = errors.New("the checkpoints belong to a newer owner of the partition")
 
 // ErrPartsLost means that previously saved parts could not be read back: the next save must include all parts.

@@ -142,7 +142,7 @@ func (c TLSConfig) check(report func(key, msg string)) {
 	c.Check(report)
 }
 
-// Check reports the keys that do not fit together.
+// Check reports keys that contradict each other.
 func (c Certificates) Check(report func(key, msg string)) {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		report("cert_file", "must be set together with key_file")

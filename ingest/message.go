@@ -38,18 +38,20 @@ type Topic struct {
 const (
 	// DefaultMaxRecord is the default limit of a record in bytes (ReasonTooLarge).
 	DefaultMaxRecord = 1 << 20
-	// MaxDepth is how deep objects and arrays may nest, including the record itself (ReasonTooDeep).
+	// MaxDepth is the maximum nesting depth of objects and arrays, including the record itself (ReasonTooDeep).
 	MaxDepth = 32
-	// MaxValues is how many numbers a record may hold in action, observation, outcomes and reward_components together
-	// (ReasonTooManyValues).
+	// MaxValues is the maximum number of numbers in action, observation, outcomes and reward_components of a record
+	// together (ReasonTooManyValues).
 	MaxValues = 1024
-	// MaxLabels is how many labels a record may have (ReasonTooManyValues).
+	// MaxLabels is the maximum number of labels in a record (ReasonTooManyValues).
 	MaxLabels = 64
-	// MaxString is the longest name, id, category, version or label in bytes (ReasonStringTooLong).
+	// MaxString is the maximum length of a name, id, category, version or label, in bytes (ReasonStringTooLong).
 	MaxString = 1 << 10
-	// MaxElements is how many events the array of a record may hold that a mapping takes apart (ReasonTooManyValues).
+	// MaxElements is the maximum number of elements in an array that a mapping splits into events
+	// (ReasonTooManyValues).
 	MaxElements = 1 << 14
-	// MaxRefusals is how many refused records of a message are reported with their bytes. The others are only counted.
+	// MaxRefusals is the maximum number of refused records per message that are reported with their bytes. The others
+	// are only counted.
 	MaxRefusals = 10
 )
 
@@ -58,7 +60,7 @@ type DecoderOptions struct {
 	MaxRecord  int  // in bytes; a longer record is refused
 	AsRecorded bool // events get their AsRecorded, for callers that write records instead of judging them
 
-	// LeftOut, if not nil, is called for every record that a mapping does not take: neither an event nor a refusal.
+	// LeftOut, if not nil, is called for every record that a mapping skips: it is neither an event nor a refusal.
 	LeftOut func(pos Position)
 }
 
@@ -69,17 +71,17 @@ type Decoder interface {
 	//
 	// Decode reports a record that is not an event to refuse, with its bytes, and decodes the others. The bytes are
 	// valid until refuse returns; refuse may retain the error. If a message has more than MaxRefusals refused records,
-	// the bytes of those beyond are nil: a record of one byte costs as much to keep as any. A message with neither an
-	// event nor a refusal nor a record that is left out, such as a heading, is not a record.
+	// the bytes of those beyond are nil: a record of one byte costs as much to keep as any. A message without an event,
+	// a refusal or a skipped record, such as a header line, is not a record.
 	Decode(dst []Event, m *Message, refuse func(e *RecordError, raw []byte)) []Event
 	// Reset ends a batch: the strings of its events that are not interned become invalid.
 	Reset()
 }
 
-// Preparer is a Decoder that may need something from elsewhere for a message, such as its schema.
+// Preparer is a Decoder that may need external data to decode a message, such as its schema.
 type Preparer interface {
-	// Prepare returns nil once Decode can decode m. An error means that what m needs is out of reach for now, which is no
-	// fault of m: it must be prepared again later, and not be decoded before.
+	// Prepare returns nil once Decode can decode m. An error means that something m needs is currently unavailable,
+	// which is not a fault of m: call Prepare again later, and do not decode m before it succeeds.
 	Prepare(ctx context.Context, m *Message) error
 }
 

@@ -13,10 +13,10 @@ type Partition int32
 // partitionBits is how many bits of a Partition are its number. No topic has as many partitions.
 const partitionBits = 20
 
-// MaxTopics is how many topics of telemetry there can be.
+// MaxTopics is the maximum number of telemetry topics.
 const MaxTopics = 64
 
-// PartitionOf returns the partition of a number of the topic with an index.
+// PartitionOf returns the partition with the given number in the topic with the given index.
 func PartitionOf(topic int, number int32) Partition {
 	return Partition(topic)<<partitionBits | Partition(number)
 }
@@ -50,7 +50,7 @@ func Named(topics []string, ranges []Range) []Range {
 	return out
 }
 
-// In returns the topic of a range and its index: that of the name, or that of the partition where there is no name.
+// In returns the topic of a range and its index, by name or, if the range has no name, by partition.
 func (r Range) In(topics []Topic) (Topic, int, error) {
 	i := r.Partition.Topic()
 	if r.Topic != "" {
@@ -65,5 +65,5 @@ func (r Range) In(topics []Topic) (Topic, int, error) {
 // MarshalJSON writes the number alone, as String does.
 func (p Partition) MarshalJSON() ([]byte, error) { return []byte(p.String()), nil }
 
-// String returns the number. Anyone who needs the topic too names it.
+// String returns the number, without the topic.
 func (p Partition) String() string { return strconv.Itoa(int(p.Number())) }

@@ -60,12 +60,12 @@ func (e *RecordError) Error() string {
 	return place + ": " + string(e.Reason) + ": " + e.Msg
 }
 
-// TooLarge returns the refusal of a record that was not held in memory as a whole.
+// TooLarge returns the refusal of a record that was too large to be read into memory.
 func TooLarge(pos Position, size int64, limit int) *RecordError {
 	return &RecordError{
 		Pos: pos, Reason: ReasonTooLarge, Size: size, Msg: fmt.Sprintf("%d bytes exceed the limit of %d", size, limit),
 	}
 }
 
-// MaxDeadLetterRaw is how many bytes of a refused record are kept.
+// MaxDeadLetterRaw is the maximum number of bytes kept of a refused record.
 const MaxDeadLetterRaw = 64 << 10

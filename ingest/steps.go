@@ -13,8 +13,8 @@ const (
 	MaxKeptNumbers      = 64 // components of a numeric action; steps with more are not kept
 )
 
-// Steps are steps of a unit that are kept one by one, in order, to tell which law of the agent's steps has moved. They
-// are runs of consecutive ones: the beginning, a random sample, and the end.
+// Steps are steps of a unit that are kept individually, in order, to determine which law of the agent's steps has
+// changed. They form runs of consecutive steps: the beginning, a random sample, and the end.
 type Steps struct {
 	Names   []string  // of the components of the observation
 	Numbers int       // components of a numeric action; 0 if actions are categories
@@ -48,8 +48,8 @@ func (s *Steps) Clone() *Steps {
 	}
 }
 
-// Sound reports whether the lists are as long as the others say, and all categories among so many. A codec does not check
-// that.
+// Sound reports whether the lengths of the lists are consistent and all categories are in range. A codec does not check
+// this.
 func (s *Steps) Sound(categories int) bool {
 	n := len(s.At)
 	if len(s.Names) == 0 || s.Numbers < 0 || s.Numbers > MaxKeptNumbers || len(s.Rows) != n*s.Width() ||
@@ -115,7 +115,8 @@ func (c *unitCodec) singles(l *[]float32) {
 	}
 }
 
-// Single reports whether a number is finite in four bytes. One that is not would make the scale of a whole baseline so.
+// Single reports whether a number is finite in single precision. Otherwise, it would make the scale of a whole baseline
+// infinite.
 func Single(x float64) bool { return math.Abs(x) <= math.MaxFloat32 }
 
 // MixStep separates the keys of successive numbers that Mix makes of one key.

@@ -30,8 +30,8 @@ func NewGroup(policy string, labels ...Label) Group {
 	return Group{Policy: policy, labels: b.String()}
 }
 
-// HorizonLabel is the last label of a group in which decisions are judged by the feedback up to a horizon, before all of
-// it has come. Its value is the horizon. The group of the whole feedback lacks it.
+// HorizonLabel is the last label of a group in which decisions are judged by the feedback up to a horizon, before all
+// of it has arrived. Its value is the horizon. The group of the whole feedback lacks it.
 const HorizonLabel = "horizon"
 
 // Labels returns the group_by labels in order.
@@ -173,7 +173,7 @@ func (m *Moments) SD() float64 {
 	return math.Sqrt(m.M2 / float64(m.N))
 }
 
-// OtherActions is the name under which a unit counts the actions for which it has no room.
+// OtherActions is the name under which a unit counts actions beyond its maximum number of actions.
 const OtherActions = "other"
 
 // Count is how often an action was taken, and the rewards of its steps.
@@ -183,8 +183,8 @@ type Count struct {
 	Reward float64 // sum of the finite rewards of its steps
 }
 
-// Propensity sums up how probable the actions of a unit were. A probability is invalid if it is not above 0, above 1 for
-// a category, or not finite; only a target_prob may be 0.
+// Propensity summarizes how probable the actions of a unit were. A probability is invalid if it is not above 0, above 1
+// for a category, or not finite; only a target_prob may be 0.
 type Propensity struct {
 	Steps          int64   // with a valid action_prob
 	Invalid        int64   // with an invalid action_prob or target_prob
@@ -193,14 +193,14 @@ type Propensity struct {
 	LogTarget      float64 // sum of log(target_prob) over Targets; may be -Inf
 	Weight         float64 // sum of target_prob/action_prob over Targets
 	WeightedReward float64 // the same, of each step times its reward; steps without a finite reward add nothing
-	// Actions has a place for each one of Unit.Actions, or for none.
+	// Actions has an element for each of Unit.Actions, or is empty.
 	Actions []InverseProbs
 }
 
 // InverseProbs are the sums of 1/action_prob, and of reward/action_prob, over the steps with an action.
 type InverseProbs struct{ Sum, Reward float64 }
 
-// Merge adds what o sums up, except for its actions.
+// Merge adds the sums of o, except for its actions.
 func (p *Propensity) Merge(o *Propensity) {
 	p.Steps, p.Invalid, p.Targets = p.Steps+o.Steps, p.Invalid+o.Invalid, p.Targets+o.Targets
 	p.Log, p.LogTarget = p.Log+o.Log, p.LogTarget+o.LogTarget
@@ -217,7 +217,7 @@ type NamedMoments struct {
 // Unit is what detectors count in: a finished episode, or a block of steps of one agent if there are no episodes. The
 // receiver owns it; it shares no memory with events.
 //
-// It is large because it sums up every field of telemetry, for all detectors at once.
+// It is large because it summarizes every telemetry field, for all detectors.
 type Unit struct {
 	Group          Group
 	Agent, Episode string
@@ -232,8 +232,8 @@ type Unit struct {
 	// order the units of one partition.
 	Pos Position
 	Ord int32
-	// Reading distinguishes the units of a partition that is read again, whose offsets may be those of other records,
-	// from the units of earlier readings.
+	// Reading distinguishes units from different readings of a partition: after the partition is read again, the same
+	// offsets may belong to other records.
 	Reading int64
 	// Run orders units of several partitions that end at the same time, before agent and episode do. It grows while a
 	// partition advances and its largest event time does not.
@@ -262,13 +262,13 @@ type Unit struct {
 	Backwards int64 // of those, the ones more than a minute older than the previous one, by their own times
 	// Duplicates are events left out during the unit because the agent had sent them before. Late are steps left out
 	// because they arrived after the end of their episode. For agents without an open episode, the next unit of the
-	// group reports both. Abandoned are the group's episodes given up since its previous unit because their ends never
-	// arrived. All three count within the partition.
+	// group reports both. Abandoned are the group's episodes that were dropped since its previous unit because their
+	// ends never arrived. All three count within the partition.
 	Duplicates int64
 	Late       int64
 	Abandoned  int64
-	// Unfinished are the group's episodes found since its previous unit to wait implausibly long for their end,
-	// including abandoned ones. It is -1 while there is too little telemetry to tell.
+	// Unfinished are the group's episodes that, since its previous unit, were found to be overdue, including abandoned
+	// ones. It is -1 while there is too little telemetry to determine this.
 	Unfinished int64
 
 	Propensity *Propensity // nil if no step says how probable its action was
@@ -277,23 +277,23 @@ type Unit struct {
 
 	Decisions *Decisions // nil unless a bank has joined the unit from episodes of one step
 
-	// Labels are those of its last event that its policy is split by, without those it lacks, and of RaterLabel; nil for blocks.
+	// Labels are the labels of its last event by which causes are split, if present, and RaterLabel; nil for blocks.
 	Labels []Label
 
 	Shown bool // each of its steps came before as a separate unit, with EndOpen
 }
 
-// RaterLabel is the label of a unit that says who has given an outcome, where the outcomes of a unit may have several raters.
+// RaterLabel is the label of a unit that names who rated an outcome, if the outcomes of a unit may have several raters.
 func RaterLabel(outcome string) string { return "rater of " + outcome }
 
-// Decisions is what only a block of decisions has. A decision is an episode of one step. Return is the mean of the
-// block's finite returns.
+// Decisions contains what applies only to a block of decisions. A decision is an episode of one step. Return is the
+// mean of the block's finite returns.
 type Decisions struct {
 	N       int64 // episodes
 	Returns Moments
 }
 
-// Episodes returns the number of finished episodes of a unit that is no block of steps: 1, or those of a block of
+// Episodes returns the number of finished episodes of a unit that is not a block of steps: 1, or those of a block of
 // decisions.
 func (u *Unit) Episodes() int64 {
 	if u.Decisions == nil {

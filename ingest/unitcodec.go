@@ -20,8 +20,8 @@ type unitCodec struct {
 	last      uint64 // the bits of the last float that was not 0: those of a unit of one step are mostly the same
 }
 
-// AppendUnit appends a unit to b, without Decisions, which no unit has before it reaches a bank. Its positions must be in
-// one partition, as those of every unit are.
+// AppendUnit appends a unit to b, without Decisions, which no unit has before it reaches a bank. Its positions must be
+// in one partition, as for every unit.
 func AppendUnit(b []byte, u *Unit) []byte {
 	c := unitCodec{b: b}
 	c.unit(u)
@@ -34,17 +34,18 @@ func CutUnit(b []byte) (u *Unit, rest []byte, err error) {
 	return unitCodec{b: b, reading: true}.cut()
 }
 
-// CutUnitWithoutLabels does the same with a unit that was written before units had Labels.
+// CutUnitWithoutLabels does the same for a unit that was written before units had Labels.
 func CutUnitWithoutLabels(b []byte) (u *Unit, rest []byte, err error) {
 	return unitCodec{b: b, reading: true, labelless: true}.cut()
 }
 
-// CutUnitWithoutSteps does the same with a unit that was written before units had Steps, and Labels.
+// CutUnitWithoutSteps does the same for a unit that was written before units had Steps and Labels.
 func CutUnitWithoutSteps(b []byte) (u *Unit, rest []byte, err error) {
 	return unitCodec{b: b, reading: true, labelless: true, stepless: true}.cut()
 }
 
-// CutOldUnit does the same with a unit that was written before repeated floats took one byte, and before Steps.
+// CutOldUnit does the same for a unit that was written before repeated floats took one byte, and before units had
+// Steps.
 func CutOldUnit(b []byte) (u *Unit, rest []byte, err error) {
 	return unitCodec{b: b, reading: true, labelless: true, stepless: true, old: true}.cut()
 }

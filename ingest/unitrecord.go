@@ -26,13 +26,13 @@ const (
 	maxMarkPartitions = 1 << 20
 )
 
-// ErrUnitVersion means that a record of the units topic is intact and of a version that this build does not read.
+// ErrUnitVersion means that a record of the units topic is intact, but has a version that this build cannot read.
 var ErrUnitVersion = errors.New("the record has an unsupported version of the units format")
 
 // ErrUnitDamaged means that bytes are not an intact record of the units topic.
 var ErrUnitDamaged = errors.New("the record is damaged")
 
-// UnitMark is how far a partition of the telemetry topic has been read. It follows all units that the partition had
+// UnitMark is how far a partition of the telemetry topic has been read. It comes after all units that the partition had
 // produced by then.
 type UnitMark struct {
 	Partition  int32 `cbor:"1,keyasint"`
@@ -43,7 +43,8 @@ type UnitMark struct {
 	At         int64 `cbor:"6,keyasint"` // when this was written, in Unix nanoseconds
 }
 
-// ForgetOrder makes all instances of a cluster forget a policy. Units of the policy after the order start it afresh.
+// ForgetOrder makes all instances of a cluster forget a policy. Units of the policy that follow the order start it from
+// scratch.
 type ForgetOrder struct {
 	Policy string `cbor:"1,keyasint"`
 	By     string `cbor:"2,keyasint"`
@@ -71,7 +72,7 @@ func NewUnitRecords() (*UnitRecords, error) {
 	return &UnitRecords{encode, decode}, nil
 }
 
-// Unit encodes a unit. Its positions must be in one partition, as those of every unit are.
+// Unit encodes a unit. Its positions must be in one partition, as for every unit.
 func (r *UnitRecords) Unit(u *Unit) ([]byte, error) { return r.write(unitKind, WireUnitOf(u)) }
 
 // Mark encodes a mark.

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// UnitSequence writes or reads units one after the other. A decision, which is a unit of one step, is like the one before
-// of its group in nearly everything: then only what differs is written, which takes a fraction of the bytes and of the
-// time. The zero value is ready to use. Append and Cut are not used with the same sequence.
+// UnitSequence writes or reads consecutive units. A decision (a one-step unit) usually differs little from the previous
+// one of its group: then only the differences are written, which takes a fraction of the bytes and the time. The zero
+// value is ready to use. Do not use Append and Cut with the same sequence.
 type UnitSequence struct {
 	shapes     []unitShape
 	newest     map[Group]int // the shape of a group that was added last
@@ -39,7 +39,7 @@ type unitShape struct {
 	next      int      // the shape of the decision behind the last one of this shape
 }
 
-// Reset begins a new sequence, which does not refer to what was before.
+// Reset begins a new sequence, which does not refer to earlier units.
 func (q *UnitSequence) Reset() {
 	clear(q.newest)
 	q.shapes, q.last, q.ts, q.offset = q.shapes[:0], 0, 0, 0
@@ -68,7 +68,7 @@ func (q *UnitSequence) Append(b []byte, u *Unit) []byte {
 	return b
 }
 
-// AppendDecision appends what Append of its unit appends.
+// AppendDecision appends a decision in the same form as Append appends its unit.
 func (q *UnitSequence) AppendDecision(b []byte, d *Decision) []byte {
 	at := q.shapeOfDecision(d)
 	if at < 0 {

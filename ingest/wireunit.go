@@ -10,7 +10,7 @@ import (
 // WireUnit is the wire form of a Unit in the units topic and in checkpoints. The keys are part of the format: none ever
 // changes its meaning. Its positions are in one partition.
 //
-// It is large because it has a field for each one of Unit.
+// It is large because it has a field for each field of Unit.
 type WireUnit struct {
 	Policy    string       `cbor:"1,keyasint"`
 	Labels    string       `cbor:"2,keyasint,omitempty"`
@@ -119,7 +119,7 @@ type wireInverseProbs struct {
 	Sum, Reward float64
 }
 
-// WireUnitOf returns the wire form of a unit. Its positions must be in one partition, as those of every unit are.
+// WireUnitOf returns the wire form of a unit. Its positions must be in one partition, as for every unit.
 func WireUnitOf(u *Unit) *WireUnit {
 	at := func(p Position) wirePosition { return wirePosition{Offset: p.Offset, Record: p.Record} }
 	w := &WireUnit{

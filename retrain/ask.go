@@ -14,8 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// Ask is a retraining that a person asks for. Only the rules of the ledger can refuse it: a person may retrain during a
-// cooldown, with an open breaker, and when the cause needs a person.
+// Ask is a retraining that a person asks for. Only the rules of the ledger can refuse it: a person can request a
+// retraining during a cooldown, while the breaker is open, and if the cause requires a person's decision.
 type Ask struct {
 	ID             string // identifies a repeated ask; "" if it is not repeated
 	Policy         string
@@ -70,7 +70,7 @@ func (d *Desk) Ask(ctx context.Context, a Ask) (ledger.Request, error) {
 	return q, err
 }
 
-// Usual returns the recipe and the target of the trigger of a policy, "" without one.
+// Usual returns the recipe and the target of a policy's trigger, or "" if it has none.
 func (d *Desk) Usual(policy string) (recipe, target string) {
 	for _, t := range d.cfg.Triggers {
 		if len(t.Policies) == 0 || matchesAny(t.Policies, policy) {

@@ -50,7 +50,7 @@ func (a *awaited) of(policy string) (ledger.Verification, bool) {
 
 // Awaited returns the retraining of a policy whose outcome is awaited, as recently read from the ledger, for all
 // policies at once. A job that has reported its start is left alone until it reports its end. While the ledger is
-// unavailable or another goroutine queries it, Awaited uses the last answer.
+// unavailable or another goroutine is querying it, Awaited uses the last result.
 func (d *Desk) Awaited(ctx context.Context, policy string) (ledger.Verification, bool) {
 	if d.awaited.asking.TryLock() { // else a slow ledger would hold up all policies
 		d.askForAwaited(ctx)

@@ -32,7 +32,7 @@ const (
 	OnMetKeep    = "keep"    // the baseline stays as it is
 )
 
-// DefaultConfig returns the default configuration: it has no triggers, so nothing is ordered.
+// DefaultConfig returns the default configuration: it has no triggers, so nothing is requested.
 func DefaultConfig() Config {
 	return Config{Ledger: ledger.Config{SQLite: ledger.DefaultSQLite}, Runs: defaultRuns, Breaker: defaultBreaker(), OnMet: OnMetPromote}
 }
@@ -72,8 +72,8 @@ func (c Config) checkTarget(i int, report func(path, msg string)) {
 	t.Check(at, report)
 }
 
-// CheckRecipes reports every trigger whose recipe is not among these or has an incomplete contract, and every one whose
-// target would train on another order, with its path within the configuration.
+// CheckRecipes reports every trigger whose recipe is not among the given ones or has an incomplete contract, or whose
+// target would start a training for a different order, with its path in the configuration.
 func (c Config) CheckRecipes(recipes recipe.Recipes, report func(path, msg string)) {
 	for i, t := range c.Triggers {
 		if msg := recipes.Fault(t.Recipe); t.Recipe != "" && msg != "" {

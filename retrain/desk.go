@@ -26,8 +26,8 @@ const overdueEvery = time.Minute
 
 // Desk turns incidents into retrain requests and arranges their delivery.
 //
-// It is large because each order of a person, a trigger or a schedule is a method that takes the ledger and the queue
-// together; what needs less is a separate type.
+// It is large because each request by a person, a trigger or a schedule is a method that uses both the ledger and the
+// queue; everything else is in separate types.
 type Desk struct {
 	*ledger.Reader // of the ledger
 	cfg            Config
@@ -46,9 +46,9 @@ type Desk struct {
 	externalURL string                   // the base URL of the service for people, "" if unknown
 }
 
-// Open opens the ledger and reads every target's secret once, so that an unreadable one fails now instead of at the
-// first order. The configuration must have passed Check and CheckRecipes. The caller must close the desk. ctx is that
-// of the service: when it ends, waits for an unavailable ledger end, also after Open has returned.
+// Open opens the ledger and reads every target's secret once, so that an unreadable secret causes an error now instead
+// of at the first request. The configuration must have passed Check and CheckRecipes. The caller must close the desk.
+// ctx is that of the service: when it ends, so do waits for an unavailable ledger, even after Open has returned.
 func Open(ctx context.Context, cfg Config, recipes recipe.Recipes, log zerolog.Logger, reg prometheus.Registerer) (*Desk, error) {
 	return open(ctx, cfg, recipes, log, reg, target.NewTransport)
 }
@@ -113,7 +113,7 @@ func listener(m *metrics, log zerolog.Logger) ledger.Listener {
 }
 
 // Run delivers requests until the context ends, and then finishes the attempts in flight. While the ledger is
-// suspended, it retries the ledger and continues once that works. It returns nil on a clean stop.
+// suspended, Run retries it and continues once it is available. It returns nil on a clean stop.
 func (d *Desk) Run(ctx context.Context) error { return d.runWith(ctx, d.dispatcher.run) }
 
 // runWith runs deliver together with everything else that must be watched.
@@ -202,8 +202,8 @@ func (d *Desk) watchOverdue(ctx context.Context) error {
 	}
 }
 
-// Waiting returns how long the oldest pending change of the ledger has waited, 0 without one. While it waits, its
-// policy is not judged.
+// Waiting returns how long the oldest pending change of the ledger has waited, or 0 if there is none. While it waits,
+// its policy is not judged.
 func (d *Desk) Waiting() time.Duration { return d.ledger.Waiting() }
 
 // Close closes the ledger. It must be called after Run has returned.
@@ -212,10 +212,10 @@ func (d *Desk) Close() error {
 	return d.ledger.Close()
 }
 
-// Consider decides whether an incident orders a retraining, and opens its request if so. The decision is durable when
-// Consider returns. It may be called any number of times, whenever the incident or its clock changed: an incident has
-// at most one request. clock is the time of the newest unit of the incident's group, zero if its telemetry has no
-// clock. Consider is safe for concurrent use.
+// Consider decides whether an incident triggers a retraining, and opens the request if it does. The decision is durable
+// when Consider returns. Call it whenever the incident or its clock has changed: an incident has at most one request.
+// clock is the time of the newest unit of the incident's group, zero if its telemetry has no clock. Consider is safe
+// for concurrent use.
 func (d *Desk) Consider(ctx context.Context, inc alerts.Incident, clock time.Time) (ledger.Decision, error) {
 	policy := ledger.Plain(inc.Group.Policy)
 	log := d.log.With().Str("incident", inc.ID).Stringer("group", inc.Group).Logger()
@@ -410,7 +410,8 @@ func (d *Desk) Delta(q ledger.Request) (parent string, differences []recipe.Diff
 // ResolveBy sets the source of baseline levels. It must be called before the first request.
 func (d *Desk) ResolveBy(levels recipe.Levels) { d.levels = levels }
 
-// LearnsBy sets what says whether a policy learns all the time. It must be called before the first request.
+// LearnsBy sets the function that reports whether a policy learns all the time. It must be called before the first
+// request.
 func (d *Desk) LearnsBy(learns func(policy string) bool) { d.learns = learns }
 
 // levelOf returns a lookup of the baseline for a spec.

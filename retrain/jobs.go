@@ -13,7 +13,7 @@ import (
 // byJob is the reporter recorded for a Job of Kubernetes.
 const byJob = "kubernetes"
 
-// CheckManifests returns the mistakes in the manifests of targets, and reports those that cannot be read.
+// CheckManifests returns the mistakes in the targets' manifests, and reports manifests that cannot be read.
 func (c Config) CheckManifests(report func(path, msg string)) (problems []yamlfile.Problem) {
 	for i, t := range c.Targets {
 		problems = append(problems, t.CheckManifest(fmt.Sprintf("targets[%d]", i), report)...)

@@ -23,13 +23,13 @@ var (
 // bySignedLink follows the name of who decided by a link, which nothing has verified.
 const bySignedLink = " (by signed link)"
 
-// ServeUnder sets the URL under which people reach the service. Without one there are no links. Call it before several
+// ServeUnder sets the URL at which people reach the service. Without it, there are no links. Call it before several
 // goroutines use the desk.
 func (d *Desk) ServeUnder(url string) { d.externalURL = strings.TrimRight(url, "/") }
 
 // Link returns the address of the page on which a person approves or rejects a request without a token. Anyone with the
-// link may decide, once, before the request's time is over. The link is "" if the request does not wait for a person,
-// or the service has no URL.
+// link can decide, once, before the request expires. The link is "" if the request is not waiting for a person, or the
+// service has no URL.
 func (d *Desk) Link(ctx context.Context, q ledger.Request) (string, error) {
 	if q.State != ledger.StateAwaitingApproval || d.externalURL == "" {
 		return "", nil
@@ -41,8 +41,9 @@ func (d *Desk) Link(ctx context.Context, q ledger.Request) (string, error) {
 	return d.externalURL + "/retrain/" + q.ID + "/decide?token=" + linkToken(key, q.ID, q.DueAt), nil
 }
 
-// LinkedRequest returns the request of a link, and changes nothing. The error is ErrBadLink, also if the request does
-// not exist, or ErrLinkExpired. It is a *StateError, with the request, if the request no longer waits for a person.
+// LinkedRequest returns the request of a link, and changes nothing. The error is ErrBadLink if the link is invalid or
+// the request does not exist, ErrLinkExpired, or, if the request is no longer waiting for a person, a *StateError with
+// the request.
 func (d *Desk) LinkedRequest(ctx context.Context, id, token string) (ledger.Request, error) {
 	if err := d.checkLink(ctx, id, token, time.Now()); err != nil {
 		return ledger.Request{}, err
@@ -54,15 +55,15 @@ func (d *Desk) LinkedRequest(ctx context.Context, id, token string) (ledger.Requ
 	return q, err
 }
 
-// ApproveByLink is Approve for the holder of a link. It fails as LinkedRequest does, also if the request is already
-// approved: a link decides once.
+// ApproveByLink is Approve for the holder of a link. It fails in the same cases as LinkedRequest, including if the
+// request is already approved: a link can be used once.
 func (d *Desk) ApproveByLink(ctx context.Context, id, token, by, why string) (ledger.Request, error) {
 	return d.decideByLink(ctx, id, token, func(now time.Time) ledger.Move {
 		return ledger.Move{By: by + bySignedLink, Why: why, To: ledger.StateOpen, Due: now.Add(requestLifetime)}
 	})
 }
 
-// RejectByLink is Reject for the holder of a link. It fails as ApproveByLink does.
+// RejectByLink is Reject for the holder of a link. It fails in the same cases as ApproveByLink.
 func (d *Desk) RejectByLink(ctx context.Context, id, token, by, why string) (ledger.Request, error) {
 	return d.decideByLink(ctx, id, token, func(time.Time) ledger.Move {
 		return ledger.Move{By: by + bySignedLink, Why: why, To: ledger.StateRejected}

@@ -23,7 +23,7 @@ const (
 	JobFailed    = "failed"
 )
 
-// Report is a job's report on itself.
+// Report is a job's report on its status.
 type Report struct {
 	State   string // JobStarted, JobSucceeded or JobFailed
 	Version string // policy_version that the job has made; required if it succeeded
@@ -53,7 +53,7 @@ func (r Report) check() error {
 	return nil
 }
 
-// Report records a job's report. It may arrive before the answer to the delivery, and any number of times. The version
+// Report records a job's report. It may arrive before the response to the delivery, and more than once. The version
 // that a job reports replaces one that the telemetry has shown; if a job has reported another version, the error is
 // ErrOtherVersion.
 func (d *Desk) Report(ctx context.Context, id string, r Report) (ledger.Request, error) {
@@ -162,12 +162,12 @@ func (d *Desk) Approve(ctx context.Context, id, by, why string) (ledger.Request,
 	return d.do(ctx, id, VerbApprove, by, why)
 }
 
-// Reject ends an unfinished request. It does not notify a receiver that already has the order.
+// Reject ends an unfinished request. It does not notify a receiver that already has the request.
 func (d *Desk) Reject(ctx context.Context, id, by, why string) (ledger.Request, error) {
 	return d.do(ctx, id, VerbReject, by, why)
 }
 
-// Withdraw ends a request that has not been delivered. An attempt to deliver it that is under way is not cut off.
+// Withdraw ends a request that has not been delivered. A delivery attempt in progress is not interrupted.
 func (d *Desk) Withdraw(ctx context.Context, id, by, why string) (ledger.Request, error) {
 	return d.do(ctx, id, VerbWithdraw, by, why)
 }
@@ -179,7 +179,7 @@ var (
 	ErrUnfinished     = errors.New("the policy has another unfinished request")
 )
 
-// Resend delivers a request again under the same id: one that was given up, or that the receiver has lost.
+// Resend delivers a request again with the same id, if its delivery failed or the receiver has lost it.
 func (d *Desk) Resend(ctx context.Context, id, by, why string) (ledger.Request, error) {
 	return d.do(ctx, id, VerbResend, by, why)
 }
@@ -190,8 +190,8 @@ func (d *Desk) do(ctx context.Context, id string, v Verb, by, why string) (ledge
 	})
 }
 
-// DoSeen applies a verb for a person who has seen that many entries of the request's history. If the history has
-// changed since, it does nothing and returns a *StateError: states recur, so the state alone does not show that.
+// DoSeen applies a verb for a person who has seen the given number of entries of the request's history. If the history
+// has changed since, it does nothing and returns a *StateError: states recur, so the state alone does not show that.
 func (d *Desk) DoSeen(ctx context.Context, id string, seen int, v Verb, by, why string) (ledger.Request, error) {
 	return d.change(ctx, id, func(tx *ledger.Tx, _ ledger.Request, now time.Time) (ledger.Move, error) {
 		entries, err := tx.Entries(ctx, id)

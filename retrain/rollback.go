@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// EventRollback is the type of the webhook that orders a return to the version before a retraining.
+// EventRollback is the type of the webhook that requests a rollback to the version before a retraining.
 const EventRollback = "retrain.rollback"
 
 // rollbackOrigin begins the origin of a rollback, before the id of the request that it rolls back.
@@ -38,9 +38,9 @@ type rollbackVersions struct {
 // queuedLifetime is how long a rollback may wait for the other requests of its policy, which end long before.
 const queuedLifetime = 30 * 24 * time.Hour
 
-// RollBack orders a return to the version before a retraining that made things worse, if a target is configured for
-// that. A retraining leads to at most one such order, however often RollBack is called. A request of the policy that
-// only waits for approval is withdrawn; behind any other unfinished one, the rollback is queued.
+// RollBack requests a rollback to the version before a retraining that made things worse, if a target is configured for
+// rollbacks. A retraining leads to at most one rollback, however often RollBack is called. If the policy has a request
+// that is only waiting for approval, it is withdrawn; if it has any other unfinished request, the rollback is queued.
 func (d *Desk) RollBack(ctx context.Context, s outcome.Setback) error {
 	target, configured := d.cfg.target(d.cfg.Rollback)
 	if !configured {

@@ -24,7 +24,7 @@ type RequestDesk interface {
 	Resend(ctx context.Context, id, by, why string) (ledger.Request, error)
 	Report(ctx context.Context, id string, r retrain.Report) (ledger.Request, error)
 	Link(ctx context.Context, q ledger.Request) (string, error)
-	// Usual returns the recipe and the target of the trigger of a policy, "" without one.
+	// Usual returns the recipe and the target of a policy's trigger, or "" if it has none.
 	Usual(policy string) (recipe, target string)
 }
 
