@@ -422,7 +422,7 @@ func TestStopWhileTheLedgerCannotBeReached(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("REWARDWATCH_TEST_LEDGER_URL", "postgres://me:hunter2@127.0.0.1:1/ledger?sslmode=disable")
 	cfgFile := filepath.Join(dir, "rewardwatch.yml")
-	text := fmt.Sprintf("checkpoint: {directory: %[1]q}\ningest: {dead_letters: {directory: %[1]q}}\n"+
+	text := fmt.Sprintf("http: {listen: 127.0.0.1:0}\ncheckpoint: {directory: %[1]q}\ningest: {dead_letters: {directory: %[1]q}}\n"+
 		"retrain:\n  ledger: {postgres_url_env: REWARDWATCH_TEST_LEDGER_URL}\n  recipes: ../config/testdata/recipes\n"+
 		"  triggers: [{on: incident, recipe: ranker, target: t}]\n"+
 		"  targets: [{name: t, webhook: \"http://127.0.0.1:1\", secret_file: %[2]q}]\n", dir, filepath.Join(dir, "secret"))
