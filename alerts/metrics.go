@@ -172,7 +172,7 @@ func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group
 	for k, n := range closed {
 		put(f, float64(n), k.group, ingest.Label{Name: "cause", Value: string(k.cause)})
 	}
-	f = &exported{MetricIncidentOnset, "Time of the onset of an open incident, in Unix time.", prometheus.GaugeValue}
+	f = &exported{MetricIncidentOnset, "Onset of an open incident, in Unix time.", prometheus.GaugeValue}
 	for group, i := range open {
 		put(f, float64(i.onset), group, ingest.Label{Name: "incident", Value: i.id},
 			ingest.Label{Name: "severity", Value: string(i.severity)}, ingest.Label{Name: "cause", Value: string(i.cause)})

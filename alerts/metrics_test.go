@@ -31,7 +31,7 @@ rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warnin
 # TYPE rewardwatch_incident_alert_state gauge
 rewardwatch_incident_alert_state{env="prod",incident="8913315e1179a501",policy="checkout"} 0
 rewardwatch_incident_alert_state{incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker"} 0
-# HELP rewardwatch_incident_onset_timestamp_seconds Time of the onset of an open incident, in Unix time.
+# HELP rewardwatch_incident_onset_timestamp_seconds Onset of an open incident, in Unix time.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="8913315e1179a501",policy="checkout",severity="critical"} 1.800000092e+09
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1.800000092e+09
@@ -70,7 +70,7 @@ rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warnin
 # TYPE rewardwatch_incident_alert_state gauge
 rewardwatch_incident_alert_state{env="prod",incident="13c6a0c6eac70d26",policy="checkout"} 0
 rewardwatch_incident_alert_state{incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker"} 0
-# HELP rewardwatch_incident_onset_timestamp_seconds Time of the onset of an open incident, in Unix time.
+# HELP rewardwatch_incident_onset_timestamp_seconds Onset of an open incident, in Unix time.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="policy",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1.800000092e+09
@@ -111,7 +111,7 @@ rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
 # HELP rewardwatch_incident_alert_state State of the alert for an open incident: 0 not pushed and left to Prometheus rules, 1 not accepted by any Alertmanager, 2 accepted, 3 muted.
 # TYPE rewardwatch_incident_alert_state gauge
 rewardwatch_incident_alert_state{env="prod",incident="13c6a0c6eac70d26",policy="checkout"} 0
-# HELP rewardwatch_incident_onset_timestamp_seconds Time of the onset of an open incident, in Unix time.
+# HELP rewardwatch_incident_onset_timestamp_seconds Onset of an open incident, in Unix time.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
 # HELP rewardwatch_incidents_closed_total Number of incidents closed, by cause.

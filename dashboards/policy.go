@@ -236,7 +236,7 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups("action") + ") (" + s.of(metrics.MetricActionRatio, `sample="current"`) + ")", legend: s.legend("action")}).Max(1),
 		bars("Action shares compared with the baseline", "Current share of each action, next to its share in the baseline.", "action", s,
 			"max by ("+s.groups("action", "sample")+") ("+s.of(metrics.MetricActionRatio)+")"),
-		paired("Action divergence", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's. Dashed: the 95th percentile for unchanged actions if steps are independent. If they are not, unchanged actions exceed it more often. These measures never page.", "short", s.legend("measure"),
+		paired("Action divergence", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) between the actions in the last 200 episodes (or blocks) and in the baseline. Dashed: the 95th percentile for unchanged actions if steps are independent. If they are not, unchanged actions exceed it more often. These measures never page.", "short", s.legend("measure"),
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`)+")",
 			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionChance, `measure=~"psi|js"`)+")").
 			Min(0).AxisSoftMax(1),
@@ -279,7 +279,7 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 		paired("Thresholds of $signal", "The statistic that each detector has accumulated, in its own unit. Dashed: the value at which it raises an alarm. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorStatistic)+")",
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)"),
-		lines("Effect size of each signal", "Shift of the mean of the last 200 episodes (or blocks), in baseline standard deviations.", deviations,
+		lines("Effect size of each signal", "Shift of the mean over the last 200 episodes (or blocks), in baseline standard deviations.", deviations,
 			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1),
 		happened("Drifts found by ADWIN and Page-Hinkley", "Drifts found in $signal by ADWIN and Page-Hinkley, which are shown for comparison and never page. Dashed: the number of drifts expected by chance.",
 			query{expr: counted(s.ofSignal(metrics.MetricComparisonAlarms), overPoint, "detector"), legend: "{{detector}}"},

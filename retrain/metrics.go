@@ -104,7 +104,7 @@ func newLedgerCollector(cfg Config, l *ledger.Ledger) *ledgerCollector {
 		cfg: cfg, ledger: l,
 		requests: prometheus.NewDesc(MetricRequests, "Retrain requests in the ledger, by state.", []string{"policy", "state"}, nil),
 		outcomes: prometheus.NewDesc(MetricOutcomes, "Finished retrainings, by outcome.", []string{"policy", "outcome"}, nil),
-		took:     prometheus.NewDesc(MetricOutcomeSeconds, "Time from the request of a retraining to its outcome.", []string{"policy", "outcome"}, nil),
+		took:     prometheus.NewDesc(MetricOutcomeSeconds, "Time from a retrain request to its outcome.", []string{"policy", "outcome"}, nil),
 		expected: prometheus.NewDesc(MetricExpected, "Value that the new version must reach, while the outcome of the retraining is pending.",
 			[]string{"policy", "statistic", "signal", "comparison"}, nil),
 		lastExpected: prometheus.NewDesc(MetricLastExpected, "Value required by the contract of the last delivered retrain request, with the state of that request.",

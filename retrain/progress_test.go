@@ -115,7 +115,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 			rewardwatch_retrain_outcomes_total{outcome="inconclusive",policy="ranker"} 0
 			rewardwatch_retrain_outcomes_total{outcome="met",policy="ranker"} 1
 			rewardwatch_retrain_outcomes_total{outcome="missed",policy="ranker"} 0
-			# HELP rewardwatch_retrain_outcome_seconds Time from the request of a retraining to its outcome.
+			# HELP rewardwatch_retrain_outcome_seconds Time from a retrain request to its outcome.
 			# TYPE rewardwatch_retrain_outcome_seconds summary
 			rewardwatch_retrain_outcome_seconds_sum{outcome="failed",policy="ranker"} 0
 			rewardwatch_retrain_outcome_seconds_count{outcome="failed",policy="ranker"} 0

@@ -40,7 +40,7 @@ func Suspends(rule string) bool {
 func Words(rule, units string) string {
 	switch rule {
 	case NonFinite:
-		return "more than 1% of the values of the last 20 " + units + " are NaN or infinite"
+		return "more than 1% of the values in the last 20 " + units + " are NaN or infinite"
 	case Constant:
 		return "the value stays the same for more " + units + ", or for more steps within one, than chance explains, given the baseline"
 	case Clipped:

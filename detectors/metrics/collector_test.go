@@ -101,7 +101,7 @@ rewardwatch_signal_mean{env="prod",label_region="",policy="ranker",sample="curre
 rewardwatch_progress_change{bound="estimate",env="prod",label_region="",policy="ranker",signal="return"} -2
 rewardwatch_progress_change{bound="high",env="prod",label_region="",policy="ranker",signal="return"} -1
 rewardwatch_progress_change{bound="low",env="prod",label_region="",policy="ranker",signal="return"} -3
-# HELP rewardwatch_progress_state Trend of the return of a learning policy: 1 improving, 2 plateau, 3 regressing, 4 collapsed.
+# HELP rewardwatch_progress_state Trend in the return of a learning policy: 1 improving, 2 plateau, 3 regressing, 4 collapsed.
 # TYPE rewardwatch_progress_state gauge
 rewardwatch_progress_state{env="prod",label_region="",policy="ranker",signal="return"} 3
 # HELP rewardwatch_detector_score Detector statistic relative to its threshold; the alarm fires at 1.
@@ -113,7 +113,7 @@ rewardwatch_action_divergence{env="prod",label_region="",measure="psi",policy="r
 # HELP rewardwatch_action_divergence_chance 95th percentile of the divergence if the actions are unchanged and the steps are independent.
 # TYPE rewardwatch_action_divergence_chance gauge
 rewardwatch_action_divergence_chance{env="prod",label_region="",measure="psi",policy="ranker"} 0.125
-# HELP rewardwatch_action_entropy Entropy in bits of the actions of the sample.
+# HELP rewardwatch_action_entropy Entropy of the sample's actions, in bits.
 # TYPE rewardwatch_action_entropy gauge
 rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="baseline"} 0.75
 rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="current"} 0.25
@@ -123,7 +123,7 @@ rewardwatch_comparison_alarms_total{detector="adwin",env="prod",label_region="",
 # HELP rewardwatch_comparison_arl0_units Mean number of episodes or blocks between false alarms of a comparison detector, on independent draws from the baseline.
 # TYPE rewardwatch_comparison_arl0_units gauge
 rewardwatch_comparison_arl0_units{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 10000
-# HELP rewardwatch_detector_statistic Statistic of the leading branch of the detector.
+# HELP rewardwatch_detector_statistic Statistic of the detector's leading branch.
 # TYPE rewardwatch_detector_statistic gauge
 rewardwatch_detector_statistic{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} -1.5
 rewardwatch_detector_statistic{detector="ks",env="prod",label_region="",policy="ranker",signal="return"} 0.5

@@ -23,7 +23,7 @@ def minari_events(
     observations: Chosen = False,
 ) -> Iterator[Made]:
     """Yields the steps of a minari.MinariDataset, or a Refused for each step that the service would refuse. policy and
-    env default to the ids of the dataset and of its environment.
+    env default to the ids of the dataset and its environment.
 
     Raises ValueError if actions or observations cannot be sent, for example images.
     """

@@ -35,7 +35,7 @@ class Lanes:
         told_of: Callable[[Any, int], Told | None],
     ) -> None:
         """The spaces are those of one sub-environment. pause: steps between the end of an episode and the first step of
-        the next one. told_of: extracts from the infos of a step what the sub-environments provide for telemetry.
+        the next one. told_of: extracts the sub-environments' telemetry from the infos of a step.
         """
         self._source = source
         self._count = count

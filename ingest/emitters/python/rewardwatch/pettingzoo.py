@@ -27,7 +27,7 @@ def _quiet(method: Callable[..., None]) -> Callable[..., None]:
 
 
 class ParallelEnvWrapper(BaseParallelWrapper[Any, Any, Any]):
-    """Sends every step of the agents of a parallel environment without changing it. Agent ids are "AGENT_ID/NAME",
+    """Sends every step of the agents in a parallel environment without changing it. Agent ids are "AGENT_ID/NAME",
     and the label `agent` contains the name.
     """
 
@@ -93,7 +93,7 @@ class ParallelEnvWrapper(BaseParallelWrapper[Any, Any, Any]):
 
 
 class AECEnvWrapper(BaseWrapper[Any, Any, Any]):
-    """Sends every step of the agents of a turn-based environment without changing it. The reward of an action is the
+    """Sends every step of the agents in a turn-based environment without changing it. The reward of an action is the
     sum of the agent's rewards until its next turn. Agent ids are "AGENT_ID/NAME", and the label `agent` contains the
     name.
     """

@@ -32,7 +32,7 @@ Observations = bool | Callable[[Any], Any]
 
 
 class Options(Names, total=False):
-    """The arguments with which an environment is wrapped."""
+    """The arguments for wrapping an environment."""
 
     observations: Observations
     actions: bool
