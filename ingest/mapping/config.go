@@ -4,12 +4,12 @@ package mapping
 import "encoding/json"
 
 // Config maps records with a different structure to telemetry version 1. A path selects a value: user.id,
-// items[0].price, or ["odd.name"].value. With each, paths start at the element, with columns at the name of a column, and
-// paths with $ at the record.
+// items[0].price, or ["odd.name"].value. With each, paths start at the element; with columns, at the name of a column.
+// Paths with $ start at the record.
 type Config struct {
 	Take    []Condition      `yaml:"take"`    // conditions that a record must meet, all of them; others are left out and counted
 	Each    string           `yaml:"each"`    // path to an array or an object of events; $ is the record itself
-	Columns []string         `yaml:"columns"` // paths to arrays of equal length, or to objects; their values at the same index or name are an event
+	Columns []string         `yaml:"columns"` // paths to arrays of equal length, or to objects; the values at the same index or name form an event
 	Fields  map[string]Field `yaml:"fields"`  // the fields of telemetry v1, such as ts, outcomes or outcomes.conversion
 }
 
@@ -24,7 +24,7 @@ type Source struct {
 	Path       string          `yaml:"path"`       // path of the value
 	Header     string          `yaml:"header"`     // header of the message
 	Key        json.RawMessage `yaml:"key"`        // true for the message key as text, or a path in a JSON key
-	Index      bool            `yaml:"index"`      // true for the index of the event in each or columns, or its name in an object
+	Index      bool            `yaml:"index"`      // true to use the index of the event in each or columns, or its name in an object
 	Expression string          `yaml:"expression"` // expression that uses record, element, key or headers
 }
 
