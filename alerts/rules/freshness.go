@@ -78,15 +78,15 @@ func freshnessTests(delay string, severity alerts.Severity, fires func(percent s
 	}
 	return []ruleTest{
 		{
-			name: "one in fifty, too few for a page", at: "30m", series: delays(delay, "0+588x40", "0+600x40"),
+			name: "one in fifty, not enough to page", at: "30m", series: delays(delay, "0+588x40", "0+600x40"),
 			fires: []expectedAlert{fires("2%", alerts.Warning)},
 		},
 		{
-			name: "all for an hour, too long ago for a page", at: "100m", series: delays(delay, "0+0x60 0+60x60", "0+60x120"),
+			name: "all late for an hour, too long ago to page", at: "100m", series: delays(delay, "0+0x60 0+60x60", "0+60x120"),
 			fires: []expectedAlert{fires("61%", alerts.Warning)},
 		},
 		{name: "one in two hundred", at: "30m", series: delays(delay, "0+597x40", "0+600x40")},
-		{name: "all in time", at: "30m", series: delays(delay, "0+60x40", "0+60x40")},
+		{name: "all judged in time", at: "30m", series: delays(delay, "0+60x40", "0+60x40")},
 		{name: "none judged", at: "30m", series: delays(delay, "0+0x40", "0+0x40")},
 	}
 }

@@ -205,8 +205,8 @@ func telemetryAbsent() rule {
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch")},
 			},
 			{name: "no metrics at all", at: "11m", fires: []expectedAlert{fires(summary, description)}},
-			{name: "a pause", at: "15m", series: []inputSeries{events("accepted", "0+60x5 300+0x30")}},
-			{name: "events flow", at: "25m", series: []inputSeries{events("accepted", "0+1x30")}},
+			{name: "a short pause", at: "15m", series: []inputSeries{events("accepted", "0+60x5 300+0x30")}},
+			{name: "events arrive", at: "25m", series: []inputSeries{events("accepted", "0+1x30")}},
 		},
 	}
 }
@@ -229,13 +229,13 @@ func telemetryLost() rule {
 					"agents before they were read. Either the retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
 			},
 			{
-				name: "a gap at the start", at: "10m",
+				name: "a gap at startup", at: "10m",
 				series: []inputSeries{ofInstance(ingest.MetricOffsetGap, telemetry("3"), "_x5 40+0x10")},
 				fires: []expectedAlert{fires(summary, "In the last 15 minutes, Kafka deleted 40 records of partition 3 of "+
 					"agents before they were read. Either the retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
 			},
 			{
-				name: "an old gap", at: "40m",
+				name: "a gap long ago", at: "40m",
 				series: []inputSeries{ofJob(ingest.MetricOffsetGap, telemetry("3"), "0+0x14 40+0x30")},
 			},
 		},
@@ -260,12 +260,12 @@ func consumerLagHigh() rule {
 				fires: []expectedAlert{fires(summary, "Partition 0 of agents is behind by 600 seconds (or records, if the telemetry has no timestamps). Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
-				name: "many records behind without a clock", at: "15m",
+				name: "many records behind, without timestamps", at: "15m",
 				series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20")},
 				fires:  []expectedAlert{fires(summary, "Partition 0 of agents is behind by 200k seconds (or records, if the telemetry has no timestamps). Alarms are delayed accordingly.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
-				name: "many records but seconds only, and a peak", at: "15m",
+				name: "many records but only seconds behind, and a short peak", at: "15m",
 				series: []inputSeries{
 					ofJob(ingest.MetricLagSeconds, telemetry("0"), "20+0x20"),
 					ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20"),
@@ -357,11 +357,11 @@ func checkpointDamaged() rule {
 		summary: summary, description: description,
 		tests: []ruleTest{
 			{
-				name: "at the start", at: "30m", series: []inputSeries{ofInstance(ingest.MetricCheckpointFallbacks, "", "1+0x200")},
+				name: "at startup", at: "30m", series: []inputSeries{ofInstance(ingest.MetricCheckpointFallbacks, "", "1+0x200")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
 			{
-				name: "once more", at: "3h", series: []inputSeries{ofInstance(ingest.MetricCheckpointFallbacks, "", "1+0x170 2+0x20")},
+				name: "once again", at: "3h", series: []inputSeries{ofInstance(ingest.MetricCheckpointFallbacks, "", "1+0x170 2+0x20")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
 			{name: "long ago", at: "2h", series: []inputSeries{ofInstance(ingest.MetricCheckpointFallbacks, "", "1+0x200")}},
@@ -381,10 +381,10 @@ func cardinalityLimit() rule {
 		summary: summary, description: description,
 		tests: []ruleTest{
 			{
-				name: "hits", at: "20m", series: []inputSeries{ofInstance(metrics.MetricSeriesLimitHits, "", "0+7x30")},
+				name: "limit reached", at: "20m", series: []inputSeries{ofInstance(metrics.MetricSeriesLimitHits, "", "0+7x30")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
-			{name: "hits of the past", at: "40m", series: []inputSeries{ofInstance(metrics.MetricSeriesLimitHits, "", "0+7x10 70+0x40")}},
+			{name: "limit reached in the past", at: "40m", series: []inputSeries{ofInstance(metrics.MetricSeriesLimitHits, "", "0+7x10 70+0x40")}},
 		},
 	}
 }
@@ -404,7 +404,7 @@ func notifierFailing() rule {
 				name: "unconfirmed", at: "10m", series: []inputSeries{ofInstance(alerts.MetricNotifyPending, "", "0 2+0x20")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
-			{name: "confirmed soon", at: "10m", series: []inputSeries{ofInstance(alerts.MetricNotifyPending, "", "0+0x6 2 2 0+0x20")}},
+			{name: "confirmed quickly", at: "10m", series: []inputSeries{ofInstance(alerts.MetricNotifyPending, "", "0+0x6 2 2 0+0x20")}},
 		},
 	}
 }
@@ -427,7 +427,7 @@ func alertmanagerUnreachable() rule {
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
 			{
-				name: "a restart of it", at: "30m",
+				name: "a restart", at: "30m",
 				series: []inputSeries{ofInstance(alerts.MetricNotifications, `result="failed"`, "0+2x5 12+0x40")},
 			},
 		},
@@ -446,13 +446,13 @@ func webhookDeadLetter(metric string) rule {
 		description: "Within the last hour, Rewardwatch stopped trying to deliver retrain requests to {{ $labels.target }}. These retrainings will not happen. See `/api/v1/retrain-requests`.",
 		tests: []ruleTest{
 			{
-				name: "given up", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x20 1+0x200")},
+				name: "delivery failed", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x20 1+0x200")},
 				fires: []expectedAlert{fires(summary, description,
 					"job", "rewardwatch", "target", "trainer")},
 			},
-			{name: "given up long ago", at: "3h", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x20 1+0x200")}},
+			{name: "delivery failed long ago", at: "3h", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x20 1+0x200")}},
 			{
-				name: "one more after others", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "3+0x20 4+0x200")},
+				name: "another delivery failed after earlier ones", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "3+0x20 4+0x200")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "target", "trainer")},
 			},
 			{name: "delivered", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x200")}},

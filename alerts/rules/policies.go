@@ -24,13 +24,13 @@ func (g ruleGroups) actionCollapse() rule {
 		summary: g.name() + " nearly always takes the same action", description: description,
 		tests: []ruleTest{
 			{
-				name: "one action is left", at: "10m",
+				name: "only one action remains", at: "10m",
 				series: []inputSeries{entropy("baseline", "2+0x20"), entropy("current", "0.2+0x20"), g.stream("action.3", "2+0x20")},
 				fires: []expectedAlert{g.fires(" nearly always takes the same action", "Action entropy is 10% of its baseline. "+
 					"The policy nearly always takes the same action. Check the action shares and the training of this policy_version.")},
 			},
 			{
-				name: "few actions, and no alarm", at: "10m",
+				name: "few actions, but no alarm", at: "10m",
 				series: []inputSeries{entropy("baseline", "2+0x20"), entropy("current", "0.2+0x20"), g.stream("action.3", "1+0x20")},
 			},
 			{
@@ -54,9 +54,9 @@ func (g ruleGroups) rewardChannelFault() rule {
 		expr:    fmt.Sprintf(`max by (%s, rule) (%s{signal=~"reward|return|reward_component[.].*",rule!~"%s"}) > 0`, g.by(), metrics.MetricStreamFault, unfinishedRules),
 		summary: g.name() + "'s rewards are not reliable", description: description,
 		tests: []ruleTest{
-			{name: "on another scale", at: "5m", series: []inputSeries{fault("reward", "_ 1+0x10")}, fires: []expectedAlert{fires.with("rule", "scale")}},
-			{name: "units that are missing", at: "5m", series: []inputSeries{g.series(metrics.MetricStreamFault, `signal="reward",rule="unfinished"`, "_ 1+0x10")}},
-			{name: "a fault of the actions", at: "5m", series: []inputSeries{fault("action", "_ 1+0x10")}},
+			{name: "rewards on a different scale", at: "5m", series: []inputSeries{fault("reward", "_ 1+0x10")}, fires: []expectedAlert{fires.with("rule", "scale")}},
+			{name: "missing units", at: "5m", series: []inputSeries{g.series(metrics.MetricStreamFault, `signal="reward",rule="unfinished"`, "_ 1+0x10")}},
+			{name: "a fault in the actions", at: "5m", series: []inputSeries{fault("action", "_ 1+0x10")}},
 		},
 	}
 }
@@ -81,10 +81,10 @@ func (g ruleGroups) episodesUnfinished() rule {
 		summary:     g.name() + " has episodes that do not end",
 		description: "{{ $value | humanizePercentage }} of its episodes do not end. They are not judged.",
 		tests: []ruleTest{
-			{name: "most, as ever", at: "10m", series: []inputSeries{share("current", ".8+0x10"), share("baseline", ".8+0x10")}, fires: fires("80%")},
+			{name: "most, as in the baseline", at: "10m", series: []inputSeries{share("current", ".8+0x10"), share("baseline", ".8+0x10")}, fires: fires("80%")},
 			{name: "more than before", at: "10m", series: []inputSeries{share("current", ".3+0x10"), share("baseline", ".05+0x10")}, fires: fires("30%")},
 			{name: "fewer than before", at: "10m", series: []inputSeries{share("current", ".2+0x10"), share("baseline", ".4+0x10")}, fires: fires("20%")},
-			{name: "some, as ever", at: "10m", series: []inputSeries{share("current", ".3+0x10"), share("baseline", ".25+0x10")}},
+			{name: "some, as in the baseline", at: "10m", series: []inputSeries{share("current", ".3+0x10"), share("baseline", ".25+0x10")}},
 			{name: "for a moment", at: "10m", series: []inputSeries{share("current", "0 0 0 0 .9 .9 0+0x10"), share("baseline", "0+0x10")}},
 		},
 	}
@@ -104,11 +104,11 @@ func (g ruleGroups) baselineStale() rule {
 		summary: g.name() + " has an old baseline", description: description,
 		tests: []ruleTest{
 			{
-				name: "of a hundred days", at: "2h", series: []inputSeries{age("8640000+0x200")},
+				name: "a hundred days old", at: "2h", series: []inputSeries{age("8640000+0x200")},
 				fires: []expectedAlert{g.fires(" has an old baseline", "Its baseline was frozen 100d 0h 0m 0s ago. Normal behavior may "+
 					"have changed since then. If the policy and its environment are healthy, run `rewardwatch baseline reset` to collect a new baseline.")},
 			},
-			{name: "of ten days", at: "2h", series: []inputSeries{age("864000+0x200")}},
+			{name: "ten days old", at: "2h", series: []inputSeries{age("864000+0x200")}},
 		},
 	}
 }
@@ -134,7 +134,7 @@ func (g ruleGroups) falseAlarmBudgetSpent() rule {
 					"allows. Either the policy drifts this often, or its baseline is out of date. To check, run "+
 					"`rewardwatch calibrate` on recent telemetry.")},
 			},
-			{name: "as many as chance makes", at: "2h", series: []inputSeries{opened("0+1x2 2+0x200"), units("0+3x200"), budget}},
+			{name: "as many as expected by chance", at: "2h", series: []inputSeries{opened("0+1x2 2+0x200"), units("0+3x200"), budget}},
 		},
 	}
 }

@@ -28,8 +28,8 @@ func ledgerSuspended(suspended string) rule {
 				name: "a damaged file", at: "10m", series: []inputSeries{ofInstance(suspended, "", "0+0x5 1+0x30")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
-			{name: "a restart of PostgreSQL", at: "7m", series: []inputSeries{ofInstance(suspended, "", "0+0x5 1 0+0x30")}},
-			{name: "back again", at: "30m", series: []inputSeries{ofInstance(suspended, "", "0+0x5 1+0x10 0+0x30")}},
+			{name: "PostgreSQL restart", at: "7m", series: []inputSeries{ofInstance(suspended, "", "0+0x5 1 0+0x30")}},
+			{name: "available again", at: "30m", series: []inputSeries{ofInstance(suspended, "", "0+0x5 1+0x10 0+0x30")}},
 		},
 	}
 }
@@ -48,14 +48,14 @@ func retrainNoImprovement(requests, suspended string) rule {
 	}
 	tests := []ruleTest{
 		{
-			name: "missed", at: "2h", series: []inputSeries{ofState(requests, "missed", "1+0x100 2+0x100")},
+			name: "contract missed", at: "2h", series: []inputSeries{ofState(requests, "missed", "1+0x100 2+0x100")},
 			fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "policy", "checkout", "state", "missed")},
 		},
-		{name: "missed long ago", at: "4h", series: []inputSeries{ofState(requests, "missed", "1+0x20 2+0x300")}},
-		{name: "met", at: "2h", series: []inputSeries{ofState(requests, "met", "1+0x100 2+0x100"), ofState(requests, "missed", "0+0x200")}},
+		{name: "contract missed long ago", at: "4h", series: []inputSeries{ofState(requests, "missed", "1+0x20 2+0x300")}},
+		{name: "contract met", at: "2h", series: []inputSeries{ofState(requests, "met", "1+0x100 2+0x100"), ofState(requests, "missed", "0+0x200")}},
 	}
 	if suspended != "" {
-		tests = append(tests, ruleTest{name: "missed before the ledger was out of use", at: "190m", series: []inputSeries{
+		tests = append(tests, ruleTest{name: "contract missed before a ledger outage", at: "190m", series: []inputSeries{
 			ofState(requests, "missed", "1+0x99 _x60 1+0x100"), ofInstance(suspended, "", "0+0x99 1+0x59 0+0x100"),
 		}})
 	}
@@ -82,10 +82,10 @@ func retrainAwaitsApproval(requests string) rule {
 		description: description,
 		tests: []ruleTest{
 			{
-				name: "since the morning", at: "5h", series: []inputSeries{ofState(requests, "awaiting_approval", "0+0x9 1+0x500")},
+				name: "waiting for hours", at: "5h", series: []inputSeries{ofState(requests, "awaiting_approval", "0+0x9 1+0x500")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "policy", "checkout")},
 			},
-			{name: "approved within the hour", at: "5h", series: []inputSeries{ofState(requests, "awaiting_approval", "0+0x9 1+0x50 0+0x500")}},
+			{name: "approved within an hour", at: "5h", series: []inputSeries{ofState(requests, "awaiting_approval", "0+0x9 1+0x50 0+0x500")}},
 		},
 	}
 }

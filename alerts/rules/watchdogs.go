@@ -23,7 +23,7 @@ func partitionsUnassigned() rule {
 		description: "{{ $value }} partitions of topic {{ $labels.topic }} are not assigned to any instance. Their telemetry is not being judged.",
 		tests: []ruleTest{
 			{
-				name: "two instances with ten of twelve", at: "10m",
+				name: "two of twelve partitions unassigned", at: "10m",
 				series: []inputSeries{
 					ofInstance(ingest.MetricPartitions, of("agents", "existing"), "12+0x20"),
 					ofInstance(ingest.MetricPartitions, of("agents", "assigned"), "6+0x20"),
@@ -57,10 +57,10 @@ func partitionStalled() rule {
 		description: `Rewardwatch reconnected {{ $value | printf "%.0f" }} times within 30 minutes because reads from a partition of topic {{ $labels.topic }} stalled while it had unread records. See the log for details.`,
 		tests: []ruleTest{
 			{
-				name: "again and again", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 3+0x30")},
+				name: "repeatedly", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 3+0x30")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a", "topic", "agents")},
 			},
-			{name: "once in each topic", at: "30m", series: []inputSeries{
+			{name: "once per topic", at: "30m", series: []inputSeries{
 				ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 1+0x30"),
 				ofInstance(ingest.MetricReconnects, stalled("units"), "0+0x10 1+0x30"),
 			}},
@@ -83,10 +83,10 @@ func lagNotFalling() rule {
 			"Events arrive faster than they are judged.",
 		tests: []ruleTest{
 			{
-				name: "it grows", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "0+500x60")},
+				name: "lag grows", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "0+500x60")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
-			{name: "it falls", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "90000-500x60")}},
+			{name: "lag falls", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "90000-500x60")}},
 			{name: "a few", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "0+100x60")}},
 		},
 	}
@@ -107,11 +107,11 @@ func retentionOvertaking() rule {
 		description: "At the current rate, retention will delete unread records in partition {{ $labels.partition }} of topic {{ $labels.topic }} within an hour.",
 		tests: []ruleTest{
 			{
-				name: "half an hour away", at: "30m", series: []inputSeries{lag("50000+0x60"), room("60000-1000x60")},
+				name: "half an hour left", at: "30m", series: []inputSeries{lag("50000+0x60"), room("60000-1000x60")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
-			{name: "far away", at: "30m", series: []inputSeries{lag("50000+0x60"), room("600000-1000x60")}},
-			{name: "a new topic that is read to its end", at: "30m", series: []inputSeries{lag("0+0x60"), room("60000-1000x60")}},
+			{name: "plenty of time left", at: "30m", series: []inputSeries{lag("50000+0x60"), room("600000-1000x60")}},
+			{name: "a new topic without lag", at: "30m", series: []inputSeries{lag("0+0x60"), room("60000-1000x60")}},
 		},
 	}
 }
@@ -130,7 +130,7 @@ func logRefuses() rule {
 		description: strings.NewReplacer(`"telemetry"`, `"{{ $labels.log }}"`, "reason: disk", "reason: {{ $labels.reason }}").Replace(description),
 		tests: []ruleTest{
 			{
-				name: "a disk that stays full", at: "20m", series: []inputSeries{ofInstance(locallog.MetricRefused, of("disk"), "0+5x40")},
+				name: "disk remains full", at: "20m", series: []inputSeries{ofInstance(locallog.MetricRefused, of("disk"), "0+5x40")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a", "log", "telemetry", "reason", "disk")},
 			},
 			{name: "for a moment", at: "20m", series: []inputSeries{ofInstance(locallog.MetricRefused, of("queue"), "0+0x5 3+0x40")}},
@@ -149,10 +149,10 @@ func guardsUndelivered(undelivered string) rule {
 		summary: summary, description: strings.Replace(description, "2 guards", "{{ $value }} guards", 1),
 		tests: []ruleTest{
 			{
-				name: "a receiver that is down", at: "10m", series: []inputSeries{ofInstance(undelivered, "", "0 2+0x20")},
+				name: "receiver is down", at: "10m", series: []inputSeries{ofInstance(undelivered, "", "0 2+0x20")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
-			{name: "delivered soon", at: "10m", series: []inputSeries{ofInstance(undelivered, "", "0+0x6 2 2 0+0x20")}},
+			{name: "delivered quickly", at: "10m", series: []inputSeries{ofInstance(undelivered, "", "0+0x6 2 2 0+0x20")}},
 		},
 	}
 }
@@ -173,10 +173,10 @@ func tenantOverQuota(refused string) rule {
 		summary: with.Replace(summary), description: with.Replace(description),
 		tests: []ruleTest{
 			{
-				name: "a flood", at: "30m", series: series("0+100x40"),
+				name: "quota exceeded", at: "30m", series: series("0+100x40"),
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "tenant", "games", "kind", "units")},
 			},
-			{name: "a flood that is over", at: "30m", series: series("0+100x10 1000+0x30")},
+			{name: "quota exceeded in the past", at: "30m", series: series("0+100x10 1000+0x30")},
 		},
 	}
 }
@@ -216,7 +216,7 @@ func auditLogNotSent(unsent string) rule {
 				name: "the topic does not exist", at: "30m", series: []inputSeries{ofInstance(unsent, "", "0+0x5 500+0x30")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
-			{name: "sent in the end", at: "30m", series: []inputSeries{ofInstance(unsent, "", "0+0x5 500+0x10 0+0x30")}},
+			{name: "sent eventually", at: "30m", series: []inputSeries{ofInstance(unsent, "", "0+0x5 500+0x10 0+0x30")}},
 		},
 	}
 }
@@ -253,11 +253,11 @@ func memoryLimitPassed(memory, limit string) rule {
 		description: description,
 		tests: []ruleTest{
 			{
-				name: "passed", at: "30m", series: []inputSeries{ofInstance(memory, "", "500+0x40"), ofInstance(limit, "", "400+0x40")},
+				name: "limit exceeded", at: "30m", series: []inputSeries{ofInstance(memory, "", "500+0x40"), ofInstance(limit, "", "400+0x40")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
 			{
-				name: "passed for a moment", at: "30m",
+				name: "limit exceeded briefly", at: "30m",
 				series: []inputSeries{ofInstance(memory, "", "300+0x20 500+0x5 300+0x20"), ofInstance(limit, "", "400+0x40")},
 			},
 			{name: "kept", at: "30m", series: []inputSeries{ofInstance(memory, "", "300+0x40"), ofInstance(limit, "", "400+0x40")}},
@@ -288,7 +288,7 @@ func policiesNotWatched(streamLimitHits, eventsIgnored string) rule {
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
 			{
-				name: "of the past, and other reasons", at: "40m", series: []inputSeries{
+				name: "in the past, or for other reasons", at: "40m", series: []inputSeries{
 					ofInstance(streamLimitHits, `reason="limit"`, "0+7x10 70+0x40"), ofInstance(eventsIgnored, `reason="unmatched"`, "0+7x40"),
 				},
 			},
@@ -320,8 +320,8 @@ func feedbackApart(lost string) rule {
 				name: "nearly all", at: "30m", series: []inputSeries{of("other_partition", "0+9x40"), of("unknown", "0+1x40")},
 				fires: []expectedAlert{fires(summary, strings.Replace(description, "{{ $value | humanizePercentage }}", "90%", 1), "job", "rewardwatch", "instance", "a")},
 			},
-			{name: "decisions that are nowhere", at: "30m", series: []inputSeries{of("other_partition", "0+1x40"), of("unknown", "0+9x40")}},
-			{name: "of the past", at: "2h", series: []inputSeries{of("other_partition", "0+9x10 90+0x120"), of("unknown", "0+0x120")}},
+			{name: "decisions not found anywhere", at: "30m", series: []inputSeries{of("other_partition", "0+1x40"), of("unknown", "0+9x40")}},
+			{name: "in the past", at: "2h", series: []inputSeries{of("other_partition", "0+9x10 90+0x120"), of("unknown", "0+0x120")}},
 		},
 	}
 }
@@ -338,11 +338,11 @@ func tokensThrottled(tokensRefused string) rule {
 		summary: summary, description: description,
 		tests: []ruleTest{
 			{
-				name: "guesses", at: "20m", series: []inputSeries{throttled("0+0x14 60+60x10")},
+				name: "many wrong tokens", at: "20m", series: []inputSeries{throttled("0+0x14 60+60x10")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
 			{
-				name: "a few wrong tokens, and guesses of the past", at: "40m",
+				name: "a few wrong tokens, many in the past", at: "40m",
 				series: []inputSeries{throttled("0+60x10 600+0x40"), ofInstance(tokensRefused, `reason="wrong"`, "0+1x40")},
 			},
 		},

@@ -61,7 +61,7 @@ wait_ready() {
   local name=$1 dir=$2 ready=$3 deadline=$((SECONDS + ${READY_WITHIN:-120}))
   until "$ready"; do
     if ! kill -0 "$(cat "$dir/$name.pid")" 2>/dev/null || ((SECONDS > deadline)); then
-      echo "$name did not become ready; the end of $dir/$name.log:" >&2
+      echo "$name did not become ready; last lines of $dir/$name.log:" >&2
       tail -n 40 "$dir/$name.log" >&2
       return 1
     fi

@@ -1,4 +1,4 @@
-"""Who acts and where: the fields that all events of an environment have in common."""
+"""Identifies the agent and its environment: the fields that all events of an environment share."""
 
 import os
 import socket
