@@ -29,9 +29,10 @@ const ADWINDelta = .002
 //
 // v is the variance of the window. On a drift the oldest buckets are dropped until no cut is left; the next value
 // starts an empty window, as in river. The second term of the threshold is in the unit of the values, so that values of
-// a small scale are never told apart: pass values in baseline standard deviations.
+// a small scale are never distinguished: pass values in baseline standard deviations.
 //
-// Its memory grows with the logarithm of its window. Its fields are its whole state, and a snapshot restores it to the bit.
+// Its memory grows with the logarithm of its window. Its fields are its complete state, and a snapshot restores it bit
+// for bit.
 type ADWIN struct {
 	Delta    float64
 	Count    int        // values in the window
@@ -49,7 +50,7 @@ type ADWINRow struct {
 	Variance ADWINSums
 }
 
-// ADWINSums are sums over each bucket. A snapshot stores them to the bit, and nothing for an empty row.
+// ADWINSums are sums over each bucket. A snapshot stores their exact bits, and nothing for an empty row.
 type ADWINSums [adwinBuckets + 1]float64
 
 // MarshalBinary returns the bits.
@@ -79,14 +80,14 @@ func (a *ADWIN) Reset() {
 	*a = ADWIN{Delta: a.Delta, Rows: a.Rows}
 }
 
-// Width returns the number of values in the window; after a drift, of those that stayed.
+// Width returns the number of values in the window; after a drift, the number of those that remain.
 func (a *ADWIN) Width() int { return a.Count }
 
-// Mean returns the mean of the values in the window, NaN if there are none.
+// Mean returns the mean of the values in the window, or NaN if there are none.
 func (a *ADWIN) Mean() float64 { return a.Total / float64(a.Count) }
 
-// Add folds in a value and reports whether it revealed a drift. NaN and infinite values cannot enter a mean and are
-// ignored.
+// Add adds a value and reports whether it revealed a drift. NaN and infinite values are ignored, because a mean cannot
+// include them.
 func (a *ADWIN) Add(x float64) (drift bool) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false
@@ -113,7 +114,7 @@ type firstWindow struct {
 	sums [adwinRows][adwinClock]float64 // over the newest buckets, by row and by their number from the start of the window
 }
 
-// Add folds in a value as ADWIN does.
+// Add adds a value, as for ADWIN.
 func (w *firstWindow) Add(x float64) (drift bool) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false

@@ -17,8 +17,8 @@ const (
 	largestAllowance = 2.25
 )
 
-// BaselineSample is the baseline of one quantity and its armed test; one of Rank and Frequency is set. Values are by
-// unit, NaN if a unit has none: the value itself, or the number of events at the unit's Steps.
+// BaselineSample is the baseline of one quantity and its armed test; one of Rank and Frequency is set. Values has one
+// element per unit, NaN if a unit has no value: the value itself, or the number of events in the unit's Steps.
 type BaselineSample struct {
 	Values, Steps []float64
 	Strata        []int // of the units of a frequency test with strata, else nil
@@ -51,14 +51,14 @@ type Weakest struct {
 	Part   float64 // of the false alarms of all branches, the mean over baselines
 }
 
-// Bootstrap finds the smallest allowance with which the armed branches of all samples together keep to their
-// false-alarm rate, for nine of ten baselines that could have been drawn instead of this one. It draws whole units with
+// Bootstrap finds the smallest allowance with which the armed branches of all samples together meet their false-alarm
+// rate, for nine out of ten baselines that could have been drawn instead of this one. It draws whole units with
 // replacement, all quantities together. Against each drawn baseline the real one represents the truth. With
 // Lambda(theta) = log mean exp(theta (g - C)) over the real units in the ranks of the drawn ones, the false-alarm rate
 // of a branch is A exp(-theta h), where Lambda(theta)/theta = kappa (Cramer & Lundberg's adjustment coefficient). The
-// draws depend only on the seed, not on the number of cores that it may use. spent is the rate of tests that need no allowance. overlap is the factor by which the
-// alarms of all branches are rarer than the sum of their rates, see Overlap. The thresholds are to be lowered by its
-// logarithm, and the allowance is for the lowered ones.
+// draws depend only on the seed, not on the number of cores. spent is the rate of tests that need no allowance. overlap
+// is the factor by which the alarms of all branches are rarer than the sum of their rates, see Overlap. The thresholds
+// are to be lowered by its logarithm, and the allowance is for the lowered ones.
 func Bootstrap(samples []BaselineSample, units int, spent, overlap float64, seed uint64, cores int) Bootstrapped {
 	return bootstrapViews(viewsOf(samples, math.Log(overlap)), units, spent, overlap, seed, cores)
 }

@@ -17,7 +17,7 @@ type ARL0 struct {
 // passes the detector values drawn from the sample with replacement. The detector is reset before the first value and
 // after each alarm. The number of values is exact, which bounds the cost. The last run is cut off without an alarm; its
 // values count, as estimation under censoring of exponential times requires (Epstein & Sobel 1953). Without an alarm,
-// the true mean is above a third of Values with 95% confidence. The same seed returns the same result.
+// the true mean is above a third of Values with 95% confidence. The same seed produces the same result.
 //
 // The drawn values are independent. A stream whose values depend on each other has more false alarms than this. The
 // sample must not be empty.

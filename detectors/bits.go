@@ -6,10 +6,10 @@ import (
 	"math"
 )
 
-// Floats are many numbers, which a snapshot stores as consecutive raw bits.
+// Floats is a list of numbers that a snapshot stores as consecutive raw bits.
 type Floats []float64
 
-// Counts are many whole numbers, which a snapshot stores like Floats.
+// Counts is a list of whole numbers that a snapshot stores like Floats.
 type Counts []uint32
 
 var errNotWhole = errors.New("its length is not a multiple of the size of a number")

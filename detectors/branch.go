@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Family is a family of branches, each for another kind of change.
+// Family is a family of branches. Each family looks for a different kind of change.
 type Family uint8
 
 // The families: shifts of location by Param baseline standard deviations (in normal scores); changes of spread by the
@@ -131,8 +131,8 @@ const (
 	armingAllowance = 1.5
 )
 
-// CarriedBy returns the approximate number of units from which on a baseline with dependence factor f would carry the
-// branch, 0 if no number would.
+// CarriedBy returns the approximate number of units that a baseline with dependence factor f needs to carry the branch,
+// or 0 if no number is enough.
 func (c Calibration) CarriedBy(f float64) int {
 	if c.Info < minInfo {
 		return 0

@@ -33,10 +33,10 @@ type CUSUM struct {
 	Kappa float64
 }
 
-// Branch returns the branch of the walk, which would take more memory in one piece.
+// Branch returns the branch of the walk, whose parts are stored separately to save memory.
 func (c *CUSUM) Branch() Branch { return Branch{c.Family, c.Param} }
 
-// Score returns the walk as a share of its threshold, 0 if the branch is not armed.
+// Score returns the walk as a share of its threshold, or 0 if the branch is not armed.
 func (c *CUSUM) Score() float64 {
 	if c.Height == 0 {
 		return 0
@@ -63,8 +63,8 @@ type Walks struct {
 	Branches []CUSUM
 }
 
-// DefaultAllowance returns the constant C of the allowance for the baseline's own error if it is not bootstrapped, from
-// measurements over baselines: 1.75 from 500 units and 2.1 below.
+// DefaultAllowance returns the constant C of the allowance for the baseline's own error if it is not bootstrapped,
+// based on measurements over baselines: 1.75 from 500 units and 2.1 below.
 func DefaultAllowance(m int) float64 {
 	if m >= 500 {
 		return 1.75
@@ -104,7 +104,7 @@ func (w *Walks) Arm(rate float64) {
 	w.prepare()
 }
 
-// Lower lowers all thresholds by so many nats.
+// Lower lowers all thresholds by the given number of nats.
 func (w *Walks) Lower(by float64) {
 	for i := range w.Branches {
 		if b := &w.Branches[i]; b.Height > 0 {
@@ -128,12 +128,12 @@ func (w *Walks) prepare() {
 	}
 }
 
-// Keep drops all branches but those that keep holds for.
+// Keep drops all branches except those for which keep returns true.
 func (w *Walks) Keep(keep func(Branch) bool) {
 	w.Branches = slices.DeleteFunc(w.Branches, func(c CUSUM) bool { return !keep(c.Branch()) })
 }
 
-// Carrying returns the number of branches for which the baseline holds enough information.
+// Carrying returns the number of branches for which the baseline contains enough information.
 func (w *Walks) Carrying() int {
 	n := 0
 	for i := range w.Branches {
@@ -144,7 +144,7 @@ func (w *Walks) Carrying() int {
 	return n
 }
 
-// Armed returns the number of branches that can alarm.
+// Armed returns the number of branches that can raise an alarm.
 func (w *Walks) Armed() int {
 	n := 0
 	for i := range w.Branches {
@@ -155,7 +155,7 @@ func (w *Walks) Armed() int {
 	return n
 }
 
-// TooDependent reports whether the dependence factor is so large that there is no promise.
+// TooDependent reports whether the dependence factor is too large for a promise.
 func (w *Walks) TooDependent() bool { return w.Factor > MaxFactor }
 
 // armedRate returns the sum of the false-alarm rates of the armed branches, per unit.
@@ -179,8 +179,8 @@ func (w *Walks) Reached() bool {
 	return false
 }
 
-// Hold records for each walk whether it is at 0 now, and lowers those beyond their thresholds to them. It is called
-// when an alarm is raised, which is over once all walks have been at 0.
+// Hold records for each walk whether it is at 0 now, and lowers walks that exceed their thresholds to the threshold.
+// Call it when an alarm is raised. The alarm ends once all walks have been at 0.
 func (w *Walks) Hold() {
 	for i := range w.Branches {
 		b := &w.Branches[i]

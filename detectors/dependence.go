@@ -30,8 +30,8 @@ func DependenceFactor(x []float64) float64 {
 }
 
 // AllowedFactor returns the factor by which a test divides its evidence: the larger of DependenceFactor, and, if
-// dependence is detected, the prewhitened estimate with a reserve of a tenth. Evidence divided by too small a factor
-// costs false alarms exponentially, by too large a one only delay.
+// dependence is detected, the prewhitened estimate with a reserve of a tenth. If the factor is too small, the number of
+// false alarms grows exponentially; if it is too large, only the delay increases.
 //
 // Prewhitening (Andrews & Monahan, Econometrica 1992) fits x_t = a x_{t-1} + e_t and returns the long-run variance of e
 // over five lags, times 1/(1-a)^2, by the variance of x. Where dependence fades within a few values, its standard error
@@ -158,8 +158,8 @@ func DependenceWithin(sample []float64, ranks *Ranks, of []int32) float64 {
 	return max(SequenceFactor(straightened(z), of), SequenceFactor(straightened(square), of))
 }
 
-// DependenceAbout returns the Dependence of what a trend of the sample leaves. It is for a level of which only one side is
-// judged, while it moves to the other: taken for dependence, the trend would hide a fall below its start.
+// DependenceAbout returns the Dependence of the sample after removing a trend. It is for a level that is judged on only
+// one side while it moves to the other: if the trend counted as dependence, it would hide a fall below its start.
 //
 // The trend is a straight line or, where it bends, a line in each piece of bentPieces values. Lines in short pieces also
 // remove part of the dependence: up to a quarter if it lasts over several values, which bentReserve adds again.

@@ -29,8 +29,8 @@ func DifferenceWidth(m, n int64, r, f, alpha float64) float64 {
 	return math.Sqrt(2 * v0 * v1 / tau2 * (math.Log(v1/v0)/2 - math.Log(alpha)))
 }
 
-// UnitsToEquivalence returns the approximate number of values until half of the distributions that equal that of a
-// baseline of m values have been found the same. That is when the median of the difference of the sample means plus the
+// UnitsToEquivalence returns the approximate number of values after which half of all distributions equal to that of a
+// baseline of m values are found to be the same. That is when the median of the difference of the sample means plus the
 // half-width is at most EquivalenceMargin. It is 0 if the baseline is too small for any number of values.
 func UnitsToEquivalence(m int64, r, f, alpha float64) int64 {
 	const (

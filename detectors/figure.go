@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Figure formats a number for people to so many significant digits. Large ones are whole and have all of their digits, as
-// returns of games do: 21540, not 2.15e+04. Only beyond 1e15 do they have an exponent.
+// Figure formats a number for people with the given number of significant digits. Large numbers are whole and have all
+// of their digits, as is usual for returns of games: 21540, not 2.15e+04. Only numbers beyond 1e15 have an exponent.
 func Figure(x float64, digits int) string {
 	s := strconv.FormatFloat(x, 'g', digits, 64)
 	if strings.Contains(s, "e+") && math.Abs(x) < 1e15 {

@@ -149,8 +149,8 @@ func newFrequencyTest(hits, steps []float64, least float64, branches []Branch) *
 	return t
 }
 
-// NewFrequencyTestWithin does the same for counts whose episodes lie in strata, or in none if it is negative. All
-// strata have steps with the event and without it. The dependence factor is the given one.
+// NewFrequencyTestWithin does the same for counts of episodes in strata; a negative stratum means none. Each stratum
+// must contain steps with and without the event. The dependence factor is the given one.
 func NewFrequencyTestWithin(hits, steps []float64, strata []int, factor float64) *FrequencyTest {
 	e, branches := episodes{hits, steps}, shiftBranches(Frequency)
 	t := &FrequencyTest{Walks: Walks{Units: len(hits), Factor: factor}}
@@ -205,7 +205,7 @@ func (t *FrequencyTest) begin(branches []Branch, g [][]float64, weights []float6
 	t.Allow(DefaultAllowance(t.Units))
 }
 
-// Keep drops all branches but those that keep holds for.
+// Keep drops all branches except those for which keep returns true.
 func (t *FrequencyTest) Keep(keep func(Branch) bool) {
 	kept := func(offsets []float64) (out []float64) {
 		for i, k := range offsets {
@@ -252,8 +252,8 @@ func (t *FrequencyTest) formsIn(stratum int) []frequencyBranch {
 	return t.forms[len(t.Strata)]
 }
 
-// Observe folds in unit number ordinal, with the event at hits of its steps, in a stratum or, if that is negative, in
-// none. It reports whether an armed walk has reached its threshold. While held, walks stop there.
+// Observe adds unit number ordinal, with the event at hits of its steps, in a stratum or, if that is negative, in none.
+// It reports whether an armed walk has reached its threshold. While held, walks stop there.
 func (t *FrequencyTest) Observe(hits, steps float64, stratum int, ordinal int64, held bool) (reached bool) {
 	forms, offsets := t.formsIn(stratum), t.stratum(stratum).Offsets
 	for i := range t.Branches {

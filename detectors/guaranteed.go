@@ -29,7 +29,7 @@ const mostEvidence = 1e300
 // ErrNotInUnitInterval is returned for a value that a Guaranteed test does not accept.
 var ErrNotInUnitInterval = errors.New("not between 0 and 1")
 
-// Guaranteed tests whether values in [0, 1] keep a mean mu that is given instead of estimated. It is the
+// Guaranteed tests whether values in [0, 1] keep a mean mu that is known rather than estimated. It is the
 // Shiryaev-Roberts e-detector (Shin, Ramdas & Rinaldo, "E-detectors: a nonparametric framework for sequential change
 // detection", 2022). For a stake lambda,
 //
@@ -63,8 +63,8 @@ func NewGuaranteed(mean, n float64, side Side) (*Guaranteed, error) {
 	return &Guaranteed{Mean: mean, N: n, Side: side}, nil
 }
 
-// Observe folds one value in. It refuses a value outside [0, 1], or NaN, with ErrNotInUnitInterval and does not change:
-// to clip the value instead would break the guarantee.
+// Observe adds a value. It refuses NaN and values outside [0, 1] with ErrNotInUnitInterval and does not change:
+// clipping the value instead would break the guarantee.
 func (g *Guaranteed) Observe(x float64) error {
 	if !(x >= 0 && x <= 1) {
 		return fmt.Errorf("value %v: %w", x, ErrNotInUnitInterval)
@@ -106,7 +106,8 @@ func (g *Guaranteed) Score() float64 {
 	return max(0, math.Log(g.Evidence())/math.Log(g.N))
 }
 
-// Cap lowers evidence beyond the threshold to it, so that after an alarm it falls again as soon as the mean is kept.
+// Cap lowers evidence above the threshold to the threshold, so that it falls after an alarm as soon as the mean is kept
+// again.
 func (g *Guaranteed) Cap() {
 	if over := g.Evidence() / g.N; over > 1 {
 		for i := range g.Up {

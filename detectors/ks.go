@@ -126,7 +126,7 @@ func (k *SlidingKS) Add(x float64) {
 	}
 }
 
-// AddSlot slides the window over one more value, of which the slot in the baseline is given.
+// AddSlot slides the window over one more value, given its slot in the baseline.
 func (k *SlidingKS) AddSlot(slot int) {
 	if other, changed := k.shift(slot); changed {
 		k.refresh(slot, other)

@@ -70,12 +70,13 @@ func NewNovelty(r *Ranks) *Novelty {
 	return &Novelty{Mode: mode, Rate: rate, Up: max(1, int(math.Round(ratio)))}
 }
 
-// FewValues reports whether a sample has few values, but more than one.
+// FewValues reports whether a sample has few distinct values, but more than one.
 func FewValues(r *Ranks) bool { return 2 <= r.Distinct() && r.Distinct() <= fewValues && !r.Uniform }
 
-// NewNoveltyOfValues prepares the test on a sample of few values; nil if there are too many, or if the sample is too small
-// to tell what is novel. Values that occur once tell how many have not occurred (Good, Biometrika 1953). Dependence, by
-// the factor, makes the sample smaller; where it is large, novel values come together, and there is no test.
+// NewNoveltyOfValues prepares the test on a sample of few values; nil if there are too many, or if the sample is too
+// small to determine what is novel. The number of values that occur once indicates how many have not occurred (Good,
+// Biometrika 1953). Dependence, by the factor, makes the sample smaller; where it is large, novel values come together,
+// and there is no test.
 func NewNoveltyOfValues(r *Ranks, factor float64) *Novelty {
 	if !FewValues(r) || !(factor <= mostNoveltyFactor) {
 		return nil
@@ -156,7 +157,7 @@ func (t *Novelty) meanTime(h int) float64 {
 	}
 }
 
-// Observe folds in the value of unit number ordinal. While held the walk stops at the threshold.
+// Observe adds the value of unit number ordinal. While held, the walk stops at the threshold.
 func (t *Novelty) Observe(x float64, ordinal int64, held bool) {
 	before := t.Walk
 	if t.novel(x) {
@@ -183,7 +184,7 @@ func (t *Novelty) Hold() {
 	t.Walk = min(t.Walk, t.Height)
 }
 
-// Score returns the walk as a share of its threshold, 0 before arming.
+// Score returns the walk as a share of its threshold, or 0 before arming.
 func (t *Novelty) Score() float64 {
 	if t.Height == 0 {
 		return 0

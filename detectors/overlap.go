@@ -17,9 +17,9 @@ const (
 )
 
 // Overlap returns the factor by which the false alarms of all armed branches together are rarer than the sum of their
-// rates says, because branches see the same units and alarm together; at least 1. It runs the walks on whole units
-// drawn from the baseline, with thresholds lowered so that alarms are frequent enough to be counted, and subtracts one
-// standard error. The result depends only on the seed, not on the number of cores that it may use.
+// rates, because branches see the same units and often raise alarms together; at least 1. It runs the walks on whole
+// units drawn from the baseline, with thresholds lowered so that alarms are frequent enough to be counted, and
+// subtracts one standard error. The result depends only on the seed, not on the number of cores.
 func Overlap(samples []BaselineSample, units int, seed uint64, cores int) float64 {
 	rate := 0.0
 	for i := range samples {

@@ -20,7 +20,7 @@ const (
 //	D = .9999 D + (x - M) + .005,   alarm: max D - D > 50     (the mean has fallen)
 //
 // from the 30th value on. The value after an alarm restarts it. Delta and threshold are in the unit of the values: pass
-// values in baseline standard deviations. Its fields are its whole state, and a snapshot restores it to the bit.
+// values in baseline standard deviations. Its fields are its complete state, and a snapshot restores it bit for bit.
 type PageHinkley struct {
 	Count         int     // values since the last alarm
 	Mean          float64 // their mean
@@ -29,7 +29,7 @@ type PageHinkley struct {
 	Drifted       bool    // the last value caused a drift: the next one restarts the test
 }
 
-// NewPageHinkley returns a test that has seen nothing.
+// NewPageHinkley returns a test that has not seen any values.
 func NewPageHinkley() *PageHinkley {
 	return &PageHinkley{Lowest: math.Inf(1), Highest: math.Inf(-1)}
 }
@@ -37,8 +37,8 @@ func NewPageHinkley() *PageHinkley {
 // Reset forgets all values.
 func (p *PageHinkley) Reset() { *p = *NewPageHinkley() }
 
-// Add folds in a value and reports whether it revealed a drift. NaN and infinite values cannot enter a mean and are
-// ignored.
+// Add adds a value and reports whether it revealed a drift. NaN and infinite values are ignored, because a mean cannot
+// include them.
 func (p *PageHinkley) Add(x float64) (drift bool) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false

@@ -6,15 +6,15 @@ import "math"
 const proofErrors = 3
 
 // Proof validates a test on units after its baseline, before it is armed. It is for tests of a quantity learned from the
-// baseline: the more was learned, the less the baseline's own units predict later ones. For each branch the mean of
-// exp(g - C), which is 1 over the baseline, must not have grown: it bounds the branch's false alarms. Its fields are
-// its whole state.
+// baseline: the more was learned, the less well the baseline's own units predict later ones. For each branch the mean
+// of exp(g - C), which is 1 over the baseline, must not have grown: it bounds the branch's false alarms. Its fields are
+// its complete state.
 type Proof struct {
 	Units int
 	Sums  []float64 // of exp(g - C), by branch
 }
 
-// Add folds in a unit's value. Branches for rises see it as the lowered one, and the others as the raised one, as in
+// Add adds a unit's value. Branches for rises see the lowered value, and the others the raised one, as in
 // RankTest.ObserveWithin.
 func (p *Proof) Add(t *RankTest, lowered, raised float64) {
 	if p.Sums == nil {

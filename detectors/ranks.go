@@ -95,7 +95,7 @@ func (r *Ranks) Len() int { return r.below(len(r.Points)) }
 // Distinct returns the number of distinct values in the sample.
 func (r *Ranks) Distinct() int { return len(r.Points) }
 
-// Mode returns the commonest value, the smallest in a tie, and the number of points that have it.
+// Mode returns the most common value (the smallest in a tie) and the number of points that have it.
 func (r *Ranks) Mode() (value float64, count int) {
 	if r.Below == nil && len(r.Points) > 0 {
 		return r.Points[0], 1
@@ -138,7 +138,7 @@ func (r *Ranks) Slot(x float64) int {
 	return 2 * i
 }
 
-// InSlot returns a value of a slot that some value has.
+// InSlot returns a value in a slot that contains at least one value.
 func (r *Ranks) InSlot(slot int) float64 {
 	switch {
 	case slot%2 == 1:

@@ -32,7 +32,7 @@ func normalScores(sample []float64, ranks *Ranks) (z, square []float64) {
 }
 
 // NewRankTest prepares the branches on a sample with the given dependence factor; ranks are those of the sample. A
-// sample of two distinct values gets only the location branches, since it cannot change in another way.
+// sample of two distinct values gets only the location branches, since it cannot change in any other way.
 func NewRankTest(sample []float64, ranks *Ranks, factor float64) *RankTest {
 	t := &RankTest{Walks: Walks{Units: len(sample), Factor: factor}, ranks: ranks}
 	branches := allBranches()
@@ -97,7 +97,7 @@ func (t *RankTest) stratify(strata []*Ranks, all *Ranks) {
 	}
 }
 
-// Keep drops all branches but those that keep holds for.
+// Keep drops all branches except those for which keep returns true.
 func (t *RankTest) Keep(keep func(Branch) bool) {
 	for s, all := range t.tolls {
 		var kept []float64
@@ -132,13 +132,13 @@ func (t *RankTest) Attach(ranks *Ranks, strata []*Ranks, all *Ranks) {
 	t.prepare()
 }
 
-// Observe folds in the value of unit number ordinal, and reports whether an armed walk has reached its threshold. While
+// Observe adds the value of unit number ordinal, and reports whether an armed walk has reached its threshold. While
 // held, walks stop there.
 func (t *RankTest) Observe(x float64, ordinal int64, held bool) (reached bool) {
 	return t.observe(t.ranks.of(x), ordinal, held)
 }
 
-// ObserveIn does the same for a mid-rank within a stratum, -1 for none.
+// ObserveIn does the same for a mid-rank within a stratum; stratum -1 means none.
 func (t *RankTest) ObserveIn(stratum int, u float64, ordinal int64, held bool) (reached bool) {
 	if t.tolls == nil {
 		return t.Observe(u, ordinal, held)
@@ -152,16 +152,16 @@ func (t *RankTest) ObserveSlot(slot int, ordinal int64, held bool) (reached bool
 	return t.observe(t.ranks.inSlot(slot), ordinal, held)
 }
 
-// Tolerate keeps only the shifts of location, and lets the values move by so many standard deviations of the baseline
-// without an alarm. From then on, their values are passed to ObserveWithin.
+// Tolerate keeps only the shifts of location, and lets the values shift by the given number of standard deviations of
+// the baseline without an alarm. From then on, their values are passed to ObserveWithin.
 func (t *RankTest) Tolerate(shift float64) {
 	t.Keep(func(b Branch) bool { return b.Family == Location })
 	t.Tolerated = shift
 }
 
-// ObserveWithin does what ObserveIn does for a value of which a shift is tolerated: the branches for rises see it lowered by
-// that shift, and those for falls raised. If values have moved by no more, either is ranked no further out than values of
-// the baseline are, so false alarms are no more frequent than without any shift.
+// ObserveWithin does what ObserveIn does for a value whose shift is tolerated: the branches for rises see it lowered by
+// that shift, and those for falls raised. If values have moved by no more, either is ranked no further out than values
+// of the baseline are, so false alarms are no more frequent than without any shift.
 func (t *RankTest) ObserveWithin(stratum int, lowered, raised float64, ordinal int64, held bool) (reached bool) {
 	return t.step(t.ranks.of(lowered).terms(), t.ranks.of(raised).terms(), t.tollsOf(stratum), ordinal, held)
 }
@@ -219,7 +219,7 @@ func Quantiles(x []float64, probabilities ...float64) []float64 {
 	return QuantilesOf(x, probabilities...)
 }
 
-// QuantilesOf returns the same of values that ascend.
+// QuantilesOf returns the same for values in ascending order.
 func QuantilesOf(x []float64, probabilities ...float64) []float64 {
 	out := make([]float64, len(probabilities))
 	for i, p := range probabilities {

@@ -4,9 +4,9 @@ import (
 	"math"
 )
 
-// Trend tests whether a sample in time order, with the given ranks, has a trend and is therefore no sample to compare
-// with. It returns twice the smaller p-value of two tests. The first tests whether the two halves have the same mean
-// normal score, with the dependence factor of the scores after removing a straight line. The second is the
+// Trend tests whether a sample in time order, with the given ranks, has a trend and is therefore unsuitable for
+// comparisons. It returns twice the smaller p-value of two tests. The first tests whether the two halves have the same
+// mean normal score, with the dependence factor of the scores after removing a straight line. The second is the
 // self-normalized CUSUM of the normal scores, which needs no such factor.
 func Trend(sample []float64, ranks *Ranks) float64 {
 	if len(sample) < minTrendUnits {

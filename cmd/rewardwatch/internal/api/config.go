@@ -54,7 +54,7 @@ func (c Config) holders() access.Holders {
 	return out
 }
 
-// Check reports every value that is out of its range, with its path.
+// Check reports every value that is out of range, with its path.
 func (c Config) Check(report func(path, msg string)) {
 	if msg := badAddress(c.Listen); msg != "" {
 		report("listen", msg)

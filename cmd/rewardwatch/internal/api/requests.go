@@ -14,8 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
-// RequestDesk is what people and jobs do with retrain requests. A change is durable when its method returns. Errors
-// are those of retrain.Desk.
+// RequestDesk carries out what people and jobs do with retrain requests. A change is durable when its method returns.
+// Errors are those of retrain.Desk.
 type RequestDesk interface {
 	pages.Desk
 	Approve(ctx context.Context, id, by, why string) (ledger.Request, error)

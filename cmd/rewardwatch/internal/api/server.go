@@ -37,14 +37,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// View is what the server shows. Its methods are safe for concurrent use and return at once, from what was last
+// View provides what the server shows. Its methods are safe for concurrent use and return immediately what was last
 // published; those that read the ledger obey their context. The server does not modify what they return.
 type View interface {
 	Summaries() []*finding.Summary
 	Alarms() []alerts.Alarm       // firing, and recently resolved
 	Incidents() []alerts.Incident // open, and recently closed
 	Faults() []alerts.Fault       // current
-	// Guards returns the guards of a policy, and false if it is not watched here; AllGuards those of all policies.
+	// Guards returns the guards of a policy, and false if it is not monitored here; AllGuards returns those of all
+	// policies.
 	Guards(policy string) (*guard.Summary, bool)
 	AllGuards() []*guard.Summary
 	// GuardsChanged returns a channel that is closed when a guard next trips or is released.
@@ -79,7 +80,7 @@ type orders interface {
 	Forget(ctx context.Context, policy string, d alerts.Decision) (pending bool, err error)
 	// Release releases a guard that has tripped.
 	Release(ctx context.Context, policy, guard string, d alerts.Decision) (*guard.Summary, error)
-	// Sample returns the values of a baseline. It changes nothing, and does not hold up judging.
+	// Sample returns the values of a baseline. It changes nothing, and does not delay judging.
 	Sample(ctx context.Context, baseline string) ([]finding.QuantitySample, error)
 }
 
@@ -170,11 +171,11 @@ func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func
 	return s, nil
 }
 
-// WaitsFor makes every path but health and metrics answer what the service is waiting for, from before Start until
-// Open.
+// WaitsFor makes every path except health and metrics respond with what the service is waiting for, from before Start
+// until Open.
 func (s *Server) WaitsFor(what string) { s.missing.Store(&what) }
 
-// Open starts to answer all paths.
+// Open starts serving all paths.
 func (s *Server) Open() {
 	h := s.Handler()
 	s.opened.Store(&h)
@@ -367,7 +368,7 @@ func (s *Server) routes(people session.Access) (*routes, *pages.Console, map[str
 	return mux, console, rights
 }
 
-// Handler returns the handler of all paths but those of the profiler.
+// Handler returns the handler of all paths except those of the profiler.
 func (s *Server) Handler() http.Handler {
 	people := s.access()
 	mux, console, rights := s.routes(people)

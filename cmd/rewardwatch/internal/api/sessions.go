@@ -29,8 +29,8 @@ func (s *Server) registerSignIn(mux *routes, people session.Access, console *pag
 	})
 }
 
-// KeepSessions has a restart continue the sessions that people have opened at the provider, and end none again that was ended. It
-// keeps them in a file, which no other instance may use, and must be called before Open.
+// KeepSessions makes sessions opened at the provider survive a restart, and ended sessions stay ended. It keeps them in
+// a file, which no other instance may use. Call it before Open.
 func (s *Server) KeepSessions(path string) {
 	s.sessions.Keep(path, s.cfg.OIDC.Terms(), func(err error) { s.log.Error().Err(err).Msg("cannot keep sessions") })
 }

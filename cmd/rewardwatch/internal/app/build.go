@@ -39,7 +39,7 @@ func ReadBuildInfo() BuildInfo {
 	return b
 }
 
-// Release returns what others can get this build by: its tag, else its commit, or "" if it has neither.
+// Release identifies this build for others: its tag, or else its commit, or "" if it has neither.
 func (b BuildInfo) Release() string {
 	if tag, _, pre := strings.Cut(b.Version, "-"); strings.HasPrefix(tag, "v") && !pre && !strings.Contains(b.Version, "+") {
 		return b.Version

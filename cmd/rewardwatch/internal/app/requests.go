@@ -32,7 +32,7 @@ type watchedRequests struct {
 	cfg *engine.Settings
 }
 
-// Ask refuses a policy that is not monitored, such as a misspelt name: no worker would judge its new version.
+// Ask refuses a policy that is not monitored, such as a misspelled name: no worker would judge its new version.
 func (w watchedRequests) Ask(ctx context.Context, a retrain.Ask) (ledger.Request, error) {
 	if _, watched := w.cfg.Policy(a.Policy); !watched {
 		return ledger.Request{}, fmt.Errorf("%w: policy %q is not monitored, because no entry in policies matches it", retrain.ErrBadAsk, a.Policy)

@@ -27,7 +27,7 @@ const (
 	aRequest   kind = "retrain-requests"
 )
 
-// String returns what people call one of the kind.
+// String returns the name of the kind in the singular.
 func (k kind) String() string {
 	return map[kind]string{anIncident: "incident", aBaseline: "baseline", aRequest: "retrain request"}[k]
 }

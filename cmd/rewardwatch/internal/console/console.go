@@ -26,24 +26,24 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// View is what the pages show of policies. Its methods are safe for concurrent use and return at once, from what was
-// last published; those that read the ledger obey their context. The console does not modify what they return.
+// View provides what the pages show about policies. Its methods are safe for concurrent use and return immediately what
+// was last published; those that read the ledger obey their context. The console does not modify what they return.
 type View interface {
 	Summaries() []*finding.Summary
 	Incidents() []alerts.Incident // open, and recently closed
 	Faults() []alerts.Fault       // current
-	// Delivery returns how far the alert of an open incident that is not muted has come.
+	// Delivery returns the delivery state of the alert for an open incident that is not muted.
 	Delivery(incident string) alerts.Delivery
 	// Course returns the past scores of a group, as far as they are kept.
 	Course(g ingest.Group) plots.Course
-	// History returns how the signals of a group went. It waits no longer than ctx.
+	// History returns the past values of a group's signals. It waits no longer than ctx.
 	History(ctx context.Context, g ingest.Group) (history.Record, error)
 	// Ready returns nil once telemetry is judged as it arrives, and otherwise what is missing.
 	Ready() error
 }
 
-// Desk is what people do with retrain requests. A change is durable when its method returns. Errors are those of
-// retrain.Desk.
+// Desk carries out what people do with retrain requests. A change is durable when its method returns. Errors are those
+// of retrain.Desk.
 type Desk interface {
 	// Unfinished returns the requests that are not finished: first those that wait for an approval, then the others,
 	// newest first.
@@ -55,8 +55,7 @@ type Desk interface {
 	Deliveries(ctx context.Context, request string, limit int) ([]ledger.Delivery, error)
 	// Decisions returns why an incident did or did not lead to a retrain request, newest first.
 	Decisions(ctx context.Context, incident string, limit int) ([]ledger.Recorded, error)
-	// Delta returns what the config and the contract of a request change in those of its parent, the previous
-	// version.
+	// Delta returns how the config and the contract of a request differ from those of its parent, the previous version.
 	Delta(q ledger.Request) (parent string, differences []recipe.Difference, err error)
 
 	// Offers returns the recipes and targets that Ask can name for a policy, first those of the policy's trigger.
@@ -112,7 +111,7 @@ func New(v View, orders Orders, desk Desk, a session.Access, now func() time.Tim
 	return &Console{view: v, orders: orders, desk: desk, access: a, now: now, log: log, layout: layouts(), delivery: time.Second}
 }
 
-// Mux is what pages are registered with, such as an http.ServeMux.
+// Mux registers pages, such as an http.ServeMux.
 type Mux interface {
 	Handle(pattern string, h http.Handler)
 }
@@ -147,8 +146,8 @@ func (c *Console) Register(mux Mux) {
 	}
 }
 
-// Open reports whether a route is for people who have not logged in: the login page itself, what pages consist of, and
-// links that are signed.
+// Open reports whether a route is for people who have not logged in: the login page itself, assets of pages, and signed
+// links.
 func (c *Console) Open(pattern string) bool {
 	switch pattern {
 	case "GET /login", "POST /login", "GET /static/{file...}", "GET /retrain/{id}/decide", "POST /retrain/{id}/decide":
@@ -157,7 +156,7 @@ func (c *Console) Open(pattern string) bool {
 	return false
 }
 
-// AskToLogIn leads a browser to the login page, which then returns to the page.
+// AskToLogIn redirects a browser to the login page, which then returns to the page.
 func AskToLogIn(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Location", root(r)+loginLink(here(r)))
 	w.WriteHeader(http.StatusSeeOther)

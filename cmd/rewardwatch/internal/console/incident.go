@@ -209,7 +209,7 @@ func firingFirst(i *alerts.Incident, most int) (alarms []*alerts.Alarm, left int
 	return alarms[:shown], i.Omitted + len(alarms) - shown
 }
 
-// Head returns what the list of incidents shows of it too.
+// Head returns the part of the incident that the list of incidents also shows.
 func (d incidentPage) Head() listedIncident { return d.head }
 
 // newestEvidence returns the alarm with the latest evidence. The incident has at least one alarm.

@@ -22,7 +22,7 @@ type Report struct {
 	Incidents []alerts.Incident
 	Summaries []*finding.Summary
 	Courses   plots.Courses
-	// Past returns how the signals of a group went.
+	// Past returns the past values of a group's signals.
 	Past func(ingest.Group) history.Record
 	// Story describes an alarm, Causes an incident and its cause.
 	Story  func(alerts.Alarm) []words.Fact

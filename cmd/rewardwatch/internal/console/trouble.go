@@ -20,7 +20,7 @@ func (c *Console) missing(w http.ResponseWriter, r *http.Request, text string) {
 	c.show(w, r, http.StatusNotFound, "trouble.html", troublePage{Title: "Not found", Text: text})
 }
 
-// Unmatched answers a request that no page is registered for, with the status that the mux has for it.
+// Unmatched responds to a request for which no page is registered, with the status that the mux has chosen.
 func (c *Console) Unmatched(w http.ResponseWriter, r *http.Request, status int) {
 	w.Header().Set("Content-Security-Policy", securityPolicy)
 	p := troublePage{Title: "Page not found", Text: "The console has no page at this address."}
@@ -30,7 +30,8 @@ func (c *Console) Unmatched(w http.ResponseWriter, r *http.Request, status int) 
 	c.show(w, r, status, "trouble.html", p)
 }
 
-// Waiting answers every page, and serves their styles, while the service is starting. what says what it waits for.
+// Waiting responds to requests for every page, and serves their styles, while the service is starting. what says what
+// it is waiting for.
 func (c *Console) Waiting(mux *http.ServeMux, what func() string) {
 	mux.Handle("GET /static/{file...}", secured(http.HandlerFunc(c.static)))
 	mux.Handle("/", secured(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -79,17 +79,17 @@ func NewDelivery(d *Workers, log zerolog.Logger, units *unitLog) *Delivery {
 	return made
 }
 
-// Revoke makes the workers drop the units that still wait: the checkpoint of their partition has them. It does not
-// block.
+// Revoke makes the workers drop the units that are still waiting: they are in the checkpoint of their partition. It
+// does not block.
 func (d *Delivery) Revoke() {
 	d.revoked.Store(true)
 	d.Workers.Pipeline.kept.remove(d)
 }
 
 // Hand takes a unit for the worker of its policy, which receives it with others, at the latest by Flush. It waits until
-// room finds room, and until the worker, which may be busy, takes the units. Once the generation ends it no longer waits:
-// it only keeps the unit, and the instance that restores the partition's checkpoint hands it on. now is the present by the
-// clock that telemetry time is compared with. Without a log, the unit must not be a decision.
+// room finds space, and until the worker, which may be busy, takes the units. Once the generation ends, it no longer
+// waits: it only keeps the unit, and the instance that restores the partition's checkpoint delivers it. now is the
+// current time by the clock that telemetry time is compared with. Without a log, the unit must not be a decision.
 func (d *Delivery) Hand(ctx context.Context, u *order.WaitingUnit, now time.Time, room func(context.Context, *Route) error) error {
 	w, err := d.route(ctx, u.Group().Policy)
 	switch {
@@ -122,7 +122,7 @@ func (d *Delivery) Hand(ctx context.Context, u *order.WaitingUnit, now time.Time
 	return d.Flush(ctx)
 }
 
-// Flush hands on the units that Hand has taken. It must be called before a watermark passes them.
+// Flush delivers the units that Hand has taken. Call it before a watermark passes them.
 func (d *Delivery) Flush(ctx context.Context) error {
 	for len(d.open) > 0 {
 		w := d.open[0]
@@ -238,7 +238,7 @@ func (d *Delivery) route(ctx context.Context, policy string) (*Route, error) {
 	}
 }
 
-// Pause waits before a partition checks again for room, which units that are not handed on would take for good.
+// Pause waits before a partition checks for space again, which undelivered units would otherwise occupy permanently.
 func (d *Delivery) Pause(ctx context.Context, long time.Duration) (time.Time, error) {
 	if err := d.Flush(ctx); err != nil {
 		return time.Time{}, err
@@ -255,8 +255,8 @@ func (d *Delivery) Pause(ctx context.Context, long time.Duration) (time.Time, er
 	}
 }
 
-// Full reports whether as many units as allowed wait for a state that cannot be saved, as on a full disk. onTheWay
-// returns how many of the kept units do not count.
+// Full reports whether the maximum number of units is waiting for state that cannot be saved, as on a full disk.
+// onTheWay returns how many of the kept units do not count.
 func (d *Delivery) Full(onTheWay func() int) bool {
 	full := d.units != nil && d.units.isFull(d.isSafe)
 	if most := d.Workers.Pipeline.unsafeBacklog; len(d.Unsafe) >= most {

@@ -169,7 +169,7 @@ type feedState struct {
 	Joins    bool     `cbor:"11,keyasint,omitzero"` // as in laneState
 	// Sent are the newest events of each partition of the telemetry, where it is sent on by its key.
 	Sent []repartition.Newest `cbor:"12,keyasint,omitempty"`
-	// Log says where the units are that are kept, if they do not follow.
+	// Log says where the kept units are, if they do not follow.
 	Log logState `cbor:"13,keyasint,omitzero"`
 	// Senders are those of Received of tenants.
 	Senders []receive.Sent `cbor:"14,keyasint,omitempty"`

@@ -20,7 +20,7 @@ const (
 	expireEvery        = time.Minute
 )
 
-// ExpireUnused checks from time to time whether groups have to make room, until ctx ends.
+// ExpireUnused periodically checks whether groups must make room, until ctx ends.
 func (p *Pipeline) ExpireUnused(ctx context.Context) {
 	pulse := time.NewTicker(expireEvery)
 	defer pulse.Stop()
@@ -179,7 +179,7 @@ func (f *PartitionFeed) obey() {
 	f.forgotten = nil
 }
 
-// Forget drops the open episodes of a policy, by an order given at the time at. Calling it again has no effect.
+// Forget drops the open episodes of a policy, as requested at the time at. Calling it again has no effect.
 func (t *Telemetry) Forget(policy string, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

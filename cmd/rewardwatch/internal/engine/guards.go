@@ -16,8 +16,8 @@ var (
 )
 
 // Guards returns the state of the guards of a policy as last published. Before its first unit, all guards are ok. It
-// returns false for a policy that is not watched here, or in a cluster not judged here: another instance may know that a
-// guard of it has tripped.
+// returns false for a policy that is not monitored or, in a cluster, not judged here: another instance may know that
+// one of its guards has tripped.
 func (p *Pipeline) Guards(policy string) (*guard.Summary, bool) {
 	if r := p.worker(policy); r != nil {
 		return r.Shown.Load().Guards, true
@@ -42,7 +42,7 @@ func (p *Pipeline) worker(policy string) *RunningWorker {
 	return nil
 }
 
-// AllGuards returns the guards of all policies that have any, as last published.
+// AllGuards returns the guards of all policies with guards, as last published.
 func (p *Pipeline) AllGuards() (all []*guard.Summary) {
 	for _, r := range p.All() {
 		if s := r.Shown.Load().Guards; len(s.Guards) > 0 {

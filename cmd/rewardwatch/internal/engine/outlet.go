@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// Outlet is where the units of the telemetry go: to the workers of this process, or over the units topic to those of
-// the whole cluster.
+// Outlet sends the units of the telemetry to the workers of this process, or through the units topic to those of the
+// whole cluster.
 type Outlet interface {
 	// Begin starts a generation with the given number of partitions of the telemetry topic.
 	Begin(partitions int)
@@ -18,7 +18,7 @@ type Outlet interface {
 	Confirm(at time.Time)
 	// Assign returns the outlet of a partition that is read here from now on.
 	Assign(partition int32) PartitionOutlet
-	// Ending marks the end of the generation: nothing waits for room any longer.
+	// Ending marks the end of the generation: nothing waits for space any longer.
 	Ending()
 }
 
@@ -28,11 +28,11 @@ type PartitionOutlet interface {
 	Hand(ctx context.Context, u *ingest.Unit) error
 	// HandDecision does the same with a decision, which it copies.
 	HandDecision(ctx context.Context, d *ingest.Decision) error
-	// Mark records that all units before a moment have been handed on. If end is not zero, the partition held nothing
-	// more at that time.
+	// Mark records that all units before a moment have been delivered. If end is not zero, the partition contained
+	// nothing more at that time.
 	Mark(ctx context.Context, at order.Moment, end, now time.Time) error
-	// Keep makes sure that what was handed on is not lost. It returns what the partition's checkpoint must keep for
-	// that. If Keep is not called, or fails, everything since the previous checkpoint must be handed on again.
+	// Keep ensures that delivered units are not lost. It returns what the partition's checkpoint must contain for this.
+	// If Keep is not called, or fails, everything since the previous checkpoint must be delivered again.
 	Keep() (Kept, error)
 	// Saved reports that the checkpoint with what Keep returned last is durable.
 	Saved()

@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// History returns how the signals of a group of a pipeline went. The worker of the policy copies it between two units. It
-// waits for no calibration, and no longer than ctx.
+// History returns the past values of the signals of a group of a pipeline. The worker of the policy copies them between
+// two units. It does not wait for calibrations, or longer than ctx.
 func History(ctx context.Context, p *Pipeline, g ingest.Group) (history.Record, error) {
 	for _, r := range p.All() {
 		if r.Name != g.Policy {

@@ -35,7 +35,7 @@ import (
 // two of these saves, or a damaged save, therefore loses nothing. Since a bank ignores what it has applied, nothing
 // is counted twice. A standalone instance has those units in a log beside the checkpoint.
 //
-// It is large because it is the one place where these parts find each other; each field belongs to one of them.
+// It is large because it connects these parts; each field belongs to one of them.
 type Pipeline struct {
 	Cfg           *Settings
 	Source        Source // set before anything is restored or read
@@ -70,11 +70,11 @@ type Source struct {
 	Shared bool     // whether other instances judge other policies
 }
 
-// Audience learns what the workers find, and which workers come and go.
+// Audience is notified of what the workers find, and of workers that start and stop.
 type Audience interface {
 	effects
 	outcome.Audience
-	// Restored takes over what restored workers hold, before their first unit. What must not be lost it leaves to
+	// Restored takes over the state of restored workers, before their first unit. It leaves what must not be lost to
 	// Resumed.
 	Restored(d *Workers)
 	// Resumed returns once what a worker held when it was restored has been acted on, as by Changed.
@@ -192,7 +192,7 @@ var (
 func (p *Pipeline) Stop() error { return p.StopBy(context.Background()) }
 
 // StopBy is like Stop, but limited by ctx. Workers that have not begun to save when ctx ends do not save: what they
-// have judged since their last save is judged again at the next start.
+// have judged since their last save is judged again after a restart.
 func (p *Pipeline) StopBy(ctx context.Context) error {
 	p.stop(errStopped)
 	var errs []error
@@ -209,7 +209,7 @@ func (p *Pipeline) StopBy(ctx context.Context) error {
 	return errors.Join(append(errs, p.err)...)
 }
 
-// Fail ends the service because a worker cannot go on.
+// Fail ends the service because a worker cannot continue.
 func (p *Pipeline) Fail(err error) {
 	p.mu.Lock()
 	p.err = errors.Join(p.err, err)

@@ -47,9 +47,9 @@ func (r *Recordings) Teach(ctx context.Context, p *bank.Policy, name string, cfg
 	return nil
 }
 
-// ReadAll reads every recording that the configuration names, so that a missing one is found at the start. It skips
-// the pinned offsets of the policies in seen: their baselines are part of the saved state, and the topic need not
-// keep their telemetry for ever.
+// ReadAll reads every recording that the configuration names, so that a missing one is found at startup. It skips the
+// pinned offsets of the policies in seen: their baselines are part of the saved state, and the topic need not keep
+// their telemetry.
 func (r *Recordings) ReadAll(ctx context.Context, seen []string) error {
 	return r.readSome(ctx, func(i int) bool {
 		return slices.ContainsFunc(seen, func(policy string) bool { return r.cfg.entry(policy) == i })

@@ -72,12 +72,12 @@ func (c *Settings) Policy(name string) (cfg watch.Config, watched bool) {
 	return cfg, watched
 }
 
-// Joins reports whether any policy has feedback that comes later, and that may come in another topic.
+// Joins reports whether any policy has delayed feedback, which may arrive in another topic.
 func (c *Settings) Joins() bool {
 	return slices.ContainsFunc(c.Policies, func(p PolicyConfig) bool { return p.Feedback.Enabled() })
 }
 
-// Feedback returns how the decisions of the named policy are joined with feedback that comes later.
+// Feedback returns how the decisions of the named policy are joined with delayed feedback.
 func (c *Settings) Feedback(name string) feedback.Config {
 	if i := c.entry(name); i >= 0 {
 		return c.Policies[i].Feedback
@@ -85,7 +85,7 @@ func (c *Settings) Feedback(name string) feedback.Config {
 	return feedback.Config{}
 }
 
-// JoinKey returns what a decision and its feedback that comes later share, "" for events of other policies.
+// JoinKey returns the key that a decision and its delayed feedback share, or "" for events of other policies.
 func (c *Settings) JoinKey(e *ingest.Event) string {
 	if f := c.Feedback(e.Policy); f.Enabled() {
 		return f.KeyOf(e)
@@ -93,7 +93,7 @@ func (c *Settings) JoinKey(e *ingest.Event) string {
 	return ""
 }
 
-// JoinKeys says what JoinKey returns, as a list of the policies with a key and those listed before them.
+// JoinKeys describes what JoinKey returns, as a list of the policies with a key and those listed before them.
 func (c *Settings) JoinKeys() string {
 	var all []string
 	last := 0
@@ -105,13 +105,13 @@ func (c *Settings) JoinKeys() string {
 	return strings.Join(all[:last], " ")
 }
 
-// Key returns what the events of a policy that belong together share: the key of feedback that comes later, or else
-// their agent, or else their policy.
+// Key returns what related events of a policy share: the key of delayed feedback, or else their agent, or else their
+// policy.
 func (c *Settings) Key(e *ingest.Event) string {
 	return cmp.Or(c.JoinKey(e), e.AgentID, e.Policy)
 }
 
-// check reports every value that is out of its range, with its path.
+// check reports every value that is out of range, with its path.
 func (f FleetConfig) check(report func(path, msg string)) {
 	if !(f.Budget >= 0) {
 		report("fleet.budget", "must not be negative")
@@ -186,7 +186,7 @@ func (l LimitsConfig) check(report func(path, msg string)) {
 	}
 }
 
-// Settings say which policies are monitored and how their state is kept and bounded.
+// Settings determine which policies are monitored, and how their state is kept and limited.
 type Settings struct {
 	Checkpoint CheckpointConfig `yaml:"checkpoint"`
 	Policies   []PolicyConfig   `yaml:"policies"`
@@ -195,7 +195,7 @@ type Settings struct {
 	Tenants    tenant.List      `yaml:"tenants"`
 }
 
-// DefaultSettings returns settings that watch every policy on every signal.
+// DefaultSettings returns settings that monitor every signal of every policy.
 func DefaultSettings() Settings {
 	return Settings{
 		Checkpoint: CheckpointConfig{
@@ -207,7 +207,7 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Check reports every value that is out of its range, with its path.
+// Check reports every value that is out of range, with its path.
 func (c *Settings) Check(report func(path, msg string)) {
 	within := func(section string) func(path, msg string) {
 		return func(path, msg string) { report(yamlfile.Join(section, path), msg) }

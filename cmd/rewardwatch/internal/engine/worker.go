@@ -59,7 +59,7 @@ type shown struct {
 	Guards    *guard.Summary
 }
 
-// NewWorker returns a worker that has judged nothing.
+// NewWorker returns a worker that has not judged anything yet.
 func NewWorker(name string, cfg watch.Config, limit *capacity.StreamLimit, effects effects) *Worker {
 	d := &Worker{Name: name, Policy: bank.NewPolicy(name, cfg, limit), tracker: alerts.NewTracker(), effects: effects}
 	d.guards = guard.New(name, cfg.Guards)
@@ -143,7 +143,7 @@ func (d *Worker) tell(ctx context.Context, changes []alerts.Change) error {
 	return nil
 }
 
-// Publish makes the present state visible to console, API and metrics.
+// Publish makes the current state visible to the console, the API and metrics.
 func (d *Worker) Publish() {
 	d.Policy.Publish()
 	if d.scores != nil {

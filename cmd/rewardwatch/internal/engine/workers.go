@@ -135,8 +135,9 @@ var (
 	ErrDamagedUnit    = errors.New("damaged")
 )
 
-// Worker returns the worker of a policy, and starts it if necessary. ErrUnmatched, errStreamLimit and errTenantPolicies mean that
-// the policy is not watched. errPinned and errPinnedGone mean that it has no baseline, now or for good.
+// Worker returns the worker of a policy, and starts it if necessary. ErrUnmatched, errStreamLimit and errTenantPolicies
+// mean that the policy is not monitored. errPinned and errPinnedGone mean that it has no baseline, temporarily or
+// permanently.
 func (d *Workers) Worker(ctx context.Context, policy string) (*RunningWorker, error) {
 	if r := d.Of(policy); r != nil {
 		return r, nil
@@ -224,7 +225,7 @@ func (d *Workers) stop() error {
 	return errors.Join(d.errors...)
 }
 
-// ErrGivenUp is why a worker that does not stop in time is abandoned.
+// ErrGivenUp is the reason why a worker that does not stop in time is abandoned.
 var ErrGivenUp = errors.New("dropped unsaved state because another instance may now own these policies")
 
 // Leave stops the workers and removes them, as others will judge their policies. Workers that do not stop in time,
