@@ -77,7 +77,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&opts.plan.length, "length", 2_000_000, "units per stream; 2% of the baselines get a stream")
 	flags.Uint64Var(&opts.plan.seed, "seed", 1, "seed")
 	flags.StringVar(&opts.output, "o", "", "write Go source to `file`; by default, only print the rows")
-	flags.Float64Var(&opts.verify, "verify", 0, "instead of creating a table, count how often the thresholds of the existing table are passed for this `ARL0`")
+	flags.Float64Var(&opts.verify, "verify", 0, "instead of creating a table, count how often the thresholds of the existing table are crossed for this `ARL0`")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}

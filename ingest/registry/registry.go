@@ -149,7 +149,7 @@ func (r *Registry[T]) Get(id int) (T, error) {
 	case r.unknown[id].err != nil:
 		return s, r.unknown[id].err
 	}
-	return s, fmt.Errorf("schema %d was not looked up: the schema registry did not have too many others", id)
+	return s, fmt.Errorf("schema %d was not looked up: too many other schemas were missing from the schema registry", id)
 }
 
 // isUnknown reports whether the registry has answered that there is no such schema. It then gives a separate code; a

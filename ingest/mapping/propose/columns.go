@@ -31,7 +31,7 @@ func (f *finder) transposed(outer *table, records []any) bool {
 	f.takeColumns(outer, lists, rowsOf(records, lists))
 	f.out.EachWhy = fmt.Sprintf("arrays of the same length, with %d events in %d records", f.inner.records, len(records))
 	if !varies(records, rewards) && f.areParallel(records, lists) {
-		f.index = "each index is an environment of its own"
+		f.index = "each index is a separate environment"
 	}
 	return true
 }
