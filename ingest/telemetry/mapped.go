@@ -104,6 +104,7 @@ func (m *mapped) Reset() { m.d.Reset() }
 // Decode implements Decoder. It reports refused records and elements, and decodes the others.
 func (m *mapped) Decode(dst []ingest.Event, msg *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
 	pos, refused := msg.Pos, 0
+	around, spent := m.aroundBytes(msg), 0
 	capped := func(e *ingest.RecordError, raw []byte) {
 		if refused++; refused > ingest.MaxRefusals {
 			raw = nil
@@ -115,10 +116,14 @@ func (m *mapped) Decode(dst []ingest.Event, msg *ingest.Message, refuse func(e *
 		if m.line, rest = cutLine(rest); blank(m.line) {
 			continue
 		}
-		if m.inArray == nil {
+		switch spent += around; {
+		case spent > maxAround:
+			capped(&ingest.RecordError{Pos: pos, Reason: ingest.ReasonTooManyValues, Size: int64(len(m.line)), Msg: manyAround}, m.line)
+			pos.Record++
+		case m.inArray == nil:
 			dst = m.decodeRecord(dst, pos, capped)
 			pos.Record++
-		} else {
+		default:
 			dst, pos = m.decodeArray(dst, pos, capped)
 		}
 	}

@@ -376,6 +376,39 @@ func TestSharedValuesAreBounded(t *testing.T) {
 	}
 }
 
+// A key or headers as large as the records of their message are not read for each of them.
+func TestKeysAndHeadersAreBounded(t *testing.T) {
+	lines := []byte(strings.Repeat(`{"r":1}`+"\n", 60_000))
+	long := []byte(`{"b":["` + strings.Repeat(`","`, 150_000) + `"]}`)
+	const base = "fields: {policy: {value: p}, reward: r"
+	for name, tt := range map[string]struct {
+		mapping string
+		msg     ingest.Message
+		all     bool
+	}{
+		"headers":            {base + ", labels.a: {header: a}}", ingest.Message{Headers: make([]ingest.Header, 100_000)}, false},
+		"a header to take":   {base + "}\ntake: [{header: a, not_in: [b]}]", ingest.Message{Headers: make([]ingest.Header, 100_000)}, false},
+		"a path in a key":    {base + ", labels.a: {key: a}}", ingest.Message{Key: long}, false},
+		"a key":              {base + ", labels.a: {key: true, default: x}}", ingest.Message{Key: long}, false},
+		"an expression":      {base + ", labels.a: {expression: 'key'}}", ingest.Message{Key: []byte(strings.Repeat("k", 1000)), Headers: make([]ingest.Header, 100_000)}, false},
+		"usual ones":         {base + ", labels.a: {header: a}, labels.b: {key: b}}", ingest.Message{Key: []byte(`{"b":"x"}`), Headers: make([]ingest.Header, 50)}, true},
+		"what is not looked": {base + "}", ingest.Message{Key: long, Headers: make([]ingest.Header, 100_000)}, true},
+	} {
+		tt.msg.Value = lines
+		begun := time.Now()
+		events, refused, _ := mappedAll(planOf(t, tt.mapping), ingest.DecoderOptions{}, tt.msg)
+		if tt.all != (len(events) == 60_000) || len(events)+len(refused) != 60_000 {
+			t.Errorf("%s: %d events, %d refused", name, len(events), len(refused))
+		}
+		if !tt.all && refused[len(refused)-1].Reason != ingest.ReasonTooManyValues {
+			t.Errorf("%s: %v", name, refused[len(refused)-1])
+		}
+		if took := time.Since(begun); took > 5*time.Second { // it takes .4 s, and took a minute
+			t.Errorf("%s: took %s", name, took)
+		}
+	}
+}
+
 // One element that is refused, or is no object, leaves the others as they are.
 func TestMappingRefusesElements(t *testing.T) {
 	plan := planOf(t, "each: s\nfields: {policy: {value: p}, reward: r, observation: o}")

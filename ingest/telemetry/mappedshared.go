@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
 // maxShared bounds how much the events of one record have in common, in bytes, times their number: each has it, so a small
@@ -16,6 +17,43 @@ func (m *mapped) sharesLittle() bool {
 		return true
 	}
 	return m.d.fail(ingest.ReasonTooManyValues, nowhere, fmt.Sprintf("its %d events share more than %d bytes of values", m.scan.elements, maxShared))
+}
+
+// maxAround bounds the bytes of the key and the headers of a message, times its records: a mapping that reads them does so
+// for each record.
+const (
+	maxAround   = 64 << 20
+	headerBytes = 16 // of a header to pass by
+	manyAround  = "the key and the headers of the message are too large for its number of records"
+)
+
+// aroundBytes returns how many bytes around the value of a message are read for each record.
+func (m *mapped) aroundBytes(msg *ingest.Message) int {
+	n := 0
+	if m.plan.Programs || m.key != nil || m.reads(mapping.FromKey) {
+		n += len(msg.Key)
+	}
+	if m.plan.Programs || m.reads(mapping.FromHeader) {
+		for _, h := range msg.Headers {
+			n += headerBytes + len(h.Key) + len(h.Value)
+		}
+	}
+	return n
+}
+
+// reads reports whether a field or a condition is from a place.
+func (m *mapped) reads(from mapping.Origin) bool {
+	for i := range m.plan.Fields {
+		if m.plan.Fields[i].Origin == from {
+			return true
+		}
+	}
+	for i := range m.plan.Conditions {
+		if m.plan.Conditions[i].Origin == from {
+			return true
+		}
+	}
+	return false
 }
 
 // Bytes that a number and a label take beside their texts.
