@@ -29,7 +29,7 @@ func (g *group) learnLaws() {
 	g.SetLaws(g.Laws.Model)
 	held := g.Laws.HeldOut(told, laws)
 	for f := range factor.Factors {
-		lessons := baseline.LessonsOfLaw(f, held, places, g.cfg.Learning.Learns())
+		lessons := baseline.LessonsOfLaw(f, held, places, g.times(), g.cfg.Learning.Learns())
 		signal := signals.Law(f.String())
 		if _, found := g.Find(signal); !found && lessons.None() {
 			continue

@@ -11,11 +11,14 @@ type LawLessons map[string]*Lesson
 
 // LessonsOfLaw returns the lessons of the mean scores under a law, of their mean squares and, of a policy that learns, of
 // the component that moved most. places are those of the units in the warm-up.
-func LessonsOfLaw(f factor.Factor, held []factor.Held, places []int32, learns bool) LawLessons {
+//
+// Mean squares are about the daily mean of the scores, if there is one. Where hours differ more than the model knows, the
+// square of a score that passes zero for half an hour is small, though nothing varies less.
+func LessonsOfLaw(f factor.Factor, held []factor.Held, places []int32, e stream.Ends, learns bool) LawLessons {
 	out := LawLessons{}
-	out.learn(held, places, signals.LawMean, signals.LawSquare, func(h *factor.Held) factor.Scores { return h.Factors[f] })
+	out.learn(held, places, e, signals.LawMean, signals.LawSquare, func(h *factor.Held) factor.Scores { return h.Factors[f] })
 	if learns && f == factor.Dynamics {
-		out.learn(held, places, signals.LawMostMean, signals.LawMostSquare, func(h *factor.Held) factor.Scores { return h.Moved })
+		out.learn(held, places, stream.Ends{}, signals.LawMostMean, signals.LawMostSquare, func(h *factor.Held) factor.Scores { return h.Moved })
 	}
 	return out
 }
@@ -28,7 +31,7 @@ func MostOfLaw(f factor.Factor, learns bool) int {
 	return 2
 }
 
-func (l LawLessons) learn(held []factor.Held, places []int32, mean, square string, of func(*factor.Held) factor.Scores) {
+func (l LawLessons) learn(held []factor.Held, places []int32, e stream.Ends, mean, square string, of func(*factor.Held) factor.Scores) {
 	var units []int32
 	var means, squares []float64
 	for i := range held {
@@ -40,7 +43,11 @@ func (l LawLessons) learn(held []factor.Held, places []int32, mean, square strin
 	l[mean], l[square] = nil, nil
 	if len(units) >= LeastLearnt {
 		l[mean] = newLesson(&stream.Learnt{Law: true}, units, means)
-		l[square] = newLesson(&stream.Learnt{Law: true}, units, squares)
+		about := e.DailyOf(units, means)
+		for i, unit := range units {
+			squares[i] = about.Square(means[i], squares[i], e.TimeOf(unit))
+		}
+		l[square] = newLesson(&stream.Learnt{Law: true, About: about}, units, squares)
 	}
 }
 

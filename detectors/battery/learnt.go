@@ -41,7 +41,7 @@ func (b *Battery) lawReadings(u *ingest.Unit, with *stream.Scratch) {
 			if q.Learnt == nil || !q.Learnt.Law {
 				continue
 			}
-			x, of := lawValue(q.Name, scores, f)
+			x, of := lawValue(q, scores, f, u.EndTS)
 			if of == 0 {
 				continue
 			}
@@ -50,14 +50,14 @@ func (b *Battery) lawReadings(u *ingest.Unit, with *stream.Scratch) {
 	}
 }
 
-// lawValue returns a quantity of a law, and of how many scores it is; of none if it is not known.
-func lawValue(quantity string, u *factor.Unit, f factor.Factor) (x float64, of int) {
+// lawValue returns a quantity of a law at a time, and of how many scores it is; of none if it is not known.
+func lawValue(q *stream.Quantity, u *factor.Unit, f factor.Factor, ts int64) (x float64, of int) {
 	s := &u.Factors[f]
-	if signals.OfMostMoved(quantity) {
+	if signals.OfMostMoved(q.Name) {
 		s = &u.Moved
 	}
-	if quantity == signals.LawSquare || quantity == signals.LawMostSquare {
-		return s.Square, s.N
+	if q.Name == signals.LawSquare || q.Name == signals.LawMostSquare {
+		return q.Learnt.About.Square(s.Mean, s.Square, ts), s.N
 	}
 	return s.Mean, s.N
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/lesson"
+	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -26,9 +27,10 @@ type Learnt struct {
 	Outcome *lesson.Regression // of the stream's outcome
 	Given   string             // the signal that measures the reward
 	Course  *lesson.Degradation
-	Steps   int64    // a segment of the profiles
-	Law     bool     // of the steps, whose model the group has
-	Usual   *float64 // the value of the stream that is no amount
+	Steps   int64             // a segment of the profiles
+	Law     bool              // of the steps, whose model the group has
+	About   *season.DailyMean // what mean squares of a law are about; nil for 0
+	Usual   *float64          // the value of the stream that is no amount
 
 	Proof   detectors.Proof
 	Proved  bool   // and therefore armed

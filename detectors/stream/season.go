@@ -25,6 +25,23 @@ type Ends struct {
 	Agents []int32        // by unit if units are blocks, else nil
 }
 
+// TimeOf returns when a unit ended, 0 if it is not known.
+func (e Ends) TimeOf(unit int32) int64 {
+	if e.Times == nil {
+		return 0
+	}
+	return e.Times[unit]
+}
+
+// DailyOf returns the daily course of values of units; nil without one.
+func (e Ends) DailyOf(units []int32, values []float64) *season.DailyMean {
+	times := make([]int64, len(units))
+	for i, unit := range units {
+		times[i] = e.TimeOf(unit)
+	}
+	return season.NewDailyMean(values, times, e.Zone)
+}
+
 // WithSeason returns the ends with the season that one of the quantities has.
 func (e Ends) WithSeason(quantities []*Quantity) Ends {
 	if e.Times == nil {

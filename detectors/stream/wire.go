@@ -8,6 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/lesson"
+	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
@@ -164,6 +165,12 @@ type learntWire struct {
 	Refuted string           `cbor:"7,keyasint,omitzero"`
 	Law     bool             `cbor:"8,keyasint,omitzero"`
 	Usual   *float64         `cbor:"9,keyasint,omitzero"`
+	About   *dailyWire       `cbor:"10,keyasint,omitzero"`
+}
+
+type dailyWire struct {
+	Levels []float64 `cbor:"1,keyasint"`
+	Zone   string    `cbor:"2,keyasint,omitzero"`
 }
 
 func (x *Learnt) wire() learntWire {
@@ -172,6 +179,7 @@ func (x *Learnt) wire() learntWire {
 		Given:   x.Given,
 		Course:  saved.Pointer(x.Course, func(e *lesson.Degradation) degradationWire { return degradationWire(*e) }),
 		Steps:   x.Steps, Proof: proofWire(x.Proof), Proved: x.Proved, Refuted: x.Refuted, Law: x.Law, Usual: x.Usual,
+		About: saved.Pointer(x.About, func(e *season.DailyMean) dailyWire { return dailyWire(*e) }),
 	}
 }
 
@@ -181,6 +189,7 @@ func (w *learntWire) live() Learnt {
 		Given:   w.Given,
 		Course:  saved.Pointer(w.Course, func(e *degradationWire) lesson.Degradation { return lesson.Degradation(*e) }),
 		Steps:   w.Steps, Proof: detectors.Proof(w.Proof), Proved: w.Proved, Refuted: w.Refuted, Law: w.Law, Usual: w.Usual,
+		About: saved.Pointer(w.About, func(e *dailyWire) season.DailyMean { return season.DailyMean(*e) }),
 	}
 }
 
