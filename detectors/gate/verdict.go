@@ -120,7 +120,7 @@ func (t *trial) compare(i int, cfg *watch.Config, judged int) (finding.Verdict, 
 	if c.New.N < leastTried {
 		return finding.NotEnoughData, fmt.Sprintf("%s: %d of at least %d %s", s.Signal, c.New.N, leastTried, t.unitName().Many())
 	}
-	words := fmt.Sprintf("%s was %s and is %s", s.Signal, finding.Figure(q.Mean), finding.Figure(c.New.Mean))
+	words := fmt.Sprintf("%s was %s and is now %s", s.Signal, finding.Figure(q.Mean), finding.Figure(c.New.Mean))
 	if moved, test := c.alarmed(q); moved*side < 0 || moved*side > 0 && q.SD == 0 {
 		return verdictOf(moved*side < 0), fmt.Sprintf("%s; the test %s has reached its threshold", words, test)
 	}

@@ -32,7 +32,7 @@ type GuardLimit struct {
 	Entropy      float64     `yaml:"entropy"`       // minimum entropy of the actions, in nats
 	Causes       []string    `yaml:"causes"`        // trip if an incident has one of these causes, such as reward_hacking
 
-	Share float64 `yaml:"share"` // maximum share of what is counted, at least 0 and less than 1; with 0, a single occurrence trips the guard
+	Share float64 `yaml:"share"` // maximum share, or mean of an outcome, at least 0 and less than 1; with 0, a single occurrence trips the guard
 	Alpha float64 `yaml:"alpha"` // maximum probability that the guard ever trips while the policy stays within the limit
 
 	Then         string `yaml:"then"`          // state of the guard when it trips: warn, hold or fallback

@@ -45,7 +45,7 @@ func must[T any](value T, err error) T {
 func asset(name string) string {
 	hash, known := hashes()[name]
 	if !known {
-		panic("a page names " + name + ", which is not embedded") // the tests would find it
+		panic("a page refers to " + name + ", which is not embedded") // the tests would find it
 	}
 	return name + "?v=" + hash
 }

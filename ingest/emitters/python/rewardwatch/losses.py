@@ -1,4 +1,4 @@
-"""Counts what could not be sent, and logs it once a minute."""
+"""Counts events that could not be sent, and logs them once a minute."""
 
 import logging
 import threading

@@ -93,7 +93,7 @@ def _check_summary(space: spaces.Space[Any], summarise: Encode) -> None:
 
 
 def _numbers(space: spaces.Space[Any]) -> int:
-    """Returns how many numbers of the space are sent; 0 for text."""
+    """Returns the number of values that are sent for the space; 0 for text."""
     if isinstance(space, spaces.Dict):
         return sum(_numbers(part) for part in space.spaces.values())
     if isinstance(space, spaces.Tuple):

@@ -276,7 +276,7 @@ func Gates() *FixedView {
 			Effect: 2, Low: 1.2, High: 2.8, Score: 1.4, Test: "share of offer_b frequency +0.8", AlarmAt: 41, Alarm: "share of offer_b frequency +0.8",
 		},
 		{
-			Signal: "return", Quantity: "return", Side: 1, Verdict: finding.Worse, Why: "return was 10 and is 8.9, by -0.55 baseline SD (-0.97 to -0.13)",
+			Signal: "return", Quantity: "return", Side: 1, Verdict: finding.Worse, Why: "return was 10 and is now 8.9, by -0.55 baseline SD (-0.97 to -0.13)",
 			Before: finding.GateMean{Units: 500, Mean: 10, SD: 2}, After: finding.GateMean{Units: 61, Mean: 8.9, SD: 2.1},
 			Meanwhile: finding.GateMean{Units: 300, Mean: 10.1, SD: 2}, Effect: -.55, Low: -.97, High: -.13, Score: .4, Test: "return location -0.8",
 		},
@@ -291,10 +291,10 @@ func Gates() *FixedView {
 			OffPolicy: SomeAlarm().OffPolicy,
 		}
 	}
-	shadow, ended := gate("v3", finding.NotEnoughData, "return: 12 of at least 30 episodes"), gate("v5", finding.Better, "return was 10 and is 12")
+	shadow, ended := gate("v3", finding.NotEnoughData, "return: 12 of at least 30 episodes"), gate("v5", finding.Better, "return was 10 and is now 12")
 	shadow.Shadow, shadow.Wanted = true, -1
 	ended.Ended = "policy_version v5 now has its own baseline"
 	g.Production = "v1"
-	g.Gates = []finding.Gate{ended, gate("v2", finding.Worse, "after 61 episodes: return was 10 and is 8.9"), shadow, gate("v4", finding.Same, "return was 10 and is 10.1")}
+	g.Gates = []finding.Gate{ended, gate("v2", finding.Worse, "after 61 episodes: return was 10 and is now 8.9"), shadow, gate("v4", finding.Same, "return was 10 and is now 10.1")}
 	return v
 }
