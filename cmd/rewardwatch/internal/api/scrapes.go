@@ -66,26 +66,48 @@ func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many concurrent scrapes: try again later", http.StatusServiceUnavailable)
 		return
 	}
-	answer := s.render(r)
+	s.mu.Lock()
+	last := s.last
+	s.mu.Unlock()
+	answer := s.render(r, s.next, last+last/8)
+	s.mu.Lock()
+	s.last = answer.body.Len()
+	s.mu.Unlock()
+	s.send(w, answer)
+}
+
+// inTurn returns a handler that renders the answers of next like scrapes, except that they wait for a slot.
+func (s *scrapes) inTurn(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		patience := time.NewTimer(answerPatience)
+		defer patience.Stop()
+		select {
+		case s.slots <- struct{}{}:
+			s.send(w, s.render(r, next, 0))
+		case <-r.Context().Done():
+		case <-patience.C:
+			w.Header().Set("Retry-After", "1")
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"error":"too many concurrent requests: try again later"}` + "\n")) // a client that is gone needs no answer
+		}
+	}
+}
+
+// render renders an answer of about a size, and frees the slot.
+func (s *scrapes) render(r *http.Request, next http.Handler, size int) *rendered {
+	defer func() { <-s.slots }()
+	answer := &rendered{header: http.Header{}, status: http.StatusOK}
+	answer.body.Grow(size)
+	next.ServeHTTP(answer, r)
+	return answer
+}
+
+func (s *scrapes) send(w http.ResponseWriter, answer *rendered) {
 	maps.Copy(w.Header(), answer.header)
 	w.Header().Set("Content-Length", strconv.Itoa(answer.body.Len()))
 	w.WriteHeader(answer.status)
 	s.write(w, answer.body.Bytes())
-}
-
-// render renders the metrics and frees the slot.
-func (s *scrapes) render(r *http.Request) *rendered {
-	defer func() { <-s.slots }()
-	s.mu.Lock()
-	last := s.last
-	s.mu.Unlock()
-	answer := &rendered{header: http.Header{}, status: http.StatusOK}
-	answer.body.Grow(last + last/8)
-	s.next.ServeHTTP(answer, r)
-	s.mu.Lock()
-	s.last = answer.body.Len()
-	s.mu.Unlock()
-	return answer
 }
 
 // write writes an answer for as long as the client reads each piece within answerPatience. If it does not, or if the

@@ -187,3 +187,47 @@ func TestRendersAtOnceAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Lists of all streams take megabytes. Clients that ask for many at once wait for each other, and not those that ask for
+// something else: with 1,024 at once over HTTP/2, one client could use up the memory.
+func TestListsAreRenderedInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Config{}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := s.Handler()
+		ask := func(path string) (int, time.Duration) {
+			w, begun := httptest.NewRecorder(), time.Now()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+			return w.Code, time.Since(begun)
+		}
+		lists := []string{"/api/v1/streams", "/api/v1/baselines", "/api/v1/guards", "/api/v1/alarms", "/api/v1/incidents"}
+		for range cap(s.lists.slots) - 1 {
+			s.lists.slots <- struct{}{}
+		}
+		for _, path := range lists {
+			if status, took := ask(path); status != http.StatusOK || took > 0 {
+				t.Errorf("%s with a free slot: %d after %s", path, status, took)
+			}
+		}
+		s.lists.slots <- struct{}{}
+		for _, path := range lists {
+			if status, took := ask(path); status != http.StatusServiceUnavailable || took != answerPatience {
+				t.Errorf("%s without one: %d after %s", path, status, took)
+			}
+		}
+		for _, path := range []string{"/", "/metrics", "/-/ready", "/api/v1/openapi.json"} {
+			if status, took := ask(path); status != http.StatusOK || took > 0 {
+				t.Errorf("%s meanwhile: %d after %s", path, status, took)
+			}
+		}
+		go func() {
+			time.Sleep(time.Second)
+			<-s.lists.slots
+		}()
+		if status, took := ask(lists[0]); status != http.StatusOK || took != time.Second {
+			t.Errorf("when a slot becomes free: %d after %s", status, took)
+		}
+	})
+}

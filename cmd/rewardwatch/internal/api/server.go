@@ -128,6 +128,7 @@ type Server struct {
 	failed    chan error
 	Guesses   *guesses // wrong tokens
 	Scrapes   *scrapes
+	lists     *scrapes // of the routes whose answers grow with the number of streams; nothing exports what they drop
 }
 
 // endpoint is one address that the server listens on.
@@ -148,6 +149,7 @@ func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func
 		stopping: make(chan struct{}), TelemetryOf: func(string) TelemetryReceiver { return nil },
 	}
 	s.Guesses, s.Scrapes = newGuesses(time.Now, log), newScrapes(s.Metrics())
+	s.lists = newScrapes(nil)
 	err := s.holders.Check()
 	if err != nil {
 		return nil, err
@@ -341,17 +343,17 @@ func (s *Server) routes(people session.Access) (*routes, *pages.Console, map[str
 	mux.Handle("GET /metrics", s.forPlatform(s.Scrapes, people))
 	mux.HandleFunc("GET /-/healthy", s.healthy)
 	mux.HandleFunc("GET /-/ready", s.ready)
-	mux.HandleFunc("GET /api/v1/streams", s.streams)
-	mux.HandleFunc("GET /api/v1/baselines", s.baselines)
+	mux.HandleFunc("GET /api/v1/streams", s.lists.inTurn(s.streams))
+	mux.HandleFunc("GET /api/v1/baselines", s.lists.inTurn(s.baselines))
 	mux.HandleFunc("GET /api/v1/baselines/{id}", s.baseline)
 	mux.HandleFunc("GET /api/v1/baselines/{id}/diff/{other}", s.baselineDiff)
 	mux.HandleFunc("GET /api/v1/policies/{policy}/history", s.signalHistory)
 	mux.HandleFunc(gates, s.gate)
-	mux.HandleFunc("GET /api/v1/guards", s.allGuards)
+	mux.HandleFunc("GET /api/v1/guards", s.lists.inTurn(s.allGuards))
 	mux.HandleFunc(guards, s.policyGuards)
 	mux.HandleFunc("GET /api/v1/guards/{policy}/history", s.guardHistory)
-	mux.HandleFunc("GET /api/v1/alarms", s.alarms)
-	mux.HandleFunc("GET /api/v1/incidents", s.incidents)
+	mux.HandleFunc("GET /api/v1/alarms", s.lists.inTurn(s.alarms))
+	mux.HandleFunc("GET /api/v1/incidents", s.lists.inTurn(s.incidents))
 	mux.HandleFunc("GET /api/v1/incidents/{id}", s.incident)
 	mux.HandleFunc("GET /api/v1/retrain-requests", s.retrainRequests)
 	mux.HandleFunc(request, s.retrainRequest)
