@@ -101,9 +101,8 @@ func (g *group) review(at finding.UnitRef) []finding.Finding {
 	if p.Fresh > 0 {
 		units = int64(p.Fresh)
 	}
-	due := renews(units) || p.Weekend && p.Fresh == 0 && units%leastBefore == 0
 	switch {
-	case !due || !g.anyAlarm((*stream.Stream).Sound):
+	case !renews(units) && (!p.Weekend || p.Fresh > 0 || units%leastBefore != 0) || !g.anyAlarm((*stream.Stream).Sound):
 		return nil
 	case g.anyAlarm(func(s *stream.Stream) bool { return s.Sound() && g.lasts(s) }):
 		return g.confirm(at)

@@ -455,13 +455,13 @@ func renews(units int64) bool {
 	return units == 20 || units == 50 || units > 0 && units%100 == 0
 }
 
-// quiet counts the units after the last alarm of an incident has resolved. After enough of them it restarts the
-// detectors from zero: a renewal, so that incidents are no more frequent than first alarms.
+// quiet counts the units after the last alarm of an incident, or the weekend that it is on trial for. After enough of them it
+// restarts the detectors from zero: a renewal, so that incidents are no more frequent than first alarms.
 func (g *group) quiet() bool {
 	if !g.Incident {
 		return false
 	}
-	if slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool { return s.Alarmed }) {
+	if p := &g.Probation; p.Weekend && p.Fresh == 0 || slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool { return s.Alarmed }) {
 		g.Quiet = 0
 		return false
 	}

@@ -22,10 +22,11 @@ func (g *group) tryWeekend(s *stream.Stream, at finding.UnitRef) {
 	}
 }
 
-// movedBefore reports whether the units between the onset of a stream's alert and a time show the change alone.
+// movedBefore reports whether the units between the onset of a stream's alert and a time show the change alone. Those judged
+// among similar hours do not: what strata leave of the hours before midnight comes each day.
 func (g *group) movedBefore(s *stream.Stream, ts int64) bool {
 	q := s.Find(s.Alert.Quantity)
-	if q == nil {
+	if q == nil || q.Season != nil {
 		return false
 	}
 	shift := q.ShiftWhile(s.Alert.Onset.Ordinal, func(ordinal int64) bool { return g.Trail.Ref(ordinal).TS < ts })

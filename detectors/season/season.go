@@ -287,9 +287,14 @@ func (s *Season) FactorOfCounts(scores []float64, times []int64) float64 {
 	return max(1, s.days(scores, times), s.hours(scores, times, mostOfCounts), detectors.AllowedFactor(scores)) * s.Inflation(times)
 }
 
-// days returns the factor of days of scores within strata.
+// days returns the factor of days of scores within strata; 1 of too few days for their levels. Those of strata of the day are
+// the same on all days, and leave the means of days as they are.
 func (s *Season) days(z []float64, times []int64) float64 {
-	daily, _ := DayFactor(z, DaysOf(times, s.zone), min(len(s.Level), 7))
+	day := DaysOf(times, s.zone)
+	daily, _ := DayFactor(z, day, min(len(s.Level), 7))
+	if daily > 1 && s.Cycle() == "day" {
+		daily, _ = DayFactor(z, day, 1)
+	}
 	return daily
 }
 

@@ -313,3 +313,25 @@ func TestHoursThatStrataLeave(t *testing.T) {
 		}
 	}
 }
+
+// Equal days of one cycle have a factor of 1, however many strata divide the day.
+func TestEqualDaysWithinStrataOfTheDay(t *testing.T) {
+	const days, perHour, runs = 8, 5, 200
+	sum, strata := 0.0, 0.0
+	for run := range uint64(runs) {
+		x, times := smoothDays(rand.New(rand.NewPCG(7400, run)), days, perHour)
+		s := seasonOf(x, times)
+		if s == nil || s.Cycle() != "day" {
+			t.Fatalf("run %d: %+v, want a season of the day", run, s)
+		}
+		z := s.Own(x, times)
+		for i, u := range z {
+			z[i] = detectors.NormalScore(u)
+		}
+		sum, strata = sum+s.days(z, times)/runs, strata+float64(len(s.Level))/runs
+	}
+	t.Logf("%.2f strata", strata)
+	if strata < 3 || math.Abs(sum-1) > 4*math.Sqrt(2./(days-1)/runs)+.01 {
+		t.Errorf("mean factor %.3f of %.1f strata, want 1", sum, strata)
+	}
+}
