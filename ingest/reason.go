@@ -24,7 +24,7 @@ const (
 	ReasonMissingReturn Reason = "missing_return"  // an episode without r
 	ReasonEmptyRecord   Reason = "empty_record"    // none of reward, action, outcomes and episode
 	ReasonBadHeader     Reason = "bad_header"      // an unreadable monitor.csv header, and each row below it
-	ReasonWrongColumns  Reason = "wrong_columns"   // a row of a CSV file with more or fewer columns than its header
+	ReasonWrongColumns  Reason = "wrong_columns"   // a row of a CSV file with more or fewer columns than its header, or columns of a mapping that differ
 	ReasonBadExpression Reason = "bad_expression"  // an expression of the mapping fails on it
 	ReasonTruncated     Reason = "truncated"       // the rest of a record whose input broke off
 	ReasonBadEncoding   Reason = "bad_encoding"    // not of the topic's format, such as Protobuf or Avro

@@ -94,6 +94,8 @@ type columnScan struct {
 	elements int  // in it
 	value    int  // where in the line its value in the element is that is read, or nowhere
 	after    int  // where in the line that value ends
+	name     []byte
+	matched  int // of its values, those that an event has
 
 	places map[string]int // where in the line its values are, once their names are in another order than those of the lead
 }
@@ -172,7 +174,7 @@ func (m *mapped) decodeArray(dst []ingest.Event, pos ingest.Position, refuse fun
 		}
 		pos.Record++
 	}
-	return dst, pos
+	return dst, m.refuseUnmatched(pos, refuse)
 }
 
 // begin makes the line the record to read from.
@@ -194,7 +196,7 @@ func (m *mapped) begin(ev *ingest.Event) {
 		}
 	}
 	for i := range m.columns {
-		m.columns[i].array = nowhere
+		m.columns[i].array, m.columns[i].matched = nowhere, 0
 		clear(m.columns[i].places)
 	}
 }
@@ -245,6 +247,7 @@ func (m *mapped) advanceColumns(i int) {
 		}
 		if len(c.places) == 0 {
 			if name, more := m.nextOf(c, i == 0); more && bytes.Equal(name, m.name) {
+				c.matched++
 				continue
 			}
 			m.find(c)
@@ -252,8 +255,24 @@ func (m *mapped) advanceColumns(i int) {
 		c.value = nowhere
 		if at, has := c.places[string(m.name)]; has {
 			c.value = at
+			c.matched++
 		}
 	}
+}
+
+// refuseUnmatched reports each column that has names which the leading one lacks: no event has their values.
+func (m *mapped) refuseUnmatched(pos ingest.Position, refuse func(*ingest.RecordError, []byte)) ingest.Position {
+	for i := range m.columns {
+		c, lead := &m.columns[i], &m.columns[m.scan.lead]
+		if c.array == nowhere || c == lead || c.closing != '}' || c.matched >= c.elements {
+			continue
+		}
+		m.d.fail(ingest.ReasonWrongColumns, c.array, fmt.Sprintf("names in %s that are not in %s: %d of %d", c.Path, lead.Path, c.elements-c.matched, c.elements))
+		m.d.rec = m.line
+		refuse(m.d.refusal(pos), m.line)
+		pos.Record++
+	}
+	return pos
 }
 
 // find finds all values of a column, such as agents in another order. To look for each one would take time by the square of
@@ -270,7 +289,8 @@ func (m *mapped) find(c *columnScan) {
 	}
 }
 
-// nextOf moves a column to its next value, whose name it returns if the column is an object.
+// nextOf moves a column to its next value, whose name it returns if the column is an object. The name is valid until the
+// next call.
 func (m *mapped) nextOf(c *columnScan, first bool) (name []byte, more bool) {
 	d := m.d
 	if first {
@@ -283,6 +303,8 @@ func (m *mapped) nextOf(c *columnScan, first bool) (name []byte, more bool) {
 	}
 	if c.closing == '}' {
 		name, _ = d.key()
+		c.name = append(c.name[:0], name...) // strings in the value may have escapes too
+		name = c.name
 	}
 	c.value = d.at
 	d.skip()

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -87,6 +89,104 @@ func FuzzMapped(f *testing.F) {
 			t.Errorf("%q (each %v)\nread as %+v\nwant    %+v\nrefused %v", line, each, events, want, refused)
 		}
 	})
+}
+
+// FuzzColumns holds records of columns against records of telemetry version 1, of which encoding/json makes one for each
+// index or name.
+func FuzzColumns(f *testing.F) {
+	for _, seed := range []string{
+		`{"p":"x","n":[1,2],"u":{"o":[{"x":1},null]},"s":[[1,"t"],4],"a":["left",2],"l":{"r":1}}`,
+		`{"p":"x","n":{"b\u00e9":1,"a":2,"c":3},"u":{"o":{"a":{"x":1},"b\u00e9":{"\u0061":2}}},"a":{"c":"l\u00e9ft","b\u00e9":"\u00fc","a":"skip"}}`,
+		`{"p":"x","n":{"a":1,"b":2},"a":{"b":"x","c":"y"}}`, `{"p":"x","n":[],"a":[]}`, `{"p":"x","n":[1],"a":{"0":1}}`, `{"p":"x","n":[1],"a":[1,2]}`, `{"p":"x","n":null,"a":{}}`, `{"p":"x","n":3}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	columns := [][]string{{"n"}, {"u", "o"}, {"s"}, {"a"}}
+	index := mapping.Field{Source: mapping.Source{Index: true}}
+	plan, err := mapping.Config{
+		Columns: []string{"n", "u.o", "s", "a"}, Take: []mapping.Condition{{Source: mapping.Source{Path: "a"}, NotIn: []mapping.Literal{{JSON: []byte(`"skip"`)}}}},
+		Fields: map[string]mapping.Field{
+			"policy": from("$.p"), "reward": from("n"), "outcomes": from("o"), "observation": from("s"), "action": from("a"), "labels": from("$.l"), "agent_id": index,
+		},
+	}.Compile()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if bytes.ContainsRune(line, '\n') {
+			return
+		}
+		events, refused, _ := mappedAll(plan, ingest.DecoderOptions{MaxRecord: 1 << 12}, ingest.Message{Value: line})
+		for _, e := range refused {
+			if e.Column < 0 || e.Column > len(line)+1 {
+				t.Errorf("%q: refused with %+v", line, e)
+			}
+		}
+		record, ok := oracleReads(line)
+		if !ok || slices.ContainsFunc(refused, func(e *ingest.RecordError) bool { return e.Reason == ingest.ReasonTooDeep }) {
+			return
+		}
+		var want []ingest.Event
+		for name, row := range oracleRows(record, columns) {
+			if row["a"] == "skip" {
+				continue
+			}
+			text, err := json.Marshal(map[string]any{
+				"policy": record["p"], "reward": row["n"], "outcomes": row["o"], "observation": row["s"], "action": row["a"], "labels": record["l"], "agent_id": name,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, _ := decodeAll(string(text))
+			want = append(want, made...)
+		}
+		for _, list := range [][]ingest.Event{events, want} {
+			slices.SortFunc(list, func(a, b ingest.Event) int { return strings.Compare(a.AgentID, b.AgentID) })
+		}
+		if !same(sorted(events), sorted(want)) {
+			t.Errorf("%q\nread as %+v\nwant    %+v\nrefused %v", line, events, want, refused)
+		}
+	})
+}
+
+// oracleRows returns the values of columns by index or name: none if the columns do not fit together. The names are those
+// of the first column that has most of them.
+func oracleRows(record map[string]any, columns [][]string) map[string]map[string]any {
+	rows, lengths, objects, lead := map[string]map[string]any{}, map[int]bool{}, 0, map[string]any{}
+	for _, way := range columns {
+		var value any = record
+		for _, step := range way {
+			object, _ := value.(map[string]any)
+			value = object[step]
+		}
+		members, isObject := value.(map[string]any)
+		list, isArray := value.([]any)
+		switch {
+		case isObject:
+			objects++
+		case isArray:
+			lengths[len(list)], members = true, map[string]any{}
+			for i := range list {
+				members[strconv.Itoa(i)] = list[i]
+			}
+		case value != nil:
+			return nil
+		}
+		for name, member := range members {
+			if rows[name] == nil {
+				rows[name] = map[string]any{}
+			}
+			rows[name][way[len(way)-1]] = member
+		}
+		if len(members) > len(lead) {
+			lead = members
+		}
+	}
+	if len(lengths) > 1 || len(lengths) > 0 && objects > 0 {
+		return nil
+	}
+	maps.DeleteFunc(rows, func(name string, _ map[string]any) bool { _, known := lead[name]; return !known })
+	return rows
 }
 
 // oracleReads reads a record by encoding/json, unless that reads it otherwise than it should: words for numbers, text

@@ -347,6 +347,29 @@ func TestColumnsInAnyOrder(t *testing.T) {
 	}
 }
 
+// A value that no event has, as its name is not in the leading column, is not lost in silence.
+func TestNamesOfOneColumnAreRefused(t *testing.T) {
+	plan := planOf(t, "columns: [r, x, o]\nfields: {policy: {value: p}, reward: r, outcomes.x: x, observation: o, agent_id: {index: true}}")
+	d := Mapped{Plan: plan}.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
+	for name, tt := range map[string]struct{ record, want string }{
+		"in another order": {`{"r":{"a":1,"b":2},"x":{"b":3,"c":4},"o":{"b":5,"a":6}}`, "a b record 3/70/2, column 24: wrong_columns: names in x that are not in r: 1 of 2"},
+		"in the same one":  {`{"r":{"a":1,"b":2},"x":{"a":3,"c":4}}`, "a b record 3/70/2, column 24: wrong_columns: names in x that are not in r: 1 of 2"},
+		"all of them":      {`{"r":{"a":1,"b":2},"x":{"b":3},"o":{}}`, "a b"},
+	} {
+		var got []string
+		var refused []string
+		events := d.Decode(nil, &ingest.Message{Value: []byte(tt.record), Pos: ingest.Position{Partition: 3, Offset: 70}}, func(e *ingest.RecordError, _ []byte) {
+			refused = append(refused, e.Error())
+		})
+		for i := range events {
+			got = append(got, events[i].AgentID)
+		}
+		if text := strings.Join(append(got, refused...), " "); text != tt.want {
+			t.Errorf("%s: %s, want %s", name, text, tt.want)
+		}
+	}
+}
+
 // What many events share is copied for each of them.
 func TestSharedValuesAreBounded(t *testing.T) {
 	const fields = "\nfields: {policy: {value: p}, reward: r, observation: $.o, labels: $.l}"
