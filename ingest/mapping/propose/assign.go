@@ -138,7 +138,7 @@ func (f *finder) find(field string) (at found, ok bool) {
 		}
 	}
 	p := f.best(f.outer, field)
-	if field == "reward" && p != nil && slices.Contains(scoreNames(), lastName(p)) {
+	if field == "reward" && p != nil && (lastName(p) == "score" || lastName(p) == "scorevalue") { // a rating or a profit is no prediction
 		p = f.response(p)
 	}
 	return found{p, f.outer, f.inner != nil}, p != nil

@@ -3,6 +3,7 @@ package propose
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
@@ -25,7 +26,7 @@ func (f *finder) transposed(outer *table, records []any) bool {
 	isEvidence := func(p *place) bool { // other lists of as many numbers may each be one value
 		return isColumnOf("action", p) && p.kind() != isNumberList || isColumnOf("terminated", p) || isColumnOf("truncated", p) || isColumnOf("step", p)
 	}
-	if len(lists) < 2 || !slices.ContainsFunc(lists, isEvidence) && !varies(records, rewards) {
+	if len(lists) < 2 || f.isChosenFrom(outer, records, lists) || !slices.ContainsFunc(lists, isEvidence) && !varies(records, rewards) {
 		return false
 	}
 	f.takeColumns(outer, lists, rowsOf(records, lists))
@@ -34,6 +35,32 @@ func (f *finder) transposed(outer *table, records []any) bool {
 		f.index = "each index is a separate environment"
 	}
 	return true
+}
+
+// isChosenFrom reports whether the lists are what could have been chosen, and another place says what was: the text, or
+// its index.
+func (f *finder) isChosenFrom(outer *table, records []any, lists []*place) bool {
+	chosen := f.best(outer.without(lists...), "action")
+	if chosen == nil || chosen.kind() != isText && chosen.kind() != isNumber || len(chosen.values) < 2 {
+		return false
+	}
+	isIn := func(list []any, value string) bool {
+		k, err := strconv.Atoi(value)
+		isIndex := err == nil && 0 <= k && k < len(list)
+		return isIndex || slices.ContainsFunc(list, func(x any) bool { return fmt.Sprint(x) == value })
+	}
+	for _, p := range lists {
+		if !isColumnOf("action", p) {
+			continue
+		}
+		for _, r := range records {
+			if list, _ := at(r, p.names).([]any); !isIn(list, fmt.Sprint(at(r, chosen.names))) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // takeColumns makes the events of columns those to propose for.
@@ -61,17 +88,52 @@ func (f *finder) byName(outer *table, records []any) bool {
 	}
 	rewards := objects[i]
 	objects = slices.DeleteFunc(objects, func(p *place) bool { return p != rewards && !shareNames(records, p, rewards) })
-	if !slices.ContainsFunc(objects, func(p *place) bool { return isColumnOf("action", p) }) {
+	j := slices.IndexFunc(objects, func(p *place) bool { return isColumnOf("action", p) })
+	if j < 0 || !areAgents(records, rewards, objects[j]) {
 		return false
 	}
 	rows := rowsByName(records, objects)
 	if len(rows) <= len(records) {
 		return false
 	}
+	if slices.ContainsFunc(objects, func(p *place) bool { return hasMember(records, p, allAgents) }) {
+		f.out.Take = []mapping.Condition{{Source: mapping.Source{Index: true}, NotIn: []mapping.Literal{{JSON: text(allAgents)}}}}
+		f.out.TakeWhy = allAgents + " is not an agent"
+	}
 	f.takeColumns(outer, objects, rows)
 	f.out.EachWhy = fmt.Sprintf("objects with the same names, with %d events in %d records", len(rows), len(records))
 	f.index = "the name in " + rewards.path
 	return true
+}
+
+// allAgents is the name under which RLlib says whether the episode ends for all agents.
+const allAgents = "__all__"
+
+// hasMember reports whether some object at a place has a member.
+func hasMember(records []any, p *place, name string) bool {
+	return slices.ContainsFunc(records, func(r any) bool {
+		object, _ := at(r, p.names).(map[string]any)
+		_, has := object[name]
+		return has
+	})
+}
+
+// areAgents reports whether each name that has rewards acts at some time. A sum of rewards does not.
+func areAgents(records []any, rewards, actions *place) bool {
+	rewarded := map[string]bool{}
+	for _, r := range records {
+		object, _ := at(r, rewards.names).(map[string]any)
+		for name := range object {
+			rewarded[name] = true
+		}
+	}
+	for _, r := range records {
+		object, _ := at(r, actions.names).(map[string]any)
+		for name := range object {
+			delete(rewarded, name)
+		}
+	}
+	return len(rewarded) == 0
 }
 
 // shareNames reports whether the objects at two places have the same names: all of the one that has fewer.
@@ -100,6 +162,9 @@ func rowsByName(records []any, columns []*place) (rows []any) {
 		for _, p := range columns {
 			object, _ := at(r, p.names).(map[string]any)
 			for name, value := range object {
+				if name == allAgents {
+					continue
+				}
 				if of[name] == nil {
 					of[name] = map[string]any{}
 				}
@@ -168,9 +233,10 @@ func (f *finder) agents(outer *table, records []any) bool {
 			q := f.best(inner, field)
 			return q != nil && len(q.names) <= 2 && q.n*10 >= inner.records*9
 		}
-		if members >= 2 && inner.records > len(records) && (isIn("reward") || isIn("action")) {
-			f.inner, f.out.Each = inner, p.path
-			f.outer = outer.without(slices.DeleteFunc(slices.Clone(outer.order), func(q *place) bool { return !q.isIn(p) })...)
+		around := outer.without(slices.DeleteFunc(slices.Clone(outer.order), func(q *place) bool { return !q.isIn(p) })...)
+		// where one of the members was chosen, their scores are no rewards
+		if members >= 2 && inner.records > len(records) && (isIn("action") || isIn("reward") && f.best(around, "action") == nil) {
+			f.inner, f.outer, f.out.Each = inner, around, p.path
 			f.out.EachWhy = fmt.Sprintf("%d objects with %d members, each with its own %s", p.n, inner.records, f.reasons(inner))
 			f.index = "the name in " + p.path
 			return true

@@ -151,6 +151,48 @@ func TestShapesOfLogs(t *testing.T) {
 			[]string{"action: after.offer_code", "reward: {path: after.accepted", "observation.score: after.score"},
 			nil,
 		},
+		"a success beside a reward": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"s":[%.2f,1],"a":%d,"r":%.2f,"d":%t,"success":%t}`, epoch+i, r.Float64(), r.IntN(3), r.Float64(), i%20 == 19, i%40 == 39)
+			},
+			[]string{"reward: r ", "outcomes.success: success"},
+			nil,
+		},
+		"a profit of what was accepted": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"user":"u%d","offer":"o%d","accepted":%t,"profit":%.2f}`, epoch+i, r.IntN(50), r.IntN(4), r.IntN(3) == 0, r.Float64())
+			},
+			[]string{"action: offer", "reward: profit"},
+			nil,
+		},
+		"what could have been chosen": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"actions":["a","b","c"],"rewards":[%.2f,%.2f,%.2f],"chosen":"%c","user":"u%d"}`, epoch+i, r.Float64(), r.Float64(), r.Float64(), 'a'+rune(r.IntN(3)), r.IntN(9))
+			},
+			[]string{"action: chosen"},
+			[]string{"columns"},
+		},
+		"scores of what could have been chosen": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"candidates":{"a":{"score":%.2f},"b":{"score":%.2f}},"chosen":"%c","reward":%d}`, epoch+i, r.Float64(), r.Float64(), 'a'+rune(r.IntN(2)), r.IntN(2))
+			},
+			[]string{"action: chosen", "reward: reward"},
+			[]string{"each:"},
+		},
+		"a sum of rewards is no agent": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"action":{"valve":%.2f,"pump":%.2f},"reward":{"total":%.2f,"valve":%.2f,"pump":%.2f}}`, epoch+i, r.Float64(), r.Float64(), r.Float64(), r.Float64(), r.Float64())
+			},
+			[]string{"the numbers that vary in action"},
+			[]string{"columns"},
+		},
+		"the end for all agents": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"actions":{"a":%d,"b":%d},"rewards":{"a":%.2f,"b":1},"terminateds":{"a":%t,"b":%[4]t,"__all__":%[4]t}}`, r.IntN(3), r.IntN(3), r.Float64(), i%9 == 8)
+			},
+			[]string{`take: [{index: true, not_in: ["__all__"]}]`, "columns: [actions, rewards, terminateds]", "numbers in 100% of 600"},
+			nil,
+		},
 		"a summary of episodes": {
 			func(i int, r *rand.Rand) string {
 				return fmt.Sprintf(`{"ep":%d,"finished_at":%d,"stats":{"sum_rew":%.2f,"len":%d,"success":%t},"agent":{"name":"ppo-ant"}}`, i, epoch/1000+30*i, 200*r.Float64(), 180+r.IntN(40), r.IntN(3) > 0)

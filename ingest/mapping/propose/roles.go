@@ -137,7 +137,7 @@ func scoreNames() []string {
 // isResponse reports whether a name is that of how a person responded to what was chosen.
 func isResponse(p *place) bool {
 	return slices.Contains([]string{
-		"accepted", "redeemed", "opened", "responded", "replied", "bought", "booked", "purchased", "subscribed", "upgraded", "signedup", "success", "successful",
+		"accepted", "redeemed", "opened", "responded", "replied", "bought", "booked", "purchased", "subscribed", "upgraded", "signedup",
 	}, lastName(p))
 }
 
