@@ -11,6 +11,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -158,7 +159,7 @@ func (r *renderer) keywords(path, but string, mark func(t Text, out string) stri
 		if key == but {
 			continue
 		}
-		b.WriteString(mark(Text{Path: yamlfile.JoinAny(path, key)}, ", "+key+"="+quote.Python(tree.Members[key])))
+		b.WriteString(mark(Text{Path: yamlfile.JoinAny(path, key)}, ", "+key+"="+keywords.Python(r.work.File.Algorithm.Library, key, tree.Members[key])))
 	}
 	return b.String()
 }

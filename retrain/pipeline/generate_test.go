@@ -17,7 +17,7 @@ func TestStagesFollowTheFile(t *testing.T) {
 		"the example":   {nil, "train evaluate gate deploy"},
 		"everything":    {[]string{"data:\n", "shadow: {command: [serve]}\ndata:\n  export: true\n"}, "export train evaluate shadow gate deploy"},
 		"no deployment": {undeployed, "train evaluate gate keep"},
-		"no gate":       {[]string{"gate: {", "gate: {skip: true, "}, "train evaluate deploy"},
+		"no gate":       {[]string{"gate: {within: 4h, every: 5m}", "gate: {skip: true}"}, "train evaluate deploy"},
 	} {
 		w := mustRun(t, test.replaced...)
 		var names []string
@@ -325,7 +325,7 @@ func TestWhatIsNotGeneratedAnyMoreIsRemoved(t *testing.T) {
 	if err := os.WriteFile(own, []byte("# Ours\n\n\n\n\n\nThe rest is "+header+".\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := mustRun(t, "gate: {", "gate: {skip: true, ", "kubeflow, airflow, make]", "kubeflow, airflow]")
+	w := mustRun(t, "gate: {within: 4h, every: 5m}", "gate: {skip: true}", "kubeflow, airflow, make]", "kubeflow, airflow]")
 	changes, err := Changes(w, dir)
 	if err != nil {
 		t.Fatal(err)

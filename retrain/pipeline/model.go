@@ -1,9 +1,6 @@
 package pipeline
 
 import (
-	"errors"
-	"net"
-	"net/url"
 	"path/filepath"
 	"regexp"
 	"time"
@@ -30,31 +27,10 @@ func validateModel(w *Work) {
 		}
 		return
 	}
-	if err := modelURL(m.URL); err != nil {
+	if err := strict.ModelURL(m.URL); err != nil {
 		w.report("model.url", "%v, not %q", err, m.URL)
 	}
 	w.matches(modelName, "model.name", m.Name, "the name of a model")
-}
-
-// modelURL returns what is wrong with the URL of an endpoint: what is sent to it must not cross a network in clear text.
-func modelURL(text string) error {
-	u, err := url.Parse(text)
-	if err == nil && u.Port() != "" && !strict.IsPort(u.Port()) {
-		return errors.New("must have a port of at most 65535")
-	}
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
-		return errors.New("must be a URL without a user, query or fragment, such as https://api.example.com/v1")
-	}
-	switch {
-	case u.Scheme == "https":
-		return nil
-	case u.Scheme != "http":
-		return errors.New("must be https, or http on this machine")
-	}
-	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return errors.New("must be https: plain http is allowed only for 127.0.0.1, [::1] and localhost")
-	}
-	return nil
 }
 
 // ModelKeyFile returns the path of the file with the key of the model, "" for none. In the file it is relative to the file

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 )
 
 // What is sent to a model crosses no network in clear text.
@@ -14,7 +16,7 @@ func TestModelURLs(t *testing.T) {
 		"https://me:word@api.example.com": false, "https://api.example.com/?key=x": false, "https://api.example.com/#x": false, "ftp://127.0.0.1": false,
 		"https:///v1": false, "https:api.example.com": false, "unix:/run/model": false, "https://\x00": false, "": false,
 	} {
-		if err := modelURL(text); (err == nil) != ok {
+		if err := strict.ModelURL(text); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

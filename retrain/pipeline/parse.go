@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -30,11 +30,14 @@ func parse(w *Work) string {
 	for i := len(texts) - 1; i >= 0; i-- {
 		w.File.Extends = ""
 		r := yamlfile.Read(paths[i], texts[i], &w.File)
+		if i < len(texts)-1 {
+			strict.Remove(r, &w.File)
+		}
 		w.chain = append(w.chain, r)
 		w.Problems = append(w.Problems, r.Problems()...)
 	}
 	slices.Reverse(w.chain)
-	oneLine(reflect.ValueOf(&w.File).Elem())
+	strict.OneLine(reflect.ValueOf(&w.File).Elem())
 	return fmt.Sprintf("%d file(s): %v", len(paths), paths)
 }
 
@@ -63,20 +66,4 @@ func (w *Work) read(path string, depth int) (text []byte, parent string, ok bool
 		return nil, "", false
 	}
 	return text, parent, true
-}
-
-// oneLine cuts the newline that ends a folded text of YAML, as in "description: >".
-func oneLine(x reflect.Value) {
-	switch x.Kind() {
-	case reflect.Struct:
-		for _, f := range yamlfile.Fields(x) {
-			oneLine(f.Value)
-		}
-	case reflect.Slice:
-		for i := range x.Len() {
-			oneLine(x.Index(i))
-		}
-	case reflect.String:
-		x.SetString(strings.TrimSuffix(x.String(), "\n"))
-	}
 }

@@ -132,3 +132,93 @@ func TestVariablesNeedAShell(t *testing.T) {
 		}
 	}
 }
+
+// A null and an empty mapping remove what an ancestor sets, as an empty text and an empty list do, and what has a default
+// gets that.
+func TestNullRemovesTheValuesOfAncestors(t *testing.T) {
+	dir, check := t.TempDir(), ofSchema(t)
+	parent, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := strings.Replace(string(parent), "project: cartpole\n", "project: cartpole\nshadow: {command: [serve], secrets: [KEY]}\n", 1)
+	for name, test := range map[string]struct {
+		text    string
+		removed func(f *File) bool
+	}{
+		"nothing":         {"schedule:\n", func(f *File) bool { return f.Schedule == "" }},
+		"null":            {"schedule: null\n", func(f *File) bool { return f.Schedule == "" }},
+		"tilde":           {"owner: ~\n", func(f *File) bool { return f.Owner == "unknown" }},
+		"section":         {"shadow:\n", func(f *File) bool { return f.Shadow.Command == nil && f.Shadow.Secrets == nil }},
+		"empty mapping":   {"rollback: {}\n", func(f *File) bool { return f.Rollback.Command == nil }},
+		"number":          {"training: {steps: null}\n", func(f *File) bool { return f.Training.Steps == 200_000 && f.Training.Timeout == "2h" }},
+		"list":            {"simulation: null\n", func(f *File) bool { return len(f.Simulation) == 0 }},
+		"tree":            {"algorithm: {hyperparameters: null}\n", func(f *File) bool { return len(f.Algorithm.Hyperparameters.Members) == 0 && f.Algorithm.Name == "PPO" }},
+		"guards":          {"guards: null\n", func(f *File) bool { return len(f.Guards.Members) == 0 }},
+		"trigger":         {"trigger: null\n", func(f *File) bool { return f.Trigger.Target == "" }},
+		"section of more": {"monitoring: {false_alarms: {}}\n", func(f *File) bool { return f.Monitoring.FalseAlarms.Per == "30d" && len(f.Monitoring.Signals) == 3 }},
+	} {
+		for file, text := range map[string]string{"base.yaml": base, "child.yaml": "extends: base.yaml\n" + test.text} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w, err := Run(filepath.Join(dir, "child.yaml"), "", Options{})
+		if err != nil || !test.removed(&w.File) {
+			t.Errorf("%s is not removed: %v", name, err)
+		}
+		if err := check("extends: base.yaml\n" + test.text); err != nil {
+			t.Errorf("%s: the schema: %v", name, err)
+		}
+	}
+}
+
+// What has no effect is refused at its place, so that no file says what is not so.
+func TestSettingsWithoutEffect(t *testing.T) {
+	const monitored = "signals: [return, action, \"observation.*\"]"
+	const git = "trigger: {target: gitlab-ci, repository: a/b, token_file: t, "
+	for name, test := range map[string]struct{ old, now, want string }{
+		"ref of GitHub":          {trigger, "trigger: {target: github-actions, repository: a/b, token_file: t, ref: release}\n", "pipeline.yaml:44:72: trigger.ref: has no effect with github-actions: omit it"},
+		"repository of make":     {trigger, "trigger: {target: make, directory: /srv, repository: a/b}\n", "trigger.repository: has no effect with make"},
+		"URL of GitLab":          {trigger, git + "url: \"http://a\"}\n", "trigger.url: has no effect with gitlab-ci"},
+		"no target":              {trigger, "trigger: {signals: [return]}\n", "trigger.signals: has no effect without trigger.target"},
+		"ref with spaces":        {trigger, git + "ref: \"a b\"}\n", "trigger.ref: must be the name of a branch or tag, not \"a b\""},
+		"ref with dots":          {trigger, git + "ref: a..b}\n", "trigger.ref: must be the name of a branch or tag"},
+		"unknown signal":         {"  approval: true", "  signals: [nothere]", "trigger.signals[0]: must be return, reward,"},
+		"not monitored":          {"  approval: true", "  signals: [return, episode_length]", "trigger.signals[1]: must be monitored, but monitoring.signals does not include episode_length"},
+		"pattern not monitored":  {"  approval: true", "  signals: [\"outcome.*\"]", "trigger.signals[0]: must be monitored"},
+		"trigger's signal twice": {"  approval: true", "  signals: [return, return]", "trigger.signals[1]: is listed twice"},
+		"default not monitored":  {monitored, "signals: [action]", "monitoring.signals: must include return or reward"},
+		"signal twice":           {monitored, "signals: [return, return]", "monitoring.signals[1]: is listed twice"},
+		"export without Kafka":   {"data:\n  brokers: [\"kafka-1:9092\"]\n", "data: {export: true}\n", "pipeline.yaml:22:16: data.export: requires data.brokers with github-actions"},
+		"topic without Kafka":    {"data:\n  brokers: [\"kafka-1:9092\"]\n", "data: {topic: a}\n", "data.topic: has no effect without data.brokers"},
+		"time of no gate":        {"gate: {within: 4h, every: 5m}", "gate: {skip: true, within: 4h}", "gate.within: has no effect with gate.skip"},
+		"metric twice":           {"at_least: 300}", "at_least: 300}\n    - {metric: return, at_most: 400}", "evaluation.constraints[1].metric: has a constraint already"},
+		"attribute of Python":    {"name: gravity", "name: __class__", "simulation[0].name: must not be an attribute of Python"},
+		"memory of no machine":   {"memory: 4Gi", "memory: 999999Gi", "training.memory: must be at most 32768Gi"},
+		"URL of completions":     {"project: cartpole", "project: cartpole\nmodel: {url: \"https://a.example/v1/chat/completions\", name: m}", "model.url: must be a base URL without /chat/completions"},
+	} {
+		if _, err := run(t, test.old, test.now); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	for file, want := range map[string]string{"pipeline/compose.yaml": "source: /var/lib/rewardwatch/telemetry\n", "pipeline/run.sh": "source=/var/lib/rewardwatch/telemetry,"} {
+		w := mustRun(t, "data:\n  brokers: [\"kafka-1:9092\"]\n", "data: {export: true}\n", "[github-actions, gitlab-ci, argo, kubernetes, kubeflow, airflow, make]", "[airflow, make]", trigger, "")
+		if !strings.Contains(artefact(t, w, file), want) {
+			t.Errorf("%s does not mount the telemetry that export reads", file)
+		}
+	}
+	for name, test := range map[string][2]string{
+		"ref of GitLab": {trigger, git + "ref: release/2026.11}\n"},
+		"pattern":       {"  approval: true", "  signals: [\"obs*\", \"*\", action]"},
+		"law":           {"  approval: true", "  signals: [law.reward]"},
+		"memory":        {"memory: 4Gi", "memory: 24576Gi"},
+		"mebibytes":     {"memory: 4Gi", "memory: 16384Mi"},
+		"gate alone":    {"gate: {within: 4h, every: 5m}", "gate: {skip: true}"},
+		"attribute":     {"name: gravity", "name: _gravity"},
+	} {
+		if _, err := run(t, test[0], test[1]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -58,17 +58,6 @@ var algorithms = map[string][]string{
 // policies are those of Stable-Baselines3: of vectors, of images, and of dictionaries of both.
 var policies = []string{mlpPolicy, "CnnPolicy", "MultiInputPolicy"}
 
-// argumentsOf are the arguments of the generated script in the manner of CleanRL, which are those of its ppo.py, and
-// whether each is a number.
-var argumentsOf = map[string]yamlfile.Kind{
-	"anneal_lr": yamlfile.Boolean, "clip_coef": yamlfile.Number, "ent_coef": yamlfile.Number, "gae_lambda": yamlfile.Number, "gamma": yamlfile.Number,
-	"learning_rate": yamlfile.Number, "max_grad_norm": yamlfile.Number, "norm_adv": yamlfile.Boolean, "num_envs": yamlfile.Number,
-	"num_minibatches": yamlfile.Number, "num_steps": yamlfile.Number, "seed": yamlfile.Number, "update_epochs": yamlfile.Number, "vf_coef": yamlfile.Number,
-}
-
-// counts are those that count something.
-var counts = strings.Fields("num_envs num_minibatches num_steps update_epochs")
-
 // notArguments are the keywords of Python, and the arguments that the generated script sets.
 var notArguments = strings.Fields("policy env False None True and as assert async await break class continue def del elif else except " +
 	"finally for from global if import in is lambda nonlocal not or pass raise return try while with yield")
@@ -245,10 +234,16 @@ func validateAlgorithm(w *Work) {
 			w.report(yamlfile.JoinAny("algorithm.hyperparameters", key), "cannot be an argument: it is a Python keyword, or the generated script sets it")
 			continue
 		}
-		if a.Library == CleanRL {
-			w.argument(key, h.Members[key])
-		} else if fault := keywords.Fault(a.Library, a.Name, key, w.File.Requirements); fault != "" && len(w.File.Training.Command) == 0 {
-			w.report(yamlfile.JoinAny("algorithm.hyperparameters", key), "%s", fault)
+		path := yamlfile.JoinAny("algorithm.hyperparameters", key)
+		if len(w.File.Training.Command) > 0 { // which may take others
+			continue
+		}
+		if fault := keywords.Fault(a.Library, a.Name, key, w.File.Requirements); fault != "" {
+			w.report(path, "%s", fault)
+		} else if fault = keywords.Value(a.Library, a.Name, key, h.Members[key]); fault != "" {
+			w.report(path, "%s", fault)
+		} else if a.Library == CleanRL {
+			w.oneOf(path, key, keywords.Arguments(CleanRL))
 		}
 	}
 }
@@ -276,26 +271,13 @@ func validateSeeing(w *Work) {
 	}
 }
 
-// argument checks an argument of the generated script in the manner of CleanRL.
-func (w *Work) argument(key string, v yamlfile.Value) {
-	path := yamlfile.JoinAny("algorithm.hyperparameters", key)
-	switch kind, known := argumentsOf[key]; {
-	case !known:
-		w.oneOf(path, key, slices.Sorted(maps.Keys(argumentsOf)))
-	case kind == yamlfile.Boolean && v.Kind != kind:
-		w.report(path, "must be true or false")
-	case kind == yamlfile.Number:
-		w.number(path, v)
-		if n, err := strconv.Atoi(v.Scalar); slices.Contains(counts, key) && v.Kind == kind && (err != nil || n < 1) {
-			w.report(path, "must be a whole number of at least 1, not %s", v.Scalar)
-		}
-	}
-}
-
 func validateSimulation(w *Work) {
 	for i, p := range w.File.Simulation {
 		path := element("simulation", i)
 		w.matches(identifier, path+".name", p.Name, "an attribute of the environment, such as gravity")
+		if strings.HasPrefix(p.Name, "__") {
+			w.report(path+".name", "must not be an attribute of Python itself, such as %s", p.Name)
+		}
 		w.once(path+".name", slices.ContainsFunc(w.File.Simulation[:i], func(o Parameter) bool { return o.Name == p.Name }))
 		if !(p.Low < p.High) {
 			w.report(path+".high", "must be above low, %v", p.Low)
@@ -316,6 +298,18 @@ func validateData(w *Work) {
 		}
 	}
 	w.matches(topicName, "data.topic", w.File.Data.Topic, "the name of a topic")
+	if len(w.File.Data.Brokers) > 0 {
+		return
+	}
+	if w.given.Data.Topic != "" {
+		w.report("data.topic", "has no effect without data.brokers")
+	}
+	for _, t := range w.File.Targets {
+		if w.File.Data.Export && t != Make && t != Airflow {
+			w.report("data.export", "requires data.brokers with %s: without Kafka, the telemetry is in files of the service, which its containers cannot read", t)
+			break
+		}
+	}
 }
 
 // hostedCPU is what the standard machines of GitHub have.
@@ -327,6 +321,9 @@ func validateTraining(w *Work) {
 	w.within("training.cpu", t.CPU, 1, 1024)
 	w.within("training.gpu", t.GPU, 0, 64)
 	w.matches(quantity, "training.memory", t.Memory, "a size such as 4Gi")
+	if gib, ok := strings.CutSuffix(t.Memory, "Gi"); ok && (len(gib) > 5 || len(gib) == 5 && gib > "32768") {
+		w.report("training.memory", "must be at most 32768Gi, not %s", t.Memory)
+	}
 	w.matches(ofStorage, "training.storage", t.Storage, "a size such as 10Gi")
 	w.duration("training.timeout", t.Timeout)
 	w.runner("training", t.Runner)
@@ -404,6 +401,9 @@ func validateEvaluation(w *Work) {
 	for i, c := range e.Constraints {
 		path := element("evaluation.constraints", i)
 		w.matches(notEmpty, path+".metric", c.Metric, "return, episode_length, or a name in the environment's info")
+		if slices.ContainsFunc(e.Constraints[:i], func(o Constraint) bool { return o.Metric == c.Metric }) {
+			w.report(path+".metric", "has a constraint already: give at_least and at_most together")
+		}
 		if c.AtLeast.Kind == yamlfile.Absent && c.AtMost.Kind == yamlfile.Absent {
 			w.report(path, "must have at_least or at_most")
 		}
@@ -447,6 +447,11 @@ func validateStages(w *Work) {
 	if every, err := duration(f.Gate.Every); err == nil && bad == nil && every > within && !f.Gate.Skip {
 		w.report("gate.every", "must be at most gate.within, which is %s", f.Gate.Within)
 	}
+	for _, key := range []string{"within", "every", "undecided", "runner"} {
+		if f.Gate.Skip {
+			w.effective("gate."+key, "gate.skip", "with gate.skip")
+		}
+	}
 	w.runner("gate", f.Gate.Runner)
 	w.hostedLimit("gate", f.Gate.Within, f.Gate.Runner)
 	w.oneOf("gate.undecided", f.Gate.Undecided, []string{Fail, Pass})
@@ -476,6 +481,9 @@ func validateMonitoring(w *Work) {
 	if !strict.IsService(m.Service) {
 		w.report("monitoring.service", serviceURL, m.Service)
 	}
+	for i, s := range m.Signals {
+		w.once(element("monitoring.signals", i), slices.Contains(m.Signals[:i], s))
+	}
 	w.within("monitoring.baseline", m.Baseline, 50, 100_000)
 	if !(m.FalseAlarms.Budget > 0) {
 		w.report("monitoring.false_alarms.budget", "must be above 0")
@@ -500,6 +508,9 @@ var triggerKeys = map[string][]string{
 func validateTrigger(w *Work) {
 	t := &w.File.Trigger
 	if t.Target == "" {
+		for _, key := range []string{"repository", "ref", "url", "token_file", "directory", "signals", "approval"} {
+			w.effective("trigger."+key, "trigger", "without trigger.target")
+		}
 		return
 	}
 	keys, known := triggerKeys[t.Target]
@@ -516,6 +527,17 @@ func validateTrigger(w *Work) {
 			w.report("trigger."+key, "must be set for %s", t.Target)
 		}
 	}
+	for _, key := range []string{"repository", "ref", "url", "token_file", "directory"} {
+		if key != "ref" && !slices.Contains(keys, key) || key == "ref" && t.Target != GitLab {
+			w.effective("trigger."+key, "trigger.target", "with "+t.Target)
+		}
+	}
+	if !strict.IsRef(t.Ref) {
+		w.report("trigger.ref", "must be the name of a branch or tag, not %q", t.Ref)
+	}
+	for path, fault := range strict.Signals(w.given.Trigger.Signals, t.Signals, w.File.Monitoring.Signals) {
+		w.report(path, "%s", fault)
+	}
 	if t.URL != "" && !strict.IsService(t.URL) {
 		w.report("trigger.url", serviceURL, t.URL)
 	}
@@ -524,5 +546,19 @@ func validateTrigger(w *Work) {
 	}
 	if t.Target == Make && !strings.HasPrefix(t.Directory, "/") {
 		w.report("trigger.directory", "must be an absolute path")
+	}
+}
+
+// effective reports a key that the file sets but that has no effect with another value. A key of an ancestor of the file
+// with that value is not reported: the file may replace that value alone.
+func (w *Work) effective(path, because, when string) {
+	for _, r := range w.chain {
+		switch {
+		case r.Set(path):
+			w.report(path, "has no effect %s: omit it", when)
+			return
+		case r.Given(because):
+			return
+		}
 	}
 }

@@ -82,7 +82,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"host of the registry":  {"ghcr.io/example/cartpole", "example/cartpole", "image: must start with the host of the registry"},
 		"CleanRL's algorithm":   {"library: stable-baselines3\n  name: PPO", "library: cleanrl\n  name: SAC", "algorithm.name: must be one of PPO"},
 		"CleanRL's argument":    {"library: stable-baselines3", "library: cleanrl", `algorithm.hyperparameters.n_steps: must be one of anneal_lr, clip_coef, ent_coef`},
-		"CleanRL's number":      {"library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256", "library: cleanrl\n  name: PPO\n  hyperparameters: {num_steps: many", "algorithm.hyperparameters.num_steps: must be a number"},
+		"CleanRL's number":      {"library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256", "library: cleanrl\n  name: PPO\n  hyperparameters: {num_steps: many", "algorithm.hyperparameters.num_steps: must be a whole number"},
 		"CleanRL's switch":      {"library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256", "library: cleanrl\n  name: PPO\n  hyperparameters: {anneal_lr: 1", "algorithm.hyperparameters.anneal_lr: must be true or false"},
 		"CleanRL's packages":    {"library: stable-baselines3", "library: cleanrl", "must pin tyro, which cleanrl needs"},
 		"RLlib's packages":      {"library: stable-baselines3", "library: rllib", "must pin ray, which rllib needs"},

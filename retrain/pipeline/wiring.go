@@ -3,13 +3,13 @@ package pipeline
 import (
 	_ "embed" // of wiring.txt
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
@@ -132,6 +132,18 @@ func wiredImage(f *File) string {
 	return list
 }
 
+// wiredContainers are the lines of the image, and of what its containers reach on their machine.
+func wiredContainers(f *File) map[string]string {
+	if !f.Data.Export || len(f.Data.Brokers) > 0 {
+		return map[string]string{"pipeline/Dockerfile": wiredImage(f), "pipeline/compose.yaml": "    volumes:\n      - ../work:/work\n  train:\n"}
+	}
+	return map[string]string{
+		"pipeline/Dockerfile":   wiredImage(f),
+		"pipeline/run.sh":       "[ \"$1\" != export ] \\|\\| resources=\"--mount ",
+		"pipeline/compose.yaml": "    volumes:\n      - ../work:/work\n      # |      - type: bind\n        source: /var/lib/rewardwatch/telemetry\n        target: /var/lib/rewardwatch/telemetry\n        read_only: true\n",
+	}
+}
+
 // wiredByValues are the lines that an artefact must have because of values of the file.
 func wiredByValues(w *Work, file string) []string {
 	f := &w.File
@@ -144,8 +156,8 @@ func wiredByValues(w *Work, file string) []string {
 		}
 	case "pipeline/evaluate.py", "pipeline/world.py", "pipeline/train.py":
 		list = wiredPrograms(f, file)
-	case "pipeline/Dockerfile":
-		list = wiredImage(f)
+	case "pipeline/Dockerfile", "pipeline/run.sh", "pipeline/compose.yaml":
+		list = wiredContainers(f)[file]
 	case ".gitlab-ci.yml":
 		list = "stages:\n  - build\n  - " + strings.Join(names(w), "\n  - ") + "\n"
 	case "pipeline/Makefile":
@@ -204,7 +216,7 @@ func wiredPrograms(f *File, file string) string {
 		}
 		return list
 	case file == "pipeline/train.py" && f.Algorithm.Library == CleanRL:
-		return "    " + strings.Join(slices.Sorted(maps.Keys(argumentsOf)), ": |    ") + ": "
+		return "    " + strings.Join(keywords.Arguments(CleanRL), ": |    ") + ": "
 	case file == "pipeline/train.py" && f.Algorithm.Library == StableBaselines3:
 		return "    policy = " + strconv.QuoteToASCII(f.Algorithm.Policy) + "\n"
 	case file == "pipeline/train.py":

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/secrets"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -84,6 +85,9 @@ func (w *Work) place(path string) yamlfile.Place {
 	for _, r := range w.chain {
 		if r.Given(path) {
 			return r.Place(path)
+		}
+		if strict.Removes(r, path) {
+			break
 		}
 	}
 	return valuesOf(&w.File).places[path] // of what is in a tree, of which the reader knows the place of the whole alone

@@ -184,7 +184,8 @@ func (r *Reader) Given(path string) bool {
 	return ok
 }
 
-// Set reports whether the file sets the value of a path, if only to 0 or an empty list. A key without a value does not.
+// Set reports whether the file sets the value of a path, if only to 0 or an empty list. A key without a value and
+// a section without keys do not.
 func (r *Reader) Set(path string) bool { return r.Given(path) && !r.null[path] }
 
 // Problems returns the problems, in no particular order.
@@ -253,6 +254,9 @@ func (r *Reader) mapping(path string, n ast.Node, dst reflect.Value) {
 	if entries == nil {
 		r.wrongType(path, n, "keys and values")
 		return
+	}
+	if len(entries) == 0 {
+		r.null[path] = true
 	}
 	fields := Fields(dst)
 	seen := map[string]bool{}

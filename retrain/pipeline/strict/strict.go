@@ -49,6 +49,9 @@ func empty(files []*yamlfile.Reader, path string, given, resolved reflect.Value)
 func one(files []*yamlfile.Reader, path string, given, resolved reflect.Value) []yamlfile.Problem {
 	var sets []*yamlfile.Reader
 	for _, r := range files {
+		if Removes(r, path) {
+			break
+		}
 		if r.Set(path) {
 			sets = append(sets, r)
 		}

@@ -1,0 +1,32 @@
+package strict
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// ModelURL returns what is wrong with the URL of an endpoint: what is sent to it must not cross a network in clear text.
+func ModelURL(text string) error {
+	u, err := url.Parse(text)
+	if err == nil && u.Port() != "" && !IsPort(u.Port()) {
+		return errors.New("must have a port of at most 65535")
+	}
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
+		return errors.New("must be a URL without a user, query or fragment, such as https://api.example.com/v1")
+	}
+	if strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions") {
+		return errors.New("must be a base URL without /chat/completions, which is added")
+	}
+	switch {
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme != "http":
+		return errors.New("must be https, or http on this machine")
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return errors.New("must be https: plain http is allowed only for 127.0.0.1, [::1] and localhost")
+	}
+	return nil
+}

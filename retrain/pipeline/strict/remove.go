@@ -1,0 +1,55 @@
+package strict
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// Remove sets what a file leaves empty to its zero value: a null or an empty mapping removes what an ancestor set. dst is
+// a pointer to the struct that the file was read into.
+func Remove(r *yamlfile.Reader, dst any) { remove(r, "", reflect.ValueOf(dst).Elem()) }
+
+func remove(r *yamlfile.Reader, path string, x reflect.Value) {
+	for _, f := range yamlfile.Fields(x) {
+		at := yamlfile.Join(path, f.Key)
+		switch tree, isTree := f.Value.Interface().(yamlfile.Value); {
+		case !r.Given(at):
+		case Removes(r, at) || isTree && len(tree.Items)+len(tree.Members) == 0 && tree.Scalar == "":
+			f.Value.SetZero()
+		case !isTree && f.Value.Kind() == reflect.Struct:
+			remove(r, at, f.Value)
+		}
+	}
+}
+
+// Removes reports whether a file has a null or an empty section at a path or around it, so that no ancestor of the file sets the value.
+func Removes(r *yamlfile.Reader, path string) bool {
+	for around := path; ; {
+		if r.Given(around) && !r.Set(around) {
+			return true
+		}
+		i := strings.LastIndexAny(around, ".[")
+		if i < 0 {
+			return false
+		}
+		around = around[:i]
+	}
+}
+
+// OneLine cuts the newline that ends a folded text of YAML, as in "description: >".
+func OneLine(x reflect.Value) {
+	switch x.Kind() {
+	case reflect.Struct:
+		for _, f := range yamlfile.Fields(x) {
+			OneLine(f.Value)
+		}
+	case reflect.Slice:
+		for i := range x.Len() {
+			OneLine(x.Index(i))
+		}
+	case reflect.String:
+		x.SetString(strings.TrimSuffix(x.String(), "\n"))
+	}
+}

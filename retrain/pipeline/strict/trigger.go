@@ -1,0 +1,68 @@
+package strict
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// notOfRef matches what the name of a branch or tag in Git must not contain.
+var notOfRef = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(/|$)|^[./-]|[./]$|^@$`)
+
+// IsRef reports whether a text can be the name of a branch or tag in Git.
+func IsRef(text string) bool { return text != "" && !notOfRef.MatchString(text) }
+
+// ofTelemetry matches the names of signals, as the service has them, and all patterns.
+var ofTelemetry = regexp.MustCompile(`[*?[\\]|^(return|reward|episode_length|action|feedback_delay)$|^(action|outcome|reward_component|observation|law)\..`)
+
+// Signals returns the faults, by path, of the signals of a trigger that no alarm of the monitored ones has. The given are
+// those of the file, and without them all are the default.
+func Signals(given, all, monitored []string) map[string]string {
+	out := map[string]string{}
+	if given == nil && !slices.ContainsFunc(all, func(s string) bool { return overlap(s, monitored) }) {
+		out["monitoring.signals"] = "must include return or reward, which start a retraining unless you set trigger.signals"
+	}
+	for i, s := range given {
+		path := fmt.Sprintf("trigger.signals[%d]", i)
+		switch {
+		case !ofTelemetry.MatchString(s):
+			out[path] = fmt.Sprintf("must be return, reward, episode_length, action, feedback_delay, a name such as observation.NAME, or a pattern, not %q", s)
+		case !overlap(s, monitored):
+			out[path] = "must be monitored, but monitoring.signals does not include " + s
+		case slices.Contains(given[:i], s):
+			out[path] = "is listed twice"
+		}
+	}
+	return out
+}
+
+// overlap reports whether a name or pattern may have a signal in common with one of others. Of two patterns, only what is
+// before their first wildcards is compared.
+func overlap(glob string, others []string) bool {
+	return strings.HasPrefix(glob, "law.") || slices.ContainsFunc(others, func(other string) bool {
+		a, aIs := before(glob)
+		b, bIs := before(other)
+		switch {
+		case aIs && bIs:
+			return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+		case aIs:
+			return matches(glob, other)
+		}
+		return matches(other, glob)
+	})
+}
+
+// before returns what is before the first wildcard of a pattern, and whether there is one.
+func before(glob string) (string, bool) {
+	if i := strings.IndexAny(glob, `*?[\`); i >= 0 {
+		return glob[:i], true
+	}
+	return glob, false
+}
+
+func matches(glob, name string) bool {
+	ok, err := path.Match(strings.ReplaceAll(glob, "/", "\x1f"), strings.ReplaceAll(name, "/", "\x1f"))
+	return ok || err != nil // a malformed one is reported elsewhere
+}
