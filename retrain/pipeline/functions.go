@@ -13,6 +13,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -57,18 +58,19 @@ func (r *renderer) functions() template.FuncMap {
 		"shell":   quoted(func(s string) (string, error) { return quote.Shell(s), nil }),
 		"python":  quoted(func(s string) (string, error) { return strconv.QuoteToASCII(s), nil }),
 		"text":    quoted(func(s string) (string, error) { return quote.Text(s), nil }),
-		"seconds": quoted(func(s string) (string, error) { return inUnits(s, 0, time.Second) }),
-		"minutes": quoted(func(s string) (string, error) { return inUnits(s, 0, time.Minute) }),
+		"seconds": quoted(func(s string) (string, error) { return strict.InUnits(s, 0, time.Second) }),
+		"minutes": quoted(func(s string) (string, error) { return strict.InUnits(s, 0, time.Minute) }),
 		// An orchestrator waits longer than the script of the gate, which then ends with a reason.
-		"gateSeconds": quoted(func(s string) (string, error) { return inUnits(s, gateMargin, time.Second) }),
-		"gateMinutes": quoted(func(s string) (string, error) { return inUnits(s, gateMargin, time.Minute) }),
+		"gateSeconds": quoted(func(s string) (string, error) { return strict.InUnits(s, gateMargin, time.Second) }),
+		"gateMinutes": quoted(func(s string) (string, error) { return strict.InUnits(s, gateMargin, time.Minute) }),
 		"module":      quoted(func(s string) (string, error) { return strings.ToLower(s), nil }),
-		"runners":     quoted(asRunners),
+		"runners":     quoted(strict.Runners),
 		"arguments":   func(path string) string { return strings.Replace(r.keywords(path, "model", mark), ", ", "", 1) },
 		"modelOf":     func(path string) string { return r.modelOf(path, mark) },
 		"keywords":    func(path string) string { return r.keywords(path, "", mark) },
 		"glob":        quoted(quote.Glob),
-		"memory":      quoted(asComposeMemory),
+		"literal":     r.literal,
+		"memory":      quoted(strict.ComposeMemory),
 		"bound":       quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
 		"number":      quoted(quote.Number),
 		"value": func(path string) (string, error) { // for comparisons
@@ -127,7 +129,7 @@ func (r *renderer) deadline() (string, error) {
 			total += otherSeconds
 			continue
 		}
-		d, err := duration(limit)
+		d, err := strict.Duration(limit)
 		if err != nil {
 			return "", err
 		}
@@ -140,6 +142,15 @@ func (r *renderer) deadline() (string, error) {
 func (r *renderer) sends(stage string) bool {
 	f := &r.work.File
 	return stage == "train" && f.Training.Telemetry || stage == "evaluate" && f.Evaluation.Telemetry
+}
+
+// literal returns a comment for shellcheck if a shell would expand a word of a command that is not quoted.
+func (r *renderer) literal(path string) (string, error) {
+	words, err := r.values.list(path)
+	if slices.ContainsFunc(words, func(t Text) bool { return quote.Expands(t.Value) }) {
+		return "\n# shellcheck disable=SC2016 # the words of a command are literal", err
+	}
+	return "", err
 }
 
 // modelOf returns a call for the model among the hyperparameters, which RLlib ignores in training().
@@ -182,25 +193,5 @@ func (r *renderer) unmark(out string) (string, []Origin) {
 	return strings.Join(lines, "\n"), origins
 }
 
-// asRunners returns how many processes of RLlib collect episodes: one processor is that of the learner.
-func asRunners(cpu string) (string, error) {
-	n, err := strconv.Atoi(cpu)
-	return strconv.Itoa(n - 1), err
-}
-
-// asComposeMemory returns a size of Kubernetes as Docker Compose writes it, where g is a power of two as well.
-func asComposeMemory(s string) (string, error) {
-	return strings.ToLower(strings.TrimSuffix(s, "i")), nil
-}
-
 // gateMargin is how much later than the gate's deadline an orchestrator ends it.
 const gateMargin = 30 * time.Minute
-
-// inUnits returns a duration and a margin in units.
-func inUnits(s string, margin, unit time.Duration) (string, error) {
-	d, err := duration(s)
-	if err != nil {
-		return "", err
-	}
-	return strconv.Itoa(int((d + margin) / unit)), nil
-}

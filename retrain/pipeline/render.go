@@ -104,7 +104,7 @@ const maxFiles = 1000
 
 // directory renders all templates of a directory.
 func (r *renderer) directory(target string, dir fs.FS) {
-	files := 0
+	files, found := 0, false
 	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
 		if files++; err == nil && files > maxFiles {
 			err = fmt.Errorf("it contains more than %d files and directories", maxFiles)
@@ -112,6 +112,7 @@ func (r *renderer) directory(target string, dir fs.FS) {
 		if err != nil || d.IsDir() || !strings.HasSuffix(name, suffix) {
 			return err
 		}
+		found = true
 		text, err := fs.ReadFile(dir, name)
 		if err != nil {
 			return err
@@ -121,6 +122,8 @@ func (r *renderer) directory(target string, dir fs.FS) {
 	})
 	if err != nil {
 		r.fault(".", "cannot be read: "+err.Error())
+	} else if !found {
+		r.work.report(target, "must contain a file whose name ends with %s", suffix)
 	}
 }
 
@@ -138,7 +141,8 @@ func (r *renderer) artefact(target, name, text string) {
 	if !r.wanted(file) {
 		return
 	}
-	if before, twice := r.taken[file]; twice {
+	key := strings.ToLower(file) // some file systems take A.md for a.md
+	if before, twice := r.taken[key]; twice {
 		r.fault(name, fmt.Sprintf("generates %s, which %s also generates", file, before))
 		return
 	}
@@ -146,7 +150,7 @@ func (r *renderer) artefact(target, name, text string) {
 		r.fault(name, "must not generate files in .git, which are not part of the repository")
 		return
 	}
-	r.taken[file] = target
+	r.taken[key] = target
 	out, err := r.fill(name, text, model)
 	if err != nil {
 		r.fault(name, err.Error())

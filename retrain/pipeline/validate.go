@@ -144,7 +144,7 @@ func (w *Work) within(path string, x, low, high int) {
 }
 
 func (w *Work) duration(path, text string) {
-	if _, err := duration(text); err != nil {
+	if _, err := strict.Duration(text); err != nil {
 		w.report(path, "%v", err)
 	}
 }
@@ -348,7 +348,7 @@ func (w *Work) runner(stage string, runner []string) {
 // those of others for at most five days.
 func (w *Work) hostedLimit(stage, limit string, runner []string) {
 	key := map[string]string{"training": "timeout", "gate": "within"}[stage]
-	d, err := duration(limit)
+	d, err := strict.Duration(limit)
 	switch {
 	case err != nil || !slices.Contains(w.File.Targets, GitHub):
 	case d > 5*time.Hour && w.File.hosted(runner):
@@ -443,8 +443,8 @@ func validateStages(w *Work) {
 	validateKeeping(w)
 	w.duration("gate.within", f.Gate.Within)
 	w.duration("gate.every", f.Gate.Every)
-	within, bad := duration(f.Gate.Within)
-	if every, err := duration(f.Gate.Every); err == nil && bad == nil && every > within && !f.Gate.Skip {
+	within, bad := strict.Duration(f.Gate.Within)
+	if every, err := strict.Duration(f.Gate.Every); err == nil && bad == nil && every > within && !f.Gate.Skip {
 		w.report("gate.every", "must be at most gate.within, which is %s", f.Gate.Within)
 	}
 	for _, key := range []string{"within", "every", "undecided", "runner"} {

@@ -3,11 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"strconv"
-	"time"
-
-	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -116,16 +112,4 @@ func (v values) each(path string) ([]string, error) {
 		out[i] = element(path, i)
 	}
 	return out, nil
-}
-
-// durations are whole minutes, hours or days.
-var durations = regexp.MustCompile(`^[1-9][0-9]{0,3}[mhd]$`)
-
-// duration returns a duration such as 90m, 6h or 2d. Seconds and mixtures are refused: orchestrators count in minutes.
-func duration(text string) (time.Duration, error) {
-	d, err := model.ParseDuration(text)
-	if err != nil || !durations.MatchString(text) {
-		return 0, fmt.Errorf("must be a whole number of minutes, hours or days, such as 90m, 6h or 2d, not %q", text)
-	}
-	return time.Duration(d), nil
 }

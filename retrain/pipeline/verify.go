@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -38,6 +39,7 @@ func rules(w *Work) []rule {
 		{"spaces", everywhere, spaces, tidied},
 		{"yaml", isYAML, syntax, nil},
 		{"tabs", isYAML, tabs, nil},
+		{"json", isJSON, notJSON, nil},
 		{"pins", everywhere, unpinned, nil},
 		{"secrets", everywhere, inClear, nil},
 		{"keep", everywhere, unbalanced, nil},
@@ -93,6 +95,16 @@ func everywhere(*Artefact) bool { return true }
 
 func isYAML(a *Artefact) bool {
 	return strings.HasSuffix(a.Path, ".yml") || strings.HasSuffix(a.Path, ".yaml")
+}
+
+func isJSON(a *Artefact) bool { return strings.HasSuffix(a.Path, ".json") }
+
+func notJSON(a *Artefact) []fault {
+	var at *json.SyntaxError
+	if err := json.Unmarshal([]byte(a.Text), new(any)); errors.As(err, &at) {
+		return []fault{{1 + strings.Count(a.Text[:min(int(at.Offset), len(a.Text))], "\n"), "is not JSON: " + err.Error()}}
+	}
+	return nil
 }
 
 // eachLine returns a fault for each line with a message.

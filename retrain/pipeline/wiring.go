@@ -185,7 +185,7 @@ func wiredByValues(w *Work, file string) []string {
 	case "pipeline/stages/deploy.sh":
 		list = "}\ndeploy\nreport succeeded"
 		if len(f.Rollback.Command) > 0 {
-			list = "}\nrollback() {\n  run |}\n# A deployment |undo() {\n  trap - INT TERM\n  end\n  rollback \\|\\| true\n  exit \"$1\"\n}\n" +
+			list = "}\n|rollback() {\n  run |}\n# A deployment |undo() {\n  trap - INT TERM\n  end\n  rollback \\|\\| true\n  exit \"$1\"\n}\n" +
 				"trap 'undo 130' INT\ntrap 'undo 143' TERM\nif ! deploy; then\n|  rollback\n  exit 1\nfi\ntrap 'stop 130' INT\ntrap 'stop 143' TERM\nreport succeeded"
 		}
 	case "pipeline/MODEL_CARD.md":

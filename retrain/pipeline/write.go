@@ -94,7 +94,11 @@ func change(root *os.Root, a *Artefact) (Change, error) {
 	return c, err
 }
 
-// Write writes the files that change. Each appears as a whole, and none outside of the directory.
+// temporary follows the name of a file until it is complete.
+const temporary = ".new"
+
+// Write writes the files that change. Each appears as a whole, and none outside of the directory. None appears if one
+// cannot be written, as far as that shows before.
 func Write(changes []Change, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -103,21 +107,33 @@ func Write(changes []Change, dir string) error {
 	if err != nil {
 		return err
 	}
+	var done []string
 	for i := range changes {
 		if c := &changes[i]; c.Changed() {
-			if err := writeFile(root, c); err != nil {
-				return errors.Join(fmt.Errorf("write %s: %w", c.Path, err), root.Close())
+			done = append(done, filepath.FromSlash(c.Path)+temporary)
+			if err := prepare(root, c); err != nil {
+				for _, path := range done {
+					_ = root.Remove(path) // the last one may not exist
+				}
+				return errors.Join(fmt.Errorf("write %s: %w; no file was changed", c.Path, err), root.Close())
 			}
+		}
+	}
+	done = nil
+	for i := range changes {
+		if c := &changes[i]; c.Changed() {
+			if err := finish(root, filepath.FromSlash(c.Path), c.Removed); err != nil {
+				return errors.Join(fmt.Errorf("write %s: %w; already written: %s", c.Path, err, strings.Join(done, ", ")), root.Close())
+			}
+			done = append(done, c.Path)
 		}
 	}
 	return root.Close()
 }
 
-func writeFile(root *os.Root, c *Change) error {
+// prepare writes a file beside its place. For one to be removed, it only tests whether its directory can be written.
+func prepare(root *os.Root, c *Change) error {
 	path := filepath.FromSlash(c.Path)
-	if c.Removed {
-		return root.Remove(path)
-	}
 	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -125,9 +141,12 @@ func writeFile(root *os.Root, c *Change) error {
 	if c.Executable {
 		mode = 0o755
 	}
-	temporary := path + ".new"
-	if err := root.WriteFile(temporary, []byte(c.After), mode); err != nil {
-		return err
+	return root.WriteFile(path+temporary, []byte(c.After), mode)
+}
+
+func finish(root *os.Root, path string, removed bool) error {
+	if removed {
+		return errors.Join(root.Remove(path+temporary), root.Remove(path))
 	}
-	return root.Rename(temporary, path)
+	return root.Rename(path+temporary, path)
 }

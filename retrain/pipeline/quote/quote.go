@@ -73,6 +73,12 @@ func Shell(s string) string {
 	return strings.Join(parts, `\'`)
 }
 
+// expands matches what a shell would replace.
+var expands = regexp.MustCompile("\\$[{(0-9a-zA-Z_]|`[^`]+`")
+
+// Expands reports whether a shell would replace a part of a text that is not quoted.
+func Expands(s string) bool { return expands.MatchString(s) }
+
 // Glob returns the glob that matches a name alone, as a YAML scalar.
 func Glob(s string) (string, error) {
 	if strings.ContainsAny(s, "*?[\\") {

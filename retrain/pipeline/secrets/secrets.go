@@ -17,7 +17,7 @@ type rule struct {
 }
 
 // notCredentials are keys that name no credential.
-var notCredentials = regexp.MustCompile(`^(?:[A-Z0-9]+_)*(?:PUBLIC|CACHE|SORT|PARTITION|PRIMARY|FOREIGN)_KEY\b`)
+var notCredentials = regexp.MustCompile(`(?i)^(?:[a-z0-9]+[_-])*(?:public|cache|sort|partition|primary|foreign|hash|idempotency|dedup)[_-]?key\b`)
 
 var rules = []rule{
 	{regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22}|glpat-[A-Za-z0-9_-]{20}|xox[baprs]-[A-Za-z0-9-]{10}|whsec_[A-Za-z0-9+/=]{24}|-----BEGIN [A-Z ]*PRIVATE KEY`), false},
@@ -34,6 +34,11 @@ var rules = []rule{
 	{regexp.MustCompile(`\b[rs]k_(?:live|test)_[A-Za-z0-9]{10}|\bwandb\s+login\s+(?:--\S+\s+)*[0-9a-f]{40}\b`), false},
 	{regexp.MustCompile(`\bcurl\b[^\n]*\s(?:-u|--user)[= \t]*["']?[^\s:"'$<]+:[^\s"'$<{%(/.][^\s"'$]*`), false},
 	{regexp.MustCompile(`://[A-Za-z0-9_-]{20,}@`), true},
+	{regexp.MustCompile(`\bdckr_pat_[A-Za-z0-9_-]{20}|\bxapp-[0-9A-Za-z-]{20}|\bgl(?:rt|dt|ptt|soat|cbt)-[A-Za-z0-9_-]{20}|\bglsa_[A-Za-z0-9]{20}|\bshp(?:at|ss|ca|pa)_[0-9a-fA-F]{32}|\bATATT3[A-Za-z0-9_=-]{20}`), false},
+	{regexp.MustCompile(`\bdop_v1_[0-9a-f]{64}|\bhv[sb]\.[A-Za-z0-9_-]{24}|\bdapi[0-9a-f]{32}|\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}|\bya29\.[A-Za-z0-9_-]{20}|\bAGE-SECRET-KEY-1[A-Z0-9]{40}|\brubygems_[0-9a-f]{48}|\blin_api_[A-Za-z0-9]{32}`), false},
+	{regexp.MustCompile(`(?i)\b(?:[a-z0-9]+[_-])*[a-z0-9]*key["']?\s*[=:]\s*["']?(?:[0-9a-f]{32}|[A-Za-z0-9+/]{40})`), true},
+	{regexp.MustCompile(`(?i)\b(?:x-)?(?:[a-z]+-)*(?:api-?key|token|secret|auth)(?:-[a-z]+)*:\s*["']?[A-Za-z0-9+/_=.-]{16}`), true},
+	{regexp.MustCompile(`(?i)\bauthorization["']?\s*[:=]\s*["']?(?:basic|token|apikey|key|digest)\s+[A-Za-z0-9+/_=.-]{12}`), false},
 	{address, false},
 }
 
@@ -45,6 +50,8 @@ var address = regexp.MustCompile(`://[^/\s:@"',<>]*:[^/\s@"',<>$][^/\s@"',<>]*@`
 var marks = []string{
 	"akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "whsec_", "private key", "pass",
 	"token", "api-key", "secret", "key", "bearer", "hf_", "sk-", "k_live_", "k_test_", "wandb", "curl", "aiza", "npm_", "pypi-", "eyj", "://",
+	"dckr_pat_", "xapp-", "glrt-", "gldt-", "glptt-", "glsoat-", "glcbt-", "glsa_", "shpat_", "shpss_", "shpca_", "shppa_", "atatt3",
+	"dop_v1_", "hvs.", "hvb.", "dapi", "sg.", "ya29.", "rubygems_", "lin_api_", "auth",
 }
 
 // Message says what is wrong with a text that Found finds. It names no credential itself.
@@ -93,7 +100,8 @@ func InValues(values map[string]string) []string {
 				before, program = values[fmt.Sprintf("%s[%d]", list, i-1)], values[list+"[0]"]
 			}
 		}
-		option := strings.HasPrefix(before, "--") && Found(before+"="+value) || isOfProgram(program) && Found(program+" "+before+" "+value)
+		option := strings.HasPrefix(before, "--") && Found(before+"="+value) && !Found(before) ||
+			isOfProgram(program) && Found(program+" "+before+" "+value) && !Found(program+" "+before)
 		if inMember(path[strings.LastIndex(path, ".")+1:], value) || option {
 			out = append(out, path)
 		}

@@ -53,3 +53,32 @@ func TestKeysAndOptionsSayWhatAValueIs(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// More services have credentials of their own form, and a name before a value says that it is one. Hashes, digests and
+// commits are none.
+func TestCredentialsOfMoreServices(t *testing.T) {
+	hex, mixed := strings.Repeat("0a1b2c3d4e", 4), strings.Repeat("aB3+dE6/", 10)
+	for _, text := range []string{
+		"wandb_key=" + hex, "dckr_pat_" + mixed[:2] + strings.Repeat("x9", 12), "DefaultEndpointsProtocol=https;AccountKey=" + mixed + "==",
+		`curl -H "X-Api-Key: ` + hex[:32] + `" https://a.example`, "hvs." + strings.Repeat("a1", 14), "dapi" + hex[:32], "dop_v1_" + hex + hex[:24],
+		"SharedAccessKey=" + mixed, "Authorization: Basic dXNlcjpwYXNzd29yZA==", "glrt-" + strings.Repeat("a1", 10), "xapp-1-" + strings.Repeat("A1", 12),
+		"Private-Token: " + strings.Repeat("a1", 10), "client_key: '" + hex + "'",
+	} {
+		if !Found(text) {
+			t.Errorf("%s is not found", text)
+		}
+	}
+	for _, text := range []string{
+		"actions/checkout@" + hex, "python@sha256:" + hex + hex[:24], "git checkout " + hex, "numpy==2.4.6 --hash=sha256:" + hex + hex[:24], "sha256: " + hex,
+		"cache_key: " + hex, "cache-key=" + hex, "partition_key=" + hex, "public_key: " + mixed, "commit: " + hex, "model.monkey: 3", "--seed-key=7", "key: status-token",
+		"keyboard: " + hex, "X-Request-Id: " + hex[:32], "secretName: retrain-a-deploy", "author: " + hex, "tokens-per-second: 1000", "token_file: /run/secrets/gh",
+	} {
+		if Found(text) {
+			t.Errorf("%s is no credential", text)
+		}
+	}
+	values := map[string]string{"requirements[0]": "numpy==2.4.6", "requirements[1]": "--index-url https://u:word@a.example/simple", "requirements[2]": "scipy==1.17.1"}
+	if got := InValues(values); len(got) != 1 || got[0] != "requirements[1]" {
+		t.Errorf("%v, want only the address", got)
+	}
+}
