@@ -205,7 +205,7 @@ func (d *drawer) draw(path string, schema map[string]any) any {
 
 // same reports whether a list may not have both of two elements.
 func (d *drawer) same(path string, schema map[string]any, a, b any) bool {
-	if key := map[string]string{"environments": "id", "simulation": "name"}[path]; key != "" {
+	if key := map[string]string{"environments": "id", "simulation": "name", "evaluation.constraints": "metric"}[path]; key != "" {
 		return a.(map[string]any)[key] == b.(map[string]any)[key]
 	}
 	return schema["uniqueItems"] == true && a == b
@@ -264,7 +264,10 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 	if known, ok := algorithms[library]; ok {
 		algorithm["name"] = pick(d, known...)
 	}
-	algorithm["hyperparameters"] = map[string]any{"gamma": 0.99, pick(d, "seed", "learning_rate"): pick[any](d, 1, 3e-4, 1e-5)}
+	algorithm["hyperparameters"] = map[string]any{"gamma": 0.99, "learning_rate": pick[any](d, 1, 3e-4, 1e-5)}
+	if d.rng.IntN(2) == 0 {
+		algorithm["hyperparameters"].(map[string]any)["seed"] = d.rng.IntN(1 << 31)
+	}
 	if library != CleanRL {
 		algorithm["hyperparameters"].(map[string]any)["odd_"] = []any{pick(d, odd[2:]...), nil, true, map[string]any{"a": -1e-9}}
 	}
@@ -319,6 +322,9 @@ func (d *drawer) machines(f map[string]any, section func(string) map[string]any,
 			s["runner"] = []any{"self-hosted"}
 		}
 	}
+	if gate["skip"] == true {
+		maps.DeleteFunc(gate, func(key string, _ any) bool { return key != "skip" })
+	}
 	if !slices.Contains(targets, any(GitHub)) && d.rng.IntN(3) == 0 {
 		training["cpu"] = 96
 	}
@@ -345,12 +351,26 @@ func (d *drawer) watching(f map[string]any, section func(string) map[string]any,
 			delete(limit, "share")
 		}
 	}
+	monitoring := section("monitoring")
+	if list, ok := monitoring["signals"].([]any); ok {
+		monitoring["signals"] = distinct(list)
+	}
+	if data := section("data"); data["brokers"] == nil {
+		delete(data, "topic")
+		delete(data, "export")
+	}
 	trigger := section("trigger")
 	startable := slices.DeleteFunc(slices.Clone(targets), func(x any) bool { return triggerKeys[x.(string)] == nil })
 	if trigger["target"] == nil || len(startable) == 0 {
 		delete(f, "trigger")
 	} else {
 		trigger["target"] = pick(d, startable...)
+		for _, key := range []string{"repository", "ref", "url", "token_file", "directory", "signals"} {
+			delete(trigger, key)
+		}
+		if list, ok := monitoring["signals"].([]any); ok {
+			trigger["signals"] = list[:1]
+		}
 		for _, key := range triggerKeys[trigger["target"].(string)] {
 			trigger[key] = leaves["trigger."+key](d)
 		}
