@@ -138,13 +138,13 @@ func (f *finder) find(field string) (at found, ok bool) {
 		}
 	}
 	p := f.best(f.outer, field)
-	if field == "reward" && p != nil && (lastName(p) == "score" || lastName(p) == "scorevalue") { // a rating or a profit is no prediction
+	if field == "reward" && p != nil && (lastName(p) == "score" || lastName(p) == "scorevalue" || hasUnit(p)) { // a rating or a profit is no prediction
 		p = f.response(p)
 	}
 	return found{p, f.outer, f.inner != nil}, p != nil
 }
 
-// response returns what a person responded, instead of a score that predicts it.
+// response returns what a person responded, instead of a score that predicts it or an amount that follows from it.
 func (f *finder) response(score *place) *place {
 	for _, p := range f.outer.order {
 		if isFlag(p) && isResponse(p) && !f.taken(p) && p.n*2 > f.outer.records {

@@ -29,7 +29,7 @@ func guessed(field string, p *place) bool {
 		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, amount[len(amount)-1]) && !isDerived(words)
 	case "outcomes.":
 		spent := slices.Contains([]string{"watch", "dwell", "play", "listen", "engagement", "session"}, words[0]) && slices.Contains([]string{"time", "minutes", "seconds", "ms", "duration"}, last)
-		return spent || len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, last) && !isDerived(words)
+		return spent || len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, amount[len(amount)-1]) && !isDerived(words)
 	case "action":
 		set := p.kind() == isNumber && slices.Contains([]string{"setpoint", "dose", "bid", "multiplier"}, amount[len(amount)-1]) && !isDerived(words)
 		return p.kind() == isText && isChosen(p) || set || isChoice(p) && isChosen(p) && !isMeasure(words)
@@ -37,6 +37,12 @@ func guessed(field string, p *place) bool {
 		return len(words) == 2 && slices.Contains([]string{"prob", "probability", "propensity"}, last) && (isChosen(p) || slices.Contains(roleOf("action").names, words[0]))
 	}
 	return false
+}
+
+// hasUnit reports whether a name ends with a unit.
+func hasUnit(p *place) bool {
+	words := wordsOf(p)
+	return len(withoutUnit(words)) < len(words)
 }
 
 // isMeasure reports whether a name is that of what is measured of a thing, and not of the thing.
