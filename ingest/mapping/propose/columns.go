@@ -13,18 +13,20 @@ import (
 // environments, or of the steps of an episode, beside their actions, observations or ends.
 func (f *finder) transposed(outer *table, records []any) bool {
 	lists := slices.DeleteFunc(slices.Clone(outer.order), func(p *place) bool { return p.lists*10 < outer.records*9 || p.names[0] == ofKey })
-	i := slices.IndexFunc(lists, func(p *place) bool { return p.kind() == isNumberList && isColumnOf("reward", p) })
-	if i < 0 {
+	rewards, named := rewardsOf(lists), map[string]bool{}
+	if rewards == nil {
 		return false
 	}
-	rewards, named := lists[i], map[string]bool{}
 	lists = slices.DeleteFunc(lists, func(p *place) bool {
 		name, known := p.names[len(p.names)-1], false
 		known, named[name] = named[name], true
 		return known || !alike(records, p, rewards)
 	})
 	isEvidence := func(p *place) bool { // other lists of as many numbers may each be one value
-		return isColumnOf("action", p) && p.kind() != isNumberList || isColumnOf("terminated", p) || isColumnOf("truncated", p) || isColumnOf("step", p)
+		return isColumnOf("action", p) && p.kind() != isNumberList || isOfSteps(p)
+	}
+	if isScored(rewards) && !slices.ContainsFunc(lists, isOfSteps) {
+		return false // of what there was to choose from
 	}
 	if len(lists) < 2 || f.isChosenFrom(outer, records, lists) || !slices.ContainsFunc(lists, isEvidence) && !varies(records, rewards) {
 		return false
@@ -35,6 +37,24 @@ func (f *finder) transposed(outer *table, records []any) bool {
 		f.index = "each index is a separate environment"
 	}
 	return true
+}
+
+// rewardsOf returns the list of rewards: scores if no other is one, and nil without any.
+func rewardsOf(lists []*place) (rewards *place) {
+	for _, p := range lists {
+		if p.kind() == isNumberList && isColumnOf("reward", p) && (rewards == nil || isScored(rewards) && !isScored(p)) {
+			rewards = p
+		}
+	}
+	return rewards
+}
+
+// isScored reports whether a list is of scores, which are as often what a model predicts as they are rewards.
+func isScored(p *place) bool { return slices.Contains([]string{"score", "scores"}, lastName(p)) }
+
+// isOfSteps reports whether a list has what only steps have: their number, or whether an episode ends.
+func isOfSteps(p *place) bool {
+	return isColumnOf("terminated", p) || isColumnOf("truncated", p) || isColumnOf("step", p)
 }
 
 // isChosenFrom reports whether the lists are what could have been chosen, and another place says what was: the text, or

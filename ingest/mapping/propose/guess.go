@@ -200,11 +200,15 @@ func (f *finder) vector() {
 	if f.inner != nil {
 		t, from = f.inner, "element"
 	}
-	for _, first := range t.order {
-		prefix, ok := strings.CutSuffix(lastName(first), "0")
-		if !ok || !slices.Contains([]string{"act", "action", "actions", "a", "ctrl", "control", "u", "torque"}, prefix) {
-			continue
-		}
+	prefixes := []string{"act", "action", "actions", "a", "cmd", "command", "ctrl", "control", "u", "torque"} // a torque may be measured
+	rankOf := func(p *place) int {
+		prefix, _ := strings.CutSuffix(lastName(p), "0")
+		return slices.Index(prefixes, prefix)
+	}
+	firsts := slices.DeleteFunc(slices.Clone(t.order), func(p *place) bool { return !strings.HasSuffix(lastName(p), "0") || rankOf(p) < 0 })
+	slices.SortStableFunc(firsts, func(p, q *place) int { return rankOf(p) - rankOf(q) })
+	for _, first := range firsts {
+		prefix := strings.TrimSuffix(lastName(first), "0")
 		var values []string
 		for p := first; p != nil && p.kind() == isNumber && !f.taken(p) && p.n == t.records; {
 			values = append(values, access(from, p.names))

@@ -172,6 +172,27 @@ func TestShapesOfLogs(t *testing.T) {
 			[]string{"action: chosen"},
 			[]string{"columns"},
 		},
+		"items that a model scored": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"user":"u%d","items":["a%d","b","c"],"scores":[%.2f,%.2f,%.2f],"clicked":%d}`, epoch+i, r.IntN(9), r.IntN(9), r.Float64(), r.Float64(), r.Float64(), r.IntN(2))
+			},
+			[]string{"reward: clicked"},
+			[]string{"columns"},
+		},
+		"steps with scores": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"actions":["a%d","b"],"scores":[%.2f,%.2f],"dones":[%t,false]}`, epoch+i, r.IntN(9), r.Float64(), r.Float64(), i%9 == 0)
+			},
+			[]string{"columns: [actions, dones, scores]", "reward: scores"},
+			nil,
+		},
+		"commands beside what was measured": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"torque_0":%.2f,"torque_1":%.2f,"cmd_0":%.2f,"cmd_1":%.2f,"actuator_0":1,"reward":%.2f}`, epoch+i, r.Float64(), r.Float64(), r.Float64(), r.Float64(), r.Float64())
+			},
+			[]string{`[record[\"cmd_0\"], record[\"cmd_1\"]]`, "observation.torque_0"},
+			nil,
+		},
 		"scores of what could have been chosen": {
 			func(i int, r *rand.Rand) string {
 				return fmt.Sprintf(`{"ts":%d,"candidates":{"a":{"score":%.2f},"b":{"score":%.2f}},"chosen":"%c","reward":%d}`, epoch+i, r.Float64(), r.Float64(), 'a'+rune(r.IntN(2)), r.IntN(2))
