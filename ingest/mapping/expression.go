@@ -22,6 +22,8 @@ type Env struct {
 // most with the square of the record, as no loop over a list holds another one.
 type Program struct {
 	program *vm.Program
+	// Record and Element are whether it may read these.
+	Record, Element bool
 }
 
 // The bounds of an expression.
@@ -35,13 +37,13 @@ func compileExpression(text string) (*Program, error) {
 	if err != nil {
 		return nil, plainError(err)
 	}
-	loops := &loopFinder{}
+	loops := &loopFinder{names: map[string]bool{}}
 	root := p.Node()
 	ast.Walk(&root, loops)
 	if loops.nested {
 		return nil, errors.New("loops must not be nested, because the run time would grow with the square of the record size")
 	}
-	return &Program{program: p}, nil
+	return &Program{p, loops.names["record"] || loops.names["$env"], loops.names["element"] || loops.names["$env"]}, nil
 }
 
 // plainError returns the error of a compiler without its drawing of the place.
@@ -52,15 +54,21 @@ func plainError(err error) error {
 	return err
 }
 
-// loopFinder finds loops that hold others.
-type loopFinder struct{ nested bool }
+// loopFinder finds loops that hold others, and the names that an expression uses.
+type loopFinder struct {
+	nested bool
+	names  map[string]bool
+}
 
 // Visit implements ast.Visitor.
 func (l *loopFinder) Visit(n *ast.Node) {
-	if predicate, ok := (*n).(*ast.PredicateNode); ok {
+	switch node := (*n).(type) {
+	case *ast.PredicateNode:
 		inner := &predicateFinder{}
-		ast.Walk(&predicate.Node, inner)
+		ast.Walk(&node.Node, inner)
 		l.nested = l.nested || inner.found
+	case *ast.IdentifierNode:
+		l.names[node.Value] = true
 	}
 }
 

@@ -15,10 +15,12 @@ type environment struct {
 	env                   mapping.Env
 	msg                   *ingest.Message
 	hasRecord, hasElement bool
+	hasMessage            bool
+	fault                 *fault // why there is no record; its elements are many, so it is read once
 }
 
 func (e *environment) begin(msg *ingest.Message) {
-	e.msg, e.hasRecord, e.hasElement = msg, false, false
+	e.msg, e.hasRecord, e.hasElement, e.hasMessage, e.fault = msg, false, false, false, nil
 }
 
 // maxTree is how many values a record may hold of which an expression computes something: its time may grow with their
@@ -27,7 +29,7 @@ const maxTree = 1 << 14
 
 // compute evaluates the expression for a field, and writes its value to m.doc as JSON.
 func (m *mapped) compute(p *mapping.Program, field string) bool {
-	if !m.prepare() {
+	if !m.prepare(p) {
 		return false
 	}
 	value, err := m.env.machine.Run(p, m.env.env)
@@ -40,31 +42,40 @@ func (m *mapped) compute(p *mapping.Program, field string) bool {
 	return true
 }
 
-// prepare makes what expressions compute from.
-func (m *mapped) prepare() bool {
+// prepare makes what an expression computes from.
+func (m *mapped) prepare(p *mapping.Program) bool {
 	e, d := &m.env, m.d
 	at, depth := d.at, d.depth
 	defer func() { d.at, d.depth = at, depth }()
-	var ok bool
-	if !e.hasRecord {
-		d.at, d.depth = 0, 0
-		d.space()
-		left := maxTree
-		if e.env.Record, ok = d.tree(&left); !ok {
-			return false
-		}
-		e.env.Key, e.env.Headers, e.hasRecord = string(e.msg.Key), make(map[string]string, len(e.msg.Headers)), true
+	if !e.hasMessage {
+		e.env.Key, e.env.Headers, e.hasMessage = string(e.msg.Key), make(map[string]string, len(e.msg.Headers)), true
 		for _, h := range e.msg.Headers {
 			e.env.Headers[h.Key] = string(h.Value)
 		}
 	}
-	if m.scan.element != nowhere && !e.hasElement {
-		if e.env.Element, ok = m.elementTree(); !ok {
-			return false
-		}
-		e.hasElement = true
+	if p.Record && !e.hasRecord && !m.recordTree() {
+		return false
 	}
-	return true
+	if !p.Element || m.scan.element == nowhere || e.hasElement {
+		return true
+	}
+	e.env.Element, e.hasElement = m.elementTree()
+	return e.hasElement
+}
+
+// recordTree reads the record.
+func (m *mapped) recordTree() (ok bool) {
+	e, d, left := &m.env, m.d, maxTree
+	if e.fault != nil {
+		d.fault = *e.fault
+		return false
+	}
+	d.at, d.depth = 0, 0
+	d.space()
+	if e.env.Record, e.hasRecord = d.tree(&left); !e.hasRecord {
+		e.fault = new(d.fault)
+	}
+	return e.hasRecord
 }
 
 // elementTree reads the element: with columns, an object of their values.
