@@ -30,6 +30,9 @@ func (c Config) Check(report func(path, msg string)) {
 	}
 	for i, condition := range c.Take {
 		condition.check(func(key, msg string) { report(join("take["+strconv.Itoa(i)+"]", key), msg) })
+		if condition.Index && !c.isNested() {
+			report("take["+strconv.Itoa(i)+"].index", "requires each or columns")
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
 		c.checkField(name, func(key, msg string) { report(join("fields."+name, key), msg) })

@@ -78,6 +78,7 @@ func TestColumnsAreChecked(t *testing.T) {
 		"columns: [r, b..x]\nfields: {policy: $.p, reward: r}":                                                                                               "columns[1]: at character 2 of b..x: expected a name",
 		"columns: [r]\neach: s\nfields: {policy: $.p, reward: r}":                                                                                            "columns: cannot be combined with each",
 		"fields: {policy: p, reward: r, agent_id: {index: true}}":                                                                                            "index: requires each or columns",
+		"take: [{index: true, in: [a]}]\nfields: {policy: p, reward: r}":                                                                                     "take[0].index: requires each or columns",
 		"fields: {policy: p, reward: r, terminated: {value: true, last: true}}":                                                                              "last: requires each or columns",
 		"each: s\nfields: {policy: p, reward: r, step: {index: true, path: x}}":                                                                              "must have exactly one of value, path, header, key, index and expression",
 	} {
