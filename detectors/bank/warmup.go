@@ -38,8 +38,8 @@ func (g *group) caveats() (caveats []string) {
 	return append(caveats, g.Warmup.Caveats(season.Zone(g.cfg.Zone))...)
 }
 
-// CaveatLearning says what is judged of a policy that learns.
-const CaveatLearning = "because the policy learns, only the following are judged: a worse return, worse signals with a direction, and changes in how episodes start, what actions do and how steps are rewarded"
+// CaveatLearning says what is judged of a policy that learns. Baselines of earlier builds have the sentence in their state.
+const CaveatLearning = "the policy learns: only a worse return, worse signals that have a direction, and changes in how episodes start, what actions do and how steps are rewarded are judged"
 
 // refusedShare is the probability that a warm-up is refused for a trend although the policy, or the late signal, has
 // not changed.

@@ -214,10 +214,11 @@ func (w *Warmup) rate() float64 {
 }
 
 // Regular pauses, such as those between daily batches, are at least two. They are pauseFactor times as long as any other
-// gap, and differ from each other by at most pauseSpread times.
+// gap, differ from each other by at most pauseSpread times, and take pauseShare of the time: two outages do not.
 const (
 	pauseFactor = 10
 	pauseSpread = 4
+	pauseShare  = .99
 )
 
 // Pace returns the mean and the maximum of gaps as Trimmed does, but with regular pauses: they will come again, so a
@@ -228,11 +229,15 @@ func Pace(gaps []float64) (mean, largest float64) {
 	if len(pauses) < 2 || slices.Max(pauses) > pauseSpread*slices.Min(pauses) {
 		return mean, largest
 	}
-	sum := mean * float64(len(gaps)-len(pauses))
+	paused := 0.0
 	for _, pause := range pauses {
-		sum += pause
+		paused += pause
 	}
-	return sum / float64(len(gaps)), slices.Max(pauses)
+	all := mean*float64(len(gaps)-len(pauses)) + paused
+	if paused < pauseShare*all {
+		return mean, largest
+	}
+	return all / float64(len(gaps)), slices.Max(pauses)
 }
 
 // Trimmed returns the mean and the maximum of x without the hundredth at each end. If there are more than two values,

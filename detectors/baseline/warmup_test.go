@@ -2,6 +2,7 @@ package baseline
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,6 +81,11 @@ func TestPaceKnowsRegularPauses(t *testing.T) {
 	}
 	if _, largest := Pace(gaps); largest != 86400 {
 		t.Errorf("the largest gap is %v s, want a day", largest)
+	}
+	outages := slices.Repeat([]float64{1}, 499)
+	outages[100], outages[300] = 1800, 1900
+	if mean, largest := Pace(outages); mean != 1 || largest != 1 {
+		t.Errorf("two outages count: a mean of %v s, at most %v s", mean, largest)
 	}
 	gaps[99], gaps[199], gaps[299] = 0, 0, 0
 	if mean, largest := Pace(gaps); mean != 0 || largest != 0 {
