@@ -119,7 +119,7 @@ func variants() map[string][]string {
 		"RLlib alone":         append([]string{"telemetry: true", "episodes: 3", ", learning_rate: 3e-4}", ", learning_rate: 3e-4}"}, rllib...),
 		"several brokers":     {"[\"kafka-1:9092\"]", "[\"kafka-1:9092\", \"[::1]:9093\"]"},
 		"odd policy":          {"project: cartpole", "project: cartpole\npolicy: \"shop/ranker v2: it's\""},
-		"deep arguments":      {"n_steps: 256", "policy_kwargs: {net_arch: {pi: [64, 64], vf: []}, squash: true, note: \"it's\"}, device: null"},
+		"deep arguments":      {"n_steps: 256", "policy_kwargs: {net_arch: {pi: [64, 64], vf: []}, squash: true, note: \"it's\"}, target_kl: null"},
 		"another algorithm":   {"name: PPO", "name: SAC", "n_steps: 256", "buffer_size: 1000000"},
 		"one target":          {"[github-actions, gitlab-ci, argo, kubernetes, kubeflow, airflow, make]", "[kubernetes]", trigger, ""},
 		"a budget in days":    {"per: 20000 episodes", "per: 30d", "budget: 1", "budget: 0.5"},

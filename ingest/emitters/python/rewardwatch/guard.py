@@ -27,8 +27,7 @@ _SILENT = {"keep": "ok", "hold": "hold", "fallback": "fallback"}
 
 
 def _has(actions: frozenset[Any], action: Any) -> bool:
-    """Returns whether an action is one of the given actions. Unhashable actions, such as arrays, never are.
-    """
+    """Returns whether an action is one of the given actions. Unhashable actions, such as arrays, never are."""
     try:
         return action in actions
     except TypeError:
