@@ -75,7 +75,7 @@ func (a *answers) unit() *ingest.Unit {
 	reward := a.score(quality, length, a.rng.NormFloat64())
 	u := &ingest.Unit{
 		Group: ingest.NewGroup("assistant"), Agent: fmt.Sprint(a.made), Episode: fmt.Sprint(a.made), First: at, Last: at, Pos: at, Length: 1, End: ingest.EndWindow,
-		StartTS: (1_800_000_000 + 90*a.made) * 1e9, EndTS: (1_800_000_060 + 90*a.made) * 1e9, HasReturn: true, Return: reward, RewardQ10: reward, RewardQ90: reward,
+		StartTS: (monday + 90*a.made) * 1e9, EndTS: (monday + 60 + 90*a.made) * 1e9, HasReturn: true, Return: reward, RewardQ10: reward, RewardQ90: reward,
 		ActionKind: ingest.ActionCategory, Actions: []ingest.Count{{Name: []string{"brief", "detailed", "examples"}[way], N: 1, Reward: reward}},
 	}
 	u.Reward.Add(reward)
@@ -108,8 +108,12 @@ func watchAnswers(knowsRaters bool) *watched {
 
 var raterRuns = flag.Int("rater-runs", 6, "how often simulations of raters are repeated")
 
-// untilBaselines are answers after which ratings have a baseline of their own.
-const untilBaselines = 2400
+// untilBaselines are answers after which ratings have a baseline of their own: two days and a half. They begin on a Monday,
+// since a warm-up of so few days leaves the weekend out.
+const (
+	untilBaselines = 2400
+	monday         = 1_800_259_200
+)
 
 func (w *watched) opened() (n int, signals map[string]int) {
 	signals = map[string]int{}
