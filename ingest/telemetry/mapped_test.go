@@ -445,7 +445,7 @@ func TestKeysAndHeadersAreBounded(t *testing.T) {
 		if !tt.all && refused[len(refused)-1].Reason != ingest.ReasonTooManyValues {
 			t.Errorf("%s: %v", name, refused[len(refused)-1])
 		}
-		if took := time.Since(begun); took > 5*time.Second { // it takes .4 s, and took a minute
+		if took := time.Since(begun); took > 20*time.Second { // it takes .4 s alone, and took a minute
 			t.Errorf("%s: took %s", name, took)
 		}
 	}
