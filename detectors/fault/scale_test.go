@@ -77,21 +77,23 @@ func TestAnAgentThatRunsAwayHasNoOtherScale(t *testing.T) {
 	} {
 		for seed := range uint64(12) {
 			s := faulttest.NewSensor(90+seed, func(*rand.Rand) float64 { return 0 })
-			control, factor := -1., 1.
-			episode := func() *ingest.Unit { return runner(s, control, factor) }
-			w := watchUnits(episode, 500)
-			control, factor = c.control, c.factor
-			found := false
-			for range 100 {
-				for _, rule := range w.Observe(episode()) {
-					found = found || rule == fault.Scale
-				}
-			}
+			found := changesScale(func() *ingest.Unit { return runner(s, -1, 1) }, func() *ingest.Unit { return runner(s, c.control, c.factor) })
 			if found != c.fault {
 				t.Errorf("%s, seed %d: a fault of the scale: %v, want %v", name, seed, found, c.fault)
 			}
 		}
 	}
+}
+
+// changesScale reports whether episodes after a baseline of others are a fault of the scale.
+func changesScale(before, after func() *ingest.Unit) (found bool) {
+	w := watchUnits(before, 500)
+	for range 100 {
+		for _, rule := range w.Observe(after()) {
+			found = found || rule == fault.Scale
+		}
+	}
+	return found
 }
 
 // runner is an episode of an agent on a line that pushes itself to the middle, or away from it.
@@ -126,16 +128,7 @@ func TestRewardsOfAnAgentThatRunsAwayHaveNoOtherScale(t *testing.T) {
 	} {
 		for seed := range uint64(12) {
 			s := faulttest.NewSensor(70+seed, func(*rand.Rand) float64 { return 0 })
-			control, factor := 1., 1.
-			episode := func() *ingest.Unit { return balancer(s, control, factor) }
-			w := watchUnits(episode, 500)
-			control, factor = c.control, c.factor
-			found := false
-			for range 100 {
-				for _, rule := range w.Observe(episode()) {
-					found = found || rule == fault.Scale
-				}
-			}
+			found := changesScale(func() *ingest.Unit { return balancer(s, 1, 1) }, func() *ingest.Unit { return balancer(s, c.control, c.factor) })
 			if found != c.fault {
 				t.Errorf("%s, seed %d: a fault of the scale: %v, want %v", name, seed, found, c.fault)
 			}

@@ -1,8 +1,6 @@
 package season
 
-import (
-	"time"
-)
+import "time"
 
 // DailyMean is the mean of a value by the time of the day, minus its mean over the day. Exported fields are saved.
 type DailyMean struct {
