@@ -143,17 +143,18 @@ func (d *Worker) tell(ctx context.Context, changes []alerts.Change) error {
 	return nil
 }
 
-// Publish makes the current state visible to the console, the API and metrics.
+// Publish makes the current state visible to the console, the API and metrics. Incidents come first, so that a reader
+// who finds a unit in a summary also finds the incident that it opened.
 func (d *Worker) Publish() {
-	d.Policy.Publish()
-	if d.scores != nil {
-		d.scores.Observe(d.Policy.Summary())
-	}
 	s := &shown{Incidents: d.tracker.Incidents(), Faults: d.tracker.Faults(), Guards: d.guards.Summary()}
 	for _, i := range s.Incidents {
 		s.Alarms = append(s.Alarms, i.Alarms...)
 	}
 	d.Shown.Store(s)
+	d.Policy.Publish()
+	if d.scores != nil {
+		d.scores.Observe(d.Policy.Summary())
+	}
 }
 
 // Changes returns the parts of the worker's checkpoint that have changed since saved, and the names of those that are
