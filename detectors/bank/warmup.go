@@ -110,7 +110,7 @@ func (g *group) leaveOut(out func(int) bool) {
 		}
 	}
 	w.Each, w.Units = kept, len(kept)
-	g.Blocks.LeaveOut(out)
+	g.Blocks.LeaveOut(func(i int) bool { return places[i] < 0 }) // out may ask for the units that were collected
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
 			q.LeaveOut(places)

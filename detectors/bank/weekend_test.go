@@ -171,3 +171,30 @@ func TestSimAChangeInAWarmUpWithAWeekendPages(t *testing.T) {
 		}
 	}
 }
+
+// A task without episodes that begins on a Friday leaves out the blocks of the weekend, and no others.
+func TestTheBlocksOfAWeekendAreLeftOut(t *testing.T) {
+	t.Parallel()
+	b, p := newBlockAgents(31, 4, 0), newBank(watch.DefaultConfig())
+	friday := time.Date(2026, 6, 5, 0, 0, 0, 0, time.UTC)
+	left := false
+	for units := 0; !left; {
+		u := b.block()
+		u.EndTS = friday.Add(time.Duration(b.made) * 4 * time.Minute).UnixNano()
+		p.Observe(u, time.Time{})
+		g := p.groups[0]
+		left, units = g.Warmup.Units < units-100, g.Warmup.Units
+		if g.Warmup.Done || b.made > 3000 {
+			t.Fatalf("no weekend was left out of a warm-up of %d", units)
+		}
+	}
+	g := p.groups[0]
+	if len(g.Blocks.Kept) != g.Warmup.Units {
+		t.Fatalf("%d blocks kept of a warm-up of %d", len(g.Blocks.Kept), g.Warmup.Units)
+	}
+	for i, u := range g.Blocks.Kept {
+		if u.EndTS != g.Warmup.Each[i].EndTS || g.Warmup.OnWeekend(i, nil) {
+			t.Fatalf("block %d of %s is left of a unit of %s", i, time.Unix(0, u.EndTS).UTC(), time.Unix(0, g.Warmup.Each[i].EndTS).UTC())
+		}
+	}
+}
