@@ -41,6 +41,7 @@ func (f *finder) assign() {
 	f.timeByKind()
 	f.agentByKey()
 	f.runs()
+	f.agentBySteps()
 	f.command()
 	f.vector()
 	f.slate(slates)
@@ -54,6 +55,7 @@ func (f *finder) assign() {
 	f.observation()
 	f.outcomes()
 	f.ends()
+	f.onlyRun()
 	if !f.has("policy") {
 		f.line("policy", mapping.Field{Value: text(f.policy)}, "no field contains the policy name: choose one")
 	}
@@ -485,7 +487,7 @@ func (f *finder) outcomes() {
 func (f *finder) rest(prefix string, all []found, most int) {
 	for _, at := range all {
 		name := at.names[len(at.names)-1]
-		if most == 0 || name == "" || len(name) > longestName || f.has(prefix+name) || !f.wanted(prefix, at.place) || at.outer || f.taken(at.place) || !isMeasured(at) || f.isAction(at.place) || prefix == "observation." && (isChosen(at.place) || f.isReward(at.place)) {
+		if most == 0 || name == "" || len(name) > longestName || f.has(prefix+name) || !f.wanted(prefix, at.place) || at.outer || f.taken(at.place) || !isMeasured(at) || f.isAction(at.place) || prefix == "observation." && (at.isTotal() || isChosen(at.place) || f.isReward(at.place)) {
 			continue
 		}
 		most--
@@ -542,6 +544,27 @@ func isMeasured(at found) bool {
 	p := lastName(at.place)
 	isID := len(p) > 1 && p[len(p)-2:] == "id"
 	return !isID && !ingest.IsCalendar(p) && at.n*2 >= at.in.records && (at.kind() == isTruth || at.kind() == isNumber && timeOf(at.place) == nil)
+}
+
+// isTotal reports whether a place counts what has happened so far, such as the steps of a training or a meter does: its
+// numbers never fall.
+func (p *place) isTotal() bool {
+	return p.kind() == isNumber && len(p.values) >= fewSteps && p.n >= leastTold && p.upwards == p.n
+}
+
+// onlyRun takes the name of the only run or experiment of the records for the policy, if nothing else names it.
+func (f *finder) onlyRun() {
+	if f.has("policy") || f.theirs != nil {
+		return
+	}
+	for _, p := range f.outer.order {
+		isName := slices.Contains([]string{"run", "runname", "experiment", "experimentname", "expname", "project"}, lastName(p))
+		if isName && p.kind() == isText && len(p.values) == 1 && p.n == f.outer.records && !f.taken(p) {
+			f.used[p] = true
+			f.line("policy", mapping.Field{Source: p.source()}, "no field contains the policy name, and all records are of one run: "+f.outer.facts(p))
+			return
+		}
+	}
 }
 
 // ends writes what ends an episode, where no flag does.

@@ -28,6 +28,9 @@ func guessed(field string, p *place) bool {
 	case "reward":
 		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, amount[len(amount)-1]) && !isDerived(words)
 	case "outcomes.":
+		if slices.Contains([]string{"human", "user", "customer", "rater", "annotator", "labeler", "reviewer", "expert"}, words[0]) && slices.Contains([]string{"rating", "score", "preference"}, last) {
+			return true
+		}
 		spent := slices.Contains([]string{"watch", "dwell", "play", "listen", "engagement", "session"}, words[0]) && slices.Contains([]string{"time", "minutes", "seconds", "ms", "duration"}, last)
 		return spent || len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, amount[len(amount)-1]) && !isDerived(words)
 	case "action":
@@ -166,7 +169,7 @@ func (f *finder) command() {
 	if f.has("action") || f.inner != nil || f.theirs != nil {
 		return
 	}
-	names := append([]string{"cmdvel", "cmd", "controls", "setpoints", "targets", "actuators"}, roleOf("action").names...)
+	names := append([]string{"cmdvel", "cmd", "controls", "setpoints", "targets", "actuators", "quote", "quotes", "allocations", "weights", "knobs", "adjustments"}, roleOf("action").names...)
 	for _, of := range f.outer.order {
 		if of.kind() != isObject || f.taken(of) || !slices.Contains(names, lastName(of)) {
 			continue

@@ -228,6 +228,33 @@ func TestShapesOfLogs(t *testing.T) {
 			[]string{"policy: bidder", "bid_multiplier", "reward: roas", "outcomes.clicks: clicks"},
 			nil,
 		},
+		"agents in turns, whom no name tells": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"time":%d,"strategy":"mm","symbol":"S%d","session":"day %d","seq":%d,"state":{"spread":%.3f},"quote":{"bid_offset":%.2f,"ask_offset":%.2f},"pnl":%.2f,"is_last":%t}`,
+					epoch+i, i%3, i/30, i%30/3, r.Float64(), r.Float64(), r.Float64(), r.NormFloat64(), i%30/3 == 9)
+			},
+			[]string{"agent_id: symbol", "episode_id: session", "step: seq", "the numbers that vary in quote", "terminated: is_last"},
+			[]string{"action: symbol"},
+		},
+		"an agent alone, beside things of few names": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"time":%d,"strategy":"mm","symbol":"S%d","session":"day %d","seq":%d,"pnl":%.2f,"is_last":%t}`, epoch+i, r.IntN(3), i/10, i%10, r.NormFloat64(), i%10 == 9)
+			},
+			[]string{"episode_id: session", "step: seq", "action: symbol"},
+			[]string{"agent_id"},
+		},
+		"the batches of a training": {
+			func(i int, r *rand.Rand) string {
+				rating := ""
+				if r.IntN(5) == 0 {
+					rating = fmt.Sprintf(`,"human_rating":%d`, 1+r.IntN(5))
+				}
+				return fmt.Sprintf(`{"timestamp":%d,"run":"grpo-7b","global_step":%d,"tokens_seen":%d,"kl":%.3f,"rm_score":%.2f,"reward":%.2f%s}`,
+					epoch+i, i/8, 1000*i, r.Float64(), r.NormFloat64(), r.NormFloat64(), rating)
+			},
+			[]string{"policy: run", "reward: reward", "outcomes.human_rating: human_rating", "observation.kl: kl"},
+			[]string{"observation.global_step", "observation.tokens_seen"},
+		},
 		"amounts with units": {
 			func(i int, r *rand.Rand) string {
 				return fmt.Sprintf(`{"interval_start":"2026-08-01T%02d:%02d","asset":"b7","soc_pct":%.1f,"setpoint_mw":%.2f,"revenue_eur":%.2f}`, i/60, i%60, 100*r.Float64(), r.NormFloat64(), r.NormFloat64())

@@ -1,0 +1,62 @@
+package propose
+
+import (
+	"fmt"
+	"slices"
+)
+
+// shareInTurn is the share of the records of a sample whose steps follow one another.
+const shareInTurn = .95
+
+// agentBySteps takes a field for the agent if no name says which one it is, and the steps follow one another only for each
+// of its values: without an agent, the steps of several would be duplicates of one another.
+func (f *finder) agentBySteps() {
+	step, ok := f.placeOf("step")
+	if !ok || f.has("agent_id") || f.inner != nil || f.theirs != nil {
+		return
+	}
+	var of []*place
+	if episode, known := f.placeOf("episode_id"); known {
+		of = append(of, episode)
+	}
+	if f.inTurn(step, of...) {
+		return
+	}
+	agents := slices.DeleteFunc(slices.Clone(f.outer.order), func(p *place) bool {
+		isID := p.kind() == isText && p.times == 0 || p.kind() == isNumber && p.whole
+		return !isID || f.taken(p) && p != f.outer.places[ofKey] || p.n != f.outer.records || len(p.values) < 2 || len(p.values)*2 > p.n
+	})
+	slices.SortStableFunc(agents, func(p, q *place) int { return len(p.values) - len(q.values) })
+	for _, p := range agents {
+		if f.inTurn(step, append(of, p)...) {
+			f.used[p] = true
+			line := Line{"agent_id", f.source(found{p, f.outer, false}), "steps follow one another only for each of its values: " + f.outer.facts(p)}
+			f.out.Lines = append(f.out.Lines, line)
+			return
+		}
+	}
+}
+
+// inTurn reports whether the steps of records that agree in some places follow one another, or begin again.
+func (f *finder) inTurn(step *place, of ...*place) bool {
+	first, last, follow := map[string]float64{}, map[string]float64{}, 0
+	for _, r := range f.records {
+		x, ok := numberOf(at(r, step.names))
+		if !ok {
+			continue
+		}
+		id := ""
+		for _, p := range of {
+			id += fmt.Sprint(at(r, p.names)) + "\x00"
+		}
+		before, begun := last[id]
+		if !begun || x < first[id] {
+			first[id] = x
+		}
+		if !begun || x > before || x <= first[id] {
+			follow++
+		}
+		last[id] = x
+	}
+	return float64(follow) >= shareInTurn*float64(len(f.records))
+}
