@@ -453,10 +453,60 @@ func (f *finder) observation() {
 	switch {
 	case f.space == nil:
 		f.rest("observation.", f.everywhere(), mostObservation)
+		f.measuredLists()
 		f.candidates()
 	case !f.has("reward") && !f.has("episode.r") && !f.hasOutcomes():
 		f.rest("outcomes.", f.everywhere(), mostOutcomes)
 	}
+}
+
+// measuredLists makes lists of as many numbers in each record part of the observation, such as the lengths of queues: the
+// only list is all of it, and others become its members beside the numbers.
+func (f *finder) measuredLists() {
+	t, from := f.outer, "record"
+	if f.inner != nil {
+		t, from = f.inner, "element"
+	}
+	var names, members []string
+	only := mapping.Field{}
+	for _, p := range t.order {
+		if p.kind() == isNumberList && p.numberLists == t.records && p.elements%p.n == 0 && p.elements <= mostObservation*p.n && !f.taken(p) && !isOfChoices(p) && f.wanted("observation", p) {
+			f.used[p] = true
+			only = f.source(found{p, t, false})
+			names, members = append(names, p.path), append(members, member(from, p.names))
+		}
+	}
+	if len(names) == 0 || f.theirs != nil {
+		return
+	}
+	isNumber := func(l Line) bool { return strings.HasPrefix(l.Name, "observation.") }
+	why := "as many numbers in each record"
+	if len(names) == 1 && !slices.ContainsFunc(f.out.Lines, isNumber) {
+		f.line("observation", only, why)
+		return
+	}
+	for _, l := range f.out.Lines {
+		if p, ok := f.placeOf(l.Name); ok && isNumber(l) {
+			members = append(members, member(from, p.names))
+		}
+	}
+	f.out.Lines = slices.DeleteFunc(f.out.Lines, isNumber)
+	f.line("observation", mapping.Field{Source: mapping.Source{Expression: "{" + strings.Join(members, ", ") + "}"}}, strings.Join(names, ", ")+": "+why+"; and the numbers with no other role")
+}
+
+// isOfChoices reports whether a list has a number for each of several choices, or names them.
+func isOfChoices(p *place) bool {
+	return slices.Contains(lists, lastName(p)) || slices.Contains(slates, lastName(p)) || slices.ContainsFunc(wordsOf(p), func(word string) bool {
+		return slices.Contains([]string{
+			"a", "p", "pi", "q", "prob", "probs", "probabilities", "propensities", "logit", "logits", "logprobs", "score", "scores", "candidates", "choices", "arms", "mask",
+			"legal", "available", "valid", "ids", "qvalues", "values", "advantages", "action", "actions", "reward", "rewards",
+		}, word)
+	})
+}
+
+// member writes a member of an object in an expression.
+func member(from string, names []string) string {
+	return string(text(names[len(names)-1])) + ": " + access(from, names)
 }
 
 // outcomes writes lines for the numbers of feedback, and of the records that end an episode, that have no other role,

@@ -255,6 +255,22 @@ func TestShapesOfLogs(t *testing.T) {
 			[]string{"policy: run", "reward: reward", "outcomes.human_rating: human_rating", "observation.kl: kl"},
 			[]string{"observation.global_step", "observation.tokens_seen"},
 		},
+		"what is measured, in a list": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"junction":"J%d","controller":"ppo","queue_lengths":[%d,%d,%d],"phase":"%s","reward":%.2f}`,
+					epoch+i, i%4, r.IntN(9), r.IntN(9), r.IntN(9), []string{"NS", "EW"}[r.IntN(2)], -r.Float64())
+			},
+			[]string{"action: phase", "observation: queue_lengths"},
+			nil,
+		},
+		"what is measured, in lists and numbers": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"controller":"ppo","queues":[%d,%d],"speeds":[%.2f,%.2f],"rain":%.2f,"visited":%s,"phase":"%s","reward":%.2f}`,
+					epoch+i, r.IntN(9), r.IntN(9), r.Float64(), r.Float64(), r.Float64(), []string{"[1]", "[1,2]"}[r.IntN(2)], []string{"NS", "EW"}[r.IntN(2)], -r.Float64())
+			},
+			[]string{`{\"queues\": record[\"queues\"], \"speeds\": record[\"speeds\"], \"rain\": record[\"rain\"]}`, "not used: visited"},
+			[]string{"observation.rain"},
+		},
 		"amounts with units": {
 			func(i int, r *rand.Rand) string {
 				return fmt.Sprintf(`{"interval_start":"2026-08-01T%02d:%02d","asset":"b7","soc_pct":%.1f,"setpoint_mw":%.2f,"revenue_eur":%.2f}`, i/60, i%60, 100*r.Float64(), r.NormFloat64(), r.NormFloat64())
