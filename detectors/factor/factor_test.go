@@ -1,6 +1,7 @@
 package factor
 
 import (
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -387,5 +388,60 @@ func TestFoldsSpreadOverTheBaseline(t *testing.T) {
 		if least := slices.Min(size[:]); least < n/folds/2 {
 			t.Errorf("%d units: the smallest fold has %d", n, least)
 		}
+	}
+}
+
+// junction is the blocks of a light that lets one of two queues pass, in a day of 72 blocks, at a capacity for each step. What
+// waits is the negative reward.
+func junction(seed uint64, units int, capacity float64) []Told {
+	rng := rand.New(rand.NewPCG(seed, 10))
+	queues, phase := [2]float64{}, 0
+	out := make([]Told, units)
+	for i := range out {
+		s := &ingest.Steps{Names: []string{"north", "east"}}
+		hour := float64(i%72) / 3
+		load := 1.5 + 4*math.Exp(-(hour-8)*(hour-8)/4) + 4*math.Exp(-(hour-17)*(hour-17)/6)
+		for t := range 20 {
+			for k, share := range []float64{1.2, .8} {
+				queues[k] += float64(poisson(rng, load*share))
+			}
+			s.At, s.Rows = append(s.At, int32(t+1)), append(s.Rows, float32(queues[0]), float32(queues[1]))
+			next := 0
+			if rng.Float64() < 1/(1+math.Exp(.35*(queues[0]-queues[1]))) {
+				next = 1
+			}
+			passing := capacity
+			if next != phase {
+				passing *= .8
+			}
+			phase = next
+			queues[phase] = max(0, queues[phase]-float64(poisson(rng, passing)))
+			s.Actions, s.Rows = append(s.Actions, int32(phase)), append(s.Rows, -float32(queues[0]+queues[1]))
+		}
+		out[i] = Told{s, []ingest.Count{{Name: "north", N: 12}, {Name: "east", N: 8}}, false, rng.Uint64()}
+	}
+	return out
+}
+
+func poisson(rng *rand.Rand, mean float64) (n int) {
+	for p := rng.Float64(); p > math.Exp(-mean); p *= rng.Float64() {
+		n++
+	}
+	return n
+}
+
+// Queues that grow as fewer can pass are those of another environment, though the laws of rewards err where the queues were
+// never as long.
+func TestRewardsOfNewGroundAreNotOfAnotherFunction(t *testing.T) {
+	var l Laws
+	l.Freeze(junction(3, 576, 21), 0, defaultBytes)
+	if l.Model == nil {
+		t.Fatal("no laws were learnt")
+	}
+	for i, u := range junction(4, 144, 8) {
+		observe(&l, u, int64(i))
+	}
+	if v := l.Judge(0); v.Cause == ByReward || !v.Factors[Reward].Moved {
+		t.Errorf("cause %s: %+v", v.Cause, v.Factors)
 	}
 }

@@ -319,6 +319,9 @@ const (
 	policyRatio      = 1.2
 	leastSupport     = .3
 
+	// Other rewards bring an agent nowhere new. Where it is, laws err on steps that are only just in support.
+	rewardSupport = .6
+
 	// Laws of discrete states are not moved by an agent that goes elsewhere. Where dynamics have moved, it may be these
 	// that the policy adapts to, and it is not called the cause.
 	exactRatio = 1
@@ -348,7 +351,7 @@ func (v *Verdict) cause(exact bool) Cause {
 		return ByObservations
 	case start > max(policy, dynamics, reward):
 		return ByEnvironment
-	case reward > rewardRatio*max(dynamics, policy):
+	case reward > rewardRatio*max(dynamics, policy) && !(v.Factors[Reward].Support < rewardSupport):
 		return ByReward
 	case dynamics > environmentRatio*policy, exact && dynamics > exactRatio*policy:
 		return ByEnvironment

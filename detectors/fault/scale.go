@@ -20,8 +20,18 @@ const (
 	scaleAt       = 2
 )
 
-// The logarithms of scaleAt and scaleOff, which every unit is compared with.
+// The logarithms of what every unit is compared with.
 var logScaleAt, logScaleOff = math.Log(scaleAt), math.Log(scaleOff)
+
+// A run is no change of scale if the units before it were on their way to it: if their mean factor, in which the newest one
+// has a weight of nearWeight, was scaleNear or more, and less by scaleFar than that of the run. These are the units before the
+// first one off the scale that came after scaleRest others.
+const (
+	nearWeight = .2
+	scaleNear  = 1.4
+	scaleFar   = scaleMeasured * scaleMeasured
+	scaleRest  = 5
+)
 
 // leastOff is the least number of units off the scale.
 const leastOff = 5
@@ -34,7 +44,7 @@ const leastOff = 5
 //   - the run is longer than chance explains: with p the upper limit of the probability of a unit off the scale,
 //     p^n < 1e-6, leastOff units at least and twice the longest such run of the baseline;
 //   - the median factor of its first n units, or of its first few more up to faultUnits, is scaleMeasured or more: the
-//     change was no gradual one;
+//     change was no gradual one, and neither were the units before the run on their way there;
 //   - the median shape of these lies between the 5% and the 95% quantile of the baseline's shapes: costs that explode,
 //     as when a policy fails, have another shape;
 //   - one factor explains the whole distribution. Divided by it, the mean, the standard deviation and the outer deciles
@@ -64,6 +74,9 @@ type scale struct {
 
 	Factors []float64 // logarithms, of the units in a row off the scale, to one side, the first faultUnits of them
 	Angles  []float64 // shapes of these
+	Near    float64   // mean factor of the newest units that are not off the scale, as a logarithm
+	Before  float64   // the same when units began to be off the scale
+	At      int       // units in a row that are not off the scale, at most scaleRest
 	Version string    // of the last unit that was at the scale
 	Up      bool      // which side the run is on
 	Changed bool      // the version changed with the run
@@ -195,9 +208,15 @@ func (r *scale) holds(u *ingest.Unit, signal string, m *ingest.Moments, q10, q90
 		r.Version = version
 	}
 	if math.Abs(factor) < logScaleOff {
+		r.Near += nearWeight * (factor - r.Near)
+		r.At = min(r.At+1, scaleRest)
 		r.endRun(spare)
 		return false
 	}
+	if r.At == scaleRest {
+		r.Before = r.Near
+	}
+	r.At = 0
 	if up := factor > 0; len(r.Factors) == 0 || up != r.Up {
 		r.beginRun(spare)
 		r.Up, r.Changed, r.Fits = up, false, false
@@ -273,7 +292,16 @@ func (r *scale) endRun(spare *Memory) {
 // oneFactor reports whether the units of the run look like those of the baseline times one factor.
 func (r *scale) oneFactor() bool {
 	factor, shape := median(r.Factors), median(r.Angles)
-	return factor >= math.Log(scaleMeasured) && shape >= r.Low && shape <= r.High && !r.isMode(factor)
+	return r.jumps(factor) && factor >= math.Log(scaleMeasured) && shape >= r.Low && shape <= r.High && !r.isMode(factor)
+}
+
+// jumps reports whether the units before the run were not on their way to it.
+func (r *scale) jumps(factor float64) bool {
+	before := r.Before
+	if !r.Up {
+		before = -before
+	}
+	return before < math.Log(scaleNear) || factor-before >= math.Log(scaleFar)
 }
 
 // partsAgree reports whether all parts of the distribution have moved by one factor, to the side of the run.
@@ -371,6 +399,7 @@ func (r *scale) freeze() {
 		return
 	}
 	r.Median = median(r.Scales)
+	r.Near, r.At = 0, scaleRest
 	usual := detectors.Quantiles(slices.Clone(r.Shapes), .05, .95)
 	r.Low, r.High = usual[0]-rounding, usual[1]+rounding
 	for i := range r.Parts {

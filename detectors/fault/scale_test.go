@@ -258,3 +258,42 @@ func TestScaleWithoutTheSpreadOfTheBaseline(t *testing.T) {
 		t.Errorf("%d faulty units, want all from the fifth on", found)
 	}
 }
+
+// gusts are episodes of winds that rise and fall over dozens of them, and are calm at times, in units of a factor.
+func gusts(s *faulttest.Sensor, factor float64) func() *ingest.Unit {
+	const memory = .97
+	weather := s.Rng.NormFloat64()
+	return func() *ingest.Unit {
+		weather = memory*weather + math.Sqrt(1-memory*memory)*s.Rng.NormFloat64()
+		wind := factor * max(0, 4+2.5*weather+s.Rng.NormFloat64())
+		values := make([]float64, s.Length(s.Rng))
+		for i := range values {
+			values[i] = wind * math.Abs(1+.3*s.Rng.NormFloat64())
+		}
+		return s.UnitOf(values)
+	}
+}
+
+// A calm that comes by and by is no other scale, though its winds are less than a tenth of the usual ones. Winds in other
+// units from one episode to the next are, whatever the weather.
+func TestWhatRisesAndFallsHasNoOtherScale(t *testing.T) {
+	calms, found := 0, 0
+	for seed := range uint64(12) {
+		s := faulttest.NewSensor(120+seed, nil)
+		wind, other := gusts(s, 1), gusts(s, 1000)
+		w, held := watchUnits(wind, 500), false
+		for range 4000 {
+			holds := w.Observe(wind())["reward"] == fault.Scale
+			if holds && !held {
+				calms++
+			}
+			held = holds
+		}
+		if changesScale(wind, other) {
+			found++
+		}
+	}
+	if t.Logf("%d calms are faults; %d of 12 changes are", calms, found); calms > 3 || found < 12 {
+		t.Errorf("%d calms are faults, want 3 at most; %d of 12 changes are", calms, found)
+	}
+}

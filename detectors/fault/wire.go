@@ -167,6 +167,9 @@ type scaleWire struct {
 	Version string           `cbor:"14,keyasint,omitzero"`
 	Changed bool             `cbor:"15,keyasint,omitzero"`
 	Fits    bool             `cbor:"16,keyasint,omitzero"`
+	Near    float64          `cbor:"17,keyasint,omitzero"`
+	Before  float64          `cbor:"18,keyasint,omitzero"`
+	At      int              `cbor:"19,keyasint,omitzero"`
 }
 
 func (x *scale) wire() scaleWire {
@@ -174,6 +177,7 @@ func (x *scale) wire() scaleWire {
 		Scales: x.Scales, Shapes: x.Shapes, Parts: saved.EachOf(x.Parts[:], (*scalePart).wire), Median: x.Median,
 		Low: x.Low, High: x.High, Below: modeWire(x.Below), Above: modeWire(x.Above), Need: x.Need,
 		Run: len(x.Factors), Up: x.Up, Version: x.Version, Changed: x.Changed, Fits: x.Fits,
+		Near: x.Near, Before: x.Before, At: x.At,
 	}
 	copy(w.Factors[:], x.Factors)
 	copy(w.Angles[:], x.Angles)
@@ -184,7 +188,7 @@ func (w *scaleWire) live() scale {
 	x := scale{
 		Scales: w.Scales, Shapes: w.Shapes, Median: w.Median, Low: w.Low, High: w.High, Below: mode(w.Below),
 		Above: mode(w.Above), Need: w.Need, Up: w.Up, Version: w.Version,
-		Changed: w.Changed, Fits: w.Fits,
+		Changed: w.Changed, Fits: w.Fits, Near: w.Near, Before: w.Before, At: w.At,
 	}
 	if w.Run > 0 {
 		x.Factors, x.Angles = slices.Clone(w.Factors[:w.Run]), slices.Clone(w.Angles[:w.Run])
