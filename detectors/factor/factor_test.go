@@ -368,6 +368,21 @@ func TestLawsLeaveTheCalendarOut(t *testing.T) {
 	}
 }
 
+// An episode of one step has what telemetry gives with the first step alone, and the laws do without.
+func TestLawsKnowWhatMostUnitsObserve(t *testing.T) {
+	steps := func(names []string, rows ...float32) Told {
+		s := &ingest.Steps{Names: names, Rows: rows}
+		for i := range len(rows) / s.Width() {
+			s.At, s.Actions = append(s.At, int32(i)), append(s.Actions, 0)
+		}
+		return Told{Actions: []ingest.Count{{Name: "a", N: 2}}, Steps: s}
+	}
+	short, long := steps([]string{"weight", "x"}, 7, 1, .5), steps([]string{"x"}, 1, .5, 2, .5)
+	if v := vocabularyOf([]Told{short, long, long, short, long}); !slices.Equal(v.Names, long.Steps.Names) {
+		t.Errorf("vocabulary %+v", v)
+	}
+}
+
 // Each fold has units of all hours, so that no hour is scored under laws of other hours.
 func TestFoldsSpreadOverTheBaseline(t *testing.T) {
 	for _, n := range []int{100, 500, 1921, 20_000} {

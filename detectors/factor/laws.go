@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -94,19 +95,16 @@ func (t Told) Thinned(bytes int) Told {
 // action that is clipped is integral most of the time.
 const NumericShare = .05
 
-// vocabularyOf returns what the units' steps consist of, but for the calendar. Where they differ, the first unit with steps
-// decides.
+// vocabularyOf returns what most units' steps consist of, but for the calendar.
 func vocabularyOf(all []Told) Vocabulary {
-	var v Vocabulary
+	names := mostNames(all)
+	kinds := kindsOf(names, all)
+	v := Vocabulary{Names: withKinds(names, kinds), Kinds: kinds}.withoutCalendar()
 	counts, units, numeric := map[string]int64{}, 0, 0
 	for i := range all {
 		s := all[i].Steps
 		if s == nil {
 			continue
-		}
-		if v.Names == nil {
-			kinds := kindsOf(s.Names, all)
-			v = Vocabulary{Names: withKinds(s.Names, kinds), Kinds: kinds}.withoutCalendar()
 		}
 		if units++; s.Numbers > 0 {
 			v.Numbers = cmp.Or(v.Numbers, s.Numbers)
@@ -128,6 +126,24 @@ func vocabularyOf(all []Told) Vocabulary {
 	})
 	v.Categories = v.Categories[:min(len(v.Categories), maxCategories)]
 	return v
+}
+
+// mostNames returns the components of the observation that most units with steps have, besides the calendar: a short episode
+// can have some that the others lack.
+func mostNames(all []Told) (most []string) {
+	units := map[string]int{}
+	measures := func(name string) bool { return !ingest.IsCalendar(name) }
+	for i := range all {
+		s := all[i].Steps
+		if s == nil || !slices.ContainsFunc(s.Names, measures) {
+			continue
+		}
+		names := strings.Join(s.Names, "\x00")
+		if units[names]++; units[names] > units[strings.Join(most, "\x00")] {
+			most = s.Names
+		}
+	}
+	return most
 }
 
 // withoutCalendar returns the vocabulary without the components that tell the time: each day has others.

@@ -16,8 +16,9 @@ const (
 	runs      = (ingest.MaxKeptSteps - headSteps - tailSteps) / runSteps
 )
 
-// keeper keeps steps of a unit. Only steps with the observations, and the kind of action, of the first one are kept: if
-// others come, the unit has none. Nor has it any if a step is missing or late, since another step would seem to follow.
+// keeper keeps steps of a unit, with the components of the observation that all of them have. Only steps with the kind of
+// action of the first one are kept: if others come, the unit has none. Nor has it any if a step is missing or late, since
+// another step would seem to follow.
 type keeper struct {
 	Kept   ingest.Steps // head and runs, in the order of their places
 	Tail   ingest.Steps // the newest steps, in turn
@@ -26,7 +27,8 @@ type keeper struct {
 	Stride int64 // by which the second step's number is larger than the first one's
 	Whole  bool  // all actions are whole numbers so far: steps have the number and, as these may be categories, the category
 
-	row []float32
+	row    []float32
+	places []int // of the components in the newest observation
 }
 
 // reset empties the keeper, but keeps its memory.
@@ -84,19 +86,25 @@ func (k *keeper) settle(a *ingest.Action) {
 	case a.Kind == ingest.ActionNumeric:
 		k.Kept.Actions, k.Tail.Actions = k.Kept.Actions[:0], k.Tail.Actions[:0]
 	default:
-		withoutNumber(&k.Kept, len(k.Kept.Names))
-		withoutNumber(&k.Tail, len(k.Kept.Names))
+		k.withoutColumn(len(k.Kept.Names))
 		k.Kept.Numbers = 0
 	}
 	k.Whole = false
 }
 
-// withoutNumber removes the number at a place from each row, which has it and the reward after the observation.
-func withoutNumber(s *ingest.Steps, at int) {
+// withoutColumn removes a number from each row that has been kept.
+func (k *keeper) withoutColumn(at int) {
+	width := k.Kept.Width()
+	withoutColumn(&k.Kept, at, width)
+	withoutColumn(&k.Tail, at, width)
+}
+
+// withoutColumn removes a number from each row of a width.
+func withoutColumn(s *ingest.Steps, at, width int) {
 	rows := s.Rows[:0]
 	for i := range s.At {
-		row := s.Rows[i*(at+2) : (i+1)*(at+2)]
-		rows = append(append(rows, row[:at]...), row[at+1])
+		row := s.Rows[i*width : (i+1)*width]
+		rows = append(append(rows, row[:at]...), row[at+1:]...)
 	}
 	s.Rows = rows
 }
@@ -115,12 +123,10 @@ func (k *keeper) follows(step, number int64) bool {
 	return by > 0 && by == k.Stride
 }
 
-// fits reports whether a step consists of the same as the first one.
+// fits reports whether a step consists of the same as those before, but for components of the observation that it lacks,
+// which they lose.
 func (k *keeper) fits(e *ingest.Event) bool {
-	n := len(k.Kept.Names)
 	switch {
-	case n == 0 || len(e.Observation) < n || n < ingest.MaxKeptObservations && len(e.Observation) > n:
-		return false
 	case e.Action.Kind == ingest.ActionNone:
 		return false
 	case k.Kept.Numbers > ingest.MaxKeptNumbers,
@@ -128,19 +134,44 @@ func (k *keeper) fits(e *ingest.Event) bool {
 		e.Action.Kind == ingest.ActionCategory && k.Kept.Numbers > 0 && !k.Whole && (k.Kept.Numbers > 1 || !isWhole(&e.Action)):
 		return false
 	}
-	for i, name := range k.Kept.Names {
-		if e.Observation[i].Name != name || !ingest.Single(e.Observation[i].X) {
+	if k.find(e.Observation); len(k.Kept.Names) == 0 {
+		return false
+	}
+	for _, at := range k.places {
+		if !ingest.Single(e.Observation[at].X) {
 			return false
 		}
 	}
 	return k.Kept.Numbers == 0 || !slices.ContainsFunc(e.Action.Values, func(x float64) bool { return !ingest.Single(x) })
 }
 
+// find notes the places of the components in an observation, and drops those that it lacks, such as what telemetry gives
+// with the first step alone.
+func (k *keeper) find(observation []ingest.Value) {
+	k.places = k.places[:0]
+	next := 0
+	for i := 0; i < len(k.Kept.Names); {
+		name := k.Kept.Names[i]
+		at := next
+		if at >= len(observation) || observation[at].Name != name {
+			at = slices.IndexFunc(observation, func(v ingest.Value) bool { return v.Name == name })
+		}
+		if at < 0 {
+			k.withoutColumn(i)
+			k.Kept.Names = slices.Delete(k.Kept.Names, i, i+1)
+			continue
+		}
+		k.places = append(k.places, at)
+		next = at + 1
+		i++
+	}
+}
+
 // read copies the numbers of a step.
 func (k *keeper) read(e *ingest.Event) {
 	k.row = k.row[:0]
-	for i := range k.Kept.Names {
-		k.row = append(k.row, float32(e.Observation[i].X))
+	for _, at := range k.places {
+		k.row = append(k.row, float32(e.Observation[at].X))
 	}
 	if k.Kept.Numbers > 0 {
 		for _, x := range e.Action.Values {
@@ -222,7 +253,7 @@ func (k *keeper) steps() *ingest.Steps {
 		}
 	}
 	if k.Whole {
-		withoutNumber(out, len(out.Names))
+		withoutColumn(out, len(out.Names), out.Width())
 		out.Numbers = 0
 	}
 	return out

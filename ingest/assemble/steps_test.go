@@ -87,13 +87,47 @@ func TestKeptRunsAreARandomSample(t *testing.T) {
 	}
 }
 
+// Steps have what all of them observe: not what some lack, such as what is given with the first one alone, nor what only later
+// ones have.
+func TestStepsHaveWhatAllObserve(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit  func(*ingest.Event)
+		names []string
+		row   []float32 // of the step 13
+	}{
+		"the first one has more": {func(e *ingest.Event) {
+			if e.Step == 0 {
+				e.Observation = slices.Insert(e.Observation, 1, ingest.Value{Name: "weight", X: 7})
+			}
+		}, []string{"x", "y"}, []float32{13, -13, 6.5}},
+		"one lacks the first": {func(e *ingest.Event) {
+			if e.Step == 12 {
+				e.Observation = e.Observation[1:]
+			}
+		}, []string{"y"}, []float32{-13, 6.5}},
+		"one lacks the last": {func(e *ingest.Event) {
+			if e.Step == 25 {
+				e.Observation = e.Observation[:1]
+			}
+		}, []string{"x"}, []float32{13, 6.5}},
+		"one has another": {func(e *ingest.Event) {
+			if e.Step == 12 {
+				e.Observation = slices.Insert(e.Observation, 0, ingest.Value{Name: "a"})
+			}
+		}, []string{"x", "y"}, []float32{13, -13, 6.5}},
+	} {
+		u := stepsOf(30, c.edit)
+		if u.Steps == nil || !u.Steps.Sound(len(u.Actions)) || !slices.Equal(u.Steps.Names, c.names) || !slices.Equal(u.Steps.Row(13), c.row) {
+			t.Errorf("%s: %+v", name, u.Steps)
+		}
+	}
+}
+
 // What does not consist of the same in each step cannot be judged.
 func TestStepsThatDifferAreNotKept(t *testing.T) {
 	for name, edit := range map[string]func(*ingest.Event){
 		"no observation":       func(e *ingest.Event) { e.Observation = nil },
-		"fewer":                func(e *ingest.Event) { e.Observation = e.Observation[:1] },
-		"more":                 func(e *ingest.Event) { e.Observation = append(e.Observation, ingest.Value{Name: "z"}) },
-		"another name":         func(e *ingest.Event) { e.Observation[1].Name = "z" },
+		"other names":          func(e *ingest.Event) { e.Observation[0].Name, e.Observation[1].Name = "z", "zz" },
 		"a number that is NaN": func(e *ingest.Event) { e.Observation[1].X = math.NaN() },
 		"a number that is too large for four bytes": func(e *ingest.Event) { e.Observation[1].X = 1e39 },
 		"no action": func(e *ingest.Event) { e.Action = ingest.Action{} },
