@@ -7,6 +7,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 )
 
 // rankPrograms ranks the programs of the repository, before what the first says about environments and steps is
@@ -51,7 +52,7 @@ var commandWord = regexp.MustCompile(`^(python|sh|-c|-m)$`)
 // asCommand returns a command as YAML, with what says so.
 func asCommand(c programs.Command) (string, error) {
 	if len(c.Words) == 0 {
-		return strings.TrimSuffix("[python, "+placeholder+".py] # "+asComment(strings.Join(c.Notes, "; ")), " # "), nil
+		return strings.TrimSuffix("[python, "+strict.Placeholder+".py] # "+asComment(strings.Join(c.Notes, "; ")), " # "), nil
 	}
 	words := make([]string, len(c.Words))
 	for i, w := range c.Words {
@@ -62,7 +63,7 @@ func asCommand(c programs.Command) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if words[i] = quoted; strings.Contains(w, `"`) && !strings.Contains(w, "'") && unprintable(w) == "" {
+		if words[i] = quoted; strings.Contains(w, `"`) && !strings.Contains(w, "'") && strict.Unprintable(w) == "" {
 			words[i] = "'" + w + "'"
 		}
 	}

@@ -30,8 +30,6 @@ var (
 	packageSpec      = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[A-Za-z0-9._, -]+\])?\s*\(?((?:[<>~!=^]=?=?|==)?\s*[0-9*][^;#)]*|[<>~!=^][^;#)]*)?\)?\s*(?:[;#].*)?$`)
 	eggName          = regexp.MustCompile(`#egg=([A-Za-z0-9._-]+(?:\[[A-Za-z0-9._,-]+\])?)`)
 	fromGit          = regexp.MustCompile(`^git\+[^\s;#]*/([A-Za-z0-9._-]+?)(?:\.git)?(?:@[^\s;#/]*)?(?:$|[\s;#])`)
-	requirementsFile = regexp.MustCompile(`^(?i)(?:reqs?(?:[-_.][\w.-]+)?|requ[ei]r[a-z]*ments?[\w.-]*)\.(?:txt|in)$`) // also misspelled
-	condaFile        = regexp.MustCompile(`^(environment|conda|conda[-_]env(ironment)?)\.ya?ml$`)
 	tomlKey          = regexp.MustCompile(`^"?([A-Za-z0-9][A-Za-z0-9._-]*)"?\s*=\s*(?:"([^"]*)"|\{(.*)\})`)
 	tomlVersion      = regexp.MustCompile(`version\s*=\s*"([^"]*)"`)
 	tomlOptional     = regexp.MustCompile(`\boptional\s*=\s*true`)
@@ -48,25 +46,9 @@ var (
 	notForTraining   = regexp.MustCompile(`dev|test|doc|lint|format`)
 )
 
-// tools are packages that no training needs.
-var tools = regexp.MustCompile(`^(python|pip|wheel|mock|dataclasses|typing|enum34|argparse|pathlib|pytest.*|black|ruff|isort|mypy|flake8.*|pylint|sphinx.*|mkdocs.*|pre-commit|jupyter.*|ipykernel|ipython|ipywidgets|notebook|coverage|tox|twine|build|nb-black|hatchling|poetry.*)$`)
-
 // testedVersions are those that the generated scripts were tested with, with Python 3.11 of the default image.
 var testedVersions = map[string]string{
 	"gymnasium": "1.2.2", "numpy": "2.4.6", "ray": "2.60.0", "scipy": "1.17.1", "stable-baselines3": "2.9.2", "torch": "2.15.0", "tyro": "1.0.17",
-}
-
-// isDependencies reports whether a file may declare packages or lock their versions.
-func isDependencies(file string) bool {
-	base := path.Base(file)
-	if isMetadata(file) || isPage(file) {
-		return true
-	}
-	switch base {
-	case "pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock", "constraints.txt", ".python-version", pipReport:
-		return true
-	}
-	return condaFile.MatchString(base) || requirementsFile.MatchString(base) || strings.HasSuffix(path.Dir(file), "requirements") && strings.HasSuffix(base, ".txt")
 }
 
 // declared takes what a file declares or locks.
@@ -102,7 +84,7 @@ func (p *dependencies) declared(file, text string) {
 		}
 	case "Pipfile.lock":
 		maps.Copy(p.locked, pins.OfPipfileLock(text))
-	case pipReport:
+	case pins.Report:
 		maps.Copy(p.locked, pins.OfReport(text))
 	case "poetry.lock", "uv.lock", "pdm.lock":
 		for _, m := range lockEntry.FindAllStringSubmatch(text, -1) {
@@ -110,12 +92,12 @@ func (p *dependencies) declared(file, text string) {
 		}
 	default:
 		switch {
-		case condaFile.MatchString(base):
+		case pins.IsConda(base):
 			p.conda(file, text)
 		case path.Ext(file) == ".ipynb" && aside(file):
 		case path.Ext(file) == ".ipynb":
 			p.lines(file, strings.Join(pins.Installed(pytext.NotebookCommands([]byte(text))), "\n"))
-		case isPage(file):
+		case pins.IsPage(file):
 			p.lines(file, strings.Join(append(pins.Installed(text), pins.Listed(text)...), "\n"))
 			pythons := pins.PythonsOf(text)
 			if later := pins.LaterPythonOf(text); later != "" {
@@ -152,7 +134,7 @@ func (p *dependencies) add(file, spec, marker string) {
 	switch {
 	case name == "python":
 		p.wantPython(file, d.Wanted)
-	case tools.MatchString(name), name == "setuptools" && pins.Exact(d.Wanted) == "":
+	case pins.IsTool(name), name == "setuptools" && pins.Exact(d.Wanted) == "":
 	case file == "constraints.txt":
 		p.limits[name] = d.Wanted
 	default:
@@ -252,6 +234,3 @@ func (p *dependencies) limit(text string) {
 func (p *dependencies) conda(file, text string) {
 	p.lines(file, strings.Join(pins.OfConda(text), "\n"))
 }
-
-// pipReport is what pip writes of the versions that it would install.
-const pipReport = "pip-report.json"

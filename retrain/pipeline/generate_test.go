@@ -37,7 +37,7 @@ func TestStagesFollowTheFile(t *testing.T) {
 func TestCommandsReplaceTheGeneratedScripts(t *testing.T) {
 	w := mustRun(t, "library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "library: custom",
 		"simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n", "",
-		"steps: 100000,", "command: [python, my train.py],", "telemetry: true", "command: [python, test.py]")
+		"steps: 100000,", "command: [python, my train.py],", "telemetry: true\n  constraints:\n    - {metric: return, at_least: 300}", "command: [python, test.py]")
 	for _, a := range w.Artefacts {
 		if strings.HasSuffix(a.Path, "train.py") || strings.HasSuffix(a.Path, "evaluate.py") || strings.HasSuffix(a.Path, "world.py") {
 			t.Errorf("%s is generated, but nothing runs it", a.Path)
@@ -350,7 +350,7 @@ func TestWhatIsNotGeneratedAnyMoreIsRemoved(t *testing.T) {
 	}
 	w = mustRun(t, "library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "library: custom",
 		"simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n", "",
-		"steps: 100000,", "command: [make],", "telemetry: true", "command: [make]")
+		"steps: 100000,", "command: [make],", "telemetry: true\n  constraints:\n    - {metric: return, at_least: 300}", "command: [make]")
 	if _, err := Changes(w, dir); err == nil || !strings.Contains(err.Error(), "world.py:1:1: is no longer generated, but contains lines between keep marks") {
 		t.Errorf("lines of a person would be lost: %v", err)
 	}

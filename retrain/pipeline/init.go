@@ -12,11 +12,13 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 )
 
 var (
@@ -285,7 +287,7 @@ func (p *Proposal) take(file string, text []byte) {
 		program = readable(pytext.Code(pytext.NotebookCode(text)))
 	}
 	p.finder.Take(file, text, program)
-	if isDependencies(file) {
+	if pins.IsDeclaration(file) {
 		p.declared(file, string(text))
 	}
 	base := path.Base(file)
@@ -321,7 +323,7 @@ func (p *Proposal) name(file string, text []byte) {
 	case "setup.py":
 		m = setupNamedAs.FindSubmatch(text)
 	}
-	if d := describedAs.FindSubmatch(text); d != nil && slices.Contains([]string{"pyproject.toml", "setup.py"}, file) && unprintable(string(d[1])) == "" {
+	if d := describedAs.FindSubmatch(text); d != nil && slices.Contains([]string{"pyproject.toml", "setup.py"}, file) && strict.Unprintable(string(d[1])) == "" {
 		p.Description = string(d[1])
 	}
 	if m != nil && p.named == "" {
@@ -357,7 +359,7 @@ func (p *Proposal) source(file string, text []byte, weight int) {
 // algorithms takes the algorithms that a program imports, uses, or has as a default.
 func (p *Proposal) algorithms(file string, text []byte, weight int) {
 	sb3 := func(name string, clear int) {
-		if slices.Contains(algorithms[StableBaselines3], name) {
+		if slices.Contains(keywords.Algorithms[StableBaselines3], name) {
 			p.found(&p.Algorithms, Finding{Value: name, File: file, clear: clear})
 		}
 	}

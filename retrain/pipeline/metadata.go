@@ -4,6 +4,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 )
 
 var (
@@ -11,23 +13,6 @@ var (
 	requiresPython = regexp.MustCompile(`(?m)^Requires-Python: *([^\n]+)$`)
 	extraSection   = regexp.MustCompile(`^\[[^:\]]*:?(.*)\]$`)
 )
-
-// isMetadata reports whether a file is what the packaging wrote of a project into its source distribution. It counts
-// where the files of the project declare nothing, such as a setup.py that reads a file that is left out.
-func isMetadata(file string) bool {
-	switch path.Base(file) {
-	case "requires.txt":
-		return strings.HasSuffix(path.Dir(file), ".egg-info")
-	case "PKG-INFO", "METADATA":
-		return true
-	}
-	return false
-}
-
-// isPage reports whether a file may install packages with pip. It counts where no file declares any.
-func isPage(file string) bool {
-	return file == "README.md" || path.Ext(file) == ".ipynb" || strings.HasPrefix(path.Base(file), "Dockerfile")
-}
 
 // metadata takes what the packaging wrote: the packages without those of extras.
 func (p *dependencies) metadata(file, text string) {
@@ -67,9 +52,9 @@ const (
 // rank returns how much a declaration counts: only those of the lowest rank are kept.
 func (d Declared) rank() int {
 	switch {
-	case isMetadata(d.File):
+	case pins.IsMetadata(d.File):
 		return ofMetadata
-	case isPage(d.File):
+	case pins.IsPage(d.File):
 		return ofPage
 	case strings.Contains(d.File, "/"):
 		return ofPart

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
@@ -99,7 +100,7 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 		}
 		p.merge(d)
 	}
-	for _, name := range packagesOf[library] {
+	for _, name := range keywords.Packages[library] {
 		if name == "ray" {
 			name = "ray[rllib]"
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 )
 
@@ -68,7 +69,7 @@ var leaves = map[string]func(*drawer) any{
 		return pick(d, "gymnasium[box2d,mujoco]==1.2.2", "NumPy==2.4.6", "zope.interface==7.2", "torchrl==0.11.0", "tianshou==2.0.1", "a==0", "x-y_z==1!2.0.post1+cu126")
 	},
 	"environments[].id": func(d *drawer) any {
-		return pick(d, "CartPole-v1", "ALE/Pong-v5", "my_module:My.World-v0", "no", "0-v0", "1e3", "PandaReach-v3")
+		return pick(d, "CartPole-v1", "ale_py:ALE/Pong-v5", "my_module:My.World-v0", "no", "0-v0", "1e3", "PandaReach-v3")
 	},
 	"environments[].env":        func(d *drawer) any { return pick(d, odd...) },
 	"algorithm.name":            func(d *drawer) any { return pick(d, "PPO") },
@@ -238,6 +239,7 @@ func (d *drawer) file() string {
 		}
 	}
 	d.watching(f, section, targets)
+	d.effective(f, section, targets)
 	for key, x := range f {
 		if m, ok := x.(map[string]any); ok && len(m) == 0 {
 			delete(f, key)
@@ -253,15 +255,11 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 	if algorithm["library"] == Custom {
 		training["command"], evaluation["command"] = []any{"python", pick(d, odd...)}, []any{pick(d, odd...)}
 	}
-	if training["command"] != nil {
-		delete(training, "telemetry")
-		delete(f, "simulation")
-	}
 	if f["environments"] == nil {
 		f["environments"] = []any{map[string]any{"id": "CartPole-v1"}}
 	}
 	library := algorithm["library"].(string)
-	if known, ok := algorithms[library]; ok {
+	if known, ok := keywords.Algorithms[library]; ok {
 		algorithm["name"] = pick(d, known...)
 	}
 	algorithm["hyperparameters"] = map[string]any{"gamma": 0.99, "learning_rate": pick[any](d, 1, 3e-4, 1e-5)}
@@ -271,7 +269,7 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 	if library != CleanRL {
 		algorithm["hyperparameters"].(map[string]any)["odd_"] = []any{pick(d, odd[2:]...), nil, true, map[string]any{"a": -1e-9}}
 	}
-	needed := slices.Clone(packagesOf[library])
+	needed := slices.Clone(keywords.Packages[library])
 	switch {
 	case library != StableBaselines3:
 		for _, key := range []string{"policy", "frame_stack", "atari"} {
@@ -306,6 +304,35 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 		} else if c["at_least"] != nil {
 			delete(c, "at_most") // which could be below
 		}
+	}
+}
+
+// effective leaves out what has no effect beside the rest.
+func (d *drawer) effective(f map[string]any, section func(string) map[string]any, targets []any) {
+	training, evaluation, algorithm := section("training"), section("evaluation"), section("algorithm")
+	if training["command"] != nil {
+		delete(training, "telemetry")
+		delete(algorithm, "hyperparameters")
+		delete(f, "simulation")
+	}
+	if evaluation["command"] != nil {
+		maps.DeleteFunc(evaluation, func(key string, _ any) bool { return key != "command" })
+	}
+	if training["command"] != nil && evaluation["command"] != nil {
+		maps.DeleteFunc(algorithm, func(key string, _ any) bool { return key != "library" && key != "name" })
+	}
+	on := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(targets, any(name)) })
+	}
+	if !on(Argo, Kubernetes, Kubeflow) {
+		delete(training, "storage")
+	}
+	if !on(GitHub, GitLab) {
+		delete(training, "runner")
+		delete(section("gate"), "runner")
+	}
+	if !on(GitHub, GitLab, Argo, Kubernetes, Kubeflow, Airflow) {
+		delete(training, "timeout")
 	}
 }
 

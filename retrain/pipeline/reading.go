@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 )
 
@@ -61,7 +62,7 @@ func (r *reading) walk(repository fs.FS, take func(file string, text []byte)) er
 
 // isRead reports whether a file could say something of the project.
 func isRead(file string) bool {
-	return path.Ext(file) == ".py" || path.Ext(file) == ".ipynb" || isYAMLName(file) || isDependencies(file)
+	return path.Ext(file) == ".py" || path.Ext(file) == ".ipynb" || isYAMLName(file) || pins.IsDeclaration(file)
 }
 
 // full reports whether a limit of the whole repository is reached, and notes which.
@@ -84,7 +85,7 @@ func (r *reading) full(file string) bool {
 
 func (r *reading) file(repository fs.FS, file string, d fs.DirEntry, take func(file string, text []byte)) {
 	most := r.source
-	if isDependencies(file) || path.Ext(file) == ".ipynb" { // which has outputs as well
+	if pins.IsDeclaration(file) || path.Ext(file) == ".ipynb" { // which has outputs as well
 		most = r.lock
 	}
 	info, err := d.Info()

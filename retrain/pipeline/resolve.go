@@ -26,7 +26,9 @@ func resolve(w *Work) string {
 	}
 	f.Algorithm.FrameStack = cmp.Or(f.Algorithm.FrameStack, 1)
 	f.Data.Topic = cmp.Or(f.Data.Topic, "agent-telemetry")
-	f.Training.Steps = cmp.Or(f.Training.Steps, 200_000)
+	if len(f.Training.Command) == 0 {
+		f.Training.Steps = cmp.Or(f.Training.Steps, 200_000)
+	}
 	f.Training.CPU = cmp.Or(f.Training.CPU, 2)
 	f.Training.Memory = cmp.Or(f.Training.Memory, "4Gi")
 	f.Training.Timeout = cmp.Or(f.Training.Timeout, "5h")

@@ -85,7 +85,7 @@ print(same((box(4), 2), (box(4), 6)))
 
 // The training of CleanRL has its networks from agent.py, whatever evaluates it.
 func TestNetworksAreThereForTheTraining(t *testing.T) {
-	w := mustRun(t, append([]string{"evaluation:\n  telemetry: true\n", "evaluation:\n  command: [python, test.py]\n"}, cleanRL...)...)
+	w := mustRun(t, append([]string{"evaluation:\n  telemetry: true\n  constraints:\n    - {metric: return, at_least: 300}\n", "evaluation:\n  command: [python, test.py]\n"}, cleanRL...)...)
 	if !strings.Contains(artefact(t, w, "pipeline/train.py"), "from agent import Agent") || artefact(t, w, "pipeline/agent.py") == "" {
 		t.Error("the training lacks agent.py")
 	}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
@@ -17,20 +16,21 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/schedule"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/secrets"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
 var (
 	projectName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$`)
-	notEmpty    = regexp.MustCompile(`.`)
+	trimmed     = regexp.MustCompile(`^\S(.*\S)?$`)
 	identifier  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	imageName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?(:[0-9]+)?(/[a-z0-9]([a-z0-9._-]*[a-z0-9])?)*$`)
 	pinnedImage = regexp.MustCompile(`^[a-z0-9][a-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*|@sha256:[0-9a-f]{64})$`)
 	requirement = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*\])?==[0-9][A-Za-z0-9.+!_-]*$`)
 	quantity    = regexp.MustCompile(`^[1-9][0-9]{0,5}(Mi|Gi)$`)
 	ofStorage   = regexp.MustCompile(`^[1-9][0-9]{0,5}(Mi|Gi|Ti)$`)
-	envID       = regexp.MustCompile(`^([\w:.-]+:)?([\w:.-]+/)?[\w:.-]+$`)
+	envID       = regexp.MustCompile(`^([A-Za-z_]\w*(\.[A-Za-z_]\w*)*:)?([\w-]+/)?[\w.-]+$`)
 	label       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	broker      = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}$|^\[[0-9a-fA-F:.]+\]:[0-9]{1,5}$`)
 	release     = regexp.MustCompile(`^(v[0-9]+\.[0-9]+\.[0-9]+([.+-][A-Za-z0-9.+-]+)?|[0-9a-f]{12,40})$`)
@@ -39,24 +39,6 @@ var (
 	variable    = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,99}$`)
 	topicName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 )
-
-// packagesOf are the Python packages that the generated scripts of a library need, as requirements name them once
-// normalized.
-var packagesOf = map[string][]string{
-	StableBaselines3: {"stable-baselines3"},
-	CleanRL:          {"gymnasium", "numpy", "torch", "tyro"},
-	RLlib:            {"ray", "torch"},
-}
-
-// algorithms are the classes of Stable-Baselines3 2 and RLlib, and the generated script in the manner of CleanRL.
-var algorithms = map[string][]string{
-	StableBaselines3: {"A2C", "DDPG", "DQN", "PPO", "SAC", "TD3"},
-	CleanRL:          {"PPO"},
-	RLlib:            {"APPO", "DQN", "IMPALA", "PPO", "SAC"},
-}
-
-// policies are those of Stable-Baselines3: of vectors, of images, and of dictionaries of both.
-var policies = []string{mlpPolicy, "CnnPolicy", "MultiInputPolicy"}
 
 // notArguments are the keywords of Python, and the arguments that the generated script sets.
 var notArguments = strings.Fields("policy env False None True and as assert async await break class continue def del elif else except " +
@@ -69,7 +51,7 @@ var notSecrets = strings.Fields("BASHOPTS BASH_ENV CHILD CI EUID HOME IFS IMAGE 
 func validate(w *Work) string {
 	v := valuesOf(&w.File)
 	for _, path := range slices.Sorted(maps.Keys(v.texts)) {
-		if fault := unprintable(v.texts[path].Value); fault != "" && w.place(path) != (yamlfile.Place{}) { // else it is a default
+		if fault := strict.Unprintable(v.texts[path].Value); fault != "" && w.place(path) != (yamlfile.Place{}) { // else it is a default
 			w.report(path, "%s", fault)
 		}
 	}
@@ -85,30 +67,11 @@ func validate(w *Work) string {
 	w.Problems = append(w.Problems, yamlfile.OtherBooleans("guards", w.File.Guards)...)
 	for _, check := range []func(*Work){
 		validateProject, validateRequirements, validateAlgorithm, validateSimulation, validateData, validateTraining,
-		validateEvaluation, validateStages, validateSchedule, validateMonitoring, validateGuards, validateTrigger, validateModel,
+		validateEvaluation, validateStages, validateSchedule, validateMonitoring, validateGuards, validateTrigger, validateModel, validateEffects,
 	} {
 		check(w)
 	}
 	return fmt.Sprintf("%d values", len(v.texts))
-}
-
-// placeholder stands in a proposed file for what a person must fill in.
-const placeholder = "CHANGE-ME"
-
-// unprintable returns what forbids a value in every artefact, "" without anything. Braces would be templates of the
-// orchestrators, private-use characters mark where a value is.
-func unprintable(s string) string {
-	switch {
-	case strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.In(r, unicode.Co, unicode.Bidi_Control) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
-	}):
-		return "must be one line of printable characters"
-	case strings.Contains(s, placeholder):
-		return "must be filled in: " + placeholder + " stands for a value that only you know"
-	case strings.Contains(s, "{{") || strings.Contains(s, "}}"):
-		return "must not contain {{ or }}, because orchestrators would replace them"
-	}
-	return ""
 }
 
 // matches reports a value that does not match.
@@ -183,10 +146,20 @@ func validateProject(w *Work) {
 	for i, e := range f.Environments {
 		w.matches(envID, element("environments", i)+".id", e.ID, "a Gymnasium environment ID, such as LunarLander-v3")
 		w.once(element("environments", i)+".id", slices.Contains(f.Environments[:i], e))
+		w.registered(element("environments", i)+".id", e.ID)
 	}
 	if len(f.Environments) == 0 && (len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0) {
 		w.report("environments", "must list at least one environment, because the generated scripts train and evaluate in it")
 	}
+}
+
+// registered reports a game of Atari that the generated scripts would not know.
+func (w *Work) registered(path, id string) {
+	f := &w.File
+	if !traits.OfAtari(id) || f.Algorithm.Atari || len(f.Training.Command) > 0 && len(f.Evaluation.Command) > 0 {
+		return
+	}
+	w.report(path, "must be ale_py:%s, with ale-py among the requirements, because Gymnasium knows the games only once ale_py is imported", id)
 }
 
 func validateRequirements(w *Work) {
@@ -197,11 +170,14 @@ func validateRequirements(w *Work) {
 		name := packageName(r)
 		w.once(path, seen[name])
 		seen[name] = true
+		if name == "rewardwatch" && (w.File.Training.Telemetry || w.File.Evaluation.Telemetry) {
+			w.report(path, "must be omitted, because telemetry of the generated scripts installs rewardwatch at the release of the pipeline")
+		}
 		if fault := pins.Fault(w.File.Algorithm.Library, r); fault != "" && (len(w.File.Training.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
 			w.report(path, "%s", fault)
 		}
 	}
-	for _, name := range packagesOf[w.File.Algorithm.Library] {
+	for _, name := range keywords.Packages[w.File.Algorithm.Library] {
 		if !seen[name] {
 			w.report("requirements", "must pin %s, which %s needs, such as %s==VERSION", name, w.File.Algorithm.Library, name)
 		}
@@ -217,7 +193,7 @@ func normalised(name string) string { return pins.Normalized(name) }
 func validateAlgorithm(w *Work) {
 	a := w.File.Algorithm
 	w.oneOf("algorithm.library", a.Library, Libraries())
-	if known, ok := algorithms[a.Library]; ok {
+	if known, ok := keywords.Algorithms[a.Library]; ok {
 		w.oneOf("algorithm.name", a.Name, known)
 	}
 	if a.Library == Custom && (len(w.File.Training.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
@@ -244,6 +220,8 @@ func validateAlgorithm(w *Work) {
 			w.report(path, "%s", fault)
 		} else if a.Library == CleanRL {
 			w.oneOf(path, key, keywords.Arguments(CleanRL))
+		} else if fault = keywords.Beside(a.Library, a.Name, key, h, len(w.File.Environments)); fault != "" {
+			w.report(path, "%s", fault)
 		}
 	}
 }
@@ -259,7 +237,7 @@ func validateSeeing(w *Work) {
 		}
 		return
 	}
-	w.oneOf("algorithm.policy", a.Policy, policies)
+	w.oneOf("algorithm.policy", a.Policy, keywords.Policies)
 	w.within("algorithm.frame_stack", a.FrameStack, 1, 64)
 	if a.FrameStack > 1 && a.Policy == "MultiInputPolicy" {
 		w.report("algorithm.frame_stack", "must be 1 with MultiInputPolicy, because dictionaries are not stacked")
@@ -283,12 +261,6 @@ func validateSimulation(w *Work) {
 			w.report(path+".high", "must be above low, %v", p.Low)
 		}
 	}
-	if w.File.Training.Telemetry && len(w.File.Training.Command) > 0 {
-		w.report("training.telemetry", "requires the generated training, but training.command replaces it")
-	}
-	if len(w.File.Simulation) > 0 && len(w.File.Training.Command) > 0 {
-		w.report("simulation", "requires the generated training, but training.command replaces it")
-	}
 }
 
 func validateData(w *Work) {
@@ -300,9 +272,6 @@ func validateData(w *Work) {
 	w.matches(topicName, "data.topic", w.File.Data.Topic, "the name of a topic")
 	if len(w.File.Data.Brokers) > 0 {
 		return
-	}
-	if w.given.Data.Topic != "" {
-		w.report("data.topic", "has no effect without data.brokers")
 	}
 	for _, t := range w.File.Targets {
 		if w.File.Data.Export && t != Make && t != Airflow {
@@ -317,9 +286,14 @@ const hostedCPU = 4
 
 func validateTraining(w *Work) {
 	t := &w.File.Training
-	w.within("training.steps", t.Steps, 1, 1e12)
+	if t.Steps != 0 || len(t.Command) == 0 {
+		w.within("training.steps", t.Steps, 1, 1e12)
+	}
 	w.within("training.cpu", t.CPU, 1, 1024)
 	w.within("training.gpu", t.GPU, 0, 64)
+	if t.GPU > 1 && len(t.Command) == 0 {
+		w.report("training.gpu", "must be at most 1, which the generated script uses; to use more, set training.command")
+	}
 	w.matches(quantity, "training.memory", t.Memory, "a size such as 4Gi")
 	if gib, ok := strings.CutSuffix(t.Memory, "Gi"); ok && (len(gib) > 5 || len(gib) == 5 && gib > "32768") {
 		w.report("training.memory", "must be at most 32768Gi, not %s", t.Memory)
@@ -400,7 +374,7 @@ func validateEvaluation(w *Work) {
 	}
 	for i, c := range e.Constraints {
 		path := element("evaluation.constraints", i)
-		w.matches(notEmpty, path+".metric", c.Metric, "return, episode_length, or a name in the environment's info")
+		w.matches(trimmed, path+".metric", c.Metric, "return, episode_length, or a name in the environment's info, without spaces around it")
 		if slices.ContainsFunc(e.Constraints[:i], func(o Constraint) bool { return o.Metric == c.Metric }) {
 			w.report(path+".metric", "has a constraint already: give at_least and at_most together")
 		}
@@ -447,11 +421,6 @@ func validateStages(w *Work) {
 	if every, err := strict.Duration(f.Gate.Every); err == nil && bad == nil && every > within && !f.Gate.Skip {
 		w.report("gate.every", "must be at most gate.within, which is %s", f.Gate.Within)
 	}
-	for _, key := range []string{"within", "every", "undecided", "runner"} {
-		if f.Gate.Skip {
-			w.effective("gate."+key, "gate.skip", "with gate.skip")
-		}
-	}
 	w.runner("gate", f.Gate.Runner)
 	w.hostedLimit("gate", f.Gate.Within, f.Gate.Runner)
 	w.oneOf("gate.undecided", f.Gate.Undecided, []string{Fail, Pass})
@@ -481,6 +450,13 @@ func validateMonitoring(w *Work) {
 	if !strict.IsService(m.Service) {
 		w.report("monitoring.service", serviceURL, m.Service)
 	}
+	for _, t := range w.File.Targets {
+		inPod := slices.Contains([]string{Argo, Kubernetes, Kubeflow}, t)
+		if strict.IsLoopback(w.given.Monitoring.Service) && !w.File.Gate.Skip && (inPod || t == GitHub && len(w.File.Gate.Runner) == 0) {
+			w.report("monitoring.service", "must be a URL that the stages of %s can reach, not %s, which is the machine that they run on", t, m.Service)
+			break
+		}
+	}
 	for i, s := range m.Signals {
 		w.once(element("monitoring.signals", i), slices.Contains(m.Signals[:i], s))
 	}
@@ -492,8 +468,8 @@ func validateMonitoring(w *Work) {
 	if _, err := recipe.ParseExpected(m.Expected); err != nil {
 		w.report("monitoring.expected", "%v", err)
 	}
-	if w.File.Policy == "" || w.File.Policy[0] == '-' {
-		w.report("policy", "must be a name that does not start with a hyphen")
+	if policy := w.File.Policy; !trimmed.MatchString(policy) || policy[0] == '-' {
+		w.report("policy", "must be a name that does not start with a hyphen, without spaces around it")
 	}
 	if _, err := quote.Glob(w.File.Policy); err != nil {
 		w.report("policy", "%v", err)
@@ -508,9 +484,6 @@ var triggerKeys = map[string][]string{
 func validateTrigger(w *Work) {
 	t := &w.File.Trigger
 	if t.Target == "" {
-		for _, key := range []string{"repository", "ref", "url", "token_file", "directory", "signals", "approval"} {
-			w.effective("trigger."+key, "trigger", "without trigger.target")
-		}
 		return
 	}
 	keys, known := triggerKeys[t.Target]
@@ -527,11 +500,6 @@ func validateTrigger(w *Work) {
 			w.report("trigger."+key, "must be set for %s", t.Target)
 		}
 	}
-	for _, key := range []string{"repository", "ref", "url", "token_file", "directory"} {
-		if key != "ref" && !slices.Contains(keys, key) || key == "ref" && t.Target != GitLab {
-			w.effective("trigger."+key, "trigger.target", "with "+t.Target)
-		}
-	}
 	if !strict.IsRef(t.Ref) {
 		w.report("trigger.ref", "must be the name of a branch or tag, not %q", t.Ref)
 	}
@@ -546,19 +514,5 @@ func validateTrigger(w *Work) {
 	}
 	if t.Target == Make && !strings.HasPrefix(t.Directory, "/") {
 		w.report("trigger.directory", "must be an absolute path")
-	}
-}
-
-// effective reports a key that the file sets but that has no effect with another value. A key of an ancestor of the file
-// with that value is not reported: the file may replace that value alone.
-func (w *Work) effective(path, because, when string) {
-	for _, r := range w.chain {
-		switch {
-		case r.Set(path):
-			w.report(path, "has no effect %s: omit it", when)
-			return
-		case r.Given(because):
-			return
-		}
 	}
 }

@@ -87,7 +87,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"CleanRL's packages":    {"library: stable-baselines3", "library: cleanrl", "must pin tyro, which cleanrl needs"},
 		"RLlib's packages":      {"library: stable-baselines3", "library: rllib", "must pin ray, which rllib needs"},
 		"an old library":        {"stable-baselines3==2.9.2", "stable-baselines3==1.8.0", "pipeline.yaml:12:5: requirements[3]: must be 2.0.0 or later because the generated scripts need environments of Gymnasium; pin a newer version, or set algorithm.library: custom"},
-		"telemetry of others":   {"{steps: 100000,", "{command: [make], telemetry: true,", "training.telemetry: requires the generated training"},
+		"telemetry of others":   {"{steps: 100000,", "{command: [make], telemetry: true,", "training.telemetry: has no effect with training.command"},
 		"left to fill in":       {"deploy.py, --to", "CHANGE-ME.py, --to", "pipeline.yaml:31:21: deploy.command[1]: must be filled in: CHANGE-ME"},
 		"secret's name":         {"deploy.py, --to, production]", "x]\n  secrets: [token]", "deploy.secrets[0]: must be a name of capital letters"},
 		"secret of a shell":     {"deploy.py, --to, production]", "x]\n  secrets: [UID]", "deploy.secrets[0]: UID has a different meaning"},

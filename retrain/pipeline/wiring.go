@@ -183,16 +183,15 @@ func wiredByValues(w *Work, file string) []string {
 				projectWord(f) + "\n      target: pipeline\n      approval: "
 		}
 	case "pipeline/stages/deploy.sh":
-		list = "}\ndeploy\nreport succeeded"
-		if len(f.Rollback.Command) > 0 {
-			list = "}\n|rollback() {\n  run |}\n# A deployment |undo() {\n  trap - INT TERM\n  end\n  rollback \\|\\| true\n  exit \"$1\"\n}\n" +
-				"trap 'undo 130' INT\ntrap 'undo 143' TERM\nif ! deploy; then\n|  rollback\n  exit 1\nfi\ntrap 'stop 130' INT\ntrap 'stop 143' TERM\nreport succeeded"
-		}
+		list = wiredDeployment(f)
 	case "pipeline/MODEL_CARD.md":
 		list = "\\| \\| \\|\n\\| --- \\| --- \\|\n\\| policy \\| |\\| owner \\| |\\| algorithm \\| |\\| environments \\| |\\| training steps \\| |\\| evaluation \\| |\\| accepted when \\| |\\| monitored by \\| |## Intended use and limits\n"
 		if len(f.Simulation) > 0 {
 			list += "|## Simulation\n\n\\| parameter \\| from \\| to \\|\n\\| --- \\| --- \\| --- \\|\n\\| "
 		}
+	}
+	if f.Training.Steps > 0 && strings.HasPrefix(file, "pipeline/recipes/") {
+		list = "  steps: "
 	}
 	if i := slices.IndexFunc(w.Stages, func(s Stage) bool { return s.Script() == file }); i >= 0 {
 		list += "|  [ \"$code\" -eq 0 ] \\|\\| report failed --error \"stage " + w.Stages[i].Name + " ended|echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + w.Stages[i].Name + "\" >> \"$WORK/stages.log\"\n"
@@ -248,6 +247,16 @@ func seen(f *File) string {
 	if f.Algorithm.Atari {
 		list += "|importlib.import_module(\"ale_py\") |    environment = AtariWrapper(environment, clip_reward=varied)\n    if not varied:\n        environment = Game(environment)\n" +
 			"|        if terminated and self.unwrapped.ale.lives() > 0:\n            observation, terminated = self.env.reset()[0], False\n"
+	}
+	return list
+}
+
+// wiredDeployment are the lines that undo a deployment.
+func wiredDeployment(f *File) string {
+	list := "}\ndeploy\nreport succeeded"
+	if len(f.Rollback.Command) > 0 {
+		list = "}\n|rollback() {\n  run |}\n# A deployment |undo() {\n  trap - INT TERM\n  end\n  rollback \\|\\| true\n  exit \"$1\"\n}\n" +
+			"trap 'undo 130' INT\ntrap 'undo 143' TERM\nif ! deploy; then\n|  rollback\n  exit 1\nfi\ntrap 'stop 130' INT\ntrap 'stop 143' TERM\nreport succeeded"
 	}
 	return list
 }

@@ -125,6 +125,16 @@ func Value(library, algorithm, name string, v yamlfile.Value) string {
 	return fault
 }
 
+// Beside returns what is wrong with the value of an argument beside the others and with so many environments, "" for nothing:
+// PPO of Stable-Baselines3 normalizes advantages, of which there must be several.
+func Beside(library, algorithm, name string, all yamlfile.Value, environments int) string {
+	alone := name == "batch_size" || name == "n_steps" && environments == 1
+	if library != "stable-baselines3" || algorithm != "PPO" || !alone || all.Members[name].Float() != 1 || all.Members["normalize_advantage"].Scalar == "false" {
+		return ""
+	}
+	return "must be at least 2, because PPO normalizes advantages; to use 1, set normalize_advantage: false"
+}
+
 // Python returns the value of an argument as a Python literal. Libraries tell tuples from lists in some.
 func Python(library, name string, v yamlfile.Value) string {
 	if library == "stable-baselines3" && name == "train_freq" || library == "rllib" && name == "n_step" {

@@ -4,6 +4,7 @@ package strict
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"path"
 	"reflect"
@@ -78,6 +79,16 @@ func IsService(text string) bool {
 		return false
 	}
 	return u.Port() == "" || IsPort(u.Port())
+}
+
+// IsLoopback reports whether a URL is that of a service on the machine that calls it.
+func IsLoopback(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	address, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
 // IsPort reports whether a text is a port that exists.

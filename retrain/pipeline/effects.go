@@ -1,0 +1,56 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+)
+
+// validateEffects reports keys that the file sets although they have no effect beside its other values.
+func validateEffects(w *Work) {
+	f := &w.File
+	unused := func(is bool, because, when string, keys ...string) {
+		for _, key := range keys {
+			if is {
+				w.effective(key, because, when)
+			}
+		}
+	}
+	trains, evaluates := len(f.Training.Command) == 0, len(f.Evaluation.Command) == 0
+	unused(!trains, "training.command", "with training.command, which replaces the generated script",
+		"training.telemetry", "simulation", "algorithm.hyperparameters")
+	unused(!evaluates, "evaluation.command", "with evaluation.command, which replaces the generated script",
+		"evaluation.episodes", "evaluation.seeds", "evaluation.confidence", "evaluation.constraints", "evaluation.telemetry")
+	unused(!trains && !evaluates, "evaluation.command", "with training.command and evaluation.command, which replace the generated scripts",
+		"algorithm.policy", "algorithm.frame_stack", "algorithm.atari")
+	unused(f.Gate.Skip, "gate.skip", "with gate.skip", "gate.within", "gate.every", "gate.undecided", "gate.runner")
+	unused(len(f.Data.Brokers) == 0, "data.brokers", "without data.brokers", "data.topic")
+
+	among := func(targets ...string) bool {
+		return slices.ContainsFunc(f.Targets, func(t string) bool { return slices.Contains(targets, t) })
+	}
+	with := "with the targets " + strings.Join(f.Targets, ", ")
+	unused(!among(Argo, Kubernetes, Kubeflow), "targets", with, "training.storage")
+	unused(!among(GitHub, GitLab), "targets", with, "training.runner", "gate.runner")
+	unused(!among(GitHub, GitLab, Argo, Kubernetes, Kubeflow, Airflow), "targets", with, "training.timeout")
+
+	started := f.Trigger.Target
+	unused(started == "", "trigger", "without trigger.target", "trigger.signals", "trigger.approval")
+	for key, of := range map[string][]string{"repository": {GitHub, GitLab}, "ref": {GitLab}, "url": {Airflow}, "token_file": {GitHub, GitLab, Airflow}, "directory": {Make}} {
+		unused(started == "", "trigger", "without trigger.target", "trigger."+key)
+		unused(started != "" && !slices.Contains(of, started), "trigger.target", "with "+started, "trigger."+key)
+	}
+}
+
+// effective reports a key that the file sets but that has no effect with another value. A key of an ancestor of the file
+// with that value is not reported: the file may replace that value alone.
+func (w *Work) effective(path, because, when string) {
+	for _, r := range w.chain {
+		switch {
+		case r.Set(path):
+			w.report(path, "has no effect %s: omit it", when)
+			return
+		case r.Given(because):
+			return
+		}
+	}
+}

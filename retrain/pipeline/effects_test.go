@@ -1,0 +1,87 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A setting without effect is refused, at its place: the pipeline would look as if it kept to it.
+func TestSettingsThatOthersReplace(t *testing.T) {
+	const (
+		evaluation = "evaluation:\n  telemetry: true\n  constraints:\n    - {metric: return, at_least: 300}\n"
+		algorithm  = "  hyperparameters: {n_steps: 256, learning_rate: 3e-4}\nsimulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n"
+		targets    = "targets: [github-actions, gitlab-ci, argo, kubernetes, kubeflow, airflow, make]"
+		training   = "training: {steps: 100000, cpu: 2, memory: 4Gi, timeout: 2h}"
+		trigger    = "trigger:\n  target: github-actions\n  repository: example/cartpole\n  token_file: /etc/rewardwatch/github.token\n  approval: true\n"
+	)
+	for name, test := range map[string]struct {
+		replaced []string
+		want     string
+	}{
+		"telemetry":       {[]string{algorithm, "", training, "training: {command: [make], telemetry: true}"}, "training.telemetry: has no effect with training.command"},
+		"hyperparameters": {[]string{algorithm, "  hyperparameters: {gamma: 0.9}\n", training, "training: {command: [make]}"}, "pipeline.yaml:18:20: algorithm.hyperparameters: has no effect with training.command"},
+		"simulation":      {[]string{algorithm, "simulation: [{name: gravity, low: 9, high: 10}]\n", training, "training: {command: [make]}"}, "pipeline.yaml:18:1: simulation: has no effect with training.command"},
+		"constraints":     {[]string{evaluation, strings.Replace(evaluation, "telemetry: true", "command: [make]", 1)}, "pipeline.yaml:27:3: evaluation.constraints: has no effect with evaluation.command"},
+		"seeds":           {[]string{evaluation, "evaluation: {command: [make], seeds: [1, 2]}\n"}, "pipeline.yaml:25:31: evaluation.seeds: has no effect with evaluation.command"},
+		"confidence":      {[]string{evaluation, "evaluation: {command: [make], confidence: 0.9}\n"}, "evaluation.confidence: has no effect with evaluation.command"},
+		"episodes":        {[]string{evaluation, "evaluation: {command: [make], episodes: 9}\n"}, "evaluation.episodes: has no effect with evaluation.command"},
+		"in shadow":       {[]string{evaluation, "evaluation: {command: [make], telemetry: true}\n"}, "evaluation.telemetry: has no effect with evaluation.command"},
+		"frames":          {[]string{algorithm, "  frame_stack: 4\n", training, "training: {command: [make]}", evaluation, "evaluation: {command: [make]}\n"}, "algorithm.frame_stack: has no effect with training.command and evaluation.command"},
+		"storage":         {[]string{targets, "targets: [github-actions, make]", "cpu: 2,", "storage: 9Gi,"}, "pipeline.yaml:24:36: training.storage: has no effect with the targets github-actions, make: omit it"},
+		"runner":          {[]string{targets, "targets: [argo, make]", trigger, "", "cpu: 2,", "runner: [a],"}, "training.runner: has no effect with the targets argo, make"},
+		"the gate's":      {[]string{targets, "targets: [argo, make]", trigger, "", "gate: {", "gate: {runner: [a], "}, "gate.runner: has no effect with the targets argo, make"},
+		"timeout":         {[]string{targets, "targets: [make]", trigger, ""}, "pipeline.yaml:24:57: training.timeout: has no effect with the targets make"},
+		"all have one":    {[]string{"cpu: 2,", "storage: 9Gi, runner: [a], "}, ""},
+	} {
+		_, err := run(t, test.replaced...)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// A file can replace what an ancestor sets for others.
+func TestSettingsOfAncestorsMayHaveNoEffect(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"base.yaml": exampleWith(t), "child.yaml": "extends: base.yaml\nevaluation: {command: [make]}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := Run(filepath.Join(dir, "child.yaml"), "", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if card := artefact(t, w, "pipeline/MODEL_CARD.md"); strings.Contains(card, "as seeds") || !strings.Contains(card, "| evaluation | as the evaluation command decides |") {
+		t.Errorf("the card says\n%s", card)
+	}
+}
+
+// What the library, Gymnasium or pip would refuse only once the image is built has its place.
+func TestValuesThatOnlyRunsWouldRefuse(t *testing.T) {
+	const environment, arguments = "{id: CartPole-v1, env: lab}", "{n_steps: 256, learning_rate: 3e-4}"
+	for name, test := range map[string]struct{ old, now, want string }{
+		"one advantage":              {arguments, "{batch_size: 1}", "pipeline.yaml:18:33: algorithm.hyperparameters.batch_size: must be at least 2"},
+		"one step":                   {arguments, "{n_steps: 1}", "algorithm.hyperparameters.n_steps: must be at least 2"},
+		"one step, not normalized":   {arguments, "{n_steps: 1, batch_size: 1, normalize_advantage: false}", ""},
+		"one step of several":        {environment, "{id: CartPole-v1}\n  - {id: Acrobot-v1}", ""},
+		"no module":                  {environment, "{id: \"mod:\"}", "pipeline.yaml:14:10: environments[0].id: must be a Gymnasium environment ID"},
+		"a module and nothing":       {environment, "{id: \":CartPole-v1\"}", "environments[0].id: must be a Gymnasium environment ID"},
+		"two modules":                {environment, "{id: \"a:b:CartPole-v1\"}", "environments[0].id: must be a Gymnasium environment ID"},
+		"a module":                   {environment, "{id: \"a.b_c:d-e/CartPole.x-v1\"}", ""},
+		"a game":                     {environment, "{id: ALE/Pong-v5}", "environments[0].id: must be ale_py:ALE/Pong-v5"},
+		"several GPUs":               {"cpu: 2,", "cpu: 2, runner: [a], gpu: 2,", "training.gpu: must be at most 1"},
+		"rewardwatch":                {"  - numpy==2.4.6\n", "  - numpy==2.4.6\n  - rewardwatch==0.1.0\n", "pipeline.yaml:11:5: requirements[2]: must be omitted"},
+		"a metric with a space":      {"metric: return", "metric: \"return \"", "evaluation.constraints[0].metric: must be return"},
+		"a policy with a space":      {"project: cartpole", "project: cartpole\npolicy: \" cart\"", "pipeline.yaml:3:9: policy: must be a name"},
+		"a service on each machine":  {"https://rewardwatch.example.com", "http://localhost:9464", "pipeline.yaml:36:12: monitoring.service: must be a URL that the stages of github-actions can reach"},
+		"a service on each machine6": {"https://rewardwatch.example.com", "http://[::1]:9464", "monitoring.service: must be a URL"},
+	} {
+		_, err := run(t, test.old, test.now)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
