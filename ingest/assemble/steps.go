@@ -27,8 +27,7 @@ type keeper struct {
 	Stride int64 // by which the second step's number is larger than the first one's
 	Whole  bool  // all actions are whole numbers so far: steps have the number and, as these may be categories, the category
 
-	row    []float32
-	places []int // of the components in the newest observation
+	row []float32 // of the newest step
 }
 
 // reset empties the keeper, but keeps its memory.
@@ -134,45 +133,36 @@ func (k *keeper) fits(e *ingest.Event) bool {
 		e.Action.Kind == ingest.ActionCategory && k.Kept.Numbers > 0 && !k.Whole && (k.Kept.Numbers > 1 || !isWhole(&e.Action)):
 		return false
 	}
-	if k.find(e.Observation); len(k.Kept.Names) == 0 {
+	if k.Kept.Numbers > 0 && slices.ContainsFunc(e.Action.Values, func(x float64) bool { return !ingest.Single(x) }) {
 		return false
 	}
-	for _, at := range k.places {
-		if !ingest.Single(e.Observation[at].X) {
-			return false
-		}
-	}
-	return k.Kept.Numbers == 0 || !slices.ContainsFunc(e.Action.Values, func(x float64) bool { return !ingest.Single(x) })
+	return k.observes(e.Observation)
 }
 
-// find notes the places of the components in an observation, and drops those that it lacks, such as what telemetry gives
-// with the first step alone.
-func (k *keeper) find(observation []ingest.Value) {
-	k.places = k.places[:0]
-	next := 0
-	for i := 0; i < len(k.Kept.Names); {
-		name := k.Kept.Names[i]
-		at := next
-		if at >= len(observation) || observation[at].Name != name {
-			at = slices.IndexFunc(observation, func(v ingest.Value) bool { return v.Name == name })
-		}
-		if at < 0 {
-			k.withoutColumn(i)
-			k.Kept.Names = slices.Delete(k.Kept.Names, i, i+1)
-			continue
-		}
-		k.places = append(k.places, at)
-		next = at + 1
-		i++
-	}
-}
-
-// read copies the numbers of a step.
-func (k *keeper) read(e *ingest.Event) {
+// observes begins the row of a step with its observation, and reports whether it has some, of single precision. Components
+// that the step lacks are dropped, such as what telemetry gives with the first step alone.
+func (k *keeper) observes(observation []ingest.Value) bool {
 	k.row = k.row[:0]
-	for _, at := range k.places {
-		k.row = append(k.row, float32(e.Observation[at].X))
+	for next := 0; len(k.row) < len(k.Kept.Names); next++ {
+		name := k.Kept.Names[len(k.row)]
+		if next >= len(observation) || observation[next].Name != name {
+			next = slices.IndexFunc(observation, func(v ingest.Value) bool { return v.Name == name })
+		}
+		switch {
+		case next < 0:
+			k.withoutColumn(len(k.row))
+			k.Kept.Names = slices.Delete(k.Kept.Names, len(k.row), len(k.row)+1)
+		case !ingest.Single(observation[next].X):
+			return false
+		default:
+			k.row = append(k.row, float32(observation[next].X))
+		}
 	}
+	return len(k.row) > 0
+}
+
+// read completes the row of a step.
+func (k *keeper) read(e *ingest.Event) {
 	if k.Kept.Numbers > 0 {
 		for _, x := range e.Action.Values {
 			k.row = append(k.row, float32(x))
