@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,7 +134,7 @@ const directed = 3
 // directionExample returns the commented-out setting that says which way outcomes are better. It is "" if the policy
 // has no outcomes or the setting exists.
 func directionExample(p PolicyInspection) string {
-	if len(p.direction) > 0 {
+	if directionSetting(p).Key != "" {
 		return ""
 	}
 	var ways []string
@@ -247,12 +248,26 @@ func feedbackSetting(p PolicyInspection) setting {
 	return setting{"feedback", value + "}", p.Feedback.why()}
 }
 
-// directionSetting keeps the given directions: telemetry does not say which way a signal is better.
+// rated matches the outcomes that people are asked for. They are better if higher.
+var rated = regexp.MustCompile(`(?i)^outcome\.((human|user|customer|rater|annotator|labeler|reviewer|expert)[_.-]?(rating|score|preference)|rating|satisfaction|csat|nps|thumbs_?up)$`)
+
+// directionSetting keeps the given directions, and gives ratings by people one: telemetry does not say which way other
+// signals are better. Without it, the ratings of a policy that learns would not be judged.
 func directionSetting(p PolicyInspection) setting {
-	if len(p.direction) == 0 {
-		return setting{}
-	}
 	var ways []string
+	if len(p.direction) == 0 {
+		for _, g := range p.Groups {
+			for _, s := range g.Signals {
+				if way := quoteYAML(escapeGlob(s.Signal)) + ": up"; rated.MatchString(s.Signal) && !slices.Contains(ways, way) {
+					ways = append(ways, way)
+				}
+			}
+		}
+		if len(ways) == 0 {
+			return setting{}
+		}
+		return setting{"direction", "{" + strings.Join(ways, ", ") + "}", "ratings by people: improvements do not page; for other outcomes add up, down or none"}
+	}
 	for _, signal := range slices.Sorted(maps.Keys(p.direction)) {
 		ways = append(ways, quoteYAML(signal)+": "+p.direction[signal])
 	}

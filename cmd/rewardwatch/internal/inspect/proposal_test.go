@@ -116,3 +116,33 @@ func FuzzQuoteYAML(f *testing.F) {
 		}
 	})
 }
+
+// Of a policy that learns, only signals with a direction are judged: what people are asked for has one, whatever else there is.
+func TestRatingsByPeopleHaveADirection(t *testing.T) {
+	of := func(names ...string) PolicyInspection {
+		g := GroupInspection{}
+		for _, name := range names {
+			g.Signals = append(g.Signals, SignalJSON{Signal: name})
+		}
+		return PolicyInspection{Groups: []GroupInspection{g, g}}
+	}
+	given := of("outcome.rating")
+	given.direction = watch.Directions{"outcome.rating": "down"}
+	for name, tt := range map[string]struct {
+		of               PolicyInspection
+		setting, example string
+	}{
+		"a rating":            {of("return", "outcome.human_rating", "outcome.cost"), `{"outcome.human_rating": up}`, ""},
+		"two":                 {of("outcome.csat", "outcome.UserRating"), `{"outcome.csat": up, "outcome.UserRating": up}`, ""},
+		"an observed rating":  {of("observation.rating", "outcome.hotel_rating"), "", `#direction: {"outcome.hotel_rating": up} # up`},
+		"given by a person":   {given, `{"outcome.rating": down}`, ""},
+		"nothing is measured": {of("return"), "", ""},
+	} {
+		if got := directionSetting(tt.of).Value; got != tt.setting {
+			t.Errorf("%s: %s, want %s", name, got, tt.setting)
+		}
+		if got := directionExample(tt.of); !strings.HasPrefix(got, tt.example) || (got == "") != (tt.example == "") {
+			t.Errorf("%s: the example %q, want %q", name, got, tt.example)
+		}
+	}
+}
