@@ -185,10 +185,7 @@ func wiredByValues(w *Work, file string) []string {
 	case "pipeline/stages/deploy.sh":
 		list = wiredDeployment(f)
 	case "pipeline/MODEL_CARD.md":
-		list = "\\| \\| \\|\n\\| --- \\| --- \\|\n\\| policy \\| |\\| owner \\| |\\| algorithm \\| |\\| environments \\| |\\| training steps \\| |\\| evaluation \\| |\\| accepted when \\| |\\| monitored by \\| |## Intended use and limits\n"
-		if len(f.Simulation) > 0 {
-			list += "|## Simulation\n\n\\| parameter \\| from \\| to \\|\n\\| --- \\| --- \\| --- \\|\n\\| "
-		}
+		list = wiredCard(f)
 	}
 	if f.Training.Steps > 0 && strings.HasPrefix(file, "pipeline/recipes/") {
 		list = "  steps: "
@@ -247,6 +244,18 @@ func seen(f *File) string {
 	if f.Algorithm.Atari {
 		list += "|importlib.import_module(\"ale_py\") |    environment = AtariWrapper(environment, clip_reward=varied)\n    if not varied:\n        environment = Game(environment)\n" +
 			"|        if terminated and self.unwrapped.ale.lives() > 0:\n            observation, terminated = self.env.reset()[0], False\n"
+	}
+	return list
+}
+
+// wiredCard are the lines of the model card.
+func wiredCard(f *File) string {
+	list := "\\| \\| \\|\n\\| --- \\| --- \\|\n\\| policy \\| |\\| owner \\| |\\| algorithm \\| |\\| environments \\| |\\| training steps \\| |\\| evaluation \\| |\\| accepted when \\| |\\| monitored by \\| |## Intended use and limits\n"
+	if len(f.Evaluation.Constraints) > 0 && len(f.Evaluation.Command) == 0 {
+		list += "|\\| constraints \\| mean "
+	}
+	if len(f.Simulation) > 0 {
+		list += "|## Simulation\n\n\\| parameter \\| from \\| to \\|\n\\| --- \\| --- \\| --- \\|\n\\| "
 	}
 	return list
 }
