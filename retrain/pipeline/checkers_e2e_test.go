@@ -158,7 +158,7 @@ func TestE2ECheckersFindNoFault(t *testing.T) {
 		generate(fmt.Sprintf("seed %d", seed), w, err)
 	}
 	projects, err := filepath.Glob("testdata/[ps]*/*.yaml") // projects, and files as strangers write them
-	if err != nil || len(projects) != 120 {
+	if err != nil || len(projects) != 124 {
 		t.Fatalf("%v, %v", projects, err)
 	}
 	for _, file := range projects {

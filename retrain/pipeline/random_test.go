@@ -519,7 +519,7 @@ func TestDrawnFilesAreGenerated(t *testing.T) {
 // Files in the styles of people who do not know the templates.
 func TestSimFilesOfStrangersAreGenerated(t *testing.T) {
 	files, err := filepath.Glob("testdata/strangers/*.yaml")
-	if err != nil || len(files) != 117 {
+	if err != nil || len(files) != 121 {
 		t.Fatalf("%v, %v", files, err)
 	}
 	for _, file := range files {
