@@ -89,7 +89,7 @@ func TestArgumentsThatTheClassDoesNotTake(t *testing.T) {
 		replaced []string
 		want     string
 	}{
-		"misspelled":          {[]string{"n_steps: 256", "n_step: 256"}, "pipeline.yaml:18:29: algorithm.hyperparameters.n_step: is not an argument of PPO (did you mean \"n_steps\"?)"},
+		"misspelled":          {[]string{"n_steps: 256", "n_step: 256"}, "pipeline.yaml:18:21: algorithm.hyperparameters.n_step: is not an argument of PPO (did you mean \"n_steps\"?)"},
 		"unknown":             {[]string{"n_steps: 256", "zzz: 256"}, "algorithm.hyperparameters.zzz: is not an argument of PPO in stable-baselines3==2.9.2"},
 		"of RLlib":            {append([]string{"n_steps: 256, learning_rate: 3e-4", "lr: 3e-4, num_epoch: 4"}, rllibOf...), "hyperparameters.num_epoch: is not an argument of PPO (did you mean \"num_epochs\"?)"},
 		"of another version":  {[]string{"n_steps: 256", "zzz: 256", "stable-baselines3==2.9.2", "stable-baselines3==2.0.0"}, ""},

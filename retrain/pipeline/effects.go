@@ -33,11 +33,13 @@ func validateEffects(w *Work) {
 	unused(!among(GitHub, GitLab), "targets", with, "training.runner", "gate.runner")
 	unused(!among(GitHub, GitLab, Argo, Kubernetes, Kubeflow, Airflow), "targets", with, "training.timeout")
 
+	unused(f.Model.URL == "", "model", "without model.url", "model.timeout", "model.calls")
 	started := f.Trigger.Target
+	_, known := triggerKeys[started]
 	unused(started == "", "trigger", "without trigger.target", "trigger.signals", "trigger.approval")
 	for key, of := range map[string][]string{"repository": {GitHub, GitLab}, "ref": {GitLab}, "url": {Airflow}, "token_file": {GitHub, GitLab, Airflow}, "directory": {Make}} {
 		unused(started == "", "trigger", "without trigger.target", "trigger."+key)
-		unused(started != "" && !slices.Contains(of, started), "trigger.target", "with "+started, "trigger."+key)
+		unused(known && !slices.Contains(of, started), "trigger.target", "with "+started, "trigger."+key)
 	}
 }
 

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
@@ -29,9 +30,11 @@ func (w *Work) plainKeys(path string, v yamlfile.Value) {
 		w.plainKeys(element(path, i), item)
 	}
 	for _, key := range v.Keys() {
-		at := yamlfile.JoinAny(path, key)
-		w.matches(identifier, at, key, "a name of letters, digits and underscores")
-		w.plainKeys(at, v.Members[key])
+		at, member := yamlfile.JoinAny(path, key), v.Members[key]
+		if !identifier.MatchString(key) {
+			w.Problems = append(w.Problems, yamlfile.Problem{Place: member.Key, Path: at, Message: fmt.Sprintf("must be a name of letters, digits and underscores, not %q", key)})
+		}
+		w.plainKeys(at, member)
 	}
 }
 

@@ -403,9 +403,7 @@ func (d *drawer) watching(f map[string]any, section func(string) map[string]any,
 		}
 	}
 	if model := section("model"); model["url"] == nil {
-		for _, key := range []string{"name", "key_file", "readme"} {
-			delete(model, key)
-		}
+		delete(f, "model")
 	} else {
 		model["name"] = leaves["model.name"](d)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
@@ -62,15 +61,17 @@ func validate(w *Work) string {
 	for _, path := range secrets.InValues(plain) {
 		w.report(path, "%s", secrets.Message)
 	}
-	w.Problems = append(w.Problems, strict.Empty(w.chain, &w.given, &w.File)...)
-	w.Problems = append(w.Problems, yamlfile.OtherBooleans("algorithm.hyperparameters", w.File.Algorithm.Hyperparameters)...)
-	w.Problems = append(w.Problems, yamlfile.OtherBooleans("guards", w.File.Guards)...)
+	miswritten := slices.Concat(strict.Empty(w.chain, &w.given, &w.File),
+		yamlfile.OtherBooleans("algorithm.hyperparameters", w.File.Algorithm.Hyperparameters), yamlfile.OtherBooleans("guards", w.File.Guards))
 	for _, check := range []func(*Work){
 		validateProject, validateRequirements, validateAlgorithm, validateSimulation, validateData, validateTraining,
 		validateEvaluation, validateStages, validateSchedule, validateMonitoring, validateGuards, validateTrigger, validateModel, validateEffects,
 	} {
 		check(w)
 	}
+	w.Problems = append(miswritten, slices.DeleteFunc(w.Problems, func(p yamlfile.Problem) bool {
+		return slices.ContainsFunc(miswritten, func(m yamlfile.Problem) bool { return m.Path == p.Path }) // which says why
+	})...)
 	return fmt.Sprintf("%d values", len(v.texts))
 }
 
@@ -83,14 +84,9 @@ func (w *Work) matches(re *regexp.Regexp, path, value, want string) {
 
 // oneOf reports a value that is none of those known.
 func (w *Work) oneOf(path, value string, known []string) {
-	if slices.Contains(known, value) {
-		return
+	if fault := strict.NoneOf(known, value); fault != "" {
+		w.report(path, "%s", fault)
 	}
-	hint := ""
-	if near := nearest.Of(value, slices.Values(known)); near != "" {
-		hint = fmt.Sprintf(" (did you mean %q?)", near)
-	}
-	w.report(path, "must be one of %s, not %q%s", strings.Join(known, ", "), value, hint)
 }
 
 // once reports a value that a list has already.
@@ -130,7 +126,7 @@ func validateProject(w *Work) {
 		w.once(element("targets", i), slices.Contains(f.Targets[:i], t))
 	}
 	for _, t := range f.Targets {
-		if slices.Contains([]string{GitHub, Argo, Kubernetes, Kubeflow}, t) && !strings.Contains(f.Image, "/") {
+		if slices.Contains([]string{GitHub, Argo, Kubernetes, Kubeflow}, t) && !strings.Contains(f.Image, "/") && imageName.MatchString(f.Image) {
 			w.report("image", "must name a registry from which %[2]s can pull it, such as ghcr.io/acme/%[1]s", f.Project, t)
 			break
 		}
@@ -205,25 +201,32 @@ func validateAlgorithm(w *Work) {
 		w.report("algorithm.hyperparameters", "must be a mapping")
 	}
 	for _, key := range h.Keys() {
-		w.matches(identifier, "algorithm.hyperparameters", key, "the name of an argument")
-		if slices.Contains(notArguments, key) {
-			w.report(yamlfile.JoinAny("algorithm.hyperparameters", key), "cannot be an argument: it is a Python keyword, or the generated script sets it")
-			continue
-		}
 		path := yamlfile.JoinAny("algorithm.hyperparameters", key)
-		if len(w.File.Training.Command) > 0 { // which may take others
+		if fault := w.argument(key); fault != "" {
+			w.Problems = append(w.Problems, yamlfile.Problem{Place: h.Members[key].Key, Path: path, Message: fault})
+		} else if len(w.File.Training.Command) > 0 { // which may take others
 			continue
-		}
-		if fault := keywords.Fault(a.Library, a.Name, key, w.File.Requirements); fault != "" {
-			w.report(path, "%s", fault)
 		} else if fault = keywords.Value(a.Library, a.Name, key, h.Members[key]); fault != "" {
 			w.report(path, "%s", fault)
-		} else if a.Library == CleanRL {
-			w.oneOf(path, key, keywords.Arguments(CleanRL))
 		} else if fault = keywords.Beside(a.Library, a.Name, key, h, len(w.File.Environments)); fault != "" {
 			w.report(path, "%s", fault)
 		}
 	}
+}
+
+// argument returns what is wrong with the name of a hyperparameter.
+func (w *Work) argument(name string) string {
+	switch {
+	case !identifier.MatchString(name):
+		return fmt.Sprintf("must be the name of an argument, not %q", name)
+	case slices.Contains(notArguments, name):
+		return "cannot be an argument: it is a Python keyword, or the generated script sets it"
+	case len(w.File.Training.Command) > 0: // which may take others
+		return ""
+	case w.File.Algorithm.Library == CleanRL:
+		return strict.NoneOf(keywords.Arguments(CleanRL), name)
+	}
+	return keywords.Fault(w.File.Algorithm.Library, w.File.Algorithm.Name, name, w.File.Requirements)
 }
 
 // validateSeeing checks what the networks of Stable-Baselines3 see of an observation.

@@ -48,6 +48,7 @@ type Value struct {
 	Items   []Value          // of a list
 	Members map[string]Value // of a mapping
 	Place   Place
+	Key     Place // of the key of a member of a mapping
 
 	verbatim int // column at which the text of a string appears literally, 0 if it is escaped or folded
 }
@@ -143,7 +144,9 @@ func (r *Reader) members(path string, n ast.Node, depth int) map[string]Value {
 	for _, e := range entriesOf(n) {
 		key, ok := r.key(path, e, members)
 		if ok && !r.full {
-			members[key] = r.tree(JoinAny(path, key), e.Value, depth+1)
+			v := r.tree(JoinAny(path, key), e.Value, depth+1)
+			v.Key = r.placeOf(e.Key.GetToken())
+			members[key] = v
 		}
 	}
 	return members

@@ -61,6 +61,9 @@ func one(files []*yamlfile.Reader, path string, given, resolved reflect.Value) [
 		return nil
 	}
 	message := "must not be empty; omit the key"
+	if strings.HasSuffix(path, "]") {
+		message = "must not be empty"
+	}
 	switch hasDefault := !resolved.IsZero() && (resolved.Kind() != reflect.Slice || resolved.Len() > 0); {
 	case hasDefault && given.CanConvert(reflect.TypeFor[float64]()):
 		message = fmt.Sprintf("must not be 0; omit the key for the default, %v", resolved)
