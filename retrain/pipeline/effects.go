@@ -31,6 +31,10 @@ func validateEffects(w *Work) {
 	with := "with the targets " + strings.Join(f.Targets, ", ")
 	unused(!among(Argo, Kubernetes, Kubeflow), "targets", with, "training.storage")
 	unused(!among(GitHub, GitLab), "targets", with, "training.runner", "gate.runner")
+	if !among(GitHub, Argo, Kubernetes, Kubeflow, Airflow, Make) && (f.Algorithm.Library != RLlib || !trains) { // whose script reads them
+		unused(true, "targets", with+", whose runners decide", "training.cpu", "training.gpu")
+	}
+	unused(!among(GitHub, Argo, Kubernetes, Kubeflow, Airflow, Make), "targets", with+", whose runners decide", "training.memory")
 	unused(!among(GitHub, GitLab, Argo, Kubernetes, Kubeflow, Airflow), "targets", with, "training.timeout")
 
 	unused(f.Model.URL == "", "model", "without model.url", "model.timeout", "model.calls")

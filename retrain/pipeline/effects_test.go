@@ -33,6 +33,10 @@ func TestSettingsThatOthersReplace(t *testing.T) {
 		"runner":          {[]string{targets, "targets: [argo, make]", trigger, "", "cpu: 2,", "runner: [a],"}, "training.runner: has no effect with the targets argo, make"},
 		"the gate's":      {[]string{targets, "targets: [argo, make]", trigger, "", "gate: {", "gate: {runner: [a], "}, "gate.runner: has no effect with the targets argo, make"},
 		"timeout":         {[]string{targets, "targets: [make]", trigger, ""}, "pipeline.yaml:24:57: training.timeout: has no effect with the targets make"},
+		"memory":          {[]string{targets, "targets: [gitlab-ci]", trigger, "", "cpu: 2, ", ""}, "training.memory: has no effect with the targets gitlab-ci, whose runners decide"},
+		"processors":      {[]string{targets, "targets: [gitlab-ci]", trigger, "", "memory: 4Gi, ", ""}, "training.cpu: has no effect with the targets gitlab-ci, whose runners decide"},
+		"GPUs":            {[]string{targets, "targets: [gitlab-ci]", trigger, "", "cpu: 2, memory: 4Gi, ", "gpu: 1, runner: [a], "}, "training.gpu: has no effect with the targets gitlab-ci"},
+		"no resources":    {[]string{targets, "targets: [gitlab-ci]", trigger, "", "cpu: 2, memory: 4Gi, ", ""}, ""},
 		"all have one":    {[]string{"cpu: 2,", "storage: 9Gi, runner: [a], "}, ""},
 	} {
 		_, err := run(t, test.replaced...)
@@ -96,5 +100,13 @@ func TestCardNamesConstraints(t *testing.T) {
 	}
 	if card := artefact(t, mustRun(t, "  constraints:\n"+given, ""), "pipeline/MODEL_CARD.md"); strings.Contains(card, "constraints") {
 		t.Errorf("the card names constraints:\n%s", card)
+	}
+}
+
+// Frameworks such as Hydra keep settings in hidden files of $WORK, which upload-artifact leaves out by itself.
+func TestHiddenFilesReachTheNextJob(t *testing.T) {
+	text := artefact(t, mustRun(t), ".github/workflows/retrain-cartpole.yml")
+	if uploads := strings.Count(text, "upload-artifact@"); uploads == 0 || uploads != strings.Count(text, "          include-hidden-files: true\n") {
+		t.Errorf("a job drops the hidden files of $WORK:\n%s", text)
 	}
 }

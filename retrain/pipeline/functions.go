@@ -78,7 +78,7 @@ func (r *renderer) functions() template.FuncMap {
 			return t.Value, err
 		},
 		"tree": func(path string, indent int) string {
-			return asTree(path, r.values.trees[path], indent, func(l treeLine) string { return mark(Text{Path: l.path}, l.text) })
+			return quote.Tree(path, r.values.trees[path], indent, func(l quote.Line) string { return mark(Text{Path: l.Path}, l.Text) })
 		},
 		"list":  r.values.list,
 		"each":  r.values.each,

@@ -324,6 +324,11 @@ func (d *drawer) effective(f map[string]any, section func(string) map[string]any
 	on := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(targets, any(name)) })
 	}
+	if !on(GitHub, Argo, Kubernetes, Kubeflow, Airflow, Make) && len(targets) > 0 {
+		for _, key := range []string{"cpu", "memory", "gpu"} {
+			delete(training, key)
+		}
+	}
 	if !on(Argo, Kubernetes, Kubeflow) {
 		delete(training, "storage")
 	}

@@ -176,7 +176,7 @@ func wiredByValues(w *Work, file string) []string {
 			list = "  kafka:\n    brokers: [|    topic: "
 		}
 		if f.Guards.Kind == yamlfile.Mapping {
-			list += "|" + strings.ReplaceAll("    guards:\n"+asTree("guards", f.Guards, 6, func(l treeLine) string { return l.text })+"\n", "|", `\|`)
+			list += "|" + strings.ReplaceAll("    guards:\n"+quote.Tree("guards", f.Guards, 6, func(l quote.Line) string { return l.Text })+"\n", "|", `\|`)
 		}
 		if f.Trigger.Target != "" {
 			list += "|retrain:\n  recipes: pipeline/recipes\n  targets:\n    - name: pipeline\n      " + startedBy[f.Trigger.Target] + "|  triggers:\n    - on: incident\n      policies: [|      signals: [|      recipe: " +
@@ -187,8 +187,13 @@ func wiredByValues(w *Work, file string) []string {
 	case "pipeline/MODEL_CARD.md":
 		list = wiredCard(f)
 	}
-	if f.Training.Steps > 0 && strings.HasPrefix(file, "pipeline/recipes/") {
+	switch {
+	case f.Training.Steps > 0 && strings.HasPrefix(file, "pipeline/recipes/"):
 		list = "  steps: "
+	case strings.HasPrefix(file, ".github/workflows/"):
+		for _, s := range w.Stages {
+			list += "|      - name: " + s.Title + "\n        env:\n"
+		}
 	}
 	if i := slices.IndexFunc(w.Stages, func(s Stage) bool { return s.Script() == file }); i >= 0 {
 		list += "|  [ \"$code\" -eq 0 ] \\|\\| report failed --error \"stage " + w.Stages[i].Name + " ended|echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + w.Stages[i].Name + "\" >> \"$WORK/stages.log\"\n"

@@ -1,0 +1,65 @@
+package quote
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// Line is a line of YAML, and the path of the value that makes it.
+type Line struct {
+	Path, Text string
+}
+
+// lines returns a value as lines of YAML, so that each of its keys and items is on a separate line.
+func lines(path string, v yamlfile.Value) []Line {
+	var out []Line
+	add := func(path, opening string, v yamlfile.Value) {
+		if len(v.Items)+len(v.Members) == 0 {
+			out = append(out, Line{path, opening + " " + yamlScalar(v)})
+			return
+		}
+		inner := lines(path, v)
+		if opening == "-" { // the first key is on the line of the hyphen
+			inner[0].Text = "- " + inner[0].Text
+			for i := range inner[1:] {
+				inner[i+1].Text = "  " + inner[i+1].Text
+			}
+			out = append(out, inner...)
+			return
+		}
+		out = append(out, Line{path, opening})
+		for _, l := range inner {
+			out = append(out, Line{l.Path, "  " + l.Text})
+		}
+	}
+	for i, item := range v.Items {
+		add(fmt.Sprintf("%s[%d]", path, i), "-", item)
+	}
+	for _, key := range v.Keys() {
+		add(yamlfile.JoinAny(path, key), key+":", v.Members[key])
+	}
+	return out
+}
+
+// Tree returns a value as YAML with an indentation, and each line as shown returns it.
+func Tree(path string, v yamlfile.Value, indent int, shown func(Line) string) string {
+	var out []string
+	for _, l := range lines(path, v) {
+		out = append(out, strings.Repeat(" ", indent)+shown(l))
+	}
+	return strings.Join(out, "\n")
+}
+
+// yamlScalar returns a value without members as YAML.
+func yamlScalar(v yamlfile.Value) string {
+	text, err := v.MarshalJSON()
+	if err != nil { // a string is always JSON
+		return "null"
+	}
+	if v.Kind == yamlfile.Number {
+		return WithPoint(string(text))
+	}
+	return string(text)
+}
