@@ -191,9 +191,7 @@ func wiredByValues(w *Work, file string) []string {
 	case f.Training.Steps > 0 && strings.HasPrefix(file, "pipeline/recipes/"):
 		list = "  steps: "
 	case strings.HasPrefix(file, ".github/workflows/"):
-		for _, s := range w.Stages {
-			list += "|      - name: " + s.Title + "\n        env:\n"
-		}
+		list = wiredSteps(w)
 	}
 	if i := slices.IndexFunc(w.Stages, func(s Stage) bool { return s.Script() == file }); i >= 0 {
 		list += "|  [ \"$code\" -eq 0 ] \\|\\| report failed --error \"stage " + w.Stages[i].Name + " ended|echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + w.Stages[i].Name + "\" >> \"$WORK/stages.log\"\n"
@@ -205,6 +203,15 @@ func wiredByValues(w *Work, file string) []string {
 		list += tokenFile
 	}
 	return slices.DeleteFunc(linesOf(list), func(line string) bool { return strings.TrimSpace(line) == "" })
+}
+
+// wiredSteps begin the steps that run the stages.
+func wiredSteps(w *Work) string {
+	list := ""
+	for _, s := range w.Stages {
+		list += "|      - name: " + s.Title + "\n        env:\n"
+	}
+	return list
 }
 
 // wiredPrograms are the lines that a program must have because of values of the file.
