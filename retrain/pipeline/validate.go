@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
@@ -34,7 +35,7 @@ var (
 	broker      = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}$|^\[[0-9a-fA-F:.]+\]:[0-9]{1,5}$`)
 	release     = regexp.MustCompile(`^(v[0-9]+\.[0-9]+\.[0-9]+([.+-][A-Za-z0-9.+-]+)?|[0-9a-f]{12,40})$`)
 	repository  = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+$`)
-	stretch     = regexp.MustCompile(`^([0-9]+(ms|[smhdwy]))+$|^[1-9][0-9]{0,14} (episodes|steps|observations)$`)
+	stretch     = regexp.MustCompile(`^(0+(ms|[smhdwy]))*0*[1-9][0-9]*(ms|[smhdwy])([0-9]+(ms|[smhdwy]))*$|^[1-9][0-9]{0,14} (episodes|steps|observations)$`)
 	variable    = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,99}$`)
 	topicName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 )
@@ -84,9 +85,21 @@ func (w *Work) matches(re *regexp.Regexp, path, value, want string) {
 
 // oneOf reports a value that is none of those known.
 func (w *Work) oneOf(path, value string, known []string) {
-	if fault := strict.NoneOf(known, value); fault != "" {
+	if fault := noneOf(known, value); fault != "" {
 		w.report(path, "%s", fault)
 	}
+}
+
+// noneOf returns the fault of a value that is none of those known, "" if it is one.
+func noneOf(known []string, value string) string {
+	if slices.Contains(known, value) {
+		return ""
+	}
+	hint := ""
+	if near := nearest.Of(value, slices.Values(known)); near != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return fmt.Sprintf("must be one of %s, not %q%s", strings.Join(known, ", "), value, hint)
 }
 
 // once reports a value that a list has already.
@@ -116,7 +129,7 @@ func validateProject(w *Work) {
 	} else {
 		w.matches(release, "release", f.Release, "a tag such as v0.1.0, or a commit")
 	}
-	if host, _, _ := strings.Cut(f.Image, "/"); strings.Contains(host, ":") && !strict.IsPort(host[strings.Index(host, ":")+1:]) {
+	if host, _, _ := strings.Cut(f.Image, "/"); strings.Contains(host, ":") && imageName.MatchString(f.Image) && !strict.IsPort(host[strings.Index(host, ":")+1:]) {
 		w.report("image", "must name a registry with a port of at most 65535, not %q", f.Image)
 	}
 	w.matches(imageName, "image", f.Image, "an image without a tag, in lowercase letters, such as ghcr.io/acme/lander")
@@ -224,7 +237,7 @@ func (w *Work) argument(name string) string {
 	case len(w.File.Training.Command) > 0: // which may take others
 		return ""
 	case w.File.Algorithm.Library == CleanRL:
-		return strict.NoneOf(keywords.Arguments(CleanRL), name)
+		return noneOf(keywords.Arguments(CleanRL), name)
 	}
 	return keywords.Fault(w.File.Algorithm.Library, w.File.Algorithm.Name, name, w.File.Requirements)
 }
@@ -446,7 +459,7 @@ func validateKeeping(w *Work) {
 	}
 }
 
-const serviceURL = "must be an http or https URL with a port of at most 65535 and without a user, not %q"
+const serviceURL = "must be an http or https URL with a port of at most 65535 and without a user, query or fragment, not %q"
 
 func validateMonitoring(w *Work) {
 	m := &w.File.Monitoring
@@ -467,7 +480,7 @@ func validateMonitoring(w *Work) {
 	if !(m.FalseAlarms.Budget > 0) {
 		w.report("monitoring.false_alarms.budget", "must be above 0")
 	}
-	w.matches(stretch, "monitoring.false_alarms.per", m.FalseAlarms.Per, "a duration such as 30d, or a count such as 20000 episodes")
+	w.matches(stretch, "monitoring.false_alarms.per", m.FalseAlarms.Per, "a duration above 0 such as 30d, or a count such as 20000 episodes")
 	if _, err := recipe.ParseExpected(m.Expected); err != nil {
 		w.report("monitoring.expected", "%v", err)
 	}

@@ -75,23 +75,24 @@ func one(files []*yamlfile.Reader, path string, given, resolved reflect.Value) [
 	return []yamlfile.Problem{{Place: sets[0].Place(path), Path: path, Message: message}}
 }
 
-// IsService reports whether a text is an http or https URL with a host, a port that exists, and no user.
+// IsService reports whether a text is an http or https URL with a host, a port that exists, and no user, query or fragment,
+// before which no path can be added.
 func IsService(text string) bool {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || strings.ContainsAny(text, "?#") {
 		return false
 	}
 	return u.Port() == "" || IsPort(u.Port())
 }
 
-// IsLoopback reports whether a URL is that of a service on the machine that calls it.
+// IsLoopback reports whether a URL is that of a service on the machine that calls it, as 0.0.0.0 is too.
 func IsLoopback(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {
 		return false
 	}
 	address, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && address.Unmap().IsLoopback()
+	return u.Hostname() == "localhost" || err == nil && (address.Unmap().IsLoopback() || address.IsUnspecified())
 }
 
 // IsPort reports whether a text is a port that exists.
