@@ -110,3 +110,21 @@ func TestHiddenFilesReachTheNextJob(t *testing.T) {
 		t.Errorf("a job drops the hidden files of $WORK:\n%s", text)
 	}
 }
+
+// Files that need a credential say so where they name the others.
+func TestFilesNameTheCredentialsThatTheyNeed(t *testing.T) {
+	with := mustRun(t, "[python, deploy.py, --to, production]", "[python, deploy.py]\n  secrets: [FLEET_KEY, FLEET_USER]")
+	without := mustRun(t, "telemetry: true", "episodes: 3")
+	for file, says := range map[string][]string{
+		"pipeline/airflow_dag.py":  {"Set REWARDWATCH_TELEMETRY_TOKEN as well", "The stage deploy also needs FLEET_KEY, FLEET_USER.\n"},
+		"pipeline/argo.yaml":       {"# Its key telemetry-token contains"},
+		"pipeline/kubernetes.yaml": {"# Its key telemetry-token contains"},
+		"pipeline/kubeflow.yaml":   {"# Its key telemetry-token contains"},
+	} {
+		for _, text := range says {
+			if !strings.Contains(artefact(t, with, file), text) || strings.Contains(artefact(t, without, file), text) {
+				t.Errorf("%s does not say %q exactly if it needs that", file, text)
+			}
+		}
+	}
+}
