@@ -461,37 +461,52 @@ func (f *finder) observation() {
 }
 
 // measuredLists makes lists of as many numbers in each record part of the observation, such as the lengths of queues: the
-// only list is all of it, and others become its members beside the numbers.
+// only list is all of it, and others become its members beside the numbers, unless these come from elsewhere.
 func (f *finder) measuredLists() {
 	t, from := f.outer, "record"
 	if f.inner != nil {
 		t, from = f.inner, "element"
 	}
-	var names, members []string
-	only := mapping.Field{}
-	for _, p := range t.order {
-		if p.kind() == isNumberList && p.numberLists == t.records && p.elements%p.n == 0 && p.elements <= mostObservation*p.n && !f.taken(p) && !isOfChoices(p) && f.wanted("observation", p) {
-			f.used[p] = true
-			only = f.source(found{p, t, false})
-			names, members = append(names, p.path), append(members, member(from, p.names))
-		}
-	}
-	if len(names) == 0 || f.theirs != nil {
-		return
-	}
+	lists := slices.DeleteFunc(slices.Clone(t.order), func(p *place) bool {
+		return p.kind() != isNumberList || p.numberLists != t.records || p.elements%p.n != 0 || p.elements > mostObservation*p.n || f.taken(p) || isOfChoices(p) || !f.wanted("observation", p)
+	})
 	isNumber := func(l Line) bool { return strings.HasPrefix(l.Name, "observation.") }
-	why := "as many numbers in each record"
-	if len(names) == 1 && !slices.ContainsFunc(f.out.Lines, isNumber) {
-		f.line("observation", only, why)
+	observed := slices.Clone(lists)
+	for _, l := range f.out.Lines {
+		if isNumber(l) {
+			i := slices.IndexFunc(t.order, func(p *place) bool { return l.Field.Path != "" && p.path == l.Field.Path })
+			if i < 0 {
+				return
+			}
+			observed = append(observed, t.order[i])
+		}
+	}
+	if len(lists) == 0 || f.theirs != nil {
 		return
 	}
-	for _, l := range f.out.Lines {
-		if p, ok := f.placeOf(l.Name); ok && isNumber(l) {
-			members = append(members, member(from, p.names))
-		}
+	field, why := f.source(found{lists[0], t, false}), "as many numbers in each record"
+	if len(observed) > 1 {
+		field, why = mapping.Field{Source: mapping.Source{Expression: object(from, observed)}}, "lists of as many numbers in each record, and the numbers with no other role"
+	}
+	for _, p := range lists {
+		f.used[p] = true
 	}
 	f.out.Lines = slices.DeleteFunc(f.out.Lines, isNumber)
-	f.line("observation", mapping.Field{Source: mapping.Source{Expression: "{" + strings.Join(members, ", ") + "}"}}, strings.Join(names, ", ")+": "+why+"; and the numbers with no other role")
+	f.line("observation", field, why)
+}
+
+// object is an expression of an object with the values at some places, by their last names or, where others have the same, by
+// their whole ones.
+func object(from string, places []*place) string {
+	var members []string
+	for _, p := range places {
+		name := p.names[len(p.names)-1]
+		if slices.ContainsFunc(places, func(q *place) bool { return q != p && q.names[len(q.names)-1] == name }) {
+			name = strings.Join(p.names, ".")
+		}
+		members = append(members, string(text(name))+": "+access(from, p.names))
+	}
+	return "{" + strings.Join(members, ", ") + "}"
 }
 
 // isOfChoices reports whether a list has a number for each of several choices, or names them.
@@ -502,11 +517,6 @@ func isOfChoices(p *place) bool {
 			"legal", "available", "valid", "ids", "qvalues", "values", "advantages", "action", "actions", "reward", "rewards",
 		}, word)
 	})
-}
-
-// member writes a member of an object in an expression.
-func member(from string, names []string) string {
-	return string(text(names[len(names)-1])) + ": " + access(from, names)
 }
 
 // outcomes writes lines for the numbers of feedback, and of the records that end an episode, that have no other role,

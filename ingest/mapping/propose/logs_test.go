@@ -271,6 +271,22 @@ func TestShapesOfLogs(t *testing.T) {
 			[]string{`{\"queues\": record[\"queues\"], \"speeds\": record[\"speeds\"], \"rain\": record[\"rain\"]}`, "not used: visited"},
 			[]string{"observation.rain"},
 		},
+		"two arms": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"bot":"b","left":{"joints":[%.2f,%.2f]},"right":{"joints":[%.2f,%.2f]},"move":"%s","reward":%.2f}`,
+					epoch+i, r.Float64(), r.Float64(), r.Float64(), r.Float64(), []string{"a", "b"}[r.IntN(2)], r.Float64())
+			},
+			[]string{`\"left.joints\": record[\"left\"]?.[\"joints\"], \"right.joints\"`},
+			nil,
+		},
+		"what is measured at each step of a list": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"ts":%d,"bot":"b","id":"e%d","rain":%.2f,"steps":[{"lidar":[%.2f,%.2f],"battery":%.2f,"act":"%s","rew":%.2f},{"lidar":[1,2],"battery":3,"act":"a","rew":1}]}`,
+					epoch+i, i, r.Float64(), r.Float64(), r.Float64(), r.Float64(), []string{"a", "b"}[r.IntN(2)], r.Float64())
+			},
+			[]string{`{\"lidar\": element[\"lidar\"], \"battery\": element[\"battery\"]}`},
+			nil,
+		},
 		"amounts with units": {
 			func(i int, r *rand.Rand) string {
 				return fmt.Sprintf(`{"interval_start":"2026-08-01T%02d:%02d","asset":"b7","soc_pct":%.1f,"setpoint_mw":%.2f,"revenue_eur":%.2f}`, i/60, i%60, 100*r.Float64(), r.NormFloat64(), r.NormFloat64())
