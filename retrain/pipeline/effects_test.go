@@ -3,6 +3,7 @@ package pipeline
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -70,6 +71,8 @@ func TestValuesThatOnlyRunsWouldRefuse(t *testing.T) {
 		"one advantage":              {arguments, "{batch_size: 1}", "pipeline.yaml:18:33: algorithm.hyperparameters.batch_size: must be at least 2"},
 		"one step":                   {arguments, "{n_steps: 1}", "algorithm.hyperparameters.n_steps: must be at least 2"},
 		"one step, not normalized":   {arguments, "{n_steps: 1, batch_size: 1, normalize_advantage: false}", ""},
+		"one step of A2C":            {"name: PPO\n  hyperparameters: " + arguments, "name: A2C\n  hyperparameters: {n_steps: 1, normalize_advantage: true}", "algorithm.hyperparameters.n_steps: must be at least 2, because A2C normalizes advantages"},
+		"one step of A2C as it is":   {"name: PPO\n  hyperparameters: " + arguments, "name: A2C\n  hyperparameters: {n_steps: 1}", ""},
 		"one step of several":        {environment, "{id: CartPole-v1}\n  - {id: Acrobot-v1}", ""},
 		"no module":                  {environment, "{id: \"mod:\"}", "pipeline.yaml:14:10: environments[0].id: must be a Gymnasium environment ID"},
 		"a module and nothing":       {environment, "{id: \":CartPole-v1\"}", "environments[0].id: must be a Gymnasium environment ID"},
@@ -125,6 +128,23 @@ func TestFilesNameTheCredentialsThatTheyNeed(t *testing.T) {
 			if !strings.Contains(artefact(t, with, file), text) || strings.Contains(artefact(t, without, file), text) {
 				t.Errorf("%s does not say %q exactly if it needs that", file, text)
 			}
+		}
+	}
+}
+
+// The script in the manner of CleanRL divides the steps of all environments into minibatches, none of which may be too small.
+func TestMinibatchesWithoutSteps(t *testing.T) {
+	for hyperparameters, want := range map[string]string{
+		"num_envs: 1, num_steps: 4, num_minibatches: 4":                  "num_minibatches: must leave at least 2 steps for each minibatch: num_steps, num_envs and the environments make 4",
+		"num_envs: 1, num_steps: 4":                                      "num_steps: must leave at least 2 steps",
+		"num_envs: 1, num_steps: 2, num_minibatches: 4, norm_adv: false": "num_minibatches: must leave at least 1 steps",
+		"num_envs: 1, num_steps: 4, num_minibatches: 4, norm_adv: false": "",
+		"num_envs: 1, num_steps: 8, num_minibatches: 4":                  "",
+		"num_steps: 2": "",
+	} {
+		_, err := run(t, append(slices.Clone(cleanRL), "num_steps: 256, learning_rate: 3e-4", hyperparameters)...)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", hyperparameters, err, want)
 		}
 	}
 }
