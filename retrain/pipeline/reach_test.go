@@ -76,10 +76,10 @@ func reachBases(t *testing.T) []string {
 	} {
 		out = append(out, before+"trigger: {"+trigger+"}\n"+after)
 	}
-	custom := strings.NewReplacer("library: stable-baselines3", "library: custom", "simulation: [{name: SPEED_HIP, low: 3.5, high: 4.5}]\n", "",
-		"training: {", "training: {command: [train], ", "evaluation: {", "evaluation: {command: [evaluate], ", ", telemetry: true", "").Replace(all)
 	alone := "project: alone\nrelease: v0.1.0\ntargets: [make]\nrequirements: [stable-baselines3==2.9.2, scipy==1.17.1, ale-py==0.12.1, opencv-python-headless==5.0.0.93]\nenvironments: [{id: CartPole-v1}]\n" +
 		"algorithm: {library: stable-baselines3, name: PPO}\nevaluation: {seeds: [1, 2]}\ndeploy: {command: [x]}\nimage: ghcr.io/acme/alone\n"
+	custom := "project: own\nrelease: v0.1.0\ntargets: [make]\nrequirements: [gymnasium==1.2.2, numpy==2.4.6, torch==2.15.0, tyro==1.0.17, ray==2.60.0, stable-baselines3==2.9.2]\n" +
+		"algorithm: {library: custom, name: PPO}\ntraining: {command: [train]}\nevaluation: {command: [evaluate]}\ndeploy: {command: [x]}\n"
 	return append(out, custom, alone)
 }
 
@@ -143,12 +143,12 @@ func (b *base) change(t *testing.T, key string, value any, reached map[string]bo
 	}
 }
 
-// set sets a key in a mapping. In a path, key[] is the first element of a list.
+// set sets a key in a mapping. In a path, key[] is the first element of a list: a value is added before the others.
 func set(in map[string]any, path []string, value any) {
 	key, inList := strings.CutSuffix(path[0], "[]")
 	if len(path) == 1 {
-		if inList {
-			value = []any{value}
+		if before, _ := in[key].([]any); inList {
+			value = append([]any{value}, before...)
 		}
 		in[key] = value
 		return
