@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +27,7 @@ func staged(t *testing.T, verdicts string, replaced ...string) (runs func(stage 
 read -r code < "$VERDICTS" || exit 3
 sed -i 1d "$VERDICTS"
 exit "$code"`,
-		"sleep": "exit 0",
+		"sleep": `echo "sleep $*" >> "$CALLS"`,
 		"date": `n=$(cat "$CALLS.time" 2>/dev/null || echo 0)
 echo $((n + 60)) > "$CALLS.time"
 [ "$1" = +%s ] && echo "$n" || echo 2026-11-25T00-00-00Z`,
@@ -85,6 +87,35 @@ for low, high in ((301, 499), (299, 499), (301, 501), (float("nan"), float("nan"
 	out, err := cmd.CombinedOutput()
 	if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != "0 1 1 2" {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Two environments may have one id and differ in their labels.
+func TestEachEnvironmentHasItsResults(t *testing.T) {
+	dir := t.TempDir()
+	w := mustRun(t, "  - {id: CartPole-v1, env: lab}", "  - {id: CartPole-v1, env: lab}\n  - {id: CartPole-v1, env: field}\n  - {id: CartPole-v1}")
+	if err := Write(newFiles(w.Artefacts), dir); err != nil {
+		t.Fatal(err)
+	}
+	const program = `
+import json, os, sys, types
+from unittest import mock
+for name in ("scipy", "scipy.stats", "stable_baselines3", "rewardwatch", "agent"):
+    sys.modules[name] = mock.MagicMock()
+sys.modules["world"] = types.SimpleNamespace(ENVIRONMENTS=[("CartPole-v1", "lab"), ("CartPole-v1", "field"), ("CartPole-v1", None)], EMITTER=mock.MagicMock())
+import evaluate
+evaluate.evaluate = lambda act, id, env: {"return": {"low": {"lab": 299, "field": 301, None: 302}[env], "high": 400}}
+code = evaluate.main()
+report = json.load(open("evaluation.json"))
+print(code, sorted(report["environments"]), report["broken"])
+`
+	cmd := exec.Command("python3", "-c", program)
+	cmd.Dir = filepath.Join(dir, "pipeline")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+cmd.Dir, "WORK="+cmd.Dir, "VERSION=v")
+	out, err := cmd.CombinedOutput()
+	want := "1 ['CartPole-v1', 'CartPole-v1 in field', 'CartPole-v1 in lab'] ['return in CartPole-v1 in lab: 299 is below the minimum of 300']"
+	if !strings.Contains(string(out), want) {
+		t.Errorf("%v, want %s\n%s", err, want, out)
 	}
 }
 
@@ -157,6 +188,20 @@ func TestGateWaitsForAVerdict(t *testing.T) {
 		if reported := strings.Contains(calls, "retrain status rr_1 failed --error stage gate ended with exit code 1"); reported != (test.code != 0) {
 			t.Errorf("%s: reported a failure: %v\n%s", name, reported, calls)
 		}
+	}
+}
+
+// The gate decides at its deadline, even if it asks rarely: the orchestrator would end it soon after.
+func TestGateDoesNotSleepPastItsDeadline(t *testing.T) {
+	stage := staged(t, "", "gate: {within: 4h, every: 5m}", "gate: {within: 5m, every: 4m, undecided: pass}")
+	code, calls := stage("gate")
+	slept := 0
+	for _, m := range regexp.MustCompile(`sleep ([0-9]+)`).FindAllStringSubmatch(calls, -1) {
+		seconds, _ := strconv.Atoi(m[1])
+		slept = max(slept, seconds)
+	}
+	if code != 0 || slept == 0 || slept > 4*60 || strings.Count(calls, "sleep 240") > 1 {
+		t.Errorf("exit code %d\n%s", code, calls)
 	}
 }
 

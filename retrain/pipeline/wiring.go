@@ -262,7 +262,7 @@ func seen(f *File) string {
 
 // wiredCard are the lines of the model card.
 func wiredCard(f *File) string {
-	list := "\\| \\| \\|\n\\| --- \\| --- \\|\n\\| policy \\| |\\| owner \\| |\\| algorithm \\| |\\| environments \\| |\\| training steps \\| |\\| evaluation \\| |\\| accepted when \\| |\\| monitored by \\| |## Intended use and limits\n"
+	list := "\\| \\| \\|\n\\| --- \\| --- \\|\n\\| policy \\| |\\| owner \\| |\\| algorithm \\| |\\| environments \\| |\\| training steps \\| |\\| evaluation \\| |\\| gate \\| |\\| expected in production \\| |\\| monitored by \\| |## Intended use and limits\n"
 	if len(f.Evaluation.Constraints) > 0 && len(f.Evaluation.Command) == 0 {
 		list += "|\\| constraints \\| mean "
 	}

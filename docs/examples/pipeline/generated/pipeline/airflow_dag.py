@@ -21,7 +21,7 @@ STAGES = [
 with DAG(
     dag_id="retrain-cartpole",
     schedule="0 3 * * 1",
-    start_date=datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
+    start_date=datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc),
     catchup=False,
     max_active_runs=1,
 ) as dag:

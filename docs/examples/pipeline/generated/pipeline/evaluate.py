@@ -56,18 +56,18 @@ def evaluate(act, id, env):
 
 def broken(results):
     """Yields a message for each broken constraint. The whole interval must satisfy a constraint; NaN never does."""
-    for id, metrics in results.items():
+    for environment, metrics in results.items():
         for metric, least, most in CONSTRAINTS:
             if least is not None and not metrics[metric]["low"] >= least:
-                yield f"{metric} in {id}: {metrics[metric]['low']:.6g} is below the minimum of {least:.6g}"
+                yield f"{metric} in {environment}: {metrics[metric]['low']:.6g} is below the minimum of {least:.6g}"
             if most is not None and not metrics[metric]["high"] <= most:
-                yield f"{metric} in {id}: {metrics[metric]['high']:.6g} is above the maximum of {most:.6g}"
+                yield f"{metric} in {environment}: {metrics[metric]['high']:.6g} is above the maximum of {most:.6g}"
 
 
 def main():
     work = pathlib.Path(os.environ["WORK"])
     act = agent.load(work)
-    results = {id: evaluate(act, id, env) for id, env in world.ENVIRONMENTS}
+    results = {f"{id} in {env}" if env else id: evaluate(act, id, env) for id, env in world.ENVIRONMENTS}
     world.EMITTER.close()
     faults = list(broken(results))
     report = {"version": os.environ["VERSION"], "confidence": CONFIDENCE, "environments": results, "broken": faults}
