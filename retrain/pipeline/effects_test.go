@@ -148,3 +148,23 @@ func TestMinibatchesWithoutSteps(t *testing.T) {
 		}
 	}
 }
+
+// The service waits as long as the stages may take, and an image without Python has no pip.
+func TestServiceWaitsForAllStages(t *testing.T) {
+	const trigger = "trigger:\n  target: github-actions\n  repository: example/cartpole\n  token_file: /etc/rewardwatch/github.token\n  approval: true\n"
+	w := mustRun(t) // 2 h to train, 4.5 h for the gate, 6 h each to evaluate and to deploy, and 6 more
+	if text := artefact(t, w, "pipeline/rewardwatch.yml"); !strings.Contains(text, "      completes_within: 88200s #") {
+		t.Errorf("the service does not wait for 24.5 hours:\n%s", text)
+	}
+	w = mustRun(t, trigger, "trigger: {target: make, directory: /srv}\n")
+	if text := artefact(t, w, "pipeline/rewardwatch.yml"); !strings.Contains(text, "        time_limit: 66600s\n      completes_within: 88200s #") {
+		t.Errorf("the service ends the stages:\n%s", text)
+	}
+	w, err := runText(t, "project: own\nrelease: v0.1.0\nalgorithm: {library: custom}\ntraining: {command: [train]}\nevaluation: {command: [evaluate]}\nbase: rust:1.90.0-slim\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := artefact(t, w, "pipeline/Dockerfile"); strings.Contains(text, "pip install") {
+		t.Errorf("an image of Rust has no pip:\n%s", text)
+	}
+}

@@ -106,7 +106,8 @@ func (r *renderer) ofStages() template.FuncMap {
 			}
 			return ""
 		},
-		"deadline":  func() (string, error) { return r.deadline() },
+		"deadline":  func() (string, error) { return r.deadline(0) },
+		"patience":  func() (string, error) { return r.deadline(otherSeconds) }, // of who waits for all stages
 		"sends":     func(s Stage) bool { return r.sends(s.Name) },
 		"telemetry": func() bool { return r.sends("train") || r.sends("evaluate") },
 	}
@@ -115,9 +116,9 @@ func (r *renderer) ofStages() template.FuncMap {
 // otherSeconds is how long orchestrators let a stage run that has no limit in the file.
 const otherSeconds = 6 * 60 * 60
 
-// deadline returns the seconds after which an orchestrator ends all stages together.
-func (r *renderer) deadline() (string, error) {
-	total := 0
+// deadline returns the seconds after which an orchestrator ends all stages together, and so many more.
+func (r *renderer) deadline(more int) (string, error) {
+	total := more
 	for _, s := range r.work.Stages {
 		limit, margin := "", time.Duration(0)
 		switch {

@@ -126,6 +126,9 @@ func tuples[T any](all []T, name func(T) string) string {
 // wiredImage are the lines of the Dockerfile.
 func wiredImage(f *File) string {
 	list := "\nFROM " + f.Base + "\n"
+	if len(f.Requirements) > 0 {
+		list += "|COPY pipeline/requirements.txt pipeline/requirements.txt\n|RUN pip install --no-cache-dir -r pipeline/requirements.txt\n"
+	}
 	if len(pins.Builders(f.Requirements)) > 0 {
 		list += "|ENV PIP_CONSTRAINT=/etc/pip-constraints.txt\n"
 	}
@@ -179,7 +182,7 @@ func wiredByValues(w *Work, file string) []string {
 			list += "|" + strings.ReplaceAll("    guards:\n"+quote.Tree("guards", f.Guards, 6, func(l quote.Line) string { return l.Text })+"\n", "|", `\|`)
 		}
 		if f.Trigger.Target != "" {
-			list += "|retrain:\n  recipes: pipeline/recipes\n  targets:\n    - name: pipeline\n      " + startedBy[f.Trigger.Target] + "|  triggers:\n    - on: incident\n      policies: [|      signals: [|      recipe: " +
+			list += "|retrain:\n  recipes: pipeline/recipes\n  targets:\n    - name: pipeline\n      " + startedBy[f.Trigger.Target] + "|      completes_within: |  triggers:\n    - on: incident\n      policies: [|      signals: [|      recipe: " +
 				projectWord(f) + "\n      target: pipeline\n      approval: "
 		}
 	case "pipeline/stages/deploy.sh":
