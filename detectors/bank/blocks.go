@@ -152,9 +152,7 @@ func (g *group) faultless(u *ingest.Unit, rules []string) *ingest.Unit {
 // forgetWarmup restarts the warm-up.
 func (g *group) forgetWarmup() {
 	g.Warmup.Each, g.Warmup.Units, g.Warmup.Early, g.Warmup.ToldEvery = nil, 0, 0, 0
-	for _, s := range g.Streams {
-		for _, q := range s.Quantities {
-			q.Warm = nil
-		}
+	for _, q := range g.Quantities() {
+		q.Warm = nil
 	}
 }

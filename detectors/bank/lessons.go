@@ -21,11 +21,9 @@ func (g *group) learn() {
 
 // dismiss drops the values of the lessons. The next baseline has its own.
 func (g *group) dismiss() {
-	for _, s := range g.Streams {
-		for _, q := range s.Quantities {
-			if q.Learnt != nil {
-				q.Warm = nil
-			}
+	for _, q := range g.Quantities() {
+		if q.Learnt != nil {
+			q.Warm = nil
 		}
 	}
 }

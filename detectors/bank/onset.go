@@ -3,7 +3,6 @@ package bank
 import (
 	"slices"
 
-	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
@@ -32,17 +31,6 @@ func (g *group) onset(top stream.Branch) (at, from, to finding.UnitRef) {
 	if top.Started < ordinals[0] {
 		start, ordinals[0] = -1, top.Started
 	}
-	o := onsetOf(&top, values, start)
+	o := top.Onset(values, start)
 	return g.Trail.Ref(ordinals[o.At]), g.Trail.Ref(ordinals[o.From]), g.Trail.Ref(ordinals[o.To])
-}
-
-func onsetOf(top *stream.Branch, values []float64, start int) detectors.Onset {
-	q := top.Quantity
-	if q.Mix != nil {
-		return detectors.FindOnsetOfRatios(values, q.Factor(), start)
-	}
-	if t, has := stream.TestOf[stream.NoveltyTest](q); has && top.Detector == finding.DetectorNovelty && t.Known != nil && q.Season == nil {
-		return detectors.FindOnsetOfNovelty(values, q.Ranks, t.Novelty, start)
-	}
-	return detectors.FindOnset(values, q.JudgedRanks(), q.Factor(), start)
 }

@@ -376,11 +376,9 @@ func (g *group) restore(cfg *watch.Config, limit *capacity.StreamLimit, calibrat
 	if !g.Strata.Valid() {
 		return stream.ErrPartsDoNotMatch
 	}
-	for _, s := range g.Streams {
-		for _, q := range s.Quantities {
-			if err := q.Attach(g.BaseActions); err != nil {
-				return err
-			}
+	for _, q := range g.Quantities() {
+		if err := q.Attach(g.BaseActions); err != nil {
+			return err
 		}
 	}
 	g.Attach()

@@ -99,22 +99,10 @@ func (g *group) refuse() bool {
 
 // leaveOut drops some units of the warm-up, by their places.
 func (g *group) leaveOut(out func(int) bool) {
-	w := &g.Warmup
-	places := make([]int32, w.Units) // new places of the units that stay, -1 for the others
-	var kept []baseline.Collected
-	for i := range w.Each {
-		places[i] = -1
-		if !out(i) {
-			places[i] = int32(len(kept))
-			kept = append(kept, w.Each[i])
-		}
-	}
-	w.Each, w.Units = kept, len(kept)
+	places := g.Warmup.LeaveOut(out)
 	g.Blocks.LeaveOut(func(i int) bool { return places[i] < 0 }) // out may ask for the units that were collected
-	for _, s := range g.Streams {
-		for _, q := range s.Quantities {
-			q.LeaveOut(places)
-		}
+	for _, q := range g.Quantities() {
+		q.LeaveOut(places)
 	}
 }
 

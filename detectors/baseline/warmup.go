@@ -95,6 +95,21 @@ func (w *Warmup) KeepPropensity(u *ingest.Unit) {
 	}
 }
 
+// LeaveOut drops some units by their places. It returns the new places of those that stay, -1 for the others.
+func (w *Warmup) LeaveOut(out func(place int) bool) []int32 {
+	places := make([]int32, w.Units)
+	var kept []Collected
+	for i := range w.Each {
+		places[i] = -1
+		if !out(i) {
+			places[i] = int32(len(kept))
+			kept = append(kept, w.Each[i])
+		}
+	}
+	w.Each, w.Units = kept, len(kept)
+	return places
+}
+
 // leastTold is the number of bytes for the steps of a unit below which fewer units keep theirs.
 const leastTold = 4 << 10
 

@@ -92,6 +92,14 @@ func (b *Battery) Again() *Battery {
 	return out
 }
 
+// Quantities returns those of all streams.
+func (b *Battery) Quantities() (all []*stream.Quantity) {
+	for _, s := range b.Streams {
+		all = append(all, s.Quantities...)
+	}
+	return all
+}
+
 // Find returns the index of a signal's stream, and whether there is one.
 func (b *Battery) Find(signal string) (at int, found bool) {
 	return slices.BinarySearchFunc(b.Streams, signal, func(s *stream.Stream, name string) int {

@@ -1,0 +1,19 @@
+package stream
+
+import (
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// Onset estimates where the values that the quantity of a branch has judged changed. The walk of the branch left 0 at the place
+// start.
+func (b *Branch) Onset(values []float64, start int) detectors.Onset {
+	q := b.Quantity
+	if q.Mix != nil {
+		return detectors.FindOnsetOfRatios(values, q.Factor(), start)
+	}
+	if t, has := TestOf[NoveltyTest](q); has && b.Detector == finding.DetectorNovelty && t.Known != nil && q.Season == nil {
+		return detectors.FindOnsetOfNovelty(values, q.Ranks, t.Novelty, start)
+	}
+	return detectors.FindOnset(values, q.JudgedRanks(), q.Factor(), start)
+}
