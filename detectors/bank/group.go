@@ -81,6 +81,7 @@ type group struct {
 	Quiet    int  // units in a row without an open alarm, while Incident
 
 	Probation probation // of the incident, if its baseline is provisional
+	Weekends  int       // on trial since the baseline was accepted
 
 	Positive, Negative float64
 	Rewards            int64
@@ -415,12 +416,15 @@ func (g *group) watch(s *stream.Stream, at finding.UnitRef) {
 	top, names := s.Leading()
 	a := g.describe(s, top, names, at)
 	s.Alert = &a
+	if !g.Incident && g.tryWeekend(s, at) {
+		s.Alert = nil
+		return
+	}
 	s.Alert.Improvement = g.improvement(s)
 	s.Alarm(at.Ordinal)
 	if !g.Incident {
 		g.History.Keep(s.Alert.Onset.Ordinal)
 		g.beginOffPolicy(s.Alert.Onset.Ordinal)
-		g.tryWeekend(s, at)
 	}
 	g.open(g.baseline(s), at)
 }

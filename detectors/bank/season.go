@@ -18,11 +18,7 @@ func (g *group) ends() stream.Ends {
 	if g.Blocks.OfSteps() {
 		e.Agents = g.Warmup.Agents()
 	}
-	var quantities []*stream.Quantity
-	for _, s := range g.Streams {
-		quantities = append(quantities, s.Quantities...)
-	}
-	return e.WithSeason(quantities)
+	return e.WithSeason(g.Quantities())
 }
 
 // times returns when the collected units ended.
@@ -36,13 +32,13 @@ const mostUnits = 6
 // awaitsCycles reports whether a warm-up continues although it has enough units: until it covers two days, each hour twice,
 // or, if its days differ, two weeks; without episodes two days at most, since nothing is judged before. They are needed to
 // tell the hours of the day, or of the week, apart. Otherwise part of a day would be judged against another part, and part
-// of a week against a mixture of days.
+// of a week against a mixture of days. If a part of a weekend is among the units, so has to be each hour of a working day.
 func (g *group) awaitsCycles() bool {
 	w, longest := &g.Warmup, mostUnits*g.cfg.Baseline.Units
 	if g.Blocks.Decisions || w.Units >= longest {
 		return false
 	}
-	return w.Fits(baseline.TwoDays, longest) || w.LacksHours() ||
+	return w.Fits(baseline.TwoDays, longest) || w.LacksHours() || w.LacksWorkingHours(season.Zone(g.cfg.Zone)) ||
 		!g.Blocks.OfSteps() && w.Fits(baseline.TwoWeeks, longest) && g.daysDiffer()
 }
 

@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"math"
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
@@ -9,17 +10,40 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
+// usualWeekends is the number of weekends on trial after which one more is no news.
+const usualWeekends = 2
+
 // tryWeekend puts the incident that an alert of a stream opens on trial until the weekend is over, if the accepted baseline
 // lacks a weekend, and the change may have begun on one or is seen only with units of one. The fresh units of the trial are
-// those of working days.
-func (g *group) tryWeekend(s *stream.Stream, at finding.UnitRef) {
+// those of working days. If earlier weekends were on trial as well, tryWeekend reports whether there is no incident.
+func (g *group) tryWeekend(s *stream.Stream, at finding.UnitRef) (usual bool) {
 	if !g.Warmup.Done || !slices.Contains(g.Promise.Caveats, baseline.CaveatWeekend) {
-		return
+		return false
 	}
 	begin, end := baseline.Weekend(season.Zone(g.cfg.Zone), s.Alert.To.TS, at.TS)
-	if end != 0 && !g.movedBefore(s, begin) {
-		g.Probation = probation{On: true, Since: at.Ordinal, Round: end, Weekend: true}
+	switch {
+	case end == 0 || g.movedBefore(s, begin):
+		return false
+	case g.Weekends >= usualWeekends && g.isUsual(s):
+		return true
 	}
+	g.Probation = probation{On: true, Since: at.Ordinal, Round: end, Weekend: true}
+	g.Weekends++
+	return false
+}
+
+// isUsual reports whether the newest units of a weekend behind an alert are not far from an accepted baseline, or too few to
+// tell. If they are not, the tests of the stream restart from zero, or they would alarm on Monday.
+func (g *group) isUsual(s *stream.Stream) bool {
+	first := max(s.Alert.Onset.Ordinal, g.Seen-leastBefore)
+	if shift, told := g.shiftSince(s.Find(s.Alert.Quantity), first, first); told && math.Abs(shift.StandardShift) >= largeShift {
+		return shift.Units < leastBefore
+	}
+	if !slices.Contains(g.Promise.Caveats, baseline.CaveatWeekends) {
+		g.Promise.Caveats = append(slices.Clone(g.Promise.Caveats), baseline.CaveatWeekends)
+	}
+	s.Reset()
+	return true
 }
 
 // movedBefore reports whether the units between the onset of a stream's alert and a time show the change alone. Those judged
@@ -33,11 +57,11 @@ func (g *group) movedBefore(s *stream.Stream, ts int64) bool {
 	return shift.Units >= leastBefore && shift.Beyond(confirmingZ)
 }
 
-// leaveWeekendOut leaves working days alone in a warm-up that mixes them with part of a week's weekend, and reports whether
-// they are too few yet.
+// leaveWeekendOut leaves working days alone in a warm-up that mixes them with part of a week's weekend, unless these are known
+// to be alike, and reports whether they are too few yet.
 func (g *group) leaveWeekendOut() bool {
 	zone := season.Zone(g.cfg.Zone)
-	if !g.Warmup.MixesDays(zone) {
+	if !g.Warmup.MixesDays(zone) || !g.Warmup.LacksWorkingHours(zone) && !g.times().WeekendsDiffer(g.Quantities()) {
 		return false
 	}
 	g.leaveOut(func(i int) bool { return g.Warmup.OnWeekend(i, zone) })

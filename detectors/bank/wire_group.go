@@ -154,6 +154,7 @@ type groupWire struct {
 	Changes     []history.ChangeWire     `cbor:"36,keyasint,omitzero"` // of versions, in the history
 	Onset       int64                    `cbor:"37,keyasint,omitzero"` // ordinal that the history keeps apart
 	Raters      []raters.Wire            `cbor:"38,keyasint,omitzero"`
+	Weekends    int                      `cbor:"39,keyasint,omitzero"` // older checkpoints lack it
 }
 
 func (x *group) wire() groupWire {
@@ -167,7 +168,7 @@ func (x *group) wire() groupWire {
 		Judged: battery.ActionChoiceWire(x.Judged), LastActions: x.LastActions.Wire(),
 		LikeActions: saved.Pointer(x.LikeActions, (*actions.Like).Wire), Explained: x.Explained,
 		Delivery: x.Delivery.Wire(), Line: x.Line.wire(), Unjudged: x.Unjudged, Incident: x.Incident,
-		Quiet: x.Quiet, Probation: probationWire(x.Probation), Positive: x.Positive, Negative: x.Negative,
+		Quiet: x.Quiet, Probation: probationWire(x.Probation), Weekends: x.Weekends, Positive: x.Positive, Negative: x.Negative,
 		Rewards: x.Rewards, OffPolicy: saved.Pointer(x.OffPolicy, (*offpolicy.Follower).Wire),
 		Laws: x.Laws.Wire(), History: x.History.Unless(x.Number == 0),
 		Strata:  saved.Pointer(x.Strata, (*strata.Strata).Wire),
@@ -187,7 +188,7 @@ func (w *groupWire) live() group {
 		LastActions: w.LastActions.Live(),
 		LikeActions: saved.Pointer(w.LikeActions, (*actions.LikeWire).Live), Explained: w.Explained,
 		Line: w.Line.live(), Unjudged: w.Unjudged, Incident: w.Incident,
-		Quiet: w.Quiet, Probation: probation(w.Probation), Positive: w.Positive, Negative: w.Negative,
+		Quiet: w.Quiet, Probation: probation(w.Probation), Weekends: w.Weekends, Positive: w.Positive, Negative: w.Negative,
 		Rewards: w.Rewards, OffPolicy: saved.Pointer(w.OffPolicy, (*offpolicy.FollowerWire).Live),
 		Laws: w.Laws.Live(), History: w.history(),
 		Strata: saved.Pointer(w.Strata, (*strata.Wire).Live), Raters: raters.Live(w.Raters),

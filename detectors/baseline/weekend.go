@@ -1,10 +1,17 @@
 package baseline
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // CaveatWeekend says that the baseline cannot tell a weekend from a change. It covers days of the week only.
 // Baselines of earlier builds have the sentence in their state, so it must not change.
 const CaveatWeekend = "the baseline covers less than a day of weekends"
+
+// CaveatWeekends says that weekends differ from such a baseline, so that it is no news if another one does. It is in states,
+// so it must not change.
+const CaveatWeekends = "weekends differ from the baseline: a change that ends before Monday is only reported if it is large"
 
 // WeekendBounds returns when the weekend of a time begins and ends in a time zone, nil for UTC, in Unix nanoseconds; zero
 // on working days, and without a time.
@@ -38,7 +45,7 @@ func (w *Warmup) OnWeekend(place int, zone *time.Location) bool {
 }
 
 // MixesDays reports whether some units ended on a weekend, and the units cover two days, but no week. How many of them did
-// then depends on the day of their first one, and what differs at the weekend looks as if hours of the day did.
+// then depends on the day of their first one, and what differs on weekends looks as if hours of the day did.
 func (w *Warmup) MixesDays(zone *time.Location) bool {
 	if span := w.Span(); span < TwoDays || span >= week {
 		return false
@@ -49,6 +56,23 @@ func (w *Warmup) MixesDays(zone *time.Location) bool {
 		}
 	}
 	return false
+}
+
+// LacksWorkingHours reports whether the units mix days, but have not covered each hour of a working day.
+func (w *Warmup) LacksWorkingHours(zone *time.Location) bool {
+	if !w.MixesDays(zone) {
+		return false
+	}
+	var covered [24]bool
+	const hour = int64(time.Hour)
+	for from, to := range w.stretches() {
+		for h := from / hour; h <= to/hour; h++ {
+			if begin, _ := WeekendBounds(h*hour, zone); begin == 0 {
+				covered[h%24] = true
+			}
+		}
+	}
+	return slices.Contains(covered[:], false)
 }
 
 // lacksWeekend reports whether units ended in less than 24 hours of weekends. They cover two days or more.

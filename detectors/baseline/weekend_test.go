@@ -99,3 +99,31 @@ func TestMixesDays(t *testing.T) {
 		}
 	}
 }
+
+// A mixture of days needs each hour of a working day to be compared with; days of one kind lack nothing.
+func TestLacksWorkingHours(t *testing.T) {
+	const hour = int64(time.Hour)
+	monday := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC).UnixNano()
+	for _, c := range []struct {
+		name        string
+		first, last int64 // hours since Monday
+		zone        *time.Location
+		want        bool
+	}{
+		{"Monday to Wednesday", 0, 60, nil, false},
+		{"Friday to Sunday", 96, 145, nil, false},
+		{"the same hours where Friday began before", 96, 145, time.FixedZone("", 3600), true},
+		{"Friday noon to Sunday noon", 108, 157, nil, true},
+		{"to Monday noon", 108, 180, nil, false},
+		{"a weekend alone", 120, 168, nil, true},
+		{"a weekend and Monday", 120, 191, nil, false},
+	} {
+		w := &Warmup{}
+		for h := c.first; h <= c.last; h++ {
+			w.Collect(&ingest.Unit{EndTS: monday + h*hour}, 0, h)
+		}
+		if got := w.LacksWorkingHours(c.zone); got != c.want {
+			t.Errorf("%s: %t, want %t", c.name, got, c.want)
+		}
+	}
+}

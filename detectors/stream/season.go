@@ -67,6 +67,23 @@ func (e Ends) hoursDiffer(quantities []*Quantity) bool {
 	return float64(len(quantities)) < differentHours*inverse
 }
 
+// differentWeekends is the p-value over all quantities below which weekends count as different. A warm-up whose weekend is left
+// out takes longer; a weekend that differs unnoticed costs false alarms.
+const differentWeekends = .05
+
+// WeekendsDiffer reports whether weekends differ from working days at the same hours for some of the quantities: at
+// differentWeekends by the harmonic mean of their p-values.
+func (e Ends) WeekendsDiffer(quantities []*Quantity) bool {
+	inverse, tested := 0.0, 0.0
+	for _, q := range quantities {
+		if e.Times != nil && q.Mix == nil && len(q.Warm) >= watch.MinBaselineUnits {
+			tested++
+			inverse += 1 / season.WeekendAlike(q.scores(), q.TimesOf(e), e.Zone, detectors.AllowedFactor)
+		}
+	}
+	return tested < differentWeekends*inverse
+}
+
 // weekly reports whether hours of the week explain why days differ.
 func (q *Quantity) weekly(e Ends) bool {
 	values := q.WarmValues()
