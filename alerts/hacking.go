@@ -18,29 +18,16 @@ const (
 
 // orHacking names reward hacking in place of the cause of a finding of an outcome that became worse while the reward got
 // better: what the policy is rewarded for is no longer what is wanted of it (Skalse et al. 2022, "Defining and
-// characterizing reward hacking"). Both must have turned at the onset of the finding.
-//
-// If the outcome is only worse than its reward tells, but not in itself, rewards may just be larger numbers; then the
-// policy must have changed as well.
+// characterizing reward hacking").
 func (v verdict) orHacking(f *finding.Finding, laws *lawsNote) verdict {
-	own := foremostOf(f.Shifts, func(s *finding.Shift) bool {
-		return s.Signal == f.Signal && s.Quantity == signals.MainQuantity(s.Signal)
-	})
-	gain := foremostOf(f.Shifts, func(s *finding.Shift) bool {
-		return (s.Signal == "return" || s.Signal == "reward") && turnedBetter(s) > 0 && clearly(s.Z)
-	})
-	if own < 0 || gain < 0 || !signals.IsOutcome(f.Signal) || v.explainsBoth(f, laws) || f.At.Ordinal-f.Onset.Ordinal > turnUnits {
+	if !signals.IsOutcome(f.Signal) || v.explainsBoth(f, laws) {
 		return v
 	}
-	outcome := &f.Shifts[own]
-	behind := f.Effect.Quantity == signals.GivenReward && float64(outcome.Better)*f.Effect.MeanShift < 0
-	seen := []string{changeOf(f, gain) + ", which is better"}
-	switch side := turnedBetter(outcome); {
-	case side < 0 && clearly(outcome.Z):
-		seen = append(seen, changeOf(f, own)+", which is worse")
-	case side <= 0 && behind && v.cause == CausePolicy:
-		seen = append(seen, f.Signal+" is worse than in the baseline for the same reward")
-	default:
+	seen := v.turnedApart(f)
+	if len(seen) == 0 {
+		seen = f.PartingWords()
+	}
+	if len(seen) == 0 {
 		return v
 	}
 	if v.cause == CausePolicy {
@@ -51,6 +38,32 @@ func (v verdict) orHacking(f *finding.Finding, laws *lawsNote) verdict {
 	v.evidence = keepFirst(seen, maxEvidence)
 	v.cause, v.causes = CauseRewardHacking, ahead(CauseRewardHacking, v.evidence, v.causes)
 	return v
+}
+
+// turnedApart describes how reward and outcome have both turned at the onset of the finding; nil if they have not.
+//
+// If the outcome is only worse than its reward tells, but not in itself, rewards may just be larger numbers; then the
+// policy must have changed as well.
+func (v *verdict) turnedApart(f *finding.Finding) []string {
+	own := foremostOf(f.Shifts, func(s *finding.Shift) bool {
+		return s.Signal == f.Signal && s.Quantity == signals.MainQuantity(s.Signal)
+	})
+	gain := foremostOf(f.Shifts, func(s *finding.Shift) bool {
+		return (s.Signal == "return" || s.Signal == "reward") && turnedBetter(s) > 0 && clearly(s.Z)
+	})
+	if own < 0 || gain < 0 || f.At.Ordinal-f.Onset.Ordinal > turnUnits {
+		return nil
+	}
+	outcome := &f.Shifts[own]
+	behind := f.Effect.Quantity == signals.GivenReward && float64(outcome.Better)*f.Effect.MeanShift < 0
+	better := changeOf(f, gain) + ", which is better"
+	switch side := turnedBetter(outcome); {
+	case side < 0 && clearly(outcome.Z):
+		return []string{better, changeOf(f, own) + ", which is worse"}
+	case side <= 0 && behind && v.cause == CausePolicy:
+		return []string{better, f.Signal + " is worse than in the baseline for the same reward"}
+	}
+	return nil
 }
 
 // explainsBoth reports whether the cause explains by itself that rewards and outcomes part: wrong telemetry or sensors, a

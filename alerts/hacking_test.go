@@ -7,6 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/progress"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
@@ -33,6 +34,14 @@ func but(f finding.Finding, i int, edit func(*finding.Shift)) finding.Finding {
 	return f
 }
 
+// parting is how the return and an outcome have gone since the outcome was best.
+func parting() *progress.Parting {
+	return &progress.Parting{
+		Earned: "return", Since: 40, Reward: progress.Moved{From: .5, To: 1.25, Units: 900, Z: 12},
+		Outcome: progress.Moved{From: 3.4, To: 2.9, Units: 100, Z: -5.25},
+	}
+}
+
 // rewardLaw is what the laws show of a reward function that scores otherwise.
 func rewardLaw() *factor.Verdict {
 	return judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: 2})
@@ -48,6 +57,8 @@ func TestRewardHacking(t *testing.T) {
 	otherBuild.Paces.Env = finding.Pace{Every: 100, Chance: .5}
 	mixed.Mix = segments(-.1, .5)
 	late.At = unit(400, 0)
+	gradual, elsewhere := late, otherWorld
+	gradual.Parting, elsewhere.Parting = parting(), parting()
 	undirected := but(worse, 1, func(s *finding.Shift) { s.Better = 0 })
 	slight := but(worse, 1, func(s *finding.Shift) { s.Z = -3 })
 	fell := but(worse, 0, func(s *finding.Shift) { s.Z, s.Turn = -6, -6 })
@@ -83,6 +94,8 @@ func TestRewardHacking(t *testing.T) {
 		"the return gets worse as well":                {finding: fell, severity: Critical},
 		"the return got better before":                 {finding: before, severity: Critical},
 		"long after the onset":                         {finding: late, severity: Critical},
+		"long after the onset, but over time":          {finding: gradual, hacked: true, severity: Critical},
+		"over time, but in another environment":        {finding: elsewhere, severity: Critical},
 		"another version of the reward function":       {finding: otherReward, severity: Critical},
 		"another version of the environment":           {finding: otherWorld, severity: Critical},
 		"an environment whose version changes often":   {finding: otherBuild, hacked: true, severity: Critical},
@@ -117,6 +130,22 @@ func TestEvidenceOfRewardHacking(t *testing.T) {
 	}
 	if !slices.Equal(i.Evidence, want) {
 		t.Errorf("evidence %q, want %q", i.Evidence, want)
+	}
+}
+
+func TestEvidenceOfGradualRewardHacking(t *testing.T) {
+	f := drift("outcome.satisfaction", 100)
+	f.Parting = parting()
+	f.Shifts = []finding.Shift{moves("return", 1, 1), moves("outcome.satisfaction", -5, 1)}
+	b := NewTracker()
+	applied(b, f)
+	i := b.Incidents()[0]
+	want := []string{
+		"since unit 40, when outcome.satisfaction was best, mean return went from 0.5 to 1.25, which is better (z = 12.0, 900 units)",
+		"since unit 40, when outcome.satisfaction was best, mean outcome.satisfaction went from 3.4 to 2.9, which is worse (z = -5.2, 100 units)",
+	}
+	if i.Cause != CauseRewardHacking || !slices.Equal(i.Evidence, want) {
+		t.Errorf("cause %s, evidence %q, want %q", i.Cause, i.Evidence, want)
 	}
 }
 

@@ -74,7 +74,7 @@ func arrows() map[string][]string {
 		"detectors/finding":         {"detectors", "detectors/factor", "detectors/fault", "detectors/mix", "detectors/progress", "detectors/signals", "ingest", "ingest/saved"},
 		"detectors/gate":            {"detectors", "detectors/battery", "detectors/finding", "detectors/offpolicy", "detectors/signals", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/guard":           {"detectors/finding", "detectors/versions", "detectors/watch", "ingest", "ingest/saved"},
-		"detectors/history":         {"ingest", "ingest/saved"},
+		"detectors/history":         {"detectors/progress", "ingest", "ingest/saved"},
 		"detectors/lesson":          nil,
 		"detectors/measure":         {"detectors", "detectors/battery", "detectors/signals", "detectors/stream", "detectors/watch", "ingest"},
 		"detectors/metrics":         {"detectors/finding", "detectors/guard"}, // reads summaries alone

@@ -25,6 +25,7 @@ func (g *group) explain(f *finding.Finding, alarmedAt int64) {
 	f.Shifts = g.shifts(f.Onset.Ordinal)
 	f.Return = g.decompose(f.Onset.Ordinal)
 	f.OffPolicy = g.offPolicy()
+	f.Parting = g.parted(f.Signal)
 	if f.Laws = g.Laws.Judge(f.Onset.Ordinal); f.Laws != nil && g.cfg.Learning.Learns() {
 		f.Laws.Learn()
 	}
@@ -67,8 +68,8 @@ func (g *group) shifts(onset int64) []finding.Shift {
 // decompose splits the change of the mean return since a unit; nil if return or length are not followed, or have no
 // value since then.
 func (g *group) decompose(onset int64) *finding.Decomposition {
-	base, now, ok := g.meansOf("return", onset)
-	baseLength, nowLength, also := g.meansOf("episode_length", onset)
+	base, now, ok := g.MeansOf("return", onset)
+	baseLength, nowLength, also := g.MeansOf("episode_length", onset)
 	if !ok || !also || baseLength == 0 || nowLength == 0 {
 		return nil
 	}
@@ -83,18 +84,4 @@ func (g *group) decompose(onset int64) *finding.Decomposition {
 		}
 	}
 	return d
-}
-
-// meansOf returns the mean of a signal's main quantity in the baseline and since a unit.
-func (g *group) meansOf(signal string, onset int64) (base, now float64, ok bool) {
-	i, found := g.Find(signal)
-	if !found {
-		return 0, 0, false
-	}
-	q := g.Streams[i].Find(signals.MainQuantity(signal))
-	if q == nil || q.Ranks == nil {
-		return 0, 0, false
-	}
-	recent := q.Since(onset)
-	return q.Mean, stream.MeanOf(recent), len(recent) > 0
 }

@@ -156,10 +156,25 @@ func (g *group) progress() *progress.Progress {
 	if !g.cfg.Learning.Learns() || g.History == nil {
 		return nil
 	}
-	var past []progress.Point
-	g.History.Means("return", func(n, mean, sd float64) { past = append(past, progress.Point{Units: n, Mean: mean, SD: sd}) })
-	if p := progress.Of(past); p.State != progress.Unknown {
+	if p := progress.Of(g.History.Past("return", 0)); p.State != progress.Unknown {
 		return &p
 	}
 	return nil
+}
+
+// parted returns how the policy, which learns, earns more than when an outcome was best, while the outcome is worse; nil if it
+// does not. Seasons, and other versions of the environment or of the reward function, cannot be compared.
+func (g *group) parted(outcome string) *progress.Parting {
+	side, from, earned := g.cfg.Direction.Better(outcome), max(g.Versions.Env.Since, g.Versions.Reward.Since), "return"
+	if _, found := g.Find(earned); !found {
+		earned = "reward"
+	}
+	if !g.cfg.Learning.Learns() || !signals.IsOutcome(outcome) || side == 0 || g.History == nil || g.Seasonal(outcome) || g.Seasonal(earned) {
+		return nil
+	}
+	p := progress.Parted(g.History.Past(earned, from), g.History.Past(outcome, from), float64(g.cfg.Direction.Better(earned)), float64(side))
+	if p != nil {
+		p.Earned = earned
+	}
+	return p
 }

@@ -397,3 +397,53 @@ func TestSimProgressOfAReturn(t *testing.T) {
 		t.Errorf("of a frozen policy: %s", got)
 	}
 }
+
+// parted returns what the last alarm of an outcome tells of a policy whose return rises while the outcome falls, over 3,000
+// episodes after 800. midway is called in the middle.
+func parted(cfg watch.Config, midway func(*trader)) *progress.Parting {
+	var told *progress.Parting
+	a, p := newTrader(71), newBank(cfg)
+	a.feed(p, 800)
+	for i := range 3000 {
+		a.mean += .0002
+		a.sale -= .00005
+		if i == 1500 {
+			midway(a)
+		}
+		for _, f := range a.feed(p, 1) {
+			if f.Signal == "outcome.sale" && f.To == finding.Drift && f.Shifts != nil {
+				told = f.Parting
+			}
+		}
+	}
+	return told
+}
+
+// The return and an outcome are compared with the time at which the outcome was best, but not across versions of the
+// environment or of the reward function, nor if the policy is frozen or the outcome has no better side.
+func TestPartingIsTold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds of CPU")
+	}
+	t.Parallel()
+	const changed = 800 + 1500
+	told := parted(learning(20_000), func(*trader) {})
+	if told == nil || told.Earned != "return" || told.Since > changed {
+		t.Errorf("%+v", told)
+	}
+	for name, midway := range map[string]func(*trader){
+		"environment":     func(a *trader) { a.versions.Env = "e2" },
+		"reward function": func(a *trader) { a.versions.Reward = "r2" },
+	} {
+		if told := parted(learning(20_000), midway); told == nil || told.Since < changed {
+			t.Errorf("%+v, across versions of the %s", told, name)
+		}
+	}
+	frozen, undirected := learning(20_000), learning(20_000)
+	frozen.Learning, undirected.Direction = watch.LearningFrozen, nil
+	for _, cfg := range []watch.Config{frozen, undirected} {
+		if told := parted(cfg, func(*trader) {}); told != nil {
+			t.Errorf("learning %s, directions %v: %+v", cfg.Learning, cfg.Direction, told)
+		}
+	}
+}

@@ -262,3 +262,28 @@ func (b *Battery) BareStreams() []*stream.Stream {
 	}
 	return streams
 }
+
+// MeansOf returns the mean of a signal's main quantity in the baseline and since a unit.
+func (b *Battery) MeansOf(signal string, onset int64) (base, now float64, ok bool) {
+	q := b.main(signal)
+	if q == nil || q.Ranks == nil {
+		return 0, 0, false
+	}
+	recent := q.Since(onset)
+	return q.Mean, stream.MeanOf(recent), len(recent) > 0
+}
+
+// Seasonal reports whether the values of a signal are judged among those of similar hours.
+func (b *Battery) Seasonal(signal string) bool {
+	q := b.main(signal)
+	return q != nil && q.Season != nil
+}
+
+// main returns the main quantity of a signal, nil if there is none.
+func (b *Battery) main(signal string) *stream.Quantity {
+	i, found := b.Find(signal)
+	if !found {
+		return nil
+	}
+	return b.Streams[i].Find(signals.MainQuantity(signal))
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/mix"
+	"github.com/rewardwatch/rewardwatch/detectors/progress"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -312,6 +313,8 @@ type Finding struct {
 	// Laws is what the steps of the units since the onset show of the laws that made them; nil if the telemetry has no
 	// observations, or for an update without new shifts.
 	Laws *factor.Verdict
+	// Parting is set if the signal is an outcome that got worse as the reward of a policy that learns got better.
+	Parting *progress.Parting
 	// Mix is how the change of the signal is divided into the mix of strata and what happened within them; nil if nothing
 	// divides units, or for an update without new shifts.
 	Mix      *mix.Split

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/progress"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
@@ -120,4 +121,18 @@ func QuantityWords(quantity string) string {
 		return "step SD"
 	}
 	return quantity
+}
+
+// PartingWords describes how a reward and an outcome have parted since the outcome was best; nil if they have not.
+func (f *Finding) PartingWords() []string {
+	p := f.Parting
+	if p == nil {
+		return nil
+	}
+	unit := f.Promise.UnitName()
+	words := func(signal string, m *progress.Moved, side string) string {
+		return fmt.Sprintf("mean %s went from %.4g to %.4g, which is %s (z = %.1f, %s)", signal, m.From, m.To, side, m.Z, unit.Count(m.Units))
+	}
+	since := fmt.Sprintf("since %s %d, when %s was best, ", unit.One(), p.Since, f.Signal)
+	return []string{since + words(p.Earned, &p.Reward, "better"), since + words(f.Signal, &p.Outcome, "worse")}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/progress"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -233,16 +234,26 @@ func (b Bucket) With(c Bucket) Bucket {
 
 func square(x float32) float64 { return float64(x) * float64(x) }
 
-// Means calls each with the number, the mean and the standard deviation of a signal's values in each span, the oldest first.
-func (h *History) Means(signal string, each func(n, mean, sd float64)) {
+// Past returns the values of a signal in each span that begins with a unit or later, the oldest first.
+func (h *History) Past(signal string, from int64) []progress.Point {
+	var buckets []Bucket
 	for i := range h.signals {
-		if h.signals[i].Name != signal {
-			continue
-		}
-		for _, b := range h.signals[i].Buckets {
-			each(float64(b.N), float64(b.Mean), float64(b.SD))
+		if h.signals[i].Name == signal {
+			buckets = h.signals[i].Buckets
 		}
 	}
+	var past []progress.Point
+	for i, s := range h.spans {
+		if s.First < from {
+			continue
+		}
+		p := progress.Point{First: s.First}
+		if buckets != nil {
+			p.Units, p.Mean, p.SD = float64(buckets[i].N), float64(buckets[i].Mean), float64(buckets[i].SD)
+		}
+		past = append(past, p)
+	}
+	return past
 }
 
 // Record is the past of a group at one time, for readers.

@@ -43,6 +43,7 @@ const (
 type Point struct {
 	Units    float64 // that have a value
 	Mean, SD float64 // of the values
+	First    int64   // ordinal of the first unit, with or without a value
 }
 
 // Progress is how the return has gone lately.

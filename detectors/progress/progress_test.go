@@ -18,7 +18,7 @@ func learner(rng *rand.Rand, units, each int, kept float64, level func(at float6
 		sum, squares = sum+x, squares+x*x
 		if (i+1)%each == 0 {
 			n := float64(each)
-			out = append(out, Point{n, sum / n, math.Sqrt(max(0, squares/n-sum*sum/n/n))})
+			out = append(out, Point{Units: n, Mean: sum / n, SD: math.Sqrt(max(0, squares/n-sum*sum/n/n))})
 			sum, squares = 0, 0
 		}
 	}
