@@ -60,6 +60,12 @@ func TestALearnerThatFollowsIsNotTheCause(t *testing.T) {
 		"on new ground": {func(_ *Verdict, _, dynamics *Movement) {
 			dynamics.Moved, dynamics.Foremost, dynamics.Support = true, moved, .6
 		}, Unknown},
+		"on new ground, but far": {func(_ *Verdict, policy, dynamics *Movement) {
+			policy.Foremost.Effect, dynamics.Moved, dynamics.Foremost, dynamics.Support = 4, true, Shift{Z: 9, Effect: 1.7}, .4
+		}, ByEnvironment},
+		"far where hardly any step is in support": {func(_ *Verdict, policy, dynamics *Movement) {
+			policy.Foremost.Effect, dynamics.Moved, dynamics.Foremost, dynamics.Support = 4, true, Shift{Z: 9, Effect: 1.7}, .2
+		}, Unknown},
 		"a broken policy goes elsewhere": {func(_ *Verdict, policy, dynamics *Movement) {
 			policy.Foremost.Effect, dynamics.Moved, dynamics.Foremost = 6, true, moved
 		}, ByPolicy},

@@ -160,10 +160,12 @@ func (v *Verdict) Learn() {
 // What a policy that follows another world shows at most: a broken one goes further.
 const (
 	followsEffect = 2 // of how much it likes an action
-	followsRatio  = 3 // of how unusual its actions are, in how far the dynamics stand out
+	followsRatio  = 4 // of how unusual its actions are, in how far the dynamics stand out
 
-	// A broken policy goes elsewhere, where few steps are in support, and moves the dynamics a little.
+	// A broken policy goes elsewhere, where few steps are in support, and moves the dynamics a little. With fewer steps in
+	// support, they must have moved further than that.
 	adaptsSupport = .7
+	adaptsEffect  = 1.5
 )
 
 // adapts reports whether the dynamics have moved and a policy that learns adapts to them, which moves its own law as well.
@@ -172,7 +174,9 @@ func (v *Verdict) adapts() bool {
 	if dynamics <= v.effect(Reward) {
 		return false
 	}
-	return v.Factors[Dynamics].Support >= adaptsSupport && v.effect(Policy) < environmentRatio*dynamics
+	support := v.Factors[Dynamics].Support
+	known := support >= adaptsSupport || support >= leastSupport && dynamics >= adaptsEffect
+	return known && v.effect(Policy) < environmentRatio*dynamics
 }
 
 // follows reports whether a policy that learns, whose law has moved, may only follow another world: it likes some actions
