@@ -54,7 +54,7 @@ func (p *dependencies) outdated() {
 		if name == "tensorflow" && p.calls.TF1 != "" && p.limits["tensorflow"] == tf1 {
 			p.Packages[i].Why = p.calls.TF1 + " was written for TensorFlow 1"
 		}
-		if v, file := p.calls.Last(name); v != "" && (name != "gym" || p.imported[name] > 0) && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(d.Wanted, v) {
+		if v, file := p.calls.Last(name); v != "" && (name != "gym" || p.imported[name] > 0) && pins.Exact(p.known(d).Wanted) == "" && pins.Allowed(d.Wanted, v) && pins.Available(p.python, name, v) {
 			p.limits[name] = "==" + v
 			p.Packages[i].Why = file + " uses functions that later versions removed"
 		}

@@ -135,10 +135,14 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 		p.need("rich", p.calls.Progress+" shows a bar, which Stable-Baselines3 draws with it")
 	}
 	p.outdated()
+	var packages []pins.Package
 	for _, d := range p.Packages {
-		if v := p.known(d); packageName(d.Name) == "tensorflow" && pins.Exact(v.Wanted) != "" && pins.Allowed("<2.9", pins.Exact(v.Wanted)) {
-			p.need("protobuf", "this version of tensorflow does not work with a newer one")
+		if d.Left == "" {
+			packages = append(packages, p.known(d))
 		}
+	}
+	for _, m := range pins.MissingFrom(p.python, packages) {
+		p.need(m.Name, "this version of "+m.By+" does not work with a newer one")
 	}
 	p.pin(library)
 	headless(p.Packages)

@@ -23,6 +23,11 @@ type Option struct {
 	Help     string
 }
 
+// Is reports whether a name is that of the argument: tyro takes underscores for hyphens, and pages use both.
+func (f Option) Is(name string) bool {
+	return strings.ReplaceAll(name, "_", "-") == strings.ReplaceAll(f.Name, "_", "-")
+}
+
 // Key is the name as programs compare it. Of one with dots, it is the last, with the one before it if the last alone says
 // little.
 func (f Option) Key() string {

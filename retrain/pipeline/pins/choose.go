@@ -46,16 +46,13 @@ func Choose(python string, packages []Package) map[string]Choice {
 	return chosen
 }
 
-// between returns the newest version that a package may have of those in the sets for any Python, because a need can be
+// between returns the newest version that a package may have of those in the tables for any Python, because a need can be
 // for a time of which this Python has no set, and else the lowest one.
 func between(python string, p Package) string {
 	best := ""
-	for _, all := range allSets() {
-		for _, s := range all {
-			v := s.of[p.Name]
-			if v != "" && Allowed(p.Wanted, v) && (best == "" || Compare(v, best) > 0) && hasFiles(Package{p.Name, "==" + v}, python) {
-				best = v
-			}
+	for _, v := range published(p.Name) {
+		if Allowed(p.Wanted, v) && (best == "" || Compare(v, best) > 0) && Available(python, p.Name, v) {
+			best = v
 		}
 	}
 	if low := LowestWithFiles(python, p); best == "" && Allowed(p.Wanted, low) {

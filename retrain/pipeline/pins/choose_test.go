@@ -109,3 +109,27 @@ func TestNewestForAPython(t *testing.T) {
 		t.Error(v)
 	}
 }
+
+// What works with no later version of something is the reason to name it, unless it is named, or no version has files.
+func TestPackagesThatNothingNames(t *testing.T) {
+	for name, test := range map[string]struct{ python, packages, want string }{
+		"an old Ray":           {"3.9", "ray==1.9.0", "numpy of ray, protobuf of ray"},
+		"a later one":          {"3.9", "ray==2.2.0", "numpy of ray"},
+		"one that is named":    {"3.9", "ray==1.9.0 numpy protobuf==3.19.0", ""},
+		"without files":        {"3.12", "gym==0.21.0", ""},
+		"a need of newer ones": {"3.11", "numpy==1.26.4", ""},
+	} {
+		var packages []Package
+		for _, field := range strings.Fields(test.packages) {
+			i := strings.IndexAny(field+"=", "<>=~")
+			packages = append(packages, Package{field[:i], field[i:]})
+		}
+		var got []string
+		for _, m := range MissingFrom(test.python, packages) {
+			got = append(got, m.Name+" of "+m.By)
+		}
+		if all := strings.Join(got, ", "); all != test.want {
+			t.Errorf("%s: %q, want %q", name, all, test.want)
+		}
+	}
+}

@@ -20,6 +20,7 @@ type Interfaces struct {
 	agents, games         string // what Ray 2.4 and PettingZoo 1.22 do not have
 	trainers, functions   string // what Tianshou 2 and Tianshou 1 do not have
 	particles             string // what PettingZoo 1.26 does not have
+	aliases               string // what NumPy 1.24 does not have
 
 	zoo map[string]string // the first file with each family of environments of PettingZoo
 }
@@ -48,6 +49,9 @@ var (
 	ofParticles = regexp.MustCompile(`\bpettingzoo\.mpe\b|\bfrom pettingzoo import mpe\b`)
 	ofZoo       = regexp.MustCompile(`\bpettingzoo(?:\.| import )(atari|butterfly|classic|mpe|sisl)\b`)
 
+	// ofAliases are the types of Python under names of NumPy. NumPy 2 has bool again, as a type of its own.
+	ofAliases = regexp.MustCompile(`\b(?:np|numpy)\.(?:bool|int|float|complex|object|str)(?:\W|$)`)
+
 	ofHydra = regexp.MustCompile(`@hydra\.main\([^()]*\bstrict[ \t]*=`)
 )
 
@@ -56,7 +60,7 @@ func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
 		calls *regexp.Regexp
-	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}} {
+	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.aliases, ofAliases}} {
 		if *c.first == "" && c.calls.Match(text) {
 			*c.first = file
 		}
@@ -123,6 +127,8 @@ func (i *Interfaces) Last(name string) (version, file string) {
 		return "0.5.1", i.functions
 	case name == "tianshou" && i.trainers != "":
 		return "1.2.0", i.trainers
+	case name == "numpy" && i.aliases != "":
+		return "1.23.5", i.aliases
 	case name == "hydra-core" && i.hydra != "":
 		return "0.11.3", i.hydra
 	}

@@ -88,3 +88,16 @@ func TestInterfacesOfLibraries(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestNamesThatNumPyRemoved(t *testing.T) {
+	for text, removed := range map[string]bool{
+		"x = np.bool\n": true, "x.astype(numpy.int)\n": true, "dtype=np.float)": true, "np.object": true,
+		"np.bool_\n": false, "np.bool8\n": false, "np.int64(1)\n": false, "np.float32\n": false, "jnp.float(1)": false, "np.integer": false,
+	} {
+		var i Interfaces
+		i.Take("a.py", []byte(text))
+		if v, _ := i.Last("numpy"); (v == "1.23.5") != removed {
+			t.Errorf("%q: %q", text, v)
+		}
+	}
+}

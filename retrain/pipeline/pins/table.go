@@ -107,13 +107,14 @@ func needs(name, version string) []Package {
 type need struct {
 	of string // which versions
 	Package
+	alone bool // also where nothing else names the package, because the metadata of its versions allow later ones
 }
 
 var allNeeds = sync.OnceValue(func() map[string][]need {
 	out := map[string][]need{}
 	for line := range strings.Lines(needsTable) {
-		if cells := strings.Split(strings.TrimSpace(line), "\t"); len(cells) == 4 {
-			out[cells[0]] = append(out[cells[0]], need{cells[1], Package{Name: cells[2], Wanted: cells[3]}})
+		if cells := strings.Split(strings.TrimSpace(line), "\t"); len(cells) == 4 || len(cells) == 5 && cells[4] == "alone" {
+			out[cells[0]] = append(out[cells[0]], need{cells[1], Package{Name: cells[2], Wanted: cells[3]}, len(cells) == 5})
 		}
 	}
 	return out

@@ -34,6 +34,7 @@ var (
 	pythonLine = regexp.MustCompile(`(?:^|[\s` + "`" + `$>(&;"'])(?:python3?(?:\.[0-9]+)?|py(?:[ \t]+-3(?:\.[0-9]+)?)?|uv[ \t]+run|torchrun|accelerate[ \t]+launch)[ \t]+((?:-[uOWB][ \t]+|--[a-z_]+(?:=[^\s]+)?[ \t]+)*)(-m[ \t]+[\w.]+|[\w./-]+\.py)\b([^` + "`" + `\n]*)`)
 	continued  = regexp.MustCompile("[ \t]*[\\\\`][ \t]*\r?\n[ \t]*")
 	stoodFor   = regexp.MustCompile(`[<>{}\[\]$*…]|\.\.\.|path/to|PATH|YOUR|your[-_]|^[A-Z][A-Z0-9_]{2,}$|_(?:name|id)$|(?i:\byour|(?:^|[=/])(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})/|/(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})(?:\.\w+)?$)`)
+	flagAlone  = regexp.MustCompile(`^--[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*$`)
 	secret     = regexp.MustCompile(`(?i)^--?[\w-]*(?:api[-_]?key|token|passw|secret)`)
 	ofProse    = regexp.MustCompile(`^(?:for|and|the|to|of|is|will|you|or|which|that|this)[.,:]?$`)
 	pageName   = regexp.MustCompile(`(?i)^(readme[^/]*|contributing\.md|makefile|justfile|taskfile\.ya?ml|.*\.(md|rst|sh))$`)
@@ -202,7 +203,7 @@ func arguments(line string) []string {
 			out = append(out, word)
 			continue
 		}
-		if name, value, joined := strings.Cut(word, "="); modules.Printable(word) && stoodFor.MatchString(word) {
+		if name, value, joined := strings.Cut(word, "="); modules.Printable(word) && standsFor(word) {
 			switch {
 			case joined && stoodFor.MatchString(value) && forModel(name):
 				continue
@@ -211,7 +212,7 @@ func arguments(line string) []string {
 				continue
 			}
 		}
-		if !modules.Printable(word) || stoodFor.MatchString(word) || ofProse.MatchString(word) || secret.MatchString(word) || strings.HasPrefix(word, "--help") || word == "-h" {
+		if !modules.Printable(word) || standsFor(word) || ofProse.MatchString(word) || secret.MatchString(word) || strings.HasPrefix(word, "--help") || word == "-h" {
 			return nil
 		}
 		plain := strings.TrimRight(word, ",;:!")
@@ -227,6 +228,9 @@ func arguments(line string) []string {
 	}
 	return out
 }
+
+// standsFor reports whether a word stands for what a person knows. The name of an argument, as in --env_id, does not.
+func standsFor(word string) bool { return !flagAlone.MatchString(word) && stoodFor.MatchString(word) }
 
 // forModel reports whether a flag is for the model, which is known: a page can leave it open.
 func forModel(flag string) bool {

@@ -145,7 +145,7 @@ func (p *program) ofAbsl(argument string) string {
 }
 
 func (p *program) isBoolean(name string) bool {
-	return slices.ContainsFunc(p.flags, func(x modules.Option) bool { return x.Name == name && x.Boolean })
+	return slices.ContainsFunc(p.flags, func(x modules.Option) bool { return x.Is(name) && x.Boolean })
 }
 
 // output returns the flag of a training for the place of its model.
@@ -445,7 +445,7 @@ func (f *Finder) input(p *program) *modules.Option {
 			continue
 		}
 		for i, x := range p.flags {
-			if !x.Boolean && !x.Position && readsFrom.MatchString(x.Key()) && !whichModel.MatchString(x.Value) && slices.Contains(a.words, x.Name) {
+			if !x.Boolean && !x.Position && readsFrom.MatchString(x.Key()) && !whichModel.MatchString(x.Value) && slices.ContainsFunc(a.words, x.Is) {
 				return &p.flags[i]
 			}
 		}
@@ -473,7 +473,7 @@ func has(args []string, x modules.Option) bool {
 	}
 	return slices.ContainsFunc(args, func(a string) bool {
 		name, _, _ := strings.Cut(a, "=")
-		return (strings.HasPrefix(name, "-") || x.OfHydra()) && strings.ReplaceAll(name, "_", "-") == strings.ReplaceAll(x.Name, "_", "-")
+		return (strings.HasPrefix(name, "-") || x.OfHydra()) && x.Is(name)
 	})
 }
 
@@ -548,7 +548,7 @@ func positions(p *program, args []string) int {
 		switch a := args[i]; {
 		case !strings.HasPrefix(a, "-"):
 			n++
-		case strings.Contains(a, "="), slices.ContainsFunc(p.flags, func(x modules.Option) bool { return x.Name == a && x.Boolean }):
+		case strings.Contains(a, "="), p.isBoolean(a):
 		default:
 			i++
 		}
