@@ -108,7 +108,7 @@ func arrows() map[string][]string {
 		"retrain/pipeline/keep":     {"retrain/pipeline/secrets"},
 		"retrain/pipeline/keywords": {"ingest/nearest", "retrain/pipeline/quote", "retrain/yamlfile"},
 		"retrain/pipeline/modules":  {"retrain/pipeline/pytext"},
-		"retrain/pipeline/pins":     nil,
+		"retrain/pipeline/pins":     {"retrain/pipeline/traits"},
 		"retrain/pipeline/literals": {"retrain/yamlfile"}, // settings
 		"retrain/pipeline/programs": {"retrain/pipeline/literals", "retrain/pipeline/modules", "retrain/pipeline/pytext", "retrain/pipeline/traits"},
 		"retrain/pipeline/quote":    {"retrain/yamlfile"},

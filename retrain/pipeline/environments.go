@@ -28,7 +28,7 @@ func (p *Proposal) mentioned(file string, re *regexp.Regexp, text []byte, weight
 			continue
 		}
 		p.found(&p.Environments, Finding{Value: id, File: file, clear: weight})
-		if wellKnown.MatchString(id) || saysEnvironment.Match(before) {
+		if wellKnown.MatchString(id) || traits.OfAtari(id) || saysEnvironment.Match(before) {
 			p.ids[id] = true
 		}
 	}

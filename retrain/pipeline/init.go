@@ -222,7 +222,7 @@ func (p *Proposal) prefer() {
 		return
 	}
 	file := p.Programs[0].File
-	for _, c := range append(p.finder.Composed(file), p.finder.Settings()...) {
+	for _, c := range p.finder.Read() {
 		p.settings(c.File, readable(c.Text), 2*main)
 		p.steps(c.File, readable(c.Text), 2*main)
 	}
@@ -247,6 +247,13 @@ func (p *Proposal) prefer() {
 // somewhere, and that leaves out what is only mentioned.
 func (p *Proposal) environments() {
 	p.identify()
+	var unread []Finding // only in settings of other trainings
+	for _, e := range p.Environments {
+		if !p.finder.MayRead(e.File) {
+			unread = append(unread, e)
+		}
+	}
+	p.Environments = slices.DeleteFunc(p.Environments, func(e Finding) bool { return !p.finder.MayRead(e.File) })
 	kept := 0
 	for kept < len(p.Environments) && p.Environments[kept].clear == p.Environments[0].clear {
 		kept++
@@ -254,7 +261,7 @@ func (p *Proposal) environments() {
 	if kept > maxEnvironments { // a list of what can be trained in, not of what is
 		kept = 1
 	}
-	p.Others = slices.DeleteFunc(slices.Clone(p.Environments[kept:]), func(f Finding) bool { return f.clear < main })
+	p.Others = slices.DeleteFunc(append(slices.Clone(p.Environments[kept:]), unread...), func(f Finding) bool { return f.clear < main })
 	p.Others = p.Others[:min(len(p.Others), 2*maxEnvironments)]
 	p.Environments = p.Environments[:kept]
 }
@@ -309,6 +316,9 @@ func (p *Proposal) take(file string, text []byte) {
 	}
 }
 
+// placeholder is the description that uv writes into a new project.
+const placeholder = "Add your description here"
+
 // name takes the name that a project has in its packaging, which that of a directory may not be.
 func (p *Proposal) name(file string, text []byte) {
 	var m [][]byte
@@ -323,7 +333,7 @@ func (p *Proposal) name(file string, text []byte) {
 	case "setup.py":
 		m = setupNamedAs.FindSubmatch(text)
 	}
-	if d := describedAs.FindSubmatch(text); d != nil && slices.Contains([]string{"pyproject.toml", "setup.py"}, file) && strict.Unprintable(string(d[1])) == "" {
+	if d := describedAs.FindSubmatch(text); d != nil && string(d[1]) != placeholder && slices.Contains([]string{"pyproject.toml", "setup.py"}, file) && strict.Unprintable(string(d[1])) == "" {
 		p.Description = string(d[1])
 	}
 	if m != nil && p.named == "" {

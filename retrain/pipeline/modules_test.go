@@ -31,7 +31,7 @@ func TestUndeclaredImportsAreProposed(t *testing.T) {
 				"pyproject.toml": "[tool.poetry.dependencies]\npython = \"^3.9\"\nnumpy = \"^1.22.4\"\n[tool.poetry.group.dev.dependencies]\ngym = \"0.13.0\"\nblack = \"*\"\n",
 				"train.py":       "import gym\nmodel.learn()" + startsIt,
 			},
-			[]string{"- gym==0.13.0 # train.py imports it, but no file declares it for training", "- numpy==1.23.2 # the lowest"},
+			[]string{"- gym==0.13.0 # train.py imports it, but no file declares it for training", "- numpy==1.23.5 # pyproject.toml requires ^1.22.4"},
 			[]string{"black"},
 		},
 		"in extras": {

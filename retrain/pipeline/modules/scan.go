@@ -25,7 +25,7 @@ type scan struct {
 	tops      []span         // functions and classes that are in no other
 	top       map[string]int // the first of a name
 
-	arguments, options, absl, fields []placedFlag
+	arguments, options, absl, fields, docopt []placedFlag
 
 	decorators []decorator
 	typers     map[string]string // words of objects of typer, by variable
@@ -156,6 +156,7 @@ func (s *scan) flags(text string) {
 			}
 		}
 	}
+	s.docoptFlags(text)
 	for _, all := range []*[]placedFlag{&s.arguments, &s.options, &s.absl, &s.fields} {
 		*all = slices.DeleteFunc(*all, func(g placedFlag) bool { return strings.Trim(g.Name, "-") == "" })
 	}
@@ -211,7 +212,7 @@ func (s *scan) commands(text string) {
 // within returns the arguments that a part of the file defines.
 func (s *scan) within(from, to int) []Option {
 	var out []Option
-	for _, all := range [][]placedFlag{s.arguments, s.options, s.absl, s.fields} {
+	for _, all := range [][]placedFlag{s.arguments, s.options, s.absl, s.fields, s.docopt} {
 		i := sort.Search(len(all), func(i int) bool { return all[i].at >= from })
 		for ; i < len(all) && all[i].at < to && len(out) < MaxFlags; i++ {
 			out = append(out, all[i].Option)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 // Module is a module of Python and the package that has it.
@@ -144,7 +146,7 @@ var companions = []struct {
 	{ofMuJoCo, Companion{"imageio", regexp.MustCompile(`^imageio$|\[.*\b(mujoco|all)\b`)}}, // which its renderer imports at once
 	{ofMuJoCo, Companion{"packaging", regexp.MustCompile(`^packaging|\[.*\b(mujoco|all)\b`)}},
 	{regexp.MustCompile(`^(Ant|HalfCheetah|Hopper|Humanoid(Standup)?|Walker2d|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[23]$`), Companion{"mujoco-py", regexp.MustCompile(`^mujoco-py`)}},
-	{regexp.MustCompile(`^ALE/|(NoFrameskip|Deterministic)-v[0-9]+$`), Companion{"ale-py", regexp.MustCompile(`^(ale|atari)[-_]py|\[.*\b(atari|extra|all)\b`)}},
+	{traits.OfGames, Companion{"ale-py", regexp.MustCompile(`^(ale|atari)[-_]py|\[.*\b(atari|extra|all)\b`)}},
 }
 
 // Companions returns the packages that an environment needs beside its library, by its id.

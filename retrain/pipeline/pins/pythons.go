@@ -8,7 +8,7 @@ const aPython = `v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?\b([^\n]{0,20})`
 // namesPython are the ways in which a page names the version of Python that it was written for, with what follows it. A
 // least one leaves it open.
 var namesPython = []*regexp.Regexp{
-	regexp.MustCompile(`(?im)\b(?:conda create\b[^\n]*\bpython=+|uv +venv\b[^\n]*(?:--python|-p)[ =]+|uv +python +pin +)([0-9]+\.[0-9]+)\b()`),
+	regexp.MustCompile(`(?im)\b(?:(?:conda|mamba) +(?:create|install)\b[^\n]*\bpython=+|uv +venv\b[^\n]*(?:--python|-p)[ =]+|uv +python +pin +)([0-9]+\.[0-9]+)\b()`),
 	regexp.MustCompile(`(?i)\bpython[ -]*v?([0-9]+\.[0-9]+)(?:\.[0-9]+)?[ ]+(?:is|was)[ ]+(?:recommended|required|used|needed)()`),
 	regexp.MustCompile(`(?i)\b(?:(?:tested|developed|written)[ ]+(?:on|with|in|using|for)|requires?|needs?|uses?|using)[ ]+python[ ]*` + aPython),
 	regexp.MustCompile(`(?im)^[ \t]*(?:[-*+]|[0-9]+\.)[ \t]+[*\x60]*python(?:[ ]+version)?[*\x60]*[ \t]*[:=(]*[ \t]*` + aPython), // of a list

@@ -33,7 +33,7 @@ type advice struct {
 var (
 	pythonLine = regexp.MustCompile(`(?:^|[\s` + "`" + `$>(&;"'])(?:python3?(?:\.[0-9]+)?|py(?:[ \t]+-3(?:\.[0-9]+)?)?|uv[ \t]+run|torchrun|accelerate[ \t]+launch)[ \t]+((?:-[uOWB][ \t]+|--[a-z_]+(?:=[^\s]+)?[ \t]+)*)(-m[ \t]+[\w.]+|[\w./-]+\.py)\b([^` + "`" + `\n]*)`)
 	continued  = regexp.MustCompile("[ \t]*[\\\\`][ \t]*\r?\n[ \t]*")
-	stoodFor   = regexp.MustCompile(`[<>{}\[\]$*…]|\.\.\.|path/to|PATH|YOUR|your[-_]|^[A-Z][A-Z0-9_]{2,}$|_(?:name|id)$|(?i:\byour|(?:^|[=/])(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})/|/(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})(?:\.\w+)?$)`)
+	stoodFor   = regexp.MustCompile(`[<>{}\[\]$*…]|\.\.\.|path/to|path[_-]to[_-]|PATH|YOUR|your[-_]|^[A-Z][A-Z0-9_]{2,}$|_(?:name|id)$|(?i:\byour|(?:^|[=/])(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})/|/(?:folder|directory|dir|path|file|filename|foo|bar|x{3,})(?:\.\w+)?$)`)
 	flagAlone  = regexp.MustCompile(`^--[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*$`)
 	secret     = regexp.MustCompile(`(?i)^--?[\w-]*(?:api[-_]?key|token|passw|secret)`)
 	ofProse    = regexp.MustCompile(`^(?:for|and|the|to|of|is|will|you|or|which|that|this)[.,:]?$`)

@@ -110,6 +110,9 @@ func (p *program) base() []string {
 			}
 			continue
 		}
+		if p.turnsGPUOn(i) {
+			continue
+		}
 		a = p.ofAbsl(a)
 		if strings.HasPrefix(a, "cuda") || strings.HasSuffix(a, "=cuda") || strings.HasSuffix(a, "=cuda:0") {
 			a = strings.ReplaceAll(strings.ReplaceAll(a, "cuda:0", "cpu"), "cuda", "cpu")
@@ -256,7 +259,7 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 		model = f.below(*at, model)
 		inParts := false
 		args, inParts = f.inParts(p, *at, args, model)
-		missing := example == "" && (!at.Position && at.Required || at.Value == "" && !at.Required) // else it is where the training leaves it
+		missing := example == "" && (!at.Position && at.Required || at.Value == "" && !at.Required || !at.Position && f.committed(p, *at)) // else it is where the training leaves it
 		if !inParts && (model != "" && (example != "" || !at.Position || !at.Required) || missing || f.isExample(example)) {
 			args = p.give(args, *at, cmp.Or(model, place))
 		}
@@ -266,6 +269,7 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 			args = setFlag(args, modules.Option{Name: name, Joined: true}, value)
 		}
 	}
+	args = f.resultsInWork(p, at, f.ofTraining(p, at, args))
 	args = f.madeInWork(p, at, onProcessor(p, f.require(p, args, k, cmp.Or(model, place), true)))
 	for _, x := range p.flags {
 		switch {
@@ -363,13 +367,13 @@ func (p *program) index(args []string, x modules.Option) int {
 	return -1
 }
 
-var ofModel = regexp.MustCompile(`\.(?:pth?|zip|ckpt|pkl|pickle|h5|hdf5|onnx|npz|safetensors|msgpack|d3|tar|keras|weights|model|cleanrl_model)$`)
+var ofModel = regexp.MustCompile(`\.(?:pth?|zip|ckpt|pkl|pickle|h5|hdf5|onnx|npz|nn|safetensors|msgpack|d3|tar|keras|weights|model|cleanrl_model)$`)
 
 // isExample reports whether the place of a model, as a page names it, is one that the training does not leave: a model of
 // another machine, or one that is in the repository already, or a file that the training does not name.
 func (f *Finder) isExample(place string) bool {
 	switch {
-	case place == "" || expands(place) || modules.Extension(place) != "" && !ofModel.MatchString(place): // settings, or data
+	case place == "" || expands(place) || noModel.MatchString(place):
 		return false
 	case strings.HasPrefix(place, "/") || strings.HasPrefix(place, "~") || f.exists(path.Clean(place)):
 		return true
@@ -440,6 +444,9 @@ var whichModel = regexp.MustCompile(`^(last|latest|newest|best|final|-?[0-9]+)$`
 
 // input returns the flag of an evaluation for the model: one that a page passes, or else the clearest.
 func (f *Finder) input(p *program) *modules.Option {
+	if i := slices.IndexFunc(p.flags, func(x modules.Option) bool { return x.Name == p.model }); i >= 0 && p.model != "" {
+		return &p.flags[i]
+	}
 	for _, a := range f.said.aboutProgram(p) {
 		if !f.names(a, p.file) {
 			continue
@@ -675,6 +682,11 @@ func (p *program) notes(args []string) []string {
 	var out []string
 	if len(p.args) > 0 && p.page != "" && p.page != p.file {
 		out = append(out, "arguments: "+p.page)
+	}
+	for i, a := range p.args {
+		if p.turnsGPUOn(i) {
+			out = append(out, a+" of the page needs training.gpu")
+		}
 	}
 	for _, x := range p.flags {
 		if gpu := cmp.Or(p.given(p.args, x), x.Value); !x.Boolean && ofCUDA.MatchString(gpu) && strings.HasPrefix(p.given(args, x), "cpu") {

@@ -92,6 +92,20 @@ func (f *Finder) Settings() []Setting {
 	return nil
 }
 
+// Read returns the files of settings that the best training is known to read.
+func (f *Finder) Read() []Setting {
+	if len(f.trained) == 0 {
+		return nil
+	}
+	return append(slices.Clone(f.Composed(f.trained[0].file)), f.Settings()...)
+}
+
+// MayRead reports whether the best training may read a file: false for one of settings if it is known to read others.
+func (f *Finder) MayRead(file string) bool {
+	read := f.Read()
+	return len(read) == 0 || !isYAML(file) || !settings.MatchString(file) || slices.ContainsFunc(read, func(s Setting) bool { return s.File == file })
+}
+
 func (f *Finder) compose(dir, name string) []Setting {
 	main, ok := f.setting(dir, name)
 	if !ok {

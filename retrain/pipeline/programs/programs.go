@@ -145,7 +145,8 @@ type program struct {
 	page  string
 	from  string // what says so, for a person
 	score int
-	said  int // the place of the page that names it first, among all that are named
+	model string // the name of the argument for the model, "" if its name has to say so
+	said  int    // the place of the page that names it first, among all that are named
 }
 
 // name is what the program is called by.
@@ -448,7 +449,9 @@ func (f *Finder) training(all []program, env string) []program {
 		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.Of(p.text).Learns && !f.code.Of(p.text).Descends {
 			p.score -= 40
 		}
-		named, args, page := f.suggestion(&p, func(args []string) bool { return !slices.ContainsFunc(args, traits.Evaluating) })
+		named, args, page := f.suggestion(&p, func(args []string) bool {
+			return !slices.ContainsFunc(args, traits.Evaluating) && !evaluatesBy(&p, args)
+		})
 		p.args, p.page, p.said = args, page, f.firstNamed(&p)
 		p.score += named + 40*boolean(slices.ContainsFunc(args, func(a string) bool { return idInArgument.MatchString(a) }))
 		if len(args) > 0 && len(p.path) == 0 && args[0] == "train" { // what is a sub-command elsewhere
@@ -580,6 +583,11 @@ func (f *Finder) byItself(training *program) (program, bool) {
 			p.args, p.score = rest, 75+a.weight/2
 			return p, true
 		}
+	}
+	if x := chooser(training); x != nil {
+		p := *training
+		p.model, p.score = x.Name, 45
+		return p, true
 	}
 	meant := cmp.Or(traits.ModeIn(training.text), traits.ModeIn(f.Text[training.file]))
 	for _, x := range training.flags {

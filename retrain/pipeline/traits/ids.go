@@ -6,9 +6,12 @@ import (
 	"strings"
 )
 
+// games are those of Atari, which also have ids without anything else before the version: Breakout-v4.
+const games = `(?:Adventure|AirRaid|Alien|Amidar|Assault|Asterix|Asteroids|Atlantis|BankHeist|BattleZone|BeamRider|Berzerk|Bowling|Boxing|Breakout|Carnival|Centipede|ChopperCommand|CrazyClimber|Defender|DemonAttack|DoubleDunk|ElevatorAction|Enduro|FishingDerby|Freeway|Frostbite|Gopher|Gravitar|Hero|IceHockey|Jamesbond|JourneyEscape|Kangaroo|Krull|KungFuMaster|MontezumaRevenge|MsPacman|NameThisGame|Phoenix|Pitfall|Pong|Pooyan|PrivateEye|Qbert|Riverraid|RoadRunner|Robotank|Seaquest|Skiing|Solaris|SpaceInvaders|StarGunner|Tennis|TimePilot|Tutankham|UpNDown|Venture|VideoPinball|WizardOfWor|YarsRevenge|Zaxxon)`
+
 var (
 	// ofGymnasium are the ids that Gymnasium knows by itself, or with the packages that it loads.
-	ofGymnasium = regexp.MustCompile(`^(?:(?:ALE|phys2d|tabular|gym|GymV2\w*)/.*|(?:CartPole|Pendulum|Acrobot|MountainCar(?:Continuous)?|LunarLander(?:Continuous)?|BipedalWalker(?:Hardcore)?|CarRacing|Hopper|HalfCheetah|Ant|Walker2d|Humanoid(?:Standup)?|Swimmer|Reacher|Pusher|Inverted(?:Double)?Pendulum|FrozenLake(?:8x8)?|Taxi|Blackjack|CliffWalking|\w+(?:NoFrameskip|Deterministic|-ram\w*))-v[0-9]+)$`)
+	ofGymnasium = regexp.MustCompile(`^(?:(?:ALE|phys2d|tabular|gym|GymV2\w*)/.*|(?:CartPole|Pendulum|Acrobot|MountainCar(?:Continuous)?|LunarLander(?:Continuous)?|BipedalWalker(?:Hardcore)?|CarRacing|Hopper|HalfCheetah|Ant|Walker2d|Humanoid(?:Standup)?|Swimmer|Reacher|Pusher|Inverted(?:Double)?Pendulum|FrozenLake(?:8x8)?|Taxi|Blackjack|CliffWalking|` + games + `|\w+(?:NoFrameskip|Deterministic|-ram\w*))-v[0-9]+)$`)
 	// ofWorlds is a module that is named after environments.
 	ofWorlds = regexp.MustCompile(`gym|env`)
 	notOfID  = regexp.MustCompile(`[^a-z0-9]+`)
@@ -17,11 +20,11 @@ var (
 // OfGymnasium reports whether an id is one that Gymnasium knows without another import.
 func OfGymnasium(id string) bool { return ofGymnasium.MatchString(id) }
 
-// ofGames are the ids that ale_py registers when it is imported.
-var ofGames = regexp.MustCompile(`^ALE/|^\w+(?:NoFrameskip|Deterministic|-ram\w*)-v[0-9]+$`)
+// OfGames are the ids that ale_py registers when it is imported.
+var OfGames = regexp.MustCompile(`^ALE/|^(?:` + games + `|\w+(?:NoFrameskip|Deterministic|-ram\w*))-v[0-9]+$`)
 
 // OfAtari reports whether an id is that of an Atari game, which Gymnasium knows once ale_py is imported.
-func OfAtari(id string) bool { return ofGames.MatchString(id) }
+func OfAtari(id string) bool { return OfGames.MatchString(id) }
 
 // Registers reports whether a module may register an environment, by their names.
 func Registers(module, id string) bool {

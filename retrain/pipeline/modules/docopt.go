@@ -1,0 +1,28 @@
+package modules
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	callsDocopt   = regexp.MustCompile(`\bdocopt\(`)
+	docoptOption  = regexp.MustCompile(`(?m)^[ \t]+(?:-\w(?:[ =](?:<[\w -]+>|[A-Z_]+))?,?[ \t]+)?(--[a-z][\w-]*)(?:[ =](<[\w -]+>|[A-Z][A-Z_]*))?(?:[ \t]{2,}([^\n]*))?$`)
+	docoptDefault = regexp.MustCompile(`\[default:[ \t]*([^\]\n]*?)[ \t]*\]`)
+)
+
+// docoptFlags takes the options that a text for docopt describes, if it is the value of a name: docstrings are no code.
+func (s *scan) docoptFlags(text string) {
+	if !callsDocopt.MatchString(text) {
+		return
+	}
+	for _, m := range docoptOption.FindAllStringSubmatchIndex(text, maxOptions) {
+		g := Option{Name: text[m[2]:m[3]], Boolean: m[4] < 0, Help: Group(text, m, 3)}
+		if d := docoptDefault.FindStringSubmatch(g.Help); d != nil && !g.Boolean {
+			g.Value, g.Code = d[1], d[1]
+		}
+		if g.Name != "--help" && g.Name != "--version" && !strings.ContainsAny(g.Value, `"'`) {
+			s.docopt = append(s.docopt, placedFlag{m[0], "", g})
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package programs
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+)
+
+// noModel is a file of settings, data or code.
+var noModel = regexp.MustCompile(`(?i)\.(?:ya?ml|json[lc]?|toml|cfg|conf|ini|txt|md|csv|tsv|parquet|xml|urdf|py|sh)$`)
+
+// committed reports whether the default of an argument for a model is a file of the repository: a model of another
+// training, which an evaluation must not take for the new one.
+func (f *Finder) committed(p *program, x modules.Option) bool {
+	return x.Value != "" && !noModel.MatchString(x.Value) && readsFrom.MatchString(x.Key()) && (f.isFile(x.Value) || f.isFile(path.Join(path.Dir(p.file), x.Value)))
+}
+
+// ofTraining replaces the other models of the repository that an evaluation reads by those of the same names that the
+// training leaves in $WORK.
+func (f *Finder) ofTraining(p *program, at *modules.Option, args []string) []string {
+	if len(f.trained) == 0 {
+		return args
+	}
+	texts := f.textsOf(&f.trained[0])
+	for _, x := range p.flags {
+		name := path.Base(x.Value)
+		if x.Boolean || x.Position || has(args, x) || at != nil && x.Name == at.Name || !ofModel.MatchString(name) || !f.committed(p, x) {
+			continue
+		}
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, name) }) {
+			args = append(args, x.Words(lastModel+"/"+name)...)
+		}
+	}
+	return args
+}
+
+// resultsInWork moves what an evaluation writes to $WORK, if it is the program of the training with its arguments for what
+// it writes: the project's own directory cannot be written to.
+func (f *Finder) resultsInWork(p *program, model *modules.Option, args []string) []string {
+	if model == nil || len(f.trained) == 0 || f.trained[0].file != p.file || !slices.Equal(f.trained[0].path, p.path) || f.output(p) == nil || !slices.ContainsFunc(args, expands) {
+		return args
+	}
+	out := f.output(p)
+	if x := *out; x.Name != model.Name && !x.Position && !has(args, x) && !path.IsAbs(x.Value) && !readsAt(p.text, x.Key()) {
+		args = append(args, x.Words(workDir+"evaluation")...)
+	}
+	return args
+}
+
+// readsAt reports whether a program reads something below the directory that an argument names.
+func readsAt(text, key string) bool {
+	return regexp.MustCompile(`(?:load\w*|restore\w*|read\w*|open|listdir|glob|exists|isfile|isdir)\([^\n]*\.` + regexp.QuoteMeta(key) + `\b`).MatchString(text)
+}
+
+var (
+	// ofGPU is an argument that turns a GPU on.
+	ofGPU = regexp.MustCompile(`^(?:use_?|with_?|enable_?)?(?:gpu|cuda)$`)
+	isOne = regexp.MustCompile(`^--[\w-]+$`)
+)
+
+// turnsGPUOn reports whether an argument of a page, by its index, turns a GPU on, which a pipeline without training.gpu
+// does not have.
+func (p *program) turnsGPUOn(i int) bool {
+	a := p.args[i]
+	if !isOne.MatchString(a) || !ofGPU.MatchString(modules.Option{Name: a}.Key()) {
+		return false
+	}
+	return p.isBoolean(a) || len(p.flags) == 0 && (i+1 == len(p.args) || strings.HasPrefix(p.args[i+1], "-"))
+}
