@@ -247,12 +247,7 @@ func (p *Proposal) prefer() {
 // somewhere, and that leaves out what is only mentioned.
 func (p *Proposal) environments() {
 	p.identify()
-	var unread []Finding // only in settings of other trainings
-	for _, e := range p.Environments {
-		if !p.finder.MayRead(e.File) {
-			unread = append(unread, e)
-		}
-	}
+	unread := slices.DeleteFunc(slices.Clone(p.Environments), func(e Finding) bool { return p.finder.MayRead(e.File) })
 	p.Environments = slices.DeleteFunc(p.Environments, func(e Finding) bool { return !p.finder.MayRead(e.File) })
 	kept := 0
 	for kept < len(p.Environments) && p.Environments[kept].clear == p.Environments[0].clear {

@@ -15,19 +15,23 @@ func TestProposedModelsAreThoseOfTheTraining(t *testing.T) {
 	}{
 		"a default that is in the repository": {
 			map[string]string{"requirements.txt": "torch==2.4.0\n", "train.py": train, "enjoy.py": eval, "models/minigrid.nn": "old"},
-			[]string{"python enjoy.py" + found}, []string{"minigrid"},
+			[]string{"python enjoy.py" + found},
+			[]string{"minigrid"},
 		},
 		"a page that names it": {
 			map[string]string{"requirements.txt": "torch==2.4.0\n", "train.py": train, "enjoy.py": eval, "models/minigrid.nn": "old", "README.md": "```\npython enjoy.py --model=./models/minigrid.nn\n```\n"},
-			[]string{`python enjoy.py --model="$(find "$WORK" -name "*.nn" -printf `}, []string{"minigrid"},
+			[]string{`python enjoy.py --model="$(find "$WORK" -name "*.nn" -printf `},
+			[]string{"minigrid"},
 		},
 		"a default of docopt": {
 			map[string]string{"requirements.txt": "torch==2.4.0\ndocopt==0.6.2\n", "train.py": train, "enjoy.py": docopt, "models/minigrid.nn": "old"},
-			[]string{"python enjoy.py" + found}, []string{"minigrid", "--cpu"},
+			[]string{"python enjoy.py" + found},
+			[]string{"minigrid", "--cpu"},
 		},
 		"a default that the training leaves": {
 			map[string]string{"requirements.txt": "torch==2.4.0\n", "train.py": train, "enjoy.py": eval},
-			[]string{`cd "$WORK" && exec python "$OLDPWD/enjoy.py"'`}, nil,
+			[]string{`cd "$WORK" && exec python "$OLDPWD/enjoy.py"'`},
+			nil,
 		},
 		"a second model that the training leaves too": {
 			map[string]string{
@@ -35,7 +39,8 @@ func TestProposedModelsAreThoseOfTheTraining(t *testing.T) {
 				"train.py": "import torch\ndef main():\n    loss.backward()\n    torch.save(a, f'{run}/actor.pt')\n    torch.save(c, f'{run}/critic.pt')\n" + guard,
 				"eval.py":  "import torch, argparse\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--model', default='models/actor.pt')\n    p.add_argument('--weights', default='models/critic.pt')\n    p.add_argument('--snapshot', default='models/vae.pt')\n    args = p.parse_args()\n    evaluate(torch.load(args.model), torch.load(args.weights), torch.load(args.snapshot))\n" + guard,
 			},
-			[]string{`-name critic.pt -printf`}, []string{"models/actor.pt", "models/critic.pt"},
+			[]string{`-name critic.pt -printf`},
+			[]string{"models/actor.pt", "models/critic.pt"},
 		},
 	} {
 		proposes(t, name, test.files, test.want, test.never)

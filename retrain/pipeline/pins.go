@@ -135,6 +135,14 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 		p.need("rich", p.calls.Progress+" shows a bar, which Stable-Baselines3 draws with it")
 	}
 	p.outdated()
+	p.missing()
+	p.pin(library)
+	headless(p.Packages)
+	p.compiled()
+}
+
+// missing adds the packages that what is chosen would get in versions that it does not work with.
+func (p *dependencies) missing() {
 	var packages []pins.Package
 	for _, d := range p.Packages {
 		if d.Left == "" {
@@ -144,9 +152,6 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	for _, m := range pins.MissingFrom(p.python, packages) {
 		p.need(m.Name, "this version of "+m.By+" does not work with a newer one")
 	}
-	p.pin(library)
-	headless(p.Packages)
-	p.compiled()
 }
 
 // roms tells which package has the games of a version of ale-py that comes without: only a person can accept their license.
