@@ -22,29 +22,31 @@ func validateEffects(w *Work) {
 		"evaluation.episodes", "evaluation.seeds", "evaluation.confidence", "evaluation.constraints", "evaluation.telemetry")
 	unused(!trains && !evaluates, "evaluation.command", "with training.command and evaluation.command, which replace the generated scripts",
 		"algorithm.policy", "algorithm.frame_stack", "algorithm.atari")
-	unused(f.Gate.Skip, "gate.skip", "with gate.skip", "gate.within", "gate.every", "gate.undecided", "gate.runner")
+	unused(f.Gate.Skip, "gate.skip", "with gate.skip", "gate.within", "gate.every", "gate.undecided")
 	unused(len(f.Data.Brokers) == 0, "data.brokers", "without data.brokers", "data.topic")
 
 	among := func(targets ...string) bool {
 		return slices.ContainsFunc(f.Targets, func(t string) bool { return slices.Contains(targets, t) })
 	}
 	with := "with the targets " + strings.Join(f.Targets, ", ")
-	unused(!among(Argo, Kubernetes, Kubeflow), "targets", with, "training.storage")
+	unused(!among(inPods...), "targets", with, "training.storage")
 	unused(!among(GitHub, GitLab), "targets", with, "training.runner", "gate.runner")
-	if !among(GitHub, Argo, Kubernetes, Kubeflow, Airflow, Make) && (f.Algorithm.Library != RLlib || !trains) { // whose script reads them
+	limited := among(append(inPods, GitHub, Airflow, Make)...)
+	if !limited && (f.Algorithm.Library != RLlib || !trains) { // whose script reads them
 		unused(true, "targets", with+", whose runners decide", "training.cpu", "training.gpu")
 	}
-	unused(!among(GitHub, Argo, Kubernetes, Kubeflow, Airflow, Make), "targets", with+", whose runners decide", "training.memory")
-	unused(!among(GitHub, GitLab, Argo, Kubernetes, Kubeflow, Airflow), "targets", with, "training.timeout")
+	unused(!limited, "targets", with+", whose runners decide", "training.memory")
+	unused(!among(append(inPods, GitHub, GitLab, Airflow)...), "targets", with, "training.timeout")
 
 	unused(f.Model.URL == "", "model", "without model.url", "model.timeout", "model.calls")
 	started := f.Trigger.Target
-	_, known := triggerKeys[started]
-	unused(started == "", "trigger", "without trigger.target", "trigger.signals", "trigger.approval")
-	for key, of := range map[string][]string{"repository": {GitHub, GitLab}, "ref": {GitLab}, "url": {Airflow}, "token_file": {GitHub, GitLab, Airflow}, "directory": {Make}} {
-		unused(started == "", "trigger", "without trigger.target", "trigger."+key)
-		unused(known && !slices.Contains(of, started), "trigger.target", "with "+started, "trigger."+key)
+	needed, known := triggerKeys[started]
+	unused(started == "", "trigger", "without trigger.target", "trigger.signals", "trigger.approval", "trigger.ref",
+		"trigger.repository", "trigger.url", "trigger.token_file", "trigger.directory")
+	for _, key := range []string{"repository", "url", "token_file", "directory"} {
+		unused(known && !slices.Contains(needed, key), "trigger.target", "with "+started, "trigger."+key)
 	}
+	unused(known && started != GitLab, "trigger.target", "with "+started, "trigger.ref")
 }
 
 // effective reports a key that the file sets but that has no effect with another value. A key of an ancestor of the file

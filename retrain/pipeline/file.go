@@ -172,6 +172,9 @@ const (
 	mlpPolicy = "MlpPolicy"
 )
 
+// inPods are the targets whose stages run in pods, which delete $WORK after the run.
+var inPods = []string{Argo, Kubernetes, Kubeflow}
+
 // Targets returns the names of all targets, in the order of the documentation.
 func Targets() []string { return []string{GitHub, GitLab, Argo, Kubernetes, Kubeflow, Airflow, Make} }
 

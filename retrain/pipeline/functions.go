@@ -69,6 +69,7 @@ func (r *renderer) functions() template.FuncMap {
 		"modelOf":     func(path string) string { return r.modelOf(path, mark) },
 		"keywords":    func(path string) string { return r.keywords(path, "", mark) },
 		"glob":        quoted(quote.Glob),
+		"ignored":     quoted(func(s string) (string, error) { return quote.Ignored(s), nil }),
 		"literal":     r.literal,
 		"memory":      quoted(strict.ComposeMemory),
 		"bound":       quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
@@ -92,14 +93,14 @@ func (r *renderer) functions() template.FuncMap {
 func (r *renderer) ofStages() template.FuncMap {
 	return template.FuncMap{
 		"runner": func(s Stage) string { // path of the labels of its machine
-			switch {
-			case s.Training:
+			if slices.Contains([]string{"export", "train", "evaluate"}, s.Name) {
 				return "training.runner"
-			case s.Waiting:
-				return "gate.runner"
 			}
-			return ""
+			return "gate.runner"
 		},
+		"keyInside":    func() bool { return quote.Ignored(r.work.File.Model.KeyFile) != "" }, // the repository
+		"serviceGiven": func() bool { return r.work.given.Monitoring.Service != "" },
+		"far":          func() bool { return !r.work.File.Gate.Skip && r.work.File.hosted(r.work.File.Gate.Runner) }, // GitHub's machine asks the service
 		"secrets": func(s Stage) string { // path of the names of its credentials
 			if s.Name == "shadow" || s.Name == "deploy" {
 				return s.Name + ".secrets"

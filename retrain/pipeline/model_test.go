@@ -39,16 +39,28 @@ func TestModelMistakesHavePlaces(t *testing.T) {
 	}
 }
 
-// A model changes nothing of what is generated.
+// A model changes nothing of what is generated, but that a key in the repository's directory is no part of the image.
 func TestModelMakesNoArtefact(t *testing.T) {
 	without := mustRun(t)
 	with := mustRun(t, trigger, trigger+"model: {url: \"https://api.example.com/v1\", name: m, key_file: k}\n")
 	for i := range without.Artefacts {
-		if without.Artefacts[i].Text != with.Artefacts[i].Text {
+		text := with.Artefacts[i].Text
+		if with.Artefacts[i].Path == "pipeline/Dockerfile.dockerignore" {
+			text = strings.Replace(text, "\n**/k\n", "\n", 1)
+		} else if strings.Contains(text, "**/k") {
+			t.Errorf("%s names the key", with.Artefacts[i].Path)
+		}
+		if without.Artefacts[i].Text != text {
 			t.Errorf("%s differs", without.Artefacts[i].Path)
 		}
 	}
 	if got, want := ModelKeyFile(with), filepath.Join(filepath.Dir(with.Path), "k"); got != want {
 		t.Errorf("the key is in %s, want %s", got, want)
+	}
+	for file, want := range map[string]string{"../keys/[m].key": "\n**/keys/\\[m].key\n", "/home/me/key": "\n**/__pycache__\n# rewardwatch:keep"} {
+		w := mustRun(t, trigger, trigger+"model: {url: \"https://api.example.com/v1\", name: m, key_file: \""+file+"\"}\n")
+		if text := artefact(t, w, "pipeline/Dockerfile.dockerignore"); !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in\n%s", file, want, text)
+		}
 	}
 }

@@ -149,7 +149,7 @@ var leaves = map[string]func(*drawer) any{
 	"trigger.approval":              flip,
 	"model.url":                     func(d *drawer) any { return pick(d, "https://api.example.com/v1", "http://127.0.0.1:8080/v1") },
 	"model.name":                    func(d *drawer) any { return pick(d, "some-model", "org/model:7b@q4") },
-	"model.key_file":                func(d *drawer) any { return pick(d, "/home/me/key") },
+	"model.key_file":                func(d *drawer) any { return pick(d, "/home/me/key", "keys/m") },
 	"model.timeout":                 func(d *drawer) any { return pick(d, "90s", "10m") },
 	"model.calls":                   func(d *drawer) any { return pick(d, 1, 100) },
 	"model.readme":                  flip,

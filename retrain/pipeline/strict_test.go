@@ -76,7 +76,7 @@ func TestBooleansOfOtherYAMLVersions(t *testing.T) {
 	for word, refused := range map[string]bool{
 		"no": true, "Yes": true, "on": true, "OFF": true, `"no"`: false, "'on'": false, "false": false, "none": false, "[a, off]": true, "{a: {b: yes}}": true,
 	} {
-		_, err := run(t, "n_steps: 256", "n_steps: 256, policy_kwargs: {net_arch: "+word+"}")
+		_, err := run(t, "n_steps: 256", "n_steps: 256, policy_kwargs: {ortho_init: "+word+"}")
 		if got := err != nil && strings.Contains(err.Error(), "must be true or false, or a string in quotes, not"); got != refused || err != nil && !got {
 			t.Errorf("%s: %v, want refused %v", word, err, refused)
 		}

@@ -139,7 +139,7 @@ func validateProject(w *Work) {
 		w.once(element("targets", i), slices.Contains(f.Targets[:i], t))
 	}
 	for _, t := range f.Targets {
-		if slices.Contains([]string{GitHub, Argo, Kubernetes, Kubeflow}, t) && !strings.Contains(f.Image, "/") && imageName.MatchString(f.Image) {
+		if (t == GitHub || slices.Contains(inPods, t)) && !strings.Contains(f.Image, "/") && imageName.MatchString(f.Image) {
 			w.report("image", "must name a registry from which %[2]s can pull it, such as ghcr.io/acme/%[1]s", f.Project, t)
 			break
 		}
@@ -449,7 +449,7 @@ func validateKeeping(w *Work) {
 		return
 	}
 	for _, t := range f.Targets {
-		if slices.Contains([]string{Argo, Kubernetes, Kubeflow}, t) {
+		if slices.Contains(inPods, t) {
 			w.report("deploy.command", "must be set for %s, because its $WORK is deleted after the run and the new version would be lost", t)
 			break
 		}
@@ -467,7 +467,7 @@ func validateMonitoring(w *Work) {
 		w.report("monitoring.service", serviceURL, m.Service)
 	}
 	for _, t := range w.File.Targets {
-		inPod := slices.Contains([]string{Argo, Kubernetes, Kubeflow}, t)
+		inPod := slices.Contains(inPods, t)
 		if strict.IsLoopback(w.given.Monitoring.Service) && !w.File.Gate.Skip && (inPod || t == GitHub && len(w.File.Gate.Runner) == 0) {
 			w.report("monitoring.service", "must be a URL that the stages of %s can reach, not %s, which is the machine that they run on", t, m.Service)
 			break

@@ -4,6 +4,7 @@ package keywords
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -79,13 +80,23 @@ func Fault(library, algorithm, name string, requirements []string) string {
 	if all == nil || slices.Contains(slices.Collect(all), name) {
 		return ""
 	}
+	others := algorithmsWith(library, name)
 	switch near := nearest.Of(name, all); {
+	case library == "stable-baselines3" && len(others) > 0: // whose releases moved no argument to another algorithm
+		return "is an argument of " + strings.Join(others, ", ") + ", not of " + algorithm
 	case near != "" && (exactly || nearest.Distance(name, near) <= mostTypos && len(name) > 2*mostTypos):
 		return "is not an argument of " + algorithm + ` (did you mean "` + near + `"?)`
 	case exactly:
 		return "is not an argument of " + algorithm + " in " + versions[library]
 	}
 	return ""
+}
+
+// algorithmsWith returns the algorithms of a library that have an argument of their own with this name, in order.
+func algorithmsWith(library, name string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(known[library])), func(algorithm string) bool {
+		return algorithm == "" || !slices.Contains(strings.Fields(known[library][algorithm]), name)
+	})
 }
 
 // of returns the arguments of an algorithm, nil if they are unknown.

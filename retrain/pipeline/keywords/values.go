@@ -31,7 +31,7 @@ var (
 	truth       = kind{want: "true or false", takes: func(v yamlfile.Value) bool { return v.Kind == yamlfile.Boolean }}
 	text        = kind{want: "a string", takes: func(v yamlfile.Value) bool { return v.Kind == yamlfile.String && v.Scalar != "" }}
 	mapping     = kind{want: "a mapping", takes: func(v yamlfile.Value) bool { return v.Kind == yamlfile.Mapping }}
-	ofPolicy    = kind{want: "a mapping without classes and functions: a file cannot contain Python objects, so a policy with them requires training.command", takes: plainPolicy}
+	ofPolicy    = kind{want: "a mapping without classes and functions, whose net_arch is a list of layer sizes or a mapping of them: a file cannot contain Python objects, so a policy with them requires training.command", takes: plainPolicy}
 	object      = kind{want: "omitted: a file cannot contain Python objects, so it requires training.command", takes: func(yamlfile.Value) bool { return false }}
 	frequency   = kind{want: "a whole number of at least 1, or a list of one and step or episode", takes: isFrequency}
 	entropy     = kind{want: "a number of at least 0, auto, or auto and a number above 0, such as auto_0.1", takes: isEntropy}
@@ -40,6 +40,7 @@ var (
 	shares      = kind{want: "a number from 0 to 1, or a list of [step, number] that begins at step 0", takes: scheduled(unit)}
 	weights     = kind{want: "a number of at least 0, or a list of [step, number] that begins at step 0", takes: scheduled(notNegative)}
 	stretch     = kind{want: "a whole number of at least 1, or a list of two", takes: isStretch}
+	device      = kind{want: "auto, cpu, mps, or cuda with or without a number, such as cuda:0", takes: isDevice}
 	clipping    = oneOf("value", "norm", "global_norm")
 	ofErrors    = oneOf("huber", "mse")
 	optimizer   = oneOf("adam", "rmsprop")
@@ -53,8 +54,8 @@ var kinds = map[string]map[string]kind{
 		&unit:     "gamma gae_lambda tau exploration_final_eps exploration_fraction exploration_initial_eps",
 		&count:    "n_steps batch_size buffer_size n_epochs policy_delay target_update_interval stats_window_size",
 		&fromZero: "learning_starts seed? verbose", &orAll: "gradient_steps sde_sample_freq", &notNegative: "vf_coef target_noise_clip target_policy_noise",
-		&truth: "normalize_advantage use_sde use_sde_at_warmup use_rms_prop optimize_memory_usage _init_setup_model",
-		&text:  "device tensorboard_log?", &mapping: "rollout_buffer_kwargs? replay_buffer_kwargs?", &ofPolicy: "policy_kwargs?",
+		&truth:  "normalize_advantage use_sde use_sde_at_warmup use_rms_prop optimize_memory_usage _init_setup_model",
+		&device: "device", &text: "tensorboard_log?", &mapping: "rollout_buffer_kwargs? replay_buffer_kwargs?", &ofPolicy: "policy_kwargs?",
 		&object: "action_noise? rollout_buffer_class? replay_buffer_class?", &frequency: "train_freq", &entropy: "ent_coef", &orAuto: "target_entropy",
 	}),
 	"rllib": table(map[*kind]string{
@@ -220,5 +221,32 @@ func isEntropy(v yamlfile.Value) bool {
 var objects = strings.Fields("activation_fn features_extractor_class optimizer_class")
 
 func plainPolicy(v yamlfile.Value) bool {
-	return v.Kind == yamlfile.Mapping && !slices.ContainsFunc(objects, func(key string) bool { _, ok := v.Members[key]; return ok })
+	layers, given := v.Members["net_arch"]
+	return v.Kind == yamlfile.Mapping && (!given || layers.Kind == yamlfile.Null || areLayers(layers)) &&
+		!slices.ContainsFunc(objects, func(key string) bool { _, ok := v.Members[key]; return ok })
+}
+
+// areLayers reports whether the value is a list of sizes, or a mapping from the networks of an actor and its critic to
+// lists. Releases before 2.0 had that mapping in a list.
+func areLayers(v yamlfile.Value) bool {
+	switch v.Kind {
+	case yamlfile.List:
+		return !slices.ContainsFunc(v.Items, func(size yamlfile.Value) bool {
+			return !count.takes(size) && (size.Kind != yamlfile.Mapping || !areLayers(size))
+		})
+	case yamlfile.Mapping:
+		for network, layers := range v.Members {
+			if !slices.Contains([]string{"pi", "vf", "qf"}, network) || layers.Kind != yamlfile.List || !areLayers(layers) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+var torchDevice = regexp.MustCompile(`^(auto|cpu|mps|(cuda|xpu|hpu)(:[0-9]+)?)$`)
+
+func isDevice(v yamlfile.Value) bool {
+	return v.Kind == yamlfile.String && torchDevice.MatchString(v.Scalar)
 }

@@ -5,6 +5,7 @@ package quote
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -85,6 +86,21 @@ func Glob(s string) (string, error) {
 		return "", fmt.Errorf("%q contains wildcard characters", s)
 	}
 	return YAML(s)
+}
+
+var special = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+
+// Ignored returns the pattern for .dockerignore of a file whose path is relative to one of the directories, "" for an absolute
+// path.
+func Ignored(file string) string {
+	if file == "" || path.IsAbs(file) {
+		return ""
+	}
+	file = path.Clean(file)
+	for strings.HasPrefix(file, "../") {
+		file = file[len("../"):]
+	}
+	return "**/" + special.Replace(file)
 }
 
 var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "|", `\|`, "#", `\#`)

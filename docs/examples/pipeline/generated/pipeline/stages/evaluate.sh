@@ -68,4 +68,5 @@ if [ -n "${REWARDWATCH_TELEMETRY_TOKEN:-}" ]; then
   (umask 077 && printf '%s' "$REWARDWATCH_TELEMETRY_TOKEN" > "$token.telemetry")
   export REWARDWATCH_TOKEN_FILE="$token.telemetry"
 fi
+export REWARDWATCH_URL="${REWARDWATCH_URL:-$SERVICE}"
 run python pipeline/evaluate.py
