@@ -46,7 +46,7 @@ type Field struct {
 	Choices map[string]json.RawMessage `yaml:"choices"` // replacements for certain values
 	Scale   float64                    `yaml:"scale"`   // factor for numbers; 0 means 1
 	Unit    string                     `yaml:"unit"`    // unit of a numeric ts: s, ms, us or ns; by default inferred from its size
-	Zone    string                     `yaml:"zone"`    // time zone of a ts without an offset, such as UTC or Europe/Berlin; also allows other forms of ISO 8601
+	Zone    string                     `yaml:"zone"`    // time zone of a ts without an offset, such as UTC or Europe/Berlin; also allows other forms of ISO 8601 and DD.MM.YYYY
 	Last    bool                       `yaml:"last"`    // set only for the last event of each or columns
 }
 

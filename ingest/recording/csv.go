@@ -114,6 +114,9 @@ func (t *table) object(row []byte) ([]byte, *ingest.RecordError) {
 		if len(t.json) > 1 {
 			t.json = append(t.json, ',')
 		}
+		if t.quote.comma == ';' && decimalComma.MatchString(value) {
+			value = strings.Replace(value, ",", ".", 1)
+		}
 		t.json = appendValue(append(t.json, t.keys[i]...), value)
 	}
 	t.json = append(t.json, '}')
@@ -122,6 +125,9 @@ func (t *table) object(row []byte) ([]byte, *ingest.RecordError) {
 
 // otherNumber is a number that JSON writes otherwise, such as -.5 or 2. with a point. Leading zeros are of names.
 var otherNumber = regexp.MustCompile(`^[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$`)
+
+// decimalComma is a number as spreadsheets write it where semicolons separate columns because commas separate decimals.
+var decimalComma = regexp.MustCompile(`^[+-]?(0|[1-9]\d*),\d+([eE][+-]?\d+)?$`)
 
 // appendValue appends a value as what it is in JSON: a number, true or false, a list, an object, or else a string.
 func appendValue(to []byte, value string) []byte {

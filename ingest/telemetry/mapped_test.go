@@ -151,6 +151,11 @@ func TestMappedRecordsAreTelemetry(t *testing.T) {
 			record: `{"clicks":2,"items":[{"id":"a"},null],"at":"2026-11-20 10:00:00"}`, key: "k", headers: header("env", "e"),
 			want: `{"policy":"ranker","reward":1,"action":"a-k","env":"e","outcomes":{"n":2,"x":0.5},"agent_id":"nobody","ts":"2026-11-20T10:00:00Z"}`,
 		},
+		"an object of pairs": {
+			mapping: base + "  outcomes: {expression: 'fromPairs(map(record.scores, [#.name, #.value]))'}",
+			record:  `{"scores":[{"name":"a","value":1.5},{"name":"b","value":2}]}`,
+			want:    `{"policy":"ranker","outcomes":{"a":1.5,"b":2}}`,
+		},
 		"expressions of elements": {
 			mapping: "each: steps\n" + base + "  reward: {expression: 'element.a * record.weight'}\n  action: a",
 			record:  `{"steps":[{"a":1},{"a":2}],"weight":0.5}`,

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -192,6 +193,12 @@ func appendValue(dst []byte, value any) ([]byte, error) {
 		return jsontext.AppendStrictNumber(dst, v), nil
 	case string:
 		return jsontext.AppendString(dst, v), nil
+	case map[any]any: // of fromPairs and groupBy
+		object := make(map[string]any, len(v))
+		for key, value := range v {
+			object[fmt.Sprint(key)] = value
+		}
+		value = object
 	}
 	text, err := json.Marshal(value)
 	return append(dst, text...), err

@@ -79,8 +79,13 @@ func (n *numeral) nanoseconds(unit int) (ns int64, ok bool) {
 // parseTime returns the Unix nanoseconds of YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm). As RFC 3339 allows, T and Z may be
 // in lower case and a space may replace T; a leap second is the first second of the next minute. Digits beyond
 // nanoseconds are truncated. With a zone, the offset may also be missing, ±hhmm or ±hh, and a comma may replace the
-// point, as in ISO 8601; what is missing of YYYY-MM-DD and YYYY-MM-DDThh:mm is 0.
+// point, as in ISO 8601, and the date may be DD.MM.YYYY; what is missing of YYYY-MM-DD and YYYY-MM-DDThh:mm is 0.
 func parseTime(b []byte, zone *time.Location) (ns int64, ok bool) {
+	var turned [len("20.11.2026 10:00:00.123456789+01:00")]byte
+	if n := len(b); zone != nil && n >= len("20.11.2026") && n <= len(turned) && b[2] == '.' && b[5] == '.' {
+		copy(turned[copy(turned[:], []byte{b[6], b[7], b[8], b[9], '-', b[3], b[4], '-', b[0], b[1]}):], b[len("20.11.2026"):])
+		b = turned[:n]
+	}
 	if n := len(b); zone != nil && (n == len("2006-01-02") || n == len("2006-01-02T15:04")) {
 		whole := [minTimestamp]byte{}
 		copy(whole[copy(whole[:], b):], "T00:00:00"[n-len("2006-01-02"):])

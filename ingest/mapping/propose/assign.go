@@ -52,6 +52,8 @@ func (f *finder) assign() {
 	f.components("outcomes.", outcomeNames(), mostOutcomes, []kind{isNumber, isTruth})
 	f.components("labels.", append(labelNames(), contextNames()...), mostLabels, []kind{isText})
 	f.actionOfFew()
+	f.goal()
+	f.namedOutcomes()
 	f.observation()
 	f.outcomes()
 	f.ends()
@@ -519,6 +521,47 @@ func isOfChoices(p *place) bool {
 	})
 }
 
+// namedNumbers returns the places of the names and the numbers in a list of pairs such as {name: helpfulness, value: 0.4},
+// nil if the elements are none.
+func namedNumbers(t *table) (name, number *place) {
+	for _, p := range t.order {
+		switch {
+		case slices.Contains([]string{"name", "key", "metric", "type", "criterion", "dimension"}, lastName(p)) && p.kind() == isText && len(p.values) <= mostOutcomes && p.n == t.records:
+			name = p
+		case slices.Contains([]string{"value", "score", "rating"}, lastName(p)) && p.kind() == isNumber:
+			number = p
+		}
+	}
+	if name == nil || number == nil || len(name.names) > 1 || len(number.names) > 1 {
+		return nil, nil
+	}
+	return name, number
+}
+
+// namedOutcomes makes each of a list of named numbers, such as the scores of an evaluation, an outcome.
+func (f *finder) namedOutcomes() {
+	if f.inner != nil || f.has("outcomes") || f.out.Joined != nil {
+		return
+	}
+	for _, p := range f.outer.order {
+		if p.kind() != isObjectList || f.taken(p) {
+			continue
+		}
+		name, number := namedNumbers(newTable(listed(f.records, p.names)))
+		if name == nil {
+			continue
+		}
+		f.used[p] = true
+		for _, one := range name.order {
+			if field := "outcomes." + one; one != "" && len(field) <= longestName && !f.has(field) {
+				first := fmt.Sprintf("find(%s ?? [], %s == %s)%s", access("record", p.names), access("#", name.names), text(one), access("?.", number.names))
+				f.line(field, mapping.Field{Source: mapping.Source{Expression: first}}, "one of the named numbers in "+p.path)
+			}
+		}
+		return
+	}
+}
+
 // outcomes writes lines for the numbers of feedback, and of the records that end an episode, that have no other role,
 // where no object has the outcomes. A click has numbers, too, such as a position: what counts is that it comes.
 func (f *finder) outcomes() {
@@ -668,6 +711,22 @@ func (f *finder) ends() {
 		return
 	}
 	f.single(at, ok)
+}
+
+// goal ends episodes where an agent reaches its goal, if nothing else says where: by a flag that is true now and then.
+func (f *finder) goal() {
+	if f.inner != nil || f.index != "" || f.out.Joined != nil || f.has("terminated") || f.has("truncated") || f.has("episode.r") {
+		return
+	}
+	for _, p := range f.outer.order {
+		words := wordsOf(p)
+		reached := slices.Contains([]string{"reached", "arrived", "achieved", "goalreached"}, words[len(words)-1])
+		if reached && isFlag(p) && !f.taken(p) && p.n*2 > f.outer.records {
+			f.used[p] = true
+			f.line("terminated", endOf(p, f.source(found{p, f.outer, false})), "guessed: an episode ends where the goal is reached: "+f.outer.facts(p))
+			return
+		}
+	}
 }
 
 // neverEnds writes the agent of records that are steps of a task without an end, and reports whether they are.

@@ -32,7 +32,8 @@ func guessed(field string, p *place) bool {
 			return true
 		}
 		spent := slices.Contains([]string{"watch", "dwell", "play", "listen", "engagement", "session"}, words[0]) && slices.Contains([]string{"time", "minutes", "seconds", "ms", "duration"}, last)
-		return spent || len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, amount[len(amount)-1]) && !isDerived(words)
+		earned := last == "value" && len(words) == 2 && slices.Contains([]string{"conversion", "order", "basket", "purchase", "booking", "sale"}, words[0])
+		return spent || earned || len(words) > 1 && slices.Contains([]string{"sold", "sales", "orders", "bookings", "purchases", "clicks", "conversions", "margin", "profit", "revenue"}, amount[len(amount)-1]) && !isDerived(words)
 	case "action":
 		set := p.kind() == isNumber && slices.Contains([]string{"setpoint", "dose", "bid", "multiplier"}, amount[len(amount)-1]) && !isDerived(words)
 		return p.kind() == isText && isChosen(p) || set || isChoice(p) && isChosen(p) && !isMeasure(words)
@@ -58,7 +59,7 @@ func isMeasure(words []string) bool {
 // withoutUnit returns the words of a name without the unit at its end, such as setpoint of setpoint_mw.
 func withoutUnit(words []string) []string {
 	units := []string{
-		"eur", "usd", "gbp", "cents", "w", "kw", "mw", "wh", "kwh", "mwh", "v", "amps", "hz", "rpm", "nm", "m", "mm", "cm", "km", "mps", "kmh", "kg", "mg", "ml",
+		"eur", "usd", "gbp", "cents", "cpm", "cpc", "cpa", "w", "kw", "mw", "wh", "kwh", "mwh", "v", "amps", "hz", "rpm", "nm", "m", "mm", "cm", "km", "mps", "kmh", "kg", "mg", "ml",
 		"l", "c", "k", "degc", "celsius", "deg", "rad", "bar", "kpa", "pct", "percent", "ms", "s",
 	}
 	if n := len(words); n > 1 && slices.Contains(units, words[n-1]) {

@@ -228,6 +228,38 @@ func TestShapesOfLogs(t *testing.T) {
 			[]string{"policy: bidder", "bid_multiplier", "reward: roas", "outcomes.clicks: clicks"},
 			nil,
 		},
+		"bids of an auction": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"auction_id":"a%d","ts_us":%d,"model":"bidder-v12","campaign":"c%d","floor":%.3f,"bid_cpm":%.4f,"won":%t,"conversion_value":%.2f}`,
+					i, (epoch+500*i)*1000, i%5, r.Float64(), r.ExpFloat64(), r.IntN(3) == 0, float64(r.IntN(2))*r.ExpFloat64())
+			},
+			[]string{"policy: model", "[record[\\\"bid_cpm\\\"]]", "outcomes.conversion_value: conversion_value", "observation.floor: floor"},
+			[]string{"action: campaign"},
+		},
+		"a robot that reaches goals": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"header":{"seq":%d,"stamp":{"sec":%d,"nanosec":%d}},"robot_name":"r1","cmd_vel":{"linear":{"x":%.3f,"y":0},"angular":{"z":%.3f}},"goal_distance":%.1f,"goal_reached":%t,"r":%.1f}`,
+					i, epoch/1000+i/10, i%10*100_000_000, r.Float64(), r.NormFloat64(), 10-float64(i%100)/10, i%100 == 99, -.1+10*float64(i%100/99))
+			},
+			[]string{"agent_id: robot_name", "terminated: goal_reached", "observation.goal_distance: goal_distance", "reward: r"},
+			[]string{"observation.goal_reached"},
+		},
+		"traces with scores": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"id":"t%d","timestamp":"2026-10-01T%02d:%02d:00Z","name":"support","sessionId":"s%d","latency":1.%d,"output":"%s","scores":[{"name":"helpfulness","value":%.2f},{"name":"thumbs","value":%d}]}`,
+					i, i/60, i%60, i/3, i%9, [...]string{"search", "answer", "escalate"}[r.IntN(3)], r.Float64(), r.IntN(2))
+			},
+			[]string{"outcomes.helpfulness: {expression: \"find(record[", "outcomes.thumbs: ", "outcomes.latency: latency", "action: output"},
+			[]string{"each:", "observation.value"},
+		},
+		"German dates": {
+			func(i int, r *rand.Rand) string {
+				return fmt.Sprintf(`{"Zeit":"%02d.10.2026 %02d:%02d:00","Anlage":"A1","Aktion":"%s","Belohnung":%.3f,"T_innen":%.2f}`,
+					1+i/96%28, i/4%24, i%4*15, [...]string{"aus", "halb", "voll"}[r.IntN(3)], -r.Float64(), 20+r.NormFloat64())
+			},
+			[]string{"ts: {path: Zeit, zone: UTC}", "action: Aktion", "reward: Belohnung", "observation.T_innen: T_innen"},
+			nil,
+		},
 		"agents in turns, whom no name tells": {
 			func(i int, r *rand.Rand) string {
 				return fmt.Sprintf(`{"time":%d,"strategy":"mm","symbol":"S%d","session":"day %d","seq":%d,"state":{"spread":%.3f},"quote":{"bid_offset":%.2f,"ask_offset":%.2f},"pnl":%.2f,"is_last":%t}`,

@@ -247,6 +247,9 @@ func (f *finder) steps(outer *table, records []any) {
 			continue
 		}
 		inner := newTable(listed(records, p.names))
+		if name, _ := namedNumbers(inner); name != nil {
+			continue
+		}
 		isChoice := func(p *place) bool { return p.kind() == isText && len(p.values) >= 2 && len(p.values) <= 50 }
 		isNumeric := func(p *place) bool { return p.kind() == isNumber && !isCounter(p) && timeOf(p) == nil }
 		if slices.ContainsFunc(inner.order, isChoice) && slices.ContainsFunc(inner.order, isNumeric) {

@@ -29,7 +29,7 @@ func roles() []role {
 			"strategie", "modell", "estrategia", "politica", "modelo", "politique", "modele",
 		}, []kind{isText}},
 		{"policy_version", []string{
-			"policyversion", "modelversion", "vwstatem", "agentversion", "modelbuild", "checkpoint", "modelcheckpoint", "ckpt", "modelckpt", "modelrevision", "version", "rev", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash", "weights",
+			"policyversion", "modelversion", "promptversion", "vwstatem", "agentversion", "modelbuild", "checkpoint", "modelcheckpoint", "ckpt", "modelckpt", "modelrevision", "version", "rev", "build", "revision", "modelsha", "gitsha", "githash", "gitcommit", "commit", "commitsha", "commithash", "weights",
 		}, id},
 		{"env_version", []string{"envversion", "environmentversion", "worldversion", "simulatorversion", "simversion", "firmwareversion", "firmware"}, id},
 		{"reward_version", []string{"rewardversion", "rewardfunctionversion", "rewardmodelversion", "rewardfunction", "rewardfn", "rewardmodel"}, id},
@@ -40,6 +40,7 @@ func roles() []role {
 		{"agent_id", []string{
 			"agentid", "agent", "userid", "uid", "user", "customerid", "memberid", "accountid", "visitorid", "playerid", "deviceid", "robotid",
 			"workerid", "actorid", "clientid", "envindex", "customer", "robot", "device", "worker", "player", "building", "buildingid", "machine", "machineid", "vehicle", "vehicleid", "drone", "droneid", "asset", "assetid", "turbine", "turbineid",
+			"robotname", "devicename", "machinename", "vehiclename", "dronename", "playername",
 			"intersection", "intersectionid", "elevator", "elevatorid", "thermostat", "thermostatid", "plantid", "chargerid", "warehouse", "warehouseid", "depot", "junction", "junctionid", "pump", "battery", "batteryid", "greenhouse", "boiler", "chiller",
 			"nutzer", "kunde", "roboter", "usuario", "cliente", "utilisateur", "client",
 		}, id},
