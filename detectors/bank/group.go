@@ -331,7 +331,7 @@ func (g *group) feed(values []stream.Reading, rules []string, ordinal int64) {
 			g.History.Add(s.Signal, r.X)
 		}
 		if rules[stream] == "" && g.Sound(q, rules) && !g.newGround(s.Signal) {
-			q.Observe(*r, ordinal, g.Incident)
+			q.Observe(r, ordinal, g.Incident)
 		}
 	}
 }

@@ -249,7 +249,7 @@ func TestSimRefutedQuantityIsNotArmed(t *testing.T) {
 	q := quantityOf(p, "outcome.sales", signals.GivenReward)
 	high := stream.Reading{X: q.Mean + 2*q.SD}
 	for range stream.ProvingUnits {
-		q.Observe(high, 0, false)
+		q.Observe(&high, 0, false)
 	}
 	p.groups[0].touch() // what was observed past the group is shown
 	s := stateOf(t, p, "outcome.sales")
@@ -261,7 +261,7 @@ func TestSimRefutedQuantityIsNotArmed(t *testing.T) {
 	}
 	sample := q.Ranks.Sample()
 	for i := 0; q.Proving() && i < 100*stream.ProvingUnits; i++ {
-		q.Observe(stream.Reading{X: sample[i%len(sample)]}, 0, false)
+		q.Observe(&stream.Reading{X: sample[i%len(sample)]}, 0, false)
 	}
 	p.groups[0].touch()
 	if s := stateOf(t, p, "outcome.sales"); q.Proving() || len(s.Notes) != 0 || !armedQuantities(p, "outcome.sales")[signals.GivenReward] {
@@ -274,7 +274,7 @@ func TestSimIncidentsHoldTheProof(t *testing.T) {
 	c := newCourses(850)
 	p := c.frozen(300, 20_000, 10)
 	q := quantityOf(p, "reward", stream.WeightedQuantity)
-	q.Observe(stream.Reading{X: 0}, 0, true)
+	q.Observe(&stream.Reading{X: 0}, 0, true)
 	if got := q.Learnt.Proof.Units; got != 10 {
 		t.Errorf("%d units of proof, want 10", got)
 	}

@@ -115,11 +115,11 @@ func TestSimSeasonOfAUnitWithoutATime(t *testing.T) {
 		t.Errorf("notes %q", notes)
 	}
 	median := q.Ranks.Sample()[250]
-	if u := q.AsJudged(stream.Reading{X: median}); math.Abs(u-.5) > .01 {
+	if u := q.AsJudged(median, 0); math.Abs(u-.5) > .01 {
 		t.Errorf("the median has rank %.3f among all", u)
 	}
 	const saturday = 2 * day // 3 January 1970
-	if u := q.AsJudged(stream.Reading{X: median, Ts: saturday + 1}); u > .4 {
+	if u := q.AsJudged(median, saturday+1); u > .4 {
 		t.Errorf("the median has rank %.3f on a Saturday, which lies higher", u)
 	}
 }

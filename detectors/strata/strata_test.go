@@ -79,7 +79,7 @@ func TestSplit(t *testing.T) {
 	reward := streams[1]
 	add := func(s *strata.Strata, ordinal int64, kind int) {
 		s.Add(unit(kind), ordinal)
-		reward.Find("mean").Observe(stream.Reading{Signal: "reward", Quantity: "mean", X: float64(kind) + float64(ordinal%7)/10}, ordinal, false)
+		reward.Find("mean").Observe(&stream.Reading{Signal: "reward", Quantity: "mean", X: float64(kind) + float64(ordinal%7)/10}, ordinal, false)
 	}
 	restored := s
 	for i := range int64(700) {

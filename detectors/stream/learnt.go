@@ -109,7 +109,8 @@ func (q *Quantity) Proving() bool { return q.Learnt != nil && !q.Learnt.Proved }
 
 // Prove validates the quantity on a unit. Units of an open incident do not count.
 func (q *Quantity) Prove(r Reading, held bool) {
-	v := q.valueOf(&r)
+	var v value
+	q.setValue(&v, &r)
 	q.prove(&v, held)
 }
 

@@ -278,16 +278,18 @@ func (q *Quantity) Read(r Reading) Reading {
 
 // Observe folds in the reading of unit number ordinal. While held, an incident is open: a branch that has reached its
 // threshold stays there.
-func (q *Quantity) Observe(r Reading, ordinal int64, held bool) {
+func (q *Quantity) Observe(r *Reading, ordinal int64, held bool) {
 	if q.Mix != nil {
-		r = q.Read(r)
+		mixed := q.Read(*r)
+		r = &mixed
 	}
-	v := q.valueOf(&r)
-	q.keep(&r, &v, ordinal)
+	var v value
+	q.setValue(&v, r)
+	q.keep(r, &v, ordinal)
 	if q.Proving() {
 		q.prove(&v, held)
 	} else {
-		q.test(v, ordinal, held)
+		q.test(&v, ordinal, held)
 	}
 	if q.Gauges != nil {
 		q.Gauges.Observe(q.StandardShift(r.X))
@@ -295,15 +297,19 @@ func (q *Quantity) Observe(r Reading, ordinal int64, held bool) {
 }
 
 // Test passes a reading only to the tests of the quantity.
-func (q *Quantity) Test(r Reading, ordinal int64, held bool) { q.test(q.valueOf(&r), ordinal, held) }
+func (q *Quantity) Test(r Reading, ordinal int64, held bool) {
+	var v value
+	q.setValue(&v, &r)
+	q.test(&v, ordinal, held)
+}
 
-// valueOf returns the part of a reading that the tests see.
-func (q *Quantity) valueOf(r *Reading) value {
-	v := value{x: r.X, judged: q.AsJudged(*r), seasonal: q.Season != nil, stratum: -1}
+// setValue sets v to the part of a reading that the tests see.
+func (q *Quantity) setValue(v *value, r *Reading) {
+	v.x, v.judged, v.seasonal, v.stratum = r.X, q.AsJudged(r.X, r.Ts), q.Season != nil, -1
 	v.lowered, v.raised = v.judged, v.judged
 	if q.tolerated > 0 {
-		v.lowered = q.AsJudged(Reading{X: r.X - q.tolerated, Ts: r.Ts})
-		v.raised = q.AsJudged(Reading{X: r.X + q.tolerated, Ts: r.Ts})
+		v.lowered = q.AsJudged(r.X-q.tolerated, r.Ts)
+		v.raised = q.AsJudged(r.X+q.tolerated, r.Ts)
 	}
 	if q.Season != nil {
 		v.stratum = q.Season.Stratum(r.Ts)
@@ -312,12 +318,11 @@ func (q *Quantity) valueOf(r *Reading) value {
 		v.slot = q.Ranks.Slot(r.X)
 	}
 	v.hits, v.steps = r.Counts()
-	return v
 }
 
-func (q *Quantity) test(v value, ordinal int64, held bool) {
+func (q *Quantity) test(v *value, ordinal int64, held bool) {
 	for i := range q.Tests {
-		q.Tests[i].Observe(v, ordinal, held)
+		q.Tests[i].Observe(*v, ordinal, held)
 	}
 }
 

@@ -248,12 +248,12 @@ func (q *Quantity) rankTest(of *basis) *detectors.RankTest {
 	return detectors.NewStratifiedRankTest(q.Season.Own(values, times), q.Season.Ranks, factor, q.strata(), q.Ranks)
 }
 
-// AsJudged returns the value of a reading that the rank test judges.
-func (q *Quantity) AsJudged(r Reading) float64 {
+// AsJudged returns what the rank test judges of a value at a time.
+func (q *Quantity) AsJudged(x float64, ts int64) float64 {
 	if q.Season == nil {
-		return r.X
+		return x
 	}
-	return q.Season.Rank(r.X, r.Ts)
+	return q.Season.Rank(x, ts)
 }
 
 // strata returns the ranks of the values by stratum, nil without a season.
