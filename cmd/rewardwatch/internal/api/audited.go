@@ -189,7 +189,7 @@ func asOf(h access.Holder) string {
 
 // recorded lists what an entry may show of forms and orders. Logs of jobs, tokens and unknown fields are left out.
 var recorded = []string{
-	"by", "name", "why", "decision", "until", "for", "policy", "group", "recipe", "target", "incident", "id", "state", "new_version",
+	"by", "name", "why", "decision", "until", "for", "policy", "group", "recipe", "target", "incident", "id", "state", "version",
 }
 
 // askedFor returns what the body of a request asks for. The name in it is that of the person, unless the service knows

@@ -278,6 +278,37 @@ func TestEntriesSayWhatChanged(t *testing.T) {
 	}
 }
 
+// Which version a job claims to have trained is in the log.
+func TestEntriesOfReportsNameTheVersion(t *testing.T) {
+	s, entries := auditedServer(t)
+	if w := post(s, "/api/v1/retrain-requests/rr_failed/status", `{"state":"succeeded","version":"v3","log":"l"}`, strings.Repeat("j", 32)); w.Code != http.StatusOK {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	if got, err := json.Marshal(entries()[0].Asked); err != nil || string(got) != `{"state":"succeeded","version":"v3"}` {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// No body is carried out of which the log shows something else.
+func TestBodiesThatTheLogWouldMisread(t *testing.T) {
+	s, entries := auditedServer(t)
+	const order = `{"by":"alice","why":"new prices","for":"4h"}`
+	for _, body := range []string{
+		order + `x`, order + order, strings.Replace(order, "by", "BY", 1), strings.Replace(order, "{", `{"BY":"mallory",`, 1),
+		strings.Replace(order, "why", "Why", 1), strings.Replace(order, "{", `{"ſo":1,`, 1), `[` + order + `]`, `"` + "x" + `"`,
+	} {
+		if w := post(s, "/api/v1/incidents/"+s.view.Incidents()[0].ID+"/mute", body, apitest.SomeToken); w.Code != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+		if e := entries(); len(e) != 1 || e[0].Result != "refused" {
+			t.Errorf("%s: %+v", body, e)
+		}
+	}
+	if w := post(s, "/api/v1/incidents/"+s.view.Incidents()[0].ID+"/mute", " "+order+"\n", apitest.SomeToken); w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 // The log holds no secret, whatever is sent.
 func TestEntriesHaveNoSecrets(t *testing.T) {
 	s, _ := auditedServer(t)

@@ -1,11 +1,13 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -138,11 +140,25 @@ func nameOf(r *http.Request, stated string) string {
 	return cmp.Or(who.Name, stated)
 }
 
-// readBody reads a JSON object of at most the given number of bytes, and refuses unknown fields.
+// readBody reads a JSON object of at most the given number of bytes. It refuses unknown fields, also if only their case is
+// wrong, and anything after the object: the audit log would show something else than what is carried out.
 func readBody(w http.ResponseWriter, r *http.Request, most int64, into any) error {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, most))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	var fields map[string]json.RawMessage
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	for name := range fields {
+		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
+			err = fmt.Errorf("unknown field %.100q", name)
+		}
+	}
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		err = d.Decode(into)
+	}
+	if err != nil {
 		return fmt.Errorf("the body is not a valid JSON object: %w", err)
 	}
 	return nil
