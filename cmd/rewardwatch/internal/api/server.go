@@ -111,6 +111,7 @@ type Server struct {
 	web      *webconfig.File  // nil if none is configured
 	Audit    *audit.Log       // nil if none is configured
 	provider *signin.Provider // nil if none is configured
+	signIns  zerolog.Logger   // of those that failed
 	sessions *session.Store
 	Shared   bool        // other instances judge other policies
 	Requests RequestDesk // nil if no retraining is configured
@@ -144,7 +145,7 @@ type endpoint struct {
 // POST /-/reload calls reload, one call at a time, and sends its error to the client.
 func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func() error, log zerolog.Logger) (*Server, error) {
 	s := &Server{
-		cfg: cfg, holders: cfg.holders(), view: v, Orders: o, gatherer: gatherer, reload: reload, Now: time.Now, log: log,
+		cfg: cfg, holders: cfg.holders(), view: v, Orders: o, gatherer: gatherer, reload: reload, Now: time.Now, log: log, signIns: sampled(log),
 		failed:   make(chan error, 2), // one for each endpoint, so that neither blocks
 		stopping: make(chan struct{}), TelemetryOf: func(string) TelemetryReceiver { return nil },
 	}

@@ -2,7 +2,12 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
@@ -35,10 +40,17 @@ func (s *Server) KeepSessions(path string) {
 	s.sessions.Keep(path, s.cfg.OIDC.Terms(), func(err error) { s.log.Error().Err(err).Msg("cannot keep sessions") })
 }
 
+// sampled limits how often strangers can make the service log something.
+func sampled(log zerolog.Logger) zerolog.Logger {
+	return log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Minute})
+}
+
 // signedIn records how a sign-in has ended.
 func (s *Server) signedIn(r *http.Request, who session.Person, status int, why error) {
-	if why != nil {
-		s.log.Warn().Err(why).Str("who", who.Name).Str("from", r.RemoteAddr).Msg("a sign-in failed")
+	reason := ""
+	if why != nil { // which anyone can cause, with texts of their own
+		reason = strings.ToValidUTF8(fmt.Sprintf("%.500v", why), "")
+		s.signIns.Warn().Str("error", reason).Str("who", who.Name).Str("from", r.RemoteAddr).Msg("a sign-in failed")
 	}
 	if s.Audit == nil {
 		return
@@ -49,7 +61,7 @@ func (s *Server) signedIn(r *http.Request, who session.Person, status int, why e
 		Tenant: who.Tenant,
 	}
 	if why != nil {
-		e.As, e.Result, e.Error = nothing, "refused", why.Error()
+		e.As, e.Result, e.Error = nothing, "refused", reason
 	}
 	if err := s.Audit.Append(e, why != nil); err != nil {
 		s.log.Error().Err(err).Str("what", e.What).Msg("failed to record a sign-in in the audit log")

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
@@ -114,6 +117,34 @@ func TestDecisionsHaveTheNameOfTheProvider(t *testing.T) {
 	want := []string{"ann login GET /login/oidc/callback done", "ann session POST /incidents/{id} done", "bea nothing GET /login/oidc/callback refused"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the audit log has\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// Strangers write no long texts to the logs, and few lines to that of the service.
+func TestFailedSignInsFillNoLog(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit.log")
+	s, _ := signInServer(t, Config{AuditLog: log})
+	var said bytes.Buffer
+	s.signIns = sampled(zerolog.New(&said))
+	b := newBrowser(t, s.Handler())
+	begun, err := url.Parse(b.send(http.MethodGet, "/login/oidc", "").Header().Get("Location"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := url.Values{"state": {begun.Query().Get("state")}, "error": {strings.Repeat("x", 8000)}}
+	if w := b.send(http.MethodGet, "/login/oidc/callback?"+answer.Encode(), ""); w.Code != http.StatusUnauthorized {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for range 200 {
+		if w := b.send(http.MethodGet, "/login/oidc/callback", ""); w.Code != http.StatusBadRequest {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	if lines := strings.Count(said.String(), "a sign-in failed"); lines == 0 || lines > 20 || said.Len() > 300*lines+1000 {
+		t.Errorf("%d lines of %d bytes:\n%s", lines, said.Len(), &said)
+	}
+	if e := entriesOf(t, log); len(e) > 110 || !strings.Contains(e[0].Error, "xxx") || len(e[0].Error) > 600 {
+		t.Errorf("%d entries, the first of which has %d bytes", len(e), len(e[0].Error))
 	}
 }
 

@@ -101,6 +101,7 @@ type Console struct {
 	access session.Access
 	now    func() time.Time
 	log    zerolog.Logger
+	others zerolog.Logger // for what other sites can cause
 	layout map[string]*template.Template
 
 	delivery time.Duration // how long the answer to an approval waits for the delivery
@@ -108,7 +109,8 @@ type Console struct {
 
 // New returns a console. desk is nil if no retraining is configured.
 func New(v View, orders Orders, desk Desk, a session.Access, now func() time.Time, log zerolog.Logger) *Console {
-	return &Console{view: v, orders: orders, desk: desk, access: a, now: now, log: log, layout: layouts(), delivery: time.Second}
+	others := log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute})
+	return &Console{view: v, orders: orders, desk: desk, access: a, now: now, log: log, others: others, layout: layouts(), delivery: time.Second}
 }
 
 // Mux registers pages, such as an http.ServeMux.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 )
@@ -50,6 +51,6 @@ func (c *Console) trouble(w http.ResponseWriter, r *http.Request, status int, te
 
 // crossSite refuses a form of another site.
 func (c *Console) crossSite(w http.ResponseWriter, r *http.Request) {
-	c.log.Warn().Str("from", r.RemoteAddr).Str("origin", r.Header.Get("Origin")).Msg("refused a form from another site")
+	c.others.Warn().Str("from", r.RemoteAddr).Str("origin", fmt.Sprintf("%.200s", r.Header.Get("Origin"))).Msg("refused a form from another site")
 	c.show(w, r, http.StatusForbidden, "trouble.html", troublePage{Title: "Refused", Text: sentence(errCrossSite)})
 }

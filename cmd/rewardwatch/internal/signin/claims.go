@@ -46,11 +46,24 @@ func (c claims) texts(path string) []string {
 	return nil
 }
 
-// person returns who somebody is to the service, or ErrNoRole or ErrRefused.
+// unverified reports whether one of the claims is an e-mail address that the provider has not verified: people can enter that of
+// somebody else. Some providers do not say whether they have, as they have no addresses that people enter.
+func (c claims) unverified(used ...string) bool {
+	verified, says := c["email_verified"]
+	return slices.Contains(used, "email") && says && verified != true && verified != "true"
+}
+
+// person returns who somebody is to the service, or ErrNoRole, ErrUnverified or ErrRefused.
 func (p *Provider) person(c claims) (session.Person, error) {
 	name, _ := c.at(p.cfg.NameClaim).(string)
 	if err := words.CheckText(p.cfg.NameClaim, name, words.MaxBy); err != nil {
 		return session.Person{}, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if name != words.Printable(strings.TrimSpace(name)) {
+		return session.Person{}, fmt.Errorf("%w: %s %.300q has spaces around it or invisible characters", ErrRefused, p.cfg.NameClaim, name)
+	}
+	if c.unverified(p.cfg.NameClaim, p.cfg.RolesClaim) {
+		return session.Person{}, fmt.Errorf("%w: %.300q", ErrUnverified, c.at("email"))
 	}
 	who := session.Person{Name: name, Known: true}
 	values := c.texts(p.cfg.RolesClaim)

@@ -17,10 +17,12 @@ import (
 
 // Config is the OpenID Connect provider at which people log in to the console, with the authorization code flow and
 // PKCE. Register the service there as a client with the redirect URI `EXTERNAL_URL/login/oidc/callback`. The secret is
-// read for each login, and the service starts while the provider is down. Claims come from the ID token, or from the
-// userinfo endpoint if it lacks them. The role is assigned at login. Each instance has its own sessions. Sessions
-// survive a restart, unless one of these keys other than `title`, `client_secret_file` and `ca_file` has changed. In a cluster, they
-// end when their instance stops.
+// read for each login, and the service starts while the provider is down. All addresses that the provider names must
+// use https, except for loopback addresses. Claims come from the ID token, or from the userinfo endpoint if it lacks
+// them. If one of them is `email`, people whose address the provider has not verified (`email_verified: false`) cannot
+// log in. The role is assigned at login. Each instance has its own sessions. Sessions survive a restart, unless one of
+// these keys other than `title`, `client_secret_file` and `ca_file` has changed. In a cluster, they end when their
+// instance stops.
 type Config struct {
 	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as https://keycloak.example/realms/ops; requires https, except for a loopback address
 	Title            string         `yaml:"title"`              // name of the provider on the login page
@@ -114,9 +116,15 @@ func badIssuer(text string) string {
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "must be a URL such as https://keycloak.example/realms/ops"
 	}
-	at, err := netip.ParseAddr(u.Hostname())
-	if loopback := u.Hostname() == "localhost" || err == nil && at.IsLoopback(); u.Scheme != "https" && (u.Scheme != "http" || !loopback) {
+	if !encrypted(u) {
 		return "must use https, except for a loopback address"
 	}
 	return ""
+}
+
+// encrypted reports whether what goes to an address cannot be read on the network.
+func encrypted(u *url.URL) bool {
+	at, err := netip.ParseAddr(u.Hostname())
+	loopback := u.Hostname() == "localhost" || err == nil && at.IsLoopback()
+	return u.Hostname() != "" && (u.Scheme == "https" || u.Scheme == "http" && loopback)
 }

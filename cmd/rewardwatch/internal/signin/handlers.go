@@ -100,7 +100,7 @@ func (h Handlers) refuse(w http.ResponseWriter, r *http.Request, who session.Per
 	for _, known := range []struct {
 		err    error
 		status int
-	}{{ErrRefused, http.StatusUnauthorized}, {ErrStale, http.StatusBadRequest}, {ErrNoRole, http.StatusForbidden}} {
+	}{{ErrRefused, http.StatusUnauthorized}, {ErrStale, http.StatusBadRequest}, {ErrNoRole, http.StatusForbidden}, {ErrUnverified, http.StatusForbidden}} {
 		if errors.Is(err, known.err) {
 			status, why = known.status, known.err
 		}

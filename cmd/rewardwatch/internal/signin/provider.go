@@ -31,6 +31,8 @@ var (
 	ErrStale = errors.New("this sign-in was not started in this browser or has expired")
 	// ErrNoRole is that the provider knows the person, but none of the configured roles is theirs.
 	ErrNoRole = errors.New("your account does not have a role that can log in here")
+	// ErrUnverified is that the e-mail address with which somebody would log in may be that of another person.
+	ErrUnverified = errors.New("the sign-in provider has not verified your e-mail address")
 )
 
 // Bounds of the provider's answers.
@@ -122,11 +124,33 @@ func (p *Provider) discover() (*oidc.Provider, error) {
 	}
 	// The provider keeps the context for as long as it lives, to fetch keys with; the client has a timeout.
 	found, err := oidc.NewProvider(oidc.ClientContext(context.Background(), p.client), p.cfg.Issuer)
+	if err == nil {
+		err = checkEndpoints(found)
+	}
 	p.failed, p.asked = err, p.now()
 	if err == nil {
 		p.found, p.foundAt = found, p.asked
 	}
 	return p.known()
+}
+
+// checkEndpoints refuses addresses in clear text: others on the network could read the secret and codes, or replace the keys.
+func checkEndpoints(found *oidc.Provider) error {
+	var said struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := found.Claims(&said); err != nil {
+		return fmt.Errorf("read the provider's description: %w", err)
+	}
+	at := found.Endpoint()
+	for name, address := range map[string]string{
+		"authorization_endpoint": at.AuthURL, "token_endpoint": at.TokenURL, "jwks_uri": said.Keys, "userinfo_endpoint": found.UserInfoEndpoint(),
+	} {
+		if u, err := url.Parse(address); err != nil || address != "" && !encrypted(u) {
+			return fmt.Errorf("the provider's %s %.300q must use https, except for a loopback address", name, address)
+		}
+	}
+	return nil
 }
 
 // known returns what was last known of the provider.

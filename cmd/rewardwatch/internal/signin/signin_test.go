@@ -183,6 +183,10 @@ func TestAttacksOnSignIn(t *testing.T) {
 		"no name":              {claim("preferred_username", ""), nil, ErrRefused},
 		"a name too long":      {claim("preferred_username", strings.Repeat("a", 201)), nil, ErrRefused},
 		"a name that is a map": {claim("preferred_username", map[string]any{"a": "ann"}), nil, ErrRefused},
+		"a name of spaces":     {claim("preferred_username", "   "), nil, ErrRefused},
+		"a name beside it":     {claim("preferred_username", "ann "), nil, ErrRefused},
+		"a name that looks so": {claim("preferred_username", "a\u200bnn"), nil, ErrRefused},
+		"a name with lines":    {claim("preferred_username", "ann\r\nSet-Cookie: a=b"), nil, ErrRefused},
 		"no group":             {claim("groups", nil), nil, ErrNoRole},
 		"other groups":         {claim("groups", []any{"STAFF", "staff ", 7, nil, map[string]any{"staff": true}}), nil, ErrNoRole},
 		"alg none": {func(r *rig) {
@@ -334,6 +338,120 @@ func TestPeopleOfTenants(t *testing.T) {
 		if who, in := r.who(); !in || who.Role != tt.role || who.Tenant != tt.want {
 			t.Errorf("%s: %+v, %v", name, who, in)
 		}
+	}
+}
+
+// People who can enter an address at the provider are not taken for the person whose address it is.
+func TestAddressesThatNobodyHasVerified(t *testing.T) {
+	byName := func(c *Config) { c.NameClaim = "email" }
+	byRole := func(c *Config) {
+		c.RolesClaim, c.Roles = "email", []Mapping{{Value: "ann@example.com", Role: access.Admin}}
+	}
+	for name, tt := range map[string]struct {
+		change   func(*Config)
+		verified any // nil if the provider does not say
+		info     bool
+		want     error
+	}{
+		"name":                    {byName, true, false, nil},
+		"name, not verified":      {byName, false, false, ErrUnverified},
+		"role":                    {byRole, true, false, nil},
+		"role, not verified":      {byRole, false, false, ErrUnverified},
+		"role, told when asked":   {byRole, false, true, ErrUnverified},
+		"a text":                  {byRole, "true", false, nil},
+		"a text, not verified":    {byRole, "false", false, ErrUnverified},
+		"a number":                {byRole, 1, false, ErrUnverified},
+		"the provider says none":  {byRole, nil, false, nil},
+		"decides nothing, so may": {nil, false, false, nil},
+	} {
+		r := newRig(t, tt.change)
+		address := map[string]any{"sub": "7f3", "email": "ann@example.com"}
+		if tt.verified != nil {
+			address["email_verified"] = tt.verified
+		}
+		if tt.info {
+			r.issuer.Info = address
+		} else {
+			maps.Copy(r.issuer.Claims, address)
+		}
+		w := r.finish(r.begin(""))
+		if _, in := r.who(); in != (tt.want == nil) || !errors.Is(r.why, tt.want) || !in && w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d, logged in %v, %v", name, w.Code, in, r.why)
+		}
+	}
+}
+
+// The secret, codes and keys do not cross the network in clear text, even if the provider says so.
+func TestProviderInClearText(t *testing.T) {
+	for _, endpoint := range []string{"authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"} {
+		for _, address := range []string{"http://keycloak.example/x", "ftp://127.0.0.1/x", "javascript:alert(1)", "//keycloak.example/x", "http://localhost.example/"} {
+			r := newRig(t, nil)
+			r.issuer.Describe = func(said map[string]any) { said[endpoint] = address }
+			if w := r.send(r.handlers.Begin, "/login/oidc"); w.Code != http.StatusServiceUnavailable || !errors.Is(r.why, ErrUnavailable) || !strings.Contains(fmt.Sprint(r.why), endpoint) {
+				t.Errorf("%s %s: %d %v", endpoint, address, w.Code, r.why)
+			}
+		}
+	}
+}
+
+// A provider that says too much, or leads elsewhere, gets no secret and no session.
+func TestHostileProvider(t *testing.T) {
+	elsewhere := 0
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
+	defer other.Close()
+	for name, answer := range map[string]http.HandlerFunc{
+		"leads elsewhere": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		},
+		"leads back": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
+		},
+		"says too much": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"keys":[` + strings.Repeat(`{"kty":"oct"},`, maxAnswer/10) + `{}],"id_token":"x","access_token":"x","token_type":"bearer"}`))
+		},
+		"says nothing": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
+	} {
+		hostile := httptest.NewServer(answer)
+		for _, endpoint := range []string{"issuer", "token_endpoint", "jwks_uri"} {
+			r := newRig(t, func(c *Config) {
+				if endpoint == "issuer" {
+					c.Issuer = hostile.URL
+				}
+			})
+			if endpoint == "issuer" {
+				if w := r.send(r.handlers.Begin, "/login/oidc"); w.Code != http.StatusServiceUnavailable {
+					t.Errorf("%s at the issuer: %d", name, w.Code)
+				}
+				continue
+			}
+			r.issuer.Describe = func(said map[string]any) { said[endpoint] = hostile.URL + "/x" }
+			w := r.finish(r.begin(""))
+			if _, in := r.who(); in || w.Code < 400 || r.why == nil || len(r.why.Error()) > 4096 {
+				t.Errorf("%s at the %s: %d, logged in %v, %.300v", name, endpoint, w.Code, in, r.why)
+			}
+		}
+		hostile.Close()
+	}
+	if elsewhere != 0 {
+		t.Errorf("%d requests went elsewhere", elsewhere)
+	}
+}
+
+// A new key of the provider is used at once, and one that it has withdrawn for no longer than what is known of it.
+func TestKeysOfTheProviderChange(t *testing.T) {
+	r := newRig(t, nil)
+	if w := r.finish(r.begin("")); w.Code != http.StatusOK {
+		t.Fatalf("%d %v", w.Code, r.why)
+	}
+	old := r.issuer.Rotate()
+	if w := r.finish(r.begin("")); w.Code != http.StatusOK {
+		t.Errorf("with the new key: %d %v", w.Code, r.why)
+	}
+	r.issuer.Sign = old
+	r.now = r.now.Add(maxAge)
+	if w := r.finish(r.begin("")); w.Code != http.StatusUnauthorized || !errors.Is(r.why, ErrRefused) {
+		t.Errorf("with the old key: %d %v", w.Code, r.why)
 	}
 }
 

@@ -35,12 +35,15 @@ type Issuer struct {
 	// Change changes the claims of a token before it is signed, and Sign signs it in place of the issuer.
 	Change func(claims map[string]any)
 	Sign   func(claims map[string]any) string
+	// Describe changes what the provider says of itself.
+	Describe func(said map[string]any)
 	// Twice accepts a code more than once, Down answers 500, and Public asks for no secret.
 	Twice, Down, Public bool
 	Exchanges           int
 
 	t     *testing.T
 	key   *rsa.PrivateKey
+	kid   string
 	mu    sync.Mutex
 	codes map[string]url.Values // the request by its code
 }
@@ -55,12 +58,12 @@ func New(t *testing.T, claims map[string]any) *Issuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Issuer{Claims: claims, Now: time.Now, t: t, key: key, codes: map[string]url.Values{}}
+	i := &Issuer{Claims: claims, Now: time.Now, t: t, key: key, kid: "k1", codes: map[string]url.Values{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", i.discovery)
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, map[string]any{"keys": []any{map[string]any{
-			"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "k1", "n": encoded(key.N.Bytes()), "e": encoded(big.NewInt(int64(key.E)).Bytes()),
+			"kty": "RSA", "alg": "RS256", "use": "sig", "kid": i.kid, "n": encoded(i.key.N.Bytes()), "e": encoded(big.NewInt(int64(i.key.E)).Bytes()),
 		}}})
 	})
 	mux.HandleFunc("GET /authorize", i.page)
@@ -94,6 +97,9 @@ func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
 	}
 	if i.Info != nil {
 		said["userinfo_endpoint"] = i.URL + "/info"
+	}
+	if i.Describe != nil {
+		i.Describe(said)
 	}
 	answer(w, said)
 }
@@ -184,7 +190,24 @@ func (i *Issuer) signed(claims map[string]any) string { return i.SignedBy(i.key,
 
 // SignedBy returns a token that a key has signed under the name of the issuer's.
 func (i *Issuer) SignedBy(key *rsa.PrivateKey, claims map[string]any) string {
-	body := Unsigned(i.t, `{"alg":"RS256","kid":"k1"}`, claims)
+	return i.signedAs(i.kid, key, claims)
+}
+
+// Rotate replaces the key of the issuer, and returns what signs with the one before under its name.
+func (i *Issuer) Rotate() func(claims map[string]any) string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	key, kid := i.key, i.kid
+	var err error
+	if i.key, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+		i.t.Fatal(err)
+	}
+	i.kid += "+"
+	return func(claims map[string]any) string { return i.signedAs(kid, key, claims) }
+}
+
+func (i *Issuer) signedAs(kid string, key *rsa.PrivateKey, claims map[string]any) string {
+	body := Unsigned(i.t, fmt.Sprintf(`{"alg":"RS256","kid":%q}`, kid), claims)
 	sum := sha256.Sum256([]byte(body))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	if err != nil {
