@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -674,6 +675,36 @@ func TestAlertAsksForApprovalWhileARequestWaits(t *testing.T) {
 
 // An Alertmanager of a private authority that asks for a certificate and a token is reached. Without them the notifier
 // delivers nothing, and with files that cannot be used there is no notifier.
+// What an Alertmanager, or a proxy before it, repeats of a request is logged without its credentials.
+func TestRefusalsShowNoCredentials(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("s3cr3t-of-the-service\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, before := range []int{0, maxAnswer - 30, maxAnswer - 40} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, password, _ := r.BasicAuth()
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = fmt.Fprintf(w, "%s Authorization: %s %s!", strings.Repeat("x", before), r.Header.Get("Authorization"), password)
+		}))
+		for _, cfg := range []AlertmanagerConfig{{TokenFile: secret}, {Username: "ann", PasswordFile: secret}} {
+			cfg.URLs, cfg.Timeout = []string{server.URL}, model.Duration(time.Minute)
+			n, err := NewNotifier(cfg, Links{}, nil, zerolog.Nop(), prometheus.NewRegistry())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.Update(applied(NewTracker(), drift("return", 100)))
+			err = n.pushDue(t.Context(), n.senders[0])
+			said := fmt.Sprint(err)
+			if !errors.Is(err, errRefused) || !strings.Contains(said, "Authorization:") || strings.Contains(said, "s3cr") || strings.Contains(said, base64.StdEncoding.EncodeToString([]byte("ann:s3cr"))) {
+				t.Errorf("after %d bytes, %v", before, err)
+			}
+			n.senders[0].client.CloseIdleConnections()
+		}
+		server.Close()
+	}
+}
+
 func TestNotifierAuthenticates(t *testing.T) {
 	authority, dir := certtest.NewAuthority(t), t.TempDir()
 	cert, key, token := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "token")
