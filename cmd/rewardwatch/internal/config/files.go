@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"net/url"
 	"os"
@@ -139,13 +140,21 @@ func missingFiles(path string, v reflect.Value, written map[string]bool, report 
 			at := yamlfile.Join(path, f.Key)
 			if strings.HasSuffix(f.Key, "_file") && f.Value.Kind() == reflect.String {
 				if err := usable(at, f.Value.String()); err != nil && !written[filepath.Clean(f.Value.String())] {
-					report(at, err.Error())
+					report(at, err.Error()+whereFrom(f.Value.String(), err))
 				}
 				continue
 			}
 			missingFiles(at, f.Value, written, report)
 		}
 	}
+}
+
+// whereFrom returns where the path of a file begins that was not found there.
+func whereFrom(file string, err error) string {
+	if filepath.IsAbs(file) || !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return "; relative paths start in the working directory, not next to this file"
 }
 
 // usable returns why the file of a key cannot be used. Files with secrets must be closed to others, and tokens of the

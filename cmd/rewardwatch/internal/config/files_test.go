@@ -47,6 +47,24 @@ retrain: {targets: [{name: trainer, webhook: "https://trainer.example/", secret_
 	}
 }
 
+// People put files next to the configuration, as for other programs, and have to learn why they are not found.
+func TestRelativePathsSayWhereTheyStart(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "rewardwatch.yml")
+	if err := os.WriteFile(file, []byte("http: {token_file: token, web_config_file: web.yml, status_token_file: "+dir+"/none}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	problems, err := MissingFiles(file)
+	if err != nil || len(problems) != 3 {
+		t.Fatalf("%v, %v", problems, err)
+	}
+	for _, p := range problems {
+		if says := strings.Contains(p.Message, "working directory"); says != (p.Path != "http.status_token_file") {
+			t.Errorf("%s", p)
+		}
+	}
+}
+
 // A trigger whose recipe orders something else than a retraining needs policies that learn all the time.
 func TestWarningsOfRefusedOrders(t *testing.T) {
 	dir := t.TempDir()
