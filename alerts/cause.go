@@ -260,8 +260,11 @@ func (all *movements) missing() string {
 			names = append(names, c.String())
 		}
 	}
-	if len(names) == 0 {
+	switch last := len(names) - 1; {
+	case last < 0:
 		return ""
+	case last > 1:
+		names = []string{strings.Join(names[:last], ", "), names[last]}
 	}
 	return fmt.Sprintf("the telemetry contains no %s to compare with", strings.Join(names, " or "))
 }

@@ -399,7 +399,7 @@ func TestCauseOfSimulatedReturns(t *testing.T) {
 		if last.Cause != want {
 			t.Errorf("%s: %s, want %s", versions.name, last.Cause, want)
 		}
-		const evidence = "the telemetry contains no actions or observations or outcomes to compare with"
+		const evidence = "the telemetry contains no actions, observations or outcomes to compare with"
 		if !slices.Contains(last.Evidence, evidence) {
 			t.Errorf("%s: evidence %q, want among it %q", versions.name, last.Evidence, evidence)
 		}

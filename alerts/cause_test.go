@@ -300,7 +300,7 @@ func TestCauseFromWhatMoved(t *testing.T) {
 		},
 		"rewards and lengths, nothing else told": {
 			units: 50, moved: map[string]float64{"reward": 1, "episode_length": 1}, cause: CauseUnknown,
-			evidence: "the telemetry contains no actions or observations or outcomes to compare with",
+			evidence: "the telemetry contains no actions, observations or outcomes to compare with",
 		},
 		"rewards, of which nobody knows what they are for": {
 			units: 100, moved: map[string]float64{"reward": 1, "reward for like actions": 1, "action": 0, "episode_length": 0},
@@ -312,7 +312,7 @@ func TestCauseFromWhatMoved(t *testing.T) {
 		},
 		"rewards, nothing else told": {
 			units: 200, moved: map[string]float64{"reward": 1, "episode_length": 0}, cause: CauseUnknown,
-			evidence: "the telemetry contains no actions or observations or outcomes to compare with",
+			evidence: "the telemetry contains no actions, observations or outcomes to compare with",
 		},
 		"rewards, nothing else told but a version": {
 			units: 200, moved: map[string]float64{"reward": 1, "episode_length": 0}, changed: []string{"reward_function"},

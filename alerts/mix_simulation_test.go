@@ -123,11 +123,11 @@ func shopChanges() []shopChange {
 		{name: "regular visitors from 50 to 80%", make: func(s *shop) { s.shares = [3]float64{.8, .15, .05} }, mix: true},
 		{name: "rewards fall by 0.6", make: worse(.6)},
 		{name: "rewards of regular visitors fall by 1.2", make: func(s *shop) { s.worth[0] -= 1.2 }},
-		{name: "another policy", make: func(s *shop) { s.offers = [3]float64{.3, .1, .6} }},
-		{name: "half of the clicks", make: halved},
+		{name: "a different policy", make: func(s *shop) { s.offers = [3]float64{.3, .1, .6} }},
+		{name: "clicks are halved", make: halved},
 		{name: "47% new, and rewards fall by 0.5", make: func(s *shop) { more(s); worse(.5)(s) }},
 		{name: "47% new, and rewards fall by 0.25", make: func(s *shop) { more(s); worse(.25)(s) }},
-		{name: "30% new, and half of the clicks", make: func(s *shop) { s.shares = [3]float64{.4, .3, .3}; halved(s) }},
+		{name: "30% new, and clicks are halved", make: func(s *shop) { s.shares = [3]float64{.4, .3, .3}; halved(s) }},
 		{name: "47% new, and rewards rise by 0.4", make: func(s *shop) { more(s); worse(-.4)(s) }, still: true},
 	}
 }

@@ -367,7 +367,7 @@ func (n *Notifier) serve(ctx context.Context, s *sender) {
 			failures++
 			wait = backoff(failures)
 			wake = nil // a new alert does not shorten the backoff
-			n.log.Warn().Err(err).Str("alertmanager", s.url).Dur("retry_in", wait).Msg("alertmanager did not accept alerts")
+			n.log.Warn().Err(err).Str("alertmanager", s.url).Dur("retry_in", wait).Msg("Alertmanager did not accept alerts")
 		} else {
 			failures = 0
 			wait = n.untilDue(s)
@@ -375,7 +375,7 @@ func (n *Notifier) serve(ctx context.Context, s *sender) {
 		sleep(ctx, wait, wake)
 	}
 	if err := n.pushDue(push, s); err != nil {
-		n.log.Error().Err(err).Str("alertmanager", s.url).Msg("stopping although alertmanager has not accepted all alerts")
+		n.log.Error().Err(err).Str("alertmanager", s.url).Msg("stopping before Alertmanager has accepted all alerts")
 	}
 }
 

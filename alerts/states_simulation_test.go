@@ -166,14 +166,14 @@ var iceChanges = []learnerChange[*tabular]{
 	{"60% of steps slip instead of 20%", CauseEnvironment, func(l *tabular) { l.step = ice(.6, -1) }},
 	{"40% of steps slip instead of 20%", CauseEnvironment, func(l *tabular) { l.step = ice(.4, -1) }},
 	{"one cell leads back to the start", CauseEnvironment, func(l *tabular) { l.step = ice(.2, 9) }},
-	{"the reward turned around", CauseRewardFunction, func(l *tabular) { l.scale = -1 }},
+	{"the reward is reversed", CauseRewardFunction, func(l *tabular) { l.scale = -1 }},
 	{"steps cost .02 instead of .01", CauseRewardFunction, func(l *tabular) { l.way = -.02 }},
 }
 
 var taxiChanges = []learnerChange[*tabular]{
 	{"10% of steps slip", CauseEnvironment, func(l *tabular) { l.step = taxi(.1, -1) }},
 	{"one more wall", CauseEnvironment, func(l *tabular) { l.step = taxi(0, 12) }},
-	{"the reward halved", CauseRewardFunction, func(l *tabular) { l.scale = .5 }},
+	{"the reward is halved", CauseRewardFunction, func(l *tabular) { l.scale = .5 }},
 	{"steps cost 2 instead of 1", CauseRewardFunction, func(l *tabular) { l.way = -1 }},
 }
 

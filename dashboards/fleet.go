@@ -20,7 +20,7 @@ import (
 // fleet returns the dashboard of all policies: which ones drift, since when, and whether the alerts arrive.
 func fleet(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
-	d := frame("Rewardwatch / Fleet", "All monitored policies: state, incidents and false-alarm budget, worst first.",
+	d := frame("Rewardwatch / Fleet", "All monitored policies: state, incidents and false alarm budget, worst first.",
 		fleetUID, s, everything(policyVariable()))
 	fleetHeadline(d, s)
 	fleetStates(d, s)
@@ -33,7 +33,7 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 			OverrideByRegexp("/./", shadesOf(purple)).OverrideByName("none", colored(green)),
 		number("Incidents opened", "Number of incidents opened in the selected time range.", "short", steps(gray),
 			query{expr: counted(s.of(alerts.MetricIncidentsOpened), overRange)}).Height(graphHeight).Span(half))
-	folded(d, "False-alarm budgets", "detection.md",
+	folded(d, "False alarm budgets", "detection.md",
 		inColors(stacked("Budgets by confidence", "Groups with a baseline, by how reliable their budget is. Reduced: episodes (or blocks) depend on each other, or the baseline covers less than a day. Provisional: the baseline is still small. Unconfirmed: calibration found no thresholds that are certain to meet the budget. None: no detector is armed.", "short",
 			query{expr: "count by (confidence) (" + s.of(metrics.MetricPromise) + ")", legend: "{{confidence}}"}), confidenceColors()...),
 		inColors(stacked("Signals by state", "Signals of the selected groups, by state.", "short",
@@ -82,7 +82,7 @@ func fleetStates(d *dashboard.DashboardBuilder, s scope) {
 	scores := "max by (" + s.groups() + ") (" + s.of(metrics.MetricDetectorScore) + ")"
 	highest := "max by (" + s.groups() + ") (max_over_time(" + s.of(metrics.MetricDetectorScore) + "[$__range] @ end()))"
 	d.WithPanel(openIncidents(s, labelColumn("policy", append(atLeast(220), linked(toPolicy(s, ofRow)))...)).Height(7)).
-		WithPanel(states("State of each group", "The worst state of any signal in the group. Groups that are drifting are on top, followed by those with a telemetry fault.",
+		WithPanel(states("State of each group", "The worst state of any signal in the group. Drifting groups are on top, followed by groups with a telemetry fault.",
 			s, s.groups(), s.legend()).
 			DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder("Policy").Type(dashboard.DashboardLinkTypeLink).Url(toPolicy(s, ofSeries))}).
 			Height(16)).
@@ -109,7 +109,7 @@ func againstBudget(s scope) *table.PanelBuilder {
 		valueColumnOf(1, "incidents", inDecimals(0), inWidth(90)),
 		valueColumnOf(0, "used (of 1)", inUnit(budgets), inDecimals(1), inLimits(budgetLimits()), inWidth(130)),
 	})
-	return rows("Incidents against the budget", "Incidents in the last 30 days, as a number and as a multiple of the false alarms that the budget allows for the episodes (or blocks) in that time. Red: above 3, which means that the budget is spent if there were more than three incidents.",
+	return rows("Incidents against the budget", "Incidents in the last 30 days, as a count and as a multiple of the false alarms that the budget allows for the episodes (or blocks) in that time. At 1, the budget is used up. Red: 3 or more.",
 		columns, []order{{"Value #A", true}, {"policy", false}},
 		query{expr: budgetUsed(s)},
 		query{expr: counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())})

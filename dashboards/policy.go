@@ -148,14 +148,14 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 	ofSignal := func(metric string, matchers ...string) query {
 		return query{expr: "sum by (" + s.groups("signal") + ") (" + s.of(metric, matchers...) + ")"}
 	}
-	folded(d, "False-alarm budget", "detection.md#what-is-promised",
-		number("Budget", "The mean number of episodes (or blocks) between false alarms for which the thresholds are set, over all signals of the policy.", "short", steps(gray),
+	folded(d, "False alarm budget", "detection.md#what-is-promised",
+		number("Budget", "Mean number of episodes (or blocks) between false alarms that the thresholds aim for, over all signals of the policy.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricFalseAlarmUnits) + ")"}).Span(quarter),
 		number("Expected", "The expected mean number of episodes (or blocks) between false alarms: the median over resampled baselines.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `q="0.5"`) + ")"}).Span(quarter),
 		number("Allowance", "The allowance for the sampling error of the baseline, in standard errors. Above 2.25, the budget is not confirmed. Larger baselines need a smaller allowance.", "short", steps(green, step{2.25, red}),
 			query{expr: "max(" + s.of(metrics.MetricAllowance) + ")"}).Decimals(2).Span(quarter),
-		number("Overlap", "How many times rarer false alarms are than the sum over the branches, because several branches often raise alarms together.", "short", steps(gray),
+		number("Overlap", "Factor by which false alarms are rarer than the sum over all branches, because several branches often raise alarms together.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricOverlap) + ")"}).Decimals(2).Span(quarter),
 		lines("Episodes between false alarms", "The budget (dashed), and the expected number of episodes (or blocks) between false alarms over resampled baselines: 10th percentile (0.1), median (0.5) and 90th percentile (0.9). The budget is met if the 0.1 line is above it.", "short",
 			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend() + " quantile {{q}}"},

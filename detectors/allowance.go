@@ -54,7 +54,7 @@ type Weakest struct {
 // Bootstrap finds the smallest allowance with which the armed branches of all samples together meet their false-alarm
 // rate, for nine out of ten baselines that could have been drawn instead of this one. It draws whole units with
 // replacement, all quantities together. Against each drawn baseline the real one represents the truth. With
-// Lambda(theta) = log mean exp(theta (g - C)) over the real units in the ranks of the drawn ones, the false-alarm rate
+// Lambda(theta) = log mean exp(theta (g - C)) over the real units in the ranks of the drawn ones, the false alarm rate
 // of a branch is A exp(-theta h), where Lambda(theta)/theta = kappa (Cramer & Lundberg's adjustment coefficient). The
 // draws depend only on the seed, not on the number of cores. spent is the rate of tests that need no allowance. overlap
 // is the factor by which the alarms of all branches are rarer than the sum of their rates, see Overlap. The thresholds

@@ -4,7 +4,7 @@ package detectors
 
 import "sort"
 
-// FalseAlarmRate returns the sum of the false-alarm rates of the armed branches, per unit, if independent units follow
+// FalseAlarmRate returns the sum of the false alarm rates of the armed branches, per unit, if independent units follow
 // the distribution of the given values. The values ascend and must be many more than the baseline has. A branch's rate
 // is
 //

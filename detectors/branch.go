@@ -89,7 +89,7 @@ type Calibration struct {
 	C    float64 // log mean exp g, so that exp(g - C) has mean 1 over the baseline
 	Chi  float64 // sqrt(mean exp(2(g-C)) - 1): the standard error of C is Chi/sqrt(m)
 	Info float64 // mean exp(g-C)(g-C): the drift of the walk under the branch's own alternative, in nats a unit
-	LogA float64 // log of e^8 / E0[T], the prefactor of the false-alarm rate; 0 if the baseline is too small for the branch
+	LogA float64 // log of e^8 / E0[T], the prefactor of the false alarm rate; 0 if the baseline is too small for the branch
 }
 
 // calibrate normalizes increments over the baseline, with weights that sum to 1. It leaves LogA, which is expensive, to

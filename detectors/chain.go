@@ -2,7 +2,7 @@ package detectors
 
 import "math"
 
-// The chain on which the false-alarm rate of a CUSUM walk is computed: its height in nats and its number of cells.
+// The chain on which the false alarm rate of a CUSUM walk is computed: its height in nats and its number of cells.
 const (
 	chainHeight = 8.0
 	chainCells  = 96

@@ -13,7 +13,7 @@ const MaxFactor = 4
 //	S = max(0, S + (g - C - Kappa - slack)/f),   alarm: S >= Height,   Height = log A - log r
 //
 // where g is the branch's increment of a unit, C normalizes it over the baseline, Kappa allows for the sampling error
-// of the baseline, f is the dependence factor, A the prefactor of the walk's false-alarm rate and r the rate that it
+// of the baseline, f is the dependence factor, A the prefactor of the walk's false alarm rate and r the rate that it
 // may spend, in false alarms per unit. All but the counts are in nats. Exported fields are saved.
 type CUSUM struct {
 	Walk      float64 // S
@@ -94,7 +94,7 @@ func (w *Walks) Allow(allowance float64) {
 	w.prepare()
 }
 
-// Arm sets the false-alarm rate per unit that every carrying branch may spend.
+// Arm sets the false alarm rate per unit that every carrying branch may spend.
 func (w *Walks) Arm(rate float64) {
 	for i := range w.Branches {
 		if b := &w.Branches[i]; b.Carries {
@@ -158,7 +158,7 @@ func (w *Walks) Armed() int {
 // TooDependent reports whether the dependence factor is too large for a promise.
 func (w *Walks) TooDependent() bool { return w.Factor > MaxFactor }
 
-// armedRate returns the sum of the false-alarm rates of the armed branches, per unit.
+// armedRate returns the sum of the false alarm rates of the armed branches, per unit.
 func armedRate(branches []CUSUM) float64 {
 	rate := 0.0
 	for i := range branches {

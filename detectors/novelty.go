@@ -32,7 +32,7 @@ const maxNoveltyHeight = 512
 // the baseline's mode, or none of its values. The baseline's rate of novel units is taken as its upper 90 % limit
 // (Clopper & Pearson 1934), and tested against one half, or against half of the share of the values that are not the
 // mode: a reward that a click earns replaces another one. The walk is on a lattice: a novel unit moves it Up steps up and
-// another one moves it one step down, so that its false-alarm rate is exact.
+// another one moves it one step down, so that its false alarm rate is exact.
 type Novelty struct {
 	Mode      float64
 	Rate      float64 // upper 90 % limit of the share of novel units
@@ -124,7 +124,7 @@ func (t *Novelty) novel(x float64) bool {
 	return x != t.Mode && float64(t.Side)*(x-t.Mode) >= 0
 }
 
-// FalseAlarmRate returns the false-alarm rate per unit of the armed test; 0 if it is not armed.
+// FalseAlarmRate returns the false alarm rate per unit of the armed test; 0 if it is not armed.
 func (t *Novelty) FalseAlarmRate() float64 {
 	if t.Height == 0 {
 		return 0

@@ -332,7 +332,7 @@ func TestNoveltyOfAConstantBaseline(t *testing.T) {
 	}
 }
 
-// The false-alarm rate of the armed threshold is walked for at a rate that can be seen, and keeps below it; one step
+// The false alarm rate of the armed threshold is walked for at a rate that can be seen, and keeps below it; one step
 // lower it would not.
 func TestSimNoveltyRateIsExact(t *testing.T) {
 	sample := append(continuous(8), make([]float64, 292)...)

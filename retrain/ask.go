@@ -103,7 +103,7 @@ func (d *Desk) checkAsk(a Ask) error {
 	_, known := d.cfg.target(a.Target)
 	switch {
 	case a.Policy == "":
-		return fmt.Errorf("%w: policy must be the name of a policy", ErrBadAsk)
+		return fmt.Errorf("%w: policy is required", ErrBadAsk)
 	case a.By == "" || a.Why == "":
 		return fmt.Errorf("%w: by and why are required: who requests the retraining, and for what reason", ErrBadAsk)
 	case !known:

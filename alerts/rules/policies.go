@@ -47,12 +47,12 @@ func (g ruleGroups) rewardChannelFault() rule {
 	fault := func(signal, values string) inputSeries {
 		return g.series(metrics.MetricStreamFault, fmt.Sprintf(`signal=%q,rule="scale"`, signal), values)
 	}
-	fires := g.fires("'s rewards are not reliable", "The reward has a telemetry fault (rule scale). A policy trained on this reward would learn the fault. "+
+	fires := g.fires(" has unreliable rewards", "The reward has a telemetry fault (rule scale). A policy trained on this reward would learn the fault. "+
 		"No retraining is triggered until the fault ends.")
 	return rule{
 		alert: "RewardChannelFault", severity: alerts.Critical, dashboard: alerts.PolicyDashboard,
 		expr:    fmt.Sprintf(`max by (%s, rule) (%s{signal=~"reward|return|reward_component[.].*",rule!~"%s"}) > 0`, g.by(), metrics.MetricStreamFault, unfinishedRules),
-		summary: g.name() + "'s rewards are not reliable", description: description,
+		summary: g.name() + " has unreliable rewards", description: description,
 		tests: []ruleTest{
 			{name: "rewards on a different scale", at: "5m", series: []inputSeries{fault("reward", "_ 1+0x10")}, fires: []expectedAlert{fires.with("rule", "scale")}},
 			{name: "missing units", at: "5m", series: []inputSeries{g.series(metrics.MetricStreamFault, `signal="reward",rule="unfinished"`, "_ 1+0x10")}},

@@ -72,13 +72,13 @@ func retrainNoImprovement(requests, suspended string) rule {
 // retrainAwaitsApproval alerts on requests that wait for a decision: they expire without one.
 func retrainAwaitsApproval(requests string) rule {
 	const (
-		summary     = "Retraining checkout is waiting for approval"
+		summary     = "Retraining of checkout is waiting for approval"
 		description = "The request expires one day after it was opened. Run `rewardwatch retrain list --state awaiting_approval` to see it."
 	)
 	return rule{
 		alert: alerts.AlertRetrainAwaitsApproval, severity: alerts.Info, wait: "4h", dashboard: alerts.RetrainingDashboard,
 		expr:        fmt.Sprintf(`max by (job, policy) (%s{state="awaiting_approval"}) > 0`, requests),
-		summary:     "Retraining {{ $labels.policy }} is waiting for approval",
+		summary:     "Retraining of {{ $labels.policy }} is waiting for approval",
 		description: description,
 		tests: []ruleTest{
 			{

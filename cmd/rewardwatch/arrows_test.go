@@ -122,7 +122,7 @@ func arrows() map[string][]string {
 		"retrain/retraintest":       {"alerts", "detectors/finding", "ingest"},
 		"retrain/target":            {"ingest", "ingest/httpclient", "ingest/kafkalog", "retrain/command", "retrain/kubejob", "retrain/yamlfile"}, // Kafka; commands; Jobs
 		"retrain/training":          nil,
-		"retrain/yamlfile":          nil,
+		"retrain/yamlfile":          {"ingest/nearest"},
 		"deploy/deploytest":         nil,
 		"deploy/picturetest":        nil,
 		"dashboards":                {"alerts", "cmd/rewardwatch/names", "detectors/finding", "detectors/metrics", "detectors/progress", "ingest", "ingest/assemble", "retrain", "retrain/ledger"}, // names of metrics

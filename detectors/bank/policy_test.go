@@ -782,7 +782,7 @@ func TestSimGroupsShareOneBudget(t *testing.T) {
 		t.Errorf("shares sum to %v", sum)
 	}
 	if rates > 1e-6 {
-		t.Errorf("false-alarm rates sum to %v a unit, want at most 1e-6", rates)
+		t.Errorf("false alarm rates sum to %v a unit, want at most 1e-6", rates)
 	}
 }
 

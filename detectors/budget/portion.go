@@ -1,4 +1,4 @@
-// Package budget divides the false-alarm budget of a policy among its tests, and calibrates them on a baseline.
+// Package budget divides the false alarm budget of a policy among its tests, and calibrates them on a baseline.
 package budget
 
 import (
@@ -191,7 +191,7 @@ func (of Portion) Walks(visit func(*detectors.Walks)) {
 	}
 }
 
-// samples returns the baselines of all quantities with armed branches, by unit, their names, and the false-alarm rate
+// samples returns the baselines of all quantities with armed branches, by unit, their names, and the false alarm rate
 // of the tests that need no allowance.
 func (of Portion) samples() (samples []detectors.BaselineSample, names []string, spent float64) {
 	for _, s := range of.Streams {

@@ -40,7 +40,7 @@ func (h *Histogram) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if len(h.Baseline) == 0 || len(h.Baseline) != len(h.Current) {
-		return fmt.Errorf("a histogram has %d bins of the baseline and %d of the current units", len(h.Baseline), len(h.Current))
+		return fmt.Errorf("a histogram has %d baseline bins, but %d current bins", len(h.Baseline), len(h.Current))
 	}
 	return nil
 }

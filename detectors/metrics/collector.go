@@ -83,7 +83,7 @@ func help() []metricHelp {
 			[]string{"q"},
 		},
 		{MetricAllowance, "Allowance for the sampling error of the baseline, in standard errors.", nil},
-		{MetricOverlap, "How many times rarer false alarms are than the sum over the branches.", nil},
+		{MetricOverlap, "Factor by which false alarms are rarer than the sum over all branches.", nil},
 		{
 			MetricPromise, "Confidence in the false alarm budget, and the branch with the largest share of false alarms. Always 1.",
 			[]string{"confidence", "weakest"},

@@ -148,7 +148,7 @@ func TestCollectorShowsThePromise(t *testing.T) {
 # HELP rewardwatch_baseline_allowance Allowance for the sampling error of the baseline, in standard errors.
 # TYPE rewardwatch_baseline_allowance gauge
 rewardwatch_baseline_allowance{env="prod",label_region="",policy="ranker"} 1.75
-# HELP rewardwatch_branch_overlap How many times rarer false alarms are than the sum over the branches.
+# HELP rewardwatch_branch_overlap Factor by which false alarms are rarer than the sum over all branches.
 # TYPE rewardwatch_branch_overlap gauge
 rewardwatch_branch_overlap{env="prod",label_region="",policy="ranker"} 1.25
 # HELP rewardwatch_expected_false_alarm_units Expected mean number of episodes or blocks between false alarms, as quantiles over baselines.

@@ -27,7 +27,7 @@ const nearlyKnown = .75
 
 // riskOf returns the level of each limit: those of the baseline, and those after so many doublings. Both limits of
 // the baseline together hold for nine baselines in ten. The error of a later limit depends on units after the baseline.
-// It therefore varies with these units, and the mean false-alarm rate of most baselines tolerates more of it.
+// It therefore varies with these units, and the mean false alarm rate of most baselines tolerates more of it.
 func riskOf(doublings int) float64 {
 	risks := [...]float64{.05, .1, .05, .03}
 	return risks[min(doublings, len(risks)-1)]
@@ -54,7 +54,7 @@ const maxHeight = 1 << 16
 
 // Test tests whether the values of a quantity that are not its mode have become rarer or commoner:
 // whether their rate has fallen to zero, has halved or has doubled. Each alternative is a Bernoulli CUSUM on a lattice
-// (Reynolds & Stoumbos 1999), so that its false-alarm rate at a given rate is exact.
+// (Reynolds & Stoumbos 1999), so that its false alarm rate at a given rate is exact.
 //
 // The rate is unknown. The walks for a fall are armed at its exact lower limit, the one for a rise at its exact upper
 // limit (Clopper & Pearson 1934). This keeps the false alarms within the budget for every rate between the limits. The
@@ -180,7 +180,7 @@ func (w *Walk) least(p, rate float64) int {
 	return leastRise(p, w.Rare, rate)
 }
 
-// FalseAlarmRate returns the sum of the false-alarm rates of the armed walks, per unit, if rare values occur at the
+// FalseAlarmRate returns the sum of the false alarm rates of the armed walks, per unit, if rare values occur at the
 // rate p and are independent.
 func (t *Test) FalseAlarmRate(p float64) float64 {
 	sum := 0.0
@@ -198,7 +198,7 @@ func (t *Test) FalseAlarmRate(p float64) float64 {
 	return sum
 }
 
-// Spent returns the false-alarm rate, per unit, that the armed walks may spend.
+// Spent returns the false alarm rate, per unit, that the armed walks may spend.
 func (t *Test) Spent() float64 {
 	armed := 0.0
 	for i := range t.Walks {

@@ -233,7 +233,7 @@ func (q *Quantity) Candidates(ownShare bool) int {
 	return n
 }
 
-// Arm sets the false-alarm rate per unit that each of these candidates may spend.
+// Arm sets the false alarm rate per unit that each of these candidates may spend.
 func (q *Quantity) Arm(ownShare bool, rate float64) {
 	q.Tests = slices.DeleteFunc(q.Tests, func(t TestOfKind) bool { return t.Kind.ownShare == ownShare && !t.Arm(rate) })
 }
@@ -461,7 +461,7 @@ func MomentsOf(x []float64) (m ingest.Moments) {
 // IsOfAction reports whether the quantity is the share of an action, or of several together.
 func (q *Quantity) IsOfAction() bool { return isShare(q.Name) || q.Name == RareQuantity }
 
-// Spend adds the false-alarm rate of those tests of the quantity that need no allowance to the given rate.
+// Spend adds the false alarm rate of those tests of the quantity that need no allowance to the given rate.
 func (q *Quantity) Spend(spent float64) float64 {
 	for _, ownShare := range []bool{false, true} {
 		for i := range q.Tests {

@@ -26,10 +26,10 @@ type Test interface {
 
 	// Candidates returns the number of branches that request a share of the budget.
 	Candidates(q *Quantity) int
-	// Arm sets the false-alarm rate per unit that each of these branches may spend. A test that returns false is
+	// Arm sets the false alarm rate per unit that each of these branches may spend. A test that returns false is
 	// dropped.
 	Arm(rate float64) bool
-	// spent returns the false-alarm rate of the armed test that needs no allowance for the baseline's own error.
+	// spent returns the false alarm rate of the armed test that needs no allowance for the baseline's own error.
 	spent() float64
 	// Walks returns the branches that need that allowance, nil for most kinds. A quantity has at most one test with
 	// walks. Its false alarms count in the promise only if detectors.BaselineSample has a field for its type.

@@ -112,7 +112,7 @@ func (x index) wire() []placeWire {
 }
 
 // errOtherVersion means that a segment is intact and of a format that this build does not read.
-var errOtherVersion = errors.New("it has another format version")
+var errOtherVersion = errors.New("it has a different format version")
 
 // decode reads a segment. Its error says why it is not one, or is errOtherVersion. Its memory use is bounded by a
 // multiple of the segment's size.

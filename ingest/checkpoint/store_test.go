@@ -278,7 +278,7 @@ func TestAnotherFormatVersionIsRefusedByItsNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	var version *VersionError
-	if _, err := s.Load("bank-a"); !errors.As(err, &version) || !strings.Contains(err.Error(), "bank-a/3: it has another format version: 9, "+
+	if _, err := s.Load("bank-a"); !errors.As(err, &version) || !strings.Contains(err.Error(), "bank-a/3: it has a different format version: 9, "+
 		"but this build reads 2 and 3; run the build that wrote it") {
 		t.Errorf("got %v", err)
 	}

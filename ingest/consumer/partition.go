@@ -116,7 +116,7 @@ func (p *partition) openFor(ctx context.Context, topic string) (ingest.Checkpoin
 		p.failures++
 		p.c.left(fmt.Sprintf("opening the checkpoints of partition %d: %v", p.id, err))
 		p.c.outages.Warn().Err(err).Str("topic", topic).Int32("partition", p.id).
-			Msg("failed to open the checkpoints of a partition, retrying")
+			Msg("failed to open the checkpoints for a partition, retrying")
 		fetch.Sleep(ctx, p.c.timing.backoff(p.failures))
 	}
 	return nil, nil

@@ -191,11 +191,11 @@ func (s *Spool) Remove(needed func(from, to int64) bool) error {
 			last := s.active
 			s.active, s.failed = nil, false
 			if err := last.Close(); err != nil {
-				return fmt.Errorf("removing a segment of the log: %w", err)
+				return fmt.Errorf("removing a log segment: %w", err)
 			}
 		}
 		if err := os.Remove(s.segments[i].path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("removing a segment of the log: %w", err)
+			return fmt.Errorf("removing a log segment: %w", err)
 		}
 		s.size -= s.segments[i].size
 		s.segments = slices.Delete(s.segments, i, i+1)

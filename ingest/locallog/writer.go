@@ -212,7 +212,7 @@ func (l *Log) age() {
 		return
 	}
 	if err := l.roll(); err != nil {
-		l.o.Log.Error().Err(err).Msg("failed to start a segment of the log, retrying with the next record")
+		l.o.Log.Error().Err(err).Msg("failed to start a new log segment, retrying with the next record")
 	}
 }
 
@@ -229,7 +229,7 @@ func (l *Log) retain(more int64) (room bool) {
 			break
 		}
 		if err := os.Remove(oldest.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			l.o.Log.Error().Err(err).Msg("failed to remove a segment of the log")
+			l.o.Log.Error().Err(err).Msg("failed to remove a log segment")
 			break
 		}
 		l.segments, l.size = l.segments[1:], l.size-oldest.size

@@ -62,7 +62,7 @@ func (t *table) values(row []byte) ([]string, error) {
 	r.Comma, r.LazyQuotes, r.TrimLeadingSpace, r.FieldsPerRecord = t.quote.comma, true, t.quote.comma != '\t', -1
 	values, err := r.Read()
 	if err == nil && len(bytes.TrimRight(row[r.InputOffset():], "\r\n")) > 0 {
-		return nil, errors.New("a quoted value ends in the middle")
+		return nil, errors.New("the quotes in a value are not balanced")
 	}
 	return values, err
 }

@@ -221,7 +221,7 @@ func (r *Runner) follow(ctx context.Context, request string, report training.Rep
 		return nil
 	}
 	if err := report(ctx, request, rep); errors.Is(err, training.ErrSettled) {
-		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the request for a command no longer accepts reports")
+		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the request no longer accepts reports from its command")
 	} else if err != nil {
 		return fmt.Errorf("report the result of the run for %s: %w", request, err)
 	}
@@ -299,6 +299,6 @@ func (r *Runner) removeLeftOver() {
 func (r *Runner) complain(request string, err error) {
 	if r.known[request] != err.Error() {
 		r.known[request] = err.Error()
-		r.log.Error().Err(err).Str("request", request).Msg("failed to check the run of a command")
+		r.log.Error().Err(err).Str("request", request).Msg("failed to check the status of a command")
 	}
 }

@@ -144,7 +144,7 @@ func (f *Follower) follow(ctx context.Context, c *cluster, request, target strin
 		known.complaint = ""
 	case known.complaint != err.Error() && ctx.Err() == nil: // logged once: the next look finds it again
 		known.complaint = err.Error()
-		f.log.Warn().Err(err).Str("request", request).Str("target", target).Msg("failed to check the Job of a request, retrying")
+		f.log.Warn().Err(err).Str("request", request).Str("target", target).Msg("failed to check the Job for a request, retrying")
 	}
 	if errors.Is(err, errAway) {
 		return err

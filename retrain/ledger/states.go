@@ -223,7 +223,7 @@ func (tx *Tx) EndOverdue(ctx context.Context, now time.Time) error {
 		from, to State
 		why      string
 	}{
-		{StateQueued, StateExpired, "another request of the policy was unfinished for too long"},
+		{StateQueued, StateExpired, "another request for the policy was unfinished for too long"},
 		{StateAwaitingApproval, StateExpired, "it was not approved in time"},
 		{StateOpen, StateDeadLetter, "expired"},
 		{StateDelivered, StateInconclusive, "neither a job report nor a new version arrived in time"},

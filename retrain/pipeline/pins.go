@@ -131,8 +131,8 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 		p.need("moviepy", p.calls.Video+" records videos, which Gymnasium writes with it")
 	}
 	if i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == "stable-baselines3" }); i >= 0 && p.calls.Progress != "" && library == Custom && !strings.Contains(p.Packages[i].Name, "extra") {
-		p.need("tqdm", p.calls.Progress+" shows a bar, which Stable-Baselines3 draws with it")
-		p.need("rich", p.calls.Progress+" shows a bar, which Stable-Baselines3 draws with it")
+		p.need("tqdm", p.calls.Progress+" shows a progress bar, which Stable-Baselines3 draws with it")
+		p.need("rich", p.calls.Progress+" shows a progress bar, which Stable-Baselines3 draws with it")
 	}
 	p.outdated()
 	p.missing()

@@ -14,7 +14,7 @@ func resolve(w *Work) string {
 	w.given = *f
 	f.Policy = cmp.Or(f.Policy, f.Project)
 	f.Owner = cmp.Or(f.Owner, "unknown")
-	f.Description = cmp.Or(f.Description, "The agent of "+f.Project+".")
+	f.Description = cmp.Or(f.Description, "The "+f.Project+" agent.")
 	f.Release = cmp.Or(f.Release, w.Options.Release)
 	f.Image = cmp.Or(f.Image, f.Project)
 	f.Base = cmp.Or(f.Base, pins.Base(pins.Default))

@@ -72,7 +72,7 @@ print(same((box(4), 2), (box(4), 2)))
 print(same((box(4), 2), (box(3), 2)))
 print(same((box(4), 2), (box(4), 6)))
 `
-	want := "True\nAcrobot-v1 has other spaces than CartPole-v1\nAcrobot-v1 has other spaces than CartPole-v1"
+	want := "True\nAcrobot-v1 has different spaces from CartPole-v1\nAcrobot-v1 has different spaces from CartPole-v1"
 	if got := inPython(t, program, "environments:\n", "environments:\n  - id: CartPole-v1\n  - id: Acrobot-v1\n", "  - {id: CartPole-v1, env: lab}\n", ""); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -23,7 +23,7 @@ func TestGivenZerosAreNoDefaults(t *testing.T) {
 		"frames":      {"name: PPO", "name: PPO\n  frame_stack: 0", "algorithm.frame_stack: must not be 0; omit the key for the default, 1"},
 		"calls":       {"project: cartpole", "project: cartpole\nmodel: {calls: 0}", "model.calls: must not be 0"},
 		"schedule":    {`"0 3 * * 1"`, `""`, "schedule: must not be empty; omit the key"},
-		"description": {"description: Balances a pole on a cart.", "description: ''", "description: must not be empty; omit the key for the default, The agent of cartpole."},
+		"description": {"description: Balances a pole on a cart.", "description: ''", "description: must not be empty; omit the key for the default, The cartpole agent."},
 		"env":         {"{id: CartPole-v1, env: lab}", "{id: CartPole-v1, env: ''}", "environments[0].env: must not be empty"},
 		"rollback":    {"[python, deploy.py, --undo]", "[]", "rollback.command: must not be empty; omit the key"},
 	} {

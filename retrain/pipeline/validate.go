@@ -392,7 +392,7 @@ func validateEvaluation(w *Work) {
 		path := element("evaluation.constraints", i)
 		w.matches(trimmed, path+".metric", c.Metric, "return, episode_length, or a name in the environment's info, without spaces around it")
 		if slices.ContainsFunc(e.Constraints[:i], func(o Constraint) bool { return o.Metric == c.Metric }) {
-			w.report(path+".metric", "has a constraint already: give at_least and at_most together")
+			w.report(path+".metric", "already has a constraint: set at_least and at_most together")
 		}
 		if c.AtLeast.Kind == yamlfile.Absent && c.AtMost.Kind == yamlfile.Absent {
 			w.report(path, "must have at_least or at_most")

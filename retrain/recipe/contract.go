@@ -73,7 +73,7 @@ func (e Expected) resolve(level func(signal string) (finding.Distribution, error
 	r.Level, r.SD = map[string]float64{"mean": d.Mean, "median": d.Q50, "sd": d.SD, "q10": d.Q10, "q90": d.Q90}[e.Statistic], d.SD
 	e.Value = r.Times*r.Level + r.Plus + r.PlusSD*r.SD
 	if math.IsNaN(e.Value) || math.IsInf(e.Value, 0) {
-		return e, fmt.Errorf("resolve %q: with a baseline %s of %s of %g, the value is not finite", e.Text, e.Statistic, e.Signal, r.Level)
+		return e, fmt.Errorf("resolve %q: the value is not finite, because the baseline %s of %s is %g", e.Text, e.Statistic, e.Signal, r.Level)
 	}
 	return e, nil
 }

@@ -79,7 +79,7 @@ func (l line) post(ctx context.Context, to string, body []byte, headers ...strin
 	l = l.hiding(sentTo(to, headers)...)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
-		return answer{Attempt: Attempt{Result: ResultUnreachable, Err: l.clean("make request: " + err.Error())}}
+		return answer{Attempt: Attempt{Result: ResultUnreachable, Err: l.clean("create request: " + err.Error())}}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "rewardwatch")

@@ -20,6 +20,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 )
 
 // Problem is one mistake in a file.
@@ -288,7 +290,7 @@ func (r *Reader) entry(path string, e *ast.MappingValueNode, fields []Field, see
 	}
 	i := slices.IndexFunc(fields, func(f Field) bool { return f.Key == key })
 	if i < 0 {
-		r.fault(at, path, fmt.Sprintf("unknown key %q; expected one of %s", key, keyList(fields)))
+		r.fault(at, path, unknownKey(key, fields))
 		return
 	}
 	r.value(Join(path, key), at, e.Value, fields[i].Value)
@@ -328,12 +330,20 @@ func (r *Reader) table(path string, n ast.Node, dst reflect.Value) {
 	dst.Set(out)
 }
 
-func keyList(fields []Field) string {
+// mostTypos is how many letters a key may differ in from the one that is suggested for it. A key that differs in more
+// may be meant for something else: password is not password_env.
+const mostTypos = 2
+
+func unknownKey(key string, fields []Field) string {
 	keys := make([]string, len(fields))
 	for i, f := range fields {
 		keys[i] = f.Key
 	}
-	return strings.Join(keys, ", ")
+	hint := ""
+	if near := nearest.Of(key, slices.Values(keys)); nearest.Distance(key, near) <= mostTypos {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return fmt.Sprintf("unknown key %q%s; expected one of %s", key, hint, strings.Join(keys, ", "))
 }
 
 // Join returns the path of a key within the path of its parent.

@@ -304,7 +304,7 @@ func (w *watched) ordered(t *testing.T, i incident) (o order, repeats int) {
 	if o.Type != "retrain.requested" || o.Data.Incident != i.ID || o.Data.Policy != w.fleet.policy || o.Data.Cause != i.Cause {
 		t.Errorf("the order is %+v; incident %+v", o, i)
 	}
-	if want := o.Data.Policy + " serves as well as when it was accepted"; o.Data.Contract.Objective != want || o.Data.Config.Run != "checkout-ranker-"+o.Data.ID {
+	if want := o.Data.Policy + " performs as well as when it was accepted"; o.Data.Contract.Objective != want || o.Data.Config.Run != "checkout-ranker-"+o.Data.ID {
 		t.Errorf("contract %+v, config %+v, want those of deploy/recipes filled", o.Data.Contract, o.Data.Config)
 	}
 	if all[0].id == "" || o.Data.ID == "" {

@@ -486,9 +486,9 @@ func (f *finder) measuredLists() {
 	if len(lists) == 0 || f.theirs != nil {
 		return
 	}
-	field, why := f.source(found{lists[0], t, false}), "as many numbers in each record"
+	field, why := f.source(found{lists[0], t, false}), "the same number of values in each record"
 	if len(observed) > 1 {
-		field, why = mapping.Field{Source: mapping.Source{Expression: object(from, observed)}}, "lists of as many numbers in each record, and the numbers with no other role"
+		field, why = mapping.Field{Source: mapping.Source{Expression: object(from, observed)}}, "lists of the same length in each record, and the numbers with no other role"
 	}
 	for _, p := range lists {
 		f.used[p] = true

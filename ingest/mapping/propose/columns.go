@@ -386,7 +386,7 @@ func (f *finder) ofCandidates(p *place) (lines []Line) {
 			if q.n == t.records && q.min < q.max && isMeasured(found{q, t, false}) {
 				path := fmt.Sprintf("%s[%d]%s", p.path, k, strings.TrimPrefix(pathOf(append([]string{"a"}, q.names...)), "a"))
 				name := fmt.Sprintf("observation.%s.%d.%s", p.names[len(p.names)-1], k, strings.Join(q.names, "."))
-				lines = append(lines, Line{name, mapping.Field{Source: mapping.Source{Path: path}}, "of things to choose from: " + t.facts(q)})
+				lines = append(lines, Line{name, mapping.Field{Source: mapping.Source{Path: path}}, "property of a candidate: " + t.facts(q)})
 			}
 		}
 	}

@@ -224,7 +224,7 @@ func (f *finder) vector() {
 			}
 		}
 		if len(values) > 0 {
-			f.line("action", mapping.Field{Source: mapping.Source{Expression: "[" + strings.Join(values, ", ") + "]"}}, "numbers with names in turn, from "+first.path)
+			f.line("action", mapping.Field{Source: mapping.Source{Expression: "[" + strings.Join(values, ", ") + "]"}}, "numbers with consecutive names, from "+first.path)
 			return
 		}
 	}

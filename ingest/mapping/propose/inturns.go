@@ -30,7 +30,7 @@ func (f *finder) agentBySteps() {
 	for _, p := range agents {
 		if f.inTurn(step, append(of, p)...) {
 			f.used[p] = true
-			line := Line{"agent_id", f.source(found{p, f.outer, false}), "steps follow one another only for each of its values: " + f.outer.facts(p)}
+			line := Line{"agent_id", f.source(found{p, f.outer, false}), "steps are consecutive only within each of its values: " + f.outer.facts(p)}
 			f.out.Lines = append(f.out.Lines, line)
 			return
 		}

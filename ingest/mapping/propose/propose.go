@@ -229,7 +229,7 @@ func (f *finder) elements(records []any) {
 	if most != nil {
 		f.outer, f.out.Each = outer, most.path
 		if f.endInside(records, most) {
-			f.index = "agents of one record: some end before the last of them"
+			f.index = "each index is a separate agent: some end before the last element"
 		}
 		f.out.EachWhy = fmt.Sprintf("%d lists with %d steps in total, each with its own %s", most.n, most.elements, f.reasons(f.inner))
 		return

@@ -253,7 +253,7 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"mixed types", "numbers", "booleans", "text", "objects", "lists of numbers", "lists of objects", "lists of texts"}[k]
+	return [...]string{"mixed types", "numbers", "booleans", "text", "objects", "lists of numbers", "lists of objects", "lists of strings"}[k]
 }
 
 // facts describes a place in a few words.

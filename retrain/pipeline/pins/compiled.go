@@ -14,7 +14,7 @@ func Compiled(python string, versions map[string]string) string {
 		}
 	}
 	if v := versions["pynput"]; v != "" && Allowed(">=1.7", v) {
-		return "evdev of pynput"
+		return "evdev for pynput"
 	}
 	return ""
 }

@@ -74,7 +74,7 @@ type Token struct {
 
 // Errors of tokens, for errors.Is.
 var (
-	ErrFile    = errors.New("http: read a token file")
+	ErrFile    = errors.New("read a token file")
 	ErrUnknown = errors.New("a valid bearer token is required")
 )
 

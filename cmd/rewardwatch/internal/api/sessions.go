@@ -50,7 +50,7 @@ func (s *Server) signedIn(r *http.Request, who session.Person, status int, why e
 	reason := ""
 	if why != nil { // which anyone can cause, with texts of their own
 		reason = strings.ToValidUTF8(fmt.Sprintf("%.500v", why), "")
-		s.signIns.Warn().Str("error", reason).Str("who", who.Name).Str("from", r.RemoteAddr).Msg("a sign-in failed")
+		s.signIns.Warn().Str("error", reason).Str("who", who.Name).Str("from", r.RemoteAddr).Msg("sign-in failed")
 	}
 	if s.Audit == nil {
 		return

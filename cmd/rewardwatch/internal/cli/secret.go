@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -57,6 +58,9 @@ func newSecretCommand(c *terminal.Console) *cobra.Command {
 // may use.
 func createSecret(file, line string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s already exists: choose a new file, or remove this one if its secret is no longer used", file)
+	}
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func TestSecret(t *testing.T) {
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("mode %v, %v", info.Mode(), err)
 		}
-		if got := runVerb("secret", "--kind", kind, file); got.code != exitError || !strings.Contains(got.err, "file exists") {
+		if got := runVerb("secret", "--kind", kind, file); got.code != exitError || !strings.Contains(got.err, file+" already exists") {
 			t.Errorf("a file that exists: exit %d, %q", got.code, got.err)
 		}
 		if again, _ := os.ReadFile(file); string(again) != string(text) {
@@ -56,7 +56,7 @@ func TestValidateWarnsOfMissingFiles(t *testing.T) {
 	}
 	file := config("nothing")
 	got := runVerb("validate", file)
-	if want := file + ":2:87: retrain.targets[0].secret_file: warning: stat " + dir + "/nothing: no such file or directory\nok\n"; got.code != exitFine || got.out != want {
+	if want := file + ":2:87: warning: retrain.targets[0].secret_file: stat " + dir + "/nothing: no such file or directory\nok\n"; got.code != exitFine || got.out != want {
 		t.Errorf("exit %d: %q %q, want %q", got.code, got.out, got.err, want)
 	}
 }

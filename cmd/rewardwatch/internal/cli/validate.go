@@ -94,7 +94,10 @@ func (v validation) text(w io.Writer) error {
 		}
 	}
 	for _, e := range v.Warnings {
-		e.Message = "warning: " + e.Message
+		if e.Path != "" {
+			e.Message = e.Path + ": " + e.Message
+		}
+		e.Path = "warning"
 		if _, err := fmt.Fprintln(w, e.Problem); err != nil {
 			return err
 		}

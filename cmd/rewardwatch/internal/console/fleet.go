@@ -121,7 +121,10 @@ func (c *Console) fleetData(ctx context.Context, query url.Values) fleetData {
 	d.add(incidents, faults, c.now())
 	summaries := c.view.Summaries()
 	if of := finding.ProgressOf(summaries); of.Groups > 1 && of.Accepted < of.Groups {
-		d.Baselines = fmt.Sprintf("%d of %d groups have an accepted baseline, %d a provisional one", of.Accepted, of.Groups, of.Provisional)
+		d.Baselines = fmt.Sprintf("%d of %d groups have an accepted baseline", of.Accepted, of.Groups)
+		if of.Provisional > 0 {
+			d.Baselines += fmt.Sprintf(", and %d a provisional one", of.Provisional)
+		}
 	}
 	rows := fleetRows(summaries, incidents, faults, c.now())
 	d.Empty = len(rows) == 0
@@ -276,14 +279,14 @@ func policyRow(p *finding.Summary, known known, now time.Time) fleetRow {
 	row := fleetRow{
 		Policy: p.Policy, Link: policyLink(p.Policy), Groups: labelsOf(g.Group), State: words.Plain(worst.state.String()), Class: stateClass(worst.state),
 		Score: worst.score, Since: worst.since(known, now), Version: g.Versions.Policy, Versions: words.Versions(g.Versions), Last: momentOf(g.LastUnitTS, now), rank: worst.rank(), unit: p.UnitName(),
-		Units: words.Grouped(g.Units, thinSpace), text: searchText(p, known, words.Plain(worst.state.String())),
+		Units: words.Grouped(g.Units), text: searchText(p, known, words.Plain(worst.state.String())),
 	}
 	if len(p.Groups) > 1 {
 		var units int64
 		for i := range p.Groups {
 			units += p.Groups[i].Units
 		}
-		row.Units, row.Groups = words.Grouped(units, thinSpace), fmt.Sprintf("%d groups", len(p.Groups))
+		row.Units, row.Groups = words.Grouped(units), fmt.Sprintf("%d groups", len(p.Groups))
 	}
 	if worst.state == finding.WarmingUp && g.Lineage.Wanted > 0 {
 		row.Missing = fmt.Sprintf("%d of %d %s", g.Lineage.Collected, g.Lineage.Wanted, g.UnitName().Many())

@@ -67,7 +67,7 @@ func TestFleetTellsOfTheWorstGroup(t *testing.T) {
 	drifting.Group = ingest.NewGroup("policy-0003", ingest.Label{Name: "env", Value: "staging"})
 	v.summaries[3].Groups = append(v.summaries[3].Groups, drifting)
 	r := fleetOf(v, "q=policy-0003").Rows[0]
-	if r.State != "drift" || r.Groups != "2 groups" || r.Units != "247\u202f374" || r.Incident != "" {
+	if r.State != "drift" || r.Groups != "2 groups" || r.Units != "247,374" || r.Incident != "" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -285,10 +285,21 @@ func TestAgo(t *testing.T) {
 			t.Errorf("%v: %q, want %q", d, got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1\u202f000", 1234567: "1\u202f234\u202f567"} {
-		if got := words.Grouped(n, thinSpace); got != want {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		if got := words.Grouped(n); got != want {
 			t.Errorf("%d: %q", n, got)
 		}
+	}
+}
+
+func TestFleetCountsBaselines(t *testing.T) {
+	v := madeUpFleet(4, someTime)
+	if got := fleetOf(v, "").Baselines; got != "3 of 4 groups have an accepted baseline" {
+		t.Error(got)
+	}
+	v.summaries[0].Groups[0].Baseline.Provisional = true
+	if got := fleetOf(v, "").Baselines; got != "2 of 4 groups have an accepted baseline, and 1 a provisional one" {
+		t.Error(got)
 	}
 }
 

@@ -219,7 +219,7 @@ func (c *Console) groupData(s standing, known known) *groupData {
 	d := &groupData{
 		group: g.Group,
 		Name:  labelsOf(g.Group), State: words.Plain(s.state.String()), Class: stateClass(s.state), Since: s.since(known, c.now()), Last: momentOf(g.LastUnitTS, c.now()),
-		Units: words.Grouped(g.Units, thinSpace), Unit: g.UnitName(), Versions: words.Versions(g.Versions), Production: g.Production, WarmUp: warmUpText(g),
+		Units: words.Grouped(g.Units), Unit: g.UnitName(), Versions: words.Versions(g.Versions), Production: g.Production, WarmUp: warmUpText(g),
 	}
 	if g.Baseline.ID != "" {
 		d.Baseline = words.Baseline(g.Baseline, g.UnitName())
@@ -327,7 +327,7 @@ func nextArmed(s *finding.StreamSummary, unit finding.UnitName) string {
 	if next == nil {
 		return text
 	}
-	return fmt.Sprintf("%s: the baseline is too small. The next, %s, needs about %s %s", text, next.Branch, words.Grouped(int64(next.Units), thinSpace), unit.Many())
+	return fmt.Sprintf("%s: the baseline is too small. The next, %s, needs about %s %s", text, next.Branch, words.Grouped(int64(next.Units)), unit.Many())
 }
 
 // addActions lists the actions, most common first.

@@ -75,6 +75,7 @@ func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
 	if w := policyOf(t, v, "policy-0002", "").Group; w.WarmUp != "312 of 500 episodes" || w.Chart != nil || w.Streams[0].Missing != "312 of 500 episodes" || w.Streams[0].Picture != nil {
 		t.Errorf("%+v", w)
 	}
+	wants(t, "the page", get(consoleOf(v, ledger), "/policies/policy-0000"), http.StatusOK, `Likely cause: <b><bdi>reward function</bdi></b>`)
 	if f := policyOf(t, v, "policy-0001", "").Group; f.State != "telemetry fault" || f.Fault != "return: constant" || f.Since.Ago != "20 min ago" {
 		t.Errorf("%+v", f)
 	}

@@ -156,9 +156,6 @@ func labelList(g ingest.Group) []string {
 	return out
 }
 
-// thinSpace separates thousands. Lines do not break at it.
-const thinSpace = "\u202f"
-
 // momentOf formats a time in Unix nanoseconds; 0 means none.
 func momentOf(ns int64, now time.Time) moment {
 	if ns == 0 {

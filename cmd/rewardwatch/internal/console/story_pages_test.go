@@ -340,7 +340,7 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 	w := r.send(http.MethodGet, "/retrain/rr_missed", nil)
 	for _, says := range []string{
 		"Changes from recipe <bdi>base</bdi>", `<tr class="removed"><td class="sign">−<span class="hidden"> was</span></td><td>config.warmup</td><td>100</td><td class="from">base.yaml:9</td>`,
-		"a policy that has learned from the data", "mean return &gt; 480 over 200 episodes within 24h", "by <b><bdi>job</bdi></b><br>the job made version v2",
+		"a policy trained on the data", "mean return &gt; 480 over 200 episodes within 24h", "by <b><bdi>job</bdi></b><br>the job made version v2",
 		"no answer within 15s", "120 ms", `202 <code>{&#34;job&#34;:&#34;7781&#34;}</code>`, "epoch 1 loss 0.713\nepoch 2", "&lt;script&gt;alert(1)", `<span class="badge drift">missed</span> the mean of return was 455.2`,
 		"New version</dt><dd>v2",
 	} {

@@ -226,8 +226,8 @@ func someIncident() alerts.Incident {
 func someOrder(learningRate string) json.RawMessage {
 	return json.RawMessage(`{"id": "rr_waits", "incident": "5f0c2e9a11d04b7c", "policy": "checkout-ranker", "group": {"env": "prod-eu"},
 		"signals": ["return", "outcome.conversion"], "cause": "environment", "evidence": ["env_version went from 41 to 42 at the onset"],
-		"contract": {"objective": "checkout-ranker serves as well as when it was accepted",
-			"hypothesis": "return moved in prod-eu since the new catalogue: a policy that has learned from the data since then does better",
+		"contract": {"objective": "checkout-ranker performs as well as when it was accepted",
+			"hypothesis": "return moved in prod-eu since the new catalogue: a policy trained on the data since then will perform better",
 			"owner": "ranking@shop.example", "expected": {"text": "mean return > 480 over 200 episodes within 24h"}},
 		"contract_from": {"objective": "base.yaml:4", "hypothesis": "checkout-ranker.yaml:4", "owner": "base.yaml:5", "expected": "checkout-ranker.yaml:5"},
 		"config": {"algorithm": "ppo", "learning_rate": ` + learningRate + `, "seeds": [1, 2, 3], "start_from": "v1"},

@@ -44,7 +44,7 @@ func FileRanges(cfg recording.FilesConfig, files []string) RangeReader {
 		case len(cfg.Topics) > 1:
 			return errors.New("pinned records are not supported for files from several topics: use a baseline file instead")
 		case of.Partition != 0:
-			return fmt.Errorf("files have no partition %d, only 0", of.Partition)
+			return fmt.Errorf("files have only partition 0, not %d", of.Partition)
 		}
 		counts, err := recording.ReadFiles(ctx, recording.FilesConfig{Policy: cfg.Policy, Format: cfg.Format, Topics: cfg.Topics}, files, within{p, of})
 		if n := counts.Read + counts.LeftOut; err == nil && n <= of.Last {

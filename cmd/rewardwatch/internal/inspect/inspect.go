@@ -225,7 +225,7 @@ func checkKafka(cfg *config.Config, arg string, topic bool) error {
 		if path == "topic" {
 			err = errors.Join(err, fmt.Errorf("%q is neither a file nor a topic name, which %s", arg, msg))
 		} else {
-			err = errors.Join(err, fmt.Errorf("%s of Kafka: %s", path, msg))
+			err = errors.Join(err, fmt.Errorf("ingest.kafka.%s: %s", path, msg))
 		}
 	})
 	if letters := cfg.Ingest.DeadLetters.Topic; topic && letters == arg {

@@ -51,7 +51,7 @@ func learningSetting(p PolicyInspection) setting {
 	if l.mixed || !l.rises() {
 		return setting{}
 	}
-	why := fmt.Sprintf("the return rises by %s over %s %s (99%% interval %s to %s)", words.Short(l.Change), words.Grouped(l.Units, ","),
+	why := fmt.Sprintf("the return rises by %s over %s %s (99%% interval %s to %s)", words.Short(l.Change), words.Grouped(l.Units),
 		p.unitName().Many(), words.Short(l.Low), words.Short(l.High))
 	if l.versions >= leastChanges {
 		return setting{"learning", string(watch.LearningVersions), fmt.Sprintf("%s, across %d changes of policy_version", why, l.versions)}

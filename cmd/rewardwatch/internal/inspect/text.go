@@ -173,7 +173,7 @@ func (g GroupInspection) unitsText() string {
 		s += ": " + countsText(g.Ends)
 	}
 	if g.Steps != nil {
-		s += fmt.Sprintf("; steps of an episode: mean %s, median %s, 99th percentile %s",
+		s += fmt.Sprintf("; steps per episode: mean %s, median %s, 99th percentile %s",
 			words.Short(float64(g.Steps.Mean)), words.Short(float64(g.Steps.Q50)), words.Short(float64(g.Steps.Q99)))
 	}
 	return s

@@ -57,7 +57,7 @@ func readFacts(o replayOptions, files []string, counts recording.Counts, units i
 	var facts []words.Fact
 	for _, file := range files {
 		if file == "-" {
-			file = "the standard input"
+			file = "standard input"
 		}
 		facts = append(facts, words.Fact{name, file})
 		name = ""

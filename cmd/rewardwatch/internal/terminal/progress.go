@@ -119,4 +119,4 @@ func (p *Progress) Clear() {
 }
 
 // Thousands writes a count with its digits in groups of three.
-func Thousands(n int64) string { return words.Grouped(n, ",") }
+func Thousands(n int64) string { return words.Grouped(n) }

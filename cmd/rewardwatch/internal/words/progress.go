@@ -13,7 +13,7 @@ func Progress(p *progress.Progress, unit finding.UnitName) string {
 		return ""
 	}
 	of := fmt.Sprintf("change of %s (99%% interval %s to %s) over the last %s %s", Short(p.Change), Short(p.Low), Short(p.High),
-		Grouped(p.Units, ","), unit.Many())
+		Grouped(p.Units), unit.Many())
 	if p.State == progress.Collapsed {
 		of = fmt.Sprintf("mean of %s, best %s; %s", Short(p.Level), Short(p.Best), of)
 	}

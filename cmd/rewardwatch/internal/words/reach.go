@@ -53,12 +53,12 @@ func reachOf(reach []finding.Reach, unit finding.UnitName) string {
 			continue
 		}
 		before = shown
-		part := fmt.Sprintf("%s within %s", shown, Grouped(int64(r.Units), ","))
+		part := fmt.Sprintf("%s within %s", shown, Grouped(int64(r.Units)))
 		if len(parts) == 0 {
 			part += " " + unit.Many()
 		}
 		if r.Known > 0 {
-			part += fmt.Sprintf(" if the rate is known from %s", Grouped(int64(r.Known), ","))
+			part += fmt.Sprintf(" if the rate is known from %s", Grouped(int64(r.Known)))
 		}
 		parts = append(parts, part)
 	}
@@ -102,5 +102,5 @@ func ReachLine(reach []finding.Reach, unit finding.UnitName) string {
 	_, first := utf8.DecodeRuneInString(Sparkline(sizes))
 	last := len(shown) - 1
 	return fmt.Sprintf("%s %s within %s, to %s within %s", Sparkline(sizes)[first:], ReachSize(shown[0]), unit.Count(int64(shown[0].Units)),
-		ReachSize(shown[last]), Grouped(int64(shown[last].Units), ","))
+		ReachSize(shown[last]), Grouped(int64(shown[last].Units)))
 }

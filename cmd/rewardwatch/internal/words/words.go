@@ -66,11 +66,11 @@ func Whole[N ~float64](x N) string {
 	return strconv.FormatFloat(math.Round(rounded), 'f', 0, 64)
 }
 
-// Grouped formats a count with a separator between groups of three digits.
-func Grouped(n int64, separator string) string {
+// Grouped formats a count with commas between groups of three digits.
+func Grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + separator + s[i:]
+		s = s[:i] + "," + s[i:]
 	}
 	return s
 }
@@ -186,7 +186,7 @@ func rounded(x float64, digits int) string {
 		return strconv.FormatFloat(x, 'g', 2, 64)
 	}
 	size := max(1, math.Pow(10, math.Floor(math.Log10(x))+1-float64(digits)))
-	return Grouped(int64(math.Round(x/size)*size), ",")
+	return Grouped(int64(math.Round(x/size) * size))
 }
 
 // Missing describes what keeps a stream from being judged: what it lacks, or the rule of its telemetry fault.

@@ -262,9 +262,9 @@ func incident(n names, id string) alerts.Incident {
 
 // recipe is the only recipe of a desk.
 const rankerRecipe = `contract:
-  objective: "{{ policy }} serves as well as when it was accepted"
+  objective: "{{ policy }} performs as well as when it was accepted"
   owner: ranking@shop.example
-  hypothesis: "{{ signals }} moved in {{ group.env }} since {{ onset.ts }}: a policy that has learned from the data since then does better"
+  hypothesis: "{{ signals }} moved in {{ group.env }} since {{ onset.ts }}: a policy trained on the data since then will perform better"
   expected: mean return > 480 over 200 episodes within 24h
 config:
   algorithm: ppo

@@ -54,7 +54,7 @@ func CurveOf(s *finding.StreamSummary, unit finding.UnitName) *Curve {
 	for _, r := range shown {
 		x := curveMargin + (curveWidth-2*curveMargin)*(math.Log(float64(r.Units))-first)/(last-first)
 		y := curveTop + curveHeight*(1-r.Size/largest)
-		p := curvePoint{X: Pixels(x), Y: Pixels(y), Above: Pixels(y - 6), Units: words.Grouped(int64(r.Units), ","), Size: words.ReachSize(r)}
+		p := curvePoint{X: Pixels(x), Y: Pixels(y), Above: Pixels(y - 6), Units: words.Grouped(int64(r.Units)), Size: words.ReachSize(r)}
 		p.Label = strings.TrimSuffix(p.Size, " SD")
 		p.Title = fmt.Sprintf("%s within %s", p.Size, unit.Count(int64(r.Units)))
 		c.Points = append(c.Points, p)

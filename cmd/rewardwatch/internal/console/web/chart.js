@@ -17,10 +17,10 @@ function times(at, narrow) {
   });
 }
 
-// moment tells a time as it is here and in UTC.
+// moment tells a time as it is here and, unless that is the same, in UTC.
 function moment(s) {
   const d = new Date(s * 1000);
-  return day(d) + " " + clock(d, true) + " (" + d.toISOString().slice(11, 19) + " UTC)";
+  return day(d) + " " + clock(d, true) + (zone(d) === "UTC" ? " UTC" : " (" + d.toISOString().slice(11, 19) + " UTC)");
 }
 
 // number writes a value with as many digits as one reads.
@@ -201,8 +201,8 @@ class ScoreChart extends HTMLElement {
     for (const onsetsFirst of [1, -1]) {
       for (const order of [-1, 1]) {
         const marks = [...this.#course.marks].sort((a, b) => onsetsFirst * (onset(b) - onset(a)) || order * (a.x - b.x));
-        for (const flip of [false, true]) {
-          const placed = this.#placed(font, width, at, rows, marks, (x, mark) => x > width / 2 !== (flip && onset(mark)));
+        for (const flipped of ["", "onset", "version"]) {
+          const placed = this.#placed(font, width, at, rows, marks, (x, mark) => x > width / 2 !== (mark.kind === flipped));
           if (worth(placed) > worth(best)) best = placed;
         }
       }

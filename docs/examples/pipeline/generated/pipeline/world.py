@@ -114,7 +114,7 @@ def check():
         spaces = (seen, environment.action_space)
         environment.close()
         if first is not None and spaces != first:
-            raise TypeError(f"{id} has other spaces than {ENVIRONMENTS[0][0]}: {spaces}, not {first}")
+            raise TypeError(f"{id} has different spaces from {ENVIRONMENTS[0][0]}: {spaces}, not {first}")
         first = spaces
 
 
