@@ -18,7 +18,7 @@ const maxAnswer = 512
 
 // errRefused is returned if an Alertmanager answered with anything but success. The push is retried whatever the
 // status: a 4xx can come from a proxy that is still being set up, and the alert must get through then.
-var errRefused = errors.New("Alertmanager refused the alerts")
+var errRefused = errors.New("alertmanager refused the alerts")
 
 // sender pushes to one Alertmanager.
 type sender struct {

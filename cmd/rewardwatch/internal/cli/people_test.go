@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,6 +62,20 @@ func decided() *apitest.FixedView {
 	}}
 	v.Policies[0].Groups[0].Lineage = finding.Lineage{Collected: 12, Wanted: 500}
 	return v
+}
+
+// Without --by, a decision has the name of the user who runs the command.
+func TestDecisionsHaveTheNameOfTheUser(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := decided()
+	o := &apitest.FixedOrders{Incident: v.Opened[1]}
+	got := runVerb(append(serveOrders(t, v, o), "incident", "comment", "i1", "--why", "known")...)
+	if got.code != exitFine || o.Decision.By != me.Username {
+		t.Errorf("exit %d, by %q, want %q: %s", got.code, o.Decision.By, me.Username, got.err)
+	}
 }
 
 func TestVerbsOfPeople(t *testing.T) {

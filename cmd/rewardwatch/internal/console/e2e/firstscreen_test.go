@@ -131,7 +131,7 @@ func TestE2EChartTellsWithoutPointing(t *testing.T) {
 					t.Errorf("the chart lacks %q: %s", want, drawn)
 				}
 			}
-			if !regexp.MustCompile(`time ?20\d\d-.* UTC\) ?rolling mean ?4\d\d`).MatchString(drawn) {
+			if !regexp.MustCompile(`time ?20\d\d-[-0-9]* [:0-9]* UTC ?rolling mean ?4\d\d`).MatchString(drawn) {
 				t.Errorf("the legend lacks values: %s", drawn)
 			}
 			p.clean(t)
@@ -159,6 +159,30 @@ func TestE2EChartMakesRoomForNames(t *testing.T) {
 			if want := fmt.Sprint("onset of signal ", i); !strings.Contains(drawn, want) {
 				t.Errorf("%d times as long, the chart lacks %q: %s", length, want, drawn)
 			}
+		}
+	}
+	p.clean(t)
+}
+
+// A version right behind the onsets of several signals has its name beside theirs.
+func TestE2EChartNamesAVersionBesideOnsets(t *testing.T) {
+	s, b := newSite(t, ""), startBrowser(t)
+	p := b.open(t, laptop)
+	p.record(t)
+	p.visit(t, s.address+"/policies/checkout-ranker")
+	eval[bool](t, p, `(() => {
+		const chart = document.querySelector("score-chart"), c = JSON.parse(chart.dataset.course), at = (part) => c.x[0] + part * (c.x.at(-1) - c.x[0]);
+		c.marks = ["outcome.conversion", "return", "reward"].map((signal, i) => ({x: at(.8201 + i / 1e4), kind: "onset", text: "onset of " + signal}));
+		c.marks.push({x: at(.843), kind: "version", text: "environment 42"});
+		chart.dataset.course = JSON.stringify(c);
+		return true;
+	})()`)
+	p.settle(t)
+	all(t, p.readable(t).Faults)
+	drawn := eval[string](t, p, charted)
+	for _, want := range []string{"onset of outcome.conversion", "onset of return", "onset of reward", "environment 42"} {
+		if !strings.Contains(drawn, want) {
+			t.Errorf("the chart lacks %q: %s", want, drawn)
 		}
 	}
 	p.clean(t)
