@@ -140,7 +140,7 @@ func TestFailedSignInsFillNoLog(t *testing.T) {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 	}
-	if lines := strings.Count(said.String(), "a sign-in failed"); lines == 0 || lines > 20 || said.Len() > 300*lines+1000 {
+	if lines := strings.Count(said.String(), "sign-in failed"); lines == 0 || lines > 20 || said.Len() > 300*lines+1000 {
 		t.Errorf("%d lines of %d bytes:\n%s", lines, said.Len(), &said)
 	}
 	if e := entriesOf(t, log); len(e) > 110 || !strings.Contains(e[0].Error, "xxx") || len(e[0].Error) > 600 {
