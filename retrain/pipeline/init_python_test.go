@@ -115,7 +115,7 @@ func TestProposedPythonOfTools(t *testing.T) {
 		},
 		"a package that needs a compiled one": {
 			map[string]string{"requirements.txt": "torch==2.4.0\npynput==1.8.2\n", "train.py": train},
-			[]string{"base: python:3.11.15-bookworm # evdev of pynput is compiled"},
+			[]string{"base: python:3.11.15-bookworm # evdev for pynput is compiled"},
 			nil,
 		},
 	} {

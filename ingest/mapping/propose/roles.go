@@ -39,8 +39,7 @@ func roles() []role {
 		}, id},
 		{"agent_id", []string{
 			"agentid", "agent", "userid", "uid", "user", "customerid", "memberid", "accountid", "visitorid", "playerid", "deviceid", "robotid",
-			"workerid", "actorid", "clientid", "envindex", "customer", "robot", "device", "worker", "player", "building", "buildingid", "machine", "machineid", "vehicle", "vehicleid", "drone", "droneid", "asset", "assetid", "turbine", "turbineid",
-			"robotname", "devicename", "machinename", "vehiclename", "dronename", "playername",
+			"workerid", "actorid", "clientid", "envindex", "customer", "robot", "device", "worker", "player", "building", "buildingid", "machine", "machineid", "vehicle", "vehicleid", "drone", "droneid", "asset", "assetid", "turbine", "turbineid", "robotname", "devicename", "machinename", "vehiclename", "dronename", "playername",
 			"intersection", "intersectionid", "elevator", "elevatorid", "thermostat", "thermostatid", "plantid", "chargerid", "warehouse", "warehouseid", "depot", "junction", "junctionid", "pump", "battery", "batteryid", "greenhouse", "boiler", "chiller",
 			"nutzer", "kunde", "roboter", "usuario", "cliente", "utilisateur", "client",
 		}, id},
