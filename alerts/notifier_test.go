@@ -70,7 +70,9 @@ func (r *receiver) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	answer := httptest.NewRecorder()
 	answer.WriteHeader(status)
-	return answer.Result(), nil
+	result := answer.Result()
+	result.Request = request // as a transport does
+	return result, nil
 }
 
 func (r *receiver) answer(status int) {
