@@ -24,3 +24,37 @@ func TestBinaryLinksNoBroker(t *testing.T) {
 		}
 	}
 }
+
+// Test code is linked only because a package of River imports its own helpers of tests.
+func TestOnlyRiverLinksTestCode(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", `{{$by := .ImportPath}}{{range .Imports}}{{$by}} {{.}}{{"\n"}}{{end}}`, ".").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	imports := 0
+	for line := range strings.Lines(string(out)) {
+		by, name, is := strings.Cut(strings.TrimSpace(line), " ")
+		if !is {
+			continue
+		}
+		imports++
+		if isTestCode(name) && !isTestCode(by) && by != "github.com/riverqueue/river/rivershared/testsignal" {
+			t.Errorf("%s links %s", by, name)
+		}
+	}
+	if imports < 1000 {
+		t.Errorf("only %d imports", imports)
+	}
+}
+
+// isTestCode reports whether a package is only of use in tests.
+func isTestCode(name string) bool {
+	for _, prefix := range []string{
+		"testing", "net/http/httptest", "github.com/stretchr/testify", "go.uber.org/goleak", "github.com/riverqueue/river/rivershared/riversharedtest",
+	} {
+		if name == prefix || strings.HasPrefix(name, prefix+"/") {
+			return true
+		}
+	}
+	return false
+}
