@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/alerts/redact"
 )
 
 // maxAnswer is how many bytes of an Alertmanager's answer to a refused push are reported.
@@ -58,32 +60,9 @@ func checkAnswer(response *http.Response) error {
 		return fmt.Errorf("reading the response to pushed alerts: %w", err)
 	}
 	if response.StatusCode/100 != 2 {
-		return fmt.Errorf("%w: %s: %s", errRefused, response.Status, withoutCredentials(strings.TrimSpace(string(answer)), response.Request))
+		return fmt.Errorf("%w: %s: %s", errRefused, response.Status, redact.Credentials(strings.TrimSpace(string(answer)), response.Request))
 	}
 	return nil
-}
-
-// leastSecret is the length from which the beginning of a secret is told from other text.
-const leastSecret = 4
-
-// withoutCredentials removes from an answer what its request authenticates with: error pages of proxies show headers, and the
-// answer is logged. An answer that is cut off may end with the beginning of a secret.
-func withoutCredentials(answer string, request *http.Request) string {
-	_, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
-	_, password, _ := request.BasicAuth()
-	for _, secret := range []string{token, password} {
-		if len(secret) < leastSecret {
-			continue
-		}
-		answer = strings.ReplaceAll(answer, secret, "[secret]")
-		for n := len(secret) - 1; n >= leastSecret; n-- {
-			if rest, cut := strings.CutSuffix(answer, secret[:n]); cut {
-				answer = rest + "[secret]"
-				break
-			}
-		}
-	}
-	return answer
 }
 
 // notifierMetrics are the metrics of a Notifier.

@@ -91,9 +91,10 @@ func arrows() map[string][]string {
 		"detectors/trail":           {"detectors", "detectors/finding", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/versions":        {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/watch":           {"detectors", "detectors/signals", "ingest"},
-		"alerts":                    {"alerts/annotation", "detectors/factor", "detectors/fault", "detectors/finding", "detectors/metrics", "detectors/mix", "detectors/signals", "ingest", "ingest/datadir", "ingest/httpclient", "ingest/saved"},
+		"alerts":                    {"alerts/annotation", "alerts/redact", "detectors/factor", "detectors/fault", "detectors/finding", "detectors/metrics", "detectors/mix", "detectors/signals", "ingest", "ingest/datadir", "ingest/httpclient", "ingest/saved"},
 		"alerts/rules":              {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // names of metrics
 		"alerts/annotation":         nil,
+		"alerts/redact":             nil,
 		"alerts/tripping":           {"alerts", "detectors/guard"},
 		"cmd/rewardwatch/names":     nil,
 		"retrain":                   {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/command", "retrain/kubejob", "retrain/ledger", "retrain/outcome", "retrain/recipe", "retrain/target", "retrain/training", "retrain/yamlfile"},

@@ -44,7 +44,7 @@ func TestReplayFromPinnedRecords(t *testing.T) {
 		t.Errorf("pinned to two ranges: %v", halves)
 	}
 	for offsets, says := range map[string]string{
-		"{partition: 1, first: 0, last: 9}":         "files have no partition 1",
+		"{partition: 1, first: 0, last: 9}":         "files have only partition 0, not 1",
 		"{partition: 0, first: 10, last: 99999999}": fmt.Sprintf("the input contains only %d records", len(f.lines)),
 		"{partition: 0, first: 10, last: 12}":       engine.ErrNoPinnedUnit.Error(),
 	} {
