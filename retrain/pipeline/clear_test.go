@@ -90,9 +90,9 @@ func TestArgumentsThatTheClassDoesNotTake(t *testing.T) {
 		want     string
 	}{
 		"misspelled":          {[]string{"n_steps: 256", "n_step: 256"}, "pipeline.yaml:18:21: algorithm.hyperparameters.n_step: is not an argument of PPO (did you mean \"n_steps\"?)"},
-		"unknown":             {[]string{"n_steps: 256", "zzz: 256"}, "algorithm.hyperparameters.zzz: is not an argument of PPO in stable-baselines3==2.9.2"},
+		"unknown":             {[]string{"n_steps: 256", "zzz: 256"}, "algorithm.hyperparameters.zzz: is not an argument of PPO in Stable-Baselines3 2.0 to 2.9"},
 		"of RLlib":            {append([]string{"n_steps: 256, learning_rate: 3e-4", "lr: 3e-4, num_epoch: 4"}, rllibOf...), "hyperparameters.num_epoch: is not an argument of PPO (did you mean \"num_epochs\"?)"},
-		"of another version":  {[]string{"n_steps: 256", "zzz: 256", "stable-baselines3==2.9.2", "stable-baselines3==2.0.0"}, ""},
+		"of a newer version":  {[]string{"n_steps: 256", "zzz: 256", "stable-baselines3==2.9.2", "stable-baselines3==2.10.0"}, ""},
 		"in their own script": {[]string{"n_steps: 256", "zzz: 256", "training: {steps: 100000,", "training: {command: [python, a.py],", "simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n", ""}, "pipeline.yaml:18:20: algorithm.hyperparameters: has no effect with training.command"},
 	} {
 		if _, err := run(t, test.replaced...); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {

@@ -88,7 +88,7 @@ func (p *dependencies) declared(file, text string) {
 		maps.Copy(p.locked, pins.OfReport(text))
 	case "poetry.lock", "uv.lock", "pdm.lock":
 		for _, m := range lockEntry.FindAllStringSubmatch(text, -1) {
-			p.locked[normalised(m[1])] = m[2]
+			p.locked[pins.Normalized(m[1])] = m[2]
 		}
 	default:
 		switch {
@@ -130,7 +130,7 @@ func (p *dependencies) add(file, spec, marker string) {
 		return
 	}
 	d := Declared{Name: m[1] + strings.ReplaceAll(m[2], " ", ""), Wanted: strings.TrimSpace(m[3]), File: file, marker: cmp.Or(strings.TrimSpace(own), marker)}
-	name := normalised(m[1])
+	name := pins.Normalized(m[1])
 	switch {
 	case name == "python":
 		p.wantPython(file, d.Wanted)
@@ -214,7 +214,7 @@ func (p *dependencies) setAside(spec string) {
 	if m == nil || len(p.aside) >= maxStated {
 		return
 	}
-	if name := normalised(m[1]); p.aside[name] == "" {
+	if name := pins.Normalized(m[1]); p.aside[name] == "" {
 		p.aside[name] = strings.TrimSpace(m[3])
 	}
 }
@@ -225,7 +225,7 @@ func (p *dependencies) limit(text string) {
 		for _, item := range quotedItem.FindAllStringSubmatch(m[1], -1) {
 			spec, _, _ := strings.Cut(cmp.Or(item[1], item[2]), ";")
 			if x := packageSpec.FindStringSubmatch(strings.TrimSpace(spec)); x != nil {
-				p.limits[normalised(x[1])] = strings.TrimSpace(x[3])
+				p.limits[pins.Normalized(x[1])] = strings.TrimSpace(x[3])
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
 // validateEffects reports keys that the file sets although they have no effect beside its other values.
@@ -32,21 +34,23 @@ func validateEffects(w *Work) {
 	unused(!among(inPods...), "targets", with, "training.storage")
 	unused(!among(GitHub, GitLab), "targets", with, "training.runner", "gate.runner")
 	limited := among(append(inPods, GitHub, Airflow, Make)...)
-	if !limited && (f.Algorithm.Library != RLlib || !trains) { // whose script reads them
-		unused(true, "targets", with+", whose runners decide", "training.cpu", "training.gpu")
-	}
+	unused(!limited && (f.Algorithm.Library != RLlib || !trains), "targets", with+", whose runners decide", "training.cpu", "training.gpu") // RLlib's script reads them
 	unused(!limited, "targets", with+", whose runners decide", "training.memory")
 	unused(!among(append(inPods, GitHub, GitLab, Airflow)...), "targets", with, "training.timeout")
 
 	unused(f.Model.URL == "", "model", "without model.url", "model.timeout", "model.calls")
 	started := f.Trigger.Target
-	needed, known := triggerKeys[started]
+	keys, known := triggerKeys[started]
 	unused(started == "", "trigger", "without trigger.target", "trigger.signals", "trigger.approval", "trigger.ref",
 		"trigger.repository", "trigger.url", "trigger.token_file", "trigger.directory")
-	for _, key := range []string{"repository", "url", "token_file", "directory"} {
-		unused(known && !slices.Contains(needed, key), "trigger.target", "with "+started, "trigger."+key)
+	for _, key := range []string{"repository", "ref", "url", "token_file", "directory"} {
+		unused(known && !slices.Contains(keys, key) && !slices.Contains(keys, key+"?"), "trigger.target", "with "+started, "trigger."+key)
 	}
-	unused(known && started != GitLab, "trigger.target", "with "+started, "trigger.ref")
+}
+
+// set reports whether the file or one that it extends sets a key.
+func (w *Work) set(path string) bool {
+	return slices.ContainsFunc(w.chain, func(r *yamlfile.Reader) bool { return r.Set(path) })
 }
 
 // effective reports a key that the file sets but that has no effect with another value. A key of an ancestor of the file

@@ -117,7 +117,7 @@ func TestHiddenFilesReachTheNextJob(t *testing.T) {
 // Files that need a credential say so where they name the others.
 func TestFilesNameTheCredentialsThatTheyNeed(t *testing.T) {
 	with := mustRun(t, "[python, deploy.py, --to, production]", "[python, deploy.py]\n  secrets: [FLEET_KEY, FLEET_USER]")
-	without := mustRun(t, "telemetry: true", "episodes: 3")
+	without := mustRun(t, "telemetry: true", "telemetry: false")
 	for file, says := range map[string][]string{
 		"pipeline/airflow_dag.py":  {"Set REWARDWATCH_TELEMETRY_TOKEN as well", "The stage deploy also needs FLEET_KEY, FLEET_USER.\n"},
 		"pipeline/argo.yaml":       {"# Its key telemetry-token contains"},

@@ -69,24 +69,32 @@ func (r *renderer) functions() template.FuncMap {
 		"modelOf":     func(path string) string { return r.modelOf(path, mark) },
 		"keywords":    func(path string) string { return r.keywords(path, "", mark) },
 		"glob":        quoted(quote.Glob),
+		"ofTraining":  quoted(func(s string) (string, error) { return quote.Glob(s + "-training") }),
 		"ignored":     quoted(func(s string) (string, error) { return quote.Ignored(s), nil }),
 		"literal":     r.literal,
 		"memory":      quoted(strict.ComposeMemory),
 		"bound":       quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
 		"number":      quoted(quote.Number),
+		"tree": func(path string, indent int) string {
+			return quote.Tree(path, r.values.trees[path], indent, func(l quote.Line) string { return mark(Text{Path: l.Path}, l.Text) })
+		},
+	}
+	maps.Copy(all, r.ofValues())
+	maps.Copy(all, r.ofStages())
+	return all
+}
+
+// ofValues are the functions that choose among values.
+func (r *renderer) ofValues() template.FuncMap {
+	return template.FuncMap{
 		"value": func(path string) (string, error) { // for comparisons
 			t, err := r.values.text(path)
 			return t.Value, err
-		},
-		"tree": func(path string, indent int) string {
-			return quote.Tree(path, r.values.trees[path], indent, func(l quote.Line) string { return mark(Text{Path: l.Path}, l.Text) })
 		},
 		"list":  r.values.list,
 		"each":  r.values.each,
 		"given": func(path string) bool { return r.values.given(path) },
 	}
-	maps.Copy(all, r.ofStages())
-	return all
 }
 
 // ofStages are the functions that ask about stages.

@@ -154,7 +154,7 @@ func (p *Proposal) choose() {
 		p.games = p.Seeing.Atari
 	}
 	p.byOthers()
-	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return p.named != "" && packageName(d.Name) == normalised(p.named) })
+	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return p.named != "" && packageName(d.Name) == pins.Normalized(p.named) })
 	if len(p.Unread) == 0 {
 		p.leaveOut()
 	}
@@ -265,7 +265,7 @@ func (p *Proposal) environments() {
 func packageName(requirement string) string {
 	name, _, _ := strings.Cut(requirement, "==")
 	name, _, _ = strings.Cut(name, "[")
-	return normalised(name)
+	return pins.Normalized(name)
 }
 
 // projectOf turns the name of a directory into that of a project.

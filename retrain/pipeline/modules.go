@@ -40,7 +40,7 @@ func (p *dependencies) undeclared(imports []programs.Import, own func(module str
 func (p *dependencies) provides(module, name string) bool {
 	return slices.ContainsFunc(p.Packages, func(d Declared) bool {
 		other := packageName(d.Name)
-		return name == "tensorboard" && pins.HasTensorboard(d.Name) || other == name || other == normalised(module) || pins.IsFamily(module, other)
+		return name == "tensorboard" && pins.HasTensorboard(d.Name) || other == name || other == pins.Normalized(module) || pins.IsFamily(module, other)
 	})
 }
 

@@ -209,7 +209,7 @@ func (p *dependencies) importedPackages(all bool, own func(module string) bool) 
 
 // isOwn reports whether a module is of the repository itself.
 func (p *Proposal) isOwn(module string) bool {
-	return p.roots[module] || p.roots["src/"+module] || normalised(module) == normalised(p.named)
+	return p.roots[module] || p.roots["src/"+module] || pins.Normalized(module) == pins.Normalized(p.named)
 }
 
 // choosePython chooses the version of Python by what declarations want of it, and by the files that packages have.
@@ -251,7 +251,7 @@ func (p *dependencies) choosePython() {
 	}
 	p.Base, p.BaseWhy = pins.Base(python), namedBy+" Python "+python
 	for _, d := range p.stated {
-		if normalised(packageName(d.Name)) == because {
+		if pins.Normalized(packageName(d.Name)) == because {
 			p.BaseWhy = d.File + " requires " + because + d.Wanted
 		}
 	}

@@ -240,12 +240,26 @@ func (d *drawer) file() string {
 	}
 	d.watching(f, section, targets)
 	d.effective(f, section, targets)
+	for _, name := range []string{"training", "evaluation", "shadow", "deploy", "rollback"} {
+		withoutShell(section(name)["command"])
+	}
 	for key, x := range f {
 		if m, ok := x.(map[string]any); ok && len(m) == 0 {
 			delete(f, key)
 		}
 	}
 	return d.yaml(f, 0)
+}
+
+// withoutShell replaces the words of a command that need a shell.
+func withoutShell(command any) {
+	words, _ := command.([]any)
+	for i, word := range words {
+		text, is := word.(string)
+		if i == 0 && (!is || strings.ContainsAny(text, " \t")) || slices.Contains([]string{"|", ">"}, text) {
+			words[i] = "program"
+		}
+	}
 }
 
 // scripts agrees on what is generated and what is the project's own.
@@ -286,7 +300,7 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 	}
 	list, _ := f["requirements"].([]any)
 	for _, name := range needed {
-		list = append(list, name+"==9.0")
+		list = append(list, strings.Replace(name, "ray", "ray[rllib]", 1)+"==9.0")
 	}
 	seen := map[string]bool{}
 	f["requirements"] = slices.DeleteFunc(list, func(x any) bool {
@@ -385,7 +399,9 @@ func (d *drawer) watching(f map[string]any, section func(string) map[string]any,
 	}
 	monitoring := section("monitoring")
 	if list, ok := monitoring["signals"].([]any); ok {
-		monitoring["signals"] = distinct(list)
+		if monitoring["signals"] = distinct(list); !slices.Contains(list, "*") && (monitoring["expected"] != nil || !slices.Contains(list, "reward")) {
+			monitoring["signals"] = distinct(append(list, "return"))
+		}
 	}
 	if data := section("data"); data["brokers"] == nil {
 		delete(data, "topic")

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 )
 
 // resolve sets what the file leaves to defaults.
@@ -38,6 +39,9 @@ func resolve(w *Work) string {
 		f.Evaluation.Seeds = []int{1, 2, 3, 4, 5}
 	}
 	f.Evaluation.Confidence = cmp.Or(f.Evaluation.Confidence, .95)
+	if len(f.Evaluation.Command) == 0 && len(f.Shadow.Command) == 0 && !f.Gate.Skip && !w.set("evaluation.telemetry") {
+		f.Evaluation.Telemetry = true // or else the gate would know nothing of the new version
+	}
 	if f.hosted(f.Gate.Runner) {
 		f.Gate.Within = cmp.Or(f.Gate.Within, "5h")
 	}
@@ -52,7 +56,11 @@ func resolve(w *Work) string {
 	m.Baseline = cmp.Or(m.Baseline, 500)
 	m.FalseAlarms.Budget = cmp.Or(m.FalseAlarms.Budget, 1)
 	m.FalseAlarms.Per = cmp.Or(m.FalseAlarms.Per, "30d")
-	m.Expected = cmp.Or(m.Expected, "mean return >= baseline - 0.25 * sd over 200 episodes within 7d")
+	signal := "return"
+	if !strict.Monitored(signal, m.Signals) && strict.Monitored("reward", m.Signals) {
+		signal = "reward"
+	}
+	m.Expected = cmp.Or(m.Expected, "mean "+signal+" >= baseline - 0.25 * sd over 200 episodes within 7d")
 	f.Model.Timeout = cmp.Or(f.Model.Timeout, "2m")
 	f.Model.Calls = cmp.Or(f.Model.Calls, 9)
 	f.Trigger.Ref = cmp.Or(f.Trigger.Ref, "main")

@@ -50,11 +50,11 @@ func TestTelemetryGoesToTheService(t *testing.T) {
 	}
 }
 
-// What prepares a version runs on the machines of the training, what faces production on those of the gate.
+// What prepares a version runs on the machines of the training, what faces the registry or production on those of the gate.
 func TestStagesRunOnTheirMachines(t *testing.T) {
 	w := mustRun(t, "cpu: 2,", "cpu: 2, runner: [big],", "gate: {within: 4h, every: 5m}", "gate: {within: 4h, every: 5m, runner: [inside]}")
 	workflow := artefact(t, w, ".github/workflows/retrain-cartpole.yml")
-	for stage, want := range map[string]string{"build": "ubuntu-24.04", "train": "[big]", "evaluate": "[big]", "gate": "[inside]", "deploy": "[inside]"} {
+	for stage, want := range map[string]string{"build": "[inside]", "train": "[big]", "evaluate": "[big]", "gate": "[inside]", "deploy": "[inside]"} {
 		_, job, _ := strings.Cut(workflow, "\n  "+stage+":\n")
 		if _, on, _ := strings.Cut(job, "runs-on: "); !strings.HasPrefix(on, want+"\n") {
 			t.Errorf("%s runs on %s, want %s", stage, on[:20], want)
@@ -62,28 +62,90 @@ func TestStagesRunOnTheirMachines(t *testing.T) {
 	}
 }
 
-// A command that leaves its model elsewhere would have an old model of the image deployed.
+// A command that leaves its model elsewhere would have an old model deployed: of the image, or of the run before.
 func TestTrainingLeavesAModel(t *testing.T) {
 	const generated = "  hyperparameters: {n_steps: 256, learning_rate: 3e-4}\nsimulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n"
-	stage := staged(t, "", generated, "", "training: {steps: 100000,", "training: {command: [python, my.py],")
 	for name, test := range map[string]struct {
-		files []string
-		code  int
+		old, command string
+		code         int
 	}{
-		"nothing": {nil, 1}, "only data": {[]string{"experience.parquet"}, 1}, "only old versions": {[]string{"versions/v1.tar.gz"}, 1},
-		"a model": {[]string{"model.pt"}, 0}, "a directory": {[]string{"runs/1/model.pt"}, 0}, "hidden": {[]string{".hydra/config.yaml"}, 0},
+		"nothing": {"", "my.py", 1}, "of the run before": {"model.pt", "my.py", 1}, "a model": {"model.pt", "--leave, model.pt", 0}, "in a directory": {"runs/1/old.pt", "--leave, runs/1/model.pt", 0},
 	} {
-		work := t.TempDir()
-		for _, file := range test.files {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(work, file)), 0o755); err != nil {
+		stage, work := staged(t, "", generated, "", "training: {steps: 100000,", "training: {command: [python, "+test.command+"],"), t.TempDir()
+		if test.old != "" {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(work, test.old)), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(work, file), nil, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(work, test.old), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if code, calls := stage("train", "WORK="+work); code != test.code {
 			t.Errorf("%s: exit code %d, want %d\n%s", name, code, test.code, calls)
 		}
+	}
+}
+
+// A pipeline whose gate could never decide, or whose contract could never be judged, would fail each time after hours.
+func TestGateAndContractCanBeJudged(t *testing.T) {
+	const signals = "  signals: [return, action, \"observation.*\"]\n"
+	const expected = "  expected: mean return >= 0.95 * baseline over 200 episodes within 7d\n"
+	for name, test := range map[string]struct {
+		replaced []string
+		want     string
+	}{
+		"not monitored":         {[]string{signals, "  signals: [reward]\n"}, "monitoring.signals: must include return, which monitoring.expected is about"},
+		"an outcome":            {[]string{expected, "  expected: mean outcome.sale >= 0.95 * baseline over 200 episodes within 7d\n"}, "monitoring.signals: must include outcome.sale"},
+		"an outcome of several": {[]string{expected, "  expected: mean observation.angle >= 0.95 * baseline over 200 episodes within 7d\n"}, ""},
+	} {
+		if _, err := run(t, test.replaced...); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	w := mustRun(t, signals, "  signals: [reward]\n", expected, "")
+	if got := w.File.Monitoring.Expected; !strings.HasPrefix(got, "mean reward >= ") {
+		t.Errorf("without returns, %q is expected", got)
+	}
+}
+
+// What Rewardwatch starts on a private network, with secrets, and over TLS can be configured.
+func TestConfigurationOfTriggers(t *testing.T) {
+	const github = "  target: github-actions\n  repository: example/cartpole\n"
+	for name, test := range map[string]struct{ now, want string }{
+		"Airflow":    {"  target: airflow\n  url: http://127.0.0.1:8080\n", "\n      allow_private: true"},
+		"GitLab":     {"  target: gitlab-ci\n  repository: a/b\n  url: https://gitlab.example.com\n", ", url: \"https://gitlab.example.com\"}\n      allow_private: true"},
+		"Enterprise": {"  target: github-actions\n  repository: a/b\n  url: https://github.example.com/api/v3\n", ", url: \"https://github.example.com/api/v3\"}\n      allow_private: true"},
+	} {
+		if text := artefact(t, mustRun(t, github, test.now), "pipeline/rewardwatch.yml"); !strings.Contains(text, test.want) {
+			t.Errorf("%s: no %q in\n%s", name, test.want, text)
+		}
+	}
+	text := artefact(t, mustRun(t, github, "  target: make\n  directory: /srv/x\n", "  token_file: /etc/rewardwatch/github.token\n", ""), "pipeline/rewardwatch.yml")
+	if !strings.Contains(text, "[ ! -f .env ] || . ./.env; exec /usr/bin/make") || strings.Contains(text, "allow_private") {
+		t.Error(text)
+	}
+	for _, want := range []string{"    # rewardwatch:keep kafka\n", "\n  - match: \"cartpole-training\"\n    learning: continuous\n"} {
+		text := artefact(t, mustRun(t, append([]string{"steps: 100000", "telemetry: true, steps: 1"}, cleanRL...)...), "pipeline/rewardwatch.yml")
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// Commands are lists, which no shell reads, and parameters of the simulation have both ends.
+func TestCommandsAreLists(t *testing.T) {
+	for command, want := range map[string]string{
+		`["python deploy.py"]`:            "deploy.command[0]: must be a program without arguments",
+		`[python, deploy.py, "&&", x]`:    "deploy.command[2]: must not be &&",
+		`[python, "~/deploy.py"]`:         "deploy.command[1]: must not contain ~/",
+		`[sh, -c, "a && b > $HOME/x"]`:    "",
+		`[deploy, "two words", "a&&b|c"]`: "",
+	} {
+		if _, err := run(t, "[python, deploy.py, --to, production]", command); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", command, err, want)
+		}
+	}
+	if _, err := run(t, "{name: gravity, low: 9.3, high: 10.3}", "{name: gravity, low: -11}"); err == nil || !strings.Contains(err.Error(), "simulation[0]: must have low and high") {
+		t.Error(err)
 	}
 }

@@ -180,7 +180,6 @@ func TestSettingsWithoutEffect(t *testing.T) {
 	for name, test := range map[string]struct{ old, now, want string }{
 		"ref of GitHub":          {trigger, "trigger: {target: github-actions, repository: a/b, token_file: t, ref: release}\n", "pipeline.yaml:44:72: trigger.ref: has no effect with github-actions: omit it"},
 		"repository of make":     {trigger, "trigger: {target: make, directory: /srv, repository: a/b}\n", "trigger.repository: has no effect with make"},
-		"URL of GitLab":          {trigger, git + "url: \"http://a\"}\n", "trigger.url: has no effect with gitlab-ci"},
 		"no target":              {trigger, "trigger: {signals: [return]}\n", "trigger.signals: has no effect without trigger.target"},
 		"ref with spaces":        {trigger, git + "ref: \"a b\"}\n", "trigger.ref: must be the name of a branch or tag, not \"a b\""},
 		"ref with dots":          {trigger, git + "ref: a..b}\n", "trigger.ref: must be the name of a branch or tag"},

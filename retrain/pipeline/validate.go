@@ -182,7 +182,7 @@ func validateRequirements(w *Work) {
 		if name == "rewardwatch" && (w.File.Training.Telemetry || w.File.Evaluation.Telemetry) {
 			w.report(path, "must be omitted, because telemetry of the generated scripts installs rewardwatch at the release of the pipeline")
 		}
-		if fault := pins.Fault(w.File.Algorithm.Library, r); fault != "" && (len(w.File.Training.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
+		if fault := pins.Fault(w.File.Algorithm.Library, r, w.File.Requirements); fault != "" && (len(w.File.Training.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
 			w.report(path, "%s", fault)
 		}
 	}
@@ -195,9 +195,6 @@ func validateRequirements(w *Work) {
 		w.report("requirements", "must pin scipy, which the generated evaluation needs, such as scipy==VERSION")
 	}
 }
-
-// normalized returns the name of a Python package as PEP 503 compares it.
-func normalised(name string) string { return pins.Normalized(name) }
 
 func validateAlgorithm(w *Work) {
 	a := w.File.Algorithm
@@ -239,7 +236,7 @@ func (w *Work) argument(name string) string {
 	case w.File.Algorithm.Library == CleanRL:
 		return noneOf(keywords.Arguments(CleanRL), name)
 	}
-	return keywords.Fault(w.File.Algorithm.Library, w.File.Algorithm.Name, name, w.File.Requirements)
+	return keywords.Fault(w.File.Algorithm.Library, w.File.Algorithm.Name, name, slices.ContainsFunc(w.File.Requirements, pins.IsNewer))
 }
 
 // validateSeeing checks what the networks of Stable-Baselines3 see of an observation.
@@ -273,7 +270,9 @@ func validateSimulation(w *Work) {
 			w.report(path+".name", "must not be an attribute of Python itself, such as %s", p.Name)
 		}
 		w.once(path+".name", slices.ContainsFunc(w.File.Simulation[:i], func(o Parameter) bool { return o.Name == p.Name }))
-		if !(p.Low < p.High) {
+		if !w.set(path+".low") || !w.set(path+".high") {
+			w.report(path, "must have low and high")
+		} else if !(p.Low < p.High) {
 			w.report(path+".high", "must be above low, %v", p.Low)
 		}
 	}
@@ -350,12 +349,9 @@ func (w *Work) hostedLimit(stage, limit string, runner []string) {
 
 // command reports an empty word of a command, and one with a variable that no shell expands.
 func (w *Work) command(path string, words []string) {
-	for i, word := range words {
-		if word == "" {
-			w.report(element(path, i), "must not be empty")
-		}
-		if name := strict.Unexpanded(words, i); name != "" {
-			w.report(element(path, i), "must not contain %s, because no shell expands it in a list; write the command as [sh, -c, '...']", name)
+	for i := range words {
+		if fault := strict.Word(words, i); fault != "" {
+			w.report(element(path, i), "%s", fault)
 		}
 	}
 }
@@ -448,11 +444,8 @@ func validateKeeping(w *Work) {
 	if len(f.Deploy.Command) > 0 {
 		return
 	}
-	for _, t := range f.Targets {
-		if slices.Contains(inPods, t) {
-			w.report("deploy.command", "must be set for %s, because its $WORK is deleted after the run and the new version would be lost", t)
-			break
-		}
+	if i := slices.IndexFunc(f.Targets, func(t string) bool { return slices.Contains(inPods, t) }); i >= 0 {
+		w.report("deploy.command", "must be set for %s, because its $WORK is deleted after the run and the new version would be lost", f.Targets[i])
 	}
 	if len(f.Rollback.Command) > 0 {
 		w.report("rollback.command", "requires deploy.command")
@@ -467,8 +460,7 @@ func validateMonitoring(w *Work) {
 		w.report("monitoring.service", serviceURL, m.Service)
 	}
 	for _, t := range w.File.Targets {
-		inPod := slices.Contains(inPods, t)
-		if strict.IsLoopback(w.given.Monitoring.Service) && !w.File.Gate.Skip && (inPod || t == GitHub && len(w.File.Gate.Runner) == 0) {
+		if strict.IsLoopback(w.given.Monitoring.Service) && !w.File.Gate.Skip && (slices.Contains(inPods, t) || t == GitHub && len(w.File.Gate.Runner) == 0) {
 			w.report("monitoring.service", "must be a URL that the stages of %s can reach, not %s, which is the machine that they run on", t, m.Service)
 			break
 		}
@@ -481,8 +473,10 @@ func validateMonitoring(w *Work) {
 		w.report("monitoring.false_alarms.budget", "must be above 0")
 	}
 	w.matches(stretch, "monitoring.false_alarms.per", m.FalseAlarms.Per, "a duration above 0 such as 30d, or a count such as 20000 episodes")
-	if _, err := recipe.ParseExpected(m.Expected); err != nil {
+	if e, err := recipe.ParseExpected(m.Expected); err != nil {
 		w.report("monitoring.expected", "%v", err)
+	} else if !strict.Monitored(e.Signal, m.Signals) {
+		w.report("monitoring.signals", "must include %s, which monitoring.expected is about", e.Signal)
 	}
 	if policy := w.File.Policy; !trimmed.MatchString(policy) || policy[0] == '-' {
 		w.report("policy", "must be a name that does not start with a hyphen, without spaces around it")
@@ -492,9 +486,9 @@ func validateMonitoring(w *Work) {
 	}
 }
 
-// triggerKeys are the keys that a trigger of each target needs.
+// triggerKeys are the keys that a trigger of each target needs, and with a question mark those that it may have.
 var triggerKeys = map[string][]string{
-	GitHub: {"repository", "token_file"}, GitLab: {"repository", "token_file"}, Airflow: {"url", "token_file"}, Make: {"directory"},
+	GitHub: {"repository", "token_file", "url?"}, GitLab: {"repository", "token_file", "ref?", "url?"}, Airflow: {"url", "token_file"}, Make: {"directory"},
 }
 
 func validateTrigger(w *Work) {
@@ -512,7 +506,7 @@ func validateTrigger(w *Work) {
 	}
 	given := map[string]string{"repository": t.Repository, "token_file": t.TokenFile, "url": t.URL, "directory": t.Directory}
 	for _, key := range keys {
-		if given[key] == "" {
+		if given[key] == "" && !strings.HasSuffix(key, "?") {
 			w.report("trigger."+key, "must be set for %s", t.Target)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 )
 
-// versions are the packages whose arguments are known, by library.
-var versions = map[string]string{"stable-baselines3": "stable-baselines3==2.9.2", "rllib": "ray==2.60.0"}
+// versions are the releases whose arguments are known, by library. The generated scripts need no others.
+var versions = map[string]string{"stable-baselines3": "Stable-Baselines3 2.0 to 2.9", "rllib": "Ray 2.41 to 2.60"}
 
-// known are the arguments of each algorithm of a library, and of all under "".
+// known are the arguments of each algorithm of a library in any of these releases, and of all under "".
 var known = map[string]map[string]string{
 	"stable-baselines3": {
 		"": "_init_setup_model device gamma learning_rate n_steps policy_kwargs seed tensorboard_log verbose",
@@ -65,31 +65,27 @@ var known = map[string]map[string]string{
 	},
 }
 
-// mostTypos is how many letters differ at most in a misspelled argument of another version, which has others as well.
+// mostTypos is how many letters differ at most in a misspelled argument of a newer release, which may have others.
 const mostTypos = 2
 
-// Fault returns what is wrong with the name of an argument, "" for nothing. Of versions other than the known one, which the
-// requirements may name, an argument may be unknown.
-func Fault(library, algorithm, name string, requirements []string) string {
+// Fault returns what is wrong with the name of an argument, "" for nothing. Newer, the requirements name a newer release than
+// those whose arguments are known.
+func Fault(library, algorithm, name string, newer bool) string {
 	all := of(library, algorithm)
-	exactly := slices.ContainsFunc(requirements, func(r string) bool {
-		name, version, _ := strings.Cut(r, "==")
-		name, _, _ = strings.Cut(name, "[") // without extras
-		return strings.EqualFold(name+"=="+version, versions[library])
-	})
 	if all == nil || slices.Contains(slices.Collect(all), name) {
 		return ""
 	}
-	others := algorithmsWith(library, name)
-	switch near := nearest.Of(name, all); {
-	case library == "stable-baselines3" && len(others) > 0: // whose releases moved no argument to another algorithm
+	if others := algorithmsWith(library, name); len(others) > 0 {
 		return "is an argument of " + strings.Join(others, ", ") + ", not of " + algorithm
-	case near != "" && (exactly || nearest.Distance(name, near) <= mostTypos && len(name) > 2*mostTypos):
-		return "is not an argument of " + algorithm + ` (did you mean "` + near + `"?)`
-	case exactly:
-		return "is not an argument of " + algorithm + " in " + versions[library]
 	}
-	return ""
+	near := nearest.Of(name, all)
+	switch {
+	case near != "" && (!newer || nearest.Distance(name, near) <= mostTypos && len(name) > 2*mostTypos):
+		return "is not an argument of " + algorithm + ` (did you mean "` + near + `"?)`
+	case newer:
+		return ""
+	}
+	return "is not an argument of " + algorithm + " in " + versions[library]
 }
 
 // algorithmsWith returns the algorithms of a library that have an argument of their own with this name, in order.

@@ -18,14 +18,30 @@ var least = map[string][]needed{
 }
 
 // Fault returns what is wrong with a requirement, NAME==VERSION, for the generated scripts of a library; "" for nothing.
-func Fault(library, requirement string) string {
+// All are the requirements, which may list what an extra needs.
+func Fault(library, requirement string, all []string) string {
 	name, version, _ := strings.Cut(requirement, "==")
-	name, _, _ = strings.Cut(name, "[")
+	name, extras, _ := strings.Cut(name, "[")
+	listed := slices.ContainsFunc(all, func(r string) bool { return strings.HasPrefix(r, "dm-tree==") || strings.HasPrefix(r, "dm_tree==") })
+	if library == "rllib" && name == "ray" && !strings.Contains(extras, "rllib") && !listed {
+		return "must be ray[rllib]==" + version + ", because the generated scripts need the packages of this extra"
+	}
 	why := TooOld(library, Package{Normalized(name), "==" + version}, "")
 	if why == "" {
 		return ""
 	}
 	return "must be " + why + "; pin a newer version, or set algorithm.library: custom with your own training.command and evaluation.command"
+}
+
+// unknown are the first releases whose arguments package keywords does not know.
+var unknown = map[string]string{"stable-baselines3": "2.10", "ray": "2.61"}
+
+// IsNewer reports whether a requirement, NAME==VERSION, is a newer release than those whose arguments are known.
+func IsNewer(requirement string) bool {
+	name, version, _ := strings.Cut(requirement, "==")
+	name, _, _ = strings.Cut(name, "[")
+	first, known := unknown[Normalized(name)]
+	return known && Compare(version, first) >= 0
 }
 
 // TooOld returns which versions of a package the generated scripts of a library need and why, in words, if what is wanted

@@ -103,18 +103,29 @@ func IsPort(text string) bool {
 
 var (
 	// ofStage matches variables of a stage. Literal text in their place deploys a version that does not exist.
-	ofStage = regexp.MustCompile(`\$(VERSION|IMAGE|WORK|REQUEST)\b|\$\{(VERSION|IMAGE|WORK|REQUEST)\b[^}]*\}`)
+	ofStage = regexp.MustCompile(`\$(VERSION|IMAGE|WORK|REQUEST)\b|\$\{(VERSION|IMAGE|WORK|REQUEST)\b[^}]*\}|^~/`)
 	// expand are programs that expand variables in their arguments.
 	expand = strings.Fields("sh bash dash ash ksh zsh ssh envsubst")
 )
 
-// Unexpanded returns the variable of a stage in word i of a command, "" if there is none or if a program before the word
-// expands it.
-func Unexpanded(words []string, i int) string {
-	for _, w := range words[:i] {
-		if slices.Contains(expand, path.Base(w)) {
-			return ""
-		}
+// operators are words that only a shell understands.
+var operators = strings.Fields("&& || | ; > >> < 2>&1 &")
+
+// Word returns what is wrong with word i of a command, "" for nothing: it is empty or, without a program before it that
+// expands it, needs a shell.
+func Word(words []string, i int) string {
+	const shell = "; write the command as [sh, -c, '...']"
+	switch word := words[i]; {
+	case word == "":
+		return "must not be empty"
+	case i == 0 && strings.ContainsAny(word, " \t"):
+		return "must be a program without arguments, which are words of their own, as in [python, train.py]"
+	case slices.ContainsFunc(words[:i], func(w string) bool { return slices.Contains(expand, path.Base(w)) }):
+		return ""
+	case slices.Contains(operators, word):
+		return "must not be " + word + ", because no shell reads a list" + shell
+	case ofStage.MatchString(word):
+		return "must not contain " + ofStage.FindString(word) + ", because no shell expands it in a list" + shell
 	}
-	return ofStage.FindString(words[i])
+	return ""
 }

@@ -38,6 +38,9 @@ func Signals(given, all, monitored []string) map[string]string {
 	return out
 }
 
+// Monitored reports whether one of the patterns may be of a signal.
+func Monitored(signal string, patterns []string) bool { return overlap(signal, patterns) }
+
 // overlap reports whether a name or pattern may have a signal in common with one of others. Of two patterns, only what is
 // before their first wildcards is compared.
 func overlap(glob string, others []string) bool {
