@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // Traffic whose mix follows the hour or the day of the week: pages where nothing changed, and delays of changes.
@@ -62,6 +63,29 @@ func TestBenchCyclesPages(*testing.T) {
 		fmt.Printf("| %s | %d | %d | %.1f | %d |\n", c.name, seasonal, all.pages, judged.Hours()/24/30, all.trials)
 	}
 }
+
+// Pages of lifts whose load follows the hour and the week, in the two weeks after each of 21 baselines, as a task that never ends
+// and as one decision for each call.
+func TestBenchLift(*testing.T) {
+	const runs = 21
+	fmt.Printf("\n### Lifts, %d runs of two weeks\n\n| calls | pages | allowed | provisional incidents |\n"+
+		"| --- | --- | --- | --- |\n", runs)
+	for _, c := range []struct {
+		name string
+		unit func(*lift) *ingest.Unit
+	}{{"a continuing task", (*lift).block}, {"decisions", (*lift).decision}} {
+		pages, trials := 0, 0
+		for seed := range uint64(runs) {
+			l := newLift(seed, 24*int(seed)+5)
+			st, _ := l.watch(func() *ingest.Unit { return c.unit(l) })
+			pages, trials = pages+len(st.paged), trials+len(st.opened)
+		}
+		fmt.Printf("| %s | %d | %.1f | %d |\n", c.name, pages, runs*14/30., trials)
+	}
+}
+
+// decision is a unit of one call.
+func (l *lift) decision() *ingest.Unit { return l.unit(1, ingest.EndTerminated) }
 
 // cycleChange is a change of the policy or of the world.
 type cycleChange struct {
