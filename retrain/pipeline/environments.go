@@ -10,6 +10,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
+// maxMatches bounds what is taken of one file by one pattern, so that what a hostile file costs grows no faster than its size.
+const maxMatches = 1000
+
 var (
 	// wellKnown are the ids of Gymnasium and its common companions.
 	wellKnown = regexp.MustCompile(`^([\w.]+:)?((ALE|phys2d|tabular|dm_control|seals|metaworld|gym)/.*|(CartPole|Pendulum|Acrobot|MountainCar(Continuous)?|LunarLander(Continuous)?|BipedalWalker(Hardcore)?|CarRacing|Hopper|HalfCheetah|Ant|Walker2d|Humanoid(Standup)?|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum|FrozenLake(8x8)?|Taxi|Blackjack|CliffWalking|Fetch\w+|Hand\w+|Adroit\w+|FrankaKitchen|AntMaze\w*|PointMaze\w*|Panda\w+|MiniGrid-.+|BabyAI-.+|MiniWorld-.+|Safety\w+|highway|merge|roundabout|parking|intersection|racetrack|procgen-.+|\w+BulletEnv|\w+(NoFrameskip|Deterministic|-ram\w*))-v[0-9]+)$`)

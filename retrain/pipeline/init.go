@@ -223,8 +223,8 @@ func (p *Proposal) prefer() {
 	}
 	file := p.Programs[0].File
 	for _, c := range p.finder.Read() {
-		p.settings(c.File, readable(c.Text), 2*main)
-		p.steps(c.File, readable(c.Text), 2*main)
+		p.settings(c.File, pytext.Readable(c.Text), 2*main)
+		p.steps(c.File, pytext.Readable(c.Text), 2*main)
 	}
 	p.byName()
 	for i, e := range p.Environments {
@@ -284,9 +284,9 @@ func (p *Proposal) take(file string, text []byte) {
 	var program []byte // without what only explains
 	switch path.Ext(file) {
 	case ".py":
-		program = readable(pytext.Code(text))
+		program = pytext.Readable(pytext.Code(text))
 	case ".ipynb":
-		program = readable(pytext.Code(pytext.NotebookCode(text)))
+		program = pytext.Readable(pytext.Code(pytext.NotebookCode(text)))
 	}
 	p.finder.Take(file, text, program)
 	if pins.IsDeclaration(file) {
@@ -294,7 +294,7 @@ func (p *Proposal) take(file string, text []byte) {
 	}
 	base := path.Base(file)
 	if base == "README.md" {
-		p.used(file, readmeCommand, readable(text), main+use)
+		p.used(file, readmeCommand, pytext.Readable(text), main+use)
 		return
 	}
 	p.name(file, text)
@@ -307,7 +307,7 @@ func (p *Proposal) take(file string, text []byte) {
 	case program != nil:
 		p.source(file, program, weight)
 	case isYAMLName(file):
-		p.settings(file, readable(text), weight)
+		p.settings(file, pytext.Readable(text), weight)
 	}
 }
 
