@@ -60,7 +60,7 @@ func checkAnswer(response *http.Response) error {
 		return fmt.Errorf("reading the response to pushed alerts: %w", err)
 	}
 	if response.StatusCode/100 != 2 {
-		return fmt.Errorf("%w: %s: %s", errRefused, response.Status, redact.Credentials(strings.TrimSpace(string(answer)), response.Request))
+		return fmt.Errorf("%w: %d %s: %s", errRefused, response.StatusCode, http.StatusText(response.StatusCode), redact.Credentials(strings.TrimSpace(string(answer)), response.Request))
 	}
 	return nil
 }

@@ -201,7 +201,8 @@ func (g *group) confirm(at finding.UnitRef) []finding.Finding {
 	if len(moved) == 0 {
 		return found
 	}
-	if g.Weekends = 0; !g.Warmup.Done {
+	g.Weekends, g.Promise.Caveats = 0, baseline.Without(g.Promise.Caveats, baseline.CaveatWeekends)
+	if !g.Warmup.Done {
 		g.leaveOut(func(i int) bool { return g.Warmup.Each[i].Ordinal >= onset })
 	}
 	g.open(finding.BaselineRef{}, at)

@@ -33,15 +33,16 @@ func (g *group) tryWeekend(s *stream.Stream, at finding.UnitRef) (usual bool) {
 }
 
 // isUsual reports whether the newest units of a weekend behind an alert are not far from an accepted baseline, or too few to
-// tell. If they are not, the tests of the stream restart from zero, or they would alarm on Monday.
+// tell, which it waits for in twice as many units, as some may lack the signal. If they are not far, the tests of the stream
+// restart from zero, or they would alarm on Monday. What was constant is far if it changes at all.
 func (g *group) isUsual(s *stream.Stream) bool {
-	first := max(s.Alert.Onset.Ordinal, g.Seen-leastBefore)
-	if shift, told := g.shiftSince(s.Find(s.Alert.Quantity), first, first); told && math.Abs(shift.StandardShift) >= largeShift {
-		return shift.Units < leastBefore
+	since := s.Alert.Onset.Ordinal
+	first := max(since, g.Seen-leastBefore)
+	shift, told := g.shiftSince(s.Find(s.Alert.Quantity), first, first)
+	if told && (math.Abs(shift.StandardShift) >= largeShift || shift.StandardShift == 0 && shift.CurrentMean != shift.BaselineMean) {
+		return shift.Units < leastBefore && g.Seen-since < 2*leastBefore
 	}
-	if !slices.Contains(g.Promise.Caveats, baseline.CaveatWeekends) {
-		g.Promise.Caveats = append(slices.Clone(g.Promise.Caveats), baseline.CaveatWeekends)
-	}
+	g.Promise.Caveats = append(baseline.Without(g.Promise.Caveats, baseline.CaveatWeekends), baseline.CaveatWeekends)
 	s.Reset()
 	return true
 }

@@ -85,3 +85,8 @@ func (w *Warmup) lacksWeekend(zone *time.Location) bool {
 	}
 	return len(hours) < 24
 }
+
+// Without returns a copy of caveats without one of them.
+func Without(caveats []string, one string) []string {
+	return slices.DeleteFunc(slices.Clone(caveats), func(c string) bool { return c == one })
+}

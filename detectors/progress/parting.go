@@ -57,6 +57,9 @@ func Parted(reward, outcome []Point, rewardSide, outcomeSide float64) *Parting {
 		return nil
 	}
 	p := Parting{Since: best.end, Reward: moved(&best.reward, &now.reward, reward), Outcome: moved(&best.outcome, &now.outcome, outcome)}
+	if math.IsInf(p.Reward.Z, 0) || math.IsInf(p.Outcome.Z, 0) { // values that hardly vary have no standard error to tell by
+		return nil
+	}
 	if !(rewardSide*p.Reward.Z >= partedZ && outcomeSide*p.Outcome.Z <= -partedZ) || !follows(pairs[from:], rewardSide, outcomeSide, outcome) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,8 @@ type table struct {
 	row   []byte   // a row that goes over several lines
 	quote quotes   // of the row so far
 	json  []byte   // the last row
+
+	points bool // a number with a decimal point was seen
 }
 
 // columnName is what a column may be called. Numbers and JSON do not match, so their lines are no header.
@@ -106,6 +109,7 @@ func (t *table) object(row []byte) ([]byte, *ingest.RecordError) {
 			Reason: ingest.ReasonWrongColumns, Msg: fmt.Sprintf("the row has %d columns, but the header has %d", len(values), len(t.keys)),
 		}
 	}
+	t.points = t.points || t.quote.comma == ';' && slices.ContainsFunc(values, decimalPoint.MatchString)
 	t.json = append(t.json[:0], '{')
 	for i, value := range values {
 		if t.keys[i] == nil || value == "" {
@@ -114,7 +118,7 @@ func (t *table) object(row []byte) ([]byte, *ingest.RecordError) {
 		if len(t.json) > 1 {
 			t.json = append(t.json, ',')
 		}
-		if t.quote.comma == ';' && decimalComma.MatchString(value) {
+		if t.quote.comma == ';' && !t.points && decimalComma.MatchString(value) {
 			value = strings.Replace(value, ",", ".", 1)
 		}
 		t.json = appendValue(append(t.json, t.keys[i]...), value)
@@ -125,6 +129,8 @@ func (t *table) object(row []byte) ([]byte, *ingest.RecordError) {
 
 // otherNumber is a number that JSON writes otherwise, such as -.5 or 2. with a point. Leading zeros are of names.
 var otherNumber = regexp.MustCompile(`^[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$`)
+
+var decimalPoint = regexp.MustCompile(`^[+-]?\d+\.\d+$`)
 
 // decimalComma is a number as spreadsheets write it where semicolons separate columns because commas separate decimals.
 var decimalComma = regexp.MustCompile(`^[+-]?(0|[1-9]\d*),\d+([eE][+-]?\d+)?$`)

@@ -41,6 +41,7 @@ func TestRowsOfCSV(t *testing.T) {
 		"numbers that JSON has not":     {"policy,reward,action\np,-.5,007\np,+2.,1.\np,NaN,-\np,1,+Inf\n", []string{`{"policy":"p","reward":-0.5,"action":"007"}`, `{"policy":"p","reward":2,"action":1}`, `{"policy":"p","reward":"NaN","action":"-"}`, `{"policy":"p","reward":1,"action":"+Inf"}`}},
 		"the index of pandas":           {",policy,reward\n0,p,1\n1,p,2\n", []string{`{"policy":"p","reward":1}`, `{"policy":"p","reward":2}`}},
 		"decimal commas":                {"policy;reward;env;action\np;-1,50;1,2,3;01,5\n", []string{`{"policy":"p","reward":-1.50,"env":"1,2,3","action":"01,5"}`}},
+		"decimal points":                {"policy;reward;action\np;0.5;1,10\np;1;1,1\n", []string{`{"policy":"p","reward":0.5,"action":"1,10"}`, `{"policy":"p","reward":1,"action":"1,1"}`}},
 		"no decimal commas":             {"policy,reward,env\np,2,\"1,5\"\n", []string{`{"policy":"p","reward":2,"env":"1,5"}`}},
 		"semicolons":                    {"policy;reward;env\np;1;a,b\n", []string{`{"policy":"p","reward":1,"env":"a,b"}`}},
 		"tabs, a byte order mark, CRLF": {"\xef\xbb\xbfpolicy\treward\r\np\t1\r\n\r\np\t2\r\n", []string{`{"policy":"p","reward":1}`, `{"policy":"p","reward":2}`}},

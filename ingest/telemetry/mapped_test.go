@@ -151,6 +151,11 @@ func TestMappedRecordsAreTelemetry(t *testing.T) {
 			record: `{"clicks":2,"items":[{"id":"a"},null],"at":"2026-11-20 10:00:00"}`, key: "k", headers: header("env", "e"),
 			want: `{"policy":"ranker","reward":1,"action":"a-k","env":"e","outcomes":{"n":2,"x":0.5},"agent_id":"nobody","ts":"2026-11-20T10:00:00Z"}`,
 		},
+		"an object with pairs": {
+			mapping: base + "  outcomes: {expression: 'fromPairs(map(record.scores, [#.name, #.value]))'}\n  labels: {expression: '{\"a\": fromPairs([[\"b\", \"c\"]])[\"b\"]}'}\n  observation: {expression: '{\"x\": fromPairs([[\"y\", 2]])}'}",
+			record:  `{"scores":[{"name":"a","value":1.5}]}`,
+			want:    `{"policy":"ranker","outcomes":{"a":1.5},"labels":{"a":"c"},"observation":{"x":{"y":2}}}`,
+		},
 		"an object of pairs": {
 			mapping: base + "  outcomes: {expression: 'fromPairs(map(record.scores, [#.name, #.value]))'}",
 			record:  `{"scores":[{"name":"a","value":1.5},{"name":"b","value":2}]}`,

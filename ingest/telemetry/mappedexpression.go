@@ -193,13 +193,35 @@ func appendValue(dst []byte, value any) ([]byte, error) {
 		return jsontext.AppendStrictNumber(dst, v), nil
 	case string:
 		return jsontext.AppendString(dst, v), nil
-	case map[any]any: // of fromPairs and groupBy
-		object := make(map[string]any, len(v))
-		for key, value := range v {
-			object[fmt.Sprint(key)] = value
-		}
-		value = object
 	}
-	text, err := json.Marshal(value)
+	text, err := json.Marshal(withTexts(value))
 	return append(dst, text...), err
+}
+
+// withTexts returns a value whose objects have texts as keys, as JSON needs: those of fromPairs and groupBy have any.
+func withTexts(value any) any {
+	object := map[string]any{}
+	switch v := value.(type) {
+	case map[any]any:
+		for key, x := range v {
+			object[fmt.Sprint(key)] = withTexts(x)
+		}
+	case map[any][]any:
+		for key, x := range v {
+			object[fmt.Sprint(key)] = withTexts(x)
+		}
+	case map[string]any:
+		for key, x := range v {
+			object[key] = withTexts(x)
+		}
+	case []any:
+		list := make([]any, len(v))
+		for i, x := range v {
+			list[i] = withTexts(x)
+		}
+		return list
+	default:
+		return value
+	}
+	return object
 }

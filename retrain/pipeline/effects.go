@@ -37,7 +37,6 @@ func validateEffects(w *Work) {
 	unused(!limited && (f.Algorithm.Library != RLlib || !trains), "targets", with+", whose runners decide", "training.cpu", "training.gpu") // RLlib's script reads them
 	unused(!limited, "targets", with+", whose runners decide", "training.memory")
 	unused(!among(append(inPods, GitHub, GitLab, Airflow)...), "targets", with, "training.timeout")
-
 	unused(f.Model.URL == "", "model", "without model.url", "model.timeout", "model.calls")
 	started := f.Trigger.Target
 	keys, known := triggerKeys[started]
@@ -48,9 +47,10 @@ func validateEffects(w *Work) {
 	}
 }
 
-// set reports whether the file or one that it extends sets a key.
-func (w *Work) set(path string) bool {
-	return slices.ContainsFunc(w.chain, func(r *yamlfile.Reader) bool { return r.Set(path) })
+// set reports whether the file that gives a section, or else one that it extends, sets a key of it.
+func (w *Work) set(path, section string) bool {
+	i := slices.IndexFunc(w.chain, func(r *yamlfile.Reader) bool { return r.Given(section) })
+	return i >= 0 && w.chain[i].Set(path)
 }
 
 // effective reports a key that the file sets but that has no effect with another value. A key of an ancestor of the file

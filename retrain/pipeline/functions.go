@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -70,7 +71,7 @@ func (r *renderer) functions() template.FuncMap {
 		"keywords":    func(path string) string { return r.keywords(path, "", mark) },
 		"glob":        quoted(quote.Glob),
 		"ofTraining":  quoted(func(s string) (string, error) { return quote.Glob(s + "-training") }),
-		"ignored":     quoted(func(s string) (string, error) { return quote.Ignored(s), nil }),
+		"ignored":     quoted(func(string) (string, error) { return quote.Ignored(r.keyInside()), nil }),
 		"literal":     r.literal,
 		"memory":      quoted(strict.ComposeMemory),
 		"bound":       quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
@@ -106,9 +107,9 @@ func (r *renderer) ofStages() template.FuncMap {
 			}
 			return "gate.runner"
 		},
-		"keyInside":    func() bool { return quote.Ignored(r.work.File.Model.KeyFile) != "" }, // the repository
+		"keyInside":    func() bool { return r.keyInside() != "" },
 		"serviceGiven": func() bool { return r.work.given.Monitoring.Service != "" },
-		"far":          func() bool { return !r.work.File.Gate.Skip && r.work.File.hosted(r.work.File.Gate.Runner) }, // GitHub's machine asks the service
+		"hostedAsk":    func() bool { return r.work.File.hostedAsk() },
 		"secrets": func(s Stage) string { // path of the names of its credentials
 			if s.Name == "shadow" || s.Name == "deploy" {
 				return s.Name + ".secrets"
@@ -205,3 +206,8 @@ func (r *renderer) unmark(out string) (string, []Origin) {
 
 // gateMargin is how much later than the gate's deadline an orchestrator ends it.
 const gateMargin = 30 * time.Minute
+
+// keyInside returns the path of the model's key relative to the directory of the file, "" for none below it.
+func (r *renderer) keyInside() string {
+	return strict.Below(filepath.Dir(r.work.Path), ModelKeyFile(r.work))
+}

@@ -57,7 +57,7 @@ func TestModelMakesNoArtefact(t *testing.T) {
 	if got, want := ModelKeyFile(with), filepath.Join(filepath.Dir(with.Path), "k"); got != want {
 		t.Errorf("the key is in %s, want %s", got, want)
 	}
-	for file, want := range map[string]string{"../keys/[m].key": "\n**/keys/\\[m].key\n", "/home/me/key": "\n**/__pycache__\n# rewardwatch:keep"} {
+	for file, want := range map[string]string{"./keys/[m].key": "\n**/keys/\\[m].key\n", "../key": "\n**/__pycache__\n# rewardwatch:keep", "/home/me/key": "\n**/__pycache__\n# rewardwatch:keep"} {
 		w := mustRun(t, trigger, trigger+"model: {url: \"https://api.example.com/v1\", name: m, key_file: \""+file+"\"}\n")
 		if text := artefact(t, w, "pipeline/Dockerfile.dockerignore"); !strings.Contains(text, want) {
 			t.Errorf("%s: no %q in\n%s", file, want, text)

@@ -256,7 +256,7 @@ func withoutShell(command any) {
 	words, _ := command.([]any)
 	for i, word := range words {
 		text, is := word.(string)
-		if i == 0 && (!is || strings.ContainsAny(text, " \t")) || slices.Contains([]string{"|", ">"}, text) {
+		if i == 0 && (!is || strings.ContainsAny(text, " \t")) || strings.HasPrefix(text, "~/") {
 			words[i] = "program"
 		}
 	}

@@ -39,7 +39,7 @@ func resolve(w *Work) string {
 		f.Evaluation.Seeds = []int{1, 2, 3, 4, 5}
 	}
 	f.Evaluation.Confidence = cmp.Or(f.Evaluation.Confidence, .95)
-	if len(f.Evaluation.Command) == 0 && len(f.Shadow.Command) == 0 && !f.Gate.Skip && !w.set("evaluation.telemetry") {
+	if len(f.Evaluation.Command) == 0 && len(f.Shadow.Command) == 0 && !f.Gate.Skip && !w.set("evaluation.telemetry", "evaluation.telemetry") {
 		f.Evaluation.Telemetry = true // or else the gate would know nothing of the new version
 	}
 	if f.hosted(f.Gate.Runner) {
@@ -56,11 +56,7 @@ func resolve(w *Work) string {
 	m.Baseline = cmp.Or(m.Baseline, 500)
 	m.FalseAlarms.Budget = cmp.Or(m.FalseAlarms.Budget, 1)
 	m.FalseAlarms.Per = cmp.Or(m.FalseAlarms.Per, "30d")
-	signal := "return"
-	if !strict.Monitored(signal, m.Signals) && strict.Monitored("reward", m.Signals) {
-		signal = "reward"
-	}
-	m.Expected = cmp.Or(m.Expected, "mean "+signal+" >= baseline - 0.25 * sd over 200 episodes within 7d")
+	m.Expected = cmp.Or(m.Expected, "mean "+strict.Expected(m.Signals)+" >= baseline - 0.25 * sd over 200 episodes within 7d")
 	f.Model.Timeout = cmp.Or(f.Model.Timeout, "2m")
 	f.Model.Calls = cmp.Or(f.Model.Calls, 9)
 	f.Trigger.Ref = cmp.Or(f.Trigger.Ref, "main")
@@ -68,6 +64,11 @@ func resolve(w *Work) string {
 		f.Trigger.Signals = []string{"return", "reward"}
 	}
 	return fmt.Sprintf("targets %v (%d in the file)", f.Targets, len(w.given.Targets))
+}
+
+// hostedAsk reports whether a machine of GitHub itself asks the service, reports to it, or sends telemetry.
+func (f *File) hostedAsk() bool {
+	return f.hosted(f.Gate.Runner) && (!f.Gate.Skip || f.Trigger.Target == GitHub) || f.hosted(f.Training.Runner) && (f.Training.Telemetry || f.Evaluation.Telemetry || f.Trigger.Target == GitHub)
 }
 
 // hosted reports whether a stage with these runners is on a machine of GitHub itself.

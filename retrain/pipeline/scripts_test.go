@@ -32,7 +32,7 @@ exit "$code"`,
 echo $((n + 60)) > "$CALLS.time"
 [ "$1" = +%s ] && echo "$n" || echo 2026-11-25T00-00-00Z`,
 		"python": `if [ "$1" = --hang ]; then kill "$PPID"; exec /bin/sleep 60; fi
-if [ "$1" = --leave ]; then /bin/sleep 0.1; mkdir -p "$(dirname "$WORK/$2")"; echo > "$WORK/$2"; fi
+if [ "$1" = --leave ]; then mkdir -p "$(dirname "$WORK/$2")"; echo > "$WORK/$2"; fi
 [ -z "${REWARDWATCH_URL:-}" ] || echo "url $REWARDWATCH_URL" >> "$CALLS"
 echo "python $*" >> "$CALLS"; [ "$2" != --break ]`,
 	}

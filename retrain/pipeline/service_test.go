@@ -33,8 +33,10 @@ func TestStagesReachTheServiceByDefault(t *testing.T) {
 		want bool
 	}{
 		"GitHub's machines": {w, true}, "named": {with, false},
-		"own machines": {mustRun(t, given, "", "gate: {within: 4h, every: 5m}", own), false},
-		"no gate":      {mustRun(t, given, "", "gate: {within: 4h, every: 5m}", "gate: {skip: true}", "  expected: mean return >= 0.95 * baseline over 200 episodes within 7d\n", ""), false},
+		"own machines": {mustRun(t, given, "", "gate: {within: 4h, every: 5m}", own, "cpu: 2,", "cpu: 2, runner: [lab],"), false},
+		"reports":      {mustRun(t, given, "", "gate: {within: 4h, every: 5m}", "gate: {skip: true}"), true},
+		"evaluation":   {mustRun(t, given, "", "gate: {within: 4h, every: 5m}", own, trigger, ""), true},
+		"no questions": {mustRun(t, given, "", "gate: {within: 4h, every: 5m}", "gate: {skip: true}", "telemetry: true", "telemetry: false", trigger, ""), false},
 	} {
 		if got := strings.Contains(artefact(t, test.w, ".github/workflows/retrain-cartpole.yml"), check); got != test.want {
 			t.Errorf("%s: checked %v, want %v", name, got, test.want)
@@ -94,7 +96,7 @@ func TestGateAndContractCanBeJudged(t *testing.T) {
 		replaced []string
 		want     string
 	}{
-		"not monitored":         {[]string{signals, "  signals: [reward]\n"}, "monitoring.signals: must include return, which monitoring.expected is about"},
+		"not monitored":         {[]string{signals, "  signals: [reward]\n"}, "monitoring.signals: must include return, which monitoring.expected (mean return >= 0.95 * baseline"},
 		"an outcome":            {[]string{expected, "  expected: mean outcome.sale >= 0.95 * baseline over 200 episodes within 7d\n"}, "monitoring.signals: must include outcome.sale"},
 		"an outcome of several": {[]string{expected, "  expected: mean observation.angle >= 0.95 * baseline over 200 episodes within 7d\n"}, ""},
 	} {
@@ -121,7 +123,7 @@ func TestConfigurationOfTriggers(t *testing.T) {
 		}
 	}
 	text := artefact(t, mustRun(t, github, "  target: make\n  directory: /srv/x\n", "  token_file: /etc/rewardwatch/github.token\n", ""), "pipeline/rewardwatch.yml")
-	if !strings.Contains(text, "[ ! -f .env ] || . ./.env; exec /usr/bin/make") || strings.Contains(text, "allow_private") {
+	if !strings.Contains(text, "[ ! -f .env.retrain ] || . ./.env.retrain; exec /usr/bin/make") || strings.Contains(text, "allow_private") {
 		t.Error(text)
 	}
 	for _, want := range []string{"    # rewardwatch:keep kafka\n", "\n  - match: \"cartpole-training\"\n    learning: continuous\n"} {
@@ -137,6 +139,7 @@ func TestCommandsAreLists(t *testing.T) {
 	for command, want := range map[string]string{
 		`["python deploy.py"]`:            "deploy.command[0]: must be a program without arguments",
 		`[python, deploy.py, "&&", x]`:    "deploy.command[2]: must not be &&",
+		`["/opt/my tools/deploy", "|"]`:   "",
 		`[python, "~/deploy.py"]`:         "deploy.command[1]: must not contain ~/",
 		`[sh, -c, "a && b > $HOME/x"]`:    "",
 		`[deploy, "two words", "a&&b|c"]`: "",

@@ -180,7 +180,7 @@ func validateRequirements(w *Work) {
 		w.once(path, seen[name])
 		seen[name] = true
 		if name == "rewardwatch" && (w.File.Training.Telemetry || w.File.Evaluation.Telemetry) {
-			w.report(path, "must be omitted, because telemetry of the generated scripts installs rewardwatch at the release of the pipeline")
+			w.report(path, "must be omitted, because the generated scripts that send telemetry use rewardwatch at the release of the pipeline; to use your own, set evaluation.telemetry: false")
 		}
 		if fault := pins.Fault(w.File.Algorithm.Library, r, w.File.Requirements); fault != "" && (len(w.File.Training.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
 			w.report(path, "%s", fault)
@@ -270,7 +270,7 @@ func validateSimulation(w *Work) {
 			w.report(path+".name", "must not be an attribute of Python itself, such as %s", p.Name)
 		}
 		w.once(path+".name", slices.ContainsFunc(w.File.Simulation[:i], func(o Parameter) bool { return o.Name == p.Name }))
-		if !w.set(path+".low") || !w.set(path+".high") {
+		if !w.set(path+".low", "simulation") || !w.set(path+".high", "simulation") {
 			w.report(path, "must have low and high")
 		} else if !(p.Low < p.High) {
 			w.report(path+".high", "must be above low, %v", p.Low)
@@ -412,10 +412,8 @@ func (w *Work) number(path string, v yamlfile.Value) {
 }
 
 func validateSchedule(w *Work) {
-	if text := w.File.Schedule; text != "" {
-		if fault := schedule.Fault(text, slices.Contains(w.File.Targets, GitHub)); fault != "" {
-			w.report("schedule", "%s", fault)
-		}
+	if fault := schedule.Fault(w.File.Schedule, slices.Contains(w.File.Targets, GitHub)); w.File.Schedule != "" && fault != "" {
+		w.report("schedule", "%s", fault)
 	}
 }
 
@@ -460,7 +458,7 @@ func validateMonitoring(w *Work) {
 		w.report("monitoring.service", serviceURL, m.Service)
 	}
 	for _, t := range w.File.Targets {
-		if strict.IsLoopback(w.given.Monitoring.Service) && !w.File.Gate.Skip && (slices.Contains(inPods, t) || t == GitHub && len(w.File.Gate.Runner) == 0) {
+		if strict.IsLoopback(w.given.Monitoring.Service) && (slices.Contains(inPods, t) && !w.File.Gate.Skip || t == GitHub && w.File.hostedAsk()) {
 			w.report("monitoring.service", "must be a URL that the stages of %s can reach, not %s, which is the machine that they run on", t, m.Service)
 			break
 		}
@@ -475,8 +473,8 @@ func validateMonitoring(w *Work) {
 	w.matches(stretch, "monitoring.false_alarms.per", m.FalseAlarms.Per, "a duration above 0 such as 30d, or a count such as 20000 episodes")
 	if e, err := recipe.ParseExpected(m.Expected); err != nil {
 		w.report("monitoring.expected", "%v", err)
-	} else if !strict.Monitored(e.Signal, m.Signals) {
-		w.report("monitoring.signals", "must include %s, which monitoring.expected is about", e.Signal)
+	} else if asked := w.given.Monitoring.Expected != "" || w.File.Trigger.Target != ""; asked && !strict.Monitored(e.Signal, m.Signals) {
+		w.report("monitoring.signals", "must include %s, which monitoring.expected (%s) is about", e.Signal, m.Expected)
 	}
 	if policy := w.File.Policy; !trimmed.MatchString(policy) || policy[0] == '-' {
 		w.report("policy", "must be a name that does not start with a hyphen, without spaces around it")

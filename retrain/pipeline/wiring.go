@@ -304,7 +304,7 @@ func names(w *Work) []string {
 
 // startedBy begins what Rewardwatch must have to start each target.
 var startedBy = map[string]string{
-	GitHub: "github: {repository: ", GitLab: "gitlab: {project: ", Airflow: "airflow: {dag: ", Make: "command:\n|        run: [/bin/sh, -c, \"set -a; [ ! -f .env ] \\|\\| . ./.env; exec /usr/bin/make --file pipeline/Makefile retrain\"]\n        directory: ",
+	GitHub: "github: {repository: ", GitLab: "gitlab: {project: ", Airflow: "airflow: {dag: ", Make: "command:\n|        run: [/bin/sh, -c, \"set -a; [ ! -f .env.retrain ] \\|\\| . ./.env.retrain; exec /usr/bin/make --file pipeline/Makefile retrain\"]\n        directory: ",
 }
 
 // tokenOf is how a stage that sends telemetry gets its token.

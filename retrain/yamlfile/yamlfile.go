@@ -340,7 +340,7 @@ func unknownKey(key string, fields []Field) string {
 		keys[i] = f.Key
 	}
 	hint := ""
-	if near := nearest.Of(key, slices.Values(keys)); nearest.Distance(key, near) <= mostTypos {
+	if near := nearest.Of(key, slices.Values(keys)); near != "" && nearest.Distance(key, near) <= mostTypos {
 		hint = fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return fmt.Sprintf("unknown key %q%s; expected one of %s", key, hint, strings.Join(keys, ", "))

@@ -521,12 +521,13 @@ func isOfChoices(p *place) bool {
 	})
 }
 
-// namedNumbers returns the places of the names and the numbers in a list of pairs such as {name: helpfulness, value: 0.4},
-// nil if the elements are none.
-func namedNumbers(t *table) (name, number *place) {
+// namedNumbers returns the places of the names and the numbers in lists of pairs such as {name: helpfulness, value: 0.4}, in
+// which each name is unique; nil if the elements are none.
+func namedNumbers(records []any, list *place) (name, number *place) {
+	t := newTable(listed(records, list.names))
 	for _, p := range t.order {
 		switch {
-		case slices.Contains([]string{"name", "key", "metric", "type", "criterion", "dimension"}, lastName(p)) && p.kind() == isText && len(p.values) <= mostOutcomes && p.n == t.records:
+		case slices.Contains([]string{"name", "key", "metric", "criterion", "dimension"}, lastName(p)) && p.kind() == isText && len(p.values) <= mostOutcomes && p.n == t.records:
 			name = p
 		case slices.Contains([]string{"value", "score", "rating"}, lastName(p)) && p.kind() == isNumber:
 			number = p
@@ -534,6 +535,16 @@ func namedNumbers(t *table) (name, number *place) {
 	}
 	if name == nil || number == nil || len(name.names) > 1 || len(number.names) > 1 {
 		return nil, nil
+	}
+	for _, r := range records {
+		seen := map[any]bool{}
+		for _, element := range listed([]any{r}, list.names) {
+			x := at(element, name.names)
+			if seen[x] {
+				return nil, nil
+			}
+			seen[x] = true
+		}
 	}
 	return name, number
 }
@@ -547,7 +558,7 @@ func (f *finder) namedOutcomes() {
 		if p.kind() != isObjectList || f.taken(p) {
 			continue
 		}
-		name, number := namedNumbers(newTable(listed(f.records, p.names)))
+		name, number := namedNumbers(f.records, p)
 		if name == nil {
 			continue
 		}

@@ -252,6 +252,14 @@ func TestShapesOfLogs(t *testing.T) {
 			[]string{"outcomes.helpfulness: {expression: \"find(record[", "outcomes.thumbs: ", "outcomes.latency: latency", "action: output"},
 			[]string{"each:", "observation.value"},
 		},
+		"pulls of arms": {
+			func(i int, r *rand.Rand) string {
+				arm := func() string { return [...]string{"A", "B", "C"}[r.IntN(3)] }
+				return fmt.Sprintf(`{"at":%d,"policy":"p","pulls":[{"dimension":"%s","value":%.2f},{"dimension":"%s","value":%.2f},{"dimension":"%s","value":%.2f}]}`, epoch+i, arm(), r.Float64(), arm(), r.Float64(), arm(), r.Float64())
+			},
+			[]string{"each: pulls"},
+			[]string{"outcomes.A"},
+		},
 		"German dates": {
 			func(i int, r *rand.Rand) string {
 				return fmt.Sprintf(`{"Zeit":"%02d.10.2026 %02d:%02d:00","Anlage":"A1","Aktion":"%s","Belohnung":%.3f,"T_innen":%.2f}`,

@@ -247,7 +247,7 @@ func (f *finder) steps(outer *table, records []any) {
 			continue
 		}
 		inner := newTable(listed(records, p.names))
-		if name, _ := namedNumbers(inner); name != nil {
+		if name, _ := namedNumbers(records, p); name != nil {
 			continue
 		}
 		isChoice := func(p *place) bool { return p.kind() == isText && len(p.values) >= 2 && len(p.values) <= 50 }

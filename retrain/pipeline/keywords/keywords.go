@@ -75,7 +75,7 @@ func Fault(library, algorithm, name string, newer bool) string {
 	if all == nil || slices.Contains(slices.Collect(all), name) {
 		return ""
 	}
-	if others := algorithmsWith(library, name); len(others) > 0 {
+	if others := algorithmsWith(library, name); len(others) > 0 && !newer {
 		return "is an argument of " + strings.Join(others, ", ") + ", not of " + algorithm
 	}
 	near := nearest.Of(name, all)

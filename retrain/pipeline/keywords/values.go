@@ -31,7 +31,9 @@ var (
 	truth       = kind{want: "true or false", takes: func(v yamlfile.Value) bool { return v.Kind == yamlfile.Boolean }}
 	text        = kind{want: "a string", takes: func(v yamlfile.Value) bool { return v.Kind == yamlfile.String && v.Scalar != "" }}
 	mapping     = kind{want: "a mapping", takes: func(v yamlfile.Value) bool { return v.Kind == yamlfile.Mapping }}
-	ofPolicy    = kind{want: "a mapping without classes and functions, whose net_arch is a list of layer sizes or a mapping of them: a file cannot contain Python objects, so a policy with them requires training.command", takes: plainPolicy}
+	ofPolicy    = policyOf()
+	onPolicy    = policyOf("pi", "vf")
+	offPolicy   = policyOf("pi", "qf")
 	object      = kind{want: "omitted: a file cannot contain Python objects, so it requires training.command", takes: func(yamlfile.Value) bool { return false }}
 	frequency   = kind{want: "a whole number of at least 1, or a list of one and step or episode", takes: isFrequency}
 	entropy     = kind{want: "a number of at least 0, auto, or auto and a number above 0, such as auto_0.1", takes: isEntropy}
@@ -40,7 +42,7 @@ var (
 	shares      = kind{want: "a number from 0 to 1, or a list of [step, number] that begins at step 0", takes: scheduled(unit)}
 	weights     = kind{want: "a number of at least 0, or a list of [step, number] that begins at step 0", takes: scheduled(notNegative)}
 	stretch     = kind{want: "a whole number of at least 1, or a list of two", takes: isStretch}
-	device      = kind{want: "auto, cpu, mps, or cuda with or without a number, such as cuda:0", takes: isDevice}
+	device      = kind{want: "a device of PyTorch, such as auto, cpu, cuda or cuda:0", takes: isDevice}
 	clipping    = oneOf("value", "norm", "global_norm")
 	ofErrors    = oneOf("huber", "mse")
 	optimizer   = oneOf("adam", "rmsprop")
@@ -79,8 +81,12 @@ var kinds = map[string]map[string]kind{
 
 // ofAlgorithm are the exceptions: what arguments of one algorithm take.
 var ofAlgorithm = map[string]map[string]kind{
-	"stable-baselines3": {"A2C.ent_coef": notNegative, "PPO.ent_coef": notNegative},
-	"rllib":             {"IMPALA.epsilon": orNull(positive), "APPO.epsilon": orNull(positive)},
+	"stable-baselines3": {
+		"A2C.ent_coef": notNegative, "PPO.ent_coef": notNegative,
+		"A2C.policy_kwargs": orNull(onPolicy), "PPO.policy_kwargs": orNull(onPolicy),
+		"DDPG.policy_kwargs": orNull(offPolicy), "SAC.policy_kwargs": orNull(offPolicy), "TD3.policy_kwargs": orNull(offPolicy),
+	},
+	"rllib": {"IMPALA.epsilon": orNull(positive), "APPO.epsilon": orNull(positive)},
 }
 
 // table returns the kind of each argument.
@@ -220,32 +226,41 @@ func isEntropy(v yamlfile.Value) bool {
 // objects are the keys of policy_kwargs whose values are classes or functions.
 var objects = strings.Fields("activation_fn features_extractor_class optimizer_class")
 
-func plainPolicy(v yamlfile.Value) bool {
-	layers, given := v.Members["net_arch"]
-	return v.Kind == yamlfile.Mapping && (!given || layers.Kind == yamlfile.Null || areLayers(layers)) &&
-		!slices.ContainsFunc(objects, func(key string) bool { _, ok := v.Members[key]; return ok })
+// policyOf returns the kind of policy_kwargs of an algorithm whose policy has these networks; without any, it has one.
+func policyOf(networks ...string) kind {
+	return kind{want: "a mapping without classes and functions, whose net_arch is a list of layer sizes" + orOf(networks) +
+		": a file cannot contain Python objects, so a policy with them requires training.command", takes: func(v yamlfile.Value) bool {
+		layers, given := v.Members["net_arch"]
+		return v.Kind == yamlfile.Mapping && (!given || layers.Kind == yamlfile.Null || areLayers(layers) || areNetworks(layers, networks)) &&
+			!slices.ContainsFunc(objects, func(key string) bool { _, ok := v.Members[key]; return ok })
+	}}
 }
 
-// areLayers reports whether the value is a list of sizes, or a mapping from the networks of an actor and its critic to
-// lists. Releases before 2.0 had that mapping in a list.
-func areLayers(v yamlfile.Value) bool {
-	switch v.Kind {
-	case yamlfile.List:
-		return !slices.ContainsFunc(v.Items, func(size yamlfile.Value) bool {
-			return !count.takes(size) && (size.Kind != yamlfile.Mapping || !areLayers(size))
-		})
-	case yamlfile.Mapping:
-		for network, layers := range v.Members {
-			if !slices.Contains([]string{"pi", "vf", "qf"}, network) || layers.Kind != yamlfile.List || !areLayers(layers) {
-				return false
-			}
-		}
-		return true
+func orOf(networks []string) string {
+	if len(networks) == 0 {
+		return ""
 	}
-	return false
+	return " or a mapping from " + strings.Join(networks, " and ") + " to such lists"
 }
 
-var torchDevice = regexp.MustCompile(`^(auto|cpu|mps|(cuda|xpu|hpu)(:[0-9]+)?)$`)
+func areLayers(v yamlfile.Value) bool {
+	return v.Kind == yamlfile.List && !slices.ContainsFunc(v.Items, func(size yamlfile.Value) bool { return !count.takes(size) })
+}
+
+// areNetworks reports whether the value has the layers of each network, which may be in a list as before 2.0.
+func areNetworks(v yamlfile.Value, networks []string) bool {
+	if v.Kind == yamlfile.List && len(v.Items) == 1 && slices.Contains(networks, "vf") {
+		v = v.Items[0]
+	}
+	for network, layers := range v.Members {
+		if !slices.Contains(networks, network) || !areLayers(layers) {
+			return false
+		}
+	}
+	return v.Kind == yamlfile.Mapping
+}
+
+var torchDevice = regexp.MustCompile(`^(auto|cpu|mps|(cuda|xpu|hpu|npu|xla|ipu|mtia)(:[0-9]+)?)$`)
 
 func isDevice(v yamlfile.Value) bool {
 	return v.Kind == yamlfile.String && torchDevice.MatchString(v.Scalar)

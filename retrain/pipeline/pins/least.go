@@ -23,7 +23,7 @@ func Fault(library, requirement string, all []string) string {
 	name, version, _ := strings.Cut(requirement, "==")
 	name, extras, _ := strings.Cut(name, "[")
 	listed := slices.ContainsFunc(all, func(r string) bool { return strings.HasPrefix(r, "dm-tree==") || strings.HasPrefix(r, "dm_tree==") })
-	if library == "rllib" && name == "ray" && !strings.Contains(extras, "rllib") && !listed {
+	if library == "rllib" && name == "ray" && !strings.Contains(extras, "rllib") && !strings.Contains(extras, "all") && !listed {
 		return "must be ray[rllib]==" + version + ", because the generated scripts need the packages of this extra"
 	}
 	why := TooOld(library, Package{Normalized(name), "==" + version}, "")

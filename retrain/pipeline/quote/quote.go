@@ -5,7 +5,6 @@ package quote
 import (
 	"encoding/json"
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -90,18 +89,8 @@ func Glob(s string) (string, error) {
 
 var special = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
-// Ignored returns the pattern for .dockerignore of a file whose path is relative to one of the directories, "" for an absolute
-// path.
-func Ignored(file string) string {
-	if file == "" || path.IsAbs(file) {
-		return ""
-	}
-	file = path.Clean(file)
-	for strings.HasPrefix(file, "../") {
-		file = file[len("../"):]
-	}
-	return "**/" + special.Replace(file)
-}
+// Ignored returns the pattern for .dockerignore of a file below a directory of the image's context.
+func Ignored(file string) string { return "**/" + special.Replace(file) }
 
 var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "|", `\|`, "#", `\#`)
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strings"
 )
 
@@ -29,4 +30,20 @@ func ModelURL(text string) error {
 		return errors.New("must be https: plain http is allowed only for 127.0.0.1, [::1] and localhost")
 	}
 	return nil
+}
+
+// Below returns the path of a file relative to a directory, "" if it is not below it.
+func Below(dir, file string) string {
+	whole, err := filepath.Abs(dir)
+	if err != nil || file == "" {
+		return ""
+	}
+	other, err := filepath.Abs(file)
+	if err != nil {
+		return ""
+	}
+	if rel, err := filepath.Rel(whole, other); err == nil && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
+	}
+	return ""
 }

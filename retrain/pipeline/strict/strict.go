@@ -109,7 +109,7 @@ var (
 )
 
 // operators are words that only a shell understands.
-var operators = strings.Fields("&& || | ; > >> < 2>&1 &")
+var operators = strings.Fields("&& || >> 2>&1")
 
 // Word returns what is wrong with word i of a command, "" for nothing: it is empty or, without a program before it that
 // expands it, needs a shell.
@@ -118,7 +118,7 @@ func Word(words []string, i int) string {
 	switch word := words[i]; {
 	case word == "":
 		return "must not be empty"
-	case i == 0 && strings.ContainsAny(word, " \t"):
+	case i == 0 && strings.ContainsAny(word, " \t") && !strings.Contains(strings.Fields(word + " .")[0], "/"): // a path may have spaces
 		return "must be a program without arguments, which are words of their own, as in [python, train.py]"
 	case slices.ContainsFunc(words[:i], func(w string) bool { return slices.Contains(expand, path.Base(w)) }):
 		return ""

@@ -41,6 +41,14 @@ func Signals(given, all, monitored []string) map[string]string {
 // Monitored reports whether one of the patterns may be of a signal.
 func Monitored(signal string, patterns []string) bool { return overlap(signal, patterns) }
 
+// Expected returns the signal of a contract by default: reward if that is monitored and return is not.
+func Expected(monitored []string) string {
+	if !overlap("return", monitored) && overlap("reward", monitored) {
+		return "reward"
+	}
+	return "return"
+}
+
 // overlap reports whether a name or pattern may have a signal in common with one of others. Of two patterns, only what is
 // before their first wildcards is compared.
 func overlap(glob string, others []string) bool {
