@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// leastSecret is the length from which the beginning of a secret is told from other text.
+// leastSecret is the length of the shortest secret, or beginning of one, that is removed. Shorter ones occur in other words.
 const leastSecret = 4
 
 // Credentials removes from an answer what its request authenticates with: error pages of proxies show headers, and the

@@ -107,7 +107,7 @@ func arrows() map[string][]string {
 		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},                                                                                                                                                                                                                                          // reads units and baselines
 		"retrain/pipeline":          {"ingest/nearest", "retrain/pipeline/keep", "retrain/pipeline/keywords", "retrain/pipeline/literals", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/pipeline/schedule", "retrain/pipeline/secrets", "retrain/pipeline/strict", "retrain/pipeline/traits", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
 		"retrain/pipeline/keep":     {"retrain/pipeline/secrets"},
-		"retrain/pipeline/keywords": {"ingest/nearest", "retrain/pipeline/quote", "retrain/yamlfile"},
+		"retrain/pipeline/keywords": {"ingest/nearest", "retrain/pipeline/pins", "retrain/pipeline/quote", "retrain/yamlfile"},
 		"retrain/pipeline/modules":  {"retrain/pipeline/pytext"},
 		"retrain/pipeline/pins":     {"retrain/pipeline/traits"},
 		"retrain/pipeline/literals": {"retrain/yamlfile"}, // settings

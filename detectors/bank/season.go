@@ -30,7 +30,7 @@ func (g *group) times() stream.Ends {
 const mostUnits = 6
 
 // awaitsCycles reports whether a warm-up continues although it has enough units: until it covers two days, each hour twice,
-// or, if its days differ, two weeks; without episodes two days at most, since nothing is judged before. They are needed to
+// or, if its days differ, two weeks; without episodes it waits for no weeks, since nothing is judged before. They are needed to
 // tell the hours of the day, or of the week, apart. Otherwise part of a day would be judged against another part, and part
 // of a week against a mixture of days. If a part of a weekend is among the units, so has to be each hour of a working day.
 func (g *group) awaitsCycles() bool {

@@ -58,8 +58,8 @@ func (g *group) movedBefore(s *stream.Stream, ts int64) bool {
 	return shift.Units >= leastBefore && shift.Beyond(confirmingZ)
 }
 
-// leaveWeekendOut leaves working days alone in a warm-up that mixes them with part of a week's weekend, unless these are known
-// to be alike, and reports whether they are too few yet.
+// leaveWeekendOut leaves working days alone in a warm-up that mixes them with part of a week's weekend, unless a test finds
+// them alike, and reports whether they are too few yet.
 func (g *group) leaveWeekendOut() bool {
 	zone := season.Zone(g.cfg.Zone)
 	if !g.Warmup.MixesDays(zone) || !g.Warmup.LacksWorkingHours(zone) && !g.times().WeekendsDiffer(g.Quantities()) {

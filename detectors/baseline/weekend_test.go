@@ -72,10 +72,18 @@ func TestCaveatWeekend(t *testing.T) {
 	}
 }
 
+// hourly returns a warm-up with a unit an hour, from one hour since a Monday to another.
+func hourly(first, last int64) *Warmup {
+	monday := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC).UnixNano()
+	w := &Warmup{}
+	for h := first; h <= last; h++ {
+		w.Collect(&ingest.Unit{EndTS: monday + h*int64(time.Hour)}, 0, h)
+	}
+	return w
+}
+
 // Two days with a part of a weekend are a mixture that depends on the day of the first unit; a week has all days.
 func TestMixesDays(t *testing.T) {
-	const hour = int64(time.Hour)
-	monday := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC).UnixNano()
 	for _, c := range []struct {
 		name        string
 		first, last int64 // hours since Monday
@@ -90,10 +98,7 @@ func TestMixesDays(t *testing.T) {
 		{"a week", 0, 168, nil, false},
 		{"Saturday to Saturday", 120, 288, nil, false},
 	} {
-		w := &Warmup{}
-		for h := c.first; h <= c.last; h++ {
-			w.Collect(&ingest.Unit{EndTS: monday + h*hour}, 0, h)
-		}
+		w := hourly(c.first, c.last)
 		if got := w.MixesDays(c.zone); got != c.want {
 			t.Errorf("%s: %t, want %t", c.name, got, c.want)
 		}
@@ -102,8 +107,6 @@ func TestMixesDays(t *testing.T) {
 
 // A mixture of days needs each hour of a working day to be compared with; days of one kind lack nothing.
 func TestLacksWorkingHours(t *testing.T) {
-	const hour = int64(time.Hour)
-	monday := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC).UnixNano()
 	for _, c := range []struct {
 		name        string
 		first, last int64 // hours since Monday
@@ -118,10 +121,7 @@ func TestLacksWorkingHours(t *testing.T) {
 		{"a weekend alone", 120, 168, nil, true},
 		{"a weekend and Monday", 120, 191, nil, false},
 	} {
-		w := &Warmup{}
-		for h := c.first; h <= c.last; h++ {
-			w.Collect(&ingest.Unit{EndTS: monday + h*hour}, 0, h)
-		}
+		w := hourly(c.first, c.last)
 		if got := w.LacksWorkingHours(c.zone); got != c.want {
 			t.Errorf("%s: %t, want %t", c.name, got, c.want)
 		}

@@ -194,7 +194,10 @@ func appendValue(dst []byte, value any) ([]byte, error) {
 	case string:
 		return jsontext.AppendString(dst, v), nil
 	}
-	text, err := json.Marshal(withTexts(value))
+	text, err := json.Marshal(value)
+	if err != nil { // rarely: a copy of every list would cost more
+		text, err = json.Marshal(withTexts(value))
+	}
 	return append(dst, text...), err
 }
 

@@ -47,7 +47,7 @@ func validateEffects(w *Work) {
 	}
 }
 
-// set reports whether the file that gives a section, or else one that it extends, sets a key of it.
+// set reports whether a key is set in the nearest file that has its section: a file replaces what it inherits.
 func (w *Work) set(path, section string) bool {
 	i := slices.IndexFunc(w.chain, func(r *yamlfile.Reader) bool { return r.Given(section) })
 	return i >= 0 && w.chain[i].Set(path)

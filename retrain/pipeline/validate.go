@@ -236,7 +236,7 @@ func (w *Work) argument(name string) string {
 	case w.File.Algorithm.Library == CleanRL:
 		return noneOf(keywords.Arguments(CleanRL), name)
 	}
-	return keywords.Fault(w.File.Algorithm.Library, w.File.Algorithm.Name, name, slices.ContainsFunc(w.File.Requirements, pins.IsNewer))
+	return keywords.Fault(w.File.Algorithm.Library, w.File.Algorithm.Name, name, w.File.Requirements)
 }
 
 // validateSeeing checks what the networks of Stable-Baselines3 see of an observation.

@@ -9,10 +9,24 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 )
 
-// versions are the releases whose arguments are known, by library. The generated scripts need no others.
-var versions = map[string]string{"stable-baselines3": "Stable-Baselines3 2.0 to 2.9", "rllib": "Ray 2.41 to 2.60"}
+// releases are those whose arguments are known: of a package, in words, and the first one after them. The generated scripts
+// need no earlier ones.
+type releases struct{ name, words, after string }
+
+var versions = map[string]releases{
+	"stable-baselines3": {"stable-baselines3", "Stable-Baselines3 2.0 to 2.9", "2.10"},
+	"rllib":             {"ray", "Ray 2.41 to 2.60", "2.61"},
+}
+
+// isNewer reports whether a requirement, NAME==VERSION, is a later release of the package.
+func (r releases) isNewer(requirement string) bool {
+	name, version, _ := strings.Cut(requirement, "==")
+	name, _, _ = strings.Cut(name, "[") // without extras
+	return pins.Normalized(name) == r.name && pins.Compare(version, r.after) >= 0
+}
 
 // known are the arguments of each algorithm of a library in any of these releases, and of all under "".
 var known = map[string]map[string]string{
@@ -68,10 +82,11 @@ var known = map[string]map[string]string{
 // mostTypos is how many letters differ at most in a misspelled argument of a newer release, which may have others.
 const mostTypos = 2
 
-// Fault returns what is wrong with the name of an argument, "" for nothing. Newer, the requirements name a newer release than
-// those whose arguments are known.
-func Fault(library, algorithm, name string, newer bool) string {
+// Fault returns what is wrong with the name of an argument, "" for nothing. If the requirements name a newer release than
+// those whose arguments are known, it may have others.
+func Fault(library, algorithm, name string, requirements []string) string {
 	all := of(library, algorithm)
+	newer := slices.ContainsFunc(requirements, versions[library].isNewer)
 	if all == nil || slices.Contains(slices.Collect(all), name) {
 		return ""
 	}
@@ -85,7 +100,7 @@ func Fault(library, algorithm, name string, newer bool) string {
 	case newer:
 		return ""
 	}
-	return "is not an argument of " + algorithm + " in " + versions[library]
+	return "is not an argument of " + algorithm + " in " + versions[library].words
 }
 
 // algorithmsWith returns the algorithms of a library that have an argument of their own with this name, in order.

@@ -25,7 +25,11 @@ func TestMisspelledArguments(t *testing.T) {
 		"another library":       {"cleanrl", "PPO", "zzz", false, ""},
 		"another algorithm":     {"stable-baselines3", "TRPO", "zzz", false, ""},
 	} {
-		if got := Fault(test.library, test.algorithm, test.argument, test.newer); got != test.want {
+		requirements := []string{"numpy==2.4.6", "stable-baselines3==2.0.0", "ray[rllib]==2.60.1"}
+		if test.newer {
+			requirements = []string{"numpy==2.4.6", "stable-baselines3[extra]==2.10.0", "Ray[rllib,tune]==2.61.0"}
+		}
+		if got := Fault(test.library, test.algorithm, test.argument, requirements); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -33,17 +33,6 @@ func Fault(library, requirement string, all []string) string {
 	return "must be " + why + "; pin a newer version, or set algorithm.library: custom with your own training.command and evaluation.command"
 }
 
-// unknown are the first releases whose arguments package keywords does not know.
-var unknown = map[string]string{"stable-baselines3": "2.10", "ray": "2.61"}
-
-// IsNewer reports whether a requirement, NAME==VERSION, is a newer release than those whose arguments are known.
-func IsNewer(requirement string) bool {
-	name, version, _ := strings.Cut(requirement, "==")
-	name, _, _ = strings.Cut(name, "[")
-	first, known := unknown[Normalized(name)]
-	return known && Compare(version, first) >= 0
-}
-
 // TooOld returns which versions of a package the generated scripts of a library need and why, in words, if what is wanted
 // of it allows only older ones. Else it is "". Tested is a version that they work with, "" for none.
 func TooOld(library string, p Package, tested string) string {

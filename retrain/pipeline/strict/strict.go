@@ -102,7 +102,8 @@ func IsPort(text string) bool {
 }
 
 var (
-	// ofStage matches variables of a stage. Literal text in their place deploys a version that does not exist.
+	// ofStage matches variables of a stage, in whose place literal text deploys a version that does not exist, and the home
+	// directory at the beginning of a path.
 	ofStage = regexp.MustCompile(`\$(VERSION|IMAGE|WORK|REQUEST)\b|\$\{(VERSION|IMAGE|WORK|REQUEST)\b[^}]*\}|^~/`)
 	// expand are programs that expand variables in their arguments.
 	expand = strings.Fields("sh bash dash ash ksh zsh ssh envsubst")
