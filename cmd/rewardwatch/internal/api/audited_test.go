@@ -296,6 +296,7 @@ func TestBodiesThatTheLogWouldMisread(t *testing.T) {
 	for _, body := range []string{
 		order + `x`, order + order, strings.Replace(order, "by", "BY", 1), strings.Replace(order, "{", `{"BY":"mallory",`, 1),
 		strings.Replace(order, "why", "Why", 1), strings.Replace(order, "{", `{"ſo":1,`, 1), `[` + order + `]`, `"` + "x" + `"`,
+		`null`, strings.Replace(order, "{", `{"by":"mallory",`, 1), strings.Replace(order, "}", `,"policy":"a","b\u0079":"bob"}`, 1),
 	} {
 		if w := post(s, "/api/v1/incidents/"+s.view.Incidents()[0].ID+"/mute", body, apitest.SomeToken); w.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)

@@ -149,10 +149,16 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64, into any) erro
 	if err == nil {
 		err = json.Unmarshal(text, &fields)
 	}
+	if err == nil && fields == nil {
+		err = errors.New("found null")
+	}
 	for name := range fields {
 		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
 			err = fmt.Errorf("unknown field %.100q", name)
 		}
+	}
+	if err == nil {
+		err = checkKeys(json.NewDecoder(bytes.NewReader(text)))
 	}
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(text))
@@ -163,6 +169,30 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64, into any) erro
 		return fmt.Errorf("the body is not a valid JSON object: %w", err)
 	}
 	return nil
+}
+
+// checkKeys returns an error if an object of the next value, which is valid JSON, has a key twice.
+func checkKeys(d *json.Decoder) error {
+	opened, err := d.Token()
+	if opened != json.Delim('{') && opened != json.Delim('[') {
+		return err
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		if opened == json.Delim('{') {
+			key, err := d.Token()
+			name, _ := key.(string)
+			if err != nil || seen[name] {
+				return cmp.Or(err, fmt.Errorf("duplicate field %.100q", name))
+			}
+			seen[name] = true
+		}
+		if err := checkKeys(d); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err
 }
 
 // refuseBody answers what is wrong with a body.

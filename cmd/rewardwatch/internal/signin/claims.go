@@ -46,12 +46,15 @@ func (c claims) texts(path string) []string {
 	return nil
 }
 
-// unverified reports whether one of the claims is an e-mail address that the provider has not verified: people can enter that of
-// somebody else. Some providers do not say whether they have, as they have no addresses that people enter.
-func (c claims) unverified(used ...string) bool {
+// unverified reports whether the e-mail address is one that the provider has not verified: people can enter that of somebody
+// else. Some providers do not say whether they have, as they have no addresses that people enter.
+func (c claims) unverified() bool {
 	verified, says := c["email_verified"]
-	return slices.Contains(used, "email") && says && verified != true && verified != "true"
+	return c["email"] != nil && says && verified != true && verified != "true"
 }
+
+// byAddress reports whether the e-mail address decides who somebody is, or what they may do.
+func (p *Provider) byAddress() bool { return p.cfg.NameClaim == "email" || p.cfg.RolesClaim == "email" }
 
 // person returns who somebody is to the service, or ErrNoRole, ErrUnverified or ErrRefused.
 func (p *Provider) person(c claims) (session.Person, error) {
@@ -62,7 +65,7 @@ func (p *Provider) person(c claims) (session.Person, error) {
 	if name != words.Printable(strings.TrimSpace(name)) {
 		return session.Person{}, fmt.Errorf("%w: %s %.300q has spaces around it or invisible characters", ErrRefused, p.cfg.NameClaim, name)
 	}
-	if c.unverified(p.cfg.NameClaim, p.cfg.RolesClaim) {
+	if p.byAddress() && c.unverified() {
 		return session.Person{}, fmt.Errorf("%w: %.300q", ErrUnverified, c.at("email"))
 	}
 	who := session.Person{Name: name, Known: true}

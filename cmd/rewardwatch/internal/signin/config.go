@@ -18,8 +18,8 @@ import (
 // Config is the OpenID Connect provider at which people log in to the console, with the authorization code flow and
 // PKCE. Register the service there as a client with the redirect URI `EXTERNAL_URL/login/oidc/callback`. The secret is
 // read for each login, and the service starts while the provider is down. All addresses that the provider names must
-// use https, except for loopback addresses. Claims come from the ID token, or from the userinfo endpoint if it lacks
-// them. If one of them is `email`, people whose address the provider has not verified (`email_verified: false`) cannot
+// use https, unless they and the issuer have loopback addresses. Claims come from the ID token, or from the userinfo
+// endpoint if it lacks them. If one of them is `email`, people whose address the provider has not verified (`email_verified: false`) cannot
 // log in. The role is assigned at login. Each instance has its own sessions. Sessions survive a restart, unless one of
 // these keys other than `title`, `client_secret_file` and `ca_file` has changed. In a cluster, they end when their
 // instance stops.
@@ -124,7 +124,10 @@ func badIssuer(text string) string {
 
 // encrypted reports whether what goes to an address cannot be read on the network.
 func encrypted(u *url.URL) bool {
+	return u.Hostname() != "" && (u.Scheme == "https" || u.Scheme == "http" && loopback(u))
+}
+
+func loopback(u *url.URL) bool {
 	at, err := netip.ParseAddr(u.Hostname())
-	loopback := u.Hostname() == "localhost" || err == nil && at.IsLoopback()
-	return u.Hostname() != "" && (u.Scheme == "https" || u.Scheme == "http" && loopback)
+	return u.Hostname() == "localhost" || err == nil && at.IsLoopback()
 }

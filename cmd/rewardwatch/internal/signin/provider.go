@@ -125,7 +125,7 @@ func (p *Provider) discover() (*oidc.Provider, error) {
 	// The provider keeps the context for as long as it lives, to fetch keys with; the client has a timeout.
 	found, err := oidc.NewProvider(oidc.ClientContext(context.Background(), p.client), p.cfg.Issuer)
 	if err == nil {
-		err = checkEndpoints(found)
+		err = p.checkEndpoints(found)
 	}
 	p.failed, p.asked = err, p.now()
 	if err == nil {
@@ -134,8 +134,8 @@ func (p *Provider) discover() (*oidc.Provider, error) {
 	return p.known()
 }
 
-// checkEndpoints refuses addresses in clear text: others on the network could read the secret and codes, or replace the keys.
-func checkEndpoints(found *oidc.Provider) error {
+// checkEndpoints returns an error if an address that the provider names is not permitted.
+func (p *Provider) checkEndpoints(found *oidc.Provider) error {
 	var said struct {
 		Keys string `json:"jwks_uri"`
 	}
@@ -146,11 +146,19 @@ func checkEndpoints(found *oidc.Provider) error {
 	for name, address := range map[string]string{
 		"authorization_endpoint": at.AuthURL, "token_endpoint": at.TokenURL, "jwks_uri": said.Keys, "userinfo_endpoint": found.UserInfoEndpoint(),
 	} {
-		if u, err := url.Parse(address); err != nil || address != "" && !encrypted(u) {
-			return fmt.Errorf("the provider's %s %.300q must use https, except for a loopback address", name, address)
+		if address != "" && !mayName(p.cfg.Issuer, address) {
+			return fmt.Errorf("the provider's %s %.300q must use https, unless it and the issuer have loopback addresses", name, address)
 		}
 	}
 	return nil
+}
+
+// mayName reports whether a provider may name an address. In clear text, others on the network could read the secret and codes,
+// or replace the keys. Of a provider elsewhere, what listens on the service's own machine would get the secret.
+func mayName(issuer, address string) bool {
+	from, err := url.Parse(issuer)
+	to, wrong := url.Parse(address)
+	return err == nil && wrong == nil && encrypted(to) && (to.Scheme == "https" || loopback(from))
 }
 
 // known returns what was last known of the provider.
@@ -262,7 +270,8 @@ func (p *Provider) check(verified *oidc.IDToken, out claims, begun attempt) erro
 
 // complete adds the claims that the provider only tells when asked.
 func (p *Provider) complete(ctx context.Context, found *oidc.Provider, tokens *oauth2.Token, out claims) error {
-	if found.UserInfoEndpoint() == "" || out.at(p.cfg.RolesClaim) != nil && out.at(p.cfg.NameClaim) != nil {
+	told := out.at(p.cfg.RolesClaim) != nil && out.at(p.cfg.NameClaim) != nil && (!p.byAddress() || out["email_verified"] != nil)
+	if told || found.UserInfoEndpoint() == "" {
 		return nil
 	}
 	info, err := found.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
@@ -272,6 +281,9 @@ func (p *Provider) complete(ctx context.Context, found *oidc.Provider, tokens *o
 	more := claims{}
 	if err := info.Claims(&more); err != nil || info.Subject != out["sub"] {
 		return fmt.Errorf("%w: the user info belongs to a different account", ErrRefused)
+	}
+	if p.byAddress() && more["email"] != nil && out["email"] != nil && more["email"] != out["email"] {
+		return fmt.Errorf("%w: the user info has a different e-mail address", ErrRefused)
 	}
 	for name, value := range more {
 		if _, known := out[name]; !known {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -347,35 +348,42 @@ func TestAddressesThatNobodyHasVerified(t *testing.T) {
 	byRole := func(c *Config) {
 		c.RolesClaim, c.Roles = "email", []Mapping{{Value: "ann@example.com", Role: access.Admin}}
 	}
+	const ann = `{"sub":"7f3","email":"ann@example.com"}`
+	with := func(verified string) string { return strings.Replace(ann, "}", `,"email_verified":`+verified+"}", 1) }
 	for name, tt := range map[string]struct {
-		change   func(*Config)
-		verified any // nil if the provider does not say
-		info     bool
-		want     error
+		change      func(*Config)
+		token, info string // what the provider says in both, "" for no answer when asked
+		want        error
 	}{
-		"name":                    {byName, true, false, nil},
-		"name, not verified":      {byName, false, false, ErrUnverified},
-		"role":                    {byRole, true, false, nil},
-		"role, not verified":      {byRole, false, false, ErrUnverified},
-		"role, told when asked":   {byRole, false, true, ErrUnverified},
-		"a text":                  {byRole, "true", false, nil},
-		"a text, not verified":    {byRole, "false", false, ErrUnverified},
-		"a number":                {byRole, 1, false, ErrUnverified},
-		"the provider says none":  {byRole, nil, false, nil},
-		"decides nothing, so may": {nil, false, false, nil},
+		"name":                       {byName, with("true"), "", nil},
+		"name, not verified":         {byName, with("false"), "", ErrUnverified},
+		"role":                       {byRole, with("true"), "", nil},
+		"role, not verified":         {byRole, with("false"), "", ErrUnverified},
+		"role, told when asked":      {byRole, `{}`, with("false"), ErrUnverified},
+		"a text":                     {byRole, with(`"true"`), "", nil},
+		"a text, not verified":       {byRole, with(`"false"`), "", ErrUnverified},
+		"a number":                   {byRole, with("1"), "", ErrUnverified},
+		"the provider says none":     {byRole, ann, "", nil},
+		"neither says":               {byRole, ann, ann, nil},
+		"verified when asked":        {byRole, ann, with("true"), nil},
+		"role, not when asked":       {byRole, ann, with("false"), ErrUnverified},
+		"name, not when asked":       {byName, ann, with("false"), ErrUnverified},
+		"another address":            {byRole, ann, `{"sub":"7f3","email":"bob@example.com","email_verified":true}`, ErrRefused},
+		"no address":                 {byRole, `{"email_verified":false}`, "", ErrNoRole},
+		"decides nothing, so may":    {nil, with("false"), "", nil},
+		"decides nothing, elsewhere": {nil, ann, with("false"), nil},
 	} {
 		r := newRig(t, tt.change)
-		address := map[string]any{"sub": "7f3", "email": "ann@example.com"}
-		if tt.verified != nil {
-			address["email_verified"] = tt.verified
+		if err := json.Unmarshal([]byte(tt.token), &r.issuer.Claims); err != nil {
+			t.Fatal(err)
 		}
-		if tt.info {
-			r.issuer.Info = address
-		} else {
-			maps.Copy(r.issuer.Claims, address)
+		if tt.info != "" {
+			if err := json.Unmarshal([]byte(tt.info), &r.issuer.Info); err != nil {
+				t.Fatal(err)
+			}
 		}
 		w := r.finish(r.begin(""))
-		if _, in := r.who(); in != (tt.want == nil) || !errors.Is(r.why, tt.want) || !in && w.Code != http.StatusForbidden {
+		if _, in := r.who(); in != (tt.want == nil) || !errors.Is(r.why, tt.want) || strings.Contains(fmt.Sprint(r.why), "%!") || !in && w.Code != http.StatusForbidden && w.Code != http.StatusUnauthorized {
 			t.Errorf("%s: %d, logged in %v, %v", name, w.Code, in, r.why)
 		}
 	}
@@ -390,6 +398,26 @@ func TestProviderInClearText(t *testing.T) {
 			if w := r.send(r.handlers.Begin, "/login/oidc"); w.Code != http.StatusServiceUnavailable || !errors.Is(r.why, ErrUnavailable) || !strings.Contains(fmt.Sprint(r.why), endpoint) {
 				t.Errorf("%s %s: %d %v", endpoint, address, w.Code, r.why)
 			}
+		}
+	}
+}
+
+// A provider elsewhere does not lead the secret to a program on the service's machine.
+func TestProviderElsewhereThatNamesLoopback(t *testing.T) {
+	for _, tt := range []struct {
+		issuer, address string
+		want            bool
+	}{
+		{"http://127.0.0.1:8081", "http://127.0.0.1:8082/token", true},
+		{"https://localhost", "http://[::1]:8082/token", true},
+		{"https://keycloak.example", "http://127.0.0.1:8082/token", false},
+		{"https://keycloak.example", "http://localhost/token", false},
+		{"https://keycloak.example", "https://other.example/token", true},
+		{"http://127.0.0.1:8081", "http://other.example/token", false},
+		{"https://keycloak.example", "https:///token", false},
+	} {
+		if got := mayName(tt.issuer, tt.address); got != tt.want {
+			t.Errorf("%s names %s: %v", tt.issuer, tt.address, got)
 		}
 	}
 }
