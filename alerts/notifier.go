@@ -367,7 +367,7 @@ func (n *Notifier) serve(ctx context.Context, s *sender) {
 			failures++
 			wait = backoff(failures)
 			wake = nil // a new alert does not shorten the backoff
-			n.log.Warn().Err(err).Str("alertmanager", s.url).Dur("retry_in", wait).Msg("Alertmanager did not accept alerts")
+			n.log.Warn().Err(err).Str("alertmanager", s.url).Stringer("retry_in", wait).Msg("Alertmanager did not accept alerts")
 		} else {
 			failures = 0
 			wait = n.untilDue(s)

@@ -103,7 +103,7 @@ func listener(m *metrics, log zerolog.Logger) ledger.Listener {
 	return ledger.Listener{
 		Waits: func(err error, wait time.Duration) {
 			m.retries.Inc()
-			log.Warn().Err(err).Dur("wait", wait).Msg("the ledger cannot be reached, retrying")
+			log.Warn().Err(err).Stringer("wait", wait).Msg("the ledger cannot be reached, retrying")
 		},
 		Suspended: func(err error, now *ledger.SuspendedError) {
 			log.Error().Err(err).Str("reason", now.Why).Msg("the ledger is unavailable: no retraining is requested or delivered until it recovers; drift detection continues")

@@ -94,7 +94,7 @@ func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
 		}
 		if jump := clock.look(time.Now()); jump != 0 {
 			c.topics[0].metrics.clockJumps.Inc()
-			c.opts.Log.Warn().Dur("by", jump).Msg("the system clock changed: cooldowns and mutes end earlier or later by the same amount")
+			c.opts.Log.Warn().Stringer("by", jump).Msg("the system clock changed: cooldowns and mutes end earlier or later by the same amount")
 		}
 		if err := c.survey(ctx, readers); err != nil && ctx.Err() == nil {
 			c.opts.Log.Debug().Err(err).Msg("failed to read the end offsets of the partitions")

@@ -265,7 +265,7 @@ func (l *Log) AppendFresh(ctx context.Context, partition int, fresh func() []Rec
 		if !Passes(err) || endsWithin(ctx, wait+fetch.OperationTimeout) {
 			return nil, fmt.Errorf("writing to partition %d of topic %s: %w", partition, l.cfg.Topic, err)
 		}
-		l.outages.Warn().Err(err).Str("topic", l.cfg.Topic).Int("partition", partition).Dur("retry_in", wait).
+		l.outages.Warn().Err(err).Str("topic", l.cfg.Topic).Int("partition", partition).Stringer("retry_in", wait).
 			Msg("failed to write to a topic, retrying")
 		if !fetch.Sleep(ctx, wait) {
 			return nil, fmt.Errorf("writing to partition %d of topic %s: %w", partition, l.cfg.Topic, errors.Join(err, ctx.Err()))

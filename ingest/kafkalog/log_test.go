@@ -101,8 +101,8 @@ func TestLogAppendsOverOutages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := strings.Count(said.String(), "retrying"); n != 3 {
-		t.Errorf("3 failures are logged %d times", n)
+	if n := strings.Count(said.String(), `ms","message":"failed to write to a topic, retrying"`); n != 3 {
+		t.Errorf("3 failures are logged %d times with a wait in words: %s", n, &said)
 	}
 	var values []string
 	for _, r := range l.all(t, 0) {

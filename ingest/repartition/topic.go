@@ -127,7 +127,7 @@ func (w *Writer) check(ctx context.Context) error {
 	}
 	kept, err := w.topic.Number(ctx, "retention.ms")
 	if err == nil && kept >= 0 && kept < keptFew.Milliseconds() {
-		w.Log.Warn().Dur("kept", time.Duration(kept)*time.Millisecond).Str("topic", w.Topic).
+		w.Log.Warn().Stringer("kept", time.Duration(kept)*time.Millisecond).Str("topic", w.Topic).
 			Msg("the topic in ingest.kafka.repartition_topic has a short retention: telemetry that expires before it is read is lost")
 	}
 	return err

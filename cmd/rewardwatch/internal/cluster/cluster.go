@@ -239,7 +239,7 @@ func (c *Cluster) checkUnits(ctx context.Context) error {
 	}
 	kept, err := c.Units.Number(ctx, "retention.ms")
 	if err == nil && kept >= 0 && kept < unitsKeptFew.Milliseconds() {
-		c.Log.Warn().Dur("kept", time.Duration(kept)*time.Millisecond).
+		c.Log.Warn().Stringer("kept", time.Duration(kept)*time.Millisecond).
 			Str("mend", c.unitsCommand(fmt.Sprint("retention.ms=", unitsKept.Milliseconds()))).
 			Msg("the units topic has a short retention: units that expire before they are read are lost")
 	}
