@@ -14,10 +14,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
@@ -294,11 +296,17 @@ func TestE2ERequestReachesAChannelThatWasToldBefore(t *testing.T) {
 // rendered returns what a template makes of the data of alerts.
 func rendered(t *testing.T, name, alerts string) string {
 	t.Helper()
+	return renderedText(t, "{{ template \""+name+"\" . }}", alerts)
+}
+
+// renderedText returns what a text with templates becomes with the data of alerts.
+func renderedText(t *testing.T, text, alerts string) string {
+	t.Helper()
 	data := filepath.Join(t.TempDir(), "data.json")
 	if err := os.WriteFile(data, []byte(alerts), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return command(t, amtool, "template", "render", "--template.glob=alertmanager/*.tmpl", "--template.text={{ template \""+name+"\" . }}", "--template.data="+data)
+	return command(t, amtool, "template", "render", "--template.glob=alertmanager/*.tmpl", "--template.text="+text, "--template.data="+data)
 }
 
 // A name from telemetry leads nowhere and calls no one in a chat, where a link can have any text.
@@ -338,5 +346,130 @@ func TestE2EMessageWithLinks(t *testing.T) {
 		"Mute: https://am.example/#/silences/new?filter=%7Balertname%3D%22TelemetryFault%22%2Cenv%3D%22eu%20west%22%2Cpolicy%3D%22check%5C%22out%22%7D"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// pushedAlert is an alert as Rewardwatch pushes it.
+type pushedAlert struct {
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	EndsAt      time.Time         `json:"endsAt"`
+}
+
+// pushed returns the alerts that Rewardwatch pushes when an incident opens, when its retraining waits for approval, and when it closes.
+func pushed(t *testing.T) (opened, asked, closed pushedAlert) {
+	t.Helper()
+	address, posted := channel(t)
+	n, err := alerts.NewNotifier(
+		alerts.AlertmanagerConfig{URLs: []string{address}, Timeout: model.Duration(time.Minute)},
+		alerts.Links{Console: "https://rw.example", Grafana: "https://grafana.example"}, nil, zerolog.Nop(), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
+	// Alerts that have not changed may be sent along.
+	next := func(want func(pushedAlert) bool) pushedAlert {
+		for {
+			for _, a := range nextOf[[]pushedAlert](t, posted) {
+				if want(a) {
+					return a
+				}
+			}
+		}
+	}
+	i := retraintest.Incident("6dcbf0b8c1d2e3f4", "checkout")
+	ended := func(a pushedAlert) bool { return a.EndsAt.Before(time.Now()) }
+	n.Update([]alerts.Change{{Incident: &i}})
+	opened = next(func(a pushedAlert) bool { return a.Labels["alertname"] == "RewardDrift" && !ended(a) })
+	n.AskApproval(&i, "rr_1", "https://rw.example/retrain/rr_1/decide?token=a.b")
+	asked = next(func(a pushedAlert) bool { return a.Annotations["approval_url"] != "" })
+	over := i
+	over.Closed, over.ClosedAt = true, i.Alarms[0].At
+	over.Alarms[0].Resolved, over.Alarms[0].ResolvedAt = true, i.Alarms[0].At
+	n.Update([]alerts.Change{{Incident: &over}})
+	closed = next(func(a pushedAlert) bool { return a.Labels["alertname"] == "RewardDrift" && ended(a) })
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	return opened, asked, closed
+}
+
+// templatesOf returns the texts with templates of each receiver of receivers.yml, without those that only name a color or a severity.
+func templatesOf(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("alertmanager/receivers.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Receivers []map[string]any }
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, r := range file.Receivers {
+		var within func(v any) string
+		within = func(v any) (all string) {
+			switch v := v.(type) {
+			case string:
+				if strings.Contains(v, "{{ template") {
+					return v + "\n"
+				}
+			case []any:
+				for _, e := range v {
+					all += within(e)
+				}
+			case map[string]any:
+				for _, name := range slices.Sorted(maps.Keys(v)) {
+					all += within(v[name])
+				}
+			}
+			return all
+		}
+		out[r["name"].(string)] = within(r)
+	}
+	return out
+}
+
+// In every channel, the message of an alert that Rewardwatch pushes says what has drifted, since when and why, and leads to the
+// incident, the dashboard, the runbook and the form that mutes it, and where a retraining waits for a person, to the decision. The message of its end
+// says so.
+func TestE2EEveryChannelLeadsSomewhere(t *testing.T) {
+	opened, asked, closed := pushed(t)
+	for receiver, text := range templatesOf(t) {
+		for name, tt := range map[string]struct {
+			status string
+			alert  pushedAlert
+			state  string
+		}{
+			"firing": {"firing", opened, "[CRITICAL]"}, "approval": {"firing", asked, "[INFO]"}, "resolved": {"resolved", closed, "[RESOLVED]"},
+		} {
+			t.Run(receiver+" "+name, func(t *testing.T) {
+				one := map[string]any{"status": tt.status, "labels": tt.alert.Labels, "annotations": tt.alert.Annotations}
+				data, err := json.Marshal(map[string]any{
+					"receiver": receiver, "status": tt.status, "externalURL": "https://am.example", "commonLabels": tt.alert.Labels, "alerts": []any{one},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := renderedText(t, text, string(data))
+				a := tt.alert.Annotations
+				wanted := []string{tt.state + " ", a["summary"], a["description"], a["runbook_url"], a["dashboard_url"], a["mute_url"], a["incident_url"]}
+				if name == "approval" && receiver != "pager" { // which only pages of critical incidents
+					wanted = append(wanted, a["approval_url"])
+				}
+				if name == "firing" {
+					wanted = append(wanted, a["since"], a["cause"], a["evidence"])
+				}
+				plain := strings.NewReplacer("&gt;", ">", "&lt;", "<", "&amp;", "&").Replace(got)
+				for _, want := range wanted {
+					if want == "" && name == "firing" || !strings.Contains(plain, want) {
+						t.Errorf("%q is missing from the message:\n%s", want, got)
+					}
+				}
+			})
+		}
 	}
 }

@@ -112,21 +112,23 @@ func (a *App) Passed(ctx context.Context, d *engine.Worker) error {
 	return nil
 }
 
-// report logs a change for people.
+// report logs a change for people: what begins as a warning, and what ends, which is good news, as information.
 func (a *App) report(c alerts.Change) {
+	level := func(ended bool) zerolog.Level {
+		if ended {
+			return zerolog.InfoLevel
+		}
+		return zerolog.WarnLevel
+	}
 	switch {
 	case c.Fault != nil:
-		a.log.Warn().Stringer("group", c.Fault.Group).Interface("streams", c.Fault.Streams).Bool("ended", c.Fault.Ended).
+		a.log.WithLevel(level(c.Fault.Ended)).Stringer("group", c.Fault.Group).Interface("streams", c.Fault.Streams).Bool("ended", c.Fault.Ended).
 			Msg("telemetry fault")
 	case c.Alarm == nil:
 		a.log.Info().Str("incident", c.Incident.ID).Stringer("group", c.Incident.Group).Bool("closed", c.Incident.Closed).
 			Bool("muted", c.Incident.IsMuted()).Msg("incident")
 	case c.Fired || c.Alarm.Resolved:
-		level := zerolog.WarnLevel
-		if c.Alarm.Resolved { // good news
-			level = zerolog.InfoLevel
-		}
-		a.log.WithLevel(level).Str("alarm", c.Alarm.ID).Str("incident", c.Alarm.Incident).Stringer("group", c.Alarm.Group).
+		a.log.WithLevel(level(c.Alarm.Resolved)).Str("alarm", c.Alarm.ID).Str("incident", c.Alarm.Incident).Stringer("group", c.Alarm.Group).
 			Str("signal", c.Alarm.Signal).Str("cause", string(c.Alarm.Cause)).Bool("resolved", c.Alarm.Resolved).
 			Float64("score", c.Alarm.Score).Msg("drift")
 	}

@@ -97,7 +97,18 @@ func newResetCommand(c *terminal.Console, service *client.Client) *cobra.Command
 		Short: "Start a new baseline for a group",
 		Long:  "Ends the baseline of the group and closes its open incident. The group is not judged until the next baseline is frozen.",
 
-		ValidArgsFunction: completePolicies(service),
+		ValidArgsFunction: completeOfPolicy(service, func(ctx context.Context, policy string) (labels []cobra.Completion, err error) {
+			var answer struct{ Baselines []wire.Baseline }
+			err = service.Get(ctx, &answer, string(aBaseline))
+			for i := range answer.Baselines {
+				if b := &answer.Baselines[i]; b.Policy == policy {
+					for name, value := range b.Group {
+						labels = append(labels, name+"="+value)
+					}
+				}
+			}
+			return labels, err
+		}),
 
 		Example: "  rewardwatch baseline reset checkout-ranker env=prod-eu --why \"the simulator was replaced\"",
 		Args:    cobra.MinimumNArgs(1),

@@ -52,7 +52,17 @@ func newReleaseCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 		Short: "Release a guard that has tripped",
 		Long: "Closes the guard's incident. Agents resume normal operation, and the guard starts counting from zero. While the\n" +
 			"policy stays within the limit, the guard trips again with a probability of at most alpha.",
-		Args: cobra.ExactArgs(2), ValidArgsFunction: completePolicies(service),
+		Args: cobra.ExactArgs(2),
+		ValidArgsFunction: completeOfPolicy(service, func(ctx context.Context, policy string) (names []cobra.Completion, err error) {
+			var of wire.Guards
+			err = service.Get(ctx, &of, "guards", policy)
+			for i := range of.Guards {
+				if of.Guards[i].Tripped {
+					names = append(names, of.Guards[i].Name)
+				}
+			}
+			return names, err
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := why.Check(); err != nil {
 				return err

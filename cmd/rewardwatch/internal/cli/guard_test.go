@@ -47,6 +47,9 @@ func TestGuardVerb(t *testing.T) {
 		}
 		testkit.SameAsFile(t, filepath.Join("testdata", "verbs", "guard_"+name+".txt"), got.out)
 	}
+	if got := completions(t, slices.Concat([]string{"guard", "release"}, flags, []string{"ranker", ""})...); !slices.Equal(got, []string{"unsafe"}) {
+		t.Errorf("a release offers %q", got)
+	}
 	release := []string{"guard", "release", "ranker", "unsafe"}
 	if got := runVerb(append(release, flags...)...); got.code != exitError || len(o.Asked) > 0 {
 		t.Errorf("a release without a reason: exit %d, asked %v", got.code, o.Asked)

@@ -180,6 +180,22 @@ func completePolicies(service *client.Client) completion {
 	}
 }
 
+// completeOfPolicy completes the first argument with a policy, and the next ones with what the service knows of that policy.
+func completeOfPolicy(service *client.Client, known func(ctx context.Context, policy string) ([]cobra.Completion, error)) completion {
+	policies := completePolicies(service)
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return policies(cmd, args, word)
+		}
+		all, err := known(cmd.Context(), args[0])
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		slices.Sort(all)
+		return slices.DeleteFunc(slices.Compact(all), func(c cobra.Completion) bool { return slices.Contains(args[1:], c) }), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // completeFlag has a flag completed. A flag that the command lacks is a bug of this program.
 func completeFlag(cmd *cobra.Command, flag string, f completion) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {

@@ -126,6 +126,8 @@ func TestCompletion(t *testing.T) {
 		"formats":   {completions(t, "retrain", "export", "--format", ""), []string{"ndjson", "parquet"}},
 		"compared":  {of(requests, "retrain", "diff", "rr_failed", ""), []string{"rr_waits"}},
 		"secrets":   {completions(t, "secret", "--kind", ""), []string{"token", "webhook"}},
+		"mutes":     {completions(t, "incident", "mute", "i1", "--for", ""), []string{"1h", "1d"}},
+		"labels":    {of(incidents, "baseline", "reset", "checkout-ranker", ""), []string{"env=prod-eu"}},
 	} {
 		for _, want := range tt.some {
 			if !slices.Contains(tt.got, want) {
@@ -141,11 +143,7 @@ func TestCompletion(t *testing.T) {
 // Every verb that takes the name of something in a running service completes it.
 func TestEveryVerbCompletesNames(t *testing.T) {
 	verbs := 0
-	var each func(cmd *cobra.Command)
-	each = func(cmd *cobra.Command) {
-		for _, c := range cmd.Commands() {
-			each(c)
-		}
+	eachCommand(func(cmd *cobra.Command) {
 		words := strings.Fields(cmd.Use)
 		if len(words) < 2 || !slices.Contains([]string{"INCIDENT", "BASELINE", "REQUEST", "ALARM", "POLICY", "A"}, words[1]) {
 			return
@@ -153,23 +151,64 @@ func TestEveryVerbCompletesNames(t *testing.T) {
 		if verbs++; cmd.ValidArgsFunction == nil {
 			t.Errorf("%s does not complete %s", cmd.CommandPath(), words[1])
 		}
-	}
-	each(newRootCommand(&terminal.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}))
+	})
 	if t.Logf("%d verbs", verbs); verbs < 20 {
 		t.Errorf("%d verbs take a name", verbs)
 	}
 }
 
-// Every verb for requests looks up an id that is shortened: two begin as given here.
-func TestEveryVerbForRequestsTakesShortIDs(t *testing.T) {
-	requests := serveDesk(t, apitest.Storied())
-	for _, verb := range []string{
-		"show rr_", "approve rr_ --why x", "reject rr_ --why x", "withdraw rr_ --why x", "resend rr_ --why x", "status rr_ started", "diff rr_ rr_",
-		"export rr_ --config none.yml", "list --after rr_", "list --parent rr_", "ledger --parent rr_",
+// Every verb and flag that takes an id takes the beginning of one: of every kind, two begin as given here.
+func TestEveryVerbTakesShortIDs(t *testing.T) {
+	v := decided()
+	twin := v.Opened[0]
+	twin.ID, v.Opened[0].ID = "abcd000000000001", "abcd000000000002"
+	v.Opened = append(v.Opened, twin)
+	v.Policies[1].Groups[0].Baseline.ID, v.Policies[0].Groups[0].Baseline.ID = "abcd000000000003", "abcd000000000004"
+	groups, requests := serveOrders(t, v, &apitest.FixedOrders{Samples: apitest.SomeSamples()}), serveDesk(t, apitest.Storied())
+	tried := map[string]bool{}
+	for _, tt := range []struct {
+		flags []string
+		start string
+		verbs []string
+	}{
+		{groups, "abcd", []string{
+			"incident show abcd", "incident accept abcd --why x", "incident mute abcd --for 1h --why x", "incident unmute abcd --why x", "incident comment abcd --why x", "explain abcd",
+			"baseline show abcd", "baseline promote abcd --why x", "baseline diff abcd abcd",
+			"retrain request checkout-ranker --recipe r --target t --why x --incident abcd",
+		}},
+		{requests, "rr_", []string{
+			"retrain show rr_", "retrain approve rr_ --why x", "retrain reject rr_ --why x", "retrain withdraw rr_ --why x", "retrain resend rr_ --why x",
+			"retrain status rr_ started", "retrain diff rr_ rr_", "retrain export rr_ --config none.yml", "retrain list --after rr_", "retrain list --parent rr_", "retrain ledger --parent rr_",
+		}},
 	} {
-		got := runVerb(slices.Concat([]string{"retrain"}, strings.Fields(verb), requests)...)
-		if got.code != exitError || !strings.Contains(got.err, `several ids begin with "rr_"`) {
-			t.Errorf("retrain %s: exit %d, stderr %q", verb, got.code, got.err)
+		for _, verb := range tt.verbs {
+			words := strings.Fields(verb)
+			tried[words[0]+" "+words[1]] = true
+			got := runVerb(append(words, tt.flags...)...)
+			if got.code != exitError || !strings.Contains(got.err, fmt.Sprintf("several ids begin with %q", tt.start)) {
+				t.Errorf("%s: exit %d, stderr %q", verb, got.code, got.err)
+			}
 		}
 	}
+	eachCommand(func(cmd *cobra.Command) {
+		words := strings.Fields(cmd.Use)
+		if len(words) < 2 || !slices.Contains([]string{"INCIDENT", "BASELINE", "REQUEST", "A"}, words[1]) {
+			return
+		}
+		if verb := cmd.Parent().Name() + " " + words[0]; !tried[verb] {
+			t.Errorf("%s is not tried", verb)
+		}
+	})
+}
+
+// eachCommand calls f for every command of the command line.
+func eachCommand(f func(*cobra.Command)) {
+	var each func(cmd *cobra.Command)
+	each = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			each(c)
+		}
+		f(cmd)
+	}
+	each(newRootCommand(&terminal.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}))
 }

@@ -65,6 +65,7 @@ type stateCount struct {
 // attention is one line about a problem.
 type attention struct {
 	Link, Policy, Group, Severity, What, Cause string
+	Guard                                      string // the state that its trip leads to; "" for a drift and for a fault
 	State, Class                               string // of an incident
 	Version                                    string // how that of the cause changed
 	Since                                      moment
@@ -227,7 +228,9 @@ func incidentLine(i *alerts.Incident, now time.Time) attention {
 		Link: incidentLink(i.ID), Policy: line.Policy, Group: labelsOf(i.Group), Severity: line.Severity, Cause: line.Cause, Version: versionOfCause(i),
 		State: line.State, Class: line.Class, Since: momentOf(line.since, now),
 	}
-	if len(i.Alarms) > 0 {
+	if g := i.Guard(); g != nil {
+		a.Guard, a.What = g.State, g.Why
+	} else if len(i.Alarms) > 0 {
 		alarm := i.Headline()
 		a.What = alarm.Foremost().WordsOf(alarm.Signal, alarm.UnitName())
 		if alarm.Effect.Quantity == "" {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
@@ -27,6 +28,15 @@ func TestThePageOfAGuard(t *testing.T) {
 	wants(t, "the page", page, 200, "Guard unsafe tripped at")
 	wants(t, "the page", page, 200, "steps with action drop: 7.5% of 700 steps (limit 1%)")
 	wants(t, "the page", page, 200, "Release unsafe")
+	for _, no := range []string{"What drifted", "was not measured", "Which detectors agree", "offsets none", "90% confidence"} {
+		if strings.Contains(page.Body.String(), no) {
+			t.Errorf("the page of a guard says %q", no)
+		}
+	}
+	wants(t, "the fleet", r.send(http.MethodGet, "/", nil), 200, "tripped a guard (state: hold). Likely cause: ")
+	for _, path := range []string{"/", "/incidents"} {
+		wants(t, path, r.send(http.MethodGet, path, nil), 200, "steps with action drop: 7.5% of 700 steps (limit 1%)")
+	}
 	if w := r.send(http.MethodPost, somePage, order("accept")); w.Code >= 400 || len(r.orders.asked) != 1 {
 		t.Errorf("a release gives %d, asked %+v", w.Code, r.orders.asked)
 	}

@@ -60,6 +60,8 @@ type incidentPage struct {
 	Charts    []*plots.SignalChart
 	Unit      finding.UnitName
 
+	Guard *finding.Guard // that has tripped; nil for a drift
+
 	Ordered []requestLine
 	Judged  []judgedPart
 	Ledger  string // why no requests are shown
@@ -165,7 +167,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 	if i.IsMuted() {
 		d.Muted = words.Stamp(i.MutedUntil)
 	}
-	d.Span, d.Unit = scaleOf(i), i.UnitName()
+	d.Span, d.Unit, d.Guard = scaleOf(i), i.UnitName(), i.Guard()
 	alarms, left := firingFirst(i, maxAlarms)
 	for _, a := range alarms {
 		d.Alarms = append(d.Alarms, alarmPartOf(a, d.Span))
@@ -339,15 +341,21 @@ func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
 		ID: a.ID, Signal: a.Signal, State: words.AlarmState(*a), Class: "drift", Provisional: a.Provisional, Improvement: a.Improvement,
 		Quantity: quantityText(a.Signal, e.Quantity), Was: spread(e.BaselineMean, e.BaselineSD), Now: spread(e.CurrentMean, e.CurrentSD),
 		Units: unit.Count(int64(e.CurrentUnits)), Compared: compare(e), Score: words.Short(a.Score), Detectors: strings.Join(a.Detectors, ", "),
-		Onset: a.Onset.Words(unit), Found: words.Place(a.At, unit, a.At.Pos), Offsets: words.Offsets(a.Offsets),
+		Onset: a.Onset.Words(unit), Found: words.Place(a.At, unit, a.At.Pos),
 		Baseline: words.Baseline(a.Baseline, unit), Bar: s.bar(a),
+	}
+	if len(a.Offsets) > 0 { // a guard has none
+		out.Offsets = words.Offsets(a.Offsets)
 	}
 	if plots.Finite(e.StandardShift) && e.StandardShift != 0 {
 		out.Shift = fmt.Sprintf("%+.2f SD", e.StandardShift)
 	}
 	out.AtLeast = words.Moved(e.AtLeast)
-	if i := a.OnsetInterval(); i != nil {
-		out.Interval, out.OnsetOffsets = i.Words(unit), words.Offsets(i.Offsets)
+	if i := a.OnsetInterval(); i != nil && a.Guard == nil { // a guard estimates an onset, but no confidence interval
+		out.Interval = i.Words(unit)
+		if len(i.Offsets) > 0 {
+			out.OnsetOffsets = words.Offsets(i.Offsets)
+		}
 	}
 	if len(a.Baseline.Offsets) > 0 {
 		out.BaseOffsets = words.Offsets(a.Baseline.Offsets)

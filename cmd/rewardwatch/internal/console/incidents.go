@@ -100,6 +100,9 @@ func lineOf(i *alerts.Incident) listedIncident {
 		out.Since, out.since = began.Moment(i.UnitName()), began.TS
 		named := i.Headline()
 		out.Effect = effectText(named.Signal, named.Foremost())
+		if g := i.Guard(); g != nil {
+			out.Effect = g.Why
+		}
 	}
 	if i.Closed {
 		out.Closed, out.closed = i.ClosedAt.Moment(i.UnitName()), i.ClosedAt.TS

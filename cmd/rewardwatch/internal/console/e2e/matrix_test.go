@@ -3,8 +3,10 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -46,5 +48,42 @@ func TestE2EPagesAreReadable(t *testing.T) {
 	}
 	if t.Logf("%d texts, %d charts", texts, charts); texts < 10_000 || charts < 100 {
 		t.Errorf("only %d texts and %d charts are looked at", texts, charts)
+	}
+}
+
+// So are the pages that a person seldom sees: their sessions, an address without a page, a service that has seen nothing, and one
+// that has not caught up.
+func TestE2ERarePagesAreReadable(t *testing.T) {
+	b, file := startBrowser(t), newTokenFile(t)
+	s, empty := newSite(t, file), newWorld(newDesk(t))
+	late := newWorld(nil)
+	late.notReady = errors.New("the service is still reading telemetry from before its start: 3 of 8 partitions have caught up")
+	nothing, behind := serveConsole(t, empty), serveConsole(t, late)
+	for _, width := range []int64{1366, 1920, 390} {
+		p := b.open(t, look{name: fmt.Sprintf("%d px", width), width: width})
+		p.record(t)
+		p.visit(t, s.address+"/login")
+		p.fill(t, "Your name", fmt.Sprintf("Ann Other, on a screen of %d px", width))
+		p.fill(t, "Token", someToken)
+		p.follow(t, named("Log in"))
+		for name, address := range inOrder(map[string]string{
+			"sessions": s.address + "/login", "not found": s.address + "/polices/checkout-ranker", "starting": behind + "/",
+			"empty": nothing + "/", "no incidents": nothing + "/incidents", "no requests": nothing + "/retrain",
+		}) {
+			t.Run(fmt.Sprintf("%s/%d px", name, width), func(t *testing.T) {
+				p.expect("404")
+				p.visit(t, address)
+				for _, dark := range []bool{false, true} {
+					p.prefer(t, dark)
+					all(t, p.overflow(t))
+					all(t, p.readable(t).Faults)
+					keep(t, fmt.Sprintf("%s-%d-%t", name, width, dark), p.picture(t, "body", 800))
+				}
+				p.clean(t)
+				if name == "sessions" && strings.Count(p.shown(t), "Ann Other") < 2 {
+					t.Errorf("the sessions are not listed:\n%s", p.shown(t))
+				}
+			})
+		}
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/progress"
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
@@ -35,6 +37,7 @@ func serveConsole(t *testing.T, w *world) string {
 	people := session.Access{Local: func(*http.Request) bool { return true }}
 	if w.tokenFile != "" {
 		people.Tokens = access.Holders{{Role: access.Admin, File: w.tokenFile}}.For
+		people.Store = session.NewStore(func() time.Time { return now })
 	}
 	c := console.New(w, w, desk, people, func() time.Time { return now }, zerolog.Nop())
 	c.Register(mux)
@@ -80,15 +83,43 @@ func newSite(t *testing.T, tokenFile string) *site {
 	s.retrained(t, s.ended, s.drifting)
 	s.linked(t, s.order(t, incident(linked, "00aa11bb22cc33dd")))
 	s.others = map[string]string{"policy, warming": policyPath("fraud-gate"), "policy, faulty": policyPath("ad-bidder")}
+	s.guarded(usual("support-router"), "0badcafe00d7e214")
+	s.learns(usual("warehouse-arm"), 1200)
 	s.address = serveConsole(t, s.world)
 	return s
 }
 
-// closed is an incident that is over.
+// closed is an incident that is over, for which it was estimated what the accepted policy would have earned.
 func closed(i alerts.Incident) alerts.Incident {
 	i.Closed, i.ClosedAt = true, unit(1500)
 	i.Alarms[0].Resolved, i.Alarms[0].ResolvedAt = true, unit(1480)
+	i.Alarms[0].OffPolicy = &finding.OffPolicy{
+		Reference: finding.ReferenceTarget, Shown: finding.ShownWorld, Units: 66, Effective: 41, MeanWeight: 1.02, Value: 433, Low: 421, High: 445, Actual: 430, Baseline: 481,
+		World: finding.PartOfChange{Mean: -48, Low: -61, High: -35}, Policy: finding.PartOfChange{Mean: -2, Low: -9, High: 5},
+	}
 	return i
+}
+
+// guarded adds an incident of a guard that has tripped and waits for a person.
+func (s *site) guarded(n names, id string) {
+	i := incident(n, id)
+	i.Group = ingest.NewGroup(n.policy, ingest.Label{Name: "guard", Value: "unsafe"})
+	i.Cause, i.Causes, i.Decisions, i.MutedUntil = alerts.CauseUnknown, nil, nil, time.Time{}
+	a := i.Alarms[0]
+	i.Alarms = []alerts.Alarm{{
+		ID: id, Incident: id, Group: i.Group, Signal: "guard", Score: 1, Detectors: []string{finding.DetectorGuard}, At: a.At, Onset: a.Onset, OnsetFrom: a.OnsetFrom,
+		OnsetTo: a.At, Before: a.Before, After: a.Before, Cause: alerts.CauseUnknown, Evidence: []string{"no version changed"},
+		Guard: &finding.Guard{Name: "unsafe", State: "hold", Limit: "no step", Why: "steps with action drop: 7.5% of 700 steps (limit 1%)"},
+	}}
+	s.incidents = append(s.incidents, i)
+	s.others["incident, guard"] = "/incidents/" + id
+}
+
+// learns adds a policy that learns, whose return has collapsed.
+func (s *site) learns(n names, units int64) {
+	s.watch(n, finding.OK, units)
+	s.summaries[len(s.summaries)-1].Groups[0].Streams[0].Progress = &progress.Progress{State: progress.Collapsed, Units: units, Change: -21, Low: -33, High: -9, Level: 430, Best: 480}
+	s.others["policy, learning"] = policyPath(n.policy)
 }
 
 // retrained has a request approved, delivered, carried out and found to have met what was expected.

@@ -113,7 +113,7 @@ func (w *world) History(_ context.Context, g ingest.Group) (history.Record, erro
 		h.Add("return", mean+20*rng.NormFloat64())
 		for _, i := range w.Incidents() {
 			for _, a := range i.Alarms {
-				if i.Group == g && a.Signal != "return" {
+				if i.Group == g && a.Guard == nil && a.Signal != "return" {
 					h.Add(a.Signal, 480+20*rng.NormFloat64())
 				}
 			}
