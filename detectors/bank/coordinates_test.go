@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -89,4 +90,63 @@ func TestAFrozenPolicyHasNoComponentThatMovedMost(t *testing.T) {
 	if q := quantityOf(p, "law.dynamics", signals.LawMean); q == nil || q.Ranks == nil {
 		t.Error("it has no law of the dynamics at all")
 	}
+}
+
+// visitors gives an agent's units single decisions about visitors with k independent features, to the first of which shift
+// adds standard deviations.
+func visitors(a *agent, k int, shift *float64) {
+	names := make([]string, k)
+	for c := range names {
+		names[c] = fmt.Sprintf("o%d", c)
+	}
+	a.edit = func(u *ingest.Unit) {
+		act, reward := a.rng.IntN(2), a.rng.NormFloat64()
+		s := &ingest.Steps{Names: names, At: []int32{0}, Actions: []int32{int32(act)}}
+		u.Numeric = make([]ingest.NamedMoments, k)
+		for c := range k {
+			x := a.rng.NormFloat64()
+			if c == 0 {
+				x += *shift
+			}
+			s.Rows = append(s.Rows, float32(x))
+			n := &u.Numeric[c]
+			n.Signal = "observation." + names[c]
+			n.Add(x)
+			n.Q10, n.Q90 = x, x
+		}
+		s.Rows = append(s.Rows, float32(reward))
+		u.Length, u.Reward, u.Return, u.End, u.Steps = 1, ingest.Moments{}, reward, ingest.EndTerminated, s
+		u.Reward.Add(reward)
+		u.RewardQ10, u.RewardQ90 = reward, reward
+		u.Actions = []ingest.Count{{Name: "left"}, {Name: "right"}}
+		u.Actions[act].N, u.Actions[act].Reward = 1, reward
+	}
+}
+
+// Visitors who are others in one of many ways are found soon while the policy learns, and as soon if the bank was restored
+// among them: it knows those before, who choose what is judged.
+func TestVisitorsWhoAreOthersInOneWayAreFoundWhileLearning(t *testing.T) {
+	const k, within, before = 8, 100, 15
+	cfg, shift := episodes(4000), 0.
+	cfg.Learning = watch.LearningContinuous
+	a, p := newAgent(992), newBank(cfg)
+	visitors(a, k, &shift)
+	if alarms := alarmsIn(a.feed(p, 900)); slices.Contains(alarms, "law.start") {
+		t.Errorf("alarms of %q before the change", alarms)
+	}
+	shift = 1
+	a.feed(p, before)
+	again := resumed(t, p, cfg)
+	for i := range within {
+		u := a.unit()
+		first, second := alarmsIn(p.Observe(u, time.Time{})), alarmsIn(again.Observe(u, time.Time{}))
+		if !slices.Equal(first, second) {
+			t.Fatalf("alarms of %q after %d units, and of %q by the restored bank", first, before+i+1, second)
+		}
+		if slices.Contains(first, "law.start") {
+			t.Logf("after %d units", before+i+1)
+			return
+		}
+	}
+	t.Errorf("no alarm of law.start within %d units", before+within)
 }

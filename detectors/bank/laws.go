@@ -26,7 +26,7 @@ func (g *group) learnLaws() {
 	laws, _, unit := g.lawMemory()
 	told, places := g.Warmup.Told()
 	g.Laws.Freeze(told, unit, laws)
-	g.SetLaws(g.Laws.Model)
+	g.SetLaws(&g.Laws)
 	held := g.Laws.HeldOut(told, laws)
 	for f := range factor.Factors {
 		lessons := baseline.LessonsOfLaw(f, held, places, g.times(), g.cfg.Learning.Learns())

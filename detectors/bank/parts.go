@@ -382,7 +382,7 @@ func (g *group) restore(cfg *watch.Config, limit *capacity.StreamLimit, calibrat
 		}
 	}
 	g.Attach()
-	g.SetLaws(g.Laws.Model)
+	g.SetLaws(&g.Laws)
 	limit.Add(len(g.Streams))
 	return nil
 }

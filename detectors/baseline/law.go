@@ -17,16 +17,22 @@ type LawLessons map[string]*Lesson
 func LessonsOfLaw(f factor.Factor, held []factor.Held, places []int32, e stream.Ends, learns bool) LawLessons {
 	out := LawLessons{}
 	out.learn(held, places, e, signals.LawMean, signals.LawSquare, func(h *factor.Held) factor.Scores { return h.Factors[f] })
-	if learns && f == factor.Dynamics {
-		out.learn(held, places, stream.Ends{}, signals.LawMostMean, signals.LawMostSquare, func(h *factor.Held) factor.Scores { return h.Moved })
+	if learns && (f == factor.Dynamics || f == factor.Start) {
+		out.learn(held, places, stream.Ends{}, signals.LawMostMean, signals.LawMostSquare, func(h *factor.Held) factor.Scores { return h.Moved[f] })
+	}
+	if f == factor.Start { // an episode has one, whose square says little
+		delete(out, signals.LawMostSquare)
 	}
 	return out
 }
 
 // MostOfLaw returns the most quantities of a law.
 func MostOfLaw(f factor.Factor, learns bool) int {
-	if learns && f == factor.Dynamics {
+	switch {
+	case learns && f == factor.Dynamics:
 		return 4
+	case learns && f == factor.Start:
+		return 3
 	}
 	return 2
 }

@@ -27,7 +27,7 @@ type Battery struct {
 	ActionKind ingest.ActionKind   // of the baseline
 	Judged     stream.ActionChoice // of the baseline
 
-	laws    *factor.Model        // of the steps of the baseline; nil without
+	laws    *factor.Laws         // of the steps of the baseline; nil without
 	shares  *stream.ActionShares // of Judged
 	scratch stream.Scratch       // of Readings; reused
 	rules   []string             // in force at the current unit, by stream; reused
@@ -51,8 +51,8 @@ func (b *Battery) SetActions(actions stream.ActionChoice) {
 	b.Judged, b.shares = actions, stream.NewActionShares(actions)
 }
 
-// SetLaws sets the laws of the steps that the baseline has; nil for none.
-func (b *Battery) SetLaws(laws *factor.Model) { b.laws = laws }
+// SetLaws sets the laws of the steps that the baseline has, and the newest units under them; nil for none.
+func (b *Battery) SetLaws(laws *factor.Laws) { b.laws = laws }
 
 // Attach restores the fields that no snapshot has. Of the mixes, it keeps those that the action stream was frozen with:
 // a baseline frozen by an older build lacks some.

@@ -27,8 +27,7 @@ func (b *Battery) learntReadings(u *ingest.Unit, values []stream.Reading) []stre
 
 // lawReadings appends the scores of the steps of a unit under the laws of the baseline.
 func (b *Battery) lawReadings(u *ingest.Unit, with *stream.Scratch) {
-	scores := with.Laws.Score(b.laws, u)
-	if scores == nil {
+	if with.Laws.Score(b.laws, u) == nil {
 		return
 	}
 	for f := range factor.Factors {
@@ -41,25 +40,32 @@ func (b *Battery) lawReadings(u *ingest.Unit, with *stream.Scratch) {
 			if q.Learnt == nil || !q.Learnt.Law {
 				continue
 			}
-			x, of := lawValue(q, scores, f, u.EndTS)
-			if of == 0 {
+			scores := scoresOf(q.Name, b.laws, &with.Laws, f)
+			if scores.N == 0 {
 				continue
 			}
-			with.Values = append(with.Values, stream.Reading{Signal: s.Signal, Quantity: q.Name, X: x, Ts: u.EndTS})
+			with.Values = append(with.Values, stream.Reading{Signal: s.Signal, Quantity: q.Name, X: lawValue(q, &scores, u.EndTS), Ts: u.EndTS})
 		}
 	}
 }
 
-// lawValue returns a quantity of a law at a time, and of how many scores it is; of none if it is not known.
-func lawValue(q *stream.Quantity, u *factor.Unit, f factor.Factor, ts int64) (x float64, of int) {
-	s := &u.Factors[f]
-	if signals.OfMostMoved(q.Name) {
-		s = &u.Moved
+// scoresOf returns the scores in the unit that was scored last that a quantity of a law is of; none if it is not known.
+func scoresOf(quantity string, laws *factor.Laws, m *factor.Memory, f factor.Factor) factor.Scores {
+	switch {
+	case !signals.OfMostMoved(quantity):
+		return m.Last.Factors[f]
+	case f == factor.Start:
+		return m.Lead(laws)
 	}
+	return m.Last.Moved
+}
+
+// lawValue returns a quantity of a law at a time.
+func lawValue(q *stream.Quantity, s *factor.Scores, ts int64) float64 {
 	if q.Name == signals.LawSquare || q.Name == signals.LawMostSquare {
-		return q.Learnt.About.Square(s.Mean, s.Square, ts), s.N
+		return q.Learnt.About.Square(s.Mean, s.Square, ts)
 	}
-	return s.Mean, s.N
+	return s.Mean
 }
 
 // Scores returns the scores of the steps of the unit that was read last, nil if it has none.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -22,8 +23,8 @@ type Sample struct {
 // NewSample reads units in the same way as the tests. row is the Row of the sample.
 func NewSample(tests *Battery, units []*ingest.Unit, row int) *Sample {
 	s, known := &Sample{Row: row}, map[Column]int{}
-	var memory stream.Scratch // several samples may be read at once
-	for _, u := range units {
+	memory := stream.Scratch{Laws: factor.Memory{Own: &factor.Laws{}}} // several samples may be read at once
+	for at, u := range units {
 		values := make([]stream.Reading, len(s.Columns))
 		for i := range values {
 			values[i].X = math.NaN()
@@ -37,6 +38,7 @@ func NewSample(tests *Battery, units []*ingest.Unit, row int) *Sample {
 			}
 			values[i] = r
 		}
+		memory.Laws.Own.Observe(memory.Laws.Last, int64(at))
 		s.Units = append(s.Units, values)
 	}
 	for i, values := range s.Units {

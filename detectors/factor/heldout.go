@@ -26,7 +26,7 @@ func foldsOf(n int) []int {
 type Held struct {
 	Unit    int // its index
 	Factors [Factors]Scores
-	Moved   Scores // as of Unit
+	Moved   [Factors]Scores // of the component that moved most, of starts and dynamics
 }
 
 // HeldOut returns the scores of the units from which the laws were learned, as they would be if these were later ones. It
@@ -42,7 +42,7 @@ func (l *Laws) HeldOut(units []Told, bytes int) []Held {
 			all, held = append(all, e), append(held, Held{Unit: i})
 		}
 	}
-	of := foldsOf(len(all))
+	of, scored := foldsOf(len(all)), make([]Scored, len(all))
 	for fold := range folds {
 		var others []Episode
 		for i, e := range all {
@@ -58,9 +58,13 @@ func (l *Laws) HeldOut(units []Told, bytes int) []Held {
 		for i, e := range all {
 			if of[i] == fold {
 				u := s.Score(e)
-				held[i].Factors, held[i].Moved = u.Factors, u.Moved
+				held[i].Factors, held[i].Moved[Dynamics] = u.Factors, u.Moved
+				scored[i].Mean = u.Mean[:m.starts()]
 			}
 		}
+	}
+	for i := range held {
+		held[i].Moved[Start] = lead(scored[:i], l.Model.starts(), &scored[i])
 	}
 	return held
 }
@@ -68,15 +72,26 @@ func (l *Laws) HeldOut(units []Told, bytes int) []Held {
 // Memory scores units one by one. It is not for use by several goroutines.
 type Memory struct {
 	Last   *Unit // scores of the last unit; nil if it has none
+	Own    *Laws // of which the units before are, if they are not those of the group; else nil
 	scorer *Scorer
 }
 
-// Score returns the scores of a unit under a model, nil if it has none.
-func (m *Memory) Score(model *Model, u *ingest.Unit) *Unit {
-	if m.Last = nil; model != nil && u.Steps != nil {
-		m.Last = m.told(model, Of(u))
+// Score returns the scores of a unit under the laws, nil if it has none. It does not add the unit to them.
+func (m *Memory) Score(laws *Laws, u *ingest.Unit) *Unit {
+	if m.Last = nil; laws != nil && laws.Model != nil && u.Steps != nil {
+		m.Last = m.told(laws.Model, Of(u))
 	}
 	return m.Last
+}
+
+// Lead returns the score, in the last unit, of the component of the first observation that moved most in the units before;
+// none if that is not known.
+func (m *Memory) Lead(laws *Laws) Scores {
+	before := laws
+	if m.Own != nil {
+		before = m.Own
+	}
+	return lead(before.Recent, laws.Model.starts(), &m.Last.Scored)
 }
 
 func (m *Memory) told(model *Model, t Told) *Unit {

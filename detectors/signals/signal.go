@@ -82,7 +82,8 @@ const GivenReward = "residual given reward"
 const Amount = "amount"
 
 // The quantities of a law of the steps, by unit: the mean of the scores of its steps, and the mean of their squares. Of
-// a policy that learns, also both of the component of the observation that moved most, since the mean over all hides one.
+// a policy that learns, also both of the component of the observation that moved most, since the mean over all hides one;
+// of the law of starts only the mean.
 const (
 	LawMean       = "mean score"
 	LawSquare     = "mean squared score"

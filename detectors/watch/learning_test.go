@@ -28,6 +28,7 @@ func TestSidesOfAPolicyThatLearns(t *testing.T) {
 		{"law.dynamics", "largest mean score", SidesHigher},
 		{"law.dynamics", "largest mean squared score", SidesHigher},
 		{"law.start", "mean score", SidesBoth},
+		{"law.start", "largest mean score", SidesHigher},
 		{"law.policy", "mean score", SidesNone},
 		{"feedback_delay", "mean", SidesBoth},
 	} {

@@ -1,0 +1,36 @@
+package factor
+
+import "math"
+
+// leadUnits is the number of units that choose the component of their first observations that moved most.
+const leadUnits = 20
+
+// lead returns the score of the component of the first observation that moved most, in the direction in which it did. The
+// units before choose the component and the direction, so by chance it is 0 on average, although an episode has one start.
+// Of the scores of an episode, the first starts are those of these components. Without two of them, it returns none.
+func lead(before []Scored, starts int, u *Scored) Scores {
+	most, at := float32(0), -1
+	for k := 0; starts > 1 && k < starts; k++ {
+		sum := float32(0)
+		for i := max(0, len(before)-leadUnits); i < len(before); i++ {
+			if of := before[i].Mean; len(of) >= starts && of[k] == of[k] {
+				sum += of[k]
+			}
+		}
+		if sum*sum > most*most {
+			most, at = sum, k
+		}
+	}
+	if at < 0 || len(u.Mean) < starts || u.Mean[at] != u.Mean[at] {
+		return Scores{}
+	}
+	return Scores{N: 1, Mean: math.Copysign(1, float64(most)) * float64(u.Mean[at])}
+}
+
+// starts returns how many components of the first observation have scores, the first ones of an episode.
+func (m *Model) starts() (n int) {
+	for n < len(m.names) && m.names[n].part == partStart {
+		n++
+	}
+	return n
+}
