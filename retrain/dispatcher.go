@@ -103,6 +103,11 @@ func (c *dispatcher) deliver(ctx context.Context, request string) (again time.Ti
 // answer tells. The target's timeout bounds it.
 func (c *dispatcher) attempt(ctx context.Context, t target.Target, m target.Message) error {
 	ctx = context.WithoutCancel(ctx)
+	token, err := reportTokenOf(ctx, c.ledger, m.ID)
+	if err != nil {
+		return err
+	}
+	m.Token = token
 	attempt, err := c.ledger.Begin(ctx, m.ID, t)
 	if err != nil || attempt == 0 {
 		return err

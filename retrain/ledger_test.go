@@ -85,6 +85,7 @@ func testLedger(t *testing.T, on storage) {
 		{"LinkThatIsNotGenuine", testLinkThatIsNotGenuine},
 		{"LinkEndsInTime", testLinkEndsInTime},
 		{"LinkOfAllInstances", testLinkOfAllInstances},
+		{"ReportTokenOfADelivery", testReportTokenOfADelivery},
 		{"WaitingRequestIsAnnounced", testWaitingRequestIsAnnounced},
 		{"UnfinishedRequests", testUnfinishedRequests},
 		{"DeltaOfARequest", testDeltaOfARequest},

@@ -81,6 +81,29 @@ func (d *Desk) decideByLink(ctx context.Context, id, token string, decide func(t
 	})
 }
 
+// ReportToken returns the token with which the job of a request reads the request and reports its status, and which permits
+// nothing else. It follows from the ledger's key, and does not expire: a request in a final state takes no more reports.
+func (d *Desk) ReportToken(ctx context.Context, id string) (string, error) {
+	return reportTokenOf(ctx, d.ledger, id)
+}
+
+// IsReportToken reports whether a token is that of a request.
+func (d *Desk) IsReportToken(ctx context.Context, id, token string) (bool, error) {
+	if err := d.Suspended(); err != nil {
+		return false, err
+	}
+	key, err := d.ledger.LinkKey(ctx)
+	return key != nil && hmac.Equal([]byte(token), []byte(reportToken(key, id))), err
+}
+
+func reportTokenOf(ctx context.Context, l *ledger.Ledger, id string) (string, error) {
+	key, err := l.MakeLinkKey(ctx)
+	if err != nil {
+		return "", fmt.Errorf("make the token for reports of %s: %w", id, err)
+	}
+	return reportToken(key, id), nil
+}
+
 // announce logs that a new request waits for a person, with the link if there is one. The request is durable, so a
 // failed announcement is not an error for its opener.
 func (d *Desk) announce(ctx context.Context, id string) {
@@ -123,7 +146,14 @@ func (d *Desk) checkLink(ctx context.Context, id, token string, now time.Time) e
 // HMAC-SHA256.
 func linkToken(key []byte, id string, until time.Time) string {
 	end := strconv.FormatInt(until.UnixMilli(), 36)
+	return end + "." + signed(key, "decide", id, end)
+}
+
+func reportToken(key []byte, id string) string { return signed(key, "report", id) }
+
+// signed returns the HMAC-SHA256 of what a token permits, in base64.
+func signed(key []byte, permits ...string) string {
 	mac := hmac.New(sha256.New, key)
-	_, _ = fmt.Fprintf(mac, "decide\x00%s\x00%s", id, end) // a hash never fails
-	return end + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	_, _ = mac.Write([]byte(strings.Join(permits, "\x00"))) // a hash never fails
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
 // token returns the token of a request's link.
@@ -172,6 +174,51 @@ func testLinkOfAllInstances(t *testing.T, on storage) {
 		}
 		if _, err := r.ApproveByLink(t.Context(), q.ID, token, "ann", "go on"); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A target receives a token that permits the reports of the request that it comes with.
+func testReportTokenOfADelivery(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		var tokens []string
+		note := func(code int) http.HandlerFunc {
+			return func(w http.ResponseWriter, req *http.Request) {
+				tokens = append(tokens, req.Header.Get(target.ReportTokenHeader))
+				w.WriteHeader(code)
+			}
+		}
+		r := newRig(t, on, note(500), note(202))
+		if is, err := r.IsReportToken(t.Context(), "rr_1", reportToken(nil, "rr_1")); is || err != nil {
+			t.Errorf("before there is a key: %v, %v", is, err)
+		}
+		r.run()
+		r.consider(retraintest.Incident("i1", "ranker"))
+		r.pass(jittered(5*time.Second) + lateness)
+		id := r.request().ID
+		if len(tokens) != 2 || tokens[0] == "" || tokens[0] != tokens[1] {
+			t.Fatalf("the attempts have the tokens %q", tokens)
+		}
+		if q := r.request(); strings.Contains(string(q.Order), tokens[0]) {
+			t.Errorf("the body that others can read has the token: %s", q.Order)
+		}
+		r.reopen()
+		key, err := r.ledger.LinkKey(t.Context())
+		check(t, err)
+		for _, tt := range []struct {
+			id, token string
+			want      bool
+		}{
+			{id, tokens[0], true},
+			{"rr_other", tokens[0], false},
+			{id, tokens[0] + "A", false},
+			{id, "", false},
+			{id, reportToken(make([]byte, 32), id), false},
+			{id, linkToken(key, id, time.Now().Add(time.Hour)), false},
+		} {
+			if is, err := r.IsReportToken(t.Context(), tt.id, tt.token); is != tt.want || err != nil {
+				t.Errorf("%s with %q: %v, %v", tt.id, tt.token, is, err)
+			}
 		}
 	})
 }

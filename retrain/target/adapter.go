@@ -18,6 +18,7 @@ type Message struct {
 	Body    []byte // of the webhook
 	Opened  time.Time
 	Expires time.Time
+	Token   string // with which the job reports the status of this request only; no part of the body, which others may read
 }
 
 // Adapter delivers requests to one target, in the protocol of its service. It is safe for concurrent use.

@@ -21,6 +21,9 @@ func (w webhookTarget) check(report func(key, msg string)) {
 	}
 }
 
+// ReportTokenHeader has the token with which the job of a webhook reports its status.
+const ReportTokenHeader = "Rewardwatch-Report-Token"
+
 // webhook is the adapter of receivers of Standard Webhooks.
 type webhook struct {
 	webhookTarget
@@ -38,8 +41,13 @@ func (w webhook) Send(ctx context.Context, m Message) Attempt {
 		return unsigned(err)
 	}
 	now := time.Now()
-	return w.line.hiding(written(keys)...).post(ctx, w.url, m.Body, "Webhook-Id", m.ID,
-		"Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10), "Webhook-Signature", sign(keys, m.ID, now, m.Body)).Attempt
+	headers := []string{
+		"Webhook-Id", m.ID, "Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10), "Webhook-Signature", sign(keys, m.ID, now, m.Body),
+	}
+	if m.Token != "" {
+		headers = append(headers, ReportTokenHeader, m.Token)
+	}
+	return w.line.hiding(append(written(keys), m.Token)...).post(ctx, w.url, m.Body, headers...).Attempt
 }
 
 // unsigned returns the attempt that could not begin because its secret could not be read.

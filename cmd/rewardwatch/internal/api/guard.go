@@ -59,7 +59,12 @@ func (s *Server) refuseGuesses(w http.ResponseWriter) {
 	s.refuse(w, http.StatusTooManyRequests, "too many invalid tokens or passwords from this address: try again later")
 }
 
+// refuseUnread answers that a token cannot be compared, as its file or the ledger cannot be read.
 func (s *Server) refuseUnread(w http.ResponseWriter, err error) {
+	if !errors.Is(err, access.ErrFile) {
+		s.unavailable(w, err)
+		return
+	}
 	s.log.Error().Err(err).Msg("cannot check a token")
 	s.refuse(w, http.StatusInternalServerError, "the token file cannot be read")
 }
@@ -77,10 +82,16 @@ const ofPeople = access.Act | access.Decide | access.Administer
 // admit returns who sends a request that needs one of the rights, or why it may not change state: access.ErrUnknown,
 // errRole, errNotLocal if no token is needed for them, or an access.ErrFile.
 func (s *Server) admit(r *http.Request, any access.Right) (access.Holder, error) {
+	given, shown := bearer(r)
 	switch {
 	case s.holders.Anyone(any), any&ofPeople != 0 && (s.holders.Anyone(ofPeople) || s.provider != nil):
 		return s.holder(r, any)
-	case !isLocal(r):
+	case shown && access.Jobs.Permits(any):
+		if who, err := s.jobOf(r, given); !errors.Is(err, access.ErrUnknown) {
+			return who, err
+		}
+	}
+	if !isLocal(r) {
 		return access.Holder{}, errNotLocal
 	}
 	return access.Holder{Role: access.Admin}, nil
@@ -93,10 +104,27 @@ func (s *Server) holder(r *http.Request, any access.Right) (access.Holder, error
 		return access.Holder{}, access.ErrUnknown
 	}
 	who, err := s.holders.Of(r.Context(), given)
+	if errors.Is(err, access.ErrUnknown) {
+		who, err = s.jobOf(r, given)
+	}
 	if err == nil && !who.Role.Permits(any) {
 		err = fmt.Errorf("%w: it is %q", errRole, who.Role)
 	}
 	return who, err
+}
+
+// jobOf returns the holder of the token that a target has received with a retrain request, if r is about that request. It
+// fails with access.ErrUnknown, or as the ledger does.
+func (s *Server) jobOf(r *http.Request, given string) (access.Holder, error) {
+	id, about := strings.CutPrefix(r.URL.Path, "/api/v1/retrain-requests/")
+	if s.Requests == nil || !about {
+		return access.Holder{}, access.ErrUnknown
+	}
+	its, err := s.Requests.IsReportToken(r.Context(), strings.TrimSuffix(id, "/status"), given)
+	if err == nil && !its {
+		err = access.ErrUnknown
+	}
+	return access.Holder{Role: access.Jobs}, err
 }
 
 // isLocal reports whether a program on this machine sends the request. A web page in a browser on this machine can

@@ -24,6 +24,8 @@ type RequestDesk interface {
 	Resend(ctx context.Context, id, by, why string) (ledger.Request, error)
 	Report(ctx context.Context, id string, r retrain.Report) (ledger.Request, error)
 	Link(ctx context.Context, q ledger.Request) (string, error)
+	// IsReportToken reports whether a token permits to report the status of a request.
+	IsReportToken(ctx context.Context, id, token string) (bool, error)
 	// Usual returns the recipe and the target of a policy's trigger, or "" if it has none.
 	Usual(policy string) (recipe, target string)
 }
@@ -114,8 +116,9 @@ func (s *Server) reportRequest(w http.ResponseWriter, r *http.Request) {
 		s.refuseBody(w, err)
 		return
 	}
+	own, _ := bearer(r)
 	for _, text := range []*string{&body.Error, &body.Log} { // before anything is cut off, or half a token would remain
-		*text = target.WithoutSecrets(*text, s.tokens(r.Context())...)
+		*text = target.WithoutSecrets(*text, append(s.tokens(r.Context()), own)...)
 	}
 	report := body.Report()
 	s.changeRequest(w, r, func(id string) (ledger.Request, error) {

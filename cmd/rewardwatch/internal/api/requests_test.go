@@ -277,6 +277,60 @@ func TestStatusToken(t *testing.T) {
 	}
 }
 
+// The token that a target receives with a request is for that request, with or without other tokens.
+func TestTokenOfOneRequest(t *testing.T) {
+	for name, cfg := range map[string]func(*Config){
+		"other tokens":    func(*Config) {},
+		"no other token":  func(c *Config) { c.TokenFile = "" },
+		"tokens required": func(c *Config) { c.RequireToken = true },
+	} {
+		r := newDeskRig(t)
+		cfg(&r.cfg)
+		r.holders = r.cfg.holders()
+		id, other := r.request(ledger.StateDelivered), "rr_other"
+		token, err := r.desk.ReportToken(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const at = "/api/v1/retrain-requests/"
+		for _, tt := range []struct {
+			path, body string
+			refused    bool
+		}{
+			{at + id + "/status", `{"state":"started"}`, false},
+			{at + other + "/status", `{"state":"started"}`, true},
+			{at + id + "/approve", `{"by":"job","why":"x"}`, true},
+			{at + id + "/withdraw", `{"by":"job","why":"x"}`, true},
+			{at[:len(at)-1], `{"by":"job","why":"x","policy":"ranker"}`, true},
+			{"/-/reload", `{}`, true},
+		} {
+			if w := post(r.Server, tt.path, tt.body, token); (w.Code == 401 || w.Code == 403) != tt.refused || !tt.refused && w.Code != 200 {
+				t.Errorf("%s: %s gives %d %s", name, tt.path, w.Code, w.Body)
+			}
+		}
+		log := `{"state":"failed","error":"oom","log":"+ curl ` + token + `"}`
+		if w := post(r.Server, at+id+"/status", log, token); w.Code != 200 || strings.Contains(w.Body.String(), token) {
+			t.Errorf("%s: a log with the token is kept: %d %s", name, w.Code, w.Body)
+		}
+		if r.cfg.RequireToken {
+			for path, want := range map[string]int{at + id: 200, at + other: 401, at + id + "/history": 401, "/api/v1/incidents": 401} {
+				if w := ask(r.Server, http.MethodGet, path, "Authorization", "Bearer "+token); w.Code != want {
+					t.Errorf("%s gives %d %s", path, w.Code, w.Body)
+				}
+			}
+		}
+	}
+}
+
+// While the ledger cannot be read, a job is to try again.
+func TestTokenOfOneRequestWithoutALedger(t *testing.T) {
+	s := quietServer(t, Config{TokenFile: testkit.WriteFile(t, apitest.SomeToken)}, apitest.SomeView(), nil)
+	s.Requests = &apitest.FixedDesk{View: apitest.SomeView(), Err: ledger.ErrSuspended}
+	if w := post(s, "/api/v1/retrain-requests/rr_1/status", `{"state":"started"}`, strings.Repeat("x", 43)); w.Code != 503 {
+		t.Errorf("gives %d %s", w.Code, w.Body)
+	}
+}
+
 // Without a token, what changes state is for programs on the machine alone.
 func TestWithoutATokenOnlyLocalProgramsChangeState(t *testing.T) {
 	called := 0

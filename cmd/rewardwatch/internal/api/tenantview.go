@@ -391,6 +391,10 @@ func (d tenantDesk) Report(ctx context.Context, id string, r retrain.Report) (le
 	return d.change(ctx, id, func() (ledger.Request, error) { return d.of.Report(ctx, id, r) })
 }
 
+func (d tenantDesk) IsReportToken(ctx context.Context, id, token string) (bool, error) {
+	return d.of.IsReportToken(ctx, id, token)
+}
+
 func (d tenantDesk) Link(ctx context.Context, q ledger.Request) (string, error) {
 	if !d.view.owns(q.Policy) {
 		return "", ledger.ErrUnknownRequest

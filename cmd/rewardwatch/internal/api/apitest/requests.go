@@ -69,6 +69,11 @@ func (d *FixedDesk) Link(_ context.Context, q ledger.Request) (string, error) {
 	return "https://rewardwatch.example/retrain/" + q.ID + "/decide?token=t", nil
 }
 
+// IsReportToken takes the id itself, in capital letters, as the token of a request.
+func (d *FixedDesk) IsReportToken(_ context.Context, id, token string) (bool, error) {
+	return token == strings.ToUpper(id), d.Err
+}
+
 // Storied returns a view with a request in each of several states, and the history of one of them.
 func Storied() *FixedDesk {
 	opened := QuietTime.Add(-time.Hour)
