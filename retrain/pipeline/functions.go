@@ -107,6 +107,7 @@ func (r *renderer) ofStages() template.FuncMap {
 			}
 			return "gate.runner"
 		},
+		"ownLabels":    r.ownLabels,
 		"keyInside":    func() bool { return r.keyInside() != "" },
 		"serviceGiven": func() bool { return r.work.given.Monitoring.Service != "" },
 		"hostedAsk":    func() bool { return r.work.File.hostedAsk() },
@@ -118,8 +119,8 @@ func (r *renderer) ofStages() template.FuncMap {
 		},
 		"deadline":  func() (string, error) { return r.deadline(0) },
 		"patience":  func() (string, error) { return r.deadline(otherSeconds) }, // of who waits for all stages
-		"sends":     func(s Stage) bool { return r.sends(s.Name) },
-		"telemetry": func() bool { return r.sends("train") || r.sends("evaluate") },
+		"sends":     func(s Stage) bool { return r.work.File.sends(s.Name) },
+		"telemetry": func() bool { return r.work.File.sends("train") || r.work.File.sends("evaluate") },
 	}
 }
 
@@ -149,10 +150,27 @@ func (r *renderer) deadline(more int) (string, error) {
 	return strconv.Itoa(total), nil
 }
 
-// sends reports whether a stage sends the telemetry of its episodes.
-func (r *renderer) sends(stage string) bool {
-	f := &r.work.File
-	return stage == "train" && f.Training.Telemetry || stage == "evaluate" && f.Evaluation.Telemetry
+// sends reports whether a stage may send the telemetry of its episodes. An evaluation of the project's own may: the gate
+// would know nothing of the new version if it could not.
+func (f *File) sends(stage string) bool {
+	return stage == "train" && f.Training.Telemetry || stage == "evaluate" && (f.Evaluation.Telemetry || len(f.Evaluation.Command) > 0)
+}
+
+// actionlint is the file in which actionlint looks for the labels of a team's own machines.
+const actionlint = ".github/actionlint.yaml"
+
+// ownLabels returns the labels of machines that only the team knows, once each.
+func (r *renderer) ownLabels() []Text {
+	var own []Text
+	for _, path := range []string{"training.runner", "gate.runner"} {
+		all, _ := r.values.list(path)
+		for _, t := range all {
+			if strict.IsOwnLabel(t.Value) && !slices.ContainsFunc(own, func(o Text) bool { return o.Value == t.Value }) {
+				own = append(own, t)
+			}
+		}
+	}
+	return own
 }
 
 // literal returns a comment for shellcheck if a shell would expand a word of a command that is not quoted.

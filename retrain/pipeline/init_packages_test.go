@@ -165,7 +165,7 @@ func TestProposedPackagesOfPages(t *testing.T) {
 	}{
 		"a page": {
 			map[string]string{"requirements.txt": "numpy==1.23.5\ntorch\n", "README.md": "pip install gym==0.21.0 wandb\npip install mujoco-py torch==1.13.1\n", "train.py": train},
-			[]string{"- gym==0.21.0 # README.md installs it", "- torch==1.13.1 # README.md installs it", "- mujoco-py==2.1.2.14 # install MuJoCo 2.1", "- cython==0.29.37 #", "base: python:3.11.15-bookworm # mujoco-py 2.1.2.14 is compiled"},
+			[]string{"- gym==0.21.0 # README.md installs it", "- torch==1.13.1 # README.md installs it", "- mujoco-py==2.1.2.14 # between the marks in pipeline/Dockerfile, unpack MuJoCo 2.1 where every user can read it", "- cython==0.29.37 #", "base: python:3.11.15-bookworm # mujoco-py 2.1.2.14 is compiled"},
 			[]string{"wandb"},
 		},
 		"what a file declares": {map[string]string{"requirements.txt": "gym==0.26.2\ntorch==2.1.0\n", "README.md": "pip install gym==0.21.0\n", "train.py": train}, []string{"- gym==0.26.2\n"}, []string{"0.21.0"}},

@@ -359,7 +359,7 @@ func (p *dependencies) mujocoPy() {
 	if i < 0 {
 		return
 	}
-	p.Packages[i].Why = "install MuJoCo 2.1 for it in /root/.mujoco, between the marks in pipeline/Dockerfile"
+	p.Packages[i].Why = "between the marks in pipeline/Dockerfile, unpack MuJoCo 2.1 where every user can read it, and set MUJOCO_PY_MUJOCO_PATH and LD_LIBRARY_PATH"
 	p.need("cython", "mujoco-py does not work with a newer one")
 	for _, name := range []string{"mujoco-py", "cython", "gymnasium"} {
 		if i := has(name); i >= 0 && pins.Exact(p.known(p.Packages[i]).Wanted) == "" && pins.Allowed(p.Packages[i].Wanted, pins.Exact(pins.WithMuJoCoPy(name))) {

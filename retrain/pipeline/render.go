@@ -59,6 +59,8 @@ type Model struct {
 	Stage  Stage // of the script, in templates of stages
 
 	Builders []string // that old packages need to be built, as requirements
+
+	CompilesItself bool // mujoco-py is among the requirements
 }
 
 // render fills the templates of all targets.
@@ -130,6 +132,7 @@ func (r *renderer) directory(target string, dir fs.FS) {
 // artefact renders one template. The script of a stage that is not planned is left out.
 func (r *renderer) artefact(target, name, text string) {
 	model := Model{Stages: r.work.Stages, Builders: pins.Builders(r.work.File.Requirements)}
+	model.CompilesItself = slices.ContainsFunc(r.work.File.Requirements, func(s string) bool { return packageName(s) == "mujoco-py" })
 	file := strings.ReplaceAll(strings.TrimSuffix(name, suffix), "@project@", r.work.File.Project)
 	if base, ok := strings.CutPrefix(file, "pipeline/stages/"); ok && strings.HasSuffix(base, ".sh") {
 		i := slices.IndexFunc(model.Stages, func(s Stage) bool { return s.Script() == file })
@@ -173,6 +176,8 @@ func (r *renderer) source(name string) string {
 func (r *renderer) wanted(file string) bool {
 	f := &r.work.File
 	switch file {
+	case actionlint:
+		return len(r.ownLabels()) > 0
 	case "pipeline/train.py":
 		return len(f.Training.Command) == 0
 	case "pipeline/evaluate.py":

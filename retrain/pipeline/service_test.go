@@ -123,7 +123,7 @@ func TestConfigurationOfTriggers(t *testing.T) {
 		}
 	}
 	text := artefact(t, mustRun(t, github, "  target: make\n  directory: /srv/x\n", "  token_file: /etc/rewardwatch/github.token\n", ""), "pipeline/rewardwatch.yml")
-	if !strings.Contains(text, "[ ! -f .env.retrain ] || . ./.env.retrain; exec /usr/bin/make") || strings.Contains(text, "allow_private") {
+	if !strings.Contains(text, "[ ! -f .env.retrain ] || . ./.env.retrain; unset IMAGE REQUEST RUN VERSION; exec /usr/bin/make") || strings.Contains(text, "allow_private") {
 		t.Error(text)
 	}
 	for _, want := range []string{"    # rewardwatch:keep kafka\n", "\n  - match: \"cartpole-training\"\n    learning: continuous\n"} {

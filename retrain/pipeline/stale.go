@@ -8,7 +8,7 @@ import (
 )
 
 // places are where generated files are, apart from those of templates that a team has written itself.
-var places = []string{"pipeline", ".github/workflows", ".gitlab-ci.yml"}
+var places = []string{"pipeline", ".github/workflows", actionlint, ".gitlab-ci.yml"}
 
 // headLines is how far into a file its header is.
 const headLines = 5

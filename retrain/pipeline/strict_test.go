@@ -25,6 +25,7 @@ func TestGivenZerosAreNoDefaults(t *testing.T) {
 		"schedule":    {`"0 3 * * 1"`, `""`, "schedule: must not be empty; omit the key"},
 		"description": {"description: Balances a pole on a cart.", "description: ''", "description: must not be empty; omit the key for the default, The cartpole agent."},
 		"env":         {"{id: CartPole-v1, env: lab}", "{id: CartPole-v1, env: ''}", "environments[0].env: must not be empty"},
+		"runner":      {"cpu: 2", "cpu: 2, runner: []", "training.runner: must not be empty; omit the key"},
 		"rollback":    {"[python, deploy.py, --undo]", "[]", "rollback.command: must not be empty; omit the key"},
 	} {
 		if _, err := run(t, test.old, test.now); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -134,6 +134,9 @@ func validateProject(w *Work) {
 	}
 	w.matches(imageName, "image", f.Image, "an image without a tag, in lowercase letters, such as ghcr.io/acme/lander")
 	w.matches(pinnedImage, "base", f.Base, "an image with a digest, or with a version in its tag")
+	if pinnedImage.MatchString(f.Base) && strict.Moves(f.Base) {
+		w.report("base", "must have an exact version in its tag, such as python:3.12.11-slim-bookworm, or a digest: another day, %s is another image", f.Base)
+	}
 	for i, t := range f.Targets {
 		w.oneOf(element("targets", i), t, Targets())
 		w.once(element("targets", i), slices.Contains(f.Targets[:i], t))

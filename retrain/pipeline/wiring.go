@@ -1,113 +1,27 @@
 package pipeline
 
 import (
-	_ "embed" // of wiring.txt
 	"fmt"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/wired"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
-
-//go:embed wiring.txt
-var wiringText string
-
-// wirings are what artefacts must have so that the stages run as planned, as wiring.txt lists it.
-var wirings = sync.OnceValue(func() []wiring { return readWirings(wiringText) })
-
-// wiring is what one kind of artefact must have: lines of the whole file, and lines of the block of each stage. Where a
-// list has several lines together, they follow one another. In the block, STAGE is the name of the stage.
-type wiring struct {
-	file  string // pattern of the path
-	of    string // library that the file is for; "" for any
-	whole []string
-	open  string // first line of the block of a stage, which ends before that of the next one
-	stage []string
-}
-
-// mayGoOn ends a line of wiring.txt that goes on in the artefact.
-const mayGoOn = "…\n"
-
-// readWirings reads wiring.txt. The head of that file says how it is written.
-func readWirings(text string) []wiring {
-	var all []wiring
-	var list *[]string
-	for line := range strings.Lines(text) {
-		rest := line[1:]
-		switch line[0] {
-		case '@':
-			key, value, _ := strings.Cut(strings.TrimSuffix(rest, "\n"), " ")
-			list = beginSection(&all, key, value)
-		case '-':
-			*list = append(*list, rest)
-		case ' ':
-			(*list)[len(*list)-1] += rest
-		}
-	}
-	for i := range all {
-		x := &all[i]
-		for _, list := range [][]string{x.whole, x.stage} {
-			for k := range list {
-				list[k] = strings.TrimSuffix(list[k], mayGoOn)
-			}
-		}
-	}
-	return all
-}
-
-// beginSection begins a section of wiring.txt and returns its list, nil if it has none.
-func beginSection(all *[]wiring, key, value string) *[]string {
-	if key == "file" {
-		file, library, _ := strings.Cut(value, " ")
-		*all = append(*all, wiring{file: file, of: library})
-		return nil
-	}
-	x := &(*all)[len(*all)-1]
-	if key == "whole" {
-		return &x.whole
-	}
-	x.open = strings.TrimSuffix(value+"\n", mayGoOn)
-	return &x.stage
-}
-
-// linesOf returns the lines of a list that are separated by bars. A backslash before a bar makes it part of the line.
-func linesOf(list string) []string {
-	if list == "" {
-		return nil
-	}
-	list = strings.ReplaceAll(list, `\|`, "\x00")
-	lines := strings.Split(list, "|")
-	for i := range lines {
-		lines[i] = strings.ReplaceAll(lines[i], "\x00", "|")
-	}
-	return lines
-}
 
 // miswired finds what of its wiring an artefact lacks.
 func miswired(w *Work, a *Artefact) []fault {
 	var out []fault
-	for i := range wirings() {
-		x := &wirings()[i]
-		if ok, _ := path.Match(x.file, a.Path); !ok || x.of != "" && x.of != w.File.Algorithm.Library {
-			continue
-		}
-		for _, line := range x.whole {
-			if !hasLine(a.Text, line) {
-				out = append(out, fault{1, "has no line " + strings.TrimSpace(line)})
-			}
-		}
-		if x.open != "" {
-			out = append(out, x.blocks(w, a)...)
-		}
+	for _, m := range wired.Missing(a.Path, w.File.Algorithm.Library, a.Text, names(w)) {
+		out = append(out, fault{m.Line, m.What})
 	}
 	for _, line := range wiredByValues(w, a.Path) {
-		if !hasLine(a.Text, line) {
+		if !wired.HasLine(a.Text, line) {
 			out = append(out, fault{1, "has no line " + strings.TrimSpace(line)})
 		}
 	}
@@ -199,13 +113,13 @@ func wiredByValues(w *Work, file string) []string {
 	if i := slices.IndexFunc(w.Stages, func(s Stage) bool { return s.Script() == file }); i >= 0 {
 		list += "|  [ \"$code\" -eq 0 ] \\|\\| report failed --error \"stage " + w.Stages[i].Name + " ended|echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + w.Stages[i].Name + "\" >> \"$WORK/stages.log\"\n"
 	}
-	if f.Training.Telemetry || f.Evaluation.Telemetry {
+	if f.sends("train") || f.sends("evaluate") {
 		list += tokenOf[file]
 	}
-	if f.Training.Telemetry && file == "pipeline/stages/train.sh" || f.Evaluation.Telemetry && file == "pipeline/stages/evaluate.sh" {
+	if f.sends("train") && file == "pipeline/stages/train.sh" || f.sends("evaluate") && file == "pipeline/stages/evaluate.sh" {
 		list += tokenFile
 	}
-	return slices.DeleteFunc(linesOf(list), func(line string) bool { return strings.TrimSpace(line) == "" })
+	return slices.DeleteFunc(wired.Lines(list), func(line string) bool { return strings.TrimSpace(line) == "" })
 }
 
 // wiredSteps begin the steps that run the stages.
@@ -304,7 +218,7 @@ func names(w *Work) []string {
 
 // startedBy begins what Rewardwatch must have to start each target.
 var startedBy = map[string]string{
-	GitHub: "github: {repository: ", GitLab: "gitlab: {project: ", Airflow: "airflow: {dag: ", Make: "command:\n|        run: [/bin/sh, -c, \"set -a; [ ! -f .env.retrain ] \\|\\| . ./.env.retrain; exec /usr/bin/make --file pipeline/Makefile retrain\"]\n        directory: ",
+	GitHub: "github: {repository: ", GitLab: "gitlab: {project: ", Airflow: "airflow: {dag: ", Make: "command:\n|        run: [/bin/sh, -c, \"set -a; [ ! -f .env.retrain ] \\|\\| . ./.env.retrain; unset IMAGE REQUEST RUN VERSION; exec /usr/bin/make --file pipeline/Makefile retrain\"]\n        directory: ",
 }
 
 // tokenOf is how a stage that sends telemetry gets its token.
@@ -317,39 +231,6 @@ var tokenOf = map[string]string{
 
 // tokenFile are the lines of the script of such a stage.
 const tokenFile = "|if [ -n \"${REWARDWATCH_TELEMETRY_TOKEN:-}\" ]; then\n  (umask 077 && printf '%s' \"$REWARDWATCH_TELEMETRY_TOKEN\" > \"$token.telemetry\")\n  export REWARDWATCH_TOKEN_FILE=\"$token.telemetry\"\nfi\n"
-
-// blocks finds what the block of each stage lacks.
-func (x *wiring) blocks(w *Work, a *Artefact) []fault {
-	var out []fault
-	at := 0
-	for i, s := range w.Stages {
-		open := "\n" + strings.ReplaceAll(x.open, "STAGE", s.Name)
-		start := strings.Index(a.Text[at:], open)
-		if start < 0 {
-			out = append(out, fault{1, "has no stage " + s.Name + " in its place"})
-			continue
-		}
-		start += at
-		end := len(a.Text)
-		if i+1 < len(w.Stages) {
-			if next := strings.Index(a.Text[start+1:], "\n"+strings.ReplaceAll(x.open, "STAGE", w.Stages[i+1].Name)); next >= 0 {
-				end = start + 1 + next
-			}
-		}
-		at = start + 1
-		for _, line := range x.stage {
-			line = strings.ReplaceAll(line, "STAGE", s.Name)
-			if !hasLine(a.Text[start:end]+"\n", line) {
-				out = append(out, fault{strings.Count(a.Text[:start], "\n") + 2, "the stage " + s.Name + " has no line " + strings.TrimSpace(line)})
-			}
-		}
-	}
-	return out
-}
-
-func hasLine(text, line string) bool {
-	return strings.HasPrefix(text, line) || strings.Contains(text, "\n"+line)
-}
 
 // orders are how artefacts say which stages a stage needs.
 var orders = []struct{ file, first, line string }{

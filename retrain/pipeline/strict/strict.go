@@ -69,7 +69,7 @@ func one(files []*yamlfile.Reader, path string, given, resolved reflect.Value) [
 		message = fmt.Sprintf("must not be 0; omit the key for the default, %v", resolved)
 	case hasDefault:
 		message = fmt.Sprintf("must not be empty; omit the key for the default, %v", resolved)
-	case len(sets) > 1, given.Kind() != reflect.String && !strings.HasSuffix(path, ".command"):
+	case len(sets) > 1, given.Kind() != reflect.String && !strings.HasSuffix(path, ".command") && !strings.HasSuffix(path, ".runner"):
 		return nil
 	}
 	return []yamlfile.Problem{{Place: sets[0].Place(path), Path: path, Message: message}}

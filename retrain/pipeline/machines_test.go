@@ -1,0 +1,146 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// actionlint is told the labels of a team's own machines, once each, and no others.
+func TestLabelsOfOwnMachines(t *testing.T) {
+	const gate = "gate: {within: 4h, every: 5m}"
+	of := func(runner string) *Work {
+		return mustRun(t, "timeout: 2h", "timeout: 2h, runner: "+runner, gate, "gate: {within: 4h, every: 5m, runner: [self-hosted, gpu-a100, \"8\"]}")
+	}
+	if text := artefact(t, of("[self-hosted, Linux, gpu-a100]"), actionlint); !strings.Contains(text, "\n  labels:\n    - gpu-a100\n    - \"8\"\n    # rewardwatch:keep labels\n") {
+		t.Error(text)
+	}
+	w := mustRun(t, "timeout: 2h", "timeout: 2h, runner: [self-hosted, Linux, X64]", gate, "gate: {within: 4h, every: 5m, runner: [ubuntu-24.04-arm]}")
+	for _, a := range w.Artefacts {
+		if a.Path == actionlint {
+			t.Errorf("labels of GitHub's own are listed:\n%s", a.Text)
+		}
+	}
+	w = mustRun(t, "[github-actions, gitlab-ci, argo, kubernetes, kubeflow, airflow, make]", "[gitlab-ci]", "timeout: 2h", "timeout: 2h, runner: [gpu-a100]", trigger, "", "cpu: 2, memory: 4Gi, ", "")
+	for _, a := range w.Artefacts {
+		if a.Path == actionlint {
+			t.Errorf("without GitHub Actions, there is\n%s", a.Text)
+		}
+	}
+}
+
+// A configuration of actionlint that a team has written stays, whatever its ending, and nothing is written beside it.
+func TestOwnConfigurationOfActionlintStays(t *testing.T) {
+	w := mustRun(t, "timeout: 2h", "timeout: 2h, runner: [gpu-a100]", "gate: {within: 4h, every: 5m}", "gate: {within: 4h, every: 5m}")
+	for name, written := range map[string]bool{"actionlint.yaml": false, "actionlint.yml": false, "other.yml": true} {
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, ".github"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		own := filepath.Join(dir, ".github", name)
+		if err := os.WriteFile(own, []byte("paths: {}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		changes, err := Changes(w, dir)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := Write(changes, dir); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(own); err != nil || string(text) != "paths: {}\n" {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+		_, err = os.Stat(filepath.Join(dir, filepath.FromSlash(actionlint)))
+		if !written && name != "actionlint.yaml" && err == nil || written && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Without labels of its own any more, the file goes, unless a person has added to it.
+func TestLabelsThatAreGone(t *testing.T) {
+	dir := t.TempDir()
+	write := func(runner string) error {
+		w := mustRun(t, "timeout: 2h", "timeout: 2h, runner: "+runner)
+		changes, err := Changes(w, dir)
+		if err != nil {
+			return err
+		}
+		return Write(changes, dir)
+	}
+	file := filepath.Join(dir, filepath.FromSlash(actionlint))
+	if err := write("[gpu-a100]"); err != nil {
+		t.Fatal(err)
+	}
+	if err := write("[self-hosted]"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the file stays")
+	}
+	if err := write("[gpu-a100]"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "    # rewardwatch:end", "    - of-another-workflow\n    # rewardwatch:end", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := write("[gpu-h100]"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "- gpu-h100\n") || !strings.Contains(string(text), "- of-another-workflow\n") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if err := write("[self-hosted]"); err == nil || !strings.Contains(err.Error(), "is no longer generated, but contains lines between keep marks") {
+		t.Errorf("labels of a person would be lost: %v", err)
+	}
+}
+
+// The image of a base is the same another day.
+func TestBasesThatMove(t *testing.T) {
+	for base, moves := range map[string]bool{
+		"python:3.12-slim": true, "python:3": true, "docker.io/library/python:3.12": true, "harbor.example:443/mirror/python:3.11-slim": true,
+		"debian:12": true, "ghcr.io/acme/base:latest-py3": true, "nvcr.io/nvidia/jax:nightly-2": true,
+		"python:3.12.11-slim-bookworm": false, "debian:12.9": false, "ubuntu:24.04": false, "nvcr.io/nvidia/jax:24.10-py3": false,
+		"ghcr.io/acme/base:17": false, "ghcr.io/nvidia/jax:jax-2025-06-01": false, "vllm/vllm-openai:v0.8.5": false, "python@sha256:" + strings.Repeat("a", 64): false,
+	} {
+		_, err := run(t, "project: cartpole", "project: cartpole\nbase: "+base)
+		if moves != (err != nil && strings.Contains(err.Error(), "base: must ")) || !moves && err != nil {
+			t.Errorf("%s: %v", base, err)
+		}
+	}
+}
+
+// An evaluation of a project's own can send what the gate decides by.
+func TestOwnEvaluationsCanSend(t *testing.T) {
+	w := mustRun(t, "telemetry: true\n  constraints:\n    - {metric: return, at_least: 300}", "command: [make, evaluate]")
+	if text := artefact(t, w, "pipeline/stages/evaluate.sh"); !strings.Contains(text, "export REWARDWATCH_TOKEN_FILE=") || !strings.Contains(text, "export REWARDWATCH_URL=") {
+		t.Error(text)
+	}
+	for file, want := range map[string]string{
+		".github/workflows/retrain-cartpole.yml": "REWARDWATCH_TELEMETRY_TOKEN: ${{ secrets.REWARDWATCH_TELEMETRY_TOKEN }}",
+		"pipeline/argo.yaml":                     "key: telemetry-token",
+		"pipeline/kubernetes.yaml":               "key: telemetry-token",
+		"pipeline/kubeflow.yaml":                 "secretKey: telemetry-token",
+	} {
+		if text := artefact(t, w, file); strings.Count(text, want) != 1 {
+			t.Errorf("%s has %q %d times", file, want, strings.Count(text, want))
+		}
+	}
+}
+
+// mujoco-py, which compiles itself when it is imported, can be imported by the user of the containers.
+func TestMuJoCoPyCompilesItself(t *testing.T) {
+	const line = "\nRUN chmod -R a+rwX \"$(python -c"
+	if text := artefact(t, mustRun(t, "scipy==1.17.1", "scipy==1.17.1\n  - mujoco-py==2.1.2.14"), "pipeline/Dockerfile"); !strings.Contains(text, line) {
+		t.Error(text)
+	}
+	if text := artefact(t, mustRun(t), "pipeline/Dockerfile"); strings.Contains(text, line) {
+		t.Error(text)
+	}
+}
