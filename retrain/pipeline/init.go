@@ -80,6 +80,7 @@ type Proposal struct {
 	Unread []string `json:"unread,omitempty"` // files that were not read, and why, for a person
 
 	named     string                        // as its packaging says
+	inside    map[string]bool               // normalized names of packages that it contains
 	rllib     []Finding                     // algorithms
 	chosen    []Finding                     // what is the default of an argument, or set, for an algorithm
 	defaults  map[string]string             // environment that is the default of an argument, by file
@@ -98,7 +99,7 @@ func Propose(name string, repository fs.FS) (*Proposal, error) {
 
 func propose(name string, repository fs.FS, l limits) (*Proposal, error) {
 	r := &reading{limits: l, began: time.Now()}
-	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), dependencies: dependencies{imported: map[string]int{}, locked: map[string]string{}, limits: map[string]string{}, merged: map[string]int{}, aside: map[string]string{}}, defaults: map[string]string{}, modules: map[string]string{}, ids: map[string]bool{}, reexports: map[string]map[string]bool{}, roots: map[string]bool{}, known: map[*[]Finding]map[string]int{}, finder: programs.New(repository, r.late)}
+	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), dependencies: dependencies{imported: map[string]int{}, locked: map[string]string{}, limits: map[string]string{}, merged: map[string]int{}, aside: map[string]string{}}, defaults: map[string]string{}, modules: map[string]string{}, ids: map[string]bool{}, reexports: map[string]map[string]bool{}, roots: map[string]bool{}, inside: map[string]bool{}, known: map[*[]Finding]map[string]int{}, finder: programs.New(repository, r.late)}
 	err := r.walk(repository, p.take)
 	p.Unread = r.unread()
 	p.choose()
@@ -317,6 +318,9 @@ const placeholder = "Add your description here"
 // name takes the name that a project has in its packaging, which that of a directory may not be.
 func (p *Proposal) name(file string, text []byte) {
 	var m [][]byte
+	if inner := setupNamedAs.FindSubmatch(text); inner != nil && path.Base(file) == "setup.py" {
+		p.inside[pins.Normalized(string(inner[1]))] = true
+	}
 	switch file {
 	case "pyproject.toml":
 		for _, table := range []string{"project", "tool.poetry"} {

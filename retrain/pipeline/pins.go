@@ -130,6 +130,9 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 	if p.calls.Video != "" && library == Custom && slices.ContainsFunc(p.Packages, func(d Declared) bool { return d.Name == "gymnasium" }) {
 		p.need("moviepy", p.calls.Video+" records videos, which Gymnasium writes with it")
 	}
+	if p.calls.Movies != "" && slices.ContainsFunc(p.Packages, func(d Declared) bool { return d.Name == "imageio" }) {
+		p.need("imageio-ffmpeg", p.calls.Movies+" writes MP4, which imageio encodes with it")
+	}
 	if i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == "stable-baselines3" }); i >= 0 && p.calls.Progress != "" && library == Custom && !strings.Contains(p.Packages[i].Name, "extra") {
 		p.need("tqdm", p.calls.Progress+" shows a progress bar, which Stable-Baselines3 draws with it")
 		p.need("rich", p.calls.Progress+" shows a progress bar, which Stable-Baselines3 draws with it")
@@ -209,7 +212,7 @@ func (p *dependencies) importedPackages(all bool, own func(module string) bool) 
 
 // isOwn reports whether a module is of the repository itself.
 func (p *Proposal) isOwn(module string) bool {
-	return p.roots[module] || p.roots["src/"+module] || pins.Normalized(module) == pins.Normalized(p.named)
+	return p.roots[module] || p.roots["src/"+module] || pins.Normalized(module) == pins.Normalized(p.named) || p.inside[pins.Normalized(module)]
 }
 
 // choosePython chooses the version of Python by what declarations want of it, and by the files that packages have.
@@ -222,6 +225,11 @@ func (p *dependencies) choosePython() {
 	for _, d := range p.stated {
 		if d.marker == "" && pins.OnlyFor(packageName(d.Name)) == "" {
 			packages = append(packages, p.known(d))
+		}
+	}
+	for name, times := range p.imported { // of which no file names a version
+		if v, _ := p.calls.Last(name); times > 0 && v != "" && !slices.ContainsFunc(packages, func(x pins.Package) bool { return x.Name == name }) {
+			packages = append(packages, pins.Package{Name: name, Wanted: "==" + v})
 		}
 	}
 	named, namedBy := p.classified, "classifiers name"
@@ -250,6 +258,9 @@ func (p *dependencies) choosePython() {
 		return
 	}
 	p.Base, p.BaseWhy = pins.Base(python), namedBy+" Python "+python
+	if v, file := p.calls.Last(because); v != "" {
+		p.BaseWhy = file + " uses functions that later versions of " + because + " removed"
+	}
 	for _, d := range p.stated {
 		if pins.Normalized(packageName(d.Name)) == because {
 			p.BaseWhy = d.File + " requires " + because + d.Wanted

@@ -3,13 +3,13 @@ package pins
 import "strings"
 
 // builds are packages that a compiler alone builds where they have no files: other sources need more than that.
-var builds = []string{"box2d-py", "evdev", "hnswlib", "mujoco-py", "pybullet"}
+var builds = []string{"box2d-py", "evdev", "hnswlib", "mujoco-py", "nes-py", "pybullet"}
 
 // Compiled returns a package, of those with versions, that is compiled when it is installed with a version of Python,
 // which the slim images cannot do; "" if none is.
 func Compiled(python string, versions map[string]string) string {
 	for _, name := range builds {
-		if v := versions[name]; v != "" && (len(windows(name)) == 0 || !hasFiles(Package{name, "==" + v}, python)) {
+		if v := versions[name]; v != "" && !(name == "nes-py" && Allowed(">=9", v)) && (len(windows(name)) == 0 || !hasFiles(Package{name, "==" + v}, python)) {
 			return name + " " + v
 		}
 	}

@@ -45,7 +45,7 @@ func IsPage(file string) bool {
 	return file == "README.md" || path.Ext(file) == ".ipynb" || strings.HasPrefix(path.Base(file), "Dockerfile")
 }
 
-var tools = regexp.MustCompile(`^(python|pip|wheel|mock|dataclasses|typing|enum34|argparse|pathlib|pytest.*|black|ruff|isort|mypy|flake8.*|pylint|sphinx.*|mkdocs.*|pre-commit|jupyter.*|ipykernel|ipython|ipywidgets|notebook|coverage|tox|twine|build|nb-black|hatchling|poetry.*)$`)
+var tools = regexp.MustCompile(`^(python|pip|wheel|mock|dataclasses|typing|enum34|argparse|pathlib|pytest.*|black|ruff|isort|mypy|flake8.*|pylint|sphinx.*|mkdocs.*|pre-commit|jupyter.*|ipykernel|ipython|ipywidgets|notebook|coverage|tox|twine|build|nb-black|brunette|pep8-naming|pyflakes|pydocstyle|autopep8|yapf|nox|bandit|pyright|codespell|interrogate|hatchling|poetry.*)$`)
 
 // IsTool reports whether no training needs a package, by its normalized name.
 func IsTool(name string) bool { return tools.MatchString(name) }

@@ -14,12 +14,15 @@ type Interfaces struct {
 
 	Progress string // what shows the bar of Stable-Baselines3, which does not bring along what draws it
 
+	Movies string // what writes MP4 with imageio, which does not bring along what encodes it
+
 	Video string // what records videos of Gymnasium, which does not bring along what writes them
 
 	gym, rendering, hydra string // what Gym 0.26, Gym 0.22 and Hydra 1 do not have
 	agents, games         string // what Ray 2.4 and PettingZoo 1.22 do not have
 	trainers, functions   string // what Tianshou 2 and Tianshou 1 do not have
-	particles             string // what PettingZoo 1.26 does not have
+	particles, second     string // what PettingZoo 1.26 and 1.23 do not have
+	together              string // what PettingZoo 1.22 does not have, of agents that act together
 	aliases               string // what NumPy 1.24 does not have
 
 	zoo map[string]string // the first file with each family of environments of PettingZoo
@@ -35,6 +38,7 @@ var (
 	ofRendering    = regexp.MustCompile(`\bclassic_control(?:[ \t]+import[ \t]+|\.)rendering\b|\bwrappers\.Monitor\(|from gym\.wrappers import Monitor\b`)
 	ofTensorboard  = regexp.MustCompile(`(?m)^(?:from|import)[ \t]+torch\.utils\.tensorboard\b`)
 	ofProgress     = regexp.MustCompile(`\bprogress_bar[ \t]*=[ \t]*True\b`)
+	ofMovies       = regexp.MustCompile(`\b(?:mimsave|mimwrite|get_writer)\((?s:.{0,400})\.mp4\b|\.mp4\b(?s:.{0,400})\b(?:mimsave|mimwrite|get_writer)\(`)
 	ofVideo        = regexp.MustCompile(`\bRecordVideo\(`)
 	hasTensorboard = regexp.MustCompile(`^(?i)(?:tensorboard|tensorflow|tf-nightly)$|^stable.baselines3\[.*extra`)
 
@@ -45,6 +49,10 @@ var (
 	// ofTrainers are trainers that are made with the parts of steps, and ofFunctions those that are functions.
 	ofTrainers  = regexp.MustCompile(`\b(?:Off|On)policyTrainer\(|\bOfflineTrainer\((?s:[^()]*)\bmax_epoch=|\bts\.trainer\.(?:Off|On)policyTrainer\b`)
 	ofFunctions = regexp.MustCompile(`\b(?:off|on)policy_trainer\(|\boffline_trainer\(`)
+
+	// ofTogether are the four results of a step of all agents, and ofSecond the second versions of environments.
+	ofTogether = regexp.MustCompile(`(?s:(?:\bparallel_env\(|\bto_parallel\(|\baec_to_parallel\().*)(?m:^[ \t]*\w+,[ \t]*\w+,[ \t]*\w+,[ \t]*\w+[ \t]*=[ \t]*[\w.]*env\w*\.step\()`)
+	ofSecond   = regexp.MustCompile(`\bsimple(?:_\w+)?_v2\b`)
 
 	ofParticles = regexp.MustCompile(`\bpettingzoo\.mpe\b|\bfrom pettingzoo import mpe\b`)
 	ofZoo       = regexp.MustCompile(`\bpettingzoo(?:\.| import )(atari|butterfly|classic|mpe|sisl)\b`)
@@ -60,7 +68,7 @@ func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
 		calls *regexp.Regexp
-	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.aliases, ofAliases}} {
+	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}} {
 		if *c.first == "" && c.calls.Match(text) {
 			*c.first = file
 		}
@@ -121,6 +129,10 @@ func (i *Interfaces) Last(name string) (version, file string) {
 		return "2.2.0", i.agents
 	case name == "pettingzoo" && i.games != "":
 		return "1.19.0", i.games
+	case name == "pettingzoo" && i.together != "" && i.zoo != nil:
+		return "1.19.0", i.together
+	case name == "pettingzoo" && i.second != "" && i.particles != "":
+		return "1.22.3", i.second
 	case name == "pettingzoo" && i.particles != "":
 		return "1.25.0", i.particles
 	case name == "tianshou" && i.functions != "":

@@ -132,13 +132,14 @@ var upTo = map[string]string{"3.7": "2023-01", "3.8": "2024-06", "3.9": "2025-06
 // version of Python allow it, and "" else. Nothing is known of how it fits to others.
 func Newest(python string, p Package) string {
 	version, month, found := strings.Cut(allNewest()[p.Name], "\t")
-	if high := windows(p.Name)[python].high; high != "" && (!found || Compare(version, high) > 0) {
+	high := windows(p.Name)[python].high
+	if high != "" && (!found || Compare(version, high) > 0) {
 		if Allowed(p.Wanted, high) {
 			return high
 		}
 		return ""
 	}
-	if last, ok := upTo[python]; !Allowed(p.Wanted, version) || ok && month > last {
+	if last, ok := upTo[python]; !Allowed(p.Wanted, version) || ok && high == "" && month > last {
 		return ""
 	}
 	return version

@@ -96,7 +96,7 @@ func (f *Finder) left(p *program, at place) string {
 	if name := f.namedModel(p); name != "" {
 		return lastModel + "/" + name
 	}
-	return ""
+	return f.checkpoint(p)
 }
 
 // base returns the arguments that a page names, without those that only a person at a screen wants.
@@ -664,12 +664,12 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 	if p.from != "" && p.from != p.file {
 		from = p.from
 	}
-	if at == (place{}) && !slices.ContainsFunc(words, expands) && f.nestedPaths(p, at) == "" {
+	if at == (place{}) && !slices.ContainsFunc(words, expands) && f.nestedPaths(p, at) == "" && f.home(p) == "" {
 		return Command{words, from, p.notes(args)}
 	}
 	var line strings.Builder
 	at.source = f.importsSource(p)
-	line.WriteString(at.enter(training) + f.nestedPaths(p, at) + f.makes(p, at) + "exec")
+	line.WriteString(at.enter(training) + f.home(p) + f.nestedPaths(p, at) + f.makes(p, at) + "exec")
 	for _, w := range words {
 		line.WriteString(" " + inShell(w))
 	}
@@ -771,10 +771,13 @@ func leftOut(value string) bool {
 
 // inShell returns a word as a shell reads it, in which the two directories are expanded.
 func inShell(w string) string {
-	if before, extension, ok := strings.Cut(w, lastModel); ok && (before == "" || modules.PlainWord.MatchString(before)) && modules.PlainWord.MatchString(extension) {
+	if before, extension, ok := strings.Cut(w, lastModel); ok && (before == "" || modules.PlainWord.MatchString(before)) && (extension == lastOfRay || modules.PlainWord.MatchString(extension)) {
 		name := `"*` + extension + `"`
 		if strings.HasPrefix(extension, "/") {
 			name = extension[1:]
+			if extension == lastOfRay {
+				name = `"` + name + `"`
+			}
 		}
 		return before + `"$(find "$WORK" -name ` + name + ` -printf "%T@ %p\n" | sort -n | tail -n 1 | cut -d " " -f 2-)"`
 	}

@@ -18,6 +18,27 @@ func (f *Finder) committed(p *program, x modules.Option) bool {
 	return x.Value != "" && !noModel.MatchString(x.Value) && readsFrom.MatchString(x.Key()) && (f.isFile(x.Value) || f.isFile(path.Join(path.Dir(p.file), x.Value)))
 }
 
+// loadsNamed is a call that loads a model from a file that it names.
+var loadsNamed = regexp.MustCompile(`(?:\.load|load_\w+|\.restore)\(\s*(?:\w+\s*=\s*)?["']([^"'\n]+)["']`)
+
+// otherModel returns a model of the repository that an evaluation loads by its name, although the training does not write
+// it: the new one would never be tested. It is "" if it loads another too.
+func (f *Finder) otherModel(p, training *program) string {
+	other := ""
+	for _, m := range loadsNamed.FindAllStringSubmatch(p.text, 20) {
+		name := m[1]
+		committed := slices.ContainsFunc([]string{"", ".zip", ".pt", ".pth"}, func(extension string) bool {
+			return f.exists(path.Clean(name+extension)) || f.exists(path.Join(path.Dir(p.file), name+extension))
+		})
+		base := strings.TrimSuffix(path.Base(name), path.Ext(name))
+		if !committed || noModel.MatchString(name) || slices.ContainsFunc(f.textsOf(training), func(text string) bool { return strings.Contains(text, base) }) {
+			return ""
+		}
+		other = name
+	}
+	return other
+}
+
 // ofTraining replaces the other models of the repository that an evaluation reads by those of the same names that the
 // training leaves in $WORK.
 func (f *Finder) ofTraining(p *program, at *modules.Option, args []string) []string {

@@ -535,6 +535,12 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 			f.refuse(&p, called, "opens a window")
 			continue
 		}
+		if training != nil && called > 0 {
+			if name := f.otherModel(&p, training); name != "" {
+				f.refuse(&p, called, "tests "+name+" of the repository, not what the training leaves")
+				continue
+			}
+		}
 		if f.code.Of(p.text).Evaluates {
 			p.score += 10
 		}

@@ -17,7 +17,7 @@ func Code(text []byte) []byte {
 			i += lineEnd(text[i:])
 		case '"', '\'':
 			end := i + stringEnd(text[i:])
-			if !isThree(text[i:]) || !documents(out) {
+			if !isThree(text[i:]) || !documents(out) || len(bytes.TrimSpace(out)) == 0 && describesArguments.Match(text) {
 				out = append(out, text[i:end]...)
 			}
 			i = end
@@ -28,6 +28,9 @@ func Code(text []byte) []byte {
 	}
 	return out
 }
+
+// describesArguments is code for which the text at the head of a program describes its arguments.
+var describesArguments = regexp.MustCompile(`\bdocopt\(\s*(?:doc\s*=\s*)?__doc__`)
 
 // documents reports whether a string in three quotes that follows code is a docstring: the first of its line.
 func documents(code []byte) bool {
