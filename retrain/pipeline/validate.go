@@ -45,7 +45,7 @@ var notArguments = strings.Fields("policy env False None True and as assert asyn
 	"finally for from global if import in is lambda nonlocal not or pass raise return try while with yield")
 
 // notSecrets are the environment variables that the stages, their images and shells have, or that shells never take.
-var notSecrets = strings.Fields("BASHOPTS BASH_ENV CHILD CI EUID HOME IFS IMAGE LD_PRELOAD PATH PPID PWD REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN SERVICE SHELLOPTS UID VERSION WORK")
+var notSecrets = strings.Fields("BASHOPTS BASH_ENV CHILD CI EUID HOME IFS IMAGE LD_PRELOAD PATH PPID PWD PYTHONHOME PYTHONPATH REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN SERVICE SHELLOPTS UID VERSION WORK")
 
 // validate checks every value.
 func validate(w *Work) string {
@@ -62,6 +62,7 @@ func validate(w *Work) string {
 	for _, path := range secrets.InValues(plain) {
 		w.report(path, "%s", secrets.Message)
 	}
+	as := slices.Clone(w.Problems) // what else is wrong with these is so because of it
 	miswritten := slices.Concat(strict.Empty(w.chain, &w.given, &w.File),
 		yamlfile.OtherBooleans("algorithm.hyperparameters", w.File.Algorithm.Hyperparameters), yamlfile.OtherBooleans("guards", w.File.Guards))
 	for _, check := range []func(*Work){
@@ -71,7 +72,8 @@ func validate(w *Work) string {
 		check(w)
 	}
 	w.Problems = append(miswritten, slices.DeleteFunc(w.Problems, func(p yamlfile.Problem) bool {
-		return slices.ContainsFunc(miswritten, func(m yamlfile.Problem) bool { return m.Path == p.Path }) // which says why
+		why := append(slices.Clone(miswritten), as...)
+		return !slices.Contains(as, p) && slices.ContainsFunc(why, func(m yamlfile.Problem) bool { return m.Path == p.Path })
 	})...)
 	return fmt.Sprintf("%d values", len(v.texts))
 }
@@ -165,10 +167,18 @@ func validateProject(w *Work) {
 	}
 }
 
-// registered reports a game of Atari that the generated scripts would not know.
+// registered reports an environment that the generated scripts would not know, or could not make.
 func (w *Work) registered(path, id string) {
 	f := &w.File
-	if !traits.OfAtari(id) || f.Algorithm.Atari || len(f.Training.Command) > 0 && len(f.Evaluation.Command) > 0 {
+	if len(f.Training.Command) > 0 && len(f.Evaluation.Command) > 0 {
+		return
+	}
+	if why := pins.Unknown(id, f.Requirements); why != "" {
+		w.report(path, "%s", why)
+	} else if lacking := pins.Lacking(id, f.Requirements); lacking != "" && strings.Contains(f.Base, "python:") { // other images may have it
+		w.report("requirements", "must pin %s, which %s needs, such as %[1]s==VERSION", lacking, id)
+	}
+	if !traits.OfAtari(id) || f.Algorithm.Atari {
 		return
 	}
 	w.report(path, "must be ale_py:%s, with ale-py among the requirements, because Gymnasium knows the games only once ale_py is imported", id)
@@ -288,6 +298,9 @@ func validateData(w *Work) {
 		}
 	}
 	w.matches(topicName, "data.topic", w.File.Data.Topic, "the name of a topic")
+	if strings.Trim(w.File.Data.Topic, ".") == "" {
+		w.report("data.topic", "must not be . or .., which Kafka refuses")
+	}
 	if len(w.File.Data.Brokers) > 0 {
 		return
 	}
@@ -333,6 +346,10 @@ func validateTraining(w *Work) {
 func (w *Work) runner(stage string, runner []string) {
 	for i, r := range runner {
 		w.matches(label, element(stage+".runner", i), r, "a label of letters, digits, dots, hyphens and underscores")
+		w.once(element(stage+".runner", i), slices.Contains(runner[:i], r))
+		if strict.IsNotLinux(r) && slices.Contains(w.File.Targets, GitHub) {
+			w.report(element(stage+".runner", i), "must be the label of a Linux machine, not %s: the stages are containers of Linux", r)
+		}
 	}
 }
 
@@ -364,7 +381,7 @@ func (w *Work) secrets(stage string, s Serving) {
 	for i, name := range s.Secrets {
 		path := element(stage+".secrets", i)
 		w.matches(variable, path, name, "a name of capital letters, digits and underscores")
-		if slices.Contains(notSecrets, name) || strings.HasPrefix(name, "REWARDWATCH_") || strings.HasPrefix(name, "GITHUB_") || strings.HasPrefix(name, "CI_") {
+		if slices.Contains(notSecrets, name) || strings.HasPrefix(name, "REWARDWATCH_") || strings.HasPrefix(name, "GITHUB_") || strings.HasPrefix(name, "CI_") || strings.HasPrefix(name, "RUNNER_") {
 			w.report(path, "%s has a different meaning in the pipeline: use another name", name)
 		}
 		w.once(path, slices.Contains(s.Secrets[:i], name))

@@ -54,7 +54,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"cron too often":        {`"0 3 * * 1"`, `"*/4 3 * * 1"`, `pipeline.yaml:34:11: schedule: must leave at least 5 minutes between runs, because GitHub Actions does not start workflows more often, not "*/4 3 * * 1"`},
 		"too long for a runner": {"timeout: 2h", "timeout: 5d, runner: [gpu]", "training.timeout: must be at most 4d with GitHub Actions, which stops a job after five days"},
 		"gate for too long":     {"within: 4h", "within: 14d, runner: [gpu]", "gate.within: must be at most 4d with GitHub Actions"},
-		"service":               {"https://rewardwatch.example.com", "https://me:word@rewardwatch.example.com", "monitoring.service: must be"},
+		"service":               {"https://rewardwatch.example.com", "https://rewardwatch.example.com?a=b", "monitoring.service: must be"},
 		"expected":              {"mean return >= 0.95 * baseline", "average return >= 1", "monitoring.expected"},
 		"template of others":    {"description: Balances a pole on a cart.", `description: "{{ x }} Balances"`, "description: must not contain {{"},
 		"two lines":             {"owner: control@example.com", `owner: "a\nb"`, "owner: must be one line"},

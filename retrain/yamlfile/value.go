@@ -187,6 +187,9 @@ func (r *Reader) leaf(path string, n ast.Node, at Place) Value {
 	case *ast.LiteralNode:
 		v.Kind, v.Scalar = String, n.Value.Value
 	case *ast.IntegerNode:
+		if r.isOctal(path, n) {
+			return Value{}
+		}
 		v.Kind, v.Scalar = Number, fmt.Sprint(n.Value)
 	case *ast.FloatNode:
 		return r.float(path, at, n.Token.Value)

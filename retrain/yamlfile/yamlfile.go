@@ -486,7 +486,23 @@ func whole(n ast.Node) (int64, bool) {
 	return int64(x), x == math.Trunc(x) && math.Abs(x) < maxWhole && !tiny
 }
 
+// octal matches numbers that are octal in YAML 1.1 alone.
+var octal = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
+
+// isOctal reports a number that begins with 0, of which people and parsers think differently.
+func (r *Reader) isOctal(path string, n ast.Node) bool {
+	_, whole := n.(*ast.IntegerNode)
+	is := whole && octal.MatchString(n.GetToken().Value)
+	if is {
+		r.cannotRead(r.placeOf(n.GetToken()), path, "must not begin with 0, which some parsers read as octal")
+	}
+	return is
+}
+
 func (r *Reader) integer(path string, n ast.Node, dst reflect.Value) {
+	if r.isOctal(path, n) {
+		return
+	}
 	i, ok := n.(*ast.IntegerNode)
 	if x, is := whole(n); is {
 		r.setWhole(path, n, dst, x, true)
@@ -519,6 +535,9 @@ func (r *Reader) setWhole(path string, n ast.Node, dst reflect.Value, x int64, f
 }
 
 func (r *Reader) number(path string, n ast.Node, dst reflect.Value) {
+	if r.isOctal(path, n) {
+		return
+	}
 	switch n := n.(type) {
 	case *ast.FloatNode:
 		dst.SetFloat(n.Value)

@@ -12,5 +12,11 @@ var labels = strings.Fields("windows-latest windows-latest-8-cores windows-2025 
 	"macos-26-large macos-26 macos-15-intel macos-15-xlarge macos-15-large macos-15 macos-14-xlarge macos-14-large macos-14 " +
 	"linux macos windows self-hosted x64 arm arm64")
 
+// IsNotLinux reports whether the label of a machine in GitHub Actions is one of another system.
+func IsNotLinux(label string) bool {
+	system, _, _ := strings.Cut(strings.ToLower(label), "-")
+	return !IsOwnLabel(label) && (system == "windows" || system == "macos")
+}
+
 // IsOwnLabel reports whether the label of a machine in GitHub Actions is one that a team has defined itself.
 func IsOwnLabel(label string) bool { return !slices.Contains(labels, strings.ToLower(label)) }

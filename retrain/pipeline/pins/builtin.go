@@ -1,0 +1,73 @@
+package pins
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ownVersions are the versions that Gymnasium 0.26 to 1.4 have of environments of their own.
+var ownVersions = map[string]string{
+	"CartPole": "0 1", "MountainCar": "0", "MountainCarContinuous": "0", "Pendulum": "1", "Acrobot": "1", "Blackjack": "1",
+	"FrozenLake": "1", "FrozenLake8x8": "1", "CliffWalking": "0 1", "CliffWalkingSlippery": "1", "Taxi": "3 4",
+	"LunarLander": "2 3", "LunarLanderContinuous": "2 3", "BipedalWalker": "3", "BipedalWalkerHardcore": "3", "CarRacing": "2 3",
+	"Reacher": "2 4 5", "Pusher": "2 4 5", "InvertedPendulum": "2 4 5", "InvertedDoublePendulum": "2 4 5", "HumanoidStandup": "2 4 5",
+	"HalfCheetah": "2 3 4 5", "Hopper": "2 3 4 5", "Swimmer": "2 3 4 5", "Walker2d": "2 3 4 5", "Ant": "2 3 4 5", "Humanoid": "2 3 4 5",
+}
+
+// sinceGymnasium1 are ids that Gymnasium has since 1.0.
+var sinceGymnasium1 = regexp.MustCompile(`^(?:LunarLander(?:Continuous)?-v3|CarRacing-v3|\w+-v5)$`)
+
+// Unknown returns why Gymnasium, at the version among the requirements, does not know an environment by its id, "" if it
+// may: others can be registered under names that are not like those of its own.
+func Unknown(id string, requirements []string) string {
+	name, version, ok := strings.Cut(id, "-v")
+	if !ok || strings.ContainsAny(id, ":/") {
+		return ""
+	}
+	for own, versions := range ownVersions {
+		all := strings.Fields(versions)
+		newest := own + "-v" + all[len(all)-1]
+		switch {
+		case own != name && strings.EqualFold(own, name):
+			return "must be " + newest + ", not " + id + ": Gymnasium distinguishes capital letters"
+		case own == name && !slices.Contains(all, version):
+			return "must be a version that Gymnasium has, such as " + newest + ", not " + id
+		}
+	}
+	if ownVersions[name] == "" {
+		return ""
+	}
+	at := pinned("gymnasium", requirements)
+	switch {
+	case at == "":
+	case Allowed(">=1.0", at) && BeforeGymnasium1(id):
+		return "requires gymnasium before 1.0, not " + at + ": use a later version of the environment, or pin gymnasium==0.29.1"
+	case Allowed("<1.0", at) && sinceGymnasium1.MatchString(id):
+		return "requires gymnasium 1.0 or later, not " + at
+	}
+	return ""
+}
+
+// pinned returns the version of a package among requirements, "" if it is not one of them.
+func pinned(name string, requirements []string) string {
+	for _, r := range requirements {
+		full, version, _ := strings.Cut(r, "==")
+		full, _, _ = strings.Cut(full, "[")
+		if Normalized(full) == name {
+			return version
+		}
+	}
+	return ""
+}
+
+// Lacking returns the simulator that one of Gymnasium's environments needs, by its id, if no requirement brings it; "" if
+// none is missing.
+func Lacking(id string, requirements []string) string {
+	for _, c := range Companions(id) {
+		if slices.Contains([]string{"box2d", "mujoco", "mujoco-py"}, c.Package) && !slices.ContainsFunc(requirements, c.ComesWith) {
+			return c.Package
+		}
+	}
+	return ""
+}
