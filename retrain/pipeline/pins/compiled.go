@@ -9,7 +9,11 @@ var builds = []string{"box2d-py", "evdev", "hnswlib", "mujoco-py", "nes-py", "py
 // which the slim images cannot do; "" if none is.
 func Compiled(python string, versions map[string]string) string {
 	for _, name := range builds {
-		if v := versions[name]; v != "" && !(name == "nes-py" && Allowed(">=9", v)) && (len(windows(name)) == 0 || !hasFiles(Package{name, "==" + v}, python)) {
+		v := versions[name]
+		if name == "nes-py" && Allowed(">=9", v) { // for the versions of Python that it is for
+			continue
+		}
+		if v != "" && (len(windows(name)) == 0 || !hasFiles(Package{name, "==" + v}, python)) {
 			return name + " " + v
 		}
 	}

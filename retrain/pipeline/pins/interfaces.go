@@ -23,6 +23,7 @@ type Interfaces struct {
 	trainers, functions   string // what Tianshou 2 and Tianshou 1 do not have
 	particles, second     string // what PettingZoo 1.26 and 1.23 do not have
 	together              string // what PettingZoo 1.22 does not have, of agents that act together
+	scorers               string // what d3rlpy 2 does not have
 	aliases               string // what NumPy 1.24 does not have
 
 	zoo map[string]string // the first file with each family of environments of PettingZoo
@@ -54,6 +55,7 @@ var (
 	ofTogether = regexp.MustCompile(`(?s:(?:\bparallel_env\(|\bto_parallel\(|\baec_to_parallel\().*)(?m:^[ \t]*\w+,[ \t]*\w+,[ \t]*\w+,[ \t]*\w+[ \t]*=[ \t]*[\w.]*env\w*\.step\()`)
 	ofSecond   = regexp.MustCompile(`\bsimple(?:_\w+)?_v2\b`)
 
+	ofScorers   = regexp.MustCompile(`\bd3rlpy\.(?:online|metrics\.scorer)\b|\bfrom d3rlpy\.metrics\.scorer\b|\bto_mdp_dataset\(|\bd3rlpy\.algos\.\w+\([^()]*\buse_gpu=`)
 	ofParticles = regexp.MustCompile(`\bpettingzoo\.mpe\b|\bfrom pettingzoo import mpe\b`)
 	ofZoo       = regexp.MustCompile(`\bpettingzoo(?:\.| import )(atari|butterfly|classic|mpe|sisl)\b`)
 
@@ -68,7 +70,7 @@ func (i *Interfaces) Take(file string, text []byte) {
 	for _, c := range []struct {
 		first *string
 		calls *regexp.Regexp
-	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}} {
+	}{{&i.Keras2, ofKeras2}, {&i.Tensorboard, ofTensorboard}, {&i.Video, ofVideo}, {&i.Movies, ofMovies}, {&i.Progress, ofProgress}, {&i.gym, ofGym}, {&i.rendering, ofRendering}, {&i.hydra, ofHydra}, {&i.agents, ofAgents}, {&i.games, ofGames}, {&i.trainers, ofTrainers}, {&i.functions, ofFunctions}, {&i.particles, ofParticles}, {&i.scorers, ofScorers}, {&i.second, ofSecond}, {&i.together, ofTogether}, {&i.aliases, ofAliases}} {
 		if *c.first == "" && c.calls.Match(text) {
 			*c.first = file
 		}
@@ -135,6 +137,8 @@ func (i *Interfaces) Last(name string) (version, file string) {
 		return "1.22.3", i.second
 	case name == "pettingzoo" && i.particles != "":
 		return "1.25.0", i.particles
+	case name == "d3rlpy" && i.scorers != "":
+		return "1.1.1", i.scorers
 	case name == "tianshou" && i.functions != "":
 		return "0.5.1", i.functions
 	case name == "tianshou" && i.trainers != "":

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	stepsArgument = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:agent[_-]|env[_-]|train(?:ing)?[_-]|environment[_-])?(?:(?:time)?steps|frames)|\btrain(?:ing)?[_-](?:time)?steps|--timesteps|timesteps_total)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,(?:[^\n()]*\n){0,3}[^\n()]*default\s*=\s*)|DEFINE_\w+\(\s*["'](?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-])?(?:(?:time)?steps|frames)["'],\s*|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([\w.()*+/\["'\] -]{1,200})`)
+	stepsArgument = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|(?:(?:total|n|num|max)[_-](?:agent[_-]|env[_-]|train(?:ing)?[_-]|environment[_-])?(?:(?:time)?steps|frames)|\btrain(?:ing)?[_-](?:time)?steps|--timesteps|timesteps_total|\bTOTAL_(?:TIME|ENV_|TRAIN_)?STEPS)["']?\s*(?::\s*int\s*=\s*|:\s*(?:!!float\s+)?|=\s*|,(?:[^\n()]*\n){0,3}[^\n()]*default\s*=\s*)|DEFINE_\w+\(\s*["'](?:total|n|num|max)[_-](?:env[_-]|train(?:ing)?[_-])?(?:(?:time)?steps|frames)["'],\s*|(?i:\btimesteps)\s*=\s*)(?:int\()?\s*([\w.()*+/\["'\] -]{1,200})`)
 	// ofTraining is how the steps of a whole training are named.
 	ofTraining = regexp.MustCompile(`(?i)\.learn\(|total|timesteps|^train`)
 	// ofOwnLearner are the arguments of a learner that is no library's: a batch, and not steps.
