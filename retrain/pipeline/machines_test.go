@@ -16,6 +16,14 @@ func TestLabelsOfOwnMachines(t *testing.T) {
 	if text := artefact(t, of("[self-hosted, Linux, gpu-a100]"), actionlint); !strings.Contains(text, "\n  labels:\n    - gpu-a100\n    - \"8\"\n    # rewardwatch:keep labels\n") {
 		t.Error(text)
 	}
+	for _, lost := range []string{"    - gpu-a100\n", "  labels:\n", "self-hosted-runner:\n"} {
+		w := of("[gpu-a100]")
+		for i := range w.Artefacts {
+			if a := &w.Artefacts[i]; a.Path == actionlint && CheckText(w, actionlint, strings.Replace(a.Text, lost, "", 1)) == nil {
+				t.Errorf("%q can be lost", lost)
+			}
+		}
+	}
 	w := mustRun(t, "timeout: 2h", "timeout: 2h, runner: [self-hosted, Linux, X64]", gate, "gate: {within: 4h, every: 5m, runner: [ubuntu-24.04-arm]}")
 	for _, a := range w.Artefacts {
 		if a.Path == actionlint {

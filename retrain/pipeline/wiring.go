@@ -10,6 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/wired"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -75,6 +76,12 @@ func wiredByValues(w *Work, file string) []string {
 		list = wiredPrograms(f, file)
 	case "pipeline/Dockerfile", "pipeline/run.sh", "pipeline/compose.yaml":
 		list = wiredContainers(f)[file]
+	case actionlint:
+		for _, label := range slices.Concat(f.Training.Runner, f.Gate.Runner) {
+			if word, err := quote.Word(label); err == nil && strict.IsOwnLabel(label) {
+				list += "|    - " + word + "\n"
+			}
+		}
 	case ".gitlab-ci.yml":
 		list = "stages:\n  - build\n  - " + strings.Join(names(w), "\n  - ") + "\n"
 	case "pipeline/Makefile":
