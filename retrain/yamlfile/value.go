@@ -187,7 +187,7 @@ func (r *Reader) leaf(path string, n ast.Node, at Place) Value {
 	case *ast.LiteralNode:
 		v.Kind, v.Scalar = String, n.Value.Value
 	case *ast.IntegerNode:
-		if r.isOctal(path, n) {
+		if refuseOctal(r, path, n) {
 			return Value{}
 		}
 		v.Kind, v.Scalar = Number, fmt.Sprint(n.Value)

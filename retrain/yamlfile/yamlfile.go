@@ -489,8 +489,8 @@ func whole(n ast.Node) (int64, bool) {
 // octal matches numbers that are octal in YAML 1.1 alone.
 var octal = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
 
-// isOctal reports a number that begins with 0, of which people and parsers think differently.
-func (r *Reader) isOctal(path string, n ast.Node) bool {
+// refuseOctal reports a number that begins with 0, of which people and parsers think differently, and whether it is one.
+func refuseOctal(r *Reader, path string, n ast.Node) bool {
 	_, whole := n.(*ast.IntegerNode)
 	is := whole && octal.MatchString(n.GetToken().Value)
 	if is {
@@ -500,7 +500,7 @@ func (r *Reader) isOctal(path string, n ast.Node) bool {
 }
 
 func (r *Reader) integer(path string, n ast.Node, dst reflect.Value) {
-	if r.isOctal(path, n) {
+	if refuseOctal(r, path, n) {
 		return
 	}
 	i, ok := n.(*ast.IntegerNode)
@@ -535,7 +535,7 @@ func (r *Reader) setWhole(path string, n ast.Node, dst reflect.Value, x int64, f
 }
 
 func (r *Reader) number(path string, n ast.Node, dst reflect.Value) {
-	if r.isOctal(path, n) {
+	if refuseOctal(r, path, n) {
 		return
 	}
 	switch n := n.(type) {
