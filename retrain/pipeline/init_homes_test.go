@@ -40,7 +40,9 @@ func TestProposedEvaluationsOfOtherModels(t *testing.T) {
 		"package/setup.py": "from setuptools import setup\nsetup(name='worlds', install_requires=['gym'])\n", "package/worlds/__init__.py": "from gym.envs.registration import register\nregister(id='Own-v0', entry_point='worlds:World')\n",
 		"README.md": "```\npip install worlds\npip install pymunk\n```\n",
 	}
-	proposes(t, "of the repository", files, []string{"[python, CHANGE-ME.py] # examples/eval.py is not proposed because it tests agents/best of the repository, not what the training leaves"}, []string{"- worlds"})
+	proposes(t, "of the repository", files, []string{"[python, CHANGE-ME.py] # examples/eval.py is not proposed because it tests agents/best, not what the training leaves"}, []string{"- worlds"})
+	files["examples/eval.py"] = evaluate("./elsewhere.zip")
+	proposes(t, "of nobody", files, []string{"examples/eval.py is not proposed because it tests ./elsewhere.zip, not what the training leaves"}, nil)
 	files["examples/eval.py"] = evaluate("new_agent")
 	proposes(t, "new", files, []string{`examples/eval.py"']`}, []string{"CHANGE-ME"})
 }
@@ -58,4 +60,9 @@ func TestProposedVersionsOfParallelGames(t *testing.T) {
 		[]string{"base: python:3.9.", "- d3rlpy==1.1.1 # train.py uses functions that later versions removed"}, nil)
 	proposes(t, "upper case", map[string]string{"train.py": "import jax\nimport gymnax\ndef train(config):\n    jax.value_and_grad(loss)(config)\nif __name__ == '__main__':\n    train({'TOTAL_TIMESTEPS': 5e5, 'ENV_NAME': 'CartPole-v1'})\n", "requirements.txt": "jax\nevosax\n"},
 		[]string{"steps: 500000 #", "- evosax==0.3.2 #"}, nil)
+	proposes(t, "a path", map[string]string{
+		"train.py": "import sys\nsys.path.append('./package')\nimport worlds\nimport torch\ndef train():\n    loss.backward()\nif __name__ == '__main__':\n    train()\n", "package/worlds/__init__.py": "class World:\n    pass\n",
+		".devcontainer/requirements.txt": "torch==2.1.0\n", ".devcontainer/Dockerfile": "FROM python:3.10.15\n",
+	},
+		[]string{`export PYTHONPATH="$OLDPWD/package:$PYTHONPATH"`, "- torch==2.1.0", "base: python:3.10."}, []string{"- worlds"})
 }

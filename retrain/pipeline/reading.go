@@ -49,7 +49,7 @@ func (r *reading) walk(repository fs.FS, take func(file string, text []byte)) er
 			return err
 		case err != nil: // a directory that cannot be read is none of the project's
 			return fs.SkipDir
-		case d.IsDir() && file != "." && file != workflowsOf && (strings.HasPrefix(d.Name(), ".") || programs.IsForeign(repository, file)):
+		case d.IsDir() && file != "." && file != workflowsOf && file != ".devcontainer" && (strings.HasPrefix(d.Name(), ".") || programs.IsForeign(repository, file)):
 			return fs.SkipDir
 		case file != "." && r.full(file):
 			return fs.SkipAll

@@ -50,6 +50,17 @@ func wiredImage(f *File) string {
 	return list
 }
 
+// wiredLabels are the labels of a team's own machines.
+func wiredLabels(f *File) string {
+	list := ""
+	for _, label := range slices.Concat(f.Training.Runner, f.Gate.Runner) {
+		if word, err := quote.Word(label); err == nil && strict.IsOwnLabel(label) {
+			list += "|    - " + word + "\n"
+		}
+	}
+	return list
+}
+
 // wiredContainers are the lines of the image, and of what its containers reach on their machine.
 func wiredContainers(f *File) map[string]string {
 	if !f.Data.Export || len(f.Data.Brokers) > 0 {
@@ -65,7 +76,7 @@ func wiredContainers(f *File) map[string]string {
 // wiredByValues are the lines that an artefact must have because of values of the file.
 func wiredByValues(w *Work, file string) []string {
 	f := &w.File
-	list := ""
+	list := map[string]string{actionlint: wiredLabels(f)}[file]
 	switch file {
 	case "pipeline/requirements.txt":
 		list = strings.Join(f.Requirements, "\n|")
@@ -76,12 +87,6 @@ func wiredByValues(w *Work, file string) []string {
 		list = wiredPrograms(f, file)
 	case "pipeline/Dockerfile", "pipeline/run.sh", "pipeline/compose.yaml":
 		list = wiredContainers(f)[file]
-	case actionlint:
-		for _, label := range slices.Concat(f.Training.Runner, f.Gate.Runner) {
-			if word, err := quote.Word(label); err == nil && strict.IsOwnLabel(label) {
-				list += "|    - " + word + "\n"
-			}
-		}
 	case ".gitlab-ci.yml":
 		list = "stages:\n  - build\n  - " + strings.Join(names(w), "\n  - ") + "\n"
 	case "pipeline/Makefile":

@@ -10,10 +10,18 @@ import (
 // maxNested bounds the directories of nested packages.
 const maxNested = 20
 
+// onPath is code that has Python look for modules in a directory of the repository, if it runs at its root.
+var onPath = regexp.MustCompile(`\bsys\.path\.(?:append\(|insert\(\s*\d+\s*,)\s*["'](?:\./)?([A-Za-z][\w/-]*)["']`)
+
 // nest notes the directories below the root that have packages beside packaging of their own: people install them, and the
 // image, which does not, must be told where they are.
 func (f *Finder) nest() {
 	for _, file := range f.Order {
+		for _, m := range onPath.FindAllStringSubmatch(f.Text[file], maxNested) { // programs do so for directories without packaging
+			if dir := path.Clean(m[1]); dir != "src" && f.isDirectory(dir) && len(f.Nested) < maxNested && !slices.Contains(f.Nested, dir+"/") {
+				f.Nested = append(f.Nested, dir+"/")
+			}
+		}
 		if path.Base(file) != "__init__.py" {
 			continue
 		}

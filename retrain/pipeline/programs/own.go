@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 // noModel is a file of settings, data or code.
@@ -31,12 +32,30 @@ func (f *Finder) otherModel(p, training *program) string {
 			return f.exists(path.Clean(name+extension)) || f.exists(path.Join(path.Dir(p.file), name+extension))
 		})
 		base := strings.TrimSuffix(path.Base(name), path.Ext(name))
+		committed = committed || ofModel.MatchString(name) && savesNamed(f.textsOf(training))
 		if !committed || noModel.MatchString(name) || slices.ContainsFunc(f.textsOf(training), func(text string) bool { return strings.Contains(text, base) }) {
 			return ""
 		}
 		other = name
 	}
 	return other
+}
+
+// savedNames are calls that save something, with the name of a file that nothing composes.
+var savedNames = regexp.MustCompile(`\.save\w*\(\s*(?:[\w.()]+,\s*)?["'][\w./-]+["']`)
+
+// savesNamed reports whether a training saves its models under names that it spells out, and nothing else does that for it.
+func savesNamed(texts []string) bool {
+	named := false
+	for _, text := range texts {
+		if strings.Contains(text, "Callback") {
+			return false
+		}
+		named = named || savedNames.MatchString(text)
+	}
+	return named && !slices.ContainsFunc(texts, func(text string) bool {
+		return len(traits.Saving.FindAllString(text, 50)) > len(savedNames.FindAllString(text, 50))
+	})
 }
 
 // ofTraining replaces the other models of the repository that an evaluation reads by those of the same names that the
