@@ -155,7 +155,7 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `q="0.5"`) + ")"}).Span(quarter),
 		number("Allowance", "The allowance for the sampling error of the baseline, in standard errors. Above 2.25, the budget is not confirmed. Larger baselines need a smaller allowance.", "short", steps(green, step{2.25, red}),
 			query{expr: "max(" + s.of(metrics.MetricAllowance) + ")"}).Decimals(2).Span(quarter),
-		number("Overlap", "Factor by which false alarms are rarer than the sum over all branches, because several branches often raise alarms together.", "short", steps(gray),
+		number("Overlap", "The sum of the false alarm rates of all branches, divided by the rate of false alarms. It exceeds 1 because several branches often raise alarms together.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricOverlap) + ")"}).Decimals(2).Span(quarter),
 		lines("Episodes between false alarms", "The budget (dashed), and the expected number of episodes (or blocks) between false alarms over resampled baselines: 10th percentile (0.1), median (0.5) and 90th percentile (0.9). The budget is met if the 0.1 line is above it.", "short",
 			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend() + " quantile {{q}}"},
@@ -281,7 +281,7 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)"),
 		lines("Effect size of each signal", "Shift of the mean over the last 200 episodes (or blocks), in baseline standard deviations.", deviations,
 			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1),
-		happened("Drifts found by ADWIN and Page-Hinkley", "Drifts found in $signal by ADWIN and Page-Hinkley, which are shown for comparison and never page. Dashed: the number of drifts expected by chance.",
+		happened("Drift detected by ADWIN and Page-Hinkley", "How often ADWIN and Page-Hinkley detected drift in $signal. They are shown for comparison and never page. Dashed: the number of detections expected by chance.",
 			query{expr: counted(s.ofSignal(metrics.MetricComparisonAlarms), overPoint, "detector"), legend: "{{detector}}"},
 			query{expr: gaugeChance(s), legend: "{{detector}} by chance"}).
 			Decimals(2).OverrideByRegexp("/chance/", append(dashed(), asLine()...)))

@@ -223,7 +223,7 @@ func (d *Desk) Consider(ctx context.Context, inc alerts.Incident, clock time.Tim
 		return d.decide(ctx, tx, inc, clock, now)
 	})
 	if err != nil {
-		return ledger.Decision{}, fmt.Errorf("consider incident %s: %w", inc.ID, err)
+		return ledger.Decision{}, fmt.Errorf("decide whether incident %s triggers a retraining: %w", inc.ID, err)
 	}
 	return decision, nil
 }

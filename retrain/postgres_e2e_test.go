@@ -136,7 +136,7 @@ func testGoesDown(t *testing.T, p *ledgertest.PostgreSQL) {
 			_, _ = log.Write([]byte(err.Error()))
 		}
 	}
-	if !strings.Contains(log.String(), "consider incident i3") {
+	if !strings.Contains(log.String(), "decide whether incident i3") {
 		t.Error("an incident that could not be considered before the stop is no error")
 	}
 	check(t, desk.Close())

@@ -32,7 +32,7 @@ type Trigger struct {
 	Severity     alerts.Severity `yaml:"severity"`     // critical, or warning to match both (only for on: incident)
 	Improvements bool            `yaml:"improvements"` // also match improvements (only for on: incident)
 
-	Lasting  model.Duration `yaml:"lasting"`  // how long the incident must have been open, by the clock of its telemetry (only for on: incident)
+	Lasting  model.Duration `yaml:"lasting"`  // how long the incident must have been open, in telemetry time (only for on: incident)
 	Cooldown model.Duration `yaml:"cooldown"` // minimum time between two requests for one policy (only for on: incident)
 
 	Cron string `yaml:"cron"` // minute, hour, day of the month, month and day of the week (only for on: schedule), in UTC or in the time zone of a prefix such as CRON_TZ=Europe/Berlin

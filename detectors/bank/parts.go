@@ -130,11 +130,11 @@ func (p *Policy) Changes() (changed ingest.Parts, gone []string, err error) {
 	changed = ingest.Parts{}
 	if p.changed {
 		if changed[policyPart], err = policyFormat.Encode(p.wire()); err != nil {
-			return nil, nil, fmt.Errorf("write bank of policy %q: %w", p.name, err)
+			return nil, nil, fmt.Errorf("write the state of policy %q: %w", p.name, err)
 		}
 		if p.told = p.lastUses(); !maps.Equal(p.told, p.uses) {
 			if changed[usedPart], err = usedFormat.Encode(&usedWire{p.told}); err != nil {
-				return nil, nil, fmt.Errorf("write bank of policy %q: %w", p.name, err)
+				return nil, nil, fmt.Errorf("write the state of policy %q: %w", p.name, err)
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func (p *Policy) Resume(parts ingest.Parts, now time.Time) (err error) {
 	defer recovered(&err)
 	state, err := policyFormat.Decode(parts[policyPart])
 	if err != nil {
-		return fmt.Errorf("read bank of policy %q: %w", p.name, err)
+		return fmt.Errorf("read the state of policy %q: %w", p.name, err)
 	}
 	p.granted, p.even, p.among = state.Granted, state.Even, state.Among
 	p.later, p.numbers = state.Later, state.Numbers
@@ -220,13 +220,13 @@ func (p *Policy) Resume(parts ingest.Parts, now time.Time) (err error) {
 	if part, has := parts[usedPart]; has {
 		used, err := usedFormat.Decode(part)
 		if err != nil {
-			return fmt.Errorf("read bank of policy %q: part %s: %w", p.name, usedPart, err)
+			return fmt.Errorf("read the state of policy %q: part %s: %w", p.name, usedPart, err)
 		}
 		p.uses = used.Hours
 	}
 	groups, err := p.resumeGroups(parts, now)
 	if err != nil {
-		return fmt.Errorf("read bank of policy %q: %w", p.name, err)
+		return fmt.Errorf("read the state of policy %q: %w", p.name, err)
 	}
 	for _, g := range groups {
 		if hour, has := p.uses[g.Number]; has {

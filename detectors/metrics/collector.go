@@ -66,7 +66,7 @@ func help() []metricHelp {
 		{MetricDetectorScore, "Detector statistic relative to its threshold; the alarm fires at 1.", detector},
 		{MetricDetectorStatistic, "Statistic of the detector's leading branch.", detector},
 		{MetricDetectorThreshold, "Threshold of the detector's leading branch.", detector},
-		{MetricComparisonAlarms, "Drifts found by a detector that is shown for comparison only and never pages.", detector},
+		{MetricComparisonAlarms, "Drift detections by a detector that is shown for comparison only and never pages.", detector},
 		{MetricComparisonARL0, "Mean number of episodes or blocks between false alarms of a comparison detector, on independent draws from the baseline.", detector},
 		{MetricEffectSize, "Shift of the mean over the last 200 episodes or blocks, in baseline standard deviations.", []string{"signal"}},
 		{MetricProgress, "Trend in the return of a learning policy: 1 improving, 2 plateau, 3 regressing, 4 collapsed.", []string{"signal"}},
@@ -83,7 +83,7 @@ func help() []metricHelp {
 			[]string{"q"},
 		},
 		{MetricAllowance, "Allowance for the sampling error of the baseline, in standard errors.", nil},
-		{MetricOverlap, "Factor by which false alarms are rarer than the sum over all branches.", nil},
+		{MetricOverlap, "Sum of the false alarm rates of all branches, divided by the false alarm rate of the group.", nil},
 		{
 			MetricPromise, "Confidence in the false alarm budget, and the branch with the largest share of false alarms. Always 1.",
 			[]string{"confidence", "weakest"},

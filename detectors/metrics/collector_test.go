@@ -117,7 +117,7 @@ rewardwatch_action_divergence_chance{env="prod",label_region="",measure="psi",po
 # TYPE rewardwatch_action_entropy gauge
 rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="baseline"} 0.75
 rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="current"} 0.25
-# HELP rewardwatch_comparison_alarms_total Drifts found by a detector that is shown for comparison only and never pages.
+# HELP rewardwatch_comparison_alarms_total Drift detections by a detector that is shown for comparison only and never pages.
 # TYPE rewardwatch_comparison_alarms_total counter
 rewardwatch_comparison_alarms_total{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 3
 # HELP rewardwatch_comparison_arl0_units Mean number of episodes or blocks between false alarms of a comparison detector, on independent draws from the baseline.
@@ -148,7 +148,7 @@ func TestCollectorShowsThePromise(t *testing.T) {
 # HELP rewardwatch_baseline_allowance Allowance for the sampling error of the baseline, in standard errors.
 # TYPE rewardwatch_baseline_allowance gauge
 rewardwatch_baseline_allowance{env="prod",label_region="",policy="ranker"} 1.75
-# HELP rewardwatch_branch_overlap Factor by which false alarms are rarer than the sum over all branches.
+# HELP rewardwatch_branch_overlap Sum of the false alarm rates of all branches, divided by the false alarm rate of the group.
 # TYPE rewardwatch_branch_overlap gauge
 rewardwatch_branch_overlap{env="prod",label_region="",policy="ranker"} 1.25
 # HELP rewardwatch_expected_false_alarm_units Expected mean number of episodes or blocks between false alarms, as quantiles over baselines.

@@ -121,7 +121,7 @@ const compactionLooks = 6
 // compaction, so stopping the consumer would make it worse.
 func (c *brokers) check(ctx context.Context) {
 	if err := c.compacted(ctx); errors.Is(err, ErrCompacted) {
-		c.opts.Log.Error().Err(err).Msg("the topic settings cause telemetry loss; the service will not start with them again")
+		c.opts.Log.Error().Err(err).Msg("the topic settings cause telemetry loss; the service will not start again until they are changed")
 	}
 }
 

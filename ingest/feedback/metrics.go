@@ -47,7 +47,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}, []string{"result"})
 	lost := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: MetricFeedbackLost,
-		Help: "Feedback records whose decision is not in their partition, by where the decision is, for a sample of keys.",
+		Help: "Feedback records whose decision is not in the same partition, for a sample of keys, by location of the decision.",
 	}, []string{"decision"})
 	m := &Metrics{
 		apart: newApart(), elsewhere: lost.WithLabelValues("other_partition"), nowhere: lost.WithLabelValues("unknown"),
