@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,7 +20,8 @@ const (
 )
 
 // PrintTable prints rows with their columns aligned; an empty cell is shown as -. On a terminal, cells are wrapped so
-// that a row fits its width.
+// that a row fits its width. If that would break a word of the first column, such as an id, or a time, rows with a
+// heading are printed one below the other, with a line for each cell.
 func PrintTable(w io.Writer, rows [][]string) error {
 	shown := make([][]string, len(rows))
 	for r, row := range rows {
@@ -46,10 +48,15 @@ func tableWithin(most int, p Paint, rows [][]string) string {
 	if len(rows) > 0 {
 		states = slices.Index(rows[0], StateColumn)
 	}
-	if most > 0 {
-		widths = narrowed(widths, cells, most)
-	}
 	var b strings.Builder
+	if most > 0 {
+		total := 0
+		widths, total = narrowed(widths, cells, most)
+		if total > most && hasHeading(cells) {
+			writeRecords(&b, p, cells, most)
+			return b.String()
+		}
+	}
 	for _, row := range cells {
 		lines := [][]string{row}
 		if most > 0 {
@@ -95,27 +102,87 @@ func Measured(rows [][]string) (cells [][]string, widths []int) {
 	return cells, widths
 }
 
-// narrowed returns the widths of the columns, of which the widest are made narrower until a line fits.
-func narrowed(widths []int, cells [][]string, most int) []int {
-	out := slices.Clone(widths)
+// instant matches a time, which nobody can read in two parts.
+var instant = regexp.MustCompile(`^\d{4}-\d\d-\d\dT[\d:.]+Z$`)
+
+// unbroken returns the widths below which a word of the first column, or a time, would be broken. Rows with fewer cells than
+// columns do not count: they are notes.
+func unbroken(cells [][]string, columns int) []int {
+	need := make([]int, columns)
+	for _, row := range cells {
+		for i, cell := range row {
+			for word := range strings.FieldsSeq(cell) {
+				if len(row) == columns && (i == 0 || instant.MatchString(word)) {
+					need[i] = max(need[i], Width(word))
+				}
+			}
+		}
+	}
+	return need
+}
+
+// hasHeading reports whether the first row is a heading.
+func hasHeading(cells [][]string) bool {
+	return len(cells) > 1 && len(cells[0]) > 2 && !slices.ContainsFunc(cells[0], func(c string) bool { return c != strings.ToUpper(c) })
+}
+
+// writeRecords writes the rows after the heading one below the other.
+func writeRecords(b *strings.Builder, p Paint, cells [][]string, most int) {
+	names := 0
+	for _, name := range cells[0] {
+		names = max(names, Width(name))
+	}
+	for n, row := range cells[1:] {
+		if n > 0 {
+			b.WriteByte('\n')
+		}
+		if len(row) < len(cells[0]) { // a note
+			b.WriteString(strings.Join(wrapped(strings.Join(row, "  "), max(narrowest, most)), "\n") + "\n")
+			continue
+		}
+		for i, cell := range row {
+			name := cells[0][i]
+			for k, text := range wrapped(cell, max(narrowest, most-names-gap)) {
+				if k > 0 {
+					name = ""
+				}
+				if cells[0][i] == StateColumn {
+					text = p.In(StateColour(cell), text)
+				}
+				b.WriteString(name + strings.Repeat(" ", names-Width(name)+gap) + text + "\n")
+			}
+		}
+	}
+}
+
+// narrowed returns the widths of the columns, of which the widest are made narrower until a line fits or none can be, and
+// that of a line.
+func narrowed(widths []int, cells [][]string, most int) (out []int, total int) {
+	least := unbroken(cells, len(widths))
+	out = slices.Clone(widths)
 	last := len(out) - 1
 	for _, row := range cells {
 		if len(row) == len(out) {
 			out[last] = max(out[last], Width(row[last]))
 		}
 	}
-	total := gap * last
+	total = gap * last
 	for i := range out {
 		total += out[i]
 	}
 	for ; total > most; total-- {
-		widest := slices.Index(out, slices.Max(out))
-		if out[widest] <= narrowest {
+		widest := -1
+		for i, width := range out {
+			if width > max(narrowest, least[i]) && (widest < 0 || width > out[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
 			break
 		}
 		out[widest]--
 	}
-	return out
+	return out, total
 }
 
 // wrappedRow returns the lines of a row whose cells are wrapped to the widths of their columns. The last cell of a row

@@ -59,6 +59,46 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
+// In a terminal too narrow for a table with whole ids and times, each row has a line for each cell.
+func TestIDsAndTimesStayWhole(t *testing.T) {
+	rows := [][]string{
+		{"INCIDENT", "STATE", "SIGNALS", "OPENED"},
+		{"6dcbf0b8c1d2e3f4", "open", "return, reward, action, observation position", "2026-11-20T10:00:00Z"},
+		{"0123456789abcdef", "closed", "reward", "2026-11-20T11:00:00Z"},
+		{"and 3 more incidents"},
+	}
+	got := tableWithin(40, false, rows)
+	want := "" +
+		"INCIDENT  6dcbf0b8c1d2e3f4\n" +
+		"STATE     open\n" +
+		"SIGNALS   return, reward, action,\n" +
+		"          observation position\n" +
+		"OPENED    2026-11-20T10:00:00Z\n" +
+		"\n" +
+		"INCIDENT  0123456789abcdef\n" +
+		"STATE     closed\n" +
+		"SIGNALS   reward\n" +
+		"OPENED    2026-11-20T11:00:00Z\n" +
+		"\n" +
+		"and 3 more incidents\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for most := 40; most <= 120; most++ {
+		text := tableWithin(most, false, rows)
+		for _, whole := range []string{rows[1][0], rows[2][0], rows[1][3], rows[2][3]} {
+			if !strings.Contains(text, whole) {
+				t.Errorf("%d columns: %q is broken:\n%s", most, whole, text)
+			}
+		}
+		for line := range strings.Lines(text) {
+			if Width(strings.TrimRight(line, "\n")) > most {
+				t.Errorf("%d columns: a line is too wide: %q", most, line)
+			}
+		}
+	}
+}
+
 func TestProgressLine(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
