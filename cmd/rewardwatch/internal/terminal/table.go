@@ -102,7 +102,7 @@ func Measured(rows [][]string) (cells [][]string, widths []int) {
 	return cells, widths
 }
 
-// instant matches a time, which nobody can read in two parts.
+// instant matches a time, which is hard to read in two parts.
 var instant = regexp.MustCompile(`^\d{4}-\d\d-\d\dT[\d:.]+Z$`)
 
 // unbroken returns the widths below which a word of the first column, or a time, would be broken. Rows with fewer cells than

@@ -44,8 +44,8 @@ func TestE2ETour(t *testing.T) {
 		from    string // the element on top, as CSS selects it
 		most    int64  // of the height, in CSS pixels
 	}{
-		{"fleet", visitor, s.address + "/", "html", 1000},
-		{"fleet-dark", visitorNight, s.address + "/", "html", 1000},
+		{"fleet", visitor, s.address + "/", "html", 1300},
+		{"fleet-dark", visitorNight, s.address + "/", "html", 1300},
 		{"policy", visitor, "http://" + d.address + "/policies/checkout-ranker", "html", 960},
 		{"incident", visitor, incident, "html", 1100},
 		{"incident-phone", phone, incident, "html", 1100},
