@@ -84,6 +84,7 @@ type fleetRow struct {
 	Since, Last          moment
 	Score                score
 	Cause, Incident      string
+	Guard, Trip          string // the state of a guard that has tripped, and its incident; "" without one
 	Promise, Kept        string
 	Units                string
 	Version, Versions    string // of the policy, and all of them
@@ -296,6 +297,9 @@ func policyRow(p *finding.Summary, known known, now time.Time) fleetRow {
 	}
 	if i := worst.incident; i != nil {
 		row.Cause, row.Incident = words.Plain(i.Cause), incidentLink(i.ID)
+	}
+	if trips := known.trips[p.Policy]; len(trips) > 0 {
+		row.Guard, row.Trip = trips[0].Guard().State, incidentLink(trips[0].ID)
 	}
 	if g.Promise.N > 0 {
 		row.Kept, row.Promise = words.Confidence(g.Promise), words.Promise(g.Promise)

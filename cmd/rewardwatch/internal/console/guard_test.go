@@ -23,6 +23,7 @@ func TestThePageOfAGuard(t *testing.T) {
 		Guard: &finding.Guard{Name: "unsafe", State: "hold", Limit: "no step", Why: "steps with action drop: 7.5% of 700 steps (limit 1%)"},
 	}}
 	r.view.incidents = []alerts.Incident{i}
+	r.view.summaries = []*finding.Summary{{Policy: group.Policy, Groups: []finding.GroupSummary{{Group: ingest.NewGroup(group.Policy), Units: 700}}}}
 	r.logIn()
 	page := r.send(http.MethodGet, somePage, nil)
 	wants(t, "the page", page, 200, "Guard unsafe tripped at")
@@ -34,7 +35,9 @@ func TestThePageOfAGuard(t *testing.T) {
 		}
 	}
 	wants(t, "the fleet", r.send(http.MethodGet, "/", nil), 200, "tripped a guard (state: hold). Likely cause: ")
-	for _, path := range []string{"/", "/incidents"} {
+	wants(t, "the row of the policy", r.send(http.MethodGet, "/", nil), 200, `">guard: hold</a>`)
+	wants(t, "the policy", r.send(http.MethodGet, "/policies/checkout-ranker", nil), 200, "A guard tripped (state: hold)")
+	for _, path := range []string{"/", "/incidents", "/policies/checkout-ranker"} {
 		wants(t, path, r.send(http.MethodGet, path, nil), 200, "steps with action drop: 7.5% of 700 steps (limit 1%)")
 	}
 	if w := r.send(http.MethodPost, somePage, order("accept")); w.Code >= 400 || len(r.orders.asked) != 1 {

@@ -33,6 +33,7 @@ type policyData struct {
 	Groups    []groupChoice
 	Group     *groupData // nil if the policy, or the chosen group, is unknown
 	Incidents []incidentRow
+	Trips     []attention // open incidents of guards
 	Requests  []requestLine
 	More      struct{ Incidents, Requests bool } // whether some did not fit
 	NoLedger  bool
@@ -123,6 +124,9 @@ func (c *Console) policyData(ctx context.Context, policy, chosen string) policyD
 		d.Groups = groupLinks(groups, known, d.Group)
 	}
 	d.addIncidents(incidents, c.now())
+	for _, i := range known.trips[policy] {
+		d.Trips = append(d.Trips, incidentLine(i, c.now()))
+	}
 	d.Requests, d.More.Requests, d.NoLedger = c.requestsOf(ctx, policy)
 	return d
 }

@@ -20,12 +20,16 @@ import (
 type known struct {
 	incidents map[ingest.Group]*alerts.Incident // the newest
 	faults    map[ingest.Group]*alerts.Fault
+	trips     map[string][]*alerts.Incident // open ones of guards, by policy
 }
 
 func newKnown(incidents []alerts.Incident, faults []alerts.Fault) known {
-	k := known{incidents: map[ingest.Group]*alerts.Incident{}, faults: map[ingest.Group]*alerts.Fault{}}
+	k := known{incidents: map[ingest.Group]*alerts.Incident{}, faults: map[ingest.Group]*alerts.Fault{}, trips: map[string][]*alerts.Incident{}}
 	for i := range incidents {
 		k.incidents[incidents[i].Group] = &incidents[i]
+		if policy := incidents[i].Group.Policy; !incidents[i].Closed && incidents[i].Guard() != nil {
+			k.trips[policy] = append(k.trips[policy], &incidents[i])
+		}
 	}
 	for i := range faults {
 		k.faults[faults[i].Group] = &faults[i]

@@ -112,7 +112,7 @@ func (s *site) guarded(n names, id string) {
 		Guard: &finding.Guard{Name: "unsafe", State: "hold", Limit: "no step", Why: "steps with action drop: 7.5% of 700 steps (limit 1%)"},
 	}}
 	s.incidents = append(s.incidents, i)
-	s.others["incident, guard"] = "/incidents/" + id
+	s.others["incident, guard"], s.others["policy, guard"] = "/incidents/"+id, policyPath(n.policy)
 }
 
 // learns adds a policy that learns, whose return has collapsed.
