@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -84,15 +85,15 @@ type tab struct {
 	mu       sync.Mutex
 	site     string // scheme, host and port that pages may ask
 	faults   []string
-	inFlight map[network.RequestID]bool
-	expected []string // parts of faults that the test expects
+	inFlight map[network.RequestID]cdp.LoaderID // with the document that asks
+	expected []string                           // parts of faults that the test expects
 }
 
 // open opens a tab that closes with the test.
 func (b *browser) open(t *testing.T, how look) *tab {
 	t.Helper()
 	ctx, closeTab := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
-	p := &tab{ctx: ctx, look: how, inFlight: map[network.RequestID]bool{}}
+	p := &tab{ctx: ctx, look: how, inFlight: map[network.RequestID]cdp.LoaderID{}}
 	t.Cleanup(func() {
 		closeTab()
 		p.dialogs.Wait()
@@ -147,6 +148,10 @@ func (p *tab) note(event any) {
 		p.dialogs.Go(func() {
 			_ = chromedp.Do(p.ctx, command(page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true}))
 		})
+	case *page.EventFrameNavigated:
+		if e.Frame.ParentID == "" {
+			p.arrives(e.Frame.LoaderID)
+		}
 	case *network.EventRequestWillBeSent:
 		p.asks(e)
 	case *network.EventLoadingFinished:
@@ -173,10 +178,17 @@ func (p *tab) fault(text string) {
 func (p *tab) asks(e *network.EventRequestWillBeSent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.inFlight[e.RequestID] = true
+	p.inFlight[e.RequestID] = e.LoaderID
 	if site := siteOf(e.Request.URL); site != p.site {
 		p.faults = append(p.faults, fmt.Sprintf("a page of %s asks %s", p.site, e.Request.URL))
 	}
+}
+
+// arrives forgets what the document before has asked: Chromium may not tell that it is not answered any more.
+func (p *tab) arrives(at cdp.LoaderID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.inFlight, func(_ network.RequestID, by cdp.LoaderID) bool { return by != at })
 }
 
 func (p *tab) answered(id network.RequestID) {
