@@ -76,6 +76,9 @@ type moment struct {
 	Ago, At string // "" without a clock
 }
 
+// trip is the state of a guard that has tripped, and the link to its incident. It is empty if none has.
+type trip struct{ State, Link string }
+
 // fleetRow is a policy. If it has several groups, the row shows the worst.
 type fleetRow struct {
 	Policy, Link, Groups string
@@ -84,7 +87,7 @@ type fleetRow struct {
 	Since, Last          moment
 	Score                score
 	Cause, Incident      string
-	Guard, Trip          string // the state of a guard that has tripped, and its incident; "" without one
+	Trip                 trip
 	Promise, Kept        string
 	Units                string
 	Version, Versions    string // of the policy, and all of them
@@ -299,7 +302,7 @@ func policyRow(p *finding.Summary, known known, now time.Time) fleetRow {
 		row.Cause, row.Incident = words.Plain(i.Cause), incidentLink(i.ID)
 	}
 	if trips := known.trips[p.Policy]; len(trips) > 0 {
-		row.Guard, row.Trip = trips[0].Guard().State, incidentLink(trips[0].ID)
+		row.Trip = trip{State: trips[0].Guard().State, Link: incidentLink(trips[0].ID)}
 	}
 	if g.Promise.N > 0 {
 		row.Kept, row.Promise = words.Confidence(g.Promise), words.Promise(g.Promise)
