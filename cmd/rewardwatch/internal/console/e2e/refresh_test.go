@@ -48,7 +48,7 @@ func TestE2EPagesRefreshUntilTouched(t *testing.T) {
 				eval[bool](t, p, `document.addEventListener("htmx:before:request", e => window.prevented = e.defaultPrevented), true`)
 				p.fill(t, page.field, "half a sen")
 				p.until(t, `window.prevented === true`)
-				if !eval[bool](t, p, `document.querySelector(".paused").checkVisibility()`) {
+				if !eval[bool](t, p, pausedShows) {
 					t.Error("the page does not say that it is no longer updated")
 				}
 				all(t, p.readable(t).Faults)
@@ -57,6 +57,8 @@ func TestE2EPagesRefreshUntilTouched(t *testing.T) {
 		}
 	}
 }
+
+const pausedShows = `document.querySelector(".paused").checkVisibility({visibilityProperty: true})`
 
 // The lists of incidents and of requests show what happens, by the filter that they are shown with.
 func TestE2EListsRefresh(t *testing.T) {
