@@ -344,8 +344,7 @@ func (i *Incident) attribute() {
 // firing alarm before them names a cause.
 func ofItsChange(i *Incident) []*Alarm {
 	own := slices.DeleteFunc(pointers(i.Alarms), func(a *Alarm) bool {
-		later := a.OnsetFrom.Ordinal > i.Opened.Ordinal && a.Before.Policy != a.After.Policy
-		return later && !a.Cause.NeedsPerson()
+		return a.LaterThan(i) && a.Before.Policy != a.After.Policy && !a.Cause.NeedsPerson()
 	})
 	if slices.ContainsFunc(own, func(a *Alarm) bool { return !a.Resolved && care(a.Cause) > care(CauseUnknown) }) {
 		return own

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,7 +67,7 @@ func (l Links) incidentAlert(i *Incident) alert {
 		annotations: annotation.All(map[string]string{
 			"summary":     i.summary(),
 			"description": i.describe(),
-			"signals":     annotation.List(Ranked(i.firingSignals()), ", "),
+			"signals":     annotation.List(Ranked(slices.Concat(i.firingSignals())), ", "),
 			"since":       i.Earliest().since(),
 			"cause":       string(i.Cause),
 			"evidence":    annotation.Lines(i.Evidence),

@@ -197,3 +197,20 @@ func TestConfirmedIncidentAsksAPerson(t *testing.T) {
 		t.Errorf("description %q, want the question first", got)
 	}
 }
+
+// The summary gives the onset of the incident only to signals that began with it.
+func TestSummaryTellsLaterSignalsApart(t *testing.T) {
+	b := NewTracker()
+	action := drift("action", 200)
+	action.OnsetFrom, action.Onset, action.OnsetTo = unit(180, 0), unit(190, 0), unit(195, 0)
+	i := applied(b, drift("return", 100), action)[1].Incident
+	want := `checkout{env="prod"}: return has drifted from the baseline since 2027-01-15T08:01:32Z, later action (cause: `
+	if got := i.summary(); !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	changes := applied(b, goes("return", finding.Drift, finding.OK, 230))
+	want = `checkout{env="prod"}: action has drifted from the baseline since 2027-01-15T08:03:10Z (cause: `
+	if got := changes[0].Incident.summary(); !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

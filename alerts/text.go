@@ -17,7 +17,7 @@ import (
 // summary describes in one line which signals of which group an incident is about, and why. It contains nothing that
 // changes with every unit, because a new summary is pushed at once.
 func (i *Incident) summary() string {
-	firing := Ranked(i.firingSignals())
+	own, later := i.firingSignals()
 	if d, ended := i.Ended(); ended && d.Kind == Released {
 		return fmt.Sprintf("%s: guard %s: released by %s", i.Group.Policy, i.Guard().Name, d.By)
 	}
@@ -33,11 +33,16 @@ func (i *Incident) summary() string {
 		}
 		return fmt.Sprintf("%s: accepted as the new normal by %s; collecting a new baseline", i.Group, d.By)
 	}
-	if len(firing) == 0 {
+	since, joined := i.Earliest().Onset, ""
+	switch {
+	case len(own)+len(later) == 0:
 		return fmt.Sprintf("%s: all signals have returned to their baseline (cause: %s)", i.Group, i.causeWords())
+	case len(own) == 0:
+		own, since = later, i.Headline().Onset
+	case len(later) > 0:
+		joined = ", later " + annotation.List(later, ", ")
 	}
-	return fmt.Sprintf("%s: %s %s since %s (cause: %s)", i.Group, annotation.List(firing, ", "), i.verb(len(firing)),
-		i.Earliest().Onset.Moment(i.UnitName()), i.causeWords())
+	return fmt.Sprintf("%s: %s %s since %s%s (cause: %s)", i.Group, annotation.List(own, ", "), i.verb(len(own)), since.Moment(i.UnitName()), joined, i.causeWords())
 }
 
 // verb returns what this many signals of the incident do.
@@ -79,15 +84,21 @@ func (i *Incident) Guard() *finding.Guard {
 	return i.Alarms[len(i.Alarms)-1].Guard
 }
 
-// firingSignals returns the signals that drift now, in the order in which they joined.
-func (i *Incident) firingSignals() []string {
-	var signals []string
+// LaterThan reports whether the alarm's signal began to drift only after an incident had opened.
+func (a *Alarm) LaterThan(i *Incident) bool { return a.OnsetFrom.Ordinal > i.Opened.Ordinal }
+
+// firingSignals returns the signals that drift now, by importance: those of the incident's onset, and later ones.
+func (i *Incident) firingSignals() (own, later []string) {
 	for k := range i.Alarms {
-		if a := &i.Alarms[k]; !a.Resolved {
-			signals = append(signals, a.Signal)
+		switch a := &i.Alarms[k]; {
+		case a.Resolved:
+		case a.LaterThan(i):
+			later = append(later, a.Signal)
+		default:
+			own = append(own, a.Signal)
 		}
 	}
-	return signals
+	return Ranked(own), Ranked(later)
 }
 
 // describe describes every alarm on a separate line, the firing ones first, in the order in which people look at signals.

@@ -15,7 +15,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
-	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
@@ -44,6 +43,7 @@ type incidentPage struct {
 	Span     *scale // since when
 	Versions []versionPart
 
+	OfOnset  string      // what Causes is about
 	Causes   []causePart // why
 	Evidence []string    // if no causes were weighed
 	Return   []returnPart
@@ -108,11 +108,6 @@ type scaleBar struct {
 	Open                        bool
 }
 
-type versionPart struct {
-	Name, Before, After string
-	Changed             bool
-}
-
 type causePart struct {
 	Name, Percent string
 	Width         float64 // 0 to 100
@@ -175,7 +170,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 	d.Omitted = left
 	if len(i.Alarms) > 0 {
 		first, newest := i.Earliest(), newestEvidence(i)
-		d.Versions = versionParts(first.Before, i.Alarms[len(i.Alarms)-1].After)
+		d.Versions = versionParts(i)
 		d.Return, d.Change = returnParts(newest.Return)
 		d.Earned = earnedPartOf(i.OffPolicy(), i.UnitName())
 		d.Shifts = shiftParts(newest.Shifts, d.Alarms)
@@ -183,7 +178,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 			d.Promise = words.Promise(first.Promise)
 		}
 	}
-	d.Causes, d.Mix = causeParts(i), words.MixOf(i)
+	d.OfOnset, d.Causes, d.Mix = ofOnset(i), causeParts(i), words.MixOf(i)
 	for _, decision := range i.Decisions {
 		d.Decisions = append(d.Decisions, decision.String())
 	}
@@ -256,8 +251,11 @@ func drifted(i *alerts.Incident) string {
 	if g := i.Guard(); g != nil {
 		fmt.Fprintf(&s, "Guard %s tripped at %s (state: %s): %s. ", g.Name, i.Opened.Moment(i.UnitName()), g.State, g.Why)
 	} else if len(i.Alarms) > 0 {
-		names := signalsOf(i)
-		fmt.Fprintf(&s, "%s %s %s. ", words.Listed(names), verb(i, len(names)), i.Earliest().Onset.Moment(i.UnitName()))
+		o := onsetsOf(i)
+		fmt.Fprintf(&s, "%s %s %s. ", words.Listed(o.own), verb(i, len(o.own)), o.since.Moment(i.UnitName()))
+		if later := o.laterText(i.UnitName()); later != "" {
+			s.WriteString(later + ". ")
+		}
 		named := i.Headline()
 		e := named.Foremost()
 		if e.Quantity != "" && plots.Finite(e.BaselineMean, e.BaselineSD, e.CurrentMean, e.CurrentSD, e.StandardShift) {
@@ -316,23 +314,6 @@ func verb(i *alerts.Incident, signals int) string {
 		return "has drifted from the baseline since"
 	}
 	return "have drifted from the baseline since"
-}
-
-// signalsOf returns the signals that drift, or those that did if none still drifts, as people look at them.
-func signalsOf(i *alerts.Incident) []string {
-	var firing, all []string
-	for _, a := range i.Alarms {
-		if !slices.Contains(all, a.Signal) {
-			all = append(all, a.Signal)
-		}
-		if !a.Resolved && !slices.Contains(firing, a.Signal) {
-			firing = append(firing, a.Signal)
-		}
-	}
-	if len(firing) == 0 {
-		return alerts.Ranked(all)
-	}
-	return alerts.Ranked(firing)
 }
 
 func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
@@ -467,23 +448,6 @@ func (s *scale) bar(a *alerts.Alarm) *scaleBar {
 	} else {
 		x := at(a.At)
 		out.Firing = bar{X: round(x), W: round(100 - x)}
-	}
-	return out
-}
-
-// versionParts describes the versions that the telemetry names.
-func versionParts(before, after ingest.Versions) []versionPart {
-	var out []versionPart
-	for _, v := range []versionPart{
-		{Name: "policy", Before: before.Policy, After: after.Policy},
-		{Name: "environment", Before: before.Env, After: after.Env},
-		{Name: "reward function", Before: before.Reward, After: after.Reward},
-	} {
-		if v.Before == "" && v.After == "" {
-			continue
-		}
-		v.Changed = v.Before != v.After
-		out = append(out, v)
 	}
 	return out
 }

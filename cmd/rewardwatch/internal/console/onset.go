@@ -1,0 +1,131 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// onsets says which signals of an incident began to drift with it, and which did once it was open.
+type onsets struct {
+	own, later  []string        // by importance
+	since, from finding.UnitRef // onset of the incident and of later; since is the onset of own if nothing else drifts
+}
+
+// onsetsOf returns the onsets of the signals that signalsOf returns.
+func onsetsOf(i *alerts.Incident) onsets {
+	var own, later []*alerts.Alarm
+	for _, a := range driftAlarms(i) {
+		if a.LaterThan(i) {
+			later = append(later, a)
+		} else {
+			own = append(own, a)
+		}
+	}
+	o := onsets{own: signalNames(own), since: i.Earliest().Onset}
+	for _, name := range signalNames(later) {
+		if !slices.Contains(o.own, name) {
+			o.later = append(o.later, name)
+		}
+	}
+	later = slices.DeleteFunc(later, func(a *alerts.Alarm) bool { return !slices.Contains(o.later, a.Signal) })
+	if len(later) > 0 {
+		o.from = slices.MinFunc(later, func(a, b *alerts.Alarm) int { return cmp.Compare(a.Onset.Ordinal, b.Onset.Ordinal) }).Onset
+	}
+	if len(own) == 0 {
+		return onsets{own: o.later, since: o.from}
+	}
+	return o
+}
+
+// laterText names the signals that began to drift once the incident was open, "" if there are none.
+func (o onsets) laterText(unit finding.UnitName) string {
+	if len(o.later) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Later: %s, from %s", words.Listed(o.later), o.from.Moment(unit))
+}
+
+// signalsOf returns the signals that drift, or those that did if none still drifts, as people look at them.
+func signalsOf(i *alerts.Incident) []string { return signalNames(driftAlarms(i)) }
+
+// driftAlarms returns the firing alarms of an incident, or all if none is firing.
+func driftAlarms(i *alerts.Incident) (firing []*alerts.Alarm) {
+	var all []*alerts.Alarm
+	for k := range i.Alarms {
+		a := &i.Alarms[k]
+		if all = append(all, a); !a.Resolved {
+			firing = append(firing, a)
+		}
+	}
+	if len(firing) == 0 {
+		return all
+	}
+	return firing
+}
+
+func signalNames(alarms []*alerts.Alarm) (names []string) {
+	for _, a := range alarms {
+		if !slices.Contains(names, a.Signal) {
+			names = append(names, a.Signal)
+		}
+	}
+	return alerts.Ranked(names)
+}
+
+// ofOnset says what the evidence for the cause is about, "" if every signal began to drift with the incident or if the
+// evidence is that of a later alarm.
+func ofOnset(i *alerts.Incident) string {
+	if len(i.Alarms) == 0 || len(i.Causes) == 0 {
+		return ""
+	}
+	same := func(a, b alerts.RankedCause) bool { return a.Cause == b.Cause && a.Weight == b.Weight }
+	for k := range i.Alarms {
+		if a := &i.Alarms[k]; !a.LaterThan(i) && slices.EqualFunc(a.Causes, i.Causes, same) {
+			if later := onsetsOf(i).laterText(i.UnitName()); later != "" {
+				return fmt.Sprintf("This is about the onset at %s. %s.", i.Earliest().Onset.Moment(i.UnitName()), later)
+			}
+			return ""
+		}
+	}
+	return ""
+}
+
+// versionPart is a version before and after the onset, and the versions that alarms found after that.
+type versionPart struct {
+	Name, Before, After string
+	Changed             bool
+	Later               []laterVersion
+}
+
+// laterVersion is a version in use when a later alarm fired.
+type laterVersion struct{ Version, By string }
+
+// versionParts describes the versions that the telemetry names.
+func versionParts(i *alerts.Incident) (out []versionPart) {
+	for _, field := range []struct {
+		name string
+		of   func(ingest.Versions) string
+	}{
+		{"policy", func(v ingest.Versions) string { return v.Policy }},
+		{"environment", func(v ingest.Versions) string { return v.Env }},
+		{"reward function", func(v ingest.Versions) string { return v.Reward }},
+	} {
+		v := versionPart{Name: field.name, Before: field.of(i.Earliest().Before), After: field.of(i.Alarms[0].After)}
+		v.Changed = v.Before != v.After
+		for last, k := v.After, 1; k < len(i.Alarms); k++ {
+			if now := field.of(i.Alarms[k].After); now != last {
+				v.Later, last = append(v.Later, laterVersion{now, i.Alarms[k].At.Moment(i.UnitName())}), now
+			}
+		}
+		if v.Before != "" || v.After != "" || len(v.Later) > 0 {
+			out = append(out, v)
+		}
+	}
+	return out
+}
