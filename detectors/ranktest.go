@@ -187,7 +187,7 @@ func (t *RankTest) step(rises, falls rankTerms, tolls []float64, ordinal int64, 
 		if tolls != nil {
 			toll = tolls[i]
 		}
-		if b.step(t.weight*(b.on*terms[b.term&3]-b.toll-toll), ordinal) {
+		if b.step(b.on*terms[b.term&3]-b.toll-toll, ordinal) {
 			reached = true
 		}
 	}
@@ -199,10 +199,10 @@ func (t *RankTest) step(rises, falls rankTerms, tolls []float64, ordinal int64, 
 
 // observe is step for a value without a shift and without strata, with nothing to choose for each branch: it is on the hot path.
 func (t *RankTest) observe(r rank, ordinal int64, held bool) (reached bool) {
-	terms, branches, weight := r.terms(), t.Branches, t.weight
+	terms, branches := r.terms(), t.Branches
 	for i := range branches {
 		b := &branches[i]
-		if b.step(weight*(b.on*terms[b.term&3]-b.toll), ordinal) {
+		if b.step(b.on*terms[b.term&3]-b.toll, ordinal) {
 			reached = true
 		}
 	}

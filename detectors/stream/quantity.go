@@ -34,7 +34,6 @@ type Quantity struct {
 	Ranks    *detectors.Ranks
 	Tests    []TestOfKind   `cbor:"-"` // each saves itself
 	Season   *season.Season // its tests judge values among those of similar hours
-	Pace     *season.Pace   // hours in which evidence counts less; nil if there are none
 	Mean, SD float64        // with the season removed
 
 	Reach []finding.Reach // of a main quantity, and of amounts; nil if it is not known
@@ -122,9 +121,7 @@ func (q *Quantity) hits(o Observed) float64 {
 }
 
 // thaw drops the baseline and its tests.
-func (q *Quantity) thaw() {
-	q.Ranks, q.Tests, q.Season, q.Pace, q.Reach, q.tolerated = nil, nil, nil, nil, nil, 0
-}
+func (q *Quantity) thaw() { q.Ranks, q.Tests, q.Season, q.Reach, q.tolerated = nil, nil, nil, nil, 0 }
 
 // freeze makes the collected values the baseline and prepares the tests that suit them, but does not arm them. Fewer
 // than MinBaselineUnits values are no baseline. The end times of units are used to measure how much days differ.
@@ -140,7 +137,6 @@ func (q *Quantity) freeze(signal string, cfg *watch.Config, e Ends) {
 	q.begin(&basis{
 		cfg: cfg, signal: signal, ends: e, values: values, constant: detectors.NearlyConstant(q.Ranks), counts: q.Counts(),
 	})
-	q.setPace(e)
 	q.leaveFallsToRarity()
 	q.judgeOnly(cfg.Sides(signal, q.Name))
 	q.tolerate(q.tolerance(cfg, signal))
@@ -259,9 +255,6 @@ func (q *Quantity) Attach(actions map[string]int64) error {
 	if q.Season != nil && q.judged == nil {
 		q.judged = &Trace{}
 	}
-	if q.Pace != nil {
-		q.Pace.Attach()
-	}
 	trace, err := q.Trace.following(q.tracedRanks())
 	if err != nil {
 		return err
@@ -293,7 +286,6 @@ func (q *Quantity) Observe(r *Reading, ordinal int64, held bool) {
 	var v value
 	q.setValue(&v, r)
 	q.keep(r, &v, ordinal)
-	q.weigh(r.Ts)
 	if q.Proving() {
 		q.prove(&v, held)
 	} else {
@@ -308,7 +300,6 @@ func (q *Quantity) Observe(r *Reading, ordinal int64, held bool) {
 func (q *Quantity) Test(r Reading, ordinal int64, held bool) {
 	var v value
 	q.setValue(&v, &r)
-	q.weigh(r.Ts)
 	q.test(&v, ordinal, held)
 }
 
@@ -537,7 +528,7 @@ func (q *Quantity) AgainWalks() *Quantity {
 }
 
 func (q *Quantity) again(with func(Test) bool) *Quantity {
-	c := &Quantity{Name: q.Name, Ranks: q.Ranks, Season: q.Season, Pace: q.Pace}
+	c := &Quantity{Name: q.Name, Ranks: q.Ranks, Season: q.Season}
 	for i := range q.Tests {
 		if !with(q.Tests[i].Test) {
 			continue

@@ -217,12 +217,6 @@ type quantityWire struct {
 	Reach       []reachWire        `cbor:"20,keyasint,omitzero"`
 	NovelOfFew  *noveltyWire       `cbor:"21,keyasint,omitzero"`
 	OfAmounts   *learntWire        `cbor:"22,keyasint,omitzero"`
-	Pace        *paceWire          `cbor:"23,keyasint,omitzero"`
-}
-
-type paceWire struct {
-	Slower [24]uint8 `cbor:"1,keyasint"`
-	Zone   string    `cbor:"2,keyasint,omitzero"`
 }
 
 type reachWire struct {
@@ -245,7 +239,6 @@ func (x *Quantity) wire() quantityWire {
 		Gauges:      saved.Pointer(x.Gauges, (*gauges).wire), Mix: saved.Pointer(x.Mix, (*ActionMix).wire),
 		Learnt: saved.Pointer(x.Learnt, (*Learnt).wire),
 		Reach:  saved.Each(x.Reach, func(e finding.Reach) reachWire { return reachWire(e) }),
-		Pace:   saved.Pointer(x.Pace, func(e *season.Pace) paceWire { return paceWire{e.Slower, e.Zone} }),
 	}
 	if x.Learnt != nil && x.Learnt.Usual != nil {
 		w.Learnt, w.OfAmounts = nil, w.Learnt // a build that knows no amounts must not look for another lesson
@@ -266,7 +259,6 @@ func (w *quantityWire) live() Quantity {
 		Gauges:      saved.Pointer(w.Gauges, (*gaugesWire).live), Mix: saved.Pointer(w.Mix, (*actionMixWire).live),
 		Learnt: saved.Pointer(cmp.Or(w.Learnt, w.OfAmounts), (*learntWire).live),
 		Reach:  saved.Each(w.Reach, func(e reachWire) finding.Reach { return finding.Reach(e) }),
-		Pace:   saved.Pointer(w.Pace, func(e *paceWire) season.Pace { return season.Pace{Slower: e.Slower, Zone: e.Zone} }),
 	}
 	if len(w.Judged.Values) > 0 {
 		judged := w.Judged.live()
