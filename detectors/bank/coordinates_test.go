@@ -2,7 +2,6 @@ package bank
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 	"time"
@@ -121,27 +120,6 @@ func visitors(a *agent, k int, shift *float64) {
 		u.RewardQ10, u.RewardQ90 = reward, reward
 		u.Actions = []ingest.Count{{Name: "left"}, {Name: "right"}}
 		u.Actions[act].N, u.Actions[act].Reward = 1, reward
-	}
-}
-
-// The situations of single decisions do not depend on the policy, so less is tolerated of their laws than of those of
-// episodes.
-func TestLessIsToleratedOfTheLawsOfDecisions(t *testing.T) {
-	cfg, shift := episodes(4000), 0.
-	cfg.Learning = watch.LearningContinuous
-	for want, edit := range map[float64]func(*agent){
-		cfg.Tolerated("law.reward", true):  func(a *agent) { visitors(a, 2, &shift) },
-		cfg.Tolerated("law.reward", false): func(a *agent) { coordinates(a, 2, 10, &shift) },
-	} {
-		a, p := newAgent(993), newBank(cfg)
-		edit(a)
-		a.feed(p, 520)
-		for _, name := range []string{signals.LawMean, signals.LawSquare} {
-			q := quantityOf(p, "law.reward", name)
-			if got := q.Rank().Tolerated * q.SD; math.Abs(got-want) > 1e-9 {
-				t.Errorf("%s: %v are tolerated, want %v", name, got, want)
-			}
-		}
 	}
 }
 

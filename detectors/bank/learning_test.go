@@ -299,7 +299,7 @@ func TestAnExactLawIsJudgedWhileLearning(t *testing.T) {
 	hidden(a, &w)
 	a.feed(p, 600)
 	q := quantityOf(p, "law.dynamics", signals.LawMean)
-	if tolerated := cfg.Tolerated("law.dynamics", false); q.SD > tolerated/2 {
+	if tolerated := cfg.Tolerated("law.dynamics"); q.SD > tolerated/2 {
 		t.Fatalf("the mean score varies by %v, where %v are tolerated", q.SD, tolerated)
 	}
 	if alarms := alarmsIn(a.feed(p, 200)); len(alarms) > 0 {

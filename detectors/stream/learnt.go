@@ -35,13 +35,6 @@ type Learnt struct {
 	Proof   detectors.Proof
 	Proved  bool   // and therefore armed
 	Refuted string // why it is not armed, after enough units
-
-	decisions bool // of a law: whether all episodes of the baseline have one step; not saved, since only a freeze asks
-}
-
-// OfLaw returns how the mean score of steps under a law is computed, or the mean square about a daily mean, nil for none.
-func OfLaw(about *season.DailyMean, decisions bool) *Learnt {
-	return &Learnt{Law: true, About: about, decisions: decisions}
 }
 
 // IsLearnt reports whether the quantity of that name is computed from a lesson of the baseline.

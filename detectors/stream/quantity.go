@@ -139,7 +139,7 @@ func (q *Quantity) freeze(signal string, cfg *watch.Config, e Ends) {
 	})
 	q.leaveFallsToRarity()
 	q.judgeOnly(cfg.Sides(signal, q.Name))
-	q.tolerate(q.tolerance(cfg, signal))
+	q.tolerate(cfg.Tolerated(signal))
 }
 
 // AgentFactor returns the factor by which the blocks of an agent depend on the blocks before, given the hour if there is a

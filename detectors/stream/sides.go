@@ -31,17 +31,12 @@ func (q *Quantity) tolerate(by float64) {
 	})
 }
 
-// tolerance returns by how much the mean of the quantity may move without an alarm.
-func (q *Quantity) tolerance(cfg *watch.Config, signal string) float64 {
-	return cfg.Tolerated(signal, q.Learnt != nil && q.Learnt.decisions)
-}
-
 // constant reports whether the quantity never varied, so that what is tolerated of it has no measure.
 func (q *Quantity) constant(tolerated float64) bool { return tolerated > 0 && q.SD == 0 }
 
 // toJudge reports whether the mode of learning leaves anything of a frozen quantity to judge.
 func (q *Quantity) toJudge(signal string, cfg *watch.Config) bool {
-	return cfg.Sides(signal, q.Name) != watch.SidesNone && (q.Ranks == nil || !q.constant(q.tolerance(cfg, signal)))
+	return cfg.Sides(signal, q.Name) != watch.SidesNone && (q.Ranks == nil || !q.constant(cfg.Tolerated(signal)))
 }
 
 // keepSide drops what a test judges beside changes to one side, 0 for none, and reports whether anything is left of it.

@@ -48,7 +48,7 @@ func (q *Quantity) isRare(of *basis) bool {
 	outcome := signals.IsOutcome(of.signal) || of.signal == "reward" || of.signal == "return"
 	_, usual := q.Ranks.Mode()
 	return outcome && of.main(q) && q.Ranks.Distinct() == 2 && float64(q.Ranks.Len()-usual) <= rarity.MostShare*float64(q.Ranks.Len()) &&
-		q.Season == nil && q.tolerance(of.cfg, of.signal) == 0
+		q.Season == nil && of.cfg.Tolerated(of.signal) == 0
 }
 
 // leaveFallsToRarity drops the branches of a frequency for a fall if a rarity test judges the fall. The others judge how

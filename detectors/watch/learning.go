@@ -56,24 +56,17 @@ func (s Sides) Direction() int {
 
 // Tolerated returns by how much the mean of a quantity may move without an alarm while a policy learns, in units of the
 // quantity; 0 for none. A law is fitted to the states that the policy visited. Where it is coarse, its scores move as the
-// policy visits other states. Those of single decisions do not depend on the policy.
-func (c *Config) Tolerated(signal string, decisions bool) float64 {
-	switch {
-	case !c.Learning.Learns(), !signals.IsLaw(signal), signal == signals.Law("start"):
-		return 0
-	case decisions:
-		return toleratedDecision
+// policy visits other states.
+func (c *Config) Tolerated(signal string) float64 {
+	if c.Learning.Learns() && signals.IsLaw(signal) && signal != signals.Law("start") {
+		return toleratedScore
 	}
-	return toleratedScore
+	return 0
 }
 
 // toleratedScore bounds how far the mean score of steps under a law, or its mean square, moved in simulations of learners
-// whose world stayed as it was. Scores of single decisions moved by up to .5 where a reward is far from linear, and a
-// learner finds out for whom an action pays; an episode's scores scatter by 1 then, and the budget was kept all the same.
-const (
-	toleratedScore    = .3
-	toleratedDecision = .15
-)
+// whose world stayed as it was.
+const toleratedScore = .3
 
 // Sides returns which changes of a quantity raise alarms. While a policy learns, its return, its actions and the states
 // that it visits move by design. What must hold then are the laws of its steps other than that of the policy, and the
