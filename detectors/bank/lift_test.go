@@ -173,7 +173,10 @@ func TestSimALiftKeepsItsBudget(t *testing.T) {
 		l := newLift(seed, 24*int(seed)+5)
 		st, p := l.watch(l.block)
 		pages += len(st.paged)
-		for p.groups[0].Incident {
+		for n := 0; p.groups[0].Incident; n++ {
+			if n == 1000 {
+				t.Fatalf("seed %d: an incident lasts for %d blocks", seed, n)
+			}
 			p.Observe(l.block(), time.Time{})
 		}
 		l.slower = 2

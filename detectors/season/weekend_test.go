@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
@@ -30,9 +32,11 @@ func weekendSample(rng *rand.Rand, days, inHour int, dependence, higher float64,
 	return scores, times
 }
 
-// The share of samples with equal days whose p-value is below .05 is near that, with dependent values too, and weekends that
-// differ by little are found, in their level or in their course alone. Bounds are four standard errors wide.
+// Of samples with equal days, a share of .05 has a p-value below that, give or take three standard errors, with dependent values
+// too. Weekends that differ by little are found in nine of ten samples, in their level or in their course alone.
 func TestWeekendAlike(t *testing.T) {
+	const runs, level = 400, .05
+	most := level + 3*math.Sqrt(level*(1-level)/runs)
 	for _, c := range []struct {
 		name               string
 		days, inHour       int
@@ -40,18 +44,17 @@ func TestWeekendAlike(t *testing.T) {
 		turns              bool
 		least, most        float64
 	}{
-		{"equal", 3, 20, 0, 0, false, .0, .085},
-		{"equal, few", 3, 6, 0, 0, false, 0, .085},
-		{"equal, dependent", 4, 20, .3, 0, false, 0, .1},
+		{"equal", 3, 20, 0, 0, false, 0, most},
+		{"equal, few", 3, 6, 0, 0, false, 0, most},
+		{"equal, dependent", 4, 20, .3, 0, false, 0, most},
 		{"a fifth of a standard deviation", 3, 20, 0, .2, false, .9, 1},
 		{"half of one, few", 3, 6, 0, .5, false, .9, 1},
 		{"a course that turns", 3, 20, 0, .4, true, .9, 1},
 	} {
 		rng, found := rand.New(rand.NewPCG(17, 3)), 0.0
-		const runs = 400
 		for range runs {
 			scores, times := weekendSample(rng, c.days, c.inHour, c.dependence, c.higher, c.turns)
-			if WeekendAlike(scores, times, nil, detectors.AllowedFactor) < .05 {
+			if WeekendAlike(scores, times, nil, detectors.AllowedFactor) < level {
 				found += 1. / runs
 			}
 		}
@@ -79,23 +82,29 @@ func TestWeekendAlikeNeedsHoursOfBothKinds(t *testing.T) {
 	}
 }
 
-// Days with a level of their own each are no weekend: the spread between days of one kind counts.
+// Days with a level of their own each are no weekend: the spread between days of one kind counts. That of two days and of four
+// is known with four degrees of freedom, so the level's z follows Student's t. As the course of the hours tells nothing more, the
+// p-value is below .05 if that of the level is below .0256, so if |t| > 2.23: of .09 of samples, give or take three standard
+// errors. Without the spread of days, weekends would differ in most of them.
 func TestWeekendAlikeAgainstTheSpreadOfDays(t *testing.T) {
-	rng, found := rand.New(rand.NewPCG(17, 5)), 0
-	for range 100 {
+	const runs, level = 400, .05
+	share := 2 * distuv.StudentsT{Sigma: 1, Nu: 4}.Survival(2.23)
+	rng, found := rand.New(rand.NewPCG(17, 5)), 0.0
+	for range runs {
 		scores, times := weekendSample(rng, 6, 20, 0, 0, false)
-		level := 0.0
+		ofDay := 0.0
 		for i := range scores {
 			if i%(24*20) == 0 {
-				level = rng.NormFloat64()
+				ofDay = rng.NormFloat64()
 			}
-			scores[i] += level
+			scores[i] += ofDay
 		}
-		if WeekendAlike(scores, times, nil, detectors.AllowedFactor) < .05 {
-			found++
+		if WeekendAlike(scores, times, nil, detectors.AllowedFactor) < level {
+			found += 1. / runs
 		}
 	}
-	if t.Logf("%d of 100", found); found > 40 {
-		t.Errorf("%d of 100 weekends differ from days that differ as much", found)
+	if most := share + 3*math.Sqrt(share*(1-share)/runs); found > most {
+		t.Errorf("%.3f of weekends differ from days that differ as much, want at most %.3f", found, most)
 	}
+	t.Logf("%.3f, expected %.3f", found, share)
 }
