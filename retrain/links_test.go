@@ -188,7 +188,9 @@ func testReportTokenOfADelivery(t *testing.T, on storage) {
 				w.WriteHeader(code)
 			}
 		}
-		r := newRig(t, on, note(500), note(202))
+		r := newRig(t, on, note(500), note(202), note(202))
+		r.cfg.Targets[0].Webhook = "http://localhost/retrain"
+		r.reopen()
 		if is, err := r.IsReportToken(t.Context(), "rr_1", reportToken(nil, "rr_1")); is || err != nil {
 			t.Errorf("before there is a key: %v, %v", is, err)
 		}
@@ -202,7 +204,13 @@ func testReportTokenOfADelivery(t *testing.T, on storage) {
 		if q := r.request(); strings.Contains(string(q.Order), tokens[0]) {
 			t.Errorf("the body that others can read has the token: %s", q.Order)
 		}
+		r.cfg.Targets[0].Webhook = "http://trainer.test/retrain"
 		r.reopen()
+		r.run()
+		r.consider(retraintest.Incident("i2", "other"))
+		if r.pass(lateness); len(tokens) != 3 || tokens[2] != "" {
+			t.Errorf("a token was sent in clear text: %q", tokens)
+		}
 		key, err := r.ledger.LinkKey(t.Context())
 		check(t, err)
 		for _, tt := range []struct {

@@ -227,8 +227,8 @@ func (p *dependencies) choosePython() {
 			packages = append(packages, p.known(d))
 		}
 	}
-	for name, times := range p.imported { // of which no file names a version
-		if v, _ := p.calls.Last(name); times > 0 && v != "" && !slices.ContainsFunc(packages, func(x pins.Package) bool { return x.Name == name }) {
+	for _, name := range slices.Sorted(maps.Keys(p.imported)) { // of which no file names a version
+		if v, _ := p.calls.Last(name); p.imported[name] > 0 && v != "" && !slices.ContainsFunc(packages, func(x pins.Package) bool { return x.Name == name }) {
 			packages = append(packages, pins.Package{Name: name, Wanted: "==" + v})
 		}
 	}

@@ -2,6 +2,8 @@ package target
 
 import (
 	"context"
+	"net/netip"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -44,10 +46,20 @@ func (w webhook) Send(ctx context.Context, m Message) Attempt {
 	headers := []string{
 		"Webhook-Id", m.ID, "Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10), "Webhook-Signature", sign(keys, m.ID, now, m.Body),
 	}
-	if m.Token != "" {
+	if m.Token != "" && unread(w.url) {
 		headers = append(headers, ReportTokenHeader, m.Token)
 	}
 	return w.line.hiding(append(written(keys), m.Token)...).post(ctx, w.url, m.Body, headers...).Attempt
+}
+
+// unread reports whether others on the network cannot read what is sent to an address.
+func unread(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	at, err := netip.ParseAddr(u.Hostname())
+	return u.Scheme == "https" || u.Hostname() == "localhost" || err == nil && at.IsLoopback()
 }
 
 // unsigned returns the attempt that could not begin because its secret could not be read.

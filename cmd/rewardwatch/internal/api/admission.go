@@ -77,7 +77,8 @@ func (s *Server) askWho(w http.ResponseWriter, r *http.Request, password bool) {
 	s.refuse(w, http.StatusUnauthorized, why.Error())
 }
 
-// known returns why a request is not admitted: errUnknown, errRole, errTooMany or an access.ErrFile.
+// known returns why a request is not admitted: errUnknown, errUnchecked, errRole, errTooMany or an
+// access.ErrFile.
 func (s *Server) known(r *http.Request, rules webconfig.Rules, people session.Access, any access.Right) error {
 	user, password, basic := r.BasicAuth()
 	_, shown := bearer(r)
@@ -101,8 +102,10 @@ func (s *Server) known(r *http.Request, rules webconfig.Rules, people session.Ac
 		any = access.Read
 	}
 	_, err := s.holder(r, any)
-	if errors.Is(err, access.ErrUnknown) {
+	if mayGuess(err) {
 		s.Guesses.failedBy(r, "token")
+	}
+	if errors.Is(err, access.ErrUnknown) {
 		return errUnknown
 	}
 	return err

@@ -22,7 +22,14 @@ var (
 	errNotLocal = errors.New("changing state over HTTP requires a token: set http.token_file in the configuration. Without a token, only programs " +
 		"on the same machine can do so. They must use a loopback address and Content-Type: application/json or application/x-ndjson")
 	errRole = errors.New("the role of this token does not permit the request")
+	// errUnchecked is that the ledger, which knows the tokens of requests, cannot be read.
+	errUnchecked = errors.New("cannot check whether the token is that of a request")
 )
+
+// mayGuess reports whether a token that was shown may be a guess.
+func mayGuess(err error) bool {
+	return errors.Is(err, access.ErrUnknown) || errors.Is(err, errUnchecked)
+}
 
 // guarded admits only requests whose token has one of the rights. If no token has one, it admits only local
 // requests.
@@ -34,7 +41,7 @@ func (s *Server) guarded(next http.HandlerFunc, any access.Right) http.HandlerFu
 			return
 		}
 		who, err := s.admit(r, any)
-		if errors.Is(err, access.ErrUnknown) && shown {
+		if mayGuess(err) && shown {
 			s.Guesses.failedBy(r, "token")
 		}
 		switch {
@@ -114,17 +121,20 @@ func (s *Server) holder(r *http.Request, any access.Right) (access.Holder, error
 }
 
 // jobOf returns the holder of the token that a target has received with a retrain request, if r is about that request. It
-// fails with access.ErrUnknown, or as the ledger does.
+// fails with access.ErrUnknown or errUnchecked.
 func (s *Server) jobOf(r *http.Request, given string) (access.Holder, error) {
 	id, about := strings.CutPrefix(r.URL.Path, "/api/v1/retrain-requests/")
 	if s.Requests == nil || !about {
 		return access.Holder{}, access.ErrUnknown
 	}
 	its, err := s.Requests.IsReportToken(r.Context(), strings.TrimSuffix(id, "/status"), given)
-	if err == nil && !its {
-		err = access.ErrUnknown
+	switch {
+	case err != nil:
+		return access.Holder{}, fmt.Errorf("%w: %w", errUnchecked, err)
+	case !its:
+		return access.Holder{}, access.ErrUnknown
 	}
-	return access.Holder{Role: access.Jobs}, err
+	return access.Holder{Role: access.Jobs}, nil
 }
 
 // isLocal reports whether a program on this machine sends the request. A web page in a browser on this machine can

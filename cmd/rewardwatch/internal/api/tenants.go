@@ -131,11 +131,11 @@ func (s *Server) divided(platform http.Handler, people session.Access, route fun
 			return
 		}
 		tenant, err := s.tenantOf(r, people)
-		if shown && errors.Is(err, access.ErrUnknown) {
+		if shown && mayGuess(err) {
 			s.Guesses.failedBy(r, "token")
 		}
 		switch h := handlers[tenant]; {
-		case errors.Is(err, access.ErrFile):
+		case errors.Is(err, access.ErrFile), errors.Is(err, errUnchecked):
 			s.refuseUnread(w, err)
 		case errors.Is(err, access.ErrUnknown):
 			s.askWho(w, r, false)

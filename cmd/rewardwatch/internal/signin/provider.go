@@ -282,7 +282,8 @@ func (p *Provider) complete(ctx context.Context, found *oidc.Provider, tokens *o
 	if err := info.Claims(&more); err != nil || info.Subject != out["sub"] {
 		return fmt.Errorf("%w: the user info belongs to a different account", ErrRefused)
 	}
-	if p.byAddress() && more["email"] != nil && out["email"] != nil && more["email"] != out["email"] {
+	own, has := out["email"].(string)
+	if theirs, told := more["email"].(string); p.byAddress() && has && told && !strings.EqualFold(own, theirs) {
 		return fmt.Errorf("%w: the user info has a different e-mail address", ErrRefused)
 	}
 	for name, value := range more {

@@ -369,6 +369,8 @@ func TestAddressesThatNobodyHasVerified(t *testing.T) {
 		"role, not when asked":       {byRole, ann, with("false"), ErrUnverified},
 		"name, not when asked":       {byName, ann, with("false"), ErrUnverified},
 		"another address":            {byRole, ann, `{"sub":"7f3","email":"bob@example.com","email_verified":true}`, ErrRefused},
+		"not verified, not which":    {byRole, ann, `{"sub":"7f3","email_verified":false}`, ErrUnverified},
+		"the same in capitals":       {byRole, ann, `{"sub":"7f3","email":"Ann@example.com","email_verified":true}`, nil},
 		"no address":                 {byRole, `{"email_verified":false}`, "", ErrNoRole},
 		"decides nothing, so may":    {nil, with("false"), "", nil},
 		"decides nothing, elsewhere": {nil, ann, with("false"), nil},
