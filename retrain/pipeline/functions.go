@@ -117,10 +117,12 @@ func (r *renderer) ofStages() template.FuncMap {
 			}
 			return ""
 		},
-		"deadline":  func() (string, error) { return r.deadline(0) },
-		"patience":  func() (string, error) { return r.deadline(otherSeconds) }, // of who waits for all stages
-		"sends":     func(s Stage) bool { return r.work.File.sends(s.Name) },
-		"telemetry": func() bool { return r.work.File.sends("train") || r.work.File.sends("evaluate") },
+		"deadline":    func() (string, error) { return r.deadline(0) },
+		"patience":    func() (string, error) { return r.deadline(otherSeconds) }, // of who waits for all stages
+		"sends":       func(s Stage) bool { return r.work.File.sends(s.Name) },
+		"telemetry":   func() bool { return r.work.File.sends("train") || r.work.File.sends("evaluate") },
+		"emitter":     r.work.File.emits,
+		"scriptsSend": func() bool { return r.work.File.Training.Telemetry || r.work.File.Evaluation.Telemetry },
 	}
 }
 
@@ -155,6 +157,15 @@ func (r *renderer) deadline(more int) (string, error) {
 func (f *File) sends(stage string) bool {
 	return stage == "train" && f.Training.Telemetry || stage == "evaluate" && (f.Evaluation.Telemetry || len(f.Evaluation.Command) > 0)
 }
+
+// emits reports whether the image has the Python package of Rewardwatch, which needs Python 3.11. An evaluation of the
+// project's own may be older, and sends what it likes to over HTTP.
+func (f *File) emits() bool {
+	old := strings.HasPrefix(f.Base, "python:2") || olderPython.MatchString(f.Base)
+	return f.Training.Telemetry || f.Evaluation.Telemetry || len(f.Evaluation.Command) > 0 && !old
+}
+
+var olderPython = regexp.MustCompile(`^python:3\.(10|\d)\b`)
 
 // actionlint is the file in which actionlint looks for the labels of a team's own machines.
 const actionlint = ".github/actionlint.yaml"

@@ -533,6 +533,9 @@ training:
 {{- else}}
   cpu: 2
 {{- end}}
+{{- if not .Algorithms}}
+gate: {skip: true} # without this, a gate waits for episodes that the evaluation must send
+{{- end}}
 # deploy: {command: [...]} # puts the model in $WORK into service as version $VERSION; without it, the pipeline keeps the version
 `))
 

@@ -66,3 +66,11 @@ func TestProposedVersionsOfParallelGames(t *testing.T) {
 	},
 		[]string{`export PYTHONPATH="$OLDPWD/package:$PYTHONPATH"`, "- torch==2.1.0", "base: python:3.10."}, []string{"- worlds"})
 }
+
+// A gate would wait for episodes that an evaluation of the repository does not send; one that is generated sends them.
+func TestProposedGates(t *testing.T) {
+	own := "import torch\ndef train():\n    model.save()\n    loss.backward()\nif __name__ == '__main__':\n    train()\n"
+	proposes(t, "own evaluation", map[string]string{"train.py": own}, []string{"\ngate: {skip: true} #"}, nil)
+	generated := "import gymnasium\nfrom stable_baselines3 import PPO\nmodel = PPO('MlpPolicy', gymnasium.make('CartPole-v1'))\nmodel.learn(10000)\nmodel.save('x')\n"
+	proposes(t, "generated", map[string]string{"train.py": generated, "requirements.txt": "stable-baselines3==2.6.0\n"}, []string{"name: PPO"}, []string{"gate:"})
+}

@@ -140,6 +140,27 @@ func TestOwnEvaluationsCanSend(t *testing.T) {
 			t.Errorf("%s has %q %d times", file, want, strings.Count(text, want))
 		}
 	}
+	if text := artefact(t, w, "pipeline/world.py"); strings.Contains(text, "import rewardwatch") {
+		t.Error("scripts that send nothing import the package")
+	}
+}
+
+// The package of Rewardwatch needs Python 3.11, so images of older ones could not be built with it.
+func TestOwnEvaluationsInOldPythons(t *testing.T) {
+	for base, want := range map[string]bool{
+		"python:3.7.17-slim-bookworm": false, "python:3.9.25-slim-bookworm": false, "python:3.10.19-slim-bookworm": false,
+		"python:3.11.14-slim-bookworm": true, "python:3.12.12-slim-bookworm": true, "ghcr.io/acme/train:1.2.3": true,
+	} {
+		text := "project: ranker\nbase: " + base + "\nalgorithm: {library: custom}\nrelease: v0.1.0\ntargets: [make]\nrequirements: [numpy==1.21.6]\n" +
+			"training: {steps: 1000, command: [make, train]}\nevaluation: {command: [make, evaluate]}\n"
+		w, err := runText(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := strings.Contains(artefact(t, w, "pipeline/requirements.txt"), "\nrewardwatch @ "); has != want {
+			t.Errorf("%s: %v", base, has)
+		}
+	}
 }
 
 // mujoco-py, which compiles itself when it is imported, can be imported by the user of the containers.
