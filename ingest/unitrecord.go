@@ -139,7 +139,7 @@ func (r *UnitRecords) Read(b []byte) (*Unit, *UnitMark, error) {
 
 func (m *UnitMark) check() error {
 	if m.Partition < 0 || m.Partition >= m.Partitions || m.Partitions > maxMarkPartitions {
-		return fmt.Errorf("%w: partition %d of %d does not exist", ErrUnitDamaged, m.Partition, m.Partitions)
+		return fmt.Errorf("%w: partition %d does not exist: there are only %d", ErrUnitDamaged, m.Partition, m.Partitions)
 	}
 	return nil
 }

@@ -193,7 +193,7 @@ func (g ruleGroups) fires(summary, description string) expectedAlert {
 func telemetryAbsent() rule {
 	const (
 		summary     = "Rewardwatch is not reading any telemetry"
-		description = "Either agents are not sending telemetry, Kafka cannot be read, or Rewardwatch is not being scraped. Drift is not being detected."
+		description = "Agents are not sending telemetry, Kafka cannot be read, or Rewardwatch is not being scraped. Drift may not be detected."
 	)
 	return rule{
 		alert: "TelemetryAbsent", severity: alerts.Warning, wait: "10m",

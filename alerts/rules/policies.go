@@ -73,13 +73,13 @@ func (g ruleGroups) episodesUnfinished() rule {
 	now, usual := fmt.Sprintf(`max by (%s) (%s{sample="current"})`, g.by(), metrics.MetricUnfinished),
 		fmt.Sprintf(`max by (%s) (%s{sample="baseline"})`, g.by(), metrics.MetricUnfinished)
 	fires := func(was string) []expectedAlert {
-		return []expectedAlert{g.fires(" has episodes that do not end", was+" of its episodes do not end. They are not judged.")}
+		return []expectedAlert{g.fires(" has episodes that do not end", was+" of its episodes do not end, so they are not judged.")}
 	}
 	return rule{
 		alert: "EpisodesUnfinished", severity: alerts.Warning, wait: "5m", dashboard: alerts.PolicyDashboard,
 		expr:        fmt.Sprintf("%s > 0.5 or (%s and abs(%s - %s) > 0.1)", now, now, now, usual),
 		summary:     g.name() + " has episodes that do not end",
-		description: "{{ $value | humanizePercentage }} of its episodes do not end. They are not judged.",
+		description: "{{ $value | humanizePercentage }} of its episodes do not end, so they are not judged.",
 		tests: []ruleTest{
 			{name: "most, as in the baseline", at: "10m", series: []inputSeries{share("current", ".8+0x10"), share("baseline", ".8+0x10")}, fires: fires("80%")},
 			{name: "more than before", at: "10m", series: []inputSeries{share("current", ".3+0x10"), share("baseline", ".05+0x10")}, fires: fires("30%")},

@@ -51,7 +51,7 @@ func help() []metricHelp {
 		{MetricSignalDecile, "Share of the sample's episodes or blocks in each decile of the baseline.", append(slices.Clone(sample), "bin")},
 		{MetricRewardPositive, "Sum of the positive rewards.", nil},
 		{MetricRewardNegative, "Sum of the absolute values of the negative rewards.", nil},
-		{MetricRewardObservations, "Number of finite rewards.", nil},
+		{MetricRewardObservations, "Number of rewards, excluding NaN and infinite values.", nil},
 		{MetricActionRatio, "Share of the action in the sample.", []string{"action", "sample"}},
 		{MetricActionDivergence, "Divergence between the actions of the last 200 episodes or blocks and the baseline.", []string{"measure"}},
 		{MetricActionChance, "95th percentile of the divergence if the actions are unchanged and the steps are independent.", []string{"measure"}},
@@ -96,7 +96,7 @@ func help() []metricHelp {
 		{MetricUnfinished, "Share of episodes without an end, which are not judged: around the first 200 and the last 200.", []string{"sample"}},
 		{MetricUnitsIgnored, "Episodes or blocks of replaced policy versions, which were not judged.", nil},
 		{MetricVersionInfo, "Policy, environment and reward versions of the most recent episode or block. Always 1.", version},
-		{MetricVersionSince, "Time of the first episode or block of the newest versions, in Unix time.", version},
+		{MetricVersionSince, "Unix time of the first episode or block of each of the newest versions.", version},
 	}
 }
 

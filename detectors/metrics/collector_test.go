@@ -184,7 +184,7 @@ rewardwatch_promise_info{confidence="none",env="prod",label_region="",policy="ra
 
 func TestCollectorShowsWhenVersionsWereFirstSeen(t *testing.T) {
 	want := `
-# HELP rewardwatch_version_first_seen_timestamp_seconds Time of the first episode or block of the newest versions, in Unix time.
+# HELP rewardwatch_version_first_seen_timestamp_seconds Unix time of the first episode or block of each of the newest versions.
 # TYPE rewardwatch_version_first_seen_timestamp_seconds gauge
 rewardwatch_version_first_seen_timestamp_seconds{env="prod",env_version="e1",label_region="",policy="ranker",policy_version="p1",reward_version="r1"} 1.5000000005e+09
 `

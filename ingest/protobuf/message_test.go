@@ -225,7 +225,7 @@ func TestCompile(t *testing.T) {
 func TestNestingOfSchemas(t *testing.T) {
 	const head = `syntax = "proto3"; `
 	deep := head + "option x = " + strings.Repeat("{a:", 90_000) + "1" + strings.Repeat("}", 90_000) + ";"
-	if _, err := Compile(head+`import "other.proto";`, map[string]string{"other.proto": deep}); err == nil || !strings.Contains(err.Error(), "nesting depth") {
+	if _, err := Compile(head+`import "other.proto";`, map[string]string{"other.proto": deep}); err == nil || !strings.Contains(err.Error(), "levels deep") {
 		t.Errorf("a reference: %v", err)
 	}
 	for name, text := range map[string]string{
@@ -233,7 +233,7 @@ func TestNestingOfSchemas(t *testing.T) {
 		"messages": head + strings.Repeat("message A {", 90_000),
 		"brackets": head + "option x = {a:" + strings.Repeat("<a:", maxNesting),
 	} {
-		if _, err := Compile(text, nil); err == nil || !strings.Contains(err.Error(), "nesting depth") {
+		if _, err := Compile(text, nil); err == nil || !strings.Contains(err.Error(), "levels deep") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -35,7 +35,7 @@ func Compile(text string, others map[string]string) (protoreflect.FileDescriptor
 	files[name] = text
 	for _, file := range files {
 		if nesting(file) > maxNesting {
-			return nil, fmt.Errorf("compile the Protobuf schema: braces and brackets exceed the maximum nesting depth of %d", maxNesting)
+			return nil, fmt.Errorf("compile the Protobuf schema: brackets are nested more than %d levels deep", maxNesting)
 		}
 	}
 	compiler := protocompile.Compiler{MaxParallelism: 1, Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{

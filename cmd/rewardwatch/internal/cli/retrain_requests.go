@@ -86,7 +86,7 @@ func searchFlags(cmd *cobra.Command, service *client.Client) func(context.Contex
 		{"cause", "show only requests for incidents with this cause, such as environment"},
 		{"state", "show only requests in this state, such as awaiting_approval"},
 		{"recipe", "show only requests with this recipe"},
-		{"parent", "show only the next request for the same policy after this one"},
+		{"parent", "show only the next request for the policy of the request with this id"},
 		{"parameter", "show only requests with this config value, such as optimizer.lr=0.001"},
 		{"since", "show only requests opened at or after this time, such as 2026-11-20T10:00:00Z"},
 		{"until", "show only requests opened before this time"},

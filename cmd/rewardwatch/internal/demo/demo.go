@@ -203,7 +203,7 @@ func (d *demo) story(ctx context.Context) error {
 	if n := len(d.app.Incidents()); n > 0 {
 		return fmt.Errorf("demo: %d alarms before the drift", n)
 	}
-	d.say("%d episodes without drift, and no alarm. Now the environment drifts: customers stop liking offer_b (env_version 41 -> 42).", demoHealthy)
+	d.say("%d episodes without drift, and no alarm. Now the environment drifts: customers like offer_b less (env_version 41 -> 42).", demoHealthy)
 	before := d.agents.ended.Load()
 	d.agents.drifted.Store(true)
 	return d.discovery(ctx, page, before)
