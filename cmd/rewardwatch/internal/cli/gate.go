@@ -23,13 +23,16 @@ var (
 	errGateOpen   = errors.New("there is not enough data for a verdict")
 )
 
+// gateRefusal is an error of a gate that is the same if one asks again: exit 4.
+type gateRefusal struct{ client.Refusal }
+
 func newGateCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
 	cmd := &cobra.Command{
 		Use:   "gate POLICY VERSION",
 		Short: "Check whether a new policy version performs as well as production",
 		Long: "Compares a policy_version with production. The version must either serve alongside production or send telemetry labeled shadow.\n" +
-			"Exits with 0 if the version is better or the same, 1 if it is worse, 2 on an error, and 3 if there is not enough data.\n" +
+			"Exits with 0 if the version is better or the same, 1 if it is worse, 2 on an error, 3 if there is not enough data, and 4 if the service refuses the request, such as for an unknown policy.\n" +
 			"You can run this command as often as you like.",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: completePolicies(service),
@@ -44,6 +47,9 @@ func newGateCommand(c *terminal.Console) *cobra.Command {
 func askGate(ctx context.Context, c *terminal.Console, service *client.Client, policy, version string) error {
 	var raw json.RawMessage
 	if err := service.Get(ctx, &raw, "gates", policy, version); err != nil {
+		if refusal, ok := errors.AsType[client.Refusal](err); ok {
+			return gateRefusal{refusal}
+		}
 		return err
 	}
 	var g shownGate

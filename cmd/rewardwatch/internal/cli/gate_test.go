@@ -2,6 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,7 +30,7 @@ func TestGateVerb(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.out), &g); err != nil || got.code != exitDrift || g.Verdict != finding.Worse || *g.UnitsNeeded != 410 {
 		t.Errorf("exit %d, %v: %s", got.code, err, got.out)
 	}
-	if got := runVerb(append([]string{"gate", "nobody", "v2"}, flags...)...); got.code != exitError || !strings.Contains(got.err, "nobody: policy not found") {
+	if got := runVerb(append([]string{"gate", "nobody", "v2"}, flags...)...); got.code != exitRefused || !strings.Contains(got.err, "nobody: policy not found") {
 		t.Errorf("of a policy that is not there: exit %d, %s", got.code, got.err)
 	}
 }
@@ -44,6 +46,31 @@ func TestGateOfSeveralGroups(t *testing.T) {
 	}
 	if g := wire.GateOf(p, "v2"); g.Verdict != finding.Worse || g.UnitsNeeded != nil {
 		t.Errorf("%+v", g)
+	}
+}
+
+// A pipeline goes on asking a service that may yet answer, and no other.
+func TestGateOfAServiceThatRefuses(t *testing.T) {
+	for status, want := range map[int]int{
+		http.StatusUnauthorized: exitRefused, http.StatusForbidden: exitRefused, http.StatusNotFound: exitRefused, http.StatusFound: exitRefused, http.StatusOK: exitRefused,
+		http.StatusRequestTimeout: exitError, http.StatusTooManyRequests: exitError, http.StatusBadGateway: exitError, http.StatusServiceUnavailable: exitError,
+	} {
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if status == http.StatusFound {
+				w.Header().Set("Location", "/login")
+			}
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte("<html>"))
+		}))
+		got := runVerb("gate", "p", "v2", "--server", service.URL)
+		if service.Close(); got.code != want || got.err == "" {
+			t.Errorf("HTTP %d: exit %d, want %d: %s", status, got.code, want, got.err)
+		}
+		if status == http.StatusOK { // nothing listens there any more
+			if got := runVerb("gate", "p", "v2", "--server", service.URL); got.code != exitError {
+				t.Errorf("nobody: exit %d: %s", got.code, got.err)
+			}
+		}
 	}
 }
 

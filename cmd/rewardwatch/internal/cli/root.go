@@ -25,6 +25,8 @@ const (
 	exitDrift = 1 // drift was found, also if it resolved, or a gate failed
 	exitError = 2 // usage, configuration or environment error, or no valid event at all
 	exitOpen  = 3 // a gate does not have enough data for a verdict, or a request has no data to export
+	// exitRefused is that of a gate for which asking again is of no use.
+	exitRefused = 4
 )
 
 // Run parses the command line, runs the verb and returns the exit code.
@@ -55,6 +57,9 @@ func execute(ctx context.Context, c *terminal.Console, args []string) int {
 		return exitError
 	}
 	c.Report(err)
+	if _, is := errors.AsType[gateRefusal](err); is {
+		return exitRefused
+	}
 	return exitError
 }
 

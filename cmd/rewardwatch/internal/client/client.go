@@ -85,10 +85,16 @@ func (c *Client) do(ctx context.Context, method string, body []byte, into any, p
 		return fmt.Errorf("read the service's response: %w", err)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s is not a Rewardwatch service; check --server: %w", answer.Request.URL.Redacted(), err)
+		return Refusal{fmt.Errorf("%s is not a Rewardwatch service; check --server: %w", answer.Request.URL.Redacted(), err)}
 	}
 	return nil
 }
+
+// Refusal is an error that is the same if one asks again: the service refuses the request, or is not Rewardwatch.
+type Refusal struct{ error }
+
+// Unwrap returns the reason.
+func (r Refusal) Unwrap() error { return r.error }
 
 // CopyAll copies the answer of a path of the API, however long that takes.
 func (c *Client) CopyAll(ctx context.Context, to io.Writer, query url.Values, path ...string) error {
@@ -134,13 +140,17 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 	}
 	defer func() { _ = answer.Body.Close() }() // nothing is read after it
 	if to, err := answer.Location(); err == nil {
-		return nil, fmt.Errorf("the service redirects to %s: set --server to its address", terminal.Printable(to.Redacted()))
+		return nil, Refusal{fmt.Errorf("the service redirects to %s: set --server to its address", terminal.Printable(to.Redacted()))}
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAPIAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("read the service's response: %w", err)
 	}
-	return nil, serviceRefusal(answer.Status, path, text)
+	err = serviceRefusal(answer.Status, path, text)
+	if again := []int{http.StatusRequestTimeout, http.StatusTooManyRequests}; answer.StatusCode < 500 && !slices.Contains(again, answer.StatusCode) {
+		err = Refusal{err}
+	}
+	return nil, err
 }
 
 // asked returns a query as it follows a path.
