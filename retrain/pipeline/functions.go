@@ -108,6 +108,8 @@ func (r *renderer) ofStages() template.FuncMap {
 			return "gate.runner"
 		},
 		"ownLabels":    r.ownLabels,
+		"enterprise":   func() bool { return strict.IsEnterprise(r.work.File.githubAPI()) },
+		"ownRegistry":  func() bool { return strict.IsOwnRegistry(r.work.File.Image, r.work.File.githubAPI()) },
 		"keyInside":    func() bool { return r.keyInside() != "" },
 		"serviceGiven": func() bool { return r.work.given.Monitoring.Service != "" },
 		"hostedAsk":    func() bool { return r.work.File.hostedAsk() },
@@ -182,6 +184,14 @@ func (r *renderer) ownLabels() []Text {
 		}
 	}
 	return own
+}
+
+// githubAPI returns the URL of the API of the GitHub that runs the workflow, "" for github.com.
+func (f *File) githubAPI() string {
+	if f.Trigger.Target == GitHub {
+		return f.Trigger.URL
+	}
+	return ""
 }
 
 // literal returns a comment for shellcheck if a shell would expand a word of a command that is not quoted.

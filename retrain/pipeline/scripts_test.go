@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -144,6 +145,109 @@ func TestStageEndsAtASignal(t *testing.T) {
 	}
 }
 
+// What a deployment has started ends before it is rolled back, even if it takes no notice of TERM.
+func TestDeploymentThatIsUndoneDoesNotGoOn(t *testing.T) {
+	const goesOn = "#!/bin/sh\ntrap '' TERM\nwhile true; do echo deployed >> trace; sleep 0.05; done\n"
+	for name, test := range map[string]struct {
+		deployment string
+		stopped    bool
+		code       int
+	}{
+		"stopped": {"./goes-on.sh\ntrue", true, 143},
+		"failed":  {"./goes-on.sh &\nsleep 0.3\nfalse", false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			w := mustRun(t, "[python, deploy.py, --to, production]", "[./deployment.sh]", "[python, deploy.py, --undo]", "[sh, -c, 'echo undone >> trace']")
+			if err := Write(newFiles(w.Artefacts), dir); err != nil {
+				t.Fatal(err)
+			}
+			for file, text := range map[string]string{"goes-on.sh": goesOn, "deployment.sh": "#!/bin/sh\n" + test.deployment + "\n", "version": "v7\n", "trace": ""} {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			traced := func() string {
+				text, _ := os.ReadFile(filepath.Join(dir, "trace"))
+				return string(text)
+			}
+			stage := exec.Command(filepath.Join(dir, "pipeline", "stages", "deploy.sh"))
+			stage.Env = append(os.Environ(), "WORK="+dir)
+			if err := stage.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(20 * time.Second); test.stopped && traced() == "" && time.Now().Before(deadline); {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if test.stopped {
+				_ = stage.Process.Signal(syscall.SIGTERM)
+			}
+			_ = stage.Wait()
+			time.Sleep(300 * time.Millisecond) // in which it would go on
+			if code := stage.ProcessState.ExitCode(); code != test.code || !strings.HasPrefix(traced(), "deployed\n") || !strings.HasSuffix(traced(), "deployed\nundone\n") {
+				t.Errorf("exit code %d, %q", code, traced())
+			}
+		})
+	}
+}
+
+// A runner that cancels a job sends the signal to the shell of the step alone: that must be docker, which passes it on.
+func TestSignalOfARunnerReachesTheContainer(t *testing.T) {
+	dir := t.TempDir()
+	w := mustRun(t)
+	if err := Write(newFiles(w.Artefacts), dir); err != nil {
+		t.Fatal(err)
+	}
+	docker := "#!/bin/sh\n[ \"$1\" = run ] || exit 0\ntrap 'echo INT >> signals; exit 130' INT\necho ready >> signals\nwhile true; do sleep 0.05; done\n"
+	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(docker), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, step, _ := strings.Cut(artefact(t, w, ".github/workflows/retrain-cartpole.yml"), "        run: |\n          printf '%s' \"$REGISTRY_PASSWORD\" | docker login \"${IMAGE%%/*}\" --username \"$REGISTRY_USER\" --password-stdin\n          exec")
+	step, _, _ = strings.Cut("exec"+step, "\n")
+	job := exec.Command("bash", "-e", "-c", "docker login\n"+step+"\n")
+	job.Dir = dir
+	job.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "IMAGE=i:1")
+	if err := job.Start(); err != nil {
+		t.Fatal(err)
+	}
+	signals := func() string {
+		text, _ := os.ReadFile(filepath.Join(dir, "signals"))
+		return string(text)
+	}
+	for deadline := time.Now().Add(20 * time.Second); signals() == "" && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	_ = job.Process.Signal(syscall.SIGINT)
+	_ = job.Wait()
+	if code := job.ProcessState.ExitCode(); code != 130 || signals() != "ready\nINT\n" {
+		t.Errorf("step %q: exit code %d, %q", step, code, signals())
+	}
+}
+
+// An Enterprise Server has the actions for artifacts of version 3 alone, and a token goes to the registry of its server.
+func TestWorkflowsFitTheirServer(t *testing.T) {
+	const v3, v4, token = "upload-artifact@c6a3b2bd78b3985e4b2f15397fec357f0fd808de # v3.", "overwrite: true", "|| github.token"
+	for name, test := range map[string]struct {
+		url, image  string
+		three, sees bool
+	}{
+		"GitHub":                        {"", "ghcr.io/example/cartpole", false, true},
+		"GitHub, by its address":        {"\n  url: https://api.github.com", "ghcr.io/example/cartpole", false, true},
+		"another registry":              {"", "ghcr.io.example.com/example/cartpole", false, false},
+		"Enterprise Server":             {"\n  url: https://git.example.com/api/v3", "containers.git.example.com/a/cartpole", true, true},
+		"its neighbor":                  {"\n  url: https://git.example.com/api/v3", "containers-git.example.com/a/cartpole", true, false},
+		"Enterprise Server and ghcr.io": {"\n  url: https://git.example.com/api/v3", "ghcr.io/example/cartpole", true, false},
+		"data residency":                {"\n  url: https://api.acme.ghe.com", "containers.acme.ghe.com/a/cartpole", false, true},
+	} {
+		w := mustRun(t, "ghcr.io/example/cartpole", test.image, "repository: example/cartpole", "repository: example/cartpole"+test.url)
+		text := artefact(t, w, ".github/workflows/retrain-cartpole.yml")
+		if strings.Contains(text, v3) != test.three || strings.Contains(text, v4) == test.three || strings.Contains(text, "# v4.3") == test.three || strings.Contains(text, token) != test.sees {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}
+
 // A working directory that cannot be written is reported as well.
 func TestStageWithoutItsDirectoryReports(t *testing.T) {
 	stage := staged(t, "")
@@ -180,6 +284,11 @@ func TestGateWaitsForAVerdict(t *testing.T) {
 		"worse":                 {"3 1", Fail, 1, 2},
 		"undecided":             {"", Fail, 1, 4},
 		"undecided, and passes": {"", Pass, 0, 4},
+		"unreachable":           {"2 2 2 2 2 2", Pass, 1, 4},
+		"unreachable at last":   {"3 3 2 2 2 2", Pass, 1, 4},
+		"undecided at last":     {"2 2 3 3 3 3", Pass, 0, 4},
+		"refused":               {"4", Pass, 1, 1},
+		"refused between":       {"3 4 0", Fail, 0, 3},
 	} {
 		stage := staged(t, test.verdicts, "gate: {within: 4h, every: 5m}", "gate: {within: 4m, every: 1m, undecided: "+test.undecided+"}")
 		code, calls := stage("gate", "REQUEST=rr_1")

@@ -84,7 +84,7 @@ func TestLiteralWordsAreMarkedForShellcheck(t *testing.T) {
 	const mark = "# shellcheck disable=SC2016"
 	w := mustRun(t, "[python, deploy.py, --to, production]", "[echo, \"$X ${Y}\"]", "[python, deploy.py, --undo]", "[echo, \"100 %\"]")
 	text := artefact(t, w, "pipeline/stages/deploy.sh")
-	if !strings.Contains(text, mark+" # the words of a command are literal\ndeploy() {\n  run 'echo' '$X ${Y}'\n}\n") || strings.Count(text, mark) != 1 {
+	if !strings.Contains(text, mark+" # the words of a command are literal\ndeploy() {\n  run ${session:+\"$session\"} 'echo' '$X ${Y}'\n}\n") || strings.Count(text, mark) != 1 {
 		t.Error(text)
 	}
 	if text := artefact(t, w, "pipeline/stages/train.sh"); strings.Contains(text, mark) {

@@ -136,7 +136,10 @@ func wiredByValues(w *Work, file string) []string {
 
 // wiredSteps begin the steps that run the stages.
 func wiredSteps(w *Work) string {
-	list := ""
+	list := "          path: work\n          overwrite: true\n          include-hidden-files: true\n"
+	if strict.IsEnterprise(w.File.githubAPI()) {
+		list = ""
+	}
 	for _, s := range w.Stages {
 		list += "|      - name: " + s.Title + "\n        env:\n"
 	}
@@ -205,8 +208,11 @@ func wiredCard(f *File) string {
 func wiredDeployment(f *File) string {
 	list := "}\ndeploy\nreport succeeded"
 	if len(f.Rollback.Command) > 0 {
-		list = "}\n|rollback() {\n  run |}\n# A deployment |undo() {\n  trap - INT TERM\n  end\n  rollback \\|\\| true\n  exit \"$1\"\n}\n" +
-			"trap 'undo 130' INT\ntrap 'undo 143' TERM\nif ! deploy; then\n|  rollback\n  exit 1\nfi\ntrap 'stop 130' INT\ntrap 'stop 143' TERM\nreport succeeded"
+		list = "}\n|rollback() {\n  run |session=\n! command -v setsid > /dev/null \\|\\| session=setsid\n|  run ${session:+\"$session\"} |}\n# A deployment |" +
+			"signal() {\n  kill -s \"$1\" -- \"-$!\" 2> /dev/null \\|\\| kill -s \"$1\" \"$!\" 2> /dev/null\n}\n|" +
+			"halt() {\n  [ -n \"${!:-}\" ] \\|\\| return 0\n  for s in TERM 0 0 0 0 KILL 0 0; do\n    signal \"$s\" \\|\\| return 0\n    sleep 1\n  done\n}\n|" +
+			"undo() {\n  trap - INT TERM\n  halt\n  rollback \\|\\| true\n  exit \"$1\"\n}\n" +
+			"trap 'undo 130' INT\ntrap 'undo 143' TERM\nif ! deploy; then\n|  halt\n  rollback\n  exit 1\nfi\ntrap 'stop 130' INT\ntrap 'stop 143' TERM\nreport succeeded"
 	}
 	return list
 }

@@ -29,7 +29,7 @@ with DAG(
     for stage, limit in STAGES:
         task = BashOperator(
             task_id=stage,
-            bash_command='[ "${ORDER:-retrain}" = retrain ] || exit 99; "$PIPELINE_DIRECTORY"/pipeline/run.sh ' + stage,
+            bash_command='[ "${ORDER:-retrain}" = retrain ] || exit 99; exec "$PIPELINE_DIRECTORY"/pipeline/run.sh ' + stage,
             skip_on_exit_code=99,  # skips this and all later stages unless the request is to retrain
             env={
                 "ORDER": "{{ ((dag_run.conf or {}).get('data') or {}).get('order', '') }}",

@@ -64,16 +64,31 @@ echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) deploy" >> "$WORK/stages.log"
 
 VERSION=$(cat "$WORK/version")
 export VERSION
+# In a session of its own, the deployment is a group of processes, all of which can be stopped.
+session=
+! command -v setsid > /dev/null || session=setsid
 deploy() {
-  run 'python' 'deploy.py' '--to' 'production'
+  run ${session:+"$session"} 'python' 'deploy.py' '--to' 'production'
 }
 rollback() {
   run 'python' 'deploy.py' '--undo'
 }
+# signal sends one to the whole deployment.
+signal() {
+  kill -s "$1" -- "-$!" 2> /dev/null || kill -s "$1" "$!" 2> /dev/null
+}
+# halt ends the deployment: what went on would overwrite the rollback.
+halt() {
+  [ -n "${!:-}" ] || return 0
+  for s in TERM 0 0 0 0 KILL 0 0; do
+    signal "$s" || return 0
+    sleep 1
+  done
+}
 # A deployment that is stopped by a signal is also rolled back.
 undo() {
   trap - INT TERM
-  end
+  halt
   rollback || true
   exit "$1"
 }
@@ -81,6 +96,7 @@ trap 'undo 130' INT
 trap 'undo 143' TERM
 if ! deploy; then
   echo "The deployment failed and is rolled back." >&2
+  halt
   rollback
   exit 1
 fi

@@ -65,6 +65,7 @@ echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) gate" >> "$WORK/stages.log"
 VERSION=$(cat "$WORK/version")
 deadline=$(($(date +%s) + 14400))
 every=300
+answered=
 while true; do
   verdict=0
   ask gate 'cartpole' "$VERSION" || verdict=$?
@@ -74,12 +75,22 @@ while true; do
     echo "Version $VERSION is worse than the one in production." >&2
     exit 1
     ;;
-  3) echo "There is not enough data for a verdict." ;;
+  3)
+    echo "There is not enough data for a verdict."
+    answered=yes
+    ;;
+  4)
+    # To the first question, it would give the same answer again.
+    echo "The service refuses the question." >&2
+    [ -n "$answered" ] || exit 1
+    ;;
   *) echo "The service did not respond." >&2 ;;
   esac
   left=$((deadline - $(date +%s)))
   if [ "$left" -le 0 ]; then
     undecided='fail'
+    # A service that does not respond may know by now that the version is worse.
+    [ "$verdict" -eq 3 ] || undecided=fail
     echo "No verdict before the deadline: $undecided." >&2
     [ "$undecided" = pass ] && exit 0
     exit 1
