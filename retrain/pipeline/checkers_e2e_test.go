@@ -207,6 +207,7 @@ func TestE2ECheckersFindNoFault(t *testing.T) {
 	check(t, checkers+"/kubernetes-validate", append([]string{"--strict", "--quiet"}, jobs...)...)
 	for _, file := range files("pipeline/Makefile") {
 		check(t, "make", "--dry-run", "--file", file, "retrain")
+		check(t, "make", "--dry-run", "--file", file, "HAS_LOCK=yes", "retrain")
 	}
 	lintWorkflows(t, files(".github/workflows/*.yml"))
 }

@@ -108,6 +108,7 @@ func (r *renderer) ofStages() template.FuncMap {
 			return "gate.runner"
 		},
 		"ownLabels":    r.ownLabels,
+		"bare":         func() bool { return strict.IsBare(r.work.File.Base) },
 		"enterprise":   func() bool { return strict.IsEnterprise(r.work.File.githubAPI()) },
 		"ownRegistry":  func() bool { return strict.IsOwnRegistry(r.work.File.Image, r.work.File.githubAPI()) },
 		"keyInside":    func() bool { return r.keyInside() != "" },

@@ -12,7 +12,8 @@ type Stage struct {
 	Needs []string `json:"needs"` // stages before it
 	Cause string   `json:"cause"` // path of the value for which the stage exists
 
-	Training bool `json:"-"` // whether it has the resources of the training
+	Training bool `json:"-"` // whether it is limited by the time for the training
+	Heavy    bool `json:"-"` // whether it has the resources of the training
 	Waiting  bool `json:"-"` // whether it waits for the gate's verdict
 }
 
@@ -32,8 +33,8 @@ func plan(w *Work) string {
 		w.Stages = append(w.Stages, s)
 	}
 	add(f.Data.Export, Stage{Name: "export", Title: "Export the drifted and the baseline data", Cause: "data.export"})
-	add(true, Stage{Name: "train", Title: "Train a new version", Cause: "training", Training: true})
-	add(true, Stage{Name: "evaluate", Title: "Evaluate the new version", Cause: "evaluation"})
+	add(true, Stage{Name: "train", Title: "Train a new version", Cause: "training", Training: true, Heavy: true})
+	add(true, Stage{Name: "evaluate", Title: "Evaluate the new version", Cause: "evaluation", Heavy: true})
 	add(len(f.Shadow.Command) > 0, Stage{Name: "shadow", Title: "Serve the new version in shadow", Cause: "shadow.command"})
 	add(!f.Gate.Skip, Stage{Name: "gate", Title: "Wait for Rewardwatch's verdict", Cause: "gate", Waiting: true})
 	add(len(f.Deploy.Command) == 0, Stage{Name: "keep", Title: "Keep the new version", Cause: "deploy"})

@@ -125,9 +125,61 @@ print(code, sorted(report["environments"]), report["broken"])
 // What the training may use, and who owns what a container writes, holds on a machine of one's own too.
 func TestContainersOfAMachineHaveTheirLimits(t *testing.T) {
 	w := mustRun(t)
-	for file, want := range map[string]string{"pipeline/run.sh": "--cpus 2 --memory 4g", "pipeline/Makefile": `run --rm --user "$$(id -u):$$(id -g)" train`} {
+	for file, want := range map[string]string{"pipeline/run.sh": "train | evaluate) resources=\"--cpus 2 --memory 4g", "pipeline/Makefile": `run --rm --user "$$(id -u):$$(id -g)" train pipeline/stages/evaluate.sh`} {
 		if text := artefact(t, w, file); !strings.Contains(text, want) {
 			t.Errorf("%s: no %q in\n%s", file, want, text)
+		}
+	}
+}
+
+// The evaluation has the GPU of the training too, and no other stage does.
+func TestEvaluationHasTheGPU(t *testing.T) {
+	w := mustRun(t, "timeout: 2h", "timeout: 2h, gpu: 1, runner: [gpu]")
+	for file, want := range map[string]string{"pipeline/argo.yaml": "nvidia.com/gpu:", "pipeline/kubernetes.yaml": "nvidia.com/gpu:", "pipeline/kubeflow.yaml": "resourceType: nvidia.com/gpu"} {
+		text := artefact(t, w, file)
+		first, last := strings.Index(text, "stages/evaluate.sh"), strings.Index(text, "stages/gate.sh")
+		if strings.Count(text, want) != 2 || strings.Count(text[first:last], want) != 1 {
+			t.Errorf("%s: the evaluation has no GPU, or another stage has one\n%s", file, text)
+		}
+	}
+}
+
+// Two runs in a checkout would mix their files: the second one fails, whether make or run.sh started it.
+func TestRunsDoNotShareTheirDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := Write(newFiles(mustRun(t).Artefacts), dir); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{
+		"docker":    "case $* in *evaluate.sh*) for again in ./by-make ./by-script; do $again > again 2>&1 && exit 1; grep 'Another run is using work/.' again >> refused; done ;; esac",
+		"by-make":   "exec env -u MAKEFLAGS -u HAS_LOCK -u MFLAGS make --file pipeline/Makefile train",
+		"by-script": "exec pipeline/run.sh train",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte("#!/bin/sh\nPATH=$OLD_PATH\n"+text+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // the lock of a run ends with it
+		run := exec.Command("make", "--file", "pipeline/Makefile", "retrain")
+		run.Dir = dir
+		run.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "OLD_PATH="+os.Getenv("PATH"))
+		if out, err := run.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	refused, _ := os.ReadFile(filepath.Join(dir, "refused"))
+	if n := strings.Count(string(refused), "Another run"); n != 4 {
+		t.Errorf("%d runs were refused: %s", n, refused)
+	}
+}
+
+// A base without certificates gets them, and others stay as they are.
+func TestImagesHaveCertificates(t *testing.T) {
+	const step = "RUN if [ -e /etc/ssl/certs/ca-certificates.crt ]"
+	for base, want := range map[string]bool{"": false, "base: python:3.12.3-slim-bookworm\n": false, "base: debian:12.11-slim\n": true} {
+		w := mustRun(t, "project: cartpole\n", "project: cartpole\n"+base)
+		if text := artefact(t, w, "pipeline/Dockerfile"); strings.Contains(text, step) != want {
+			t.Errorf("%s\n%s", base, text)
 		}
 	}
 }

@@ -26,6 +26,10 @@ func miswired(w *Work, a *Artefact) []fault {
 			out = append(out, fault{1, "has no line " + strings.TrimSpace(line)})
 		}
 	}
+	// Training and evaluation have them.
+	if block := wired.Resources(a.Path, w.File.Training.CPU, w.File.Training.GPU, w.File.Training.Memory); block != "" && strings.Count(a.Text, block) != 2 {
+		out = append(out, fault{1, "does not have two times" + block})
+	}
 	return append(out, misordered(w, a)...)
 }
 
@@ -43,6 +47,9 @@ func wiredImage(f *File) string {
 	list := "\nFROM " + f.Base + "\n"
 	if len(f.Requirements) > 0 {
 		list += "|COPY pipeline/requirements.txt pipeline/requirements.txt\n|RUN pip install --no-cache-dir -r pipeline/requirements.txt\n"
+	}
+	if strict.IsBare(f.Base) {
+		list += "|RUN if [ -e /etc/ssl/certs/ca-certificates.crt ] \\|\\| [ \"$(id -u)\" -ne 0 ]; then :; \\\n    elif command -v apt-get; then |    elif command -v apk; then apk add --no-cache ca-certificates; fi\n"
 	}
 	if len(pins.Builders(f.Requirements)) > 0 {
 		list += "|ENV PIP_CONSTRAINT=/etc/pip-constraints.txt\n"
@@ -96,9 +103,6 @@ func wiredByValues(w *Work, file string) []string {
 			list = "---\napiVersion: argoproj.io/v1alpha1\nkind: CronWorkflow\nmetadata:\n  name: retrain-|  schedules: [|  timezone: UTC\n  concurrencyPolicy: Forbid\n  workflowSpec:\n" +
 				"    workflowTemplateRef:\n      name: retrain-|    arguments:\n      parameters:\n        - name: tag\n          value: "
 		}
-		list += "|        resources:\n          requests:\n            cpu: |            memory: |          limits:\n            memory: "
-	case "pipeline/kubernetes.yaml":
-		list = "          resources:\n            requests:\n              cpu: |            limits:\n              memory: " + f.Training.Memory + "\n|              memory: " + f.Training.Memory + "\n            limits:"
 	case "pipeline/rewardwatch.yml":
 		list = "  log: {directory: "
 		if len(f.Data.Brokers) > 0 {

@@ -1,0 +1,26 @@
+package wired
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Resources returns the lines with the resources of a training in a generated file, "" for a file without them. cpu is
+// in processors, and memory as Kubernetes writes it.
+func Resources(file string, cpu, gpu int, memory string) string {
+	indent := map[string]string{"pipeline/argo.yaml": "\n        ", "pipeline/kubernetes.yaml": "\n          ", "pipeline/kubeflow.yaml": "\n        "}[file]
+	if indent == "" {
+		return ""
+	}
+	block := fmt.Sprintf("\nresources:\n  requests:\n    cpu: \"%d\"\n    memory: %s\n  limits:\n    memory: %s", cpu, memory, memory)
+	switch {
+	case file == "pipeline/kubeflow.yaml":
+		block = fmt.Sprintf("\nresources:\n  resourceCpuLimit: \"%d\"\n  resourceMemoryLimit: %q", cpu, memory)
+		if gpu > 0 {
+			block += fmt.Sprintf("\n  accelerator:\n    resourceType: nvidia.com/gpu\n    resourceCount: \"%d\"", gpu)
+		}
+	case gpu > 0:
+		block += fmt.Sprintf("\n    nvidia.com/gpu: \"%d\"", gpu)
+	}
+	return strings.ReplaceAll(block, "\n", indent) + "\n"
+}
