@@ -80,7 +80,7 @@ func TestEvidenceInWords(t *testing.T) {
 		{
 			Condition{"mean", ">", 480, 200},
 			alternating(495, 505, 20),
-			"the mean of return over 20 episodes is 500, 95% confidence sequence 493.35 to 506.65",
+			"the mean of return over 20 episodes is 500, 95% confidence sequence 493.4 to 506.6",
 		},
 		{
 			Condition{"median", ">", 480, 200},
@@ -90,7 +90,7 @@ func TestEvidenceInWords(t *testing.T) {
 		{
 			Condition{"sd", "<", 480, 200},
 			alternating(1, 3, 20),
-			"the sd of return over 20 episodes is 1.026, 95% confidence sequence 0.71326 to 1.7526",
+			"the sd of return over 20 episodes is 1.026, 95% confidence sequence 0.713 to 1.75",
 		},
 	} {
 		c := New(tc.condition)
@@ -305,6 +305,25 @@ func TestEstimate(t *testing.T) {
 		got, known := c.Estimate()
 		if known != (want != 0) || math.Abs(got-want) > .0101 {
 			t.Errorf("%s: %g, %t, want %g", statistic, got, known, want)
+		}
+	}
+}
+
+// Bounds have three significant digits, unless the interval is so narrow that both would look alike.
+func TestBoundsAreShort(t *testing.T) {
+	for _, c := range []struct {
+		low, high float64
+		want      string
+	}{
+		{.0048973, 3.7319, "0.0049 to 3.73"},
+		{480.41, 499.33, "480.4 to 499.3"},
+		{1.0001234, 1.0009876, "1.0001 to 1.001"},
+		{0, 1, "0 to 1"},
+		{2, 2, "2 to 2"},
+		{math.Inf(-1), math.Inf(1), "-Inf to +Inf"},
+	} {
+		if got := bound(c.low, c.high-c.low) + " to " + bound(c.high, c.high-c.low); got != c.want {
+			t.Errorf("%v to %v: %s, want %s", c.low, c.high, got, c.want)
 		}
 	}
 }

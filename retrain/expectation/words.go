@@ -2,6 +2,7 @@ package expectation
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
@@ -23,7 +24,7 @@ func (c *Check) Evidence(signal, unit string) string {
 		return fmt.Sprintf("%s; a result needs at least %d %s", text, leastUnits, unit)
 	}
 	low, high := c.Interval()
-	return fmt.Sprintf("%s, 95%% confidence sequence %s to %s", text, number(low), number(high))
+	return fmt.Sprintf("%s, 95%% confidence sequence %s to %s", text, bound(low, high-low), bound(high, high-low))
 }
 
 func (c *Check) shareEvidence(p float64, signal, n string) string {
@@ -35,6 +36,15 @@ func (c *Check) shareEvidence(p float64, signal, n string) string {
 	return fmt.Sprintf("%[3]s%% of the values of %[1]s over %[2]s are %[4]s %[5]s, 95%% confidence sequence %[6]s%% to %[7]s%%; at the %[8]s, %[9]s%% are",
 		signal, n, percent(float64(c.Below)/float64(c.Values.N)), side, number(c.Condition.Value), percent(low), percent(high),
 		c.Condition.Statistic, percent(p))
+}
+
+// bound formats a bound of an interval: three significant digits, and more if the interval is narrow for its place.
+func bound(x, width float64) string {
+	digits := 3
+	if place := math.Log10(math.Abs(x)) - math.Log10(width); place >= 1 && !math.IsInf(place, 0) {
+		digits = min(5, digits+int(place))
+	}
+	return detectors.Figure(x, digits)
 }
 
 func number(x float64) string { return detectors.Figure(x, 5) }

@@ -252,7 +252,7 @@ func (f *Follower) Conclude(ctx context.Context) (met *Retraining, err error) {
 	case expectation.Missed:
 		return f.end(ctx, ledger.StateMissed, "not as expected: "+o.evidence())
 	case expectation.Inconclusive:
-		return f.end(ctx, ledger.StateInconclusive, "inconclusive after all "+o.Expected.Unit+": "+o.evidence())
+		return f.end(ctx, ledger.StateInconclusive, "not decided after all "+o.Expected.Unit+": "+o.evidence())
 	}
 	return nil, nil
 }

@@ -44,7 +44,7 @@ type actForm struct {
 // muteChoice is a preset of how long to mute.
 type muteChoice struct{ For, Title string }
 
-var muteChoices = []muteChoice{{"1h", "1 h"}, {"8h", "8 h"}, {"1d", "1 day"}, {"1w", "1 week"}}
+var muteChoices = []muteChoice{{"1h", "1 h"}, {"4h", "4 h"}, {"8h", "8 h"}, {"1d", "1 day"}, {"1w", "1 week"}}
 
 // actRequest is a request of the incident with what can be decided.
 type actRequest struct {

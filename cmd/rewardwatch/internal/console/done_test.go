@@ -177,12 +177,12 @@ func TestLeadSaysHowAnIncidentEnded(t *testing.T) {
 	i := v.incidents[0]
 	i.Closed = true
 	for want, d := range map[string]alerts.Decision{
-		"Accepted as the new normal by ann.":     {Kind: alerts.Accepted, By: "ann", Why: "new prices"},
-		"Closed because ann reset the baseline.": {Kind: alerts.Reset, By: "ann", Why: "new prices"},
-		"Closed because v2 has met the contract of retraining rr_1. A new baseline is being collected.": {Kind: alerts.Reset, By: "rewardwatch", Why: "v2 has met the contract of retraining rr_1"},
+		"Accepted as the new normal by ann.":                                            {Kind: alerts.Accepted, By: "ann", Why: "new prices"},
+		"Closed because ann reset the baseline.":                                        {Kind: alerts.Reset, By: "ann", Why: "new prices"},
+		"Closed because v2 has met the contract of retraining rr_1. What became of it.": {Kind: alerts.Reset, By: "rewardwatch", Why: "v2 has met the contract of retraining rr_1"},
 	} {
-		if i.Decisions = []alerts.Decision{d}; !strings.Contains(lead(&i), want) {
-			t.Errorf("%+v: %s", d, lead(&i))
+		if i.Decisions = []alerts.Decision{d}; !strings.Contains(lead(&i, "What became of it. "), want) {
+			t.Errorf("%+v: %s", d, lead(&i, ""))
 		}
 	}
 }

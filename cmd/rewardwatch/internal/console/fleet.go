@@ -14,6 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
 // Limits on what the fleet page shows at once. All policies can be found: by name, by state, and page by page.
@@ -123,7 +124,7 @@ func (c *Console) fleetData(ctx context.Context, query url.Values) fleetData {
 		}
 	}
 	incidents, faults := c.view.Incidents(), c.view.Faults()
-	d.add(incidents, faults, c.now())
+	d.add(incidents, c.unmended(ctx, incidents), faults, c.now())
 	summaries := c.view.Summaries()
 	if of := finding.ProgressOf(summaries); of.Groups > 1 && of.Accepted < of.Groups {
 		d.Baselines = fmt.Sprintf("%d of %d groups have an accepted baseline", of.Accepted, of.Groups)
@@ -196,10 +197,15 @@ func (c *Console) unfinished(ctx context.Context) (lines []requestLine, more, fa
 	return requestLines(requests[:min(len(requests), maxAttention)]), len(requests) > maxAttention, false
 }
 
-func (d *open) add(incidents []alerts.Incident, faults []alerts.Fault, now time.Time) {
+// add adds open incidents and faults. unmended says how the retraining of muted ones ended that did not help.
+func (d *open) add(incidents []alerts.Incident, unmended map[string]string, faults []alerts.Fault, now time.Time) {
 	for i := range incidents {
 		switch {
 		case incidents[i].Closed:
+		case incidents[i].IsMuted() && unmended[incidents[i].ID] != "":
+			line := incidentLine(&incidents[i], now)
+			line.What += "; " + unmended[incidents[i].ID]
+			d.Incidents = append(d.Incidents, line)
 		case incidents[i].IsMuted():
 			d.Muted = append(d.Muted, incidentLine(&incidents[i], now))
 		default:
@@ -216,6 +222,35 @@ func (d *open) add(incidents []alerts.Incident, faults []alerts.Fault, now time.
 	for _, list := range []*[]attention{&d.Incidents, &d.Faults, &d.Muted} {
 		*list = (*list)[:min(len(*list), maxAttention)]
 	}
+}
+
+// unmended says of muted incidents that their newest retraining has ended without a success, by incident. Those whose
+// requests the ledger does not tell in time are not in it.
+func (c *Console) unmended(ctx context.Context, incidents []alerts.Incident) map[string]string {
+	out, asked := map[string]string{}, 0
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
+	for k := range incidents {
+		i := &incidents[k]
+		if c.desk == nil || i.Closed || !i.IsMuted() || asked == maxAttention {
+			continue
+		}
+		asked++
+		requests, _, err := c.desk.Search(ctx, ledger.Filter{Policy: i.Group.Policy, Limit: maxAttention})
+		if err != nil {
+			c.log.Error().Err(err).Msg("cannot read the ledger")
+			return out
+		}
+		own := words.OfIncident(requests, i.ID)
+		if len(own) == 0 {
+			continue
+		}
+		switch last := own[len(own)-1]; last.State {
+		case ledger.StateInconclusive, ledger.StateFailed, ledger.StateMissed, ledger.StateExpired, ledger.StateDeadLetter:
+			out[i.ID] = strings.ToLower(words.Ordered(string(last.Kind))) + " " + words.StateOf(last)
+		}
+	}
+	return out
 }
 
 // MoreIncidents returns how many of the open incidents did not fit.

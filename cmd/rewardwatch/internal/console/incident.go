@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
@@ -54,7 +55,7 @@ type incidentPage struct {
 
 	Promise string // how rare false alarms are
 
-	Decisions []string // by people
+	Decisions []told // by people, oldest first
 	Done      donePart
 	Act       actPart
 	Charts    []*plots.SignalChart
@@ -65,6 +66,12 @@ type incidentPage struct {
 	Ordered []requestLine
 	Judged  []judgedPart
 	Ledger  string // why no requests are shown
+}
+
+// told is what a person decided or said, and when.
+type told struct {
+	At   time.Time
+	Text string
 }
 
 // alarmPart is what the page shows of an alarm.
@@ -80,6 +87,7 @@ type alarmPart struct {
 	Score, Detectors         string
 	Onset, Interval          string
 	Found, Resolved          string
+	Replaced                 string // why it ended, if its signal did not return to the baseline
 	Bar                      *scaleBar
 	Offsets, OnsetOffsets    string
 	Baseline, BaseOffsets    string
@@ -147,7 +155,7 @@ func (c *Console) showIncident(w http.ResponseWriter, r *http.Request, status in
 	d := storyOf(i)
 	d.tellOrders(r.Context(), c, i)
 	d.Charts = c.incidentCharts(r.Context(), i)
-	d.Lead = c.commands(r, d.Lead)
+	d.Lead = c.commands(r, lead(i, c.newBaseline(i)))
 	for k := range d.Alarms {
 		d.Alarms[k].Explain = c.commands(r, "rewardwatch explain "+d.Alarms[k].ID)
 	}
@@ -158,14 +166,14 @@ func (c *Console) showIncident(w http.ResponseWriter, r *http.Request, status in
 
 // storyOf returns what is known of an incident without the ledger.
 func storyOf(i *alerts.Incident) incidentPage {
-	d := incidentPage{head: lineOf(i), ID: i.ID, Severity: string(i.Severity), Lead: lead(i), Evidence: i.Evidence}
+	d := incidentPage{head: lineOf(i), ID: i.ID, Severity: string(i.Severity), Evidence: i.Evidence}
 	if i.IsMuted() {
 		d.Muted = words.Stamp(i.MutedUntil)
 	}
 	d.Span, d.Unit, d.Guard = scaleOf(i), i.UnitName(), i.Guard()
 	alarms, left := firingFirst(i, maxAlarms)
 	for _, a := range alarms {
-		d.Alarms = append(d.Alarms, alarmPartOf(a, d.Span))
+		d.Alarms = append(d.Alarms, alarmPartOf(a, d.Span).endedWith(i, a))
 	}
 	d.Omitted = left
 	if len(i.Alarms) > 0 {
@@ -180,7 +188,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 	}
 	d.OfOnset, d.Causes, d.Mix = ofOnset(i), causeParts(i), words.MixOf(i)
 	for _, decision := range i.Decisions {
-		d.Decisions = append(d.Decisions, decision.String())
+		d.Decisions = append(d.Decisions, told{decision.At, decision.String()})
 	}
 	return d
 }
@@ -215,15 +223,15 @@ func newestEvidence(i *alerts.Incident) *alerts.Alarm {
 	return &newest
 }
 
-// lead summarizes the incident.
-func lead(i *alerts.Incident) string {
+// lead summarizes the incident. baseline says what has become of the baseline that replaces that of a reset incident.
+func lead(i *alerts.Incident, baseline string) string {
 	var s strings.Builder
 	s.WriteString(drifted(i))
 	switch d, ended := i.Ended(); {
 	case ended && d.Kind == alerts.Released:
 		fmt.Fprintf(&s, "Released by %s. ", d.By)
 	case ended && d.Kind == alerts.Reset && d.By == ledger.ByService:
-		fmt.Fprintf(&s, "Closed because %s. A new baseline is being collected. ", d.Why)
+		fmt.Fprintf(&s, "Closed because %s. %s", d.Why, baseline)
 	case ended && d.Kind == alerts.Reset:
 		fmt.Fprintf(&s, "Closed because %s reset the baseline. ", d.By)
 	case ended:
@@ -546,10 +554,11 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 		line := requestLineOf(q)
 		c.tellPeople(ctx, &line, q)
 		d.Ordered = append(d.Ordered, line)
-		for _, decided := range line.Decided {
-			d.Decisions = append(d.Decisions, words.Capital(line.Kind)+" request: "+decided)
+		for k, decided := range line.Decided {
+			d.Decisions = append(d.Decisions, told{line.decidedAt[k], words.Capital(line.Kind) + " request: " + decided})
 		}
 	}
+	slices.SortStableFunc(d.Decisions, func(a, b told) int { return a.At.Compare(b.At) })
 	for _, j := range slices.Backward(judged) { // oldest first
 		d.Judged = append(d.Judged, judgedPart{At: words.Stamp(j.At), Reason: words.ReasonText(j.Reason), Detail: j.Detail})
 	}

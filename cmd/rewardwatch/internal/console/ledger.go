@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
@@ -45,7 +46,8 @@ type requestLine struct {
 	Retried                      bool     // its delivery has failed so far
 	Decided                      []string // by people, oldest first; only where the history was read
 
-	state ledger.State
+	state     ledger.State
+	decidedAt []time.Time // of Decided
 }
 
 func (c *Console) ledger(w http.ResponseWriter, r *http.Request) {

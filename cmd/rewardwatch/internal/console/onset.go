@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
@@ -91,6 +92,40 @@ func ofOnset(i *alerts.Incident) string {
 				return fmt.Sprintf("This is about the onset at %s. %s.", i.Earliest().Onset.Moment(i.UnitName()), later)
 			}
 			return ""
+		}
+	}
+	return ""
+}
+
+// endedWith says of an alarm that ended with its incident that its signal did not return to the baseline.
+func (p alarmPart) endedWith(i *alerts.Incident, a *alerts.Alarm) alarmPart {
+	d, ended := i.Ended()
+	if !ended || d.Kind == alerts.Released || !i.Closed || !a.Resolved || a.ResolvedAt.Ordinal < i.ClosedAt.Ordinal {
+		return p
+	}
+	p.Class, p.State, p.Replaced = "warming-up", "baseline reset", "The baseline was replaced because of a retraining or by a person. The signal did not return to the old one."
+	if d.Kind == alerts.Accepted {
+		p.State, p.Replaced = "accepted", "The change was accepted as the new normal. The signal did not return to the old baseline."
+	}
+	return p
+}
+
+// newBaseline says in a sentence whether the baseline that replaces that of a closed incident is complete. It returns
+// "" if the group is no longer watched.
+func (c *Console) newBaseline(i *alerts.Incident) string {
+	old := func(a alerts.Alarm) bool { return a.Baseline.ID != "" }
+	for _, p := range c.view.Summaries() {
+		for k := range p.Groups {
+			g := &p.Groups[k]
+			switch at := slices.IndexFunc(i.Alarms, old); {
+			case g.Group != i.Group:
+			case g.Baseline.ID == "" || at >= 0 && g.Baseline.ID == i.Alarms[at].Baseline.ID:
+				return "A new baseline is being collected. "
+			case g.FrozenTS != 0:
+				return "The new baseline is complete since " + words.Stamp(time.Unix(0, g.FrozenTS)) + ". "
+			default:
+				return "The new baseline is complete. "
+			}
 		}
 	}
 	return ""

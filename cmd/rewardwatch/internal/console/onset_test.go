@@ -4,9 +4,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
 // retrainedWhileOpen is an incident to which a retrained policy has added the drift of another signal.
@@ -39,10 +41,10 @@ func TestHeadlineTellsLaterSignalsApart(t *testing.T) {
 		"only later ones": {lasting, "action has drifted from the baseline since 2026-11-20T08:12:05Z. "},
 		"none later":      {someIncident(), "return has drifted from the baseline since 2026-11-20T08:00:05Z. "},
 	} {
-		if got := lead(&c.i); !strings.HasPrefix(got, c.want) {
+		if got := lead(&c.i, ""); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-		if got := lead(&c.i); name == "none later" && strings.Contains(got, "Later") {
+		if got := lead(&c.i, ""); name == "none later" && strings.Contains(got, "Later") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -85,5 +87,91 @@ func TestEvidenceSaysOfWhichOnset(t *testing.T) {
 	}
 	if i = someIncident(); ofOnset(&i) != "" {
 		t.Errorf("without later signals: %q", ofOnset(&i))
+	}
+}
+
+// What ended with a reset did not return to its baseline; what had returned before is resolved.
+func TestAlarmsOfAResetAreNotResolved(t *testing.T) {
+	i := closed(someIncident())
+	i.Alarms[1].ResolvedAt.Ordinal--
+	for kind, want := range map[alerts.DecisionKind]string{alerts.Reset: "baseline reset", alerts.Accepted: "accepted", alerts.Commented: "resolved"} {
+		i.Decisions = []alerts.Decision{{Kind: kind, By: "ann", Why: "new prices"}}
+		states := map[string]string{}
+		for _, a := range storyOf(&i).Alarms {
+			if states[a.Signal] = a.State; (a.Class == "ok") != (a.State == "resolved") || (a.Replaced == "") != (a.State == "resolved") {
+				t.Errorf("%s: %s is %s in %q: %q", kind, a.Signal, a.State, a.Class, a.Replaced)
+			}
+		}
+		if states["return"] != want || states["outcome.conversion"] != "resolved" {
+			t.Errorf("%s: %v, want %s of return only", kind, states, want)
+		}
+	}
+}
+
+// A closed incident says that its new baseline is being collected only until it is complete.
+func TestNewBaselineIsTold(t *testing.T) {
+	v := madeUpFleet(1, someTime)
+	i, g := v.incidents[0], &v.summaries[0].Groups[0]
+	i.Alarms[0].Baseline.ID = g.Baseline.ID
+	c := consoleOf(v, nil)
+	tells := func(want string) {
+		t.Helper()
+		if got := c.newBaseline(&i); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	tells("A new baseline is being collected. ")
+	g.Baseline.ID = ""
+	tells("A new baseline is being collected. ")
+	g.Baseline.ID = "new"
+	tells("The new baseline is complete since 2026-11-16 16:00:05 UTC. ")
+	i.Group.Policy = "gone"
+	tells("")
+}
+
+// Decisions on the incident and on its requests are in the order of their times.
+func TestDecisionsAreInOrder(t *testing.T) {
+	i, d := someIncident(), someDesk()
+	d.history["rr_waits"] = append(d.history["rr_waits"], ledger.StateChange{At: someTime.Add(-30 * time.Minute), State: ledger.StateOpen, By: "bob", Reason: "go on"})
+	i.Decisions = append(i.Decisions, alerts.Decision{Kind: alerts.Commented, By: "ann", Why: "thanks", At: someTime.Add(-10 * time.Minute)})
+	page := storyOf(&i)
+	page.tellOrders(t.Context(), consoleOf(madeUpFleet(1, someTime), d), &i)
+	var by []string
+	for _, decision := range page.Decisions {
+		by = append(by, decision.Text[:strings.Index(decision.Text, " at ")])
+	}
+	if want := []string{"muted by ann", "Retrain request: Approved by bob", "commented by ann"}; !slices.Equal(by, want) {
+		t.Errorf("%q, want %q", by, want)
+	}
+}
+
+// A muted incident needs attention once its retraining has ended without a success.
+func TestMutedIncidentWithoutSuccessNeedsAttention(t *testing.T) {
+	for state, attention := range map[ledger.State]bool{
+		ledger.StateInconclusive: true, ledger.StateFailed: true, ledger.StateMissed: true, ledger.StateMet: false, ledger.StateRunning: false, ledger.StateRejected: false,
+	} {
+		v, d := madeUpFleet(1, someTime), someDesk()
+		i := &v.incidents[0]
+		i.MutedUntil = someTime.Add(time.Hour)
+		d.requests = []ledger.Request{{ID: "rr_1", Kind: ledger.KindRetrain, Policy: i.Group.Policy, Origin: i.ID, State: state, OpenedAt: someTime}}
+		fleet := consoleOf(v, d).fleetData(t.Context(), nil)
+		if len(fleet.Incidents) == 1 != attention || len(fleet.Muted) == 1 == attention {
+			t.Errorf("%s: %d incidents need attention, %d are muted", state, len(fleet.Incidents), len(fleet.Muted))
+		}
+		if attention && !strings.HasSuffix(fleet.Incidents[0].What, "; retraining "+string(state)) {
+			t.Errorf("%s: %q", state, fleet.Incidents[0].What)
+		}
+	}
+}
+
+// The change of a share is that of the percentages beside it, and never a negative zero.
+func TestPointsAgreeWithPercentages(t *testing.T) {
+	for _, c := range []struct {
+		from, to float64
+		want     string
+	}{{.01752, .01949, "+0.1"}, {.0176, .0194, "+0.1"}, {.5, .4999, "0.0"}, {.5, .5, "0.0"}, {.6, .2, "-40.0"}} {
+		if got := points(c.from, c.to); got != c.want {
+			t.Errorf("%v to %v: %s, want %s", c.from, c.to, got, c.want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -334,6 +335,15 @@ func nextArmed(s *finding.StreamSummary, unit finding.UnitName) string {
 	return fmt.Sprintf("%s: the baseline is too small. The next, %s, needs about %s %s", text, next.Branch, words.Grouped(int64(next.Units)), unit.Many())
 }
 
+// points returns the difference of two shares in percentage points, as that of the percentages shown.
+func points(from, to float64) string {
+	tenths := math.Round(1000*to) - math.Round(1000*from)
+	if tenths == 0 {
+		return "0.0"
+	}
+	return fmt.Sprintf("%+.1f", tenths/10)
+}
+
 // addActions lists the actions, most common first.
 func (d *groupData) addActions(g *finding.GroupSummary) {
 	shares := slices.Clone(g.ActionShare)
@@ -342,7 +352,7 @@ func (d *groupData) addActions(g *finding.GroupSummary) {
 	})
 	for _, s := range shares[:min(len(shares), maxActions)] {
 		d.Actions = append(d.Actions, actionBar{
-			Action: s.Action, Baseline: plots.Percent(s.Baseline), Current: plots.Percent(s.Current), Change: fmt.Sprintf("%+.1f", 100*(s.Current-s.Baseline)),
+			Action: s.Action, Baseline: plots.Percent(s.Baseline), Current: plots.Percent(s.Current), Change: points(s.Baseline, s.Current),
 			BaselineBar: plots.Pixels(100 * s.Baseline), CurrentBar: plots.Pixels(100 * s.Current),
 		})
 	}

@@ -45,7 +45,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		Use:   "demo [--keep [--training DURATION]]",
 		Short: "Run a demo of the whole service on this machine",
 		Long: "Starts a small Kafka broker, simulated agents, a webhook receiver and the service. Then changes the environment,\n" +
-			"shows the alarm and the signed webhook, and exits after about 15 seconds. With --keep, the retraining waits for\n" +
+			"shows the alarm and the signed webhook, and exits after about 20 seconds. With --keep, the retraining waits for\n" +
 			"your approval in the console. Its simulated job then releases a new version of the policy, and the demo shows the\n" +
 			"outcome and runs until it is interrupted. Needs no other software.",
 		Args: cobra.NoArgs,

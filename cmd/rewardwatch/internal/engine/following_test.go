@@ -157,7 +157,7 @@ func TestRetrainingIsClosedByItsTelemetry(t *testing.T) {
 	}{
 		{"met", "mean return > 105 over 100 episodes within 24h", 120, 100, "rr_1 met", "as expected, the mean of return over 24 episodes is 1", 1},
 		{"missed", "mean return > 115 over 100 episodes within 24h", 100, 100, "rr_1 missed", "not as expected: the mean of return over 2", 0},
-		{"neither", "mean return > 110 over 100 episodes within 24h", 110, 100, "rr_1 inconclusive", "inconclusive after all episodes: the mean of return over 100 episodes is 1", 0},
+		{"neither", "mean return > 110 over 100 episodes within 24h", 110, 100, "rr_1 inconclusive", "not decided after all episodes: the mean of return over 100 episodes is 1", 0},
 		{"no such signal", "mean outcome.ctr > 1 over 100 episodes within 24h", 110, 100, "", "", 0},
 	} {
 		j := newJudging(t, tc.expected)

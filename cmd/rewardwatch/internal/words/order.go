@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -107,15 +108,14 @@ func WaitsFor(q ledger.Request) string {
 	return what + " (times out at " + Time(q.DueAt) + ")"
 }
 
-// RequestDecisions describes what people decided on a request, by its history, oldest first.
-func RequestDecisions(history []ledger.StateChange) []string {
-	var out []string
+// RequestDecisions describes what people decided on a request, by its history, and when, oldest first.
+func RequestDecisions(history []ledger.StateChange) (texts []string, at []time.Time) {
 	for i := 1; i < len(history); i++ {
 		if text := requestDecision(history[:i], history[i]); text != "" {
-			out = append(out, text)
+			texts, at = append(texts, text), append(at, history[i].At)
 		}
 	}
-	return out
+	return texts, at
 }
 
 // requestDecision describes a change of state after others, "" if no person decided it.
