@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -121,14 +120,4 @@ func Python(v yamlfile.Value) string {
 		return "{" + strings.Join(members, ", ") + "}"
 	}
 	return "None"
-}
-
-// Comment returns a text for people on one line of YAML.
-func Comment(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
 }
