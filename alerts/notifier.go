@@ -75,9 +75,6 @@ func NewNotifier(cfg AlertmanagerConfig, links Links, notes *Notes, log zerolog.
 		return nil, fmt.Errorf("alertmanager: %w", err)
 	}
 	n := &Notifier{log: log, notes: notes, links: links, alerts: map[string]*tracked{}, asked: map[string]string{}}
-	if len(cfg.URLs) == 0 {
-		reg = prometheus.NewRegistry() // or the dashboard would show 0 undelivered alerts in green
-	}
 	n.metrics = newNotifierMetrics(reg, n.unconfirmed)
 	client := &http.Client{
 		Transport: transport, Timeout: time.Duration(cfg.Timeout),
