@@ -82,8 +82,11 @@ type Alarm struct {
 	Guard        *finding.Guard  // that has tripped; nil for a drift
 }
 
-// OnsetInterval returns the 90% interval of the onset, or nil if none was estimated.
+// OnsetInterval returns the 90% interval of the onset, or nil if none was estimated: a guard estimates the onset alone.
 func (a *Alarm) OnsetInterval() *finding.Interval {
+	if a.Guard != nil {
+		return nil
+	}
 	return finding.IntervalOf(a.OnsetFrom, a.Onset, a.OnsetTo, a.OnsetOffsets)
 }
 

@@ -194,7 +194,7 @@ func (i *Incident) UnitName() finding.UnitName {
 // since says when the signal drifted: the most likely unit and the confidence interval.
 func (a *Alarm) since() string {
 	s := a.Onset.Words(a.UnitName())
-	if i := a.OnsetInterval(); i != nil && a.Guard == nil { // a guard estimates an onset, but no confidence interval
+	if i := a.OnsetInterval(); i != nil {
 		s += "; with 90% confidence " + i.Words(a.UnitName())
 	}
 	return s

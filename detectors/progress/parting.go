@@ -38,9 +38,9 @@ type pair struct {
 // side of each is 1 if higher values are better, and -1 if lower ones are. Both have the same stretches. Parted returns nil
 // unless the reward is better than then and the outcome worse, each by 3 standard errors.
 //
-// The best level is the highest of many, so its errors count as an improvement, and z overstates what chance alone explains.
-// Therefore the outcome must also have followed the reward since it was best. If something else changed it at once while the reward
-// went on growing, a step fits it better.
+// The best level is the highest of many, so its errors count as an improvement, and z overstates the evidence. Therefore the
+// outcome must also have followed the reward since it was best. If something else changed it at once while the reward went on
+// growing, a step fits it better.
 func Parted(reward, outcome []Point, rewardSide, outcomeSide float64) *Parting {
 	pairs := pairsOf(reward, outcome)
 	var best, now pair

@@ -77,8 +77,7 @@ func (s *Server) askWho(w http.ResponseWriter, r *http.Request, password bool) {
 	s.refuse(w, http.StatusUnauthorized, why.Error())
 }
 
-// known returns why a request is not admitted: errUnknown, errUnchecked, errRole, errTooMany or an
-// access.ErrFile.
+// known returns why a request is not admitted: errUnknown, errUnchecked, errRole, errTooMany or an access.ErrFile.
 func (s *Server) known(r *http.Request, rules webconfig.Rules, people session.Access, any access.Right) error {
 	user, password, basic := r.BasicAuth()
 	_, shown := bearer(r)

@@ -87,7 +87,7 @@ func bearer(r *http.Request) (token string, has bool) {
 const ofPeople = access.Act | access.Decide | access.Administer
 
 // admit returns who sends a request that needs one of the rights, or why it may not change state: access.ErrUnknown,
-// errRole, errNotLocal if no token is needed for them, or an access.ErrFile.
+// errUnchecked, errRole, errNotLocal if no token is needed for them, or an access.ErrFile.
 func (s *Server) admit(r *http.Request, any access.Right) (access.Holder, error) {
 	given, shown := bearer(r)
 	switch {
@@ -104,7 +104,7 @@ func (s *Server) admit(r *http.Request, any access.Right) (access.Holder, error)
 	return access.Holder{Role: access.Admin}, nil
 }
 
-// holder returns whose token a request has, or access.ErrUnknown, errRole or an access.ErrFile.
+// holder returns whose token a request has, or access.ErrUnknown, errUnchecked, errRole or an access.ErrFile.
 func (s *Server) holder(r *http.Request, any access.Right) (access.Holder, error) {
 	given, has := bearer(r)
 	if !has {

@@ -141,8 +141,7 @@ func nameOf(r *http.Request, stated string) string {
 }
 
 // readBody reads a JSON object of at most the given number of bytes. It refuses unknown fields, also if only their case is
-// wrong, and anything after the object: the audit log would show something else than what is carried out. Of a field that
-// is repeated, the log shows the last value.
+// wrong, repeated ones, and anything after the object: the audit log would show something else than what is carried out.
 func readBody(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var fields map[string]json.RawMessage

@@ -119,7 +119,11 @@ func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command 
 	}
 	client.ReasonFlags(cmd, &order.Reason)
 	cmd.Flags().StringVar(&duration, "for", "", "how long to mute the incident, such as 4h or 2d")
-	completeFlag(cmd, "for", completeWords([]string{"1h", "8h", "1d", "1w"}))
+	var presets []string
+	for _, preset := range words.MutePresets() {
+		presets = append(presets, preset.For)
+	}
+	completeFlag(cmd, "for", completeWords(presets))
 	cmd.Flags().StringVar(&until, "until", "", "time at which the mute ends, such as 2026-11-20T18:00:00Z")
 	return cmd
 }

@@ -29,7 +29,7 @@ type actPart struct {
 	Decides  bool   // whether the person may accept it and decide on requests
 	Muted    bool
 	Long     int // days, if the mute is longer than that, which is rather a slip
-	Mutes    []muteChoice
+	Mutes    []words.MutePreset
 	Requests []actRequest // that a person can decide on
 	Ask      *askPart     // nil if no retraining can be asked for
 	Latest   []string     // the newest decisions and comments of people, newest first
@@ -40,11 +40,6 @@ type actForm struct {
 	formPart
 	Until, Recipe, Target string
 }
-
-// muteChoice is a preset of how long to mute.
-type muteChoice struct{ For, Title string }
-
-var muteChoices = []muteChoice{{"1h", "1 h"}, {"4h", "4 h"}, {"8h", "8 h"}, {"1d", "1 day"}, {"1w", "1 week"}}
 
 // actRequest is a request of the incident with what can be decided.
 type actRequest struct {
@@ -67,7 +62,7 @@ const latestShown = 3
 func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []requestLine, f actForm) actPart {
 	who, may := c.may(r, access.Act)
 	f.formPart = f.by(r, who, may)
-	d := actPart{Form: f, Login: f.Login, Closed: f.Closed, Open: !i.Closed, Muted: i.IsMuted(), Mutes: muteChoices}
+	d := actPart{Form: f, Login: f.Login, Closed: f.Closed, Open: !i.Closed, Muted: i.IsMuted(), Mutes: words.MutePresets()}
 	d.Decides = who.Role.Permits(access.Decide)
 	if mute := lastMute(i); d.Muted && words.MutedLong(mute.At, i.MutedUntil) {
 		d.Long = words.MutedLongDays
@@ -77,7 +72,7 @@ func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []request
 	}
 	for _, line := range ordered {
 		if n := len(line.Decided); n > 0 {
-			d.Latest = append(d.Latest, words.Capital(line.Kind)+" request: "+line.Decided[n-1])
+			d.Latest = append(d.Latest, words.Capital(line.Kind)+" request: "+line.Decided[n-1].Text)
 		}
 	}
 	d.Latest = append(d.Latest, latest(i)...)

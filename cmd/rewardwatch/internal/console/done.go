@@ -51,8 +51,8 @@ func (l *requestLine) peopleFrom(q ledger.Request, history []ledger.StateChange)
 	if q.OriginKind == ledger.OriginPerson && len(history) > 0 && history[0].By != "" {
 		l.Asked = history[0].By
 	}
-	l.Decided, l.decidedAt = words.RequestDecisions(history)
+	l.Decided = words.RequestDecisions(history)
 	if n := len(l.Decided); n > 0 && (l.state == ledger.StateRejected || l.state == ledger.StateWithdrawn) {
-		l.Stands = l.Decided[n-1]
+		l.Stands = l.Decided[n-1].Text
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console/plots"
@@ -55,7 +54,7 @@ type incidentPage struct {
 
 	Promise string // how rare false alarms are
 
-	Decisions []told // by people, oldest first
+	Decisions []words.Decided // by people, oldest first
 	Done      donePart
 	Act       actPart
 	Charts    []*plots.SignalChart
@@ -66,12 +65,6 @@ type incidentPage struct {
 	Ordered []requestLine
 	Judged  []judgedPart
 	Ledger  string // why no requests are shown
-}
-
-// told is what a person decided or said, and when.
-type told struct {
-	At   time.Time
-	Text string
 }
 
 // alarmPart is what the page shows of an alarm.
@@ -188,7 +181,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 	}
 	d.OfOnset, d.Causes, d.Mix = ofOnset(i), causeParts(i), words.MixOf(i)
 	for _, decision := range i.Decisions {
-		d.Decisions = append(d.Decisions, told{decision.At, decision.String()})
+		d.Decisions = append(d.Decisions, words.Decided{At: decision.At, Text: decision.String()})
 	}
 	return d
 }
@@ -340,7 +333,7 @@ func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
 		out.Shift = fmt.Sprintf("%+.2f SD", e.StandardShift)
 	}
 	out.AtLeast = words.Moved(e.AtLeast)
-	if i := a.OnsetInterval(); i != nil && a.Guard == nil { // a guard estimates an onset, but no confidence interval
+	if i := a.OnsetInterval(); i != nil {
 		out.Interval = i.Words(unit)
 		if len(i.Offsets) > 0 {
 			out.OnsetOffsets = words.Offsets(i.Offsets)
@@ -554,11 +547,11 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 		line := requestLineOf(q)
 		c.tellPeople(ctx, &line, q)
 		d.Ordered = append(d.Ordered, line)
-		for k, decided := range line.Decided {
-			d.Decisions = append(d.Decisions, told{line.decidedAt[k], words.Capital(line.Kind) + " request: " + decided})
+		for _, decided := range line.Decided {
+			d.Decisions = append(d.Decisions, words.Decided{At: decided.At, Text: words.Capital(line.Kind) + " request: " + decided.Text})
 		}
 	}
-	slices.SortStableFunc(d.Decisions, func(a, b told) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(d.Decisions, func(a, b words.Decided) int { return a.At.Compare(b.At) })
 	for _, j := range slices.Backward(judged) { // oldest first
 		d.Judged = append(d.Judged, judgedPart{At: words.Stamp(j.At), Reason: words.ReasonText(j.Reason), Detail: j.Detail})
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
@@ -42,12 +41,11 @@ type requestLine struct {
 	Stands                       string // what it waits for, or why it ended
 	Recipe, Asked                string
 	Opened                       string
-	Waits                        bool     // for a person
-	Retried                      bool     // its delivery has failed so far
-	Decided                      []string // by people, oldest first; only where the history was read
+	Waits                        bool            // for a person
+	Retried                      bool            // its delivery has failed so far
+	Decided                      []words.Decided // by people, oldest first; only where the history was read
 
-	state     ledger.State
-	decidedAt []time.Time // of Decided
+	state ledger.State
 }
 
 func (c *Console) ledger(w http.ResponseWriter, r *http.Request) {

@@ -19,10 +19,10 @@ import (
 // PKCE. Register the service there as a client with the redirect URI `EXTERNAL_URL/login/oidc/callback`. The secret is
 // read for each login, and the service starts while the provider is down. All addresses that the provider names must
 // use https, unless they and the issuer have loopback addresses. Claims come from the ID token, or from the userinfo
-// endpoint if it lacks them. If one of them is `email`, people whose address the provider has not verified (`email_verified: false`) cannot
-// log in. The role is assigned at login. Each instance has its own sessions. Sessions survive a restart, unless one of
-// these keys other than `title`, `client_secret_file` and `ca_file` has changed. In a cluster, they end when their
-// instance stops.
+// endpoint if it lacks them. If one of them is `email`, people whose address the provider has not verified
+// (`email_verified: false`) cannot log in. The role is assigned at login. Each instance has its own sessions. Sessions
+// survive a restart, unless one of these keys other than `title`, `client_secret_file` and `ca_file` has changed. In a
+// cluster, they end when their instance stops.
 type Config struct {
 	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as https://keycloak.example/realms/ops; requires https, except for a loopback address
 	Title            string         `yaml:"title"`              // name of the provider on the login page

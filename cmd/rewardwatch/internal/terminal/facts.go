@@ -35,7 +35,7 @@ func what(a alerts.Alarm) (facts []words.Fact) {
 		facts = append(facts, words.Fact{"", a.Effect.Words(unit)})
 	}
 	facts = append(facts, words.Fact{"since", words.Place(a.Onset, unit, a.Onset.First)})
-	if i := a.OnsetInterval(); i != nil && a.Guard == nil { // a guard estimates an onset, but no confidence interval
+	if i := a.OnsetInterval(); i != nil {
 		facts = append(facts, words.Fact{"", "with 90% confidence " + i.Words(unit)})
 	}
 	return append(facts, words.Fact{"detected", words.Place(a.At, unit, a.At.Pos)}, words.Fact{"score", scoreText(a)})

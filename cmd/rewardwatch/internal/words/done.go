@@ -81,6 +81,14 @@ func ReasonText(r ledger.Reason) string {
 	return text
 }
 
+// MutePreset is a proposal of how long to mute.
+type MutePreset struct{ For, Title string }
+
+// MutePresets returns the proposals, the shortest first.
+func MutePresets() []MutePreset {
+	return []MutePreset{{"1h", "1 h"}, {"4h", "4 h"}, {"8h", "8 h"}, {"1d", "1 day"}, {"1w", "1 week"}}
+}
+
 // MutedLongDays is the length of a mute from which on it is rather a slip, or forgotten before it ends.
 const MutedLongDays = 30
 

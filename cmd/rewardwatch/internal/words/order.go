@@ -108,14 +108,20 @@ func WaitsFor(q ledger.Request) string {
 	return what + " (times out at " + Time(q.DueAt) + ")"
 }
 
-// RequestDecisions describes what people decided on a request, by its history, and when, oldest first.
-func RequestDecisions(history []ledger.StateChange) (texts []string, at []time.Time) {
+// Decided is what a person decided or said, and when.
+type Decided struct {
+	At   time.Time
+	Text string
+}
+
+// RequestDecisions describes what people decided on a request, by its history, oldest first.
+func RequestDecisions(history []ledger.StateChange) (all []Decided) {
 	for i := 1; i < len(history); i++ {
 		if text := requestDecision(history[:i], history[i]); text != "" {
-			texts, at = append(texts, text), append(at, history[i].At)
+			all = append(all, Decided{history[i].At, text})
 		}
 	}
-	return texts, at
+	return all
 }
 
 // requestDecision describes a change of state after others, "" if no person decided it.
