@@ -19,8 +19,8 @@ import (
 const MeansError = .05
 
 const (
-	// leastTried is the least number of units for a verdict: a standard deviation of fewer is no estimate.
-	leastTried = 30
+	// LeastTried is the least number of units for a verdict: a standard deviation of fewer is no estimate.
+	LeastTried = 30
 	// leastWitnesses is the number of units of production needed to tell whether production itself has moved.
 	leastWitnesses = 20
 )
@@ -83,7 +83,7 @@ func (c *compared) measured(q *stream.Quantity, judged int) (effect, width float
 // baseline, at least 1, and the dependence factor.
 func (c *compared) precision(q *stream.Quantity) (m int64, r, f float64) {
 	r = 1
-	if c.New.N >= leastTried {
+	if c.New.N >= LeastTried {
 		r = max(1, c.New.SD()/q.SD)
 	}
 	return int64(q.Ranks.Len()), r, q.Factor()
@@ -117,8 +117,8 @@ func (t *trial) compare(i int, cfg *watch.Config, judged int) (finding.Verdict, 
 	if w := q.Walks(); w != nil && w.TooDependent() {
 		return finding.NotEnoughData, fmt.Sprintf("%s: no interval because %s are too dependent (factor %.1f, limit 4)", s.Signal, t.unitName().Many(), w.Factor)
 	}
-	if c.New.N < leastTried {
-		return finding.NotEnoughData, fmt.Sprintf("%s: %d of at least %d %s", s.Signal, c.New.N, leastTried, t.unitName().Many())
+	if c.New.N < LeastTried {
+		return finding.NotEnoughData, fmt.Sprintf("%s: %d of at least %d %s", s.Signal, c.New.N, LeastTried, t.unitName().Many())
 	}
 	words := fmt.Sprintf("%s was %s and is now %s", s.Signal, finding.Figure(q.Mean), finding.Figure(c.New.Mean))
 	if moved, test := c.alarmed(q); moved*side < 0 || moved*side > 0 && q.SD == 0 {
@@ -257,7 +257,7 @@ func (t *trial) wanted(so int64, i, judged int) int64 {
 	if n == 0 || so < 0 {
 		return -1
 	}
-	return max(so, n, leastTried)
+	return max(so, n, LeastTried)
 }
 
 // signal returns the public form of a stream of a trial: its main quantity or, for categorical actions, the quantity
@@ -289,7 +289,7 @@ func (t *trial) signal(i int, cfg *watch.Config, judged int) finding.GateSignal 
 	}
 	if values.New.N > 0 && q.SD > 0 {
 		effect, width := values.measured(q, judged)
-		if out.Effect = effect; values.New.N >= leastTried && q.Factor() <= 4 {
+		if out.Effect = effect; values.New.N >= LeastTried && q.Factor() <= 4 {
 			out.Low, out.High = effect-width, effect+width
 		}
 	}

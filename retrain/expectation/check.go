@@ -32,6 +32,14 @@ const (
 	leastUnits = 20  // before which means, whose intervals are approximate, decide nothing
 )
 
+// Least returns the number of units of which a statistic can decide at the earliest.
+func Least(statistic string) int {
+	if statistic == "mean" || statistic == "sd" {
+		return leastUnits
+	}
+	return 1
+}
+
 // Check tests the units of a new version against a condition. It uses a confidence sequence for the statistic:
 // intervals that together include the true value after all units with probability 95 %, so that it may be read after
 // each of them. The exported fields are its state, whose size does not depend on the number of units. A Check is owned

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"regexp"
 	"strings"
-	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
@@ -52,7 +51,7 @@ var commandWord = regexp.MustCompile(`^(python|sh|-c|-m)$`)
 // asCommand returns a command as YAML, with what says so.
 func asCommand(c programs.Command) (string, error) {
 	if len(c.Words) == 0 {
-		return strings.TrimSuffix("[python, "+strict.Placeholder+".py] # "+asComment(strings.Join(c.Notes, "; ")), " # "), nil
+		return strings.TrimSuffix("[python, "+strict.Placeholder+".py] # "+quote.Comment(strings.Join(c.Notes, "; ")), " # "), nil
 	}
 	words := make([]string, len(c.Words))
 	for i, w := range c.Words {
@@ -68,15 +67,5 @@ func asCommand(c programs.Command) (string, error) {
 		}
 	}
 	from, err := quote.YAML(c.From)
-	return "[" + strings.Join(words, ", ") + "] # " + asComment(strings.Join(append([]string{from}, c.Notes...), "; ")), err
-}
-
-// asComment returns a text for people on one line of YAML.
-func asComment(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
+	return "[" + strings.Join(words, ", ") + "] # " + quote.Comment(strings.Join(append([]string{from}, c.Notes...), "; ")), err
 }

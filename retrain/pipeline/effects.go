@@ -27,13 +27,12 @@ func validateEffects(w *Work) {
 	unused(f.Gate.Skip, "gate.skip", "with gate.skip", "gate.within", "gate.every", "gate.undecided")
 	unused(len(f.Data.Brokers) == 0, "data.brokers", "without data.brokers", "data.topic")
 
-	among := func(targets ...string) bool {
-		return slices.ContainsFunc(f.Targets, func(t string) bool { return slices.Contains(targets, t) })
-	}
+	among := f.among
 	with := "with the targets " + strings.Join(f.Targets, ", ")
 	unused(!among(inPods...), "targets", with, "training.storage")
 	unused(!among(GitHub, GitLab), "targets", with, "training.runner", "gate.runner")
-	limited := among(append(inPods, GitHub, Airflow, Make)...)
+	limited := w.limited()
+	unused(!among(append(inPods, GitHub, Make)...), "targets", with+", which name the image themselves", "image")
 	unused(!limited && (f.Algorithm.Library != RLlib || !trains), "targets", with+", whose runners decide", "training.cpu", "training.gpu") // RLlib's script reads them
 	unused(!limited, "targets", with+", whose runners decide", "training.memory")
 	unused(!among(append(inPods, GitHub, GitLab, Airflow)...), "targets", with, "training.timeout")
@@ -46,6 +45,14 @@ func validateEffects(w *Work) {
 		unused(known && !slices.Contains(keys, key) && !slices.Contains(keys, key+"?"), "trigger.target", "with "+started, "trigger."+key)
 	}
 }
+
+// among reports whether one of the targets is one of these.
+func (f *File) among(targets ...string) bool {
+	return slices.ContainsFunc(f.Targets, func(t string) bool { return slices.Contains(targets, t) })
+}
+
+// limited reports whether one of the targets runs the training with the processors and GPUs that the file gives.
+func (w *Work) limited() bool { return w.File.among(append(inPods, GitHub, Airflow, Make)...) }
 
 // set reports whether a key is set in the nearest file that has its section: a file replaces what it inherits.
 func (w *Work) set(path, section string) bool {

@@ -37,7 +37,7 @@ func TestSettingsThatOthersReplace(t *testing.T) {
 		"memory":          {[]string{targets, "targets: [gitlab-ci]", trigger, "", "cpu: 2, ", ""}, "training.memory: has no effect with the targets gitlab-ci, whose runners decide"},
 		"processors":      {[]string{targets, "targets: [gitlab-ci]", trigger, "", "memory: 4Gi, ", ""}, "training.cpu: has no effect with the targets gitlab-ci, whose runners decide"},
 		"GPUs":            {[]string{targets, "targets: [gitlab-ci]", trigger, "", "cpu: 2, memory: 4Gi, ", "gpu: 1, runner: [a], "}, "training.gpu: has no effect with the targets gitlab-ci"},
-		"no resources":    {[]string{targets, "targets: [gitlab-ci]", trigger, "", "cpu: 2, memory: 4Gi, ", ""}, ""},
+		"no resources":    {[]string{targets, "targets: [gitlab-ci]", trigger, "", "cpu: 2, memory: 4Gi, ", "", "image: ghcr.io/example/cartpole\n", ""}, ""},
 		"all have one":    {[]string{"cpu: 2,", "storage: 9Gi, runner: [a], "}, ""},
 	} {
 		_, err := run(t, test.replaced...)
@@ -73,7 +73,7 @@ func TestValuesThatOnlyRunsWouldRefuse(t *testing.T) {
 		"one step, not normalized":   {arguments, "{n_steps: 1, batch_size: 1, normalize_advantage: false}", ""},
 		"one step of A2C":            {"name: PPO\n  hyperparameters: " + arguments, "name: A2C\n  hyperparameters: {n_steps: 1, normalize_advantage: true}", "algorithm.hyperparameters.n_steps: must be at least 2, because A2C normalizes advantages"},
 		"one step of A2C as it is":   {"name: PPO\n  hyperparameters: " + arguments, "name: A2C\n  hyperparameters: {n_steps: 1}", ""},
-		"one step of several":        {environment, "{id: CartPole-v1}\n  - {id: Acrobot-v1}", ""},
+		"one step of several":        {environment, "{id: CartPole-v1}\n  - {id: CartPole-v1, env: other}", ""},
 		"no module":                  {environment, "{id: \"mod:\"}", "pipeline.yaml:14:10: environments[0].id: must be a Gymnasium environment ID"},
 		"a module and nothing":       {environment, "{id: \":CartPole-v1\"}", "environments[0].id: must be a Gymnasium environment ID"},
 		"two modules":                {environment, "{id: \"a:b:CartPole-v1\"}", "environments[0].id: must be a Gymnasium environment ID"},
@@ -117,7 +117,7 @@ func TestHiddenFilesReachTheNextJob(t *testing.T) {
 // Files that need a credential say so where they name the others.
 func TestFilesNameTheCredentialsThatTheyNeed(t *testing.T) {
 	with := mustRun(t, "[python, deploy.py, --to, production]", "[python, deploy.py]\n  secrets: [FLEET_KEY, FLEET_USER]")
-	without := mustRun(t, "telemetry: true", "telemetry: false")
+	without := mustRun(t, "telemetry: true", "telemetry: false", "deploy:\n", "shadow: {command: [serve]}\ndeploy:\n")
 	for file, says := range map[string][]string{
 		"pipeline/airflow_dag.py":  {"Set REWARDWATCH_TELEMETRY_TOKEN as well", "The stage deploy also needs FLEET_KEY, FLEET_USER.\n"},
 		"pipeline/argo.yaml":       {"# Its key telemetry-token contains"},

@@ -129,10 +129,10 @@ func TestStagesThatSendTelemetryGetItsToken(t *testing.T) {
 		replaced        []string
 		train, evaluate bool
 	}{
-		"none":       {[]string{"telemetry: true", "telemetry: false"}, false, false},
-		"default":    {[]string{"telemetry: true", "episodes: 3"}, false, true},
-		"no gate":    {[]string{"telemetry: true", "episodes: 3", "gate: {within: 4h, every: 5m}", "gate: {skip: true}"}, false, false},
-		"shadow":     {[]string{"telemetry: true", "episodes: 3", "gate: {within", "shadow: {command: [serve]}\ngate: {within"}, false, false},
+		"none":       {[]string{"telemetry: true", "telemetry: false", "gate: {within", "shadow: {command: [serve]}\ngate: {within"}, false, false},
+		"default":    {[]string{"telemetry: true", "episodes: 6"}, false, true},
+		"no gate":    {[]string{"telemetry: true", "episodes: 6", "gate: {within: 4h, every: 5m}", "gate: {skip: true}"}, false, false},
+		"shadow":     {[]string{"telemetry: true", "episodes: 6", "gate: {within", "shadow: {command: [serve]}\ngate: {within"}, false, false},
 		"evaluation": {nil, false, true},
 		"both":       {append([]string{"steps: 100000", "telemetry: true, steps: 1"}, cleanRL...), true, true},
 	} {

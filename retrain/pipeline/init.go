@@ -453,7 +453,7 @@ func (p *Proposal) found(to *[]Finding, f Finding) {
 }
 
 // proposed is a file of a proposal. What was not found is left to the person, with a comment that says so.
-var proposed = template.Must(template.New("file").Funcs(template.FuncMap{"yaml": quote.YAML, "command": asCommand, "comment": asComment}).Parse(`# Proposed by ` + "`rewardwatch pipeline init`" + `. Check it, and then run: rewardwatch pipeline validate FILE
+var proposed = template.Must(template.New("file").Funcs(template.FuncMap{"yaml": quote.YAML, "command": asCommand, "comment": quote.Comment}).Parse(`# Proposed by ` + "`rewardwatch pipeline init`" + `. Check it, and then run: rewardwatch pipeline validate FILE
 project: {{.Project}}
 {{- if .Description}}
 description: {{yaml .Description}}

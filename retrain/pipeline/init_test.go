@@ -15,12 +15,12 @@ import (
 func TestProposedFileNeedsFewChanges(t *testing.T) {
 	repository := fstest.MapFS{
 		"requirements.txt":  {Data: []byte("gymnasium[box2d]==1.2.2\nstable-baselines3==2.9.2  # the agent\nscipy==1.17.1\ntorch>=2\n")},
-		"src/train.py":      {Data: []byte("import gymnasium as gym\nfrom stable_baselines3 import SAC, HerReplayBuffer\nenv = gym.make('LunarLander-v3')\nmodel.learn(total_timesteps=300_000)\nif __name__ == '__main__':\n    pass\n")},
+		"src/train.py":      {Data: []byte("import gymnasium as gym\nfrom stable_baselines3 import SAC, HerReplayBuffer\nenv = gym.make('LunarLanderContinuous-v3')\nmodel.learn(total_timesteps=300_000)\nif __name__ == '__main__':\n    pass\n")},
 		".venv/lib/a.py":    {Data: []byte("gym.make('Wrong-v1')\n")},
 		"venv/lib/b.py":     {Data: []byte("gym.make('Wrong-v2')\n")},
 		"README.md":         {Data: []byte("gym.make('Wrong-v3')\n")},
 		"odd\nname-env.py":  {Data: []byte("gym.make('Pendulum-v1')\n")},
-		"tests/evaluate.py": {Data: []byte("gym.make(name)\nparser.add_argument('--env-id', default='LunarLander-v3')\ngym.make('LunarLander-v3')\n")},
+		"tests/evaluate.py": {Data: []byte("gym.make(name)\nparser.add_argument('--env-id', default='LunarLanderContinuous-v3')\ngym.make('LunarLanderContinuous-v3')\n")},
 	}
 	p, err := Propose("Lunar Lander (v2)", repository)
 	if err != nil {
@@ -30,7 +30,7 @@ func TestProposedFileNeedsFewChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"project: lunar-lander-v2\n", `id: "LunarLander-v3"`, `id: "Pendulum-v1"`, "name: SAC", "steps: 300000", "- gymnasium==1.2.2\n", "- box2d==2.3.10 # the image lacks SWIG"} {
+	for _, want := range []string{"project: lunar-lander-v2\n", `id: "LunarLanderContinuous-v3"`, `id: "Pendulum-v1"`, "name: SAC", "steps: 300000", "- gymnasium==1.2.2\n", "- box2d==2.3.10 # the image lacks SWIG"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -30,7 +30,7 @@ func TestLabelsOfOwnMachines(t *testing.T) {
 			t.Errorf("labels of GitHub's own are listed:\n%s", a.Text)
 		}
 	}
-	w = mustRun(t, "[github-actions, gitlab-ci, argo, kubernetes, kubeflow, airflow, make]", "[gitlab-ci]", "timeout: 2h", "timeout: 2h, runner: [gpu-a100]", trigger, "", "cpu: 2, memory: 4Gi, ", "")
+	w = mustRun(t, "[github-actions, gitlab-ci, argo, kubernetes, kubeflow, airflow, make]", "[gitlab-ci]", "timeout: 2h", "timeout: 2h, runner: [gpu-a100]", trigger, "", "cpu: 2, memory: 4Gi, ", "", "image: ghcr.io/example/cartpole\n", "")
 	for _, a := range w.Artefacts {
 		if a.Path == actionlint {
 			t.Errorf("without GitHub Actions, there is\n%s", a.Text)

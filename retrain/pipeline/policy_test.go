@@ -8,7 +8,7 @@ import (
 
 // What the networks see is that of the file, in the training and in the evaluation.
 func TestPolicyOfTheFile(t *testing.T) {
-	atari := []string{"name: PPO\n", "name: PPO\n  policy: CnnPolicy\n  frame_stack: 4\n  atari: true\n", "  - scipy==1.17.1\n", "  - scipy==1.17.1\n  - ale-py==0.11.2\n  - opencv-python-headless==4.12.0.88\n"}
+	atari := []string{"{id: CartPole-v1, env: lab}", "{id: \"ale_py:ALE/Pong-v5\"}", "name: PPO\n", "name: PPO\n  policy: CnnPolicy\n  frame_stack: 4\n  atari: true\n", "  - scipy==1.17.1\n", "  - scipy==1.17.1\n  - ale-py==0.11.2\n  - opencv-python-headless==4.12.0.88\n"}
 	w := mustRun(t, atari...)
 	world := artefact(t, w, "pipeline/world.py")
 	for _, want := range []string{"FRAMES = 4 ", "AtariWrapper(environment, clip_reward=varied)\n    if not varied:\n        environment = Game(environment)\n", "environment = Stacked(environment)", `importlib.import_module("ale_py")`} {

@@ -69,7 +69,7 @@ var leaves = map[string]func(*drawer) any{
 		return pick(d, "gymnasium[box2d,mujoco]==1.2.2", "NumPy==2.4.6", "zope.interface==7.2", "torchrl==0.11.0", "tianshou==2.0.1", "a==0", "x-y_z==1!2.0.post1+cu126")
 	},
 	"environments[].id": func(d *drawer) any {
-		return pick(d, "CartPole-v1", "ale_py:ALE/Pong-v5", "my_module:My.World-v0", "no", "0-v0", "1e3", "PandaReach-v3")
+		return pick(d, "Pole-v1", "ale_py:ALE/Pong-v5", "my_module:My.World-v0", "no", "0-v0", "1e3", "PandaReach-v3")
 	},
 	"environments[].env":        func(d *drawer) any { return pick(d, odd...) },
 	"algorithm.name":            func(d *drawer) any { return pick(d, "PPO") },
@@ -92,11 +92,11 @@ var leaves = map[string]func(*drawer) any{
 	"training.memory":                   func(d *drawer) any { return pick(d, "512Mi", "1Gi", "999999Mi") },
 	"training.gpu":                      func(d *drawer) any { return pick(d, 0, 0, 1, 8) },
 	"training.timeout":                  func(d *drawer) any { return pick(d, "1m", "90m", "5h", "5000m", "4d") },
-	"training.storage":                  func(d *drawer) any { return pick(d, "1Mi", "10Gi", "2Ti") },
+	"training.storage":                  func(d *drawer) any { return pick(d, "64Mi", "10Gi", "2Ti") },
 	"training.runner[]":                 runners,
 	"training.telemetry":                flip,
 	"evaluation.command[]":              func(d *drawer) any { return pick(d, odd...) },
-	"evaluation.episodes":               func(d *drawer) any { return pick(d, 1, 20, 1000000) },
+	"evaluation.episodes":               func(d *drawer) any { return pick(d, 15, 20, 1000000) },
 	"evaluation.seeds[]":                func(d *drawer) any { return d.rng.IntN(1 << 31) },
 	"evaluation.confidence":             func(d *drawer) any { return pick(d, .5, .95, .9999) },
 	"evaluation.constraints[].metric":   func(d *drawer) any { return pick(d, "return", "episode_length", "on", "crashes", "_x", "None") },
@@ -121,7 +121,7 @@ var leaves = map[string]func(*drawer) any{
 	"monitoring.signals[]": func(d *drawer) any {
 		return pick(d, "*", "return", "observation.*", "reward", "outcome.[a-c]*", "action")
 	},
-	"monitoring.baseline":            func(d *drawer) any { return pick(d, 50, 500, 100000) },
+	"monitoring.baseline":            func(d *drawer) any { return pick(d, 225, 500, 100000) },
 	"monitoring.false_alarms.budget": func(d *drawer) any { return pick(d, 1, .5, 1e-5, 3.0, 0.00012) },
 	"monitoring.false_alarms.per":    func(d *drawer) any { return pick(d, "30d", "20000 episodes", "5000000 steps", "1w") },
 	"monitoring.expected": func(d *drawer) any {
@@ -270,7 +270,7 @@ func (d *drawer) scripts(f map[string]any, section func(string) map[string]any) 
 		training["command"], evaluation["command"] = []any{"python", pick(d, odd...)}, []any{pick(d, odd...)}
 	}
 	if f["environments"] == nil {
-		f["environments"] = []any{map[string]any{"id": "CartPole-v1"}}
+		f["environments"] = []any{map[string]any{"id": "Pole-v1"}}
 	}
 	library := algorithm["library"].(string)
 	if known, ok := keywords.Algorithms[library]; ok {
@@ -342,6 +342,12 @@ func (d *drawer) effective(f map[string]any, section func(string) map[string]any
 		for _, key := range []string{"cpu", "memory", "gpu"} {
 			delete(training, key)
 		}
+	}
+	if !on(GitHub, Argo, Kubernetes, Kubeflow, Make) && len(targets) > 0 {
+		delete(f, "image")
+	}
+	if section("shadow")["command"] == nil && section("gate")["skip"] != true {
+		delete(evaluation, "telemetry") // without which the gate has no data
 	}
 	if !on(Argo, Kubernetes, Kubeflow) {
 		delete(training, "storage")

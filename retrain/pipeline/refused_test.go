@@ -1,6 +1,9 @@
 package pipeline
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -43,5 +46,65 @@ func TestRefusedOnce(t *testing.T) {
 		if _, err := run(t, replaced...); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What a library would find only once the training runs, or never, is refused at its place, with one message.
+func TestTrainingsThatWouldFail(t *testing.T) {
+	const (
+		id, name, of = "{id: CartPole-v1, env: lab}", "name: PPO", "{n_steps: 256, learning_rate: 3e-4}"
+		simulation   = "simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n"
+	)
+	inRay := func(replaced ...string) []string { return append(replaced, rllibOf...) }
+	for name, test := range map[string]struct {
+		replaced []string
+		want     string
+	}{
+		"late learning":   {[]string{name, "name: DQN", of, "{learning_starts: 100000}"}, "pipeline.yaml:18:38: algorithm.hyperparameters.learning_starts: must be below training.steps, 100000"},
+		"soon enough":     {[]string{name, "name: DQN", of, "{learning_starts: 99999}"}, ""},
+		"late in RLlib":   {inRay(name, "name: DQN", of, "{num_steps_sampled_before_learning_starts: 1e6}"), "must be below training.steps, 100000"},
+		"minibatch":       {inRay(of, "{minibatch_size: 512, train_batch_size_per_learner: 500}"), "algorithm.hyperparameters.minibatch_size: must be at most train_batch_size_per_learner, 500"},
+		"minibatch alone": {inRay(of, "{minibatch_size: 4096}"), "algorithm.hyperparameters.minibatch_size: must be at most train_batch_size_per_learner, 4000"},
+		"small batches":   {inRay(of, "{minibatch_size: 128, train_batch_size: 500}"), ""},
+		"model":           {inRay(of, "{model: {hiddens: [64]}}"), `pipeline.yaml:19:38: algorithm.hyperparameters.model.hiddens: is not a setting of a model, and would be ignored (did you mean "fcnet_hiddens"?)`},
+		"known model":     {inRay(of, "{model: {fcnet_hiddens: [64], conv_kernel_initializer: normal_, use_lstm: true}}"), ""},
+		"unknown model":   {inRay(of, "{model: {towers: 2}}"), "model.towers: is not a setting of a model"},
+		"CUDA":            {[]string{of, "{device: \"cuda:0\"}"}, "algorithm.hyperparameters.device: requires training.gpu: 1"},
+		"images":          {[]string{name, "name: PPO\n  policy: CnnPolicy"}, "pipeline.yaml:18:11: algorithm.policy: must be MlpPolicy, because the observations of CartPole-v1 are not images"},
+		"continuous":      {[]string{name, "name: SAC", of, "{gamma: 0.9}"}, "pipeline.yaml:17:9: algorithm.name: must be an algorithm for discrete actions, which CartPole-v1 has"},
+		"discrete":        {[]string{name, "name: DQN", of, "{gamma: 0.9}", id, "{id: Pendulum-v1}", "at_least: 300", "at_least: -300"}, "algorithm.name: must be an algorithm for continuous actions, which Pendulum-v1 has"},
+		"other spaces":    {[]string{id, id + "\n  - {id: MountainCar-v0}", "at_least: 300", "at_least: -300"}, "pipeline.yaml:15:10: environments[1].id: must have the same observations and actions as CartPole-v1"},
+		"own training":    {[]string{name, "name: SAC", "  hyperparameters: " + of + "\n", "", simulation, "", "{steps: 100000,", "{command: [python, train.py], steps: 100000,"}, ""},
+		"out of reach":    {[]string{"at_least: 300", "at_least: 501"}, "pipeline.yaml:28:34: evaluation.constraints[0].at_least: must be at most 500, the highest return of CartPole-v1"},
+	} {
+		_, err := run(t, test.replaced...)
+		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || strings.Count(err.Error(), "pipeline.yaml:") != 1) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// A library of one's own has commands instead of scripts, and nothing else is missed.
+func TestCustomLibrariesNeedCommandsAlone(t *testing.T) {
+	const own = "project: own\nrelease: v0.1.0\nalgorithm: {library: custom, name: X}\n"
+	for name, test := range map[string]struct{ text, want string }{
+		"training":   {"evaluation: {command: [./evaluate]}\n", "pipeline.yaml:3:22: algorithm.library: requires training.command, which"},
+		"evaluation": {"training: {command: [./train]}\n", "pipeline.yaml:3:22: algorithm.library: requires evaluation.command, which"},
+		"image":      {"training: {command: [./train]}\nevaluation: {command: [./evaluate]}\nimage: ghcr.io/a/b\ntargets: [gitlab-ci]\n", "pipeline.yaml:6:8: image: has no effect with the targets gitlab-ci"},
+	} {
+		if _, err := runText(t, own+test.text); err == nil || !strings.Contains(err.Error(), test.want) || strings.Count(err.Error(), "pipeline.yaml:") != 1 {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	full := t.TempDir()
+	for i := range 1001 {
+		if err := os.WriteFile(filepath.Join(full, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := own + "training: {command: [./train]}\nevaluation: {command: [./evaluate]}\ntemplates: [" + full + "]\n"
+	const want = "pipeline.yaml:6:13: templates[0]: must be a directory of templates, but it cannot be read: it contains more than 1000 files"
+	if _, err := runText(t, text); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 }

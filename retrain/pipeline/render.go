@@ -123,7 +123,7 @@ func (r *renderer) directory(target string, dir fs.FS) {
 		return nil
 	})
 	if err != nil {
-		r.fault(".", "cannot be read: "+err.Error())
+		r.work.report(target, "must be a directory of templates, but it cannot be read: %v", err)
 	} else if !found {
 		r.work.report(target, "must contain a file whose name ends with %s", suffix)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/verdicts"
 )
 
 // resolve sets what the file leaves to defaults.
@@ -34,7 +35,6 @@ func resolve(w *Work) string {
 	f.Training.Memory = cmp.Or(f.Training.Memory, "4Gi")
 	f.Training.Timeout = cmp.Or(f.Training.Timeout, "5h")
 	f.Training.Storage = cmp.Or(f.Training.Storage, "10Gi")
-	f.Evaluation.Episodes = cmp.Or(f.Evaluation.Episodes, 20)
 	if len(f.Evaluation.Seeds) == 0 {
 		f.Evaluation.Seeds = []int{1, 2, 3, 4, 5}
 	}
@@ -54,6 +54,8 @@ func resolve(w *Work) string {
 		m.Signals = []string{"*"}
 	}
 	m.Baseline = cmp.Or(m.Baseline, 500)
+	decides := f.Evaluation.Telemetry && len(f.Shadow.Command) == 0 && !f.Gate.Skip
+	f.Evaluation.Episodes = cmp.Or(f.Evaluation.Episodes, verdicts.Episodes(decides, m.Baseline, len(f.Evaluation.Seeds)))
 	m.FalseAlarms.Budget = cmp.Or(m.FalseAlarms.Budget, 1)
 	m.FalseAlarms.Per = cmp.Or(m.FalseAlarms.Per, "30d")
 	m.Expected = cmp.Or(m.Expected, "mean "+strict.Expected(m.Signals)+" >= baseline - 0.25 * sd over 200 episodes within 7d")

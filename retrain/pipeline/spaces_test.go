@@ -72,8 +72,8 @@ print(same((box(4), 2), (box(4), 2)))
 print(same((box(4), 2), (box(3), 2)))
 print(same((box(4), 2), (box(4), 6)))
 `
-	want := "True\nAcrobot-v1 has different spaces from CartPole-v1\nAcrobot-v1 has different spaces from CartPole-v1"
-	if got := inPython(t, program, "environments:\n", "environments:\n  - id: CartPole-v1\n  - id: Acrobot-v1\n", "  - {id: CartPole-v1, env: lab}\n", ""); got != want {
+	want := "True\nOther-v1 has different spaces from Cart-v1\nOther-v1 has different spaces from Cart-v1"
+	if got := inPython(t, program, "environments:\n", "environments:\n  - id: Cart-v1\n  - id: Other-v1\n", "  - {id: CartPole-v1, env: lab}\n", ""); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for library, replaced := range map[string][]string{"Stable-Baselines3": nil, "CleanRL": cleanRL, "RLlib": rllib} {

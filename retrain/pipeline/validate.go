@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
@@ -17,6 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/secrets"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/verdicts"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -39,13 +39,6 @@ var (
 	variable    = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,99}$`)
 	topicName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 )
-
-// notArguments are the keywords of Python, and the arguments that the generated script sets.
-var notArguments = strings.Fields("policy env False None True and as assert async await break class continue def del elif else except " +
-	"finally for from global if import in is lambda nonlocal not or pass raise return try while with yield")
-
-// notSecrets are the environment variables that the stages, their images and shells have, or that shells never take.
-var notSecrets = strings.Fields("BASHOPTS BASH_ENV CHILD CI EUID HOME IFS IMAGE LD_PRELOAD PATH PPID PWD PYTHONHOME PYTHONPATH REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN SERVICE SHELLOPTS UID VERSION WORK")
 
 // validate checks every value.
 func validate(w *Work) string {
@@ -87,21 +80,9 @@ func (w *Work) matches(re *regexp.Regexp, path, value, want string) {
 
 // oneOf reports a value that is none of those known.
 func (w *Work) oneOf(path, value string, known []string) {
-	if fault := noneOf(known, value); fault != "" {
+	if fault := keywords.NoneOf(known, value); fault != "" {
 		w.report(path, "%s", fault)
 	}
-}
-
-// noneOf returns the fault of a value that is none of those known, "" if it is one.
-func noneOf(known []string, value string) string {
-	if slices.Contains(known, value) {
-		return ""
-	}
-	hint := ""
-	if near := nearest.Of(value, slices.Values(known)); near != "" {
-		hint = fmt.Sprintf(" (did you mean %q?)", near)
-	}
-	return fmt.Sprintf("must be one of %s, not %q%s", strings.Join(known, ", "), value, hint)
 }
 
 // once reports a value that a list has already.
@@ -127,7 +108,7 @@ func validateProject(w *Work) {
 	f := &w.File
 	w.matches(projectName, "project", f.Project, "at most 40 lowercase letters, digits and hyphens, starting with a letter")
 	if f.Release == "" { // of a build without a version
-		w.report("release", "must be set, because this program was built without a version: add release: v0.1.0, or a commit")
+		w.report("release", "must be set, because this program was built without a version: add a line such as release: v0.1.0 to %s, with the tag or commit of Rewardwatch that the generated files are to install", w.Path)
 	} else {
 		w.matches(release, "release", f.Release, "a tag such as v0.1.0, or a commit")
 	}
@@ -162,7 +143,7 @@ func validateProject(w *Work) {
 		w.once(element("environments", i)+".id", slices.Contains(f.Environments[:i], e))
 		w.registered(element("environments", i)+".id", e.ID)
 	}
-	if len(f.Environments) == 0 && (len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0) {
+	if f.Algorithm.Library != Custom && len(f.Environments) == 0 && (len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0) {
 		w.report("environments", "must list at least one environment, because the generated scripts train and evaluate in it")
 	}
 }
@@ -204,7 +185,7 @@ func validateRequirements(w *Work) {
 			w.report("requirements", "must pin %s, which %s needs, such as %s==VERSION", name, w.File.Algorithm.Library, name)
 		}
 	}
-	if len(w.File.Evaluation.Command) == 0 && !seen["scipy"] {
+	if w.File.Algorithm.Library != Custom && len(w.File.Evaluation.Command) == 0 && !seen["scipy"] {
 		w.report("requirements", "must pin scipy, which the generated evaluation needs, such as scipy==VERSION")
 	}
 }
@@ -215,41 +196,56 @@ func validateAlgorithm(w *Work) {
 	if known, ok := keywords.Algorithms[a.Library]; ok {
 		w.oneOf("algorithm.name", a.Name, known)
 	}
-	if a.Library == Custom && (len(w.File.Training.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
-		w.report("algorithm.library", "requires training.command and evaluation.command for a custom library")
+	for stage, command := range map[string][]string{"training": w.File.Training.Command, "evaluation": w.File.Evaluation.Command} {
+		if a.Library == Custom && len(command) == 0 {
+			w.report("algorithm.library", "requires %s.command, which a custom library has instead of a generated script", stage)
+		}
 	}
 	validateSeeing(w)
+	validateSpaces(w)
 	h := a.Hyperparameters
 	if h.Kind != yamlfile.Absent && h.Kind != yamlfile.Null && h.Kind != yamlfile.Mapping {
 		w.report("algorithm.hyperparameters", "must be a mapping")
 	}
+	in := keywords.Training{Environments: len(w.File.Environments), Steps: w.File.Training.Steps, NoGPU: w.File.Training.GPU == 0 && w.limited()}
 	for _, key := range h.Keys() {
 		path := yamlfile.JoinAny("algorithm.hyperparameters", key)
-		if fault := w.argument(key); fault != "" {
+		if fault := keywords.Name(a.Library, a.Name, key, len(w.File.Training.Command) > 0, w.File.Requirements); fault != "" {
 			w.Problems = append(w.Problems, yamlfile.Problem{Place: h.Members[key].Key, Path: path, Message: fault})
 		} else if len(w.File.Training.Command) > 0 { // which may take others
 			continue
 		} else if fault = keywords.Value(a.Library, a.Name, key, h.Members[key]); fault != "" {
 			w.report(path, "%s", fault)
-		} else if fault = keywords.Beside(a.Library, a.Name, key, h, len(w.File.Environments)); fault != "" {
+		} else if fault = keywords.Beside(a.Library, a.Name, key, h, in); fault != "" {
 			w.report(path, "%s", fault)
+		}
+		for _, of := range h.Members[key].Keys() {
+			if fault := keywords.OfModel(of, w.File.Requirements); a.Library == RLlib && key == "model" && fault != "" {
+				w.report(yamlfile.JoinAny(path, of), "%s", fault)
+			}
 		}
 	}
 }
 
-// argument returns what is wrong with the name of a hyperparameter.
-func (w *Work) argument(name string) string {
-	switch {
-	case !identifier.MatchString(name):
-		return fmt.Sprintf("must be the name of an argument, not %q", name)
-	case slices.Contains(notArguments, name):
-		return "cannot be an argument: it is a Python keyword, or the generated script sets it"
-	case len(w.File.Training.Command) > 0: // which may take others
-		return ""
-	case w.File.Algorithm.Library == CleanRL:
-		return noneOf(keywords.Arguments(CleanRL), name)
+// validateSpaces checks that the generated scripts can train and evaluate in the environments that are known.
+func validateSpaces(w *Work) {
+	a, all := w.File.Algorithm, w.File.Environments
+	for i, e := range all {
+		for j, c := range w.File.Evaluation.Constraints {
+			if fault := traits.Exceeded(e.ID, c.Metric, c.AtLeast.Float()); fault != "" {
+				w.report(element("evaluation.constraints", j)+".at_least", "%s", fault)
+			}
+		}
+		switch fault, unlike := traits.NoActions(a.Library, a.Name, e.ID), traits.Unlike(e.ID, all[0].ID); {
+		case len(w.File.Training.Command) > 0: // which may wrap them
+		case unlike != "":
+			w.report(element("environments", i)+".id", "%s", unlike)
+		case i == 0 && fault != "":
+			w.report("algorithm.name", "%s", fault)
+		case i == 0 && a.Policy == "CnnPolicy" && traits.NoImages(e.ID) != "":
+			w.report("algorithm.policy", "%s", traits.NoImages(e.ID))
+		}
 	}
-	return keywords.Fault(w.File.Algorithm.Library, w.File.Algorithm.Name, name, w.File.Requirements)
 }
 
 // validateSeeing checks what the networks of Stable-Baselines3 see of an observation.
@@ -381,7 +377,7 @@ func (w *Work) secrets(stage string, s Serving) {
 	for i, name := range s.Secrets {
 		path := element(stage+".secrets", i)
 		w.matches(variable, path, name, "a name of capital letters, digits and underscores")
-		if slices.Contains(notSecrets, name) || strings.HasPrefix(name, "REWARDWATCH_") || strings.HasPrefix(name, "GITHUB_") || strings.HasPrefix(name, "CI_") || strings.HasPrefix(name, "RUNNER_") {
+		if secrets.Reserved(name) {
 			w.report(path, "%s has a different meaning in the pipeline: use another name", name)
 		}
 		w.once(path, slices.Contains(s.Secrets[:i], name))
@@ -454,6 +450,12 @@ func validateStages(w *Work) {
 	w.runner("gate", f.Gate.Runner)
 	w.hostedLimit("gate", f.Gate.Within, f.Gate.Runner)
 	w.oneOf("gate.undecided", f.Gate.Undecided, []string{Fail, Pass})
+	for path, fault := range verdicts.Faults(verdicts.Gate{
+		Skipped: f.Gate.Skip, Passes: f.Gate.Undecided == Pass, Baseline: f.Monitoring.Baseline, Seeds: len(f.Evaluation.Seeds),
+		Episodes: f.Evaluation.Episodes, Sent: f.Evaluation.Telemetry, Others: len(f.Evaluation.Command)+len(f.Shadow.Command) > 0,
+	}) {
+		w.report(path, "%s", fault)
+	}
 }
 
 // validateKeeping checks that a version that nothing deploys is not lost.
@@ -486,7 +488,7 @@ func validateMonitoring(w *Work) {
 	for i, s := range m.Signals {
 		w.once(element("monitoring.signals", i), slices.Contains(m.Signals[:i], s))
 	}
-	w.within("monitoring.baseline", m.Baseline, 50, 100_000)
+	w.within("monitoring.baseline", m.Baseline, verdicts.LeastBaseline, 100_000)
 	if !(m.FalseAlarms.Budget > 0) {
 		w.report("monitoring.false_alarms.budget", "must be above 0")
 	}

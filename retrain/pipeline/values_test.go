@@ -48,7 +48,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"nothing to roll back":  {"deploy:\n  command: [python, deploy.py, --to, production]\n", "", "rollback.command: requires deploy.command"},
 		"empty word":            {"[python, deploy.py, --undo]", `[python, ""]`, "rollback.command[1]: must not be empty"},
 		"cron":                  {`"0 3 * * 1"`, `"0 3 * *"`, "schedule: must be a cron expression in UTC"},
-		"cron with a zone":      {`"0 3 * * 1"`, `"CRON_TZ=Asia/Tokyo 0 3 * * 1"`, "schedule: must be a cron expression in UTC"},
+		"cron with a zone":      {`"0 3 * * 1"`, `"CRON_TZ=Asia/Tokyo 0 3 * * 1"`, "schedule: must not name a time zone: schedules are in UTC, so convert the hour"},
 		"cron that never comes": {`"0 3 * * 1"`, `"0 3 30 feb *"`, "pipeline.yaml:34:11: schedule: must be a time that exists"},
 		"cron of no cron":       {`"0 3 * * 1"`, `"0 3 ? * 1"`, "schedule: must be a cron expression in UTC"},
 		"cron too often":        {`"0 3 * * 1"`, `"*/4 3 * * 1"`, `pipeline.yaml:34:11: schedule: must leave at least 5 minutes between runs, because GitHub Actions does not start workflows more often, not "*/4 3 * * 1"`},

@@ -15,6 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/expectation"
 )
 
 // Contract is the purpose of a retraining, and how it is judged.
@@ -114,7 +115,7 @@ func ParseExpected(text string) (Expected, error) {
 	e.Comparison = p.oneOf("a comparison", comparisons())
 	e.Value, e.Relative = p.value()
 	p.oneOf("the number of units", []string{"over"})
-	e.Over = p.count()
+	e.Over = p.count(expectation.Least(e.Statistic))
 	e.Unit = p.oneOf("a unit", []string{"episodes", "units"})
 	p.oneOf("the time", []string{"within"})
 	e.Within = p.duration()
@@ -316,14 +317,14 @@ func (p *expectedParser) number() float64 {
 	return x
 }
 
-func (p *expectedParser) count() int {
+func (p *expectedParser) count(least int) int {
 	w, ok := p.wanted("a number of units")
 	if !ok {
 		return 0
 	}
 	n, err := strconv.ParseUint(w.text, 10, 32)
-	if err != nil || n < 1 || n > maxOver {
-		p.fail(w, "expected a whole number from 1 to %d, not %q", maxOver, w.text)
+	if err != nil || int(n) < least || n > maxOver {
+		p.fail(w, "expected a whole number from %d to %d, not %q", least, maxOver, w.text)
 	}
 	return int(n)
 }

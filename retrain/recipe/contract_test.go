@@ -96,21 +96,23 @@ func TestParseExpectedNamesThePlace(t *testing.T) {
 		"ü return":             0,
 		"mean return > ü":      14,
 		"mean return > 1 over": 20,
-		"mean return > 1e999 over 1 units within 1h": 14,
-		"mean return > 1 over 1 units within 0s":     36,
-		"mean return > 1 over -1 units within 1h":    21,
-		"mean return > 1 over 1.5 units within 1h":   21,
-		"mean return > 1 within 1h":                  16,
-		"mean return>1 over 1 units within 1h":       5,
-		`mean "return > 1 over 1 units within 1h`:    5,
-		"mean return > 1_0 over 1 units within 1h":   14,
-		"mean return > inf over 1 units within 1h":   14,
-		"mean return > 0.95 baseline over 1 units":   19,
-		"mean return > 0 * baseline over 1 units":    14,
-		"mean return > 2 * base over 1 units":        18,
-		"mean return > baseline + over 1 units":      25,
-		"mean return > baseline - -1 over 1 units":   25,
-		"mean return > baseline + 1 * q10 over 1":    29,
+		"mean return > 1e999 over 20 units within 1h": 14,
+		"mean return > 1 over 20 units within 0s":     37,
+		"mean return > 1 over 19 units within 1h":     21,
+		"median return > 1 over 0 units within 1h":    23,
+		"mean return > 1 over -1 units within 1h":     21,
+		"mean return > 1 over 1.5 units within 1h":    21,
+		"mean return > 1 within 1h":                   16,
+		"mean return>1 over 20 units within 1h":       5,
+		`mean "return > 1 over 20 units within 1h`:    5,
+		"mean return > 1_0 over 20 units within 1h":   14,
+		"mean return > inf over 20 units within 1h":   14,
+		"mean return > 0.95 baseline over 20 units":   19,
+		"mean return > 0 * baseline over 20 units":    14,
+		"mean return > 2 * base over 20 units":        18,
+		"mean return > baseline + over 20 units":      25,
+		"mean return > baseline - -1 over 20 units":   25,
+		"mean return > baseline + 1 * q10 over 1":     29,
 	} {
 		e, err := ParseExpected(text)
 		bad, ok := errors.AsType[*textError](err)
@@ -123,8 +125,8 @@ func TestParseExpectedNamesThePlace(t *testing.T) {
 func FuzzParseExpected(f *testing.F) {
 	f.Add("mean return > 480 over 200 episodes within 24h")
 	f.Add(`q10 "observation.a \"b\"" <= +5 over 20 units within 1h30m`)
-	f.Add("sd return <= 1.5 * baseline - 2 * sd over 1 units within 7d")
-	f.Add("median outcome.ctr/7d >= -0.5 over 1 units within 7d")
+	f.Add("sd return <= 1.5 * baseline - 2 * sd over 20 units within 7d")
+	f.Add("median outcome.ctr/7d >= -0.5 over 20 units within 7d")
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := ParseExpected(text)
 		if err != nil {

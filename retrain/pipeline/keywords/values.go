@@ -132,45 +132,6 @@ func Value(library, algorithm, name string, v yamlfile.Value) string {
 	return fault
 }
 
-// Beside returns what is wrong with the value of an argument beside the others and with so many environments, "" for nothing:
-// of a single advantage, the normalization is not a number.
-func Beside(library, algorithm, name string, all yamlfile.Value, environments int) string {
-	switch {
-	case library == "cleanrl":
-		return besideOfCleanRL(name, all, environments)
-	case library != "stable-baselines3" || all.Members[name].Float() != 1:
-		return ""
-	}
-	normalizes, single := all.Members["normalize_advantage"].Scalar, name == "n_steps" && environments == 1
-	if algorithm == "PPO" && normalizes != "false" && (single || name == "batch_size") || algorithm == "A2C" && normalizes == "true" && single {
-		return "must be at least 2, because " + algorithm + " normalizes advantages; to use 1, set normalize_advantage: false"
-	}
-	return ""
-}
-
-// besideOfCleanRL is Beside for the generated script in the manner of CleanRL, which divides the steps of all environments
-// into minibatches.
-func besideOfCleanRL(name string, all yamlfile.Value, environments int) string {
-	number := func(name string, otherwise float64) float64 {
-		if v := all.Members[name]; v.Kind == yamlfile.Number {
-			return v.Float()
-		}
-		return otherwise
-	}
-	least, of := 2., "num_steps"
-	if all.Members["norm_adv"].Scalar == "false" {
-		least = 1
-	}
-	rows := number("num_steps", 128) * number("num_envs", 4) * float64(environments)
-	if _, given := all.Members["num_minibatches"]; given {
-		of = "num_minibatches"
-	}
-	if name != of || rows >= least*number("num_minibatches", 4) {
-		return ""
-	}
-	return fmt.Sprintf("must leave at least %v steps for each minibatch: num_steps, num_envs and the environments make %v", least, rows)
-}
-
 // Python returns the value of an argument as a Python literal. Libraries tell tuples from lists in some.
 func Python(library, name string, v yamlfile.Value) string {
 	if library == "stable-baselines3" && name == "train_freq" || library == "rllib" && name == "n_step" {

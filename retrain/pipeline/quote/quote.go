@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -120,4 +121,14 @@ func Python(v yamlfile.Value) string {
 		return "{" + strings.Join(members, ", ") + "}"
 	}
 	return "None"
+}
+
+// Comment returns a text for people on one line of YAML.
+func Comment(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }

@@ -22,6 +22,8 @@ func Fault(text string, github bool) string {
 	parsed, err := parser.Parse(text)
 	s, ok := parsed.(*cron.SpecSchedule)
 	switch {
+	case strings.Contains(text, "TZ="):
+		return fmt.Sprintf("must not name a time zone: schedules are in UTC, so convert the hour, not %q", text)
 	case err != nil || !ok || strings.ContainsAny(text, "=?"):
 		return fmt.Sprintf("must be a cron expression in UTC (minute, hour, day of the month, month, day of the week), not %q", text)
 	case s.Next(someDay).IsZero():

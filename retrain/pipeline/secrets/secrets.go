@@ -111,3 +111,12 @@ func InValues(values map[string]string) []string {
 
 // isOfProgram reports whether words after the name of a program may be credentials that no option names as such.
 func isOfProgram(program string) bool { return program == "curl" || program == "wandb" }
+
+// reserved are the environment variables that the stages, their images and shells have, or that shells never take.
+var reserved = strings.Fields("BASHOPTS BASH_ENV CHILD CI EUID HOME IFS IMAGE LD_PRELOAD PATH PPID PWD PYTHONHOME PYTHONPATH REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN SERVICE SHELLOPTS UID VERSION WORK")
+
+// Reserved reports whether an environment variable has a meaning of its own in the pipeline.
+func Reserved(name string) bool {
+	return slices.Contains(reserved, name) || strings.HasPrefix(name, "REWARDWATCH_") || strings.HasPrefix(name, "GITHUB_") ||
+		strings.HasPrefix(name, "CI_") || strings.HasPrefix(name, "RUNNER_")
+}

@@ -15,7 +15,7 @@ from scipy.stats import t
 import agent
 import world
 
-EPISODES = 20
+EPISODES = 81
 SEEDS = [1, 2, 3, 4, 5]
 CONFIDENCE = 0.95
 CONSTRAINTS = [

@@ -1,0 +1,83 @@
+package traits
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// spaces are those of Gymnasium's own environments, from the tables in their documentation: how many numbers an
+// observation has, or that it is an image, and how many an action has. Spaces of single whole numbers begin with a d. What
+// depends on the version is left open with a question mark.
+var spaces = map[string]string{
+	"CartPole": "4 d2", "MountainCar": "2 d3", "MountainCarContinuous": "2 1", "Acrobot": "6 d3", "Pendulum": "3 1",
+	"LunarLander": "8 d4", "LunarLanderContinuous": "8 2", "BipedalWalker": "24 4", "BipedalWalkerHardcore": "24 4", "CarRacing": "image 3",
+	"FrozenLake": "d16 d4", "FrozenLake8x8": "d64 d4", "CliffWalking": "d48 d4", "Taxi": "d500 d6",
+	"Reacher": "? 2", "Pusher": "? 7", "InvertedPendulum": "4 1", "InvertedDoublePendulum": "? 1", "HalfCheetah": "17 6", "Hopper": "11 3",
+	"Swimmer": "8 2", "Walker2d": "17 6", "Ant": "? 8", "Humanoid": "? 17", "HumanoidStandup": "? 17",
+}
+
+// highest are the returns that no episode of an environment exceeds: each step of CartPole has the reward 1, and none of
+// the others has one above 0.
+var highest = map[string]float64{"CartPole-v0": 200, "CartPole-v1": 500, "MountainCar-v0": 0, "Acrobot-v1": 0, "Pendulum-v1": 0}
+
+// Exceeded returns why a metric of an environment never reaches a limit, "" if it may.
+func Exceeded(id, metric string, limit float64) string {
+	if most, known := highest[id]; known && metric == "return" && limit > most {
+		return fmt.Sprintf("must be at most %v, the highest return of %s", most, id)
+	}
+	return ""
+}
+
+// spacesOf returns the spaces of an environment, by its id, "" for those that are not known.
+func spacesOf(id string) (observation, action string) {
+	if OfAtari(id) {
+		return "image", "d?"
+	}
+	name, _, _ := strings.Cut(id, "-v")
+	observation, action, _ = strings.Cut(spaces[name], " ")
+	return observation, action
+}
+
+// NoImages returns why a network for images cannot see an environment, "" if it may.
+func NoImages(id string) string {
+	if seen, _ := spacesOf(id); seen != "" && seen != "image" {
+		return "must be MlpPolicy, because the observations of " + id + " are not images"
+	}
+	return ""
+}
+
+// These algorithms act with only one kind of actions, by library.
+var (
+	continuous = map[string][]string{"stable-baselines3": {"DDPG", "SAC", "TD3"}}
+	discrete   = map[string][]string{"stable-baselines3": {"DQN"}, "rllib": {"DQN"}}
+)
+
+// NoActions returns why an algorithm cannot act in an environment, "" if it may.
+func NoActions(library, algorithm, id string) string {
+	_, action := spacesOf(id)
+	whole := strings.HasPrefix(action, "d")
+	switch {
+	case whole && slices.Contains(continuous[library], algorithm):
+		return fmt.Sprintf("must be an algorithm for discrete actions, which %s has, such as PPO or DQN, not %s", id, algorithm)
+	case action != "" && !whole && slices.Contains(discrete[library], algorithm):
+		return fmt.Sprintf("must be an algorithm for continuous actions, which %s has, such as PPO or SAC, not %s", id, algorithm)
+	}
+	return ""
+}
+
+// Unlike returns why one agent cannot act in an environment as well as in another, "" if it may.
+func Unlike(id, other string) string {
+	seen, action := spacesOf(id)
+	otherSeen, otherAction := spacesOf(other)
+	if differ(seen, otherSeen) || differ(action, otherAction) {
+		return fmt.Sprintf("must have the same observations and actions as %s, which one agent sees and takes in all environments", other)
+	}
+	return ""
+}
+
+// differ reports whether two spaces that are known differ.
+func differ(a, b string) bool {
+	open := func(s string) bool { return s == "" || strings.HasSuffix(s, "?") }
+	return a != b && !open(a) && !open(b)
+}
