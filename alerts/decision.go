@@ -20,6 +20,11 @@ const (
 	Released  DecisionKind = "released" // of the incident of a guard, which agents then obey no longer
 )
 
+// DecisionKinds returns all kinds.
+func DecisionKinds() []DecisionKind {
+	return []DecisionKind{Accepted, Muted, Unmuted, Reset, Commented, Released}
+}
+
 // keptDecisions is the number of decisions that an incident keeps, and keptComments the number of comments among them.
 const (
 	keptDecisions = 20

@@ -23,6 +23,7 @@ type Metrics struct {
 	opened map[ingest.Group]int
 	closed map[causeKey]int
 	open   map[ingest.Group]openIncident
+	latest map[ingest.Group]decided
 }
 
 // openIncident is what is exported of an open incident.
@@ -32,6 +33,7 @@ type openIncident struct {
 	cause    Cause
 	onset    int64 // Unix seconds, 0 without a clock
 	muted    bool
+	versions versionChanges
 }
 
 type severityKey struct {
@@ -45,14 +47,14 @@ type causeKey struct {
 }
 
 // NewMetrics returns the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened, MetricIncidentsClosed,
-// MetricIncidentOnset and MetricIncidentAlert. groups returns the monitored groups, and delivery the delivery state of
+// MetricIncidentOnset, MetricIncidentAlert, MetricIncidentVersions and MetricIncidentDecision. groups returns the monitored groups, and delivery the delivery state of
 // an incident's alert. A group that has had no incident exports zero opened incidents and zero critical alarms:
 // otherwise increase() would miss the first incident, and graphs of a healthy fleet would be empty. Its other zeros are
 // exported from its first incident on, because a fleet of 20,000 groups would otherwise export 160,000 of them.
 func NewMetrics(groups func() []ingest.Group, delivery func(incident string) Delivery) *Metrics {
 	return &Metrics{
 		groups: groups, delivery: delivery, firing: map[severityKey]int{}, muted: map[severityKey]int{}, opened: map[ingest.Group]int{},
-		closed: map[causeKey]int{}, open: map[ingest.Group]openIncident{},
+		closed: map[causeKey]int{}, open: map[ingest.Group]openIncident{}, latest: map[ingest.Group]decided{},
 	}
 }
 
@@ -70,16 +72,25 @@ func (m *Metrics) Update(changes []Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range changes {
-		if c.Incident == nil {
-			continue
+		if c.Incident != nil {
+			m.update(c, m.latest[c.Incident.Group])
 		}
-		m.count(c.Incident)
-		switch {
-		case c.Fired && c.Alarm.ID == c.Incident.ID:
-			m.opened[c.Incident.Group]++
-		case c.Incident.Closed:
-			m.closed[causeKey{c.Incident.Group, c.Incident.Cause}]++
-		}
+	}
+}
+
+// update applies a change of an incident, where before is the latest incident of its group. A comment on a closed
+// incident does not close it again, and one on an earlier incident says nothing about the open one.
+func (m *Metrics) update(c Change, before decided) {
+	i := c.Incident
+	if i.Closed && before.id != "" && before.id != i.ID {
+		return
+	}
+	m.count(i)
+	switch {
+	case c.Fired && c.Alarm.ID == i.ID:
+		m.opened[i.Group]++
+	case i.Closed && !(before.id == i.ID && before.closed):
+		m.closed[causeKey{i.Group, i.Cause}]++
 	}
 }
 
@@ -87,9 +98,10 @@ func (m *Metrics) Update(changes []Change) {
 // Alarms of a muted incident are counted separately, so that alerting rules stay silent.
 func (m *Metrics) count(i *Incident) {
 	m.countFromZero(i.Group)
+	m.latest[i.Group] = decidedOn(i)
 	delete(m.open, i.Group)
 	if !i.Closed {
-		m.open[i.Group] = openIncident{i.ID, i.Severity, i.Cause, i.Earliest().Onset.TS / int64(time.Second), i.IsMuted()}
+		m.open[i.Group] = openIncident{i.ID, i.Severity, i.Cause, i.Earliest().Onset.TS / int64(time.Second), i.IsMuted(), changedVersions(i)}
 	}
 	key := severityKey{i.Group, i.Severity}
 	for _, other := range Severities() { // an improvement may have turned into a deterioration
@@ -127,6 +139,7 @@ func (m *Metrics) Forget(policies []string) {
 	maps.DeleteFunc(m.firing, gone)
 	maps.DeleteFunc(m.muted, gone)
 	maps.DeleteFunc(m.open, func(g ingest.Group, _ openIncident) bool { return slices.Contains(policies, g.Policy) })
+	maps.DeleteFunc(m.latest, func(g ingest.Group, _ decided) bool { return slices.Contains(policies, g.Policy) })
 }
 
 // Describe sends nothing: labels differ between policies, so this is an unchecked collector.
@@ -155,6 +168,7 @@ func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group
 		m.firing[severityKey{group, Critical}] += 0
 	}
 	firing, muted, opened, closed, open := maps.Clone(m.firing), maps.Clone(m.muted), maps.Clone(m.opened), maps.Clone(m.closed), maps.Clone(m.open)
+	latest := maps.Clone(m.latest)
 	m.mu.Unlock()
 	f := &exported{MetricAlarms, "Firing alarms that are not muted.", prometheus.GaugeValue}
 	for k, n := range firing {
@@ -181,6 +195,15 @@ func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group
 	for group, i := range open {
 		put(f, float64(m.stateOf(i)), group, ingest.Label{Name: "incident", Value: i.id})
 	}
+	f = &exported{MetricIncidentVersions, "Versions that changed at the onset of an open incident, and the versions since then.", prometheus.GaugeValue}
+	for group, i := range open {
+		put(f, 1, group, append(i.versions.labels(), ingest.Label{Name: "incident", Value: i.id})...)
+	}
+	f = &exported{MetricIncidentDecision, "Newest decision of each kind on the latest incident of a group, in Unix time.", prometheus.GaugeValue}
+	now := time.Now()
+	for group, d := range latest {
+		d.export(now, func(at float64, labels ...ingest.Label) { put(f, at, group, labels...) })
+	}
 }
 
 // stateOf returns how far the alert of an open incident has come.
@@ -198,7 +221,7 @@ type descs map[string]*prometheus.Desc
 func (d descs) metric(f *exported, value float64, group ingest.Group, more ...ingest.Label) prometheus.Metric {
 	names, values := []string{"policy"}, []string{labelValue(group.Policy)}
 	for _, l := range append(groupLabels(group), more...) {
-		names, values = append(names, l.Name), append(values, l.Value)
+		names, values = append(names, l.Name), append(values, labelValue(l.Value))
 	}
 	key := f.name + " " + strings.Join(names, " ")
 	if d[key] == nil {

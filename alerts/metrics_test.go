@@ -35,6 +35,10 @@ rewardwatch_incident_alert_state{incident="9d0f687e8d548697",label_a_b="x",label
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="8913315e1179a501",policy="checkout",severity="critical"} 1.800000092e+09
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1.800000092e+09
+# HELP rewardwatch_incident_version_info Versions that changed at the onset of an open incident, and the versions since then.
+# TYPE rewardwatch_incident_version_info gauge
+rewardwatch_incident_version_info{changed="none",env="prod",env_version="41",incident="8913315e1179a501",policy="checkout",policy_version="p1",reward_version="r7"} 1
+rewardwatch_incident_version_info{changed="none",env_version="41",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",policy_version="p1",reward_version="r7"} 1
 # HELP rewardwatch_incidents_closed_total Number of incidents closed, by cause.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
@@ -74,6 +78,10 @@ rewardwatch_incident_alert_state{incident="9d0f687e8d548697",label_a_b="x",label
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="policy",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1.800000092e+09
+# HELP rewardwatch_incident_version_info Versions that changed at the onset of an open incident, and the versions since then.
+# TYPE rewardwatch_incident_version_info gauge
+rewardwatch_incident_version_info{changed="policy_version p1 → p2, env_version 41 → 42, reward_version r7 → r8",env="prod",env_version="42",incident="13c6a0c6eac70d26",policy="checkout",policy_version="p2",reward_version="r8"} 1
+rewardwatch_incident_version_info{changed="none",env_version="41",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",policy_version="p1",reward_version="r7"} 1
 # HELP rewardwatch_incidents_closed_total Number of incidents closed, by cause.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
@@ -114,6 +122,9 @@ rewardwatch_incident_alert_state{env="prod",incident="13c6a0c6eac70d26",policy="
 # HELP rewardwatch_incident_onset_timestamp_seconds Onset of an open incident, in Unix time.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
+# HELP rewardwatch_incident_version_info Versions that changed at the onset of an open incident, and the versions since then.
+# TYPE rewardwatch_incident_version_info gauge
+rewardwatch_incident_version_info{changed="none",env="prod",env_version="41",incident="13c6a0c6eac70d26",policy="checkout",policy_version="p1",reward_version="r7"} 1
 # HELP rewardwatch_incidents_closed_total Number of incidents closed, by cause.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0

@@ -75,7 +75,7 @@ func NewNotifier(cfg AlertmanagerConfig, links Links, notes *Notes, log zerolog.
 		return nil, fmt.Errorf("alertmanager: %w", err)
 	}
 	n := &Notifier{log: log, notes: notes, links: links, alerts: map[string]*tracked{}, asked: map[string]string{}}
-	n.metrics = newNotifierMetrics(reg, n.unconfirmed)
+	n.metrics = newNotifierMetrics(reg, len(cfg.URLs), n.unconfirmed)
 	client := &http.Client{
 		Transport: transport, Timeout: time.Duration(cfg.Timeout),
 		// A redirected POST becomes a GET, which is answered with 200 but delivers no alert.

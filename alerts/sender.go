@@ -70,14 +70,18 @@ type notifierMetrics struct {
 	sent, failed prometheus.Counter
 }
 
-func newNotifierMetrics(reg prometheus.Registerer, unconfirmed func() float64) notifierMetrics {
+func newNotifierMetrics(reg prometheus.Registerer, receivers int, unconfirmed func() float64) notifierMetrics {
 	pushes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: MetricNotifications, Help: "Pushes to Alertmanager, by result.",
 	}, []string{"result"})
 	pending := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: MetricNotifyPending, Help: "Alerts whose current state has not been accepted by any Alertmanager.",
 	}, unconfirmed)
-	reg.MustRegister(pushes, pending)
+	configured := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: MetricAlertmanagers, Help: "Alertmanagers to which alerts are pushed.",
+	})
+	configured.Set(float64(receivers))
+	reg.MustRegister(pushes, pending, configured)
 	return notifierMetrics{sent: pushes.WithLabelValues("sent"), failed: pushes.WithLabelValues("failed")}
 }
 

@@ -64,16 +64,28 @@ func fleetHeadline(d *dashboard.DashboardBuilder, s scope) {
 func unconfirmed(s scope) *stat.PanelBuilder {
 	return number("Undelivered alerts", "Alerts that no Alertmanager has accepted. Until one accepts them, they do not page anyone. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules, and nothing is pushed.",
 		"short", steps(green, step{1, red}),
-		query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")"}).
-		ColorMode(common.BigValueColorModeBackgroundSolid).NoValue("Not pushed")
+		query{expr: ifPushed(s, "sum("+s.service(alerts.MetricNotifyPending)+")")}).
+		ColorMode(common.BigValueColorModeBackgroundSolid).Mappings(notPushed())
 }
 
 // failedPushes shows whether pushes to Alertmanager fail now.
 func failedPushes(s scope) *stat.PanelBuilder {
 	return number("Failed pushes", "Pushes that Alertmanager did not accept in the last few minutes. While pushes fail, alerts do not page anyone.",
 		"short", steps(green, step{1, red}),
-		query{expr: counted(s.service(alerts.MetricNotifications, `result="failed"`), overPoint)}).
-		ColorMode(common.BigValueColorModeBackgroundSolid).NoValue("Not pushed")
+		query{expr: ifPushed(s, counted(s.service(alerts.MetricNotifications, `result="failed"`), overPoint))}).
+		ColorMode(common.BigValueColorModeBackgroundSolid).Mappings(notPushed())
+}
+
+// ifPushed returns a number of alerts or pushes, less 1 if no Alertmanager is configured: 0 then says nothing good.
+func ifPushed(s scope, expr string) string {
+	return expr + " - (sum(" + s.service(alerts.MetricAlertmanagers) + ") == bool 0)"
+}
+
+// notPushed shows the -1 of ifPushed as a text.
+func notPushed() []dashboard.ValueMapping {
+	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{
+		"-1": {Text: cog.ToPtr("Not pushed"), Color: cog.ToPtr(faint), Index: cog.ToPtr(int32(0))},
+	}}}}
 }
 
 // fleetStates shows which groups drift, since when and why, and what that means for the budget.
@@ -122,17 +134,20 @@ const inTheConsole = "incident in console"
 // the time of the onset and for what the cause means.
 func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	columns := []column{labelColumn("severity", slices.Concat(texts(severityColors()...), inWidth(85))...)}
-	cause := causeColumn()
+	delivered := valueColumnOf(3, "alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, ifAbsent("-"), inWidth(105))
+	inConsole := column{"incident", inTheConsole, slices.Concat(toConsole("Open in the console to mute the incident or decide on a retraining", "/incidents/", inTheConsole), inWidth(164))}
 	if s.single {
-		columns = append(columns, valueColumnOf(0, "since", inUnit("dateTimeAsIso"), mapped(noClock()), inWidth(172)))
-		cause = labelColumn("cause", slices.Concat(mapped(causePhrases()), atLeast(250))...)
+		columns = slices.Concat(columns, []column{valueColumnOf(0, "since", inUnit(toTheSecond), mapped(noClock()), inWidth(130))},
+			narrow(s.labels...), []column{
+				labelColumn("cause", slices.Concat(mapped(causePhrases()), atLeast(250))...),
+				{"changed", "version change", slices.Concat(mapped(noVersion()), atLeast(170))},
+				valueColumnOf(4, "first seen", inUnit("time:HH:mm:ss"), ifAbsent("-"), inWidth(85)),
+				delivered, inConsole,
+			})
+	} else {
+		columns = slices.Concat(columns, []column{valueColumnOf(2, "age", inUnit("dateTimeFromNow"), mapped(noClock()), inWidth(146))},
+			policy, labelColumns(s.labels...), []column{causeColumn(), delivered, inConsole})
 	}
-	columns = slices.Concat(columns, []column{valueColumnOf(2, "age", inUnit("dateTimeFromNow"), mapped(noClock()), inWidth(146))},
-		policy, labelColumns(s.labels...), []column{
-			cause,
-			valueColumnOf(3, "alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, ifAbsent("-"), inWidth(120)),
-			{"incident", inTheConsole, slices.Concat(toConsole("Open in the console to mute the incident or decide on a retraining", "/incidents/", inTheConsole), atLeast(164))},
-		})
 	by := "max by (" + s.groups("severity", "cause", "incident") + ") ("
 	var ranks string
 	for i, severity := range alerts.Severities() {
@@ -144,10 +159,30 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	onset := by + s.of(alerts.MetricIncidentOnset) + ")"
 	key := s.groups("incident")
 	delivery := "max by (" + key + ") (" + s.of(alerts.MetricIncidentAlert) + ") * on (" + key + ") group_right () (1 + 0 * " + onset + ")"
-	return rows("Open incidents", "The drifting groups, with the estimated onset, the most likely cause, and whether Alertmanager has accepted the alert. If alerts are not pushed, Prometheus alerting rules send them. Click the id of an incident to open it in the console, where you can mute it or decide on a retraining.", columns,
-		[]order{{"Value #B", false}, {"Value #A", true}},
-		query{expr: "1000 * " + onset}, query{expr: ranks}, query{expr: "1000 * " + onset}, query{expr: delivery}).
+	description, queries := "The drifting groups, with the estimated onset, the most likely cause, and whether Alertmanager has accepted the alert.",
+		[]query{{expr: "1000 * " + onset}, {expr: ranks}, {expr: "1000 * " + onset}, {expr: delivery}}
+	if s.single {
+		description = "The drifting groups, with the estimated onset, the most likely cause, the versions that changed at the onset and when the new ones were first seen, and whether Alertmanager has accepted the alert."
+		queries = append(queries, firstSeen(s), query{expr: "max by (" + key + ", changed) (" + s.of(alerts.MetricIncidentVersions) + ")"})
+	}
+	return rows("Open incidents", description+" If alerts are not pushed, Prometheus alerting rules send them. Click the id of an incident to open it in the console, where you can mute it or decide on a retraining.", columns,
+		[]order{{"Value #B", false}, {"Value #A", true}}, queries...).
 		NoValue("No open incidents").Span(full)
+}
+
+// firstSeen returns when the versions after the onset of each open incident were first seen, if any changed. Only the
+// latest version exports its time, so the query looks for it in the time range.
+func firstSeen(s scope) query {
+	key := s.groups(versionLabels()...)
+	return query{expr: "1000 * max by (" + s.groups("incident", "changed") + ") (" + s.of(alerts.MetricIncidentVersions, `changed!="none"`) +
+		" * on (" + key + ") group_left () max by (" + key + ") (max_over_time(" + s.of(metrics.MetricVersionSince) + "[$__range])))"}
+}
+
+// noVersion shows that no version changed.
+func noVersion() []dashboard.ValueMapping {
+	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{
+		"none": {Text: cog.ToPtr("No version changed"), Index: cog.ToPtr(int32(0))},
+	}}}}
 }
 
 func causeColumn() column {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
@@ -144,6 +145,7 @@ func madeFleet(t *testing.T, demo prometheusServer, n int, begin, end time.Time)
 		f.copies(one, n)
 	}
 	f.add("rewardwatch_notifications_unconfirmed", f.service, func(time.Time) float64 { return 2 })
+	f.add("rewardwatch_alertmanagers", f.service, func(time.Time) float64 { return 1 })
 	f.tenants()
 	f.text.WriteString("# EOF\n")
 	if err := os.WriteFile(made, f.text.Bytes(), 0o600); err != nil {
@@ -189,7 +191,7 @@ func (f *fleetHistory) copies(one sample, n int) {
 	name := one.Metric["__name__"]
 	labels := maps.Clone(one.Metric)
 	delete(labels, "__name__")
-	if err != nil || name == "rewardwatch_notifications_unconfirmed" {
+	if err != nil || name == "rewardwatch_notifications_unconfirmed" || name == "rewardwatch_alertmanagers" {
 		f.service = labels
 		return
 	}
@@ -250,6 +252,16 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 		labels["incident"] = fmt.Sprintf("%016x", sum(labels["policy"]+env))
 		value = []float64{3, 1, 2}[i/5%3]
 	}
+	if name == alerts.MetricIncidentVersions {
+		if happens != drifts {
+			return
+		}
+		labels["incident"] = fmt.Sprintf("%016x", sum(labels["policy"]+env))
+		f.decisions(labels)
+	}
+	if name == retrain.MetricLastStep {
+		labels["request"] = fmt.Sprintf("rr_%024x", sum(labels["policy"]))
+	}
 	if name == retrain.MetricLastExpected {
 		labels["request"], labels["state"] = fmt.Sprintf("rr_%024x", sum(labels["policy"])), verdictOf(happens)
 		if happens != faulty {
@@ -268,6 +280,19 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 		if env != "prod-us" {
 			f.add("rewardwatch_tenant_policy_info", ofTenant(labels, []string{"ads", "shop"}[i%2], "policy", labels["policy"]), func(time.Time) float64 { return 1 })
 		}
+	}
+}
+
+// decisions writes what people did about an incident, of which the demo has none.
+func (f *fleetHistory) decisions(incident map[string]string) {
+	labels := maps.Clone(incident)
+	for _, other := range append(versionLabels(), "changed") {
+		delete(labels, other)
+	}
+	for i, what := range []string{"muted", alerts.MuteEnds, "commented"} {
+		labels["decision"], labels["by"] = what, "ann"
+		at := f.end.Add(time.Duration(i*i-2) * time.Hour)
+		f.add(alerts.MetricIncidentDecision, maps.Clone(labels), func(time.Time) float64 { return float64(at.Unix()) })
 	}
 }
 

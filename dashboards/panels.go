@@ -41,6 +41,12 @@ const (
 	deviations = "suffix:SD"
 )
 
+// Times without the year, for tables that have no room for it.
+const (
+	toTheSecond = "time:MM-DD HH:mm:ss"
+	toTheMinute = "time:MM-DD HH:mm"
+)
+
 // Names of colors that Grafana adapts to its theme.
 const (
 	green  = "green"
@@ -230,6 +236,14 @@ func labelColumn(name string, options ...dashboard.DynamicConfigValue) column {
 func labelColumns(names ...string) (all []column) {
 	for _, name := range names {
 		all = append(all, labelColumn(name))
+	}
+	return all
+}
+
+// narrow returns columns of labels that leave room for others.
+func narrow(names ...string) (all []column) {
+	for _, name := range names {
+		all = append(all, labelColumn(name, atLeast(90)...))
 	}
 	return all
 }

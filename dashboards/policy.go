@@ -2,7 +2,9 @@ package dashboards
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
@@ -11,6 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
 // policy returns the dashboard of one policy. On top is what a person on call asks first: the open incident, and what
@@ -22,8 +25,8 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 		WithVariable(signalVariable())
 	policyHeadline(d, s)
 	d.WithPanel(openIncidents(s).Height(5)).
-		WithPanel(moved(s).Span(18)).
-		WithPanel(requestsNow(s).Span(6)).
+		WithPanel(moved(s).Span(15)).
+		WithPanel(done(s).Span(9)).
 		WithPanel(meanOfSignal(s).Span(10)).
 		WithPanel(states("State of each signal", "Warming up: the baseline is being collected. Drift: the score has reached the threshold. Telemetry fault: the telemetry cannot be judged. Drifting signals are on top.",
 			s, s.groups("signal"), s.legend("signal")).Span(14))
@@ -54,12 +57,46 @@ func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(unconfirmed(s))
 }
 
-// requestsNow counts the retrain requests of the policy, which says what was done about its incidents.
-func requestsNow(s scope) *table.PanelBuilder {
-	return rows("Retrain requests now", "Retrain requests for the policy, by state. Click a state to approve or reject requests in the console. See the row Past incidents and retraining for their history.",
-		[]column{labelColumn("state", append(texts(requestColors(ledger.States()...)...), requestsInConsole("policy=${policy:percentencode}")...)...), valueColumn("requests", inDecimals(0), inWidth(90))}, []order{{"state", false}},
-		query{expr: "max by (state) (" + s.policies(retrain.MetricRequests) + ") > 0"}).
-		NoValue("No requests")
+// done lists what people and services did about the latest incident and the last request of the policy, newest first.
+func done(s scope) *table.PanelBuilder {
+	decided := `max by (what, by) (label_replace(` + s.of(alerts.MetricIncidentDecision) + `, "what", "$1", "decision", "(.+)"))`
+	stepped := `max by (what, by) (label_join(` + s.policies(retrain.MetricLastStep) + `, "what", " ", "kind", "step"))`
+	return rows("What was done", "What people and services did about the latest incident and with the last request of the policy, newest first: the last of each kind, who did it, and when. Click an entry to approve or reject requests in the console.",
+		[]column{
+			labelColumn("what", slices.Concat(mapped(deeds()), requestsInConsole("policy=${policy:percentencode}"), atLeast(170))...),
+			labelColumn("by", atLeast(105)...),
+			valueColumn("at", inUnit(toTheMinute), inWidth(105)),
+		}, []order{{"Value", true}, {"what", false}},
+		query{expr: "1000 * (" + decided + " or " + stepped + ") > 0"}).
+		NoValue("Nothing yet")
+}
+
+// deeds maps decisions, and steps of requests by their kind, to what people call them.
+func deeds() []dashboard.ValueMapping {
+	options := map[string]dashboard.ValueMappingResult{}
+	add := func(value, shown string) {
+		options[value] = dashboard.ValueMappingResult{Text: cog.ToPtr(shown), Index: cog.ToPtr(int32(len(options)))}
+	}
+	for _, d := range [][2]string{
+		{string(alerts.Accepted), "Accepted as normal"}, {string(alerts.Muted), "Muted"}, {alerts.MuteEnds, "Mute ends"}, {string(alerts.Unmuted), "Unmuted"},
+		{string(alerts.Reset), "Baseline reset"}, {string(alerts.Commented), "Commented"}, {string(alerts.Released), "Guard released"},
+	} {
+		add(d[0], d[1])
+	}
+	for _, kind := range recipe.Kinds() {
+		name := map[recipe.Kind]string{recipe.Retrain: "Retraining", recipe.RollBack: "Rollback", recipe.LowerExploration: "Less exploration"}[kind]
+		if name == "" {
+			name = strings.ToUpper(string(kind[:1])) + string(kind[1:])
+		}
+		for _, step := range retrain.Steps() {
+			shown := name + " " + spacedName(step)
+			if step == string(ledger.StateAwaitingApproval) {
+				shown = "Approval requested"
+			}
+			add(string(kind)+" "+step, shown)
+		}
+	}
+	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}
 }
 
 // moved lists all signals, those that moved most first.
@@ -72,9 +109,9 @@ func moved(s scope) *table.PanelBuilder {
 		return valueColumnOf(i, title, append([][]dashboard.DynamicConfigValue{inUnit("short"), inDecimals(2), ifAbsent("-"), inWidth(85)}, more...)...)
 	}
 	state := valueColumnOf(1, "state", mapped(stateNames()), []dashboard.DynamicConfigValue{filledCell("color-background")}, inWidth(112))
-	columns := slices.Concat(labelColumns(s.labels...), []column{
-		labelColumn("signal"), state,
-		measured(0, "score (1 = alarm)", inWidth(136), inLimits(steps(gray, step{1, red}))),
+	columns := slices.Concat(narrow(s.labels...), []column{
+		labelColumn("signal", atLeast(150)...), state,
+		measured(0, "score", inWidth(62), inLimits(steps(gray, step{1, red}))),
 		measured(2, "shift (SD)"), measured(3, "mean now"), measured(4, "baseline"),
 	})
 	return rows("What moved", "All signals, highest score first. Score: the highest score of the detectors; each raises an alarm at 1. Shift: how far the mean of the last 200 episodes (or blocks) is from the baseline, in baseline standard deviations. Mean now: the mean of these 200. Baseline: the mean before the drift.",

@@ -65,6 +65,7 @@ func testLedger(t *testing.T, on storage) {
 		{"StatesEndDespiteStarts", testStatesEndDespiteStarts},
 		{"VerdictAfterAStart", testVerdictAfterAStart},
 		{"PeopleDecide", testPeopleDecide},
+		{"StepsOfTheLastRequest", testStepsOfTheLastRequest},
 		{"ContractRelativeToTheBaseline", testContractRelativeToTheBaseline},
 		{"DriftedDataIsCutAgain", testDriftedDataIsCutAgain},
 		{"UnfinishedRequestIsRejected", testUnfinishedRequestIsRejected},

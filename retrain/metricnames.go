@@ -10,6 +10,7 @@ const (
 	MetricExpected         = "rewardwatch_retrain_expected_value"              // {policy,statistic,signal,comparison} while the outcome is awaited
 	MetricLastExpected     = "rewardwatch_retrain_last_expected_value"         // {policy,request,statistic,signal,comparison,state} of the last retraining that was delivered
 	MetricLastObserved     = "rewardwatch_retrain_last_observed_value"         // {policy,request} the same once its outcome is known
+	MetricLastStep         = "rewardwatch_retrain_last_step_timestamp_seconds" // {policy,request,kind,step,by} of the last request
 	MetricCooldown         = "rewardwatch_retrain_cooldown_remaining_seconds"  // {policy,target}
 	MetricBreakerOpen      = "rewardwatch_retrain_breaker_open"                // {policy}
 	MetricDeliveries       = "rewardwatch_webhook_deliveries_total"            // {target,result}

@@ -92,7 +92,7 @@ type ledgerCollector struct {
 	ledger                                                               *ledger.Ledger
 	requests, cooldown, breaker, deadLetters, givenUp, disabled, circuit *prometheus.Desc
 	outcomes, took, expected                                             *prometheus.Desc
-	lastExpected, lastObserved, retrying                                 *prometheus.Desc
+	lastExpected, lastObserved, lastStep, retrying                       *prometheus.Desc
 	unread                                                               prometheus.Counter
 
 	mu     sync.Mutex                 // of scrapes
@@ -111,6 +111,8 @@ func newLedgerCollector(cfg Config, l *ledger.Ledger) *ledgerCollector {
 			[]string{"policy", "request", "statistic", "signal", "comparison", "state"}, nil),
 		lastObserved: prometheus.NewDesc(MetricLastObserved, "Value observed for the last delivered retraining, once its outcome is known.",
 			[]string{"policy", "request"}, nil),
+		lastStep: prometheus.NewDesc(MetricLastStep, "When the last request of a policy entered each of its states, in Unix time, and by whom.",
+			[]string{"policy", "request", "kind", "step", "by"}, nil),
 		retrying:    prometheus.NewDesc(MetricRetrying, "Requests whose delivery failed at least once and will be retried.", []string{"target"}, nil),
 		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can request another retraining from the target.", []string{"policy", "target"}, nil),
 		breaker:     prometheus.NewDesc(MetricBreakerOpen, "1 if triggers are paused for the policy because its most recent retrainings did not help, 0 otherwise.", []string{"policy"}, nil),
@@ -135,6 +137,7 @@ func (c *ledgerCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.expected
 	out <- c.lastExpected
 	out <- c.lastObserved
+	out <- c.lastStep
 	out <- c.retrying
 }
 
@@ -155,7 +158,7 @@ func (c *ledgerCollector) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	for _, collect := range []func(context.Context, chan<- prometheus.Metric) error{
 		c.collectRequests, c.collectCooldown, c.collectBreaker, c.collectDeadLetters, c.collectGivenUp, c.collectDisabled, c.collectCircuits,
-		c.collectOutcomes, c.collectTimes, c.collectExpected, c.collectLast, c.collectRetrying,
+		c.collectOutcomes, c.collectTimes, c.collectExpected, c.collectLast, c.collectSteps, c.collectRetrying,
 	} {
 		if err := collect(ctx, out); err != nil {
 			failed = err
@@ -254,6 +257,59 @@ func (c *ledgerCollector) collectLast(ctx context.Context, out chan<- prometheus
 		}
 	}
 	return nil
+}
+
+// stepsShown is how long the steps of a request are exported after its end.
+const stepsShown = 7 * 24 * time.Hour
+
+// The steps that are no states: of a person who approves a request, and of one who ends it although its target has it.
+const (
+	stepApproved  = "approved"
+	stepUntracked = "untracked"
+)
+
+// Steps returns the values of the label step of MetricLastStep.
+func Steps() []string {
+	steps := []string{stepApproved, stepUntracked}
+	for _, s := range ledger.States() {
+		steps = append(steps, string(s))
+	}
+	return steps
+}
+
+// collectSteps reports what was done with the last request of each policy: the newest of each step, so that the number
+// of series has a bound even if a request is delivered again and again.
+func (c *ledgerCollector) collectSteps(ctx context.Context, out chan<- prometheus.Metric) error {
+	all, err := c.ledger.LastSteps(ctx, time.Now().Add(-stepsShown))
+	if err != nil {
+		return err
+	}
+	newest := map[ledger.Pair]ledger.Entered{} // by request and step
+	var before ledger.Entered
+	for _, s := range all {
+		if before.Request != s.Request {
+			before = ledger.Entered{}
+		}
+		if before.State != s.State { // a late report of the delivery repeats the state
+			newest[ledger.Pair{s.Request, stepOf(before.State, s.State)}] = s
+		}
+		before = s
+	}
+	for k, s := range newest {
+		out <- gauge(c.lastStep, float64(s.At.UnixMilli())/1000, s.Policy, s.Request, string(s.Kind), k[1], s.By)
+	}
+	return nil
+}
+
+// stepOf names the change from one state to another.
+func stepOf(from, to ledger.State) string {
+	switch {
+	case from == ledger.StateAwaitingApproval && (to == ledger.StateOpen || to == ledger.StateQueued):
+		return stepApproved
+	case from.AtTarget() && to == ledger.StateRejected:
+		return stepUntracked
+	}
+	return string(to)
 }
 
 func (c *ledgerCollector) collectRetrying(ctx context.Context, out chan<- prometheus.Metric) error {

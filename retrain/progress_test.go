@@ -450,6 +450,58 @@ func testDriftedDataIsCutAgain(t *testing.T, on storage) {
 	})
 }
 
+// The metric of steps says what was done with the last request of a policy, by whom and when, until a week after its end.
+func testStepsOfTheLastRequest(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		r.cfg.Triggers[0].Approval = true
+		r.reopen()
+		r.run()
+		stepsAre := func(lines ...string) {
+			t.Helper()
+			want := ""
+			if len(lines) > 0 {
+				want = "# HELP " + MetricLastStep + " When the last request of a policy entered each of its states, in Unix time, and by whom.\n# TYPE " + MetricLastStep + " gauge\n"
+			}
+			for _, line := range lines {
+				want += MetricLastStep + "{" + line + "\n"
+			}
+			check(t, testutil.GatherAndCompare(r.reg, strings.NewReader(want), MetricLastStep))
+		}
+		stepsAre()
+		id := r.consider(retraintest.Incident("i1", "ranker")).Request
+		step := func(step, by string, at time.Time) string {
+			return fmt.Sprintf(`by=%q,kind="retrain",policy="ranker",request=%q,step=%q} %g`, by, id, step, float64(at.UnixMilli())/1000)
+		}
+		opened := time.Now()
+		stepsAre(step("awaiting_approval", "rewardwatch", opened))
+		r.pass(time.Hour)
+		approved := time.Now()
+		_, err := r.Approve(t.Context(), id, "ann", "go on")
+		check(t, err)
+		r.pass(soon)
+		history, err := r.History(t.Context(), id)
+		check(t, err)
+		delivered := history[len(history)-1].At
+		lines := []string{step("awaiting_approval", "rewardwatch", opened), step("approved", "ann", approved), step("delivered", "trainer", delivered)}
+		stepsAre(lines...)
+		_, err = r.Report(t.Context(), id, Report{State: JobStarted, By: "robot"})
+		check(t, err)
+		lines = append(lines, step("running", "robot", time.Now()))
+		stepsAre(lines...)
+		_, err = r.Reject(t.Context(), id, "bob", "never ends")
+		check(t, err)
+		lines = append(lines, step("untracked", "bob", time.Now()))
+		r.reopen() // without its queue, whose turns take time
+		r.pass(stepsShown)
+		stepsAre(lines...)
+		r.pass(time.Second)
+		stepsAre()
+		id = r.waiting("ranker").ID
+		stepsAre(step("awaiting_approval", "rewardwatch", time.Now()))
+	})
+}
+
 func testPeopleDecide(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)

@@ -56,6 +56,26 @@ func (l *Ledger) LastDelivered(ctx context.Context) ([]Shown, error) {
 		ON policy = of_policy AND opened_at = newest_at WHERE`+delivered+` ORDER BY policy, id`)
 }
 
+// Entered is a state that the last request of a policy has entered.
+type Entered struct {
+	Request, Policy string
+	Kind            recipe.Kind
+	StateChange
+}
+
+// LastSteps returns the history of the last request of each policy, oldest first, unless the request ended before since.
+func (l *Ledger) LastSteps(ctx context.Context, since time.Time) ([]Entered, error) {
+	return list(ctx, l.scrapes, "the last requests", func(rows *sql.Rows) (s Entered, err error) {
+		var at int64
+		err = rows.Scan(&s.Request, &s.Policy, &s.Kind, &at, &s.State, &s.By)
+		s.At = utc(at)
+		return s, err
+	}, `SELECT r.id, r.policy, r.kind, h.at, h.state, h.by_whom FROM requests r JOIN
+		(SELECT policy AS of_policy, max(opened_at) AS newest_at FROM requests GROUP BY policy) AS newest
+		ON r.policy = of_policy AND r.opened_at = newest_at JOIN history h ON h.request = r.id
+		WHERE r.closed_at IS NULL OR r.closed_at >= $1 ORDER BY r.policy, r.id, h.seq`, since.UnixMilli())
+}
+
 // ExpectedOf returns what the contract of a request expects.
 func (l *Ledger) ExpectedOf(ctx context.Context, request string) (recipe.Expected, error) {
 	var body []byte

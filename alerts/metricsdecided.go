@@ -1,0 +1,110 @@
+package alerts
+
+import (
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// decisionsShown is how long the decisions on a closed incident are exported after the newest of them.
+const decisionsShown = 7 * 24 * time.Hour
+
+// MuteEnds is the value of the label decision of MetricIncidentDecision for the end of a mute, whose time may be in the
+// future.
+const MuteEnds = "mute_ends"
+
+// decided is what is exported of the decisions on the latest incident of a group: the newest of each kind, so that the
+// number of series has a bound.
+type decided struct {
+	id     string
+	closed bool
+	newest []decision
+}
+
+// decision is an exported decision.
+type decision struct {
+	what, by string
+	at       time.Time
+}
+
+// decidedOn returns what is exported of the decisions on an incident.
+func decidedOn(i *Incident) decided {
+	out := decided{id: i.ID, closed: i.Closed}
+	newest := map[DecisionKind]Decision{}
+	for _, d := range i.Decisions {
+		newest[d.Kind] = d
+	}
+	for _, kind := range DecisionKinds() {
+		d, any := newest[kind]
+		if !any {
+			continue
+		}
+		out.newest = append(out.newest, decision{string(kind), d.By, d.At})
+		if kind == Muted && i.IsMuted() {
+			out.newest = append(out.newest, decision{MuteEnds, d.By, i.MutedUntil})
+		}
+	}
+	return out
+}
+
+// export puts out the decisions, in Unix seconds, unless the incident has closed and the newest is too old to matter.
+func (d decided) export(now time.Time, put func(at float64, labels ...ingest.Label)) {
+	recent := !d.closed
+	for _, one := range d.newest {
+		recent = recent || now.Sub(one.at) < decisionsShown
+	}
+	if !recent {
+		return
+	}
+	for _, one := range d.newest {
+		put(float64(one.at.UnixMilli())/1000, ingest.Label{Name: "incident", Value: d.id}, ingest.Label{Name: "decision", Value: one.what}, ingest.Label{Name: "by", Value: one.by})
+	}
+}
+
+// versionChanges are the versions before and after the onset of an incident.
+type versionChanges struct {
+	before, after ingest.Versions
+	cause         Cause
+}
+
+// changedVersions returns the versions around the onset of an alarm that says why the incident opened.
+func changedVersions(i *Incident) versionChanges {
+	for _, a := range i.Alarms {
+		if a.Cause == i.Cause {
+			return versionChanges{a.Before, a.After, i.Cause}
+		}
+	}
+	a := i.Earliest()
+	return versionChanges{a.Before, a.After, i.Cause}
+}
+
+// labels returns what changed, the version of the cause first, and the versions after the onset.
+func (v versionChanges) labels() []ingest.Label {
+	return []ingest.Label{
+		{Name: "changed", Value: orNone(strings.Join(v.words(), ", "))},
+		{Name: "policy_version", Value: v.after.Policy}, {Name: "env_version", Value: v.after.Env}, {Name: "reward_version", Value: v.after.Reward},
+	}
+}
+
+// words describes each version that changed, such as "env_version 41 → 42".
+func (v versionChanges) words() (changed []string) {
+	for _, f := range []struct {
+		cause Cause
+		name  string
+	}{
+		{CausePolicy, "policy_version"}, {CauseEnvironment, "env_version"}, {CauseRewardFunction, "reward_version"},
+	} {
+		from, to := versionsOf(f.cause, v.before, v.after)
+		if from == to {
+			continue
+		}
+		word := f.name + " " + orNone(from) + " → " + orNone(to)
+		if f.cause == v.cause {
+			changed = append([]string{word}, changed...)
+		} else {
+			changed = append(changed, word)
+		}
+	}
+	return changed
+}
