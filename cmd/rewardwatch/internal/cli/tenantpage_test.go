@@ -55,7 +55,7 @@ func documentedTenants(t *testing.T, broker string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, example := t.TempDir(), strings.Split(string(page), "```")[1]
+	dir, example := t.TempDir(), strings.Split(strings.Split(string(page), "```yaml")[1], "```")[0]
 	example = strings.Replace(example, "kafka:9092", broker, 1)
 	example = strings.Replace(example, "\nhttp:\n", fmt.Sprintf("\ncheckpoint: {directory: %q, every: 1s}\nhttp:\n  listen: 127.0.0.1:0\n", filepath.Join(dir, "checkpoints")), 1)
 	example = strings.Replace(example, "ingest:\n", fmt.Sprintf("ingest:\n  dead_letters: {directory: %q}\n", filepath.Join(dir, "dead-letters")), 1)

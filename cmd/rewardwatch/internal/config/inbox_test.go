@@ -15,7 +15,7 @@ func TestInboxesOfTheDocumentedTenants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := ParseConfig("tenants.md", []byte(strings.Split(string(page), "```")[1]), (*Config).CheckAlone)
+	c, err := ParseConfig("tenants.md", []byte(strings.Split(strings.Split(string(page), "```yaml")[1], "```")[0]), (*Config).CheckAlone)
 	if err != nil {
 		t.Fatal(err)
 	}
