@@ -222,6 +222,9 @@ func (p *Provider) Finish(ctx context.Context, answer url.Values, kept string) (
 	return who, begun.Page, err
 }
 
+// keysNotFetched is in the error of go-oidc if the keys of the provider cannot be read, which is no guess. It has no type.
+const keysNotFetched = "fetching keys"
+
 // exchange returns the claims of the person for whom the provider has issued a code.
 func (p *Provider) exchange(ctx context.Context, code string, begun attempt) (claims, error) {
 	found, err := p.discover()
@@ -241,6 +244,9 @@ func (p *Provider) exchange(ctx context.Context, code string, begun attempt) (cl
 	}
 	raw, _ := tokens.Extra("id_token").(string)
 	verified, err := found.Verifier(&oidc.Config{ClientID: p.cfg.ClientID, Now: func() time.Time { return p.now().Add(-maxSkew) }}).Verify(ctx, raw)
+	if err != nil && strings.Contains(err.Error(), keysNotFetched) {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}

@@ -485,6 +485,21 @@ func TestKeysOfTheProviderChange(t *testing.T) {
 	}
 }
 
+// Keys that cannot be fetched are a failure of the provider, and not a guess of the person who logs in.
+func TestKeysThatCannotBeFetched(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	broken := httptest.NewServer(http.NotFoundHandler())
+	defer broken.Close()
+	for name, address := range map[string]string{"no server": gone.URL, "404": broken.URL} {
+		r := newRig(t, nil)
+		r.issuer.Describe = func(said map[string]any) { said["jwks_uri"] = address }
+		if w := r.finish(r.begin("")); w.Code != http.StatusServiceUnavailable || !errors.Is(r.why, ErrUnavailable) {
+			t.Errorf("%s: %d %v", name, w.Code, r.why)
+		}
+	}
+}
+
 func TestPublicClientAndNewSecret(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.ClientSecretFile = "" })
 	r.issuer.Public = true
