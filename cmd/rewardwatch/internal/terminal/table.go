@@ -141,12 +141,16 @@ func writeRecords(b *strings.Builder, p Paint, cells [][]string, most int) {
 			continue
 		}
 		for i, cell := range row {
-			name := cells[0][i]
+			name := ""
+			if i < len(cells[0]) { // a row may have more cells than the heading
+				name = cells[0][i]
+			}
+			colored := name == StateColumn
 			for k, text := range wrapped(cell, max(narrowest, most-names-gap)) {
 				if k > 0 {
 					name = ""
 				}
-				if cells[0][i] == StateColumn {
+				if colored {
 					text = p.In(StateColour(cell), text)
 				}
 				b.WriteString(name + strings.Repeat(" ", names-Width(name)+gap) + text + "\n")

@@ -145,3 +145,12 @@ func TestTheAlarmOfAGuardSaysWhatItHasSeen(t *testing.T) {
 		}
 	}
 }
+
+// A row may have more cells than the heading, also where the rows stand below each other.
+func TestRowsLongerThanTheHeading(t *testing.T) {
+	rows := [][]string{{"POLICY", "ENVIRONMENT", "STATE"}, {"checkout-ranker-of-harbour", "production-europe", "drift", "since yesterday"}}
+	want := "POLICY       checkout-ranker-of-\n             harbour\nENVIRONMENT  production-europe\nSTATE        drift\n             since yesterday\n"
+	if got := tableWithin(32, false, rows); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
