@@ -154,7 +154,7 @@ func (d *demo) configure() error {
 
 // demoRecipe is the recipe for retraining the demo's policy.
 const demoRecipe = `contract:
-  objective: "{{ policy }} sells as much as when it was accepted"
+  objective: "{{ policy }} earns more than its offers cost, although customers like one of them less"
   hypothesis: "customers changed with env_version {{ versions.after.env_version }}; a policy trained on their behavior performs better"
   expected: mean return > 0 over 200 episodes within 24h
   owner: you@demo.example
