@@ -83,7 +83,9 @@ func changedVersions(i *Incident) versionChanges {
 func (v versionChanges) labels() []ingest.Label {
 	return []ingest.Label{
 		{Name: "changed", Value: orNone(strings.Join(v.words(), ", "))},
-		{Name: "policy_version", Value: v.after.Policy}, {Name: "env_version", Value: v.after.Env}, {Name: "reward_version", Value: v.after.Reward},
+		{Name: "policy_version", Value: v.after.Policy},
+		{Name: "env_version", Value: v.after.Env},
+		{Name: "reward_version", Value: v.after.Reward},
 	}
 }
 

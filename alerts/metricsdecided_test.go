@@ -35,8 +35,10 @@ func TestMetricsOfDecisions(t *testing.T) {
 		b.End(id, by(Accepted, "ann", time.Time{}))
 		m.Update(applied(b, quiet(130)))
 		closed := []deed{
-			{"\uFFFDeve", "commented", start.Add(3 * time.Minute)}, {"ann", "accepted", start.Add(5 * time.Minute)},
-			{"ann", "muted", start.Add(time.Minute)}, {"ann", "unmuted", start.Add(4 * time.Minute)},
+			{"\uFFFDeve", "commented", start.Add(3 * time.Minute)},
+			{"ann", "accepted", start.Add(5 * time.Minute)},
+			{"ann", "muted", start.Add(time.Minute)},
+			{"ann", "unmuted", start.Add(4 * time.Minute)},
 		}
 		decisionsAre(t, reg, closed...)
 		time.Sleep(decisionsShown - time.Second)

@@ -78,8 +78,13 @@ func deeds() []dashboard.ValueMapping {
 		options[value] = dashboard.ValueMappingResult{Text: cog.ToPtr(shown), Index: cog.ToPtr(int32(len(options)))}
 	}
 	for _, d := range [][2]string{
-		{string(alerts.Accepted), "Accepted as normal"}, {string(alerts.Muted), "Muted"}, {alerts.MuteEnds, "Mute ends"}, {string(alerts.Unmuted), "Unmuted"},
-		{string(alerts.Reset), "Baseline reset"}, {string(alerts.Commented), "Commented"}, {string(alerts.Released), "Guard released"},
+		{string(alerts.Accepted), "Accepted as normal"},
+		{string(alerts.Muted), "Muted"},
+		{alerts.MuteEnds, "Mute ends"},
+		{string(alerts.Unmuted), "Unmuted"},
+		{string(alerts.Reset), "Baseline reset"},
+		{string(alerts.Commented), "Commented"},
+		{string(alerts.Released), "Guard released"},
 	} {
 		add(d[0], d[1])
 	}
