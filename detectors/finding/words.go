@@ -55,14 +55,22 @@ func clock(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339)
 // unit is the name of the units counted.
 func (e Effect) Words(unit UnitName) string { return e.words(QuantityWords(e.Quantity), unit, present) }
 
-// WordsOf is Words with the name of the signal.
+// WordsOf is Words with the name of the signal, for pages that show other samples beside it.
 func (e Effect) WordsOf(signal string, unit UnitName) string {
-	return e.words(QuantityOf(signal, e.Quantity), unit, present)
+	return e.sinceOnset(e.words(QuantityOf(signal, e.Quantity), unit, present))
 }
 
 // PastWordsOf is WordsOf for a drift that is over. Its values are those of the time when it was found.
 func (e Effect) PastWordsOf(signal string, unit UnitName) string {
-	return e.words(QuantityOf(signal, e.Quantity), unit, past)
+	return e.sinceOnset(e.words(QuantityOf(signal, e.Quantity), unit, past))
+}
+
+// sinceOnset adds which units were measured, if any were.
+func (e Effect) sinceOnset(words string) string {
+	if e.Quantity == "" {
+		return words
+	}
+	return words + " since the onset"
 }
 
 // tense is how values are introduced.
