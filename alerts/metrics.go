@@ -89,7 +89,7 @@ func (m *Metrics) update(c Change, before decided) {
 	switch {
 	case c.Fired && c.Alarm.ID == i.ID:
 		m.opened[i.Group]++
-	case i.Closed && !(before.id == i.ID && before.closed):
+	case i.Closed && (before.id != i.ID || !before.closed):
 		m.closed[causeKey{i.Group, i.Cause}]++
 	}
 }
