@@ -8,10 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
-	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -192,44 +189,6 @@ func TestDecisionsAreBoundedAndNotShared(t *testing.T) {
 	if len(i.Decisions) != keptDecisions || i.Decisions[0].Why != "5" || first.Decisions[0].Why != "0" {
 		t.Errorf("%d decisions from %q, of an older copy from %q", len(i.Decisions), i.Decisions[0].Why, first.Decisions[0].Why)
 	}
-}
-
-func TestMutedAlarmsAreCountedApart(t *testing.T) {
-	reg, b := prometheus.NewPedanticRegistry(), NewTracker()
-	m := registered(reg, func() []ingest.Group { return []ingest.Group{prod} })
-	m.Update(applied(b, drift("return", 100), drift("reward", 101)))
-	id := b.Incidents()[0].ID
-	values := func() (firing, muted string) {
-		families, err := reg.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		firing, muted = "none", "none"
-		for _, f := range families {
-			switch f.GetName() {
-			case MetricAlarms:
-				firing = fmt.Sprint(f.GetMetric()[0].GetGauge().GetValue())
-			case MetricAlarmsMuted:
-				muted = fmt.Sprint(f.GetMetric()[0].GetGauge().GetValue())
-			}
-		}
-		return firing, muted
-	}
-	check := func(when, wantFiring, wantMuted string) {
-		t.Helper()
-		if firing, muted := values(); firing != wantFiring || muted != wantMuted {
-			t.Errorf("%s %s firing and %s muted, want %s and %s", when, firing, muted, wantFiring, wantMuted)
-		}
-	}
-	check("at first", "2", "none")
-	m.Update(b.Mute(id, muteUntil(noon.Add(time.Hour))))
-	check("muted", "0", "2")
-	m.Update(b.EndMutes(noon.Add(time.Hour)))
-	check("after it", "2", "none")
-	m.Update(b.Mute(id, muteUntil(noon.Add(2*time.Hour))))
-	b.End(id, acceptance())
-	m.Update(applied(b, restarted(102, "return", "reward")...))
-	check("accepted", "0", "none")
 }
 
 func TestMutedIncidentIsNotPushed(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 func TestDeliveryOfAnIncident(t *testing.T) {
@@ -69,36 +67,4 @@ func TestDeliveryAfterACrash(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, before)
 		}
 	})
-}
-
-func TestMetricsTellHowFarAnAlertHasCome(t *testing.T) {
-	for _, c := range []struct {
-		delivered, want DeliveryState
-		muted           bool
-	}{{ByRules, ByRules, false}, {Undelivered, Undelivered, false}, {Delivered, Delivered, false}, {Delivered, Silenced, true}} {
-		reg := prometheus.NewPedanticRegistry()
-		m := NewMetrics(nobody, func(string) Delivery { return Delivery{State: c.delivered} })
-		reg.MustRegister(m)
-		b := NewTracker()
-		m.Update(applied(b, drift("return", 100)))
-		if c.muted {
-			m.Update(b.Mute(b.Incidents()[0].ID, muteUntil(noon.Add(time.Hour))))
-		}
-		families, err := reg.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := 0
-		for _, f := range families {
-			if f.GetName() == MetricIncidentAlert {
-				found++
-				if got := f.GetMetric()[0].GetGauge().GetValue(); got != float64(c.want) {
-					t.Errorf("%v, muted %t: %v, want %v", c.delivered, c.muted, got, c.want)
-				}
-			}
-		}
-		if found != 1 {
-			t.Errorf("%v, muted %t: found %d metrics", c.delivered, c.muted, found)
-		}
-	}
 }

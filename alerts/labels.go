@@ -7,9 +7,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// groupLabels returns the group_by labels of a group with names that Prometheus and Alertmanager accept. Names that
+// GroupLabels returns the group_by labels of a group with names that Prometheus and Alertmanager accept. Names that
 // become equal get underscores appended, because one would otherwise hide the other.
-func groupLabels(g ingest.Group) []ingest.Label {
+func GroupLabels(g ingest.Group) []ingest.Label {
 	labels := g.Labels()
 	taken := make([]string, 0, len(labels))
 	for i := range labels {
@@ -18,7 +18,7 @@ func groupLabels(g ingest.Group) []ingest.Label {
 			name += "_"
 		}
 		taken = append(taken, name)
-		labels[i] = ingest.Label{Name: name, Value: labelValue(labels[i].Value)}
+		labels[i] = ingest.Label{Name: name, Value: LabelValue(labels[i].Value)}
 	}
 	return labels
 }
@@ -35,4 +35,5 @@ func labelName(name string) string {
 	}, name)
 }
 
-func labelValue(value string) string { return strings.ToValidUTF8(value, "\uFFFD") }
+// LabelValue replaces what is not UTF-8 in the value of a label.
+func LabelValue(value string) string { return strings.ToValidUTF8(value, "\uFFFD") }

@@ -30,7 +30,7 @@ type Links struct {
 // labels returns the labels of an alert about a group.
 func (l Links) labels(alert string, g ingest.Group, s Severity) map[string]string {
 	labels := map[string]string{"alertname": alert, "policy": g.Policy, "severity": string(s)}
-	for _, l := range groupLabels(g) {
+	for _, l := range GroupLabels(g) {
 		labels[l.Name] = l.Value
 	}
 	if l.Tenant != nil && l.Tenant(g.Policy) != "" {

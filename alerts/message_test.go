@@ -178,7 +178,7 @@ func TestGroupLabelsAreValidAndDistinct(t *testing.T) {
 	g := ingest.NewGroup("p", ingest.Label{Name: "env", Value: "a"}, ingest.Label{Name: "label_x-y", Value: "b\xff"},
 		ingest.Label{Name: "label_x.y", Value: "c"}, ingest.Label{Name: "label_é", Value: ""})
 	want := `[{env a} {label_x_y b` + "\uFFFD" + `} {label_x_y_ c} {label__ }]`
-	if got := fmt.Sprint(groupLabels(g)); got != want {
+	if got := fmt.Sprint(GroupLabels(g)); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -21,3 +21,7 @@ const (
 	FreshWithin    = 60 // seconds; one of the histogram's bucket bounds
 	FreshObjective = 0.99
 )
+
+// MuteEnds is the value of the label decision of MetricIncidentDecision for the end of a mute, whose time may be in the
+// future.
+const MuteEnds = "mute_ends"

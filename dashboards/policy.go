@@ -13,7 +13,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
-	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
 // policy returns the dashboard of one policy. On top is what a person on call asks first: the open incident, and what
@@ -88,17 +87,17 @@ func deeds() []dashboard.ValueMapping {
 	} {
 		add(d[0], d[1])
 	}
-	for _, kind := range recipe.Kinds() {
-		name := map[recipe.Kind]string{recipe.Retrain: "Retraining", recipe.RollBack: "Rollback", recipe.LowerExploration: "Less exploration"}[kind]
-		if name == "" {
-			name = strings.ToUpper(string(kind[:1])) + string(kind[1:])
+	for _, kind := range retrain.Kinds() {
+		name := strings.ToUpper(kind[:1]) + spacedName(kind[1:])
+		if kind == "retrain" {
+			name = "Retraining"
 		}
 		for _, step := range retrain.Steps() {
 			shown := name + " " + spacedName(step)
 			if step == string(ledger.StateAwaitingApproval) {
 				shown = "Approval requested"
 			}
-			add(string(kind)+" "+step, shown)
+			add(kind+" "+step, shown)
 		}
 	}
 	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}

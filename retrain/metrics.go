@@ -268,6 +268,14 @@ const (
 	stepUntracked = "untracked"
 )
 
+// Kinds returns the values of the label kind of MetricLastStep.
+func Kinds() (kinds []string) {
+	for _, k := range recipe.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	return kinds
+}
+
 // Steps returns the values of the label step of MetricLastStep.
 func Steps() []string {
 	steps := []string{stepApproved, stepUntracked}

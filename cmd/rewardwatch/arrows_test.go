@@ -93,6 +93,7 @@ func arrows() map[string][]string {
 		"detectors/watch":           {"detectors", "detectors/signals", "ingest"},
 		"alerts":                    {"alerts/annotation", "alerts/redact", "detectors/factor", "detectors/fault", "detectors/finding", "detectors/metrics", "detectors/mix", "detectors/signals", "ingest", "ingest/datadir", "ingest/httpclient", "ingest/saved"},
 		"alerts/rules":              {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // names of metrics
+		"alerts/alarmmetrics":       {"alerts", "detectors/metrics", "ingest"},
 		"alerts/annotation":         nil,
 		"alerts/redact":             nil,
 		"alerts/tripping":           {"alerts", "detectors/guard"},

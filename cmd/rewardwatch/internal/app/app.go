@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/alerts/alarmmetrics"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/announce"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
@@ -48,7 +49,7 @@ type App struct {
 	bell     announce.Bell       // rings when a guard trips or is released
 	guards   *announce.Announcer // nil if no target is configured
 	audit    *audit.Sender       // nil if no topic is configured
-	metrics  *alerts.Metrics
+	metrics  *alarmmetrics.Metrics
 	Pipeline *engine.Pipeline
 	scores   *plots.Scores
 	stale    prometheus.Gauge

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/alerts/alarmmetrics"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/announce"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/audit"
@@ -66,7 +67,7 @@ func (a *App) open(ctx context.Context) error {
 	if a.notifier, err = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry); err != nil {
 		return err
 	}
-	a.metrics = alerts.NewMetrics(a.groups, a.notifier.Delivery)
+	a.metrics = alarmmetrics.New(a.groups, a.notifier.Delivery)
 	a.exportSeries()
 	read := consumer.Options{
 		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Topics: topics, DeadLetters: a.letters,

@@ -1,4 +1,4 @@
-package alerts
+package alarmmetrics
 
 import (
 	"fmt"
@@ -10,29 +10,30 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 func TestMetricsOfDecisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
-		m, b := registered(reg, nobody), NewTracker()
+		m, b := registered(reg, nobody), alerts.NewTracker()
 		m.Update(applied(b, drift("return", 100)))
 		decisionsAre(t, reg)
 		const id = "8913315e1179a501"
-		by := func(kind DecisionKind, who string, until time.Time) Decision {
+		by := func(kind alerts.DecisionKind, who string, until time.Time) alerts.Decision {
 			time.Sleep(time.Minute)
-			return Decision{Kind: kind, By: who, Why: "busy", At: time.Now(), Until: until}
+			return alerts.Decision{Kind: kind, By: who, Why: "busy", At: time.Now(), Until: until}
 		}
 		start, end := time.Now(), time.Now().Add(4*time.Hour)
-		m.Update(b.Mute(id, by(Muted, "ann", end)))
-		m.Update(b.Comment(id, by(Commented, "bob", time.Time{})))
-		m.Update(b.Comment(id, by(Commented, "\xffeve", time.Time{})))
+		m.Update(b.Mute(id, by(alerts.Muted, "ann", end)))
+		m.Update(b.Comment(id, by(alerts.Commented, "bob", time.Time{})))
+		m.Update(b.Comment(id, by(alerts.Commented, "\xffeve", time.Time{})))
 		decisionsAre(t, reg,
 			deed{"\uFFFDeve", "commented", start.Add(3 * time.Minute)},
 			deed{"ann", "mute_ends", end}, deed{"ann", "muted", start.Add(time.Minute)})
-		m.Update(b.Mute(id, by(Unmuted, "ann", time.Time{})))
-		b.End(id, by(Accepted, "ann", time.Time{}))
+		m.Update(b.Mute(id, by(alerts.Unmuted, "ann", time.Time{})))
+		b.End(id, by(alerts.Accepted, "ann", time.Time{}))
 		m.Update(applied(b, quiet(130)))
 		closed := []deed{
 			{"\uFFFDeve", "commented", start.Add(3 * time.Minute)},
@@ -48,7 +49,7 @@ func TestMetricsOfDecisions(t *testing.T) {
 		decisionsAre(t, restarted, closed...)
 		time.Sleep(time.Second)
 		decisionsAre(t, reg)
-		m.Update(b.Comment(id, by(Commented, "bob", time.Time{})))
+		m.Update(b.Comment(id, by(alerts.Commented, "bob", time.Time{})))
 		decisionsAre(t, reg, append(closed[1:], deed{"bob", "commented", time.Now()})...)
 		m.Forget([]string{"checkout"})
 		decisionsAre(t, reg)
@@ -71,7 +72,7 @@ func decisionsAre(t *testing.T, g prometheus.Gatherer, all ...deed) {
 		}
 		want += fmt.Sprintf("rewardwatch_incident_decision_timestamp_seconds{by=%q,decision=%q,env=\"prod\",incident=\"8913315e1179a501\",policy=\"checkout\"} %g\n", d.by, d.what, float64(d.at.UnixMilli())/1000)
 	}
-	if err := testutil.GatherAndCompare(g, strings.NewReader(want), MetricIncidentDecision); err != nil {
+	if err := testutil.GatherAndCompare(g, strings.NewReader(want), alerts.MetricIncidentDecision); err != nil {
 		t.Error(err)
 	}
 }
@@ -79,10 +80,10 @@ func decisionsAre(t *testing.T, g prometheus.Gatherer, all ...deed) {
 // A comment on a closed incident neither closes it again nor hides the open one.
 func TestCommentsOnClosedIncidentsDoNotCount(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	m, b := registered(reg, nobody), NewTracker()
+	m, b := registered(reg, nobody), alerts.NewTracker()
 	m.Update(applied(b, drift("return", 100), quiet(150)))
 	remark := func(who string) {
-		m.Update(b.Comment("8913315e1179a501", Decision{Kind: Commented, By: who, Why: "a release", At: time.Now()}))
+		m.Update(b.Comment("8913315e1179a501", alerts.Decision{Kind: alerts.Commented, By: who, Why: "a release", At: time.Now()}))
 	}
 	closedIs := func(n int) {
 		t.Helper()
@@ -106,17 +107,17 @@ func TestCommentsOnClosedIncidentsDoNotCount(t *testing.T) {
 func TestChangedVersionsOfAnIncident(t *testing.T) {
 	before := ingest.Versions{Policy: "p1", Env: "41", Reward: "r7"}
 	for _, test := range []struct {
-		cause Cause
+		cause alerts.Cause
 		after ingest.Versions
 		want  string
 	}{
-		{CauseUnknown, before, "none"},
-		{CauseEnvironment, ingest.Versions{Policy: "p1", Env: "42", Reward: "r7"}, "env_version 41 → 42"},
-		{CauseEnvironment, ingest.Versions{Policy: "p2", Env: "42", Reward: "r7"}, "env_version 41 → 42, policy_version p1 → p2"},
-		{CausePolicy, ingest.Versions{Policy: "p2", Env: "42"}, "policy_version p1 → p2, env_version 41 → 42, reward_version r7 → none"},
+		{alerts.CauseUnknown, before, "none"},
+		{alerts.CauseEnvironment, ingest.Versions{Policy: "p1", Env: "42", Reward: "r7"}, "env_version 41 → 42"},
+		{alerts.CauseEnvironment, ingest.Versions{Policy: "p2", Env: "42", Reward: "r7"}, "env_version 41 → 42, policy_version p1 → p2"},
+		{alerts.CausePolicy, ingest.Versions{Policy: "p2", Env: "42"}, "policy_version p1 → p2, env_version 41 → 42, reward_version r7 → none"},
 	} {
-		i := &Incident{Cause: test.cause, Alarms: []Alarm{
-			{Cause: CauseTelemetry, Before: before, After: ingest.Versions{Policy: "p9"}}, {Cause: test.cause, Before: before, After: test.after},
+		i := &alerts.Incident{Cause: test.cause, Alarms: []alerts.Alarm{
+			{Cause: alerts.CauseTelemetry, Before: before, After: ingest.Versions{Policy: "p9"}}, {Cause: test.cause, Before: before, After: test.after},
 		}}
 		if got := changedVersions(i).labels()[0].Value; got != test.want {
 			t.Errorf("%s: %q, want %q", test.cause, got, test.want)

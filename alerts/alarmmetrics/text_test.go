@@ -1,4 +1,4 @@
-package alerts
+package alarmmetrics
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -17,13 +18,13 @@ import (
 func TestTextOfAlarmsIsWhatARegistryExports(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	odd := ingest.NewGroup("a \"policy\"\n\\ \xff\xfe of", ingest.Label{Name: "label_a.b", Value: "\xff"}, ingest.Label{Name: "label_a_b", Value: ""})
-	m, b := registered(reg, func() []ingest.Group { return []ingest.Group{odd, ingest.NewGroup("ranker")} }), NewTracker()
+	m, b := registered(reg, func() []ingest.Group { return []ingest.Group{odd, ingest.NewGroup("ranker")} }), alerts.NewTracker()
 	other := drift("return", 100)
 	other.Group = odd
 	m.Update(applied(b, drift("return", 100), drift("reward", 101), other, faulty("reward", fault.Silent, 102)))
 	text := alarmsText(t, m, false)
 	compare(t, reg, text)
-	for _, name := range []string{MetricAlarms, MetricIncidentsOpened, MetricIncidentsClosed, MetricIncidentOnset} {
+	for _, name := range []string{alerts.MetricAlarms, alerts.MetricIncidentsOpened, alerts.MetricIncidentsClosed, alerts.MetricIncidentOnset} {
 		if !strings.Contains(text, "\n"+name+"{") {
 			t.Errorf("without %s: %s", name, text)
 		}

@@ -1,18 +1,16 @@
-package alerts
+package alarmmetrics
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // decisionsShown is how long the decisions on a closed incident are exported after the newest of them.
 const decisionsShown = 7 * 24 * time.Hour
-
-// MuteEnds is the value of the label decision of MetricIncidentDecision for the end of a mute, whose time may be in the
-// future.
-const MuteEnds = "mute_ends"
 
 // decided is what is exported of the decisions on the latest incident of a group: the newest of each kind, so that the
 // number of series has a bound.
@@ -29,20 +27,20 @@ type decision struct {
 }
 
 // decidedOn returns what is exported of the decisions on an incident.
-func decidedOn(i *Incident) decided {
+func decidedOn(i *alerts.Incident) decided {
 	out := decided{id: i.ID, closed: i.Closed}
-	newest := map[DecisionKind]Decision{}
+	newest := map[alerts.DecisionKind]alerts.Decision{}
 	for _, d := range i.Decisions {
 		newest[d.Kind] = d
 	}
-	for _, kind := range DecisionKinds() {
+	for _, kind := range alerts.DecisionKinds() {
 		d, any := newest[kind]
 		if !any {
 			continue
 		}
 		out.newest = append(out.newest, decision{string(kind), d.By, d.At})
-		if kind == Muted && i.IsMuted() {
-			out.newest = append(out.newest, decision{MuteEnds, d.By, i.MutedUntil})
+		if kind == alerts.Muted && i.IsMuted() {
+			out.newest = append(out.newest, decision{alerts.MuteEnds, d.By, i.MutedUntil})
 		}
 	}
 	return out
@@ -65,11 +63,11 @@ func (d decided) export(now time.Time, put func(at float64, labels ...ingest.Lab
 // versionChanges are the versions before and after the onset of an incident.
 type versionChanges struct {
 	before, after ingest.Versions
-	cause         Cause
+	cause         alerts.Cause
 }
 
 // changedVersions returns the versions around the onset of an alarm that says why the incident opened.
-func changedVersions(i *Incident) versionChanges {
+func changedVersions(i *alerts.Incident) versionChanges {
 	for _, a := range i.Alarms {
 		if a.Cause == i.Cause {
 			return versionChanges{a.Before, a.After, i.Cause}
@@ -92,16 +90,17 @@ func (v versionChanges) labels() []ingest.Label {
 // words describes each version that changed, such as "env_version 41 → 42".
 func (v versionChanges) words() (changed []string) {
 	for _, f := range []struct {
-		cause Cause
-		name  string
+		cause          alerts.Cause
+		name, from, to string
 	}{
-		{CausePolicy, "policy_version"}, {CauseEnvironment, "env_version"}, {CauseRewardFunction, "reward_version"},
+		{alerts.CausePolicy, "policy_version", v.before.Policy, v.after.Policy},
+		{alerts.CauseEnvironment, "env_version", v.before.Env, v.after.Env},
+		{alerts.CauseRewardFunction, "reward_version", v.before.Reward, v.after.Reward},
 	} {
-		from, to := versionsOf(f.cause, v.before, v.after)
-		if from == to {
+		if f.from == f.to {
 			continue
 		}
-		word := f.name + " " + orNone(from) + " → " + orNone(to)
+		word := f.name + " " + orNone(f.from) + " → " + orNone(f.to)
 		if f.cause == v.cause {
 			changed = append([]string{word}, changed...)
 		} else {
@@ -110,3 +109,5 @@ func (v versionChanges) words() (changed []string) {
 	}
 	return changed
 }
+
+func orNone(text string) string { return cmp.Or(text, "none") }

@@ -1,4 +1,5 @@
-package alerts
+// Package alarmmetrics exports the alarms and incidents of all policies, and what people decided on them, as metrics.
+package alarmmetrics
 
 import (
 	"maps"
@@ -9,13 +10,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // Metrics exports the alarms of all policies. Its methods may be called by several goroutines.
 type Metrics struct {
 	groups   func() []ingest.Group
-	delivery func(incident string) Delivery
+	delivery func(incident string) alerts.Delivery
 
 	mu     sync.Mutex
 	firing map[severityKey]int
@@ -29,8 +31,8 @@ type Metrics struct {
 // openIncident is what is exported of an open incident.
 type openIncident struct {
 	id       string
-	severity Severity
-	cause    Cause
+	severity alerts.Severity
+	cause    alerts.Cause
 	onset    int64 // Unix seconds, 0 without a clock
 	muted    bool
 	versions versionChanges
@@ -38,20 +40,19 @@ type openIncident struct {
 
 type severityKey struct {
 	group    ingest.Group
-	severity Severity
+	severity alerts.Severity
 }
 
 type causeKey struct {
 	group ingest.Group
-	cause Cause
+	cause alerts.Cause
 }
 
-// NewMetrics returns the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened, MetricIncidentsClosed,
-// MetricIncidentOnset, MetricIncidentAlert, MetricIncidentVersions and MetricIncidentDecision. groups returns the monitored groups, and delivery the delivery state of
-// an incident's alert. A group that has had no incident exports zero opened incidents and zero critical alarms:
+// New returns the collector of alerts.MetricAlarms and the other metrics of alarms and incidents. groups returns the
+// monitored groups, and delivery the delivery state of an incident's alert. A group that has had no incident exports zero opened incidents and zero critical alarms:
 // otherwise increase() would miss the first incident, and graphs of a healthy fleet would be empty. Its other zeros are
 // exported from its first incident on, because a fleet of 20,000 groups would otherwise export 160,000 of them.
-func NewMetrics(groups func() []ingest.Group, delivery func(incident string) Delivery) *Metrics {
+func New(groups func() []ingest.Group, delivery func(incident string) alerts.Delivery) *Metrics {
 	return &Metrics{
 		groups: groups, delivery: delivery, firing: map[severityKey]int{}, muted: map[severityKey]int{}, opened: map[ingest.Group]int{},
 		closed: map[causeKey]int{}, open: map[ingest.Group]openIncident{}, latest: map[ingest.Group]decided{},
@@ -59,7 +60,7 @@ func NewMetrics(groups func() []ingest.Group, delivery func(incident string) Del
 }
 
 // Restore exports the alarms of incidents from before this process. They do not count as opened or closed.
-func (m *Metrics) Restore(incidents []Incident) {
+func (m *Metrics) Restore(incidents []alerts.Incident) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range incidents {
@@ -68,7 +69,7 @@ func (m *Metrics) Restore(incidents []Incident) {
 }
 
 // Update applies the changes of a Tracker.
-func (m *Metrics) Update(changes []Change) {
+func (m *Metrics) Update(changes []alerts.Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range changes {
@@ -80,7 +81,7 @@ func (m *Metrics) Update(changes []Change) {
 
 // update applies a change of an incident, where before is the latest incident of its group. A comment on a closed
 // incident does not close it again, and one on an earlier incident says nothing about the open one.
-func (m *Metrics) update(c Change, before decided) {
+func (m *Metrics) update(c alerts.Change, before decided) {
 	i := c.Incident
 	if i.Closed && before.id != "" && before.id != i.ID {
 		return
@@ -96,7 +97,7 @@ func (m *Metrics) update(c Change, before decided) {
 
 // count sets the number of firing alarms. A group has at most one open incident, so the latest one is the whole count.
 // Alarms of a muted incident are counted separately, so that alerting rules stay silent.
-func (m *Metrics) count(i *Incident) {
+func (m *Metrics) count(i *alerts.Incident) {
 	m.countFromZero(i.Group)
 	m.latest[i.Group] = decidedOn(i)
 	delete(m.open, i.Group)
@@ -104,7 +105,7 @@ func (m *Metrics) count(i *Incident) {
 		m.open[i.Group] = openIncident{i.ID, i.Severity, i.Cause, i.Earliest().Onset.TS / int64(time.Second), i.IsMuted(), changedVersions(i)}
 	}
 	key := severityKey{i.Group, i.Severity}
-	for _, other := range Severities() { // an improvement may have turned into a deterioration
+	for _, other := range alerts.Severities() { // an improvement may have turned into a deterioration
 		before := severityKey{i.Group, other}
 		if _, counted := m.firing[before]; counted && other != i.Severity {
 			delete(m.muted, before)
@@ -122,10 +123,10 @@ func (m *Metrics) count(i *Incident) {
 // countFromZero makes a group that has an incident export all of its counts, those that are 0 too. The incident closes
 // later, mostly after another scrape.
 func (m *Metrics) countFromZero(group ingest.Group) {
-	for _, c := range Causes() {
+	for _, c := range alerts.Causes() {
 		m.closed[causeKey{group, c}] += 0
 	}
-	for _, s := range Severities() {
+	for _, s := range alerts.Severities() {
 		m.firing[severityKey{group, s}] += 0
 	}
 }
@@ -165,41 +166,41 @@ func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group
 	m.mu.Lock()
 	for _, group := range watched {
 		m.opened[group] += 0
-		m.firing[severityKey{group, Critical}] += 0
+		m.firing[severityKey{group, alerts.Critical}] += 0
 	}
 	firing, muted, opened, closed, open := maps.Clone(m.firing), maps.Clone(m.muted), maps.Clone(m.opened), maps.Clone(m.closed), maps.Clone(m.open)
 	latest := maps.Clone(m.latest)
 	m.mu.Unlock()
-	f := &exported{MetricAlarms, "Firing alarms that are not muted.", prometheus.GaugeValue}
+	f := &exported{alerts.MetricAlarms, "Firing alarms that are not muted.", prometheus.GaugeValue}
 	for k, n := range firing {
 		put(f, float64(n), k.group, ingest.Label{Name: "severity", Value: string(k.severity)})
 	}
-	f = &exported{MetricAlarmsMuted, "Firing alarms that are muted.", prometheus.GaugeValue}
+	f = &exported{alerts.MetricAlarmsMuted, "Firing alarms that are muted.", prometheus.GaugeValue}
 	for k, n := range muted {
 		put(f, float64(n), k.group, ingest.Label{Name: "severity", Value: string(k.severity)})
 	}
-	f = &exported{MetricIncidentsOpened, "Number of incidents opened.", prometheus.CounterValue}
+	f = &exported{alerts.MetricIncidentsOpened, "Number of incidents opened.", prometheus.CounterValue}
 	for group, n := range opened {
 		put(f, float64(n), group)
 	}
-	f = &exported{MetricIncidentsClosed, "Number of incidents closed, by cause.", prometheus.CounterValue}
+	f = &exported{alerts.MetricIncidentsClosed, "Number of incidents closed, by cause.", prometheus.CounterValue}
 	for k, n := range closed {
 		put(f, float64(n), k.group, ingest.Label{Name: "cause", Value: string(k.cause)})
 	}
-	f = &exported{MetricIncidentOnset, "Onset of an open incident, in Unix time.", prometheus.GaugeValue}
+	f = &exported{alerts.MetricIncidentOnset, "Onset of an open incident, in Unix time.", prometheus.GaugeValue}
 	for group, i := range open {
 		put(f, float64(i.onset), group, ingest.Label{Name: "incident", Value: i.id},
 			ingest.Label{Name: "severity", Value: string(i.severity)}, ingest.Label{Name: "cause", Value: string(i.cause)})
 	}
-	f = &exported{MetricIncidentAlert, "State of the alert for an open incident: 0 not pushed and left to Prometheus rules, 1 not accepted by any Alertmanager, 2 accepted, 3 muted.", prometheus.GaugeValue}
+	f = &exported{alerts.MetricIncidentAlert, "State of the alert for an open incident: 0 not pushed and left to Prometheus rules, 1 not accepted by any Alertmanager, 2 accepted, 3 muted.", prometheus.GaugeValue}
 	for group, i := range open {
 		put(f, float64(m.stateOf(i)), group, ingest.Label{Name: "incident", Value: i.id})
 	}
-	f = &exported{MetricIncidentVersions, "Versions that changed at the onset of an open incident, and the versions since then.", prometheus.GaugeValue}
+	f = &exported{alerts.MetricIncidentVersions, "Versions that changed at the onset of an open incident, and the versions since then.", prometheus.GaugeValue}
 	for group, i := range open {
 		put(f, 1, group, append(i.versions.labels(), ingest.Label{Name: "incident", Value: i.id})...)
 	}
-	f = &exported{MetricIncidentDecision, "Newest decision of each kind on the latest incident of a group, in Unix time.", prometheus.GaugeValue}
+	f = &exported{alerts.MetricIncidentDecision, "Newest decision of each kind on the latest incident of a group, in Unix time.", prometheus.GaugeValue}
 	now := time.Now()
 	for group, d := range latest {
 		d.export(now, func(at float64, labels ...ingest.Label) { put(f, at, group, labels...) })
@@ -207,9 +208,9 @@ func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group
 }
 
 // stateOf returns how far the alert of an open incident has come.
-func (m *Metrics) stateOf(i openIncident) DeliveryState {
+func (m *Metrics) stateOf(i openIncident) alerts.DeliveryState {
 	if i.muted {
-		return Silenced
+		return alerts.Silenced
 	}
 	return m.delivery(i.id).State
 }
@@ -219,9 +220,9 @@ type descs map[string]*prometheus.Desc
 
 // metric returns one sample with the labels of its group and some more.
 func (d descs) metric(f *exported, value float64, group ingest.Group, more ...ingest.Label) prometheus.Metric {
-	names, values := []string{"policy"}, []string{labelValue(group.Policy)}
-	for _, l := range append(groupLabels(group), more...) {
-		names, values = append(names, l.Name), append(values, labelValue(l.Value))
+	names, values := []string{"policy"}, []string{alerts.LabelValue(group.Policy)}
+	for _, l := range append(alerts.GroupLabels(group), more...) {
+		names, values = append(names, l.Name), append(values, alerts.LabelValue(l.Value))
 	}
 	key := f.name + " " + strings.Join(names, " ")
 	if d[key] == nil {

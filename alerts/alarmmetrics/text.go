@@ -1,4 +1,4 @@
-package alerts
+package alarmmetrics
 
 import (
 	"io"
@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -26,7 +27,7 @@ func (m *Metrics) WriteText(w io.Writer, openMetrics bool) error {
 			l = &lines{exported: f}
 			families[f.name] = l
 		}
-		labels = append(append(append(labels[:0], ingest.Label{Name: "policy", Value: group.Policy}), groupLabels(group)...), more...)
+		labels = append(append(append(labels[:0], ingest.Label{Name: "policy", Value: group.Policy}), alerts.GroupLabels(group)...), more...)
 		slices.SortFunc(labels, func(a, b ingest.Label) int { return strings.Compare(a.Name, b.Name) }) // as a registry does
 		b, mark := append(l.text, f.name...), byte('{')
 		for _, label := range labels {

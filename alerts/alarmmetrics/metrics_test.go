@@ -1,4 +1,4 @@
-package alerts
+package alarmmetrics
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -14,7 +15,7 @@ import (
 
 func TestMetricsFollowChanges(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	m, b := registered(reg, nobody), NewTracker()
+	m, b := registered(reg, nobody), alerts.NewTracker()
 	other := drift("observation.x", 100)
 	other.Group = ingest.NewGroup("ranker", ingest.Label{Name: "label_a.b", Value: "x"}, ingest.Label{Name: "label_a_b", Value: "y"})
 	m.Update(applied(b, drift("return", 100), drift("reward", 101), other, faulty("reward", fault.Silent, 102)))
@@ -107,7 +108,7 @@ rewardwatch_incidents_opened_total{label_a_b="x",label_a_b_="y",policy="ranker"}
 
 func TestMetricsAfterARestart(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	b := NewTracker()
+	b := alerts.NewTracker()
 	applied(b, drift("return", 100), quiet(150), drift("return", 300), drift("reward", 301))
 	registered(reg, nobody).Restore(b.Incidents())
 	compare(t, reg, `
@@ -139,7 +140,7 @@ rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"}
 
 // registered returns metrics that a registry exports.
 func registered(reg prometheus.Registerer, groups func() []ingest.Group) *Metrics {
-	m := NewMetrics(groups, byRules)
+	m := New(groups, byRules)
 	reg.MustRegister(m)
 	return m
 }
@@ -167,4 +168,4 @@ rewardwatch_incidents_opened_total{policy="ranker"} 0
 `)
 }
 
-func byRules(string) Delivery { return Delivery{} }
+func byRules(string) alerts.Delivery { return alerts.Delivery{} }
