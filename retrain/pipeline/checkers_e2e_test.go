@@ -66,7 +66,7 @@ for name in sys.argv[1:]:
     components.load_component_from_file(name)
 `
 
-// dags loads DAGs as Airflow's own processor does, and wants one in each file.
+// dags loads DAGs as Airflow's own processor does, and wants one in each file, whose last task follows all stages.
 const dags = `
 import sys
 from airflow.dag_processing.dagbag import DagBag
@@ -75,7 +75,9 @@ for name in sys.argv[1:]:
     bag = DagBag(name)
     if bag.import_errors or len(bag.dags) != 1:
         sys.exit(f"{name}: {bag.import_errors}, {list(bag.dags)}")
-    tasks = next(iter(bag.dags.values())).tasks
+    report, *tasks = next(iter(bag.dags.values())).tasks
+    if report.upstream_task_ids != {t.task_id for t in tasks} or report.trigger_rule != "one_failed":
+        sys.exit(f"{name}: {report} does not follow {tasks}")
     if [sorted(t.upstream_task_ids) for t in tasks] != [[], *([t.task_id] for t in tasks[:-1])]:
         sys.exit(f"{name}: {tasks} do not follow one another")
 `
@@ -180,7 +182,7 @@ func TestE2ECheckersFindNoFault(t *testing.T) {
 		}
 		return differing(t, out)
 	}
-	scripts := append(files("pipeline/stages/*.sh"), files("pipeline/run.sh")...)
+	scripts := slices.Concat(files("pipeline/stages/*.sh"), files("pipeline/run.sh"), files("pipeline/report.sh"))
 	check(t, "shellcheck", append([]string{"--exclude", "SC2016"}, scripts...)...) // a dollar in single quotes is meant
 	for _, s := range scripts {
 		check(t, "bash", "-n", s)

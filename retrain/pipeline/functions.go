@@ -92,6 +92,10 @@ func (r *renderer) ofValues() template.FuncMap {
 			t, err := r.values.text(path)
 			return t.Value, err
 		},
+		"expands": func(path string) (bool, error) { // in a shell
+			t, err := r.values.text(path)
+			return quote.Expands(t.Value), err
+		},
 		"list":  r.values.list,
 		"each":  r.values.each,
 		"given": func(path string) bool { return r.values.given(path) },

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +29,10 @@ func miswired(w *Work, a *Artefact) []fault {
 	if block := wired.Resources(a.Path, w.File.Training.CPU, w.File.Training.GPU, w.File.Training.Memory); block != "" && strings.Count(a.Text, block) != 2 {
 		out = append(out, fault{1, "does not have two times" + block})
 	}
-	return append(out, misordered(w, a)...)
+	for _, m := range wired.Misordered(a.Path, a.Text, names(w)) {
+		out = append(out, fault{m.Line, m.What})
+	}
+	return out
 }
 
 // tuples returns the beginnings of the lines of a list in Python whose elements begin with a name.
@@ -127,8 +129,9 @@ func wiredByValues(w *Work, file string) []string {
 		list = wiredSteps(w)
 	}
 	if i := slices.IndexFunc(w.Stages, func(s Stage) bool { return s.Script() == file }); i >= 0 {
-		list += "|  [ \"$code\" -eq 0 ] \\|\\| report failed --error \"stage " + w.Stages[i].Name + " ended|echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + w.Stages[i].Name + "\" >> \"$WORK/stages.log\"\n"
+		list += "|  [ \"$code\" -eq 0 ] \\|\\| report failed --error \"stage " + w.Stages[i].Name + " ended|  [ \"$code\" -ne 0 ] \\|\\| echo \"" + w.Stages[i].Name + ", $RUN\" >> \"$WORK/succeeded.log\"\n|echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + w.Stages[i].Name + "\" >> \"$WORK/stages.log\"\n"
 	}
+	list += wiredReport(w, file)
 	if f.sends("train") || f.sends("evaluate") {
 		list += tokenOf[file]
 	}
@@ -138,16 +141,32 @@ func wiredByValues(w *Work, file string) []string {
 	return slices.DeleteFunc(wired.Lines(list), func(line string) bool { return strings.TrimSpace(line) == "" })
 }
 
-// wiredSteps begin the steps that run the stages.
+// wiredSteps begin the steps that run the stages, and tell the last job which of them has failed.
 func wiredSteps(w *Work) string {
 	list := "          path: work\n          overwrite: true\n          include-hidden-files: true\n"
 	if strict.IsEnterprise(w.File.githubAPI()) {
 		list = ""
 	}
+	needs, stage, result := "|    needs: [build", "|          STAGE: ${{ needs.build.result != 'success' && 'build'", "|          RESULT: ${{ needs.build.result != 'success' && needs.build.result"
 	for _, s := range w.Stages {
 		list += "|      - name: " + s.Title + "\n        env:\n"
+		needs += ", " + s.Name
+		failed := " \\|\\| needs." + s.Name + ".result != 'success' && "
+		stage += failed + "'" + s.Name + "'"
+		result += failed + "needs." + s.Name + ".result"
 	}
-	return list
+	return list + needs + "]\n" + stage + " }}\n" + result + " }}\n"
+}
+
+// wiredReport are the lines by which the report of a failed run finds the stage.
+func wiredReport(w *Work, file string) string {
+	loop, claim := "for stage in "+strings.Join(names(w), " ")+"; do\n", "constant: retrain-"+w.File.Project+"\n"
+	return map[string]string{
+		"pipeline/report.sh": "|" + loop,
+		"pipeline/argo.yaml": "|            " + loop,
+		"pipeline/kubeflow.yaml": "|            " + loop + "|              " + claim + "              pvcNameParameter:\n                runtimeValue:\n                  " + claim +
+			"        exec-" + w.Stages[0].Name + ":\n",
+	}[file]
 }
 
 // wiredPrograms are the lines that a program must have because of values of the file.
@@ -253,42 +272,3 @@ var tokenOf = map[string]string{
 
 // tokenFile are the lines of the script of such a stage.
 const tokenFile = "|if [ -n \"${REWARDWATCH_TELEMETRY_TOKEN:-}\" ]; then\n  (umask 077 && printf '%s' \"$REWARDWATCH_TELEMETRY_TOKEN\" > \"$token.telemetry\")\n  export REWARDWATCH_TOKEN_FILE=\"$token.telemetry\"\nfi\n"
-
-// orders are how artefacts say which stages a stage needs.
-var orders = []struct{ file, first, line string }{
-	{".github/workflows/retrain-*.yml", "    needs: [build]\n", "    needs: [build, %s]\n"},
-	{".gitlab-ci.yml", "  needs: [build]\n", "  needs: [build, %s]\n"},
-	{"pipeline/argo.yaml", "", "            dependencies: [%s]\n"},
-	{"pipeline/kubeflow.yaml", "", "        dependentTasks: [%s]\n"},
-	{"pipeline/Makefile", "", ": build %s\n"},
-}
-
-// misordered finds stages that do not wait for those they need.
-func misordered(w *Work, a *Artefact) []fault {
-	var out []fault
-	for _, o := range orders {
-		if ok, _ := path.Match(o.file, a.Path); !ok {
-			continue
-		}
-		for _, s := range w.Stages {
-			want := o.first
-			if len(s.Needs) > 0 {
-				want = fmt.Sprintf(o.line, strings.Join(s.Needs, ", "))
-			}
-			if a.Path == "pipeline/argo.yaml" {
-				want = "\n          - name: " + s.Name + "\n            template: " + s.Name + "\n" + want
-			}
-			if want != "" && !strings.Contains(a.Text, want) {
-				out = append(out, fault{1, "the stage " + s.Name + " does not wait for what it needs"})
-			}
-		}
-	}
-	if a.Path == "pipeline/airflow_dag.py" {
-		for _, s := range w.Stages {
-			if !strings.Contains(a.Text, "\n    (\""+s.Name+"\", datetime.timedelta(minutes=") {
-				out = append(out, fault{1, "has no stage " + s.Name})
-			}
-		}
-	}
-	return slices.Clip(out)
-}

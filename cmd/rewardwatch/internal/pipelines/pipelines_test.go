@@ -66,7 +66,7 @@ func TestMistakesAsJSON(t *testing.T) {
 // The service takes the configuration and the recipe that are generated.
 func TestGeneratedConfigurationIsValid(t *testing.T) {
 	dir := t.TempDir()
-	if out := mustRun(t, "generate", "-o", dir, example); strings.Count(out, "new     ") != 29 {
+	if out := mustRun(t, "generate", "-o", dir, example); strings.Count(out, "new     ") != 30 {
 		t.Errorf("%s", out)
 	}
 	cfg, err := config.Load(filepath.Join(dir, "pipeline", "rewardwatch.yml"))
@@ -83,7 +83,7 @@ func TestGeneratedConfigurationIsValid(t *testing.T) {
 	if err != nil || recipes["cartpole"] == nil {
 		t.Errorf("%v, %v", recipes, err)
 	}
-	if out := mustRun(t, "generate", "-o", dir, example); strings.Count(out, "same    ") != 29 {
+	if out := mustRun(t, "generate", "-o", dir, example); strings.Count(out, "same    ") != 30 {
 		t.Errorf("%s", out)
 	}
 }

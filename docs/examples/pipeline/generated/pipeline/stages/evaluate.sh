@@ -36,6 +36,7 @@ finish() {
   code=$?
   trap - EXIT
   [ "$code" -eq 0 ] || report failed --error "stage evaluate ended with exit code $code"
+  [ "$code" -ne 0 ] || echo "evaluate, $RUN" >> "$WORK/succeeded.log"
   rm -f "$token" "$token.telemetry"
   exit "$code"
 }

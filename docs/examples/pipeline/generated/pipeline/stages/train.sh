@@ -36,6 +36,7 @@ finish() {
   code=$?
   trap - EXIT
   [ "$code" -eq 0 ] || report failed --error "stage train ended with exit code $code"
+  [ "$code" -ne 0 ] || echo "train, $RUN" >> "$WORK/succeeded.log"
   rm -f "$token" "$token.telemetry"
   exit "$code"
 }

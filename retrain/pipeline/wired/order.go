@@ -1,0 +1,47 @@
+package wired
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// orders are how generated files say which stage a stage needs.
+var orders = []struct{ file, first, line string }{
+	{".github/workflows/retrain-*.yml", "    needs: [build]\n", "    needs: [build, %s]\n"},
+	{".gitlab-ci.yml", "  needs: [build]\n", "  needs: [build, %s]\n"},
+	{"pipeline/argo.yaml", "", "            dependencies: [%s]\n"},
+	{"pipeline/kubeflow.yaml", "", "          dependentTasks: [%s]\n"},
+	{"pipeline/Makefile", "", ": build %s\n"},
+}
+
+// Misordered finds stages that do not wait for the one before them, by the path and the text of a generated file.
+func Misordered(file, text string, stages []string) []Lack {
+	var out []Lack
+	for _, o := range orders {
+		if ok, _ := path.Match(o.file, file); !ok {
+			continue
+		}
+		for i, s := range stages {
+			want := o.first
+			if i > 0 {
+				want = fmt.Sprintf(o.line, stages[i-1])
+			}
+			if file == "pipeline/argo.yaml" {
+				want = "\n          - name: " + s + "\n            template: " + s + "\n" + want
+			}
+			if want != "" && !strings.Contains(text, want) {
+				out = append(out, Lack{1, "the stage " + s + " does not wait for what it needs"})
+			}
+		}
+	}
+	if file == "pipeline/airflow_dag.py" {
+		for _, s := range stages {
+			if !strings.Contains(text, "\n    (\""+s+"\", datetime.timedelta(minutes=") {
+				out = append(out, Lack{1, "has no stage " + s})
+			}
+		}
+	}
+	return slices.Clip(out)
+}
