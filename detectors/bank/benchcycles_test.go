@@ -84,9 +84,6 @@ func TestBenchLift(*testing.T) {
 	}
 }
 
-// decision is a unit of one call.
-func (l *lift) decision() *ingest.Unit { return l.unit(1, ingest.EndTerminated) }
-
 // cycleChange is a change of the policy or of the world.
 type cycleChange struct {
 	name   string

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/season"
@@ -26,10 +25,8 @@ const (
 	confirmingZ = 3.5
 	persistingZ = 2
 	trialUnits  = stream.CurrentUnits
-	leastBefore = 20 // units to compare with
-	largeShift  = 8  // of a mean, in standard deviations: a jump by it confirms a finding before a whole cycle has passed
-
-	spreadBefore = 100 // to compare the spread with, or squares of scores would often lie that far by chance
+	leastBefore = stream.LeastBefore
+	largeShift  = 8 // of a mean, in standard deviations: a jump by it confirms a finding before a whole cycle has passed
 )
 
 // probation is the state of an incident on a provisional baseline until it is confirmed, resolved or dropped. Exported
@@ -117,28 +114,33 @@ func (g *group) anyAlarm(is func(*stream.Stream) bool) bool {
 	return slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool { return s.Alarmed && is(s) })
 }
 
-// lasts reports whether the fresh units still show the change behind a stream's alarm. A quantity that is neither judged
-// among similar hours nor has values at the same time of the cycle before cannot show it. Until a whole cycle has passed
-// there are no fresh units, and those since the alarm have to show a large jump: a cycle can move a mean as far, but not
-// at once.
+// lasts reports whether the fresh units still show the change behind a stream's alarm. Until a whole cycle has passed, or
+// if no earlier units lie at its hours, those since the alarm have to show a large jump: a cycle can move a mean as far, but
+// not at once.
 func (g *group) lasts(s *stream.Stream) bool {
-	q := s.Find(s.Alert.Quantity)
-	if q == nil || g.Probation.Cycle > 0 && !g.Warmup.Done && q.InOtherForm() && q.Season == nil {
+	q, p, onset := s.Find(s.Alert.Quantity), &g.Probation, s.Alert.Onset.Ordinal
+	if q == nil {
 		return false
 	}
-	waiting, first, onset := g.Probation.Fresh == 0, g.Probation.First, s.Alert.Onset.Ordinal
-	switch {
-	case waiting && g.Probation.Weekend: // its units before a jump would hide it
-		first = max(g.Probation.Since+1, g.Seen-leastBefore)
-	case waiting:
-		first = g.Probation.Since + 1
+	if p.Fresh > 0 {
+		if lasts, told := g.moves(q, onset, p.First, g.round(), 0); told {
+			return lasts
+		}
 	}
-	shift, told := g.shiftSince(q, onset, first)
-	newer, _ := g.shiftSince(q, onset, (first+g.Seen)/2)
-	if !told || !shift.Beyond(confirmingZ) || !newer.Beyond(persistingZ) {
-		return false
+	first := p.Since + 1
+	if p.Weekend { // its units before a jump would hide it
+		first = max(first, g.Seen-leastBefore)
 	}
-	return !waiting || math.Abs(shift.StandardShift) >= largeShift && g.jumps(q, onset)
+	lasts, _ := g.moves(q, onset, first, baseline.Round{}, largeShift)
+	return lasts && g.jumps(q, onset)
+}
+
+// moves reports whether a quantity still differs since a unit, by so many standard deviations at least, and whether that can
+// be told.
+func (g *group) moves(q *stream.Quantity, onset, first int64, round baseline.Round, least float64) (moved, told bool) {
+	shift, told := g.shiftSince(q, onset, first, round)
+	newer, _ := g.shiftSince(q, onset, (first+g.Seen)/2, round)
+	return told && shift.Beyond(confirmingZ) && newer.Beyond(persistingZ) && math.Abs(shift.StandardShift) >= least, told
 }
 
 // jumps reports whether a mean moved by a large shift within a few units.
@@ -146,45 +148,42 @@ func (g *group) jumps(q *stream.Quantity, onset int64) bool {
 	if g.Warmup.Done { // the cycle is that of the week, which does not move within hours
 		return true
 	}
-	before, after := g.sides(q, onset, onset)
-	return stream.Jumps(before, after, leastBefore, largeShift)
+	sides := g.Warmup.Sides(q.Warm, onset, onset, baseline.Round{})
+	return sides.Jumps(largeShift)
 }
 
-// shiftSince compares a quantity since a unit with its values before the onset. If a whole cycle has passed, it
-// compares only units at the same time of the cycle. It returns false if there are too few units. A quantity that is
-// judged in another form than it is collected in is compared with the provisional baseline, and so are all if the baseline
-// is accepted.
-func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shift, bool) {
-	if q.InOtherForm() || g.Warmup.Done {
-		values := q.AppendJudged(nil, first)
-		if q.Ranks == nil || len(values) == 0 {
-			return finding.Shift{}, false
-		}
-		shift := q.Shift(values)
-		shift.Compare(q.Mean, q.SD, stream.MeanOf(q.Since(first)))
-		return shift, true
-	}
-	before, after := g.sides(q, onset, first)
-	if len(before) < leastBefore || len(after) == 0 {
+// shiftSince compares a quantity since a unit with its values before the onset, of a round of a cycle only with those at the
+// same time of it. It returns false if there are too few units. If the baseline is accepted, or knows the hours of the units,
+// a quantity that is judged in another form than it is collected in is compared with that.
+func (g *group) shiftSince(q *stream.Quantity, onset, first int64, round baseline.Round) (finding.Shift, bool) {
+	values, all := q.JudgedWithin(first, g.known(q))
+	switch {
+	case !g.Warmup.Done && !q.InOtherForm(), !all && !q.IsComputed():
+		sides := g.Warmup.Sides(q.Warm, onset, first, round)
+		return sides.Shift(q)
+	case q.Ranks == nil || len(values) == 0:
 		return finding.Shift{}, false
 	}
-	after = after[max(0, len(after)-trialUnits):]
-	shift, m := stream.ShiftAgainst(detectors.NewRanks(before), after, q.Factor()), stream.MomentsOf(before)
-	shift.Compare(m.Mean, m.SD(), stream.MeanOf(after))
-	if len(before) < spreadBefore {
-		shift.SpreadZ = 0
-	}
+	shift := q.Shift(values)
+	shift.Compare(q.Mean, q.SD, stream.MeanOf(q.Since(first)))
 	return shift, true
 }
 
-// sides returns the collected values of a quantity from units before the onset, and from first on, at the same time of the
-// cycle if one has passed.
-func (g *group) sides(q *stream.Quantity, onset, first int64) (before, after []float64) {
-	var round baseline.Round
-	if p := &g.Probation; p.Fresh > 0 {
-		round = baseline.Round{Cycle: p.Cycle, Begun: p.Begun, Last: g.LastTS, Zone: season.Zone(g.cfg.Zone)}
+// known returns whether the baseline is a measure of a quantity in a unit. One that a cycle may contradict is none without
+// strata, and in hours that it lacks.
+func (g *group) known(q *stream.Quantity) func(ordinal int64) bool {
+	known := func(int64) bool { return g.Warmup.Done || g.Probation.Cycle == 0 }
+	if !known(0) && q.Season != nil {
+		covered := g.Warmup.Covered(g.FrozenTS, season.Zone(g.cfg.Zone))
+		known = func(ordinal int64) bool { return covered(g.Trail.Ref(ordinal).TS) }
 	}
-	return g.Warmup.Sides(q.Warm, onset, first, round)
+	return known
+}
+
+// round returns the round of the cycle that the fresh units of a trial lie in.
+func (g *group) round() baseline.Round {
+	p := &g.Probation
+	return baseline.Round{Cycle: p.Cycle, Begun: p.Begun, Last: g.LastTS, Zone: season.Zone(g.cfg.Zone)}
 }
 
 // confirm opens a page that replaces an incident on trial. Its units leave the warm-up, or the next baseline would mix

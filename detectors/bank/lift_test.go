@@ -193,3 +193,48 @@ func TestSimALiftKeepsItsBudget(t *testing.T) {
 		t.Errorf("%d pages", pages)
 	}
 }
+
+// decision is a unit of one call.
+func (l *lift) decision() *ingest.Unit { return l.unit(1, ingest.EndTerminated) }
+
+// Warm-ups of one-step decisions that begin on all days of the week, and more often on a Saturday: a baseline of a weekend and
+// of a Monday morning says nothing about rush hours. The budget allows 1.3 pages, and more than 5 in one case of 200.
+func TestSimWarmUpsOfLiftsDoNotPage(t *testing.T) {
+	pages := 0
+	for _, seed := range []uint64{0, 1, 2, 3, 4, 5, 6, 12, 19, 110, 124} {
+		l, p, open := newLift(seed, 24*int(seed)+5), newBank(watch.DefaultConfig()), false
+		start := l.now
+		var st story
+		for (len(p.groups) == 0 || !p.groups[0].Warmup.Done) && l.now-start < int64(7*24*time.Hour) {
+			st.tell(p.Observe(l.decision(), time.Time{}), &open)
+		}
+		pages += len(st.paged)
+		t.Logf("seed %d: pages %v, accepted %t after %.0f h", seed, st.paged, p.groups[0].Warmup.Done, time.Duration(l.now-start).Hours())
+		if !p.groups[0].Warmup.Done && len(st.paged) == 0 {
+			t.Errorf("seed %d: no baseline in a week", seed)
+		}
+	}
+	if t.Logf("%d pages", pages); pages > 5 {
+		t.Errorf("%d pages", pages)
+	}
+}
+
+// Lifts that take four times as long for a floor from Monday morning on, in hours that a warm-up from Saturday on lacks, page
+// within a day.
+func TestSimSlowerLiftsPageInAWarmUpWithAWeekend(t *testing.T) {
+	for _, seed := range []uint64{5, 12, 19, 110, 124} {
+		l, p, open := newLift(seed, 24*int(seed)+5), newBank(watch.DefaultConfig()), false
+		change := l.now + int64(54*time.Hour)
+		var st story
+		for len(st.paged) == 0 && l.now < change+int64(48*time.Hour) {
+			if l.now > change {
+				l.slower = 4
+			}
+			st.tell(p.Observe(l.decision(), time.Time{}), &open)
+		}
+		took := time.Duration(l.now - change).Hours()
+		if t.Logf("seed %d: a page after %.0f h", seed, took); took < 0 || took > 24 || p.groups[0].Warmup.Done {
+			t.Errorf("seed %d: a page after %.0f h, accepted %t", seed, took, p.groups[0].Warmup.Done)
+		}
+	}
+}

@@ -38,7 +38,7 @@ func (g *group) tryWeekend(s *stream.Stream, at finding.UnitRef) (usual bool) {
 func (g *group) isUsual(s *stream.Stream) bool {
 	since := s.Alert.Onset.Ordinal
 	first := max(since, g.Seen-leastBefore)
-	shift, told := g.shiftSince(s.Find(s.Alert.Quantity), first, first)
+	shift, told := g.shiftSince(s.Find(s.Alert.Quantity), first, first, baseline.Round{})
 	if told && (math.Abs(shift.StandardShift) >= largeShift || shift.StandardShift == 0 && shift.CurrentMean != shift.BaselineMean) {
 		return shift.Units < leastBefore && g.Seen-since < 2*leastBefore
 	}

@@ -287,6 +287,33 @@ func TestSimAChangeInAWarmUpWithAWeekendPages(t *testing.T) {
 	}
 }
 
+// On the Monday of a warm-up that began on a Saturday, no earlier unit lies at the same hour of a working day. A jump pages all
+// the same, and a shift once Tuesday shows it.
+func TestSimAJumpInHoursThatAWarmUpLacksPages(t *testing.T) {
+	for seed := range uint64(3) {
+		for _, shift := range []float64{-12, -1} {
+			s, p, open := newTraffic(cycles()[5], 944, seed), newBank(watch.DefaultConfig()), false
+			s.now = time.Date(2027, 1, 16, 5, 0, 0, 0, time.UTC).UnixNano()
+			var st story
+			for hourOfWeek(s.now) > 24 || hourOfWeek(s.now) < 12 {
+				st.tell(p.Observe(s.unit(), time.Time{}), &open)
+			}
+			if p.groups[0].Warmup.Done || len(st.paged) > 0 {
+				t.Fatalf("seed %d: accepted %t, pages %v", seed, p.groups[0].Warmup.Done, st.paged)
+			}
+			s.shift = shift
+			from, n := s.now, 0
+			for ; len(st.paged) == 0 && n < 2000; n++ {
+				st.tell(p.Observe(s.unit(), time.Time{}), &open)
+			}
+			took := time.Duration(s.now - from).Hours()
+			if t.Logf("seed %d: %g pages after %d units, %.0f h", seed, shift, n, took); shift == -12 && n > 150 || took > 36 {
+				t.Errorf("seed %d: a shift by %g pages after %d units, %.0f h", seed, shift, n, took)
+			}
+		}
+	}
+}
+
 // A task without episodes that begins on a Friday leaves out the blocks of a weekend that differs, and no others.
 func TestTheBlocksOfAWeekendAreLeftOut(t *testing.T) {
 	t.Parallel()

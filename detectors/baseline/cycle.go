@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -23,9 +24,14 @@ func (w *Warmup) Cycle(units int) (cycle time.Duration, round int64) {
 	slices.Sort(times)
 	cut := len(times) / 100
 	first, last := times[cut], times[len(times)-1-cut]
-	span := float64(last-first) / float64(len(times)-2*cut) * float64(units)
+	n := float64(len(times) - 2*cut)
+	span := float64(last-first) / n * float64(units)
 	for _, c := range cycles {
-		if span*c.sizes >= float64(c.length) {
+		most := span * c.sizes
+		if c.sizes > 1 { // the rate so far may be higher than that of whole days by chance, as for Fits
+			most *= 1 + 3/math.Sqrt(n)
+		}
+		if most >= float64(c.length) {
 			return c.length, first + int64(c.length)
 		}
 	}

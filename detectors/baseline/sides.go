@@ -41,20 +41,23 @@ func (r *Round) part(ts int64) int64 { return r.since(ts) * roundParts / max(1, 
 
 // Sides returns the values of units before an onset, and of those from first on, by their ordinals. Of a round, only units
 // count whose time of the cycle lies within the other side, from which earlier incidents may have taken parts.
-func (w *Warmup) Sides(values []stream.Observed, onset, first int64, r Round) (before, after []float64) {
+func (w *Warmup) Sides(values []stream.Observed, onset, first int64, r Round) (of stream.Sides) {
 	reach := int64(0)
 	var known [roundParts]bool
 	for _, o := range values {
 		switch u := &w.Each[o.Unit]; {
 		case !r.alike(u.EndTS):
 		case u.Ordinal >= first && r.since(u.EndTS) <= reach && known[r.part(u.EndTS)]:
-			after = append(after, o.X)
+			of.After = append(of.After, o.X)
 		case u.Ordinal < onset:
 			reach, known[r.part(u.EndTS)] = max(reach, u.EndTS-r.Begun+int64(r.Cycle)), true
-			if r.since(u.EndTS) <= max(0, r.Last-r.Begun) {
-				before = append(before, o.X)
+			if r.since(u.EndTS) > max(0, r.Last-r.Begun) {
+				break
+			}
+			if of.Before = append(of.Before, o.X); r.Cycle > 0 {
+				of.Parts = append(of.Parts, int32((u.EndTS-r.Begun)*roundParts/int64(r.Cycle)))
 			}
 		}
 	}
-	return before, after
+	return of
 }

@@ -385,6 +385,9 @@ func (w *Warmup) Caveats(zone *time.Location) []string {
 		if span >= TwoDays && w.lacksWeekend(zone) {
 			out = append(out, CaveatWeekend)
 		}
+		if w.LacksWorkingHours(zone) {
+			out = append(out, CaveatWorkingDays)
+		}
 	}
 	if w.Trending != "" {
 		out = append(out, caveatMoves+w.Trending)

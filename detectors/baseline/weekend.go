@@ -13,6 +13,10 @@ const CaveatWeekend = "the baseline covers less than a day of weekends"
 // so it must not change.
 const CaveatWeekends = "weekends differ from the baseline: a change that ends before Monday is only reported if it is large"
 
+// CaveatWorkingDays says that a baseline with part of a weekend cannot tell some hours of working days from a change. It is in
+// states, so it must not change.
+const CaveatWorkingDays = "the baseline lacks hours of working days"
+
 // WeekendBounds returns when the weekend of a time begins and ends in a time zone, nil for UTC, in Unix nanoseconds; zero
 // on working days, and without a time.
 func WeekendBounds(ts int64, zone *time.Location) (begin, end int64) {

@@ -72,6 +72,27 @@ func TestCaveatWeekend(t *testing.T) {
 	}
 }
 
+// One that has a weekend, but not all hours of working days, says so; a whole week, or a weekend alone in less than two days,
+// does not.
+func TestCaveatWorkingDays(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		first, last int64 // hours since Monday
+		want        bool
+	}{
+		{"Saturday to Monday morning", 5*24 + 5, 7*24 + 9, true},
+		{"Saturday to Monday night", 5*24 + 5, 8*24 + 1, false},
+		{"Friday noon to Sunday", 4*24 + 12, 7*24 - 1, true},
+		{"working days", 0, 50, false},
+		{"a weekend", 5 * 24, 7*24 - 1, false},
+		{"a week", 0, 7*24 + 1, false},
+	} {
+		if caveats := hourly(c.first, c.last).Caveats(nil); slices.Contains(caveats, CaveatWorkingDays) != c.want {
+			t.Errorf("%s: caveats %q", c.name, caveats)
+		}
+	}
+}
+
 // hourly returns a warm-up with a unit an hour, from one hour since a Monday to another.
 func hourly(first, last int64) *Warmup {
 	monday := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC).UnixNano()

@@ -47,16 +47,21 @@ func (q *Quantity) ShiftWhile(onset int64, within func(ordinal int64) bool) find
 }
 
 // InOtherForm reports whether the quantity is judged in another form than it is collected in.
-func (q *Quantity) InOtherForm() bool { return q.Learnt != nil || q.Season != nil || q.Mix != nil }
+func (q *Quantity) InOtherForm() bool { return q.IsComputed() || q.Season != nil }
 
-// Jumps reports whether the means of so many values on both sides of a time differ by so many standard deviations of all
-// before it. It is false if one side has fewer.
-func Jumps(before, after []float64, values int, large float64) bool {
-	if len(before) < values || len(after) < values {
-		return false
+// IsComputed reports whether values of the quantity come from what was learnt of the baseline: earlier units have none.
+func (q *Quantity) IsComputed() bool { return q.Learnt != nil || q.Mix != nil }
+
+// JudgedWithin returns the newest values that the quantity has judged since a unit, of units for which within holds, and whether
+// it holds for all.
+func (q *Quantity) JudgedWithin(first int64, within func(ordinal int64) bool) (values []float64, all bool) {
+	judged, of := q.JudgedSince(first)
+	for i, x := range judged {
+		if within(of[i]) {
+			values = append(values, x)
+		}
 	}
-	from, to, m := MeanOf(before[len(before)-values:]), MeanOf(after[:values]), MomentsOf(before)
-	return math.Abs(to-from) >= large*m.SD()
+	return values[max(0, len(values)-CurrentUnits):], len(values) == len(judged)
 }
 
 // unmoved returns a shift of 0 with its standard error, in standard deviations of the sample.
