@@ -19,7 +19,7 @@ func (p *Proposal) rankPrograms() {
 			env, clear = e.Value, e.clear
 		}
 	}
-	training, evaluation := p.finder.Rank(env)
+	training, evaluation := p.finder.Rank(env, p.Project)
 	p.Programs, p.Evaluations = findings(training), findings(evaluation)
 }
 

@@ -96,6 +96,7 @@ func (p *dependencies) declared(file, text string) {
 			p.conda(file, text)
 		case path.Ext(file) == ".ipynb" && aside(file):
 		case path.Ext(file) == ".ipynb":
+			p.kernels[file] = pytext.NotebookPython([]byte(text))
 			p.lines(file, strings.Join(pins.Installed(pytext.NotebookCommands([]byte(text))), "\n"))
 		case pins.IsPage(file):
 			p.lines(file, strings.Join(append(pins.Installed(text), pins.Listed(text)...), "\n"))

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"path"
 	"regexp"
 	"slices"
@@ -18,9 +19,13 @@ var (
 	wellKnown = regexp.MustCompile(`^([\w.]+:)?((ALE|phys2d|tabular|dm_control|seals|metaworld|gym)/.*|(CartPole|Pendulum|Acrobot|MountainCar(Continuous)?|LunarLander(Continuous)?|BipedalWalker(Hardcore)?|CarRacing|Hopper|HalfCheetah|Ant|Walker2d|Humanoid(Standup)?|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum|FrozenLake(8x8)?|Taxi|Blackjack|CliffWalking|Fetch\w+|Hand\w+|Adroit\w+|FrankaKitchen|AntMaze\w*|PointMaze\w*|Panda\w+|MiniGrid-.+|BabyAI-.+|MiniWorld-.+|Safety\w+|highway|merge|roundabout|parking|intersection|racetrack|procgen-.+|\w+BulletEnv|\w+(NoFrameskip|Deterministic|-ram\w*))-v[0-9]+)$`)
 	// saysEnvironment is code before a string that is the id of an environment: env = "A-v0", "env_id": "A-v0", make("A-v0".
 	saysEnvironment = regexp.MustCompile(`(?i)(?:env\w*["']?\s*(?::\s*\w+\s*)?[=:(,]\s*|\b(?:make|make_vec|spec)\(\s*|env[\w-]*["']\s*,[^\n]*default\s*=\s*)(?:[\[({][^\])}]*)?["']$`)
-	readmeCommand   = regexp.MustCompile(`--(?:env|gym)(?:[_-](?:id|name))?[ =]["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)\b`)
-	classOfGym      = regexp.MustCompile(`(?m)^class (\w+)\((?:[\w., ]*\b)?(?:gym|gymnasium)\.Env\b`)
-	imports         = regexp.MustCompile(`(?m)^\s*(?:from\s+[\w.]+\s+import\s+\(?[\w., \n]*|import\s+[\w., ]+)`)
+	// madeByName and registeredByName are of environments whose ids have no version.
+	madeByName       = regexp.MustCompile(`\b(?:gym|gymnasium)\.make\(\s*(?:id\s*=\s*)?["']([A-Za-z][\w/-]*)["']`)
+	registeredByName = regexp.MustCompile(`\bregister\(\s*id\s*=\s*["']([A-Za-z][\w/-]*)["']\s*,\s*entry_point\b`)
+	versioned        = regexp.MustCompile(`-v[0-9]+$`)
+	readmeCommand    = regexp.MustCompile(`--(?:env|gym)(?:[_-](?:id|name))?[ =]["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)\b`)
+	classOfGym       = regexp.MustCompile(`(?m)^class (\w+)\((?:[\w., ]*\b)?(?:gym|gymnasium)\.Env\b`)
+	imports          = regexp.MustCompile(`(?m)^\s*(?:from\s+[\w.]+\s+import\s+\(?[\w., \n]*|import\s+[\w., ]+)`)
 )
 
 // mentioned adds the strings that could be ids of environments, with what is said before them.
@@ -54,8 +59,8 @@ func (p *Proposal) register(file string, text []byte) {
 		p.roots[path.Dir(file)] = true
 		p.reexports[path.Dir(file)] = pytext.Names(strings.Join(imports.FindAllString(string(text), 100), "\n"))
 	}
-	for _, m := range registered.FindAllSubmatch(text, maxMatches) {
-		id := string(m[1]) + string(m[2])
+	for _, m := range append(registered.FindAllSubmatch(text, maxMatches), registeredByName.FindAllSubmatch(text, maxMatches)...) {
+		id := string(bytes.Join(m[1:], nil))
 		if _, known := p.modules[id]; !known || !aside(file) {
 			p.modules[id] = file
 		}
@@ -97,7 +102,9 @@ func (p *Proposal) byName() {
 
 // identify leaves out the strings that only look like ids, and names the packages that register the rest.
 func (p *Proposal) identify() {
-	p.Environments = slices.DeleteFunc(p.Environments, func(f Finding) bool { return !p.ids[f.Value] && p.modules[f.Value] == "" })
+	p.Environments = slices.DeleteFunc(p.Environments, func(f Finding) bool {
+		return (!p.ids[f.Value] || !versioned.MatchString(f.Value)) && p.modules[f.Value] == ""
+	})
 	for i, e := range p.Environments {
 		if file, ok := p.modules[e.Value]; ok {
 			if module := p.registering(file); module != "" {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/reading"
 )
 
 // hostileShapes are files, by what they are made to cost, as a line that is repeated: with the number of the line where
@@ -20,6 +22,10 @@ var hostileShapes = map[string]struct{ file, before, line, after string }{
 	"commands of nothing":  {"train.py", "", "@main.command(\n", startsIt},
 	"groups":               {"train.py", "", "@a%[1]d.group()\ndef a%[1]d1(): pass\n", startsIt},
 	"open calls":           {"train.py", "", "save(", startsIt},
+	"endless loops":        {"test.py", "", "while a%d:\n  if event.type: break\n", startsIt},
+	"breaks of a person":   {"test.py", "while True:\n  if event.type:\n", "    break # %d\n", startsIt},
+	"loaded models":        {"test.py", "", "a%[1]d = 'a.pt'\nload_a(a%[1]d)\n", startsIt},
+	"unused arguments":     {"train.py", "", "p.add_argument('--save_%[1]d', default='a')\nprint(args.a%[1]d)\n", startsIt},
 	"fire":                 {"train.py", "", "import fire\nfire.Fire()\ndef a%d(): pass\n", startsIt},
 	"methods of fire":      {"train.py", "import fire\nfire.Fire(A)\nclass A:\n", "  def a%d(self): pass\n", startsIt},
 	"fired functions":      {"train.py", "import fire\n", "fire.Fire(a)\ndef a(): pass\n", startsIt},
@@ -144,15 +150,15 @@ func TestProposalsSayWhatWasNotRead(t *testing.T) {
 	for i := range 9 {
 		files[fmt.Sprintf("a%d.py", i)] = &fstest.MapFile{Data: []byte("print('hello')\n" + startsIt)}
 	}
-	for want, change := range map[string]func(*limits){
-		"": func(*limits) {},
-		"# Not read: files from a3.py on, because the limit of 3 files was reached\n":          func(l *limits) { l.files = 3 },
-		"# Not read: files from a4.py on, because the repository contains more than 5 files\n": func(l *limits) { l.entries = 5 },
-		"# Not read: files from a1.py on, because the limit of 0 MiB was reached\n":            func(l *limits) { l.bytes = 10 },
-		"# Not read: files from a0.py on, because the time limit of -1ns was reached\n":        func(l *limits) { l.time = -1 },
-		"# Not read: a0.py, a1.py, a2.py and 6 others: larger than 0 KiB\n":                    func(l *limits) { l.source = 20 },
+	for want, change := range map[string]func(*reading.Limits){
+		"": func(*reading.Limits) {},
+		"# Not read: files from a3.py on, because the limit of 3 files was reached\n":          func(l *reading.Limits) { l.Files = 3 },
+		"# Not read: files from a4.py on, because the repository contains more than 5 files\n": func(l *reading.Limits) { l.Entries = 5 },
+		"# Not read: files from a1.py on, because the limit of 0 MiB was reached\n":            func(l *reading.Limits) { l.Bytes = 10 },
+		"# Not read: files from a0.py on, because the time limit of -1ns was reached\n":        func(l *reading.Limits) { l.Time = -1 },
+		"# Not read: a0.py, a1.py, a2.py and 6 others: larger than 0 KiB\n":                    func(l *reading.Limits) { l.Source = 20 },
 	} {
-		l := usualLimits
+		l := reading.Usual
 		change(&l)
 		p, err := propose("x", files, l)
 		if err != nil {

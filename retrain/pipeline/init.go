@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"text/template"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/literals"
@@ -18,6 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/reading"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 )
 
@@ -94,17 +94,17 @@ type Proposal struct {
 
 // Propose reads a repository. Only its facts are taken: names of environments, algorithms and packages.
 func Propose(name string, repository fs.FS) (*Proposal, error) {
-	return propose(name, repository, usualLimits)
+	return propose(name, repository, reading.Usual)
 }
 
-func propose(name string, repository fs.FS, l limits) (*Proposal, error) {
-	r := &reading{limits: l, began: time.Now()}
-	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), dependencies: dependencies{imported: map[string]int{}, locked: map[string]string{}, limits: map[string]string{}, merged: map[string]int{}, aside: map[string]string{}}, defaults: map[string]string{}, modules: map[string]string{}, ids: map[string]bool{}, reexports: map[string]map[string]bool{}, roots: map[string]bool{}, inside: map[string]bool{}, known: map[*[]Finding]map[string]int{}, finder: programs.New(repository, r.late)}
-	err := r.walk(repository, p.take)
-	p.Unread = r.unread()
+func propose(name string, repository fs.FS, l reading.Limits) (*Proposal, error) {
+	r := reading.New(l)
+	p := &Proposal{Project: projectOf(releaseName.ReplaceAllString(name, "")), dependencies: dependencies{imported: map[string]int{}, kernels: map[string]string{}, locked: map[string]string{}, limits: map[string]string{}, merged: map[string]int{}, aside: map[string]string{}}, defaults: map[string]string{}, modules: map[string]string{}, ids: map[string]bool{}, reexports: map[string]map[string]bool{}, roots: map[string]bool{}, inside: map[string]bool{}, known: map[*[]Finding]map[string]int{}, finder: programs.New(repository, r.Late)}
+	err := r.Walk(repository, p.take)
+	p.Unread = r.Unread()
 	p.choose()
 	if p.finder.Stopped() {
-		p.Unread = append(p.Unread, fmt.Sprintf("the commands of some programs because the time limit of %v was reached", r.time))
+		p.Unread = append(p.Unread, fmt.Sprintf("the commands of some programs because the time limit of %v was reached", r.Time))
 	}
 	return p, err
 }
@@ -158,6 +158,9 @@ func (p *Proposal) choose() {
 	p.stated = slices.DeleteFunc(p.stated, func(d Declared) bool { return p.named != "" && packageName(d.Name) == pins.Normalized(p.named) })
 	if len(p.Unread) == 0 {
 		p.leaveOut()
+	}
+	if p.Library == Custom && len(p.Programs) == 0 {
+		p.notebook = p.finder.Notebook()
 	}
 	p.packages(p.Library, p.Environments, p.atOnce(), p.isOwn)
 	p.commands()
@@ -228,6 +231,10 @@ func (p *Proposal) prefer() {
 		p.steps(c.File, pytext.Readable(c.Text), 2*main)
 	}
 	p.byName()
+	if id := p.finder.DefaultWorld(); id != "" {
+		p.defaults[file] = id
+		p.found(&p.Environments, Finding{Value: id, File: file, clear: main + preferred})
+	}
 	for i, e := range p.Environments {
 		if p.finder.Mentions(e.Value) {
 			p.Environments[i].clear += main
@@ -278,7 +285,7 @@ func projectOf(name string) string {
 
 // take takes what a file says.
 func (p *Proposal) take(file string, text []byte) {
-	if strings.HasPrefix(file, workflowsOf+"/") {
+	if strings.HasPrefix(file, reading.WorkflowsOf+"/") {
 		p.workflows = append(p.workflows, pins.PythonsOfWorkflow(file, string(text))...)
 		return
 	}
@@ -307,7 +314,7 @@ func (p *Proposal) take(file string, text []byte) {
 	case base == "setup.py":
 	case program != nil:
 		p.source(file, program, weight)
-	case isYAMLName(file):
+	case reading.IsYAML(file):
 		p.settings(file, pytext.Readable(text), weight)
 	}
 }
@@ -350,6 +357,7 @@ func (p *Proposal) source(file string, text []byte, weight int) {
 	p.register(file, text)
 	p.mentioned(file, namedEnvironment, text, weight)
 	p.used(file, madeEnvironment, text, weight+use)
+	p.used(file, madeByName, text, weight+use)
 	p.used(file, defaultEnvironment, text, weight+preferred)
 	for _, m := range classOfGym.FindAllSubmatch(text, maxMatches) {
 		p.found(&p.Classes, Finding{Value: string(m[1]), File: file, clear: weight})
@@ -357,7 +365,7 @@ func (p *Proposal) source(file string, text []byte, weight int) {
 	if !otherName.MatchString(file) {
 		p.steps(file, text, weight)
 	}
-	for _, re := range []*regexp.Regexp{namedEnvironment, defaultEnvironment} { // the first, if none is a default
+	for _, re := range []*regexp.Regexp{madeByName, namedEnvironment, defaultEnvironment} { // the first, if none is a default
 		if m := re.FindSubmatch(text); m != nil {
 			p.defaults[file] = string(m[1])
 		}

@@ -64,3 +64,55 @@ func TestProposedArgumentsWithUnderscores(t *testing.T) {
 	}
 	proposes(t, "a value that stands for another", map[string]string{"requirements.txt": "torch==2.4.0\ngymnasium==0.29.1\ntyro==0.8.4\n", "ppo.py": train, "run.sh": "python ppo.py --env_id env_id --exp_name x\n"}, nil, []string{"--exp_name x"})
 }
+
+// Old Atari games need a package that still comes with them, and what pip cannot install is left out with a reason.
+func TestProposedOldGamesAndPackagesThatAreGone(t *testing.T) {
+	const train = "import gym, torch\nif __name__ == '__main__':\n    env = gym.make('Pong-v0')\n    obs, reward, done, _ = env.step(0)\n    loss.backward()\n    torch.save(net, 'net.pth')\n"
+	for name, test := range map[string]struct {
+		files       map[string]string
+		want, never []string
+	}{
+		"games of an old Gym": {
+			map[string]string{"README.md": "Written with Python 3.7.\n", "requirements.txt": "gym\ntorch\n", "train.py": train},
+			[]string{"- gym==0.19.0 # the last version with the environments of atari-py\n", "- atari-py==0.2.6 #"},
+			[]string{"ale-py", "autorom"},
+		},
+		"an exact old Gym": {
+			map[string]string{"README.md": "Written with Python 3.7.\n", "requirements.txt": "gym[atari]==0.17.3\ntorch\n", "train.py": train},
+			[]string{"- gym[atari]==0.17.3\n", "- atari-py==0.2.6 #"},
+			[]string{"ale-py"},
+		},
+		"a version without games": {
+			map[string]string{"README.md": "Written with Python 3.7.\n", "requirements.txt": "gym==0.17.3\natari-py==0.2.9\ntorch\n", "train.py": train},
+			[]string{"- atari-py==0.2.9 # this version has no games, as 0.2.6 does\n"},
+			nil,
+		},
+		"a newer Gym": {
+			map[string]string{"README.md": "Written with Python 3.7.\n", "requirements.txt": "gym==0.21.0\ntorch\n", "train.py": train},
+			[]string{"- ale-py=="},
+			[]string{"atari-py=="},
+		},
+		"a Python without atari-py": {
+			map[string]string{"requirements.txt": "gym\ntorch\n", "train.py": train},
+			[]string{"- ale-py=="},
+			[]string{"atari-py=="},
+		},
+		"what pip cannot install": {
+			map[string]string{"requirements.txt": "torch==1.13.1\nmkl-fft==1.0.15\ntb-nightly==2.3.0a20200422\nbaselines\n", "train.py": "from torch.utils.tensorboard import SummaryWriter\n" + train},
+			[]string{"  # - mkl-fft # Conda's builds", "  # - tb-nightly # PyPI does not keep nightly builds\n", "\n  - tensorboard==", "  # - baselines # PyPI has only a version of 2018"},
+			nil,
+		},
+		"roboschool": {
+			map[string]string{"requirements.txt": "roboschool\ngym\ntorch\n", "train.py": train},
+			[]string{"base: python:3.7.", "- roboschool==1.0.49 # between the marks in pipeline/Dockerfile, install libgl1"},
+			nil,
+		},
+		"settings that describe an environment": {
+			map[string]string{"requirements.txt": "ray[rllib]>=2.5\ngymnasium==0.26.3\n", "tune.py": "import yaml\nfrom ray import tune\nfrom ray.rllib.algorithms.ppo import PPOConfig\nif __name__ == '__main__':\n    settings = yaml.safe_load(open('settings.yaml'))\n    tune.Tuner('PPO', param_space=PPOConfig().environment(settings['env-of']['id']['choice']).training(lr=1e-3)).fit()\n", "settings.yaml": "env-of:\n  id:\n    type: str\n    choice: Hopper-v5\n"},
+			[]string{"\n  - {id: \"Hopper-v5\"} # \"settings.yaml\"\n", "library: custom", "- ray[rllib]==2.5"},
+			nil,
+		},
+	} {
+		proposes(t, name, test.files, test.want, test.never)
+	}
+}

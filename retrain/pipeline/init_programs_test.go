@@ -40,6 +40,8 @@ func TestProposedEvaluationsWithoutWindows(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    main()\n"
 	const sb3 = "stable-baselines3==2.7.0\ngymnasium==1.2.2\nhighway-env==1.10.1\n"
 	const view = "import gymnasium as gym\nfrom stable_baselines3 import PPO\nenv = gym.make('CartPole-v1', render_mode='human')\nmodel = PPO.load('models/ppo')\nwhile True:\n    env.step(model.predict(obs))\n"
+	inTorch := strings.NewReplacer("from stable_baselines3 import PPO", "import torch", "PPO.load", "torch.load", "models/ppo", "net.pth").Replace
+	ended := strings.Replace(view, "    env.step(model.predict(obs))\n", "    obs, done = env.step(model.predict(obs))\n    if done:\n        break\n", 1)
 	const own = "import gymnasium as gym\nimport torch, yaml\ndef main():\n    env = gym.make('CartPole-v1')\n    loss.backward()\n    torch.save(net, 'net.pth')\n" + guard
 	for name, test := range map[string]struct {
 		files       map[string]string
@@ -56,9 +58,19 @@ func TestProposedEvaluationsWithoutWindows(t *testing.T) {
 			nil,
 		},
 		"an evaluation that opens a window": {
-			map[string]string{"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "README.md": "```\npython test.py\n```\n", "test.py": strings.NewReplacer("from stable_baselines3 import PPO", "import torch", "PPO.load", "torch.load").Replace(view), "train.py": own},
+			map[string]string{"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "README.md": "```\npython test.py\n```\n", "test.py": inTorch(view), "train.py": own},
+			[]string{"command: [python, CHANGE-ME.py] # test.py is not proposed because it runs until a person stops it\n"},
+			nil,
+		},
+		"an evaluation in a window that needs a screen": {
+			map[string]string{"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "README.md": "```\npython test.py\n```\n", "test.py": inTorch(strings.ReplaceAll(ended, "CartPole-v1", "Walker2d-v5")), "train.py": strings.ReplaceAll(own, "CartPole-v1", "Walker2d-v5")},
 			[]string{"command: [python, CHANGE-ME.py] # test.py is not proposed because it opens a window\n"},
 			nil,
+		},
+		"an evaluation in a window of pygame": {
+			map[string]string{"requirements.txt": "torch==2.4.0\ngymnasium==1.2.2\n", "README.md": "```\npython test.py\n```\n", "test.py": inTorch(ended), "train.py": own},
+			[]string{`exec env SDL_VIDEODRIVER=dummy python "$OLDPWD/test.py"`},
+			[]string{"CHANGE-ME"},
 		},
 	} {
 		proposes(t, name, test.files, test.want, test.never)

@@ -10,6 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/programs"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 )
 
 // dependencies are what a repository says of Python and of the packages that it needs. It is large because each step of the
@@ -27,6 +28,8 @@ type dependencies struct {
 	page       []string          // versions of Python that pages name
 	pageOf     string            // the first of these
 	workflows  []string          // versions of Python that workflows set up
+	kernels    map[string]string // versions of Python that notebooks ran with last
+	notebook   string            // that is run as the training, "" for none
 	imported   map[string]int    // files that import a module
 	locked     map[string]string // versions in locks by normalized name
 	limits     map[string]string // what constraints say by normalized name
@@ -122,11 +125,30 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 		return generated || own(module) // which make environments with Gymnasium
 	})
 	p.undeclared(atOnce, own)
+	if p.notebook != "" {
+		p.need("nbconvert", "it runs "+p.notebook)
+		p.need("ipykernel", "it runs "+p.notebook)
+	}
 	if p.calls.Tensorboard != "" && !slices.ContainsFunc(p.Packages, func(d Declared) bool { return pins.HasTensorboard(d.Name) }) {
 		p.need("tensorboard", p.calls.Tensorboard+" imports it with torch")
 	}
 	p.withoutSWIG()
+	old := p.atariPy(environments)
 	p.companions(environments)
+	p.forCalls(library)
+	p.outdated()
+	if old {
+		p.withGames()
+	}
+	p.missing()
+	p.fitExtras()
+	p.pin(library)
+	headless(p.Packages)
+	p.compiled()
+}
+
+// forCalls adds what libraries need for what the programs call.
+func (p *dependencies) forCalls(library string) {
 	if p.calls.Video != "" && library == Custom && slices.ContainsFunc(p.Packages, func(d Declared) bool { return d.Name == "gymnasium" }) {
 		p.need("moviepy", p.calls.Video+" records videos, which Gymnasium writes with it")
 	}
@@ -137,11 +159,6 @@ func (p *dependencies) packages(library string, environments []Finding, atOnce [
 		p.need("tqdm", p.calls.Progress+" shows a progress bar, which Stable-Baselines3 draws with it")
 		p.need("rich", p.calls.Progress+" shows a progress bar, which Stable-Baselines3 draws with it")
 	}
-	p.outdated()
-	p.missing()
-	p.pin(library)
-	headless(p.Packages)
-	p.compiled()
 }
 
 // missing adds the packages that what is chosen would get in versions that it does not work with.
@@ -157,9 +174,48 @@ func (p *dependencies) missing() {
 	}
 }
 
+// atariPy reports whether the environments are those of atari-py, as nothing names ale-py and gym may be older, and adds it.
+func (p *dependencies) atariPy(environments []Finding) bool {
+	named := func(names ...string) int {
+		return slices.IndexFunc(p.Packages, func(d Declared) bool { return slices.Contains(names, packageName(d.Name)) && d.Left == "" })
+	}
+	i := named("gym")
+	if i < 0 || named("ale-py", "gymnasium", "autorom") >= 0 || p.imported["ale_py"] > 0 || !pins.RunsAtariPy(p.python) {
+		return false
+	}
+	games := slices.ContainsFunc(environments, func(e Finding) bool { return traits.OfAtari(e.Value) && !strings.HasPrefix(e.Value, "ALE/") })
+	if v := cmp.Or(pins.Exact(p.known(p.Packages[i]).Wanted), pins.WithGames["gym"][2:]); !games && named("atari-py") < 0 || !pins.Allowed(p.Packages[i].Wanted, v) || !pins.Allowed("<0.20", v) {
+		return false
+	}
+	p.need("atari-py", "gym before 0.20 needs it for Atari games, and later versions of it have none")
+	return true
+}
+
+// withGames limits atari-py and gym, where their versions are open, to the last ones with the games.
+func (p *dependencies) withGames() {
+	for i, d := range p.Packages {
+		name := packageName(d.Name)
+		if v := pins.WithGames[name]; v != "" && pins.Exact(d.Wanted) == "" && p.locked[name] == "" && pins.Allowed(d.Wanted, v[2:]) {
+			p.limits[name] = v
+			if name == "gym" {
+				p.Packages[i].Why = "the last version with the environments of atari-py"
+			}
+		}
+	}
+}
+
 // roms tells which package has the games of a version of ale-py that comes without: only a person can accept their license.
 func (p *dependencies) roms() {
 	const name = "autorom[accept-rom-license]"
+	for i, d := range p.Packages {
+		if packageName(d.Name) == "atari-py" && d.Left == "" && pins.Exact(d.Wanted) != "" && pins.Allowed(">=0.2.7", d.Pin) {
+			p.Packages[i].Why = "this version has no games, as 0.2.6 does"
+		}
+		p.Packages[i].Why = cmp.Or(pins.Note(packageName(d.Name)), p.Packages[i].Why)
+		if why := pins.Elsewhere(packageName(d.Name)); why != "" && d.Left == "" && pins.Exact(d.Wanted) == "" {
+			p.Packages[i].Left = why
+		}
+	}
 	old := slices.ContainsFunc(p.Packages, func(d Declared) bool {
 		return packageName(d.Name) == "ale-py" && d.Pin != "" && d.Left == "" && pins.Allowed("<0.9", d.Pin)
 	})
@@ -232,13 +288,7 @@ func (p *dependencies) choosePython() {
 			packages = append(packages, pins.Package{Name: name, Wanted: "==" + v})
 		}
 	}
-	named, namedBy := p.classified, "classifiers name"
-	if len(named) == 0 {
-		named, namedBy = p.page, p.pageOf+" names"
-	}
-	if len(named) == 0 {
-		named, namedBy = p.workflows, "a GitHub workflow sets up"
-	}
+	named, namedBy := p.namedPythons()
 	python, because := pins.Python(wanted, packages, named)
 	if p.calls.TF1 != "" {
 		old, of := pins.Python(wanted, p.beforeTF2(packages), named)
@@ -277,6 +327,19 @@ func (p *dependencies) choosePython() {
 			p.BaseWhy = w.file + " requires Python " + w.wanted
 		}
 	}
+}
+
+// namedPythons returns the versions of Python that the repository names without a requirement, and what names them.
+func (p *dependencies) namedPythons() (versions []string, by string) {
+	switch kernel := p.kernels[p.notebook]; {
+	case len(p.classified) > 0:
+		return p.classified, "classifiers name"
+	case len(p.page) > 0:
+		return p.page, p.pageOf + " names"
+	case kernel != "":
+		return []string{kernel}, p.notebook + " ran with"
+	}
+	return p.workflows, "a GitHub workflow sets up"
 }
 
 // tf1 is the last TensorFlow before 2.
@@ -388,6 +451,8 @@ func (p *dependencies) merge(d Declared) {
 	name := packageName(d.Name)
 	if system := pins.OnlyFor(name); system != "" {
 		d.Left = "only for " + system + ", but the image is Linux"
+	} else if why := pins.Gone(pins.Package{Name: name, Wanted: d.Wanted}, func(module string) bool { return p.imported[module] > 0 }); why != "" {
+		d.Left = why
 	}
 	i, known := p.merged[name]
 	switch {
@@ -551,6 +616,26 @@ func (d Declared) wants() string {
 }
 
 const maxExtras = 20
+
+// fitExtras limits packages with extras, whose versions are open, to those that go with the exact versions of others.
+func (p *dependencies) fitExtras() {
+	exact := func(name string) string {
+		i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == name })
+		if i < 0 {
+			return ""
+		}
+		return pins.Exact(p.known(p.Packages[i]).Wanted)
+	}
+	for _, d := range p.Packages {
+		name, list, _ := strings.Cut(strings.TrimSuffix(d.Name, "]"), "[")
+		name = pins.Normalized(name)
+		for _, extra := range strings.SplitN(list, ",", maxExtras) {
+			if of := pins.ForExact(name, extra, exact); of != "" && pins.Exact(p.known(d).Wanted) == "" {
+				p.limits[name] = strings.TrimPrefix(p.limits[name]+","+of, ",")
+			}
+		}
+	}
+}
 
 // extras takes what the extras of packages want exactly of others that leave their version open.
 func (p *dependencies) extras(packages []pins.Package, chosen map[string]pins.Choice) {

@@ -75,7 +75,7 @@ const maxEnvironments = 1000
 
 var (
 	environmentID = `["']?((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']?[ \t]*(?:#[^\n]*)?$`
-	blockOfID     = regexp.MustCompile(`(?m)^[ \t]*(?:env|envs|environment|task|gym):[ \t]*(?:#[^\n]*)?\n(?:(?:[ \t]+[^\n]*)?\n){0,20}?[ \t]+(?:name|id|env|env_id|env_name|task|task_name|gym_id):[ \t]+` + environmentID)
+	blockOfID     = regexp.MustCompile(`(?m)^[ \t]*(?:env|envs|environment|task|gym|env[_-]\w+):[ \t]*(?:#[^\n]*)?\n(?:(?:[ \t]+[^\n]*)?\n){0,20}?[ \t]+(?:name|id|env|env_id|env_name|task|task_name|gym_id|value|choice|default):[ \t]+` + environmentID)
 	ofGroup       = regexp.MustCompile(`(^|/)(env|envs|environment|environments|task|tasks)/[^/]+$`)
 	idInOfGroup   = regexp.MustCompile(`(?m)^(?:name|id|task|task_name):[ \t]+` + environmentID)
 )

@@ -236,7 +236,7 @@ func (f *Files) Words(file string) []string {
 	name, text := NameOf(file), f.Text[file]
 	inPackage := f.InPackage(file)
 	for _, m := range plainImport.FindAllStringSubmatch(text, MaxMatches) {
-		if f.Has(path.Join(path.Dir(file), m[1]+".py")) && f.Module(m[1]) == "" { // it is found beside the file alone
+		if f.beside(file, m[1]) != "" {
 			inPackage = false
 		}
 	}
@@ -247,6 +247,29 @@ func (f *Files) Words(file string) []string {
 		return []string{"-m", name}
 	}
 	return []string{file}
+}
+
+// beside returns the file of a module that is found beside a file, as that is run by its path, but not from the root; ""
+// for none.
+func (f *Files) beside(file, module string) string {
+	dir := path.Dir(file)
+	if dir == "." || slices.ContainsFunc(Roots, func(root string) bool { return f.Has(root+module+".py") || f.Has(root+module+"/__init__.py") }) {
+		return ""
+	}
+	for _, found := range []string{path.Join(dir, module+".py"), path.Join(dir, module, "__init__.py")} {
+		if f.Has(found) {
+			return found
+		}
+	}
+	return ""
+}
+
+// ImportsPackageBeside reports whether a file imports a package that is found beside it, as it is run by its path, but not
+// from the root.
+func (f *Files) ImportsPackageBeside(file string) bool {
+	return slices.ContainsFunc(plainImport.FindAllStringSubmatch(f.Text[file], MaxMatches), func(m []string) bool {
+		return path.Base(f.beside(file, m[1])) == "__init__.py"
+	})
 }
 
 // Has reports whether a Python file is in the repository.

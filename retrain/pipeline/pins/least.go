@@ -13,7 +13,7 @@ type needed struct{ name, version, why string }
 // of a config in Ray 2.40 has no build_algo, and Stable-Baselines3 before 2 takes environments of Gym only.
 var least = map[string][]needed{
 	"cleanrl":           {{"gymnasium", "1.1.0", "its autoreset modes"}},
-	"rllib":             {{"ray", "2.41.0", "build_algo() of a config"}},
+	"rllib":             {{"ray", "2.41.0", "build_algo() of a config"}, {"gymnasium", "1.0.0", "a Ray that needs it"}},
 	"stable-baselines3": {{"stable-baselines3", "2.0.0", "environments of Gymnasium"}},
 }
 

@@ -125,6 +125,17 @@ func OfExtra(name, extra, version string) []Package {
 	return needs(name+"["+extra+"]", version)
 }
 
+// ForExact returns which versions of a package with an extra go with the exact versions of others, as far as it needs exact
+// ones; "" for any, or if none is known to.
+func ForExact(name, extra string, exact func(name string) string) string {
+	for _, n := range allNeeds()[name+"["+extra+"]"] {
+		if v := exact(n.Name); v != "" && Exact(n.Wanted) == v {
+			return n.of
+		}
+	}
+	return ""
+}
+
 // upTo is the last month from which the newest version of most packages has files for a version of Python.
 var upTo = map[string]string{"3.7": "2023-01", "3.8": "2024-06", "3.9": "2025-06", "3.10": "2026-03"}
 

@@ -51,8 +51,16 @@ type Command struct {
 
 // trainingCommand returns the command that trains, and where the model is then; "" if the program says nothing about it.
 func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string) {
+	if path.Ext(p.file) == ".ipynb" {
+		f.copied = place{copied: true, dir: path.Dir(p.file)}
+		return f.executed(p), f.left(p, f.copied), nil
+	}
 	args, model := p.base(), ""
 	out := f.output(p)
+	nothing := f.savesNothing(p)
+	if nothing && len(f.usedArguments(p)) >= enoughUsed { // it only writes what nobody reads again
+		out = nil
+	}
 	if out != nil {
 		model = workDir + "model" + modules.Extension(cmp.Or(p.given(args, *out), out.Value))
 		args = setFlag(args, *out, model)
@@ -78,11 +86,17 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		model = cmp.Or(model, savedByHydra(f.Text[p.file]))
 	}
 	at := f.besideIfNeeded(p, f.placeOf(p, out == nil))
-	f.copied = at.copied
+	if at.copied {
+		f.copied = at
+	}
 	if model == "" {
 		model = f.left(p, at)
 	}
-	return f.proposed(p, args, at, true), model, args
+	c := f.proposed(p, args, at, true)
+	if nothing {
+		c.Notes = append(c.Notes, unsaved(p))
+	}
+	return c, model, args
 }
 
 // parsesToo is a parser of arguments beside hydra.
@@ -161,7 +175,7 @@ func (f *Finder) output(p *program) *modules.Option {
 	}
 	best, at := -1, len(firstOf)
 	for i, x := range p.flags {
-		if x.Boolean || !savesTo.MatchString(x.Key()) || strings.HasPrefix(x.Key(), "model_path") && !f.code.Of(p.text).Saves && !f.code.Of(f.Text[p.file]).Saves {
+		if x.Boolean || !savesTo.MatchString(x.Key()) || f.unused(p, x) || strings.HasPrefix(x.Key(), "model_path") && !f.code.Of(p.text).Saves && !f.code.Of(f.Text[p.file]).Saves {
 			continue
 		}
 		if strings.HasPrefix(x.Key(), "model_path") && onlyLoads(p.text, x.Key()) {
@@ -180,6 +194,45 @@ func (f *Finder) output(p *program) *modules.Option {
 	}
 	return &p.flags[best]
 }
+
+// passesAll matches code that passes all arguments of argparse on.
+var passesAll = regexp.MustCompile(`\*\*[ \t]*(?:vars\(|\w*(?:args|opt|config)\b)|=[ \t]*vars\(|__dict__|\bgetattr\(|_get_kwargs`)
+
+// unused reports whether a program defines an argument with argparse, but nothing that it leads to uses it, as it does
+// others.
+func (f *Finder) unused(p *program, x modules.Option) bool {
+	used := f.usedArguments(p)
+	return len(used) >= enoughUsed && !used[x.Key()]
+}
+
+// enoughUsed is how many arguments the code of a program must use to tell which it does not.
+const enoughUsed = 3
+
+// usedArguments returns the keys of the arguments that the code of a program with argparse uses, none if it may use any.
+func (f *Finder) usedArguments(p *program) map[string]bool {
+	out := map[string]bool{}
+	for _, text := range f.reached(p) {
+		if passesAll.MatchString(text) {
+			return nil
+		}
+		for _, m := range attribute.FindAllStringSubmatch(addsArgument.ReplaceAllString(text, ""), modules.MaxMatches) {
+			out[strings.ToLower(m[1]+m[2])] = true
+		}
+	}
+	defined := slices.ContainsFunc(f.reached(p), addsArgument.MatchString)
+	for key := range out {
+		if !defined || !slices.ContainsFunc(p.flags, func(x modules.Option) bool { return x.Key() == key }) {
+			delete(out, key)
+		}
+	}
+	return out
+}
+
+// attribute is one of a name, or a key.
+var attribute = regexp.MustCompile(`\w\.([A-Za-z_]\w*)|\[["'](\w+)["']\]`)
+
+// addsArgument is the definition of an argument of argparse, up to the end of its first line.
+var addsArgument = regexp.MustCompile(`\badd_argument\([^\n]*`)
 
 // savesBy reports whether a program saves something at the place that a setting names.
 func savesBy(text, setting string) bool {
@@ -308,7 +361,9 @@ func (f *Finder) placeOfEvaluation(p *program, args []string) place {
 	same := len(f.trained) > 0 && f.trained[0].file == p.file && f.output(&f.trained[0]) == nil
 	at := f.placeOf(p, same || !slices.ContainsFunc(args, expands) || pytext.MakesDirectories(f.Text[p.file]))
 	switch {
-	case f.copied:
+	case f.copied.copied && (f.copied.dir == "." || f.copied.dir == path.Dir(p.file)) && !slices.ContainsFunc(args, expands) && f.readsWritten(p):
+		return f.copied
+	case f.copied.copied:
 		return f.besideIfNeeded(p, at)
 	case at.copied: // there is no copy
 		return place{}
@@ -429,6 +484,9 @@ func onProcessor(p *program, args []string) []string {
 	for _, x := range p.flags {
 		if !x.Boolean && !x.Position && deviceFlag.MatchString(x.Key()) && ofCUDA.MatchString(x.Value) && !has(args, x) {
 			args = append(args, x.Words("cpu")...)
+		}
+		if x.Boolean && x.IsOn() && x.Joined && !x.OfHydra() && ofGPU.MatchString(x.Key()) && !has(args, x) { // absl's
+			args = append(args, x.Words("false")...)
 		}
 		if !x.Boolean && !x.Position && numberGPU.MatchString(x.Key()) && x.Value != "" && x.Value != "-1" && noGPU.MatchString(x.Help) && !has(args, x) {
 			args = append(args, x.Words("-1")...)
@@ -657,8 +715,8 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 		start[0] = path.Base(start[0])
 	}
 	words := append(append([]string{"python"}, start...), all...)
-	if f.tracks(p) {
-		words = append([]string{"env", "WANDB_MODE=offline"}, words...)
+	if variables := f.variables(p); len(variables) > 0 {
+		words = append(append([]string{"env"}, variables...), words...)
 	}
 	from := p.file
 	if p.from != "" && p.from != p.file {

@@ -19,7 +19,7 @@ const lastOfRay = "/checkpoint-*[0-9]"
 
 // usesHome reports whether a program leaves what it makes in the home directory, which is not kept.
 func (f *Finder) usesHome(p *program) bool {
-	texts := f.textsOf(p)
+	texts := f.reached(p)
 	has := func(code *regexp.Regexp) bool { return slices.ContainsFunc(texts, code.MatchString) }
 	return has(importsRay) && has(leavesInHome) && !has(placesResults)
 }

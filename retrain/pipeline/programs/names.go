@@ -30,6 +30,11 @@ func (f *Finder) Names(module string) bool {
 	return known
 }
 
+// plainName returns a name without what its spellings differ in.
+func plainName(name string) string {
+	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(name))
+}
+
 // notebook keeps what a notebook imports or names.
 func (f *Finder) notebook(code []byte) {
 	if f.notebooks.Len()+len(code) > modules.MaxKept {

@@ -22,6 +22,9 @@ func (f *Finder) nest() {
 				f.Nested = append(f.Nested, dir+"/")
 			}
 		}
+		if dir := path.Dir(file) + "/"; guarded.MatchString(f.Text[file]) && f.ImportsPackageBeside(file) && len(f.Nested) < maxNested && !slices.Contains(f.Nested, dir) {
+			f.Nested = append(f.Nested, dir) // all that the program leads to imports from there
+		}
 		if path.Base(file) != "__init__.py" {
 			continue
 		}

@@ -22,12 +22,31 @@ func (f *Finder) committed(p *program, x modules.Option) bool {
 // loadsNamed is a call that loads a model from a file that it names.
 var loadsNamed = regexp.MustCompile(`(?:\.load|load_\w+|\.restore)\(\s*(?:\w+\s*=\s*)?["']([^"'\n]+)["']`)
 
+// loadsVariable is a call that loads a model from a file that a name stands for.
+var loadsVariable = regexp.MustCompile(`(?:\.load|load_\w+|\.restore)\(\s*(?:\w+\s*=\s*)?([A-Za-z_]\w*)\s*[,)]`)
+
+// loadedNames returns the files that code loads a model from, as it spells them out, also in a name that has no other value.
+func loadedNames(text string) []string {
+	var out []string
+	for _, m := range loadsNamed.FindAllStringSubmatch(text, 20) {
+		out = append(out, m[1])
+	}
+	for _, m := range loadsVariable.FindAllStringSubmatch(text, 20) {
+		set := regexp.MustCompile(`(?m)^[ \t]*`+m[1]+`[ \t]*=[ \t]*([^=\n][^\n]*)$`).FindAllStringSubmatch(text, 2)
+		if len(set) == 1 {
+			if name := modules.Literal(strings.TrimSpace(set[0][1])); strings.ContainsAny(name, "./") {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
 // otherModel returns a model of the repository that an evaluation loads by its name, although the training does not write
 // it: the new one would never be tested. It is "" if it loads another too.
 func (f *Finder) otherModel(p, training *program) string {
 	other := ""
-	for _, m := range loadsNamed.FindAllStringSubmatch(p.text, 20) {
-		name := m[1]
+	for _, name := range loadedNames(p.text) {
 		committed := slices.ContainsFunc([]string{"", ".zip", ".pt", ".pth"}, func(extension string) bool {
 			return f.exists(path.Clean(name+extension)) || f.exists(path.Join(path.Dir(p.file), name+extension))
 		})

@@ -85,6 +85,9 @@ var (
 // dirLiteral is a directory that code composes the path of a file with, or keeps as a constant.
 var dirLiteral = regexp.MustCompile(`(?:(?:\.join|\bPath|\bi?glob|\blistdir|\bscandir|\bopen|\bread_\w+|\bload\w*)\(\s*|\b[A-Z][A-Z_]*\s*=\s*)f?["'](?:\./)?([\w-]+(?:/[\w-]+)*)/?(?:["']|/[^"'\n]*["'])`)
 
+// dirBelow is a directory that code puts below a path: Path(root) / "configs".
+var dirBelow = regexp.MustCompile(`[\w)][ \t]*/[ \t]*["']([\w-]+(?:/[\w-]+)*)/?["']`)
+
 // withImports returns the file of a program, and those that it imports.
 func (f *Finder) withImports(p *program) []string {
 	files := []string{p.file}
@@ -127,7 +130,11 @@ func (f *Finder) readsBeside(p *program) bool {
 				return true
 			}
 		}
-		for _, m := range dirLiteral.FindAllStringSubmatch(f.Text[file], 50) {
+		below := dirLiteral.FindAllStringSubmatch(f.Text[file], 50)
+		if !strings.Contains(f.Text[file], "__file__") {
+			below = append(below, dirBelow.FindAllStringSubmatch(f.Text[file], 50)...)
+		}
+		for _, m := range below {
 			if f.isDirectory(m[1]) && !pytext.OfResults.MatchString(m[1]) {
 				return true
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/unattended"
 )
 
 // Placeholder stands in a command for what only a person knows.
@@ -53,7 +54,9 @@ type Finder struct {
 	namedModules map[string]bool
 	dropped      bool // whether some code was not kept
 
-	copied bool // whether the training runs in a copy of the project
+	copied  place  // where the training runs, if that is in a copy of the project
+	env     string // the environment that the repository speaks of most
+	project string
 }
 
 // New returns a finder of the programs of a repository, which must take its files. It looks for no more of them once
@@ -178,8 +181,11 @@ var (
 	anyCall = regexp.MustCompile(`(?m)^[a-z_]\w*(?:\.\w+)*\(`)
 	topCall = regexp.MustCompile(`(?m)^(?:\w[\w., ]*=\s*)?[\w.]*(?:learn|train|fit|run|main|evaluate|evaluate_policy|test|play)\(`)
 	doesIt  = regexp.MustCompile(`\.(?:learn|fit|backward)\(|\.train\(\w*\)|_trainer\(|Trainer\(|evaluate_policy\(|\.predict\(`)
-	runName = regexp.MustCompile(`^(train|main|run|eval|evaluate|enjoy|test|play|learn)([_-][\w-]*)?\.py$`)
-	notOwn  = regexp.MustCompile(`(^|/)(setup|conftest|conf|noxfile|versioneer|fabfile|tasks|__init__|dodo)\.py$`)
+	// loadsWeights and stepsAny are what a script does that evaluates a model; one that is named for its training steps too.
+	loadsWeights = regexp.MustCompile(`\b(?:load_state_dict|load_model|load_weights|torch\.load|pickle\.load)\(`)
+	stepsAny     = regexp.MustCompile(`\w\.step\(`)
+	runName      = regexp.MustCompile(`^(train|main|run|eval|evaluate|enjoy|test|play|learn)([_-][\w-]*)?\.py$`)
+	notOwn       = regexp.MustCompile(`(^|/)(setup|conftest|conf|noxfile|versioneer|fabfile|tasks|__init__|dodo)\.py$`)
 )
 
 // candidates returns the programs of a repository.
@@ -235,7 +241,8 @@ func (f *Finder) candidates() []program {
 // runsAtTop reports whether a file trains or evaluates when it is imported, outside of functions and classes, as scripts
 // without a main block do.
 func (f *Finder) runsAtTop(file string) bool {
-	return doesIt.MatchString(pytext.TopLevel(f.Text[file]))
+	top := pytext.TopLevel(f.Text[file])
+	return doesIt.MatchString(top) || stepsAny.MatchString(top) && (loadsWeights.MatchString(top) || runName.MatchString(path.Base(file)))
 }
 
 func (f *Finder) isLate() bool {
@@ -268,9 +275,11 @@ var asidePath = regexp.MustCompile(`(^|/)(tests?|docs?|benchmarks?|ci|\.github|u
 // onlyShows is a program that may show anything: a model, or a picture.
 var onlyShows = regexp.MustCompile(`render|show|visuali|watch`)
 
-// needsScreen reports whether a program opens a window that no argument of it forbids.
-func (f *Finder) needsScreen(p *program) bool {
-	return (f.code.Of(p.text).Screen || f.showsByImport(p)) && !slices.ContainsFunc(p.flags, func(x modules.Option) bool {
+// needsScreen reports whether a program opens a window that no argument of it forbids, and no environment variable. Env is
+// its environment.
+func (f *Finder) needsScreen(p *program, env string) bool {
+	human := unattended.Human(p.text) && !unattended.DrawnByPygame(env)
+	return (human || f.code.Of(p.text).Screen || f.showsByImport(p)) && !slices.ContainsFunc(p.flags, func(x modules.Option) bool {
 		return noDisplay.MatchString(x.Key()) || strings.Contains(x.Key(), "render")
 	})
 }
@@ -350,6 +359,9 @@ func (f *Finder) common(p *program, env string) int {
 	}
 	if traits.Mentions(p.file+" "+strings.Join(p.path, " "), env) {
 		score += 25
+	}
+	if slices.ContainsFunc(strings.Split(path.Dir(p.file), "/"), func(dir string) bool { return f.project != "" && plainName(dir) == plainName(f.project) }) {
+		score += 5 // it is the one of several that the project is named after
 	}
 	return score
 }
@@ -464,6 +476,9 @@ func (f *Finder) training(all []program, env string) []program {
 	if len(out) == 0 {
 		out = f.absent(env)
 	}
+	if len(out) == 0 {
+		out = f.byCode(all)
+	}
 	return ranked(out)
 }
 
@@ -531,8 +546,12 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 		if onlyShows.MatchString(p.name()) && !f.code.Of(f.Text[p.file]).Handles() {
 			p.score -= 100
 		}
-		if f.needsScreen(&p) {
+		if f.needsScreen(&p, env) {
 			f.refuse(&p, called, "opens a window")
+			continue
+		}
+		if unattended.Endless(p.text) {
+			f.refuse(&p, called, "runs until a person stops it")
 			continue
 		}
 		if training != nil && called > 0 {
@@ -642,8 +661,9 @@ type Program struct {
 const maxPrograms = 10
 
 // Rank returns the programs that could train, and those that could evaluate what the first of them trains, the best
-// first. Env is the environment that the repository speaks of most.
-func (f *Finder) Rank(env string) (training, evaluation []Program) {
+// first. Env is the environment that the repository speaks of most, and project its name.
+func (f *Finder) Rank(env, project string) (training, evaluation []Program) {
+	f.env, f.project = env, project
 	f.nest()
 	f.advise()
 	all := f.candidates()

@@ -39,7 +39,7 @@ func TestRankOfNames(t *testing.T) {
 		for _, o := range others {
 			files[o] = guard
 		}
-		training, _ := found(files).Rank("")
+		training, _ := found(files).Rank("", "")
 		if len(training) == 0 || training[0].Name != best {
 			t.Errorf("%v, want %s first", training, best)
 		}
@@ -50,7 +50,7 @@ func TestRankOfNames(t *testing.T) {
 func TestRankOfCode(t *testing.T) {
 	const guard = "\nif __name__ == '__main__':\n    train()\n"
 	f := found(map[string]string{"ac/train_ac.py": "import win32gui" + guard, "box/train.py": guard, "car/train_car_racing.py": guard})
-	training, _ := f.Rank("CarRacing-v3")
+	training, _ := f.Rank("CarRacing-v3", "")
 	var names []string
 	for _, p := range training {
 		names = append(names, p.File)
@@ -101,7 +101,7 @@ func TestOneProgramForBoth(t *testing.T) {
 			"train.py":  "import torch\n" + option + "\nif __name__ == '__main__':\n    train()\n",
 			"README.md": "Run python train.py trains an agent\n",
 		})
-		f.Rank("")
+		f.Rank("", "")
 		training, evaluation := f.Commands(Known{Project: "p"})
 		if got := strings.Join(training.Words, " "); !strings.HasSuffix(got, `train.py"`) {
 			t.Errorf("%s: training %s", option, got)
@@ -118,7 +118,7 @@ func FuzzCommands(f *testing.F) {
 	f.Add("p = argparse.ArgumentParser()\ns = p.add_subparsers()\nq = s.add_parser('train')\nq.add_argument('config')\nfire.Fire({'a': b})\nfrom . import x\nfrom .x import (y as z)\n", "`python -m lib.train task=A-v1`", "")
 	f.Fuzz(func(t *testing.T, source, page, declaring string) {
 		x := found(map[string]string{"train.py": source, "lib/train.py": source, "lib/__init__.py": "", "src/a/eval.py": source, "README.md": page, "pyproject.toml": declaring, "setup.py": declaring})
-		x.Rank("A-v1")
+		x.Rank("A-v1", "")
 		training, evaluation := x.Commands(Known{Project: "p", Environment: "A-v1"})
 		for _, c := range []Command{training, evaluation} {
 			if len(c.Words) > 0 && c.Words[0] != "python" && (c.Words[0] != "sh" || len(c.Words) != 3) {
@@ -142,11 +142,11 @@ func TestDefaultsAreNoShell(t *testing.T) {
 			"train.py":    "model.learn()\nmodel.save(p)\np.add_argument('--save-path', required=True, default=" + q + value + q + ")" + guard,
 			"evaluate.py": "model.predict(x)\nmodel.load(p)\np.add_argument('--model-path', required=True, default=" + q + value + q + ")" + guard,
 		})
-		f.Rank("")
+		f.Rank("", "")
 		training, evaluation := f.Commands(Known{Project: "p"})
 		// without the one file of the training, the evaluation takes the newest
 		alone := found(map[string]string{"evaluate.py": f.Text["evaluate.py"]})
-		alone.Rank("")
+		alone.Rank("", "")
 		_, newest := alone.Commands(Known{Project: "p"})
 		for _, c := range []Command{training, evaluation, newest} {
 			if len(c.Words) != 3 || c.Words[0] != "sh" {
@@ -169,7 +169,7 @@ func TestDemonstrationsAreNoTraining(t *testing.T) {
 			"a3c.py":     "import tensorflow as tf\n# train\n" + guard + "    optimizer.minimize(x)\n    model.save('a.h5')\n",
 			"show_it.py": "model = load_model('a.h5')\nmodel.predict(x)\nplt.plot(x)\n# training\n" + guard + "    show()\n",
 		})
-		training, _ := f.Rank("")
+		training, _ := f.Rank("", "")
 		if len(training) != 1 || training[0].File != "a3c.py" {
 			t.Errorf("%s: %v", guard, training)
 		}
@@ -183,7 +183,7 @@ func TestWordsOfSubCommands(t *testing.T) {
 		"import sys, torch\nif str(sys.argv[1]) == 'train':\n    loss.backward()\n": "train, test",
 	} {
 		f := found(map[string]string{"lib/__init__.py": "", "lib/cli.py": source + "\nif __name__ == '__main__':\n    cli()\n"})
-		f.Rank("")
+		f.Rank("", "")
 		training, evaluation := f.Commands(Known{Project: "p"})
 		words := strings.Split(want, ", ")
 		if got := strings.Join(training.Words, " "); !strings.HasSuffix(got, "lib.cli "+words[0]) {
@@ -208,7 +208,7 @@ func TestProseIsNoArgument(t *testing.T) {
 		{"p.add_argument('--fast', action='store_true')", "Then python train.py --fast trains quickly.\n", " --fast"},
 	} {
 		f := found(map[string]string{"train.py": "import torch\n" + test.source + guard, "README.md": test.page})
-		f.Rank("")
+		f.Rank("", "")
 		training, _ := f.Commands(Known{Project: "p", Environment: "A-v0"})
 		if got := training.Words; len(got) != 3 || !strings.HasSuffix(got[2], `train.py"`+test.want) {
 			t.Errorf("%q with %q: %q, want arguments %q", test.page, test.source, got, test.want)
@@ -227,11 +227,11 @@ func TestProgramsForPeopleAreNoEvaluation(t *testing.T) {
 		"show_results.py": "import tkinter\ndef main():\n    tkinter.Tk().mainloop()" + guard,
 	} {
 		f := found(map[string]string{"train.py": training, name: text})
-		if _, evaluation := f.Rank(""); len(evaluation) > 0 {
+		if _, evaluation := f.Rank("", ""); len(evaluation) > 0 {
 			t.Errorf("%s is taken for an evaluation", name)
 		}
 		f = found(map[string]string{"train.py": training, "play_ai.py": "import pygame\nmodel.load('a.pth')\ndef main():\n    if event.type == pygame.KEYDOWN: stop()\n    env.step(model.act(s))" + guard, name: text})
-		if _, evaluation := f.Rank(""); len(evaluation) != 1 || evaluation[0].File != "play_ai.py" {
+		if _, evaluation := f.Rank("", ""); len(evaluation) != 1 || evaluation[0].File != "play_ai.py" {
 			t.Errorf("beside %s: %v", name, evaluation)
 		}
 	}
@@ -247,7 +247,7 @@ func TestScriptsWithoutFunctions(t *testing.T) {
 		"lib/__init__.py":    "",
 		"lib/part.py":        "model.learn(1)\n",
 	})
-	training, evaluation := f.Rank("")
+	training, evaluation := f.Rank("", "")
 	var names []string
 	for _, p := range slices.Concat(training, evaluation) {
 		names = append(names, p.File)
@@ -266,7 +266,7 @@ func TestArgumentsOfPages(t *testing.T) {
 		"lib/__init__.py": "", "lib/train.py": "model.learn()" + guard,
 		"lib/play.py": "p.add_argument('--agent')\np.add_argument('--path')\np.add_argument('--checkpoint', default='last')\nmodel.load(x)" + guard,
 	})
-	f.Rank("")
+	f.Rank("", "")
 	training, evaluation := f.Commands(Known{Project: "p"})
 	if got := strings.Join(training.Words, " "); got != `sh -c cd "$WORK" && exec python -m lib.train "$OLDPWD/experiments/a/reach.json"` {
 		t.Error(got)
@@ -283,7 +283,7 @@ func TestExamplesOfModels(t *testing.T) {
 		"best.zip":        "",
 		"conf/agent.yaml": "lr: 1\n",
 	})
-	f.Rank("")
+	f.Rank("", "")
 	for place, want := range map[string]bool{
 		"": false, "$WORK/model.pt": false, "out/final.pt": false, "conf/agent.yaml": false, "/data/x.csv": false, "runs": false,
 		"best.zip": true, "logs/2023/model_500.pth": true, "/home/me/model": true, "~/x.ckpt": true,
@@ -305,7 +305,7 @@ func TestAdviceInADirectoryCalledEnv(t *testing.T) {
 		"a virtual environment": {map[string]string{"train.py": program, "env/README.md": "python train.py --size 5\n", "env/bin/x.py": ""}, false},
 	} {
 		f := found(test.files)
-		f.Rank("")
+		f.Rank("", "")
 		training, _ := f.Commands(Known{Project: "p"})
 		if words := strings.Join(training.Words, " "); strings.Contains(words, "--size") != test.want {
 			t.Errorf("%s: training %s", name, words)

@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -53,6 +54,20 @@ func (f *Finder) ImportsOf(next ...string) []Import {
 	r := f.reach()
 	r.followAll(next)
 	return r.out
+}
+
+// reached returns the code of a program, and of the files that it leads to by imports.
+func (f *Finder) reached(p *program) []string {
+	r := f.reach()
+	r.followAll(f.withImports(p))
+	var out []string
+	for _, file := range slices.Sorted(maps.Keys(r.seen)) {
+		out = append(out, f.Text[file])
+	}
+	if len(out) == 0 {
+		out = append(out, p.text)
+	}
+	return out
 }
 
 func (f *Finder) reach() *reach {
@@ -116,7 +131,9 @@ func (r *reach) take(file, module string) string {
 	switch {
 	case r.Has(beside + ".py"):
 		return beside + ".py"
-	case top == "" || r.modules[top] || r.tops[top] || r.Module(top) != "" || r.Has(beside+"/__init__.py"):
+	case r.Has(beside + "/__init__.py"):
+		return beside + "/__init__.py"
+	case top == "" || r.modules[top] || r.tops[top] || r.Module(top) != "":
 	default:
 		r.modules[top] = true
 		r.out = append(r.out, Import{top, file})

@@ -2,6 +2,7 @@ package pytext
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 )
 
@@ -14,6 +15,27 @@ func NotebookCode(text []byte) []byte { return notebook(text, false) }
 
 // NotebookCommands returns the commands of a notebook that begin with ! or %, without these, a line for each.
 func NotebookCommands(text []byte) string { return string(notebook(text, true)) }
+
+// NotebookPython returns the version of Python that a notebook ran with last, such as 3.12; "" if it does not say so.
+func NotebookPython(text []byte) string {
+	var notebook struct {
+		Metadata struct {
+			Language struct {
+				Name    string `json:"name"`
+				Version string `json:"version"`
+			} `json:"language_info"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(text, &notebook) != nil || notebook.Metadata.Language.Name != "python" {
+		return ""
+	}
+	if m := shortOf.FindStringSubmatch(notebook.Metadata.Language.Version); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+var shortOf = regexp.MustCompile(`^(3\.[0-9]+)(?:\.|$)`)
 
 // notebook returns the lines of the code of a notebook, or of its commands.
 func notebook(text []byte, commands bool) []byte {

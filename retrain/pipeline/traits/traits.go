@@ -53,8 +53,8 @@ var (
 	shows      = regexp.MustCompile(`\.render\(|\.imshow\(|plt\.(?:plot|show|figure|savefig)\(|\.play_\w+\(|\.play\(`)
 	decides    = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|(?:select|get|choose|sample|compute)_(?:single_)?actions?\(|\b(?:model|policy|agent|actor|net|network|q_net\w*|policy_net\w*)\(`)
 	asks       = regexp.MustCompile(`pygame\.(?:KEYDOWN|K_\w|key\.get_pressed)|\bkeyboard\.(?:is_pressed|read\w*|on_press)|\bpynput\b|\bgetch\(|on_key_press|\butils\.play\b|\b(?:PyQt|PySide)[0-9]|\b(?:custom)?tkinter\b|\bstreamlit\b|\bgradio\b|\bkivy\b`)
-	// onScreen is an environment that opens a window, whatever the arguments of the program are.
-	onScreen = regexp.MustCompile(`\brender_mode\s*=\s*["']human["']\s*[,)]|["']headless["']\s*:\s*False\s*[,}]|\bFuncAnimation\(`)
+	// onScreen is code that opens a window, whatever the arguments of the program are.
+	onScreen = regexp.MustCompile(`["']headless["']\s*:\s*False\s*[,}]|\bFuncAnimation\(`)
 )
 
 // Facts are what code does, as far as its text shows.

@@ -1,0 +1,49 @@
+package pins
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	// ofConda are packages that environments of Conda list beside its builds of NumPy and SciPy, by the module that they have.
+	ofConda = map[string]string{"mkl-fft": "mkl_fft", "mkl-random": "mkl_random", "mkl-service": "mkl"}
+	nightly = regexp.MustCompile(`^(?:tb|tf|tf-estimator|tfp|keras|tf-agents)-nightly`)
+)
+
+// Gone returns why a package of a normalized name is left out although a file names it: pip cannot install what it wants of
+// the version, and the programs do not need it. It is "" if pip can, or it may be needed. Imported reports whether programs
+// import a module.
+func Gone(p Package, imported func(module string) bool) string {
+	exact := Exact(p.Wanted) != ""
+	switch module, conda := ofConda[p.Name]; {
+	case conda && exact && !imported(module):
+		return "Conda's builds of NumPy need it, but those of PyPI do not"
+	case exact && nightly.MatchString(p.Name) && strings.Contains(p.Wanted, "dev") || exact && p.Name == "tb-nightly":
+		return "PyPI does not keep nightly builds"
+	}
+	return ""
+}
+
+// WithGames is the last version of atari-py that comes with the games, and the last gym that has its environments.
+var WithGames = map[string]string{"atari-py": "==0.2.6", "gym": "==0.19.0"}
+
+// RunsAtariPy reports whether atari-py has files for a version of Python.
+func RunsAtariPy(python string) bool { return windows("atari-py")[python] != window{} }
+
+// Note returns what only a person can do for a package of a normalized name, "" for nothing.
+func Note(name string) string {
+	if name == "roboschool" {
+		return "between the marks in pipeline/Dockerfile, install libgl1, which it loads; nobody maintains it: PyBullet has environments like its own"
+	}
+	return ""
+}
+
+// Elsewhere returns why a package of a normalized name is left out if no file names its version: what PyPI has is not what
+// programs use. It is "" if it is.
+func Elsewhere(name string) string {
+	if name == "baselines" {
+		return "PyPI has only a version of 2018: between the marks in pipeline/Dockerfile, install it from its repository"
+	}
+	return ""
+}

@@ -1,0 +1,2 @@
+// Package unattended finds what keeps a program from running without a person and a screen, by reading its code alone.
+package unattended

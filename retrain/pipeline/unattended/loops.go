@@ -1,0 +1,147 @@
+package unattended
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	// loop is a loop that its header does not end, or only by a name.
+	loop    = regexp.MustCompile(`^(?:while[ \t]+\(?(?:True|1|(not[ \t]+)?([A-Za-z_]\w*))\)?|for[ \t]+\w+[ \t]+in[ \t]+(?:itertools\.)?count\([^)]*\))[ \t]*:`)
+	inner   = regexp.MustCompile(`^(?:while|for)\b`)
+	ends    = regexp.MustCompile(`^(?:return\b|raise\b|(?:sys\.|os\._)?exit\(|quit\()`)
+	breaks  = regexp.MustCompile(`^break\b`)
+	defines = regexp.MustCompile(`^(?:async[ \t]+)?def[ \t]+(\w+)`)
+	// isStart is a function that programs call to begin.
+	isStart = regexp.MustCompile(`^(?:main|run|play|test|eval|enjoy|watch|show|render|replay|visuali[sz]e|demo)`)
+	// ofPerson is a condition that only a person at a screen makes true.
+	ofPerson = regexp.MustCompile(`\bpygame\.(?:event|QUIT|K_\w+|KEYDOWN|key)\b|\bevent\.(?:type|key)\b|\bwaitKey\b|\bis_pressed\(|\binput\(|\bevents?\b.*\bget\(`)
+	// isTrue is a condition that is a name alone.
+	isTrue = regexp.MustCompile(`^if[ \t]+([A-Za-z_]\w*)(?:[ \t]+is[ \t]+True|[ \t]*==[ \t]*True)?[ \t]*:`)
+)
+
+// maxLines and maxLoops bound the lines of code that are looked at, and the loops.
+const maxLines, maxLoops = 2000, 20
+
+// line is one that has code.
+type line struct {
+	indent int
+	code   string
+}
+
+func linesOf(code string) []line {
+	var out []line
+	for text := range strings.Lines(code) {
+		plain := strings.TrimSpace(text)
+		if plain == "" || len(out) == maxLines {
+			continue
+		}
+		out = append(out, line{len(text) - len(strings.TrimLeft(text, " \t")), plain})
+	}
+	return out
+}
+
+// Endless reports whether a program has a loop, where it begins or in a function with which programs do, that only a person
+// ends, or nothing.
+func Endless(code string) bool {
+	lines, loops := linesOf(code), 0
+	for i, l := range lines {
+		m := loop.FindStringSubmatch(l.code)
+		if m == nil || loops == maxLoops {
+			continue
+		}
+		loops++
+		if begins(lines, i) && !stops(lines, i, m[2]) {
+			return true
+		}
+	}
+	return false
+}
+
+// begins reports whether a line is outside of functions, or in one with which programs begin.
+func begins(lines []line, at int) bool {
+	indent := lines[at].indent
+	for i := at - 1; i >= 0 && indent > 0; i-- {
+		if lines[i].indent >= indent {
+			continue
+		}
+		indent = lines[i].indent
+		if strings.HasPrefix(lines[i].code, "class ") {
+			return false
+		}
+		if m := defines.FindStringSubmatch(lines[i].code); m != nil && !isStart.MatchString(m[1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// stops reports whether something in a loop ends it without a person. Name is that of its condition, "" for none.
+func stops(lines []line, at int, name string) bool {
+	sets := regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b(?:[ \t]*,[ \t]*\w+)*[ \t]*[-+*|&]?=[^=]`)
+	for i := at + 1; i < len(lines) && lines[i].indent > lines[at].indent; i++ {
+		code := lines[i].code
+		if _, after, ok := strings.Cut(code, ": "); ok && (strings.HasPrefix(code, "if ") || strings.HasPrefix(code, "elif ")) && (breaks.MatchString(after) || ends.MatchString(after)) {
+			if !ofPerson.MatchString(code) && reached(lines, at, i, true) {
+				return true
+			}
+			continue
+		}
+		assigns := name != "" && sets.MatchString(code)
+		if (assigns || ends.MatchString(code)) && reached(lines, at, i, false) || breaks.MatchString(code) && reached(lines, at, i, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// reached reports whether a line of a loop runs at some time without a person. A break of a loop inside is not one of this
+// loop.
+func reached(lines []line, at, i int, isBreak bool) bool {
+	indent := lines[i].indent
+	for j := i - 1; j > at; j-- {
+		if lines[j].indent >= indent {
+			continue
+		}
+		indent = lines[j].indent
+		code := lines[j].code
+		switch {
+		case ofPerson.MatchString(code), isBreak && inner.MatchString(code), strings.HasPrefix(code, "def "):
+			return false
+		case strings.HasPrefix(code, "else") && always(lines, at, before(lines, j)):
+			return false
+		}
+	}
+	return true
+}
+
+// before returns the condition that an else belongs to, -1 for none.
+func before(lines []line, at int) int {
+	for i := at - 1; i >= 0 && lines[i].indent >= lines[at].indent; i-- {
+		if lines[i].indent == lines[at].indent {
+			return i
+		}
+	}
+	return -1
+}
+
+// always reports whether a condition is a name that is only ever set to True, before a loop.
+func always(lines []line, loop, at int) bool {
+	if at < 0 {
+		return false
+	}
+	m := isTrue.FindStringSubmatch(lines[at].code)
+	if m == nil {
+		return false
+	}
+	set := 0
+	for i, l := range lines {
+		rest, ok := strings.CutPrefix(l.code, m[1])
+		if value, assigned := strings.CutPrefix(strings.TrimSpace(rest), "="); ok && assigned && !strings.HasPrefix(value, "=") {
+			if set++; strings.TrimSpace(value) != "True" || i > loop {
+				return false
+			}
+		}
+	}
+	return set == 1
+}
