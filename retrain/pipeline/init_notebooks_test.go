@@ -95,6 +95,19 @@ func TestProposedProgramsByTheirCode(t *testing.T) {
 			[]string{"# test.py is not proposed because it tests models/old.pth, not what the training leaves\n"},
 			nil,
 		},
+		"another training, and a path of its authors": {
+			map[string]string{"train.py": "import torch, gym\nPLACE = '/content/drive/run'\nif __name__ == '__main__':\n    loss.backward()\n    torch.save(net, PLACE + '/net.pt')\n", "main.py": "import torch, gym\ndef main():\n    other.load_state_dict(net.state_dict())\n    env.step(net(obs))\nif __name__ == '__main__':\n    main()\n"},
+			[]string{"# \"train.py\"; train.py names /content/drive/run, which the image lacks: change it to a path relative to the working directory\n", "evaluation:\n  command: [python, CHANGE-ME.py]"},
+			nil,
+		},
+		"the training with an evaluation of its name, which collects episodes": {
+			map[string]string{
+				"train_a.py": "import torch\nif __name__ == '__main__':\n    loss.backward()\n    WandbCallback(model_save_path='a')\n", "train_b2.py": "import torch\nif __name__ == '__main__':\n    loss.backward()\n    torch.save(net, name('b'))\n",
+				"test_b2.py": "import argparse, torch\np = argparse.ArgumentParser()\np.add_argument('--chkpt_dir', required=True)\nargs = p.parse_args()\npolicy.load_state_dict(torch.load(args.chkpt_dir))\nprint(collector.collect(n_episode=1))\n",
+			},
+			[]string{`python "$OLDPWD/train_b2.py"'] # "train_b2.py"` + "\n", `python test_b2.py --chkpt_dir "$WORK/model"`},
+			[]string{"saves a model"},
+		},
 		"the one that the project is named after, without a version": {
 			map[string]string{
 				"setup.py": "setup(name='wind_farm', install_requires=['gym==0.21.0'])\n",

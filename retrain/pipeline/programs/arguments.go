@@ -17,8 +17,8 @@ import (
 var (
 	savesTo     = regexp.MustCompile(`^(save_path|save_dir|saved_path|saved_dir|saved_models?_path|saved_models?_dir|save_to|model_save_path|save_model_path|model_save_dir|save_folder|model_dir|model_path|output_model|model_out|out_model|checkpoint_dir|ckpt_dir|checkpoint_path|ckpt_path|checkpoints?_folder|output_dir|output_path|out_dir|outdir|output_folder|output|out|results?_dir|results?_path|train_dir|experiment_dir|exp_dir|run_dir|runs_dir|workdir|work_dir|save|log_dir|logdir|log_path|log_folder|logs_dir|logs|log_root|root_dir|base_dir|default_root_dir|save_file|save_name)$`)
 	firstOf     = []string{"save", "model", "checkpoint", "ckpt", "out", "result", "train_dir", "exp", "run", "work", "root", "base", "log", "default"}
-	readsFrom   = regexp.MustCompile(`^(model_path|model|model_file|model_dir|checkpoint|checkpoint_path|checkpoint_dir|checkpoint_file|ckpt|ckpt_path|ckpt_dir|load|load_path|load_model|load_dir|load_from|load_checkpoint|load_run|policy|policy_path|agent|agent_path|weights|weights_path|model_weights|restore|restore_path|trained_agent|trained_model|resume|resume_path|resume_from|results?_dir|train_dir|experiment_dir|exp_dir|run_dir|log_dir|logdir|folder|fpath|snapshot|actor_path|params_path|save_dir|save_path|saved_path|saved_dir|saved_models?_path|saved_models?_dir|path)$`)
-	readsFirst  = []string{"model_path", "model", "checkpoint", "ckpt", "load", "policy", "agent", "weights", "restore", "trained", "resume", "fpath", "actor", "params", "snapshot", "result", "train_dir", "exp", "run", "folder", "save", "log", "path"}
+	readsFrom   = regexp.MustCompile(`^(model_path|model|model_file|model_dir|checkpoint|checkpoint_path|checkpoint_dir|checkpoint_file|chkpt(?:_dir|_path|_file)?|ckpt|ckpt_path|ckpt_dir|load|load_path|load_model|load_dir|load_from|load_checkpoint|load_run|policy|policy_path|agent|agent_path|weights|weights_path|model_weights|restore|restore_path|trained_agent|trained_model|resume|resume_path|resume_from|results?_dir|train_dir|experiment_dir|exp_dir|run_dir|log_dir|logdir|folder|fpath|snapshot|actor_path|params_path|save_dir|save_path|saved_path|saved_dir|saved_models?_path|saved_models?_dir|path)$`)
+	readsFirst  = []string{"model_path", "model", "checkpoint", "chkpt", "ckpt", "load", "policy", "agent", "weights", "restore", "trained", "resume", "fpath", "actor", "params", "snapshot", "result", "train_dir", "exp", "run", "folder", "save", "log", "path"}
 	envFlag     = regexp.MustCompile(`^(env|env_id|env_name|environment|environment_id|environment_name|gym_id|gym_env|task|task_name|task_id|game|domain|scenario)$`)
 	algoFlag    = regexp.MustCompile(`^(algo|algorithm|alg|algo_name|agent_name|agent_type)$`)
 	stepsFlag   = regexp.MustCompile(`^(total_(time|env_|train_)?steps|n_timesteps|num_timesteps|timesteps|max_(time)?steps|num_(env_)?steps|steps|train_for_env_steps|num_env_steps|training_steps|n_steps)$`)
@@ -93,9 +93,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		model = f.left(p, at)
 	}
 	c := f.proposed(p, args, at, true)
-	if nothing {
-		c.Notes = append(c.Notes, unsaved(p))
-	}
+	c.Notes = append(c.Notes, f.asides(p)...)
 	return c, model, args
 }
 
@@ -210,21 +208,26 @@ const enoughUsed = 3
 
 // usedArguments returns the keys of the arguments that the code of a program with argparse uses, none if it may use any.
 func (f *Finder) usedArguments(p *program) map[string]bool {
-	out := map[string]bool{}
-	for _, text := range f.reached(p) {
-		if passesAll.MatchString(text) {
-			return nil
-		}
+	if known, ok := f.used[p.file]; ok {
+		return known
+	}
+	f.used[p.file] = nil
+	texts := f.reached(p)
+	if !slices.ContainsFunc(texts, addsArgument.MatchString) || slices.ContainsFunc(texts, passesAll.MatchString) {
+		return nil
+	}
+	keys, out := map[string]bool{}, map[string]bool{}
+	for _, x := range p.flags {
+		keys[x.Key()] = true
+	}
+	for _, text := range texts {
 		for _, m := range attribute.FindAllStringSubmatch(addsArgument.ReplaceAllString(text, ""), modules.MaxMatches) {
-			out[strings.ToLower(m[1]+m[2])] = true
+			if key := strings.ToLower(m[1] + m[2]); keys[key] {
+				out[key] = true
+			}
 		}
 	}
-	defined := slices.ContainsFunc(f.reached(p), addsArgument.MatchString)
-	for key := range out {
-		if !defined || !slices.ContainsFunc(p.flags, func(x modules.Option) bool { return x.Key() == key }) {
-			delete(out, key)
-		}
-	}
+	f.used[p.file] = out
 	return out
 }
 
@@ -299,14 +302,15 @@ func (f *Finder) evaluationCommand(p *program, k Known, model string, trained []
 	place := workDir + "model"
 	if at != nil {
 		example := p.given(args, *at)
+		directory := ofDirectory.MatchString(at.Key()) && !loadsFile(p.text, at.Key())
 		place = f.newest(p, cmp.Or(example, at.Value))
-		if after, ok := strings.CutPrefix(place, lastModel); ok && ofDirectory.MatchString(at.Key()) && modules.Extension(cmp.Or(example, at.Value)) == "" {
+		if after, ok := strings.CutPrefix(place, lastModel); ok && directory && modules.Extension(cmp.Or(example, at.Value)) == "" {
 			place = lastDir + after
 		}
-		if strings.HasPrefix(place, lastModel) && f.leavesDirectory() && !ofDirectory.MatchString(at.Key()) {
+		if strings.HasPrefix(place, lastModel) && f.leavesDirectory() && !directory {
 			model = place
 		}
-		if strings.HasPrefix(model, lastModel) && ofDirectory.MatchString(at.Key()) { // it wants a directory
+		if strings.HasPrefix(model, lastModel) && directory { // it wants a directory
 			model = ""
 		}
 		model = f.below(*at, model)
@@ -462,6 +466,11 @@ var savesZip = regexp.MustCompile(`(?m)^from stable_baselines3\b|^from sb3_contr
 
 // ofDirectory is an argument for a directory, not for a file in it.
 var ofDirectory = regexp.MustCompile(`dir|folder|root|^logs?$|^runs?$|_run$|^exp|log_path`)
+
+// loadsFile reports whether a program loads the file that an argument names, whatever that is called.
+func loadsFile(text, key string) bool {
+	return regexp.MustCompile(`\b(?:torch|th|pickle|joblib|np)\.load\(\s*(?:open\(\s*)?\w+\.` + regexp.QuoteMeta(key) + `\s*[,)]`).MatchString(text)
+}
 
 // leavesDirectory reports whether an argument of the training sets the directory of its model, but not the name of the file.
 func (f *Finder) leavesDirectory() bool {

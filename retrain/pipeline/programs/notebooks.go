@@ -67,9 +67,7 @@ func (f *Finder) executed(p *program) Command {
 		line += " " + inShell(w)
 	}
 	out := Command{Words: []string{"sh", "-c", line}, From: p.file}
-	if f.savesNothing(p) {
-		out.Notes = append(out.Notes, unsaved(p))
-	}
+	out.Notes = f.asides(p)
 	return out
 }
 
@@ -96,7 +94,7 @@ func (f *Finder) variables(p *program) []string {
 }
 
 // savesModels is code that leaves a model, also by a library.
-var savesModels = regexp.MustCompile(`(?:save\w*|dump|to_disk|export\w*|write_bytes)\(|(?i:checkpoint|ckpt)|\btune\.|\b(?:Tuner|Trainer|Saver|Runner)\(|\bsave_(?:model|weights|path|dir)\s*=`)
+var savesModels = regexp.MustCompile(`(?:save\w*|dump|to_disk|export\w*|write_bytes)\(|(?i:checkpoint|ckpt)|\btune\.|\b(?:Tuner|Trainer|Saver|Runner)\(|save_(?:model|weights|path|dir)\s*=|\bWandbCallback\(`)
 
 // savesNothing reports whether neither a program nor a file of the repository that it leads to has code that leaves a model.
 func (f *Finder) savesNothing(p *program) bool {
@@ -108,6 +106,24 @@ func (f *Finder) savesNothing(p *program) bool {
 
 // notSaving are words of saving that save no model: arguments, and pictures.
 var notSaving = regexp.MustCompile(`\badd_argument\([^\n]*|\bsave(?:fig|txt)\(|\b(?:args|config|cfg|opt)\.save_\w+|\bsave_?\w*(?:gif|video|plot|fig|frame|image|result|stat|reward|histor|log|config|args|json|csv)\w*\(|\bjson\.dump\(|\byaml\.\w*dump\(`)
+
+// elsewhere is a path that only a machine of the authors has.
+var elsewhere = regexp.MustCompile(`["'](/(?:content|home|Users|kaggle|gdrive|mnt|media|scratch)/[\w./ -]+|[A-Z]:[/\\][\w./\\ -]+)["']`)
+
+// asides returns what a person must know of a training: a path that the image lacks, or that it saves nothing.
+func (f *Finder) asides(p *program) []string {
+	var out []string
+	for _, file := range f.withImports(p) {
+		if m := elsewhere.FindStringSubmatch(f.Text[file]); m != nil {
+			out = append(out, file+" names "+m[1]+", which the image lacks: change it to a path relative to the working directory")
+			break
+		}
+	}
+	if f.savesNothing(p) {
+		out = append(out, unsaved(p))
+	}
+	return out
+}
 
 // unsaved tells a person that a training leaves no model.
 func unsaved(p *program) string {

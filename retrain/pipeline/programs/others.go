@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -21,6 +22,14 @@ func (f *Finder) equals() string {
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// hasCounterpart reports whether a file is named for training, and another one beside it, by the same name, for evaluating.
+func (f *Finder) hasCounterpart(file string) bool {
+	base := path.Base(file)
+	return strings.Contains(base, "train") && slices.ContainsFunc([]string{"test", "eval", "evaluate", "enjoy", "play"}, func(word string) bool {
+		return f.Has(path.Join(path.Dir(file), strings.Replace(base, "train", word, 1)))
+	})
 }
 
 // firstNamed returns the place of the advice at the root that names a program first, the last place for none: what a page

@@ -57,6 +57,8 @@ type Finder struct {
 	copied  place  // where the training runs, if that is in a copy of the project
 	env     string // the environment that the repository speaks of most
 	project string
+
+	used map[string]map[string]bool // arguments that programs use, by their files
 }
 
 // New returns a finder of the programs of a repository, which must take its files. It looks for no more of them once
@@ -65,7 +67,7 @@ func New(repository fs.FS, late func() bool) *Finder {
 	return &Finder{
 		Files: modules.NewFiles(), repository: repository, late: late, scripts: map[string]string{}, said: said{by: map[string][]int{}}, speaks: map[string]bool{}, seen: map[string]pytext.Seeing{},
 		composed: map[string][]Setting{}, mainOf: map[string]*mainBlock{}, code: traits.Known{}, exist: map[string]bool{},
-		targets: map[string]bool{}, namedModules: map[string]bool{},
+		targets: map[string]bool{}, namedModules: map[string]bool{}, used: map[string]map[string]bool{},
 	}
 }
 
@@ -184,6 +186,7 @@ var (
 	// loadsWeights and stepsAny are what a script does that evaluates a model; one that is named for its training steps too.
 	loadsWeights = regexp.MustCompile(`\b(?:load_state_dict|load_model|load_weights|torch\.load|pickle\.load)\(`)
 	stepsAny     = regexp.MustCompile(`\w\.step\(`)
+	collects     = regexp.MustCompile(`\.collect\(|\bevaluate\w*\(|\brollout\w*\(`)
 	runName      = regexp.MustCompile(`^(train|main|run|eval|evaluate|enjoy|test|play|learn)([_-][\w-]*)?\.py$`)
 	notOwn       = regexp.MustCompile(`(^|/)(setup|conftest|conf|noxfile|versioneer|fabfile|tasks|__init__|dodo)\.py$`)
 )
@@ -242,7 +245,7 @@ func (f *Finder) candidates() []program {
 // without a main block do.
 func (f *Finder) runsAtTop(file string) bool {
 	top := pytext.TopLevel(f.Text[file])
-	return doesIt.MatchString(top) || stepsAny.MatchString(top) && (loadsWeights.MatchString(top) || runName.MatchString(path.Base(file)))
+	return doesIt.MatchString(top) || loadsWeights.MatchString(top) && (stepsAny.MatchString(top) || collects.MatchString(top)) || stepsAny.MatchString(top) && runName.MatchString(path.Base(file))
 }
 
 func (f *Finder) isLate() bool {
@@ -461,6 +464,7 @@ func (f *Finder) training(all []program, env string) []program {
 		if !f.speaks[p.file] && !strings.Contains(p.file+strings.Join(p.path, " "), "train") && !f.code.Of(p.text).Learns && !f.code.Of(p.text).Descends {
 			p.score -= 40
 		}
+		p.score += 6 * boolean(f.hasCounterpart(p.file))
 		named, args, page := f.suggestion(&p, func(args []string) bool {
 			return !slices.ContainsFunc(args, traits.Evaluating) && !evaluatesBy(&p, args)
 		})

@@ -48,10 +48,11 @@ var (
 	descends   = regexp.MustCompile(`\.backward\(|\bvalue_and_grad\(|\bGradientTape\(|\boptimi[sz]er\.(?:step|update)\(`)
 	evaluates  = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|select_action|get_action|\.step\(|enjoy\(|play\(|\.eval\(|rollout`)
 	loads      = regexp.MustCompile(`\.load\(|load_\w+\(|\.restore\(|load_state_dict|from_checkpoint|checkpoint|model_path`)
+	copies     = regexp.MustCompile(`\bload_state_dict\([\w.]+\.state_dict\(\)\)`) // from one network to another
 	importsRL  = regexp.MustCompile(`(?m)^\s*(?:from|import)\s+(stable_baselines3?|sb3_contrib|ray\.rllib|ray|tianshou|torchrl|skrl|rl_games|rsl_rl|sample_factory|pfrl|elegantrl|cleanrl|tf_agents|acme|dopamine|garage|d3rlpy|pettingzoo|gymnasium|gym|torch|jax|tensorflow|flax)\b`)
 	forWindows = regexp.MustCompile(`\bwin32\w*\b|\bwinreg\b|\bpywinauto\b|windll|msvcrt|\bPRIORITY_CLASS\b|_PRIORITY_CLASS\b|\.exe\b`)
 	shows      = regexp.MustCompile(`\.render\(|\.imshow\(|plt\.(?:plot|show|figure|savefig)\(|\.play_\w+\(|\.play\(`)
-	decides    = regexp.MustCompile(`\.predict\(|\.act\(|evaluat\w*\(|(?:select|get|choose|sample|compute)_(?:single_)?actions?\(|\b(?:model|policy|agent|actor|net|network|q_net\w*|policy_net\w*)\(`)
+	decides    = regexp.MustCompile(`\.predict\(|\.collect\([^)\n]*\bn_episode|\.act\(|evaluat\w*\(|(?:select|get|choose|sample|compute)_(?:single_)?actions?\(|\b(?:model|policy|agent|actor|net|network|q_net\w*|policy_net\w*)\(`)
 	asks       = regexp.MustCompile(`pygame\.(?:KEYDOWN|K_\w|key\.get_pressed)|\bkeyboard\.(?:is_pressed|read\w*|on_press)|\bpynput\b|\bgetch\(|on_key_press|\butils\.play\b|\b(?:PyQt|PySide)[0-9]|\b(?:custom)?tkinter\b|\bstreamlit\b|\bgradio\b|\bkivy\b`)
 	// onScreen is code that opens a window, whatever the arguments of the program are.
 	onScreen = regexp.MustCompile(`["']headless["']\s*:\s*False\s*[,}]|\bFuncAnimation\(`)
@@ -68,7 +69,7 @@ func (k Known) Of(code string) *Facts {
 	found := k[code]
 	if found == nil {
 		found = &Facts{
-			Trains: trains.MatchString(code), Learns: strings.Contains(code, ".learn("), Descends: descends.MatchString(code), Evaluates: evaluates.MatchString(code), Loads: loads.MatchString(code),
+			Trains: trains.MatchString(code), Learns: strings.Contains(code, ".learn("), Descends: descends.MatchString(code), Evaluates: evaluates.MatchString(code), Loads: loads.MatchString(copies.ReplaceAllString(code, "")),
 			Saves: Saving.MatchString(code), Shows: shows.MatchString(code), Windows: forWindows.MatchString(code), RL: importsRL.MatchString(code),
 			Decides: decides.MatchString(code), Asks: asks.MatchString(code), Screen: onScreen.MatchString(code),
 		}
