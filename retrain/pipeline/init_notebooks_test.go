@@ -37,10 +37,10 @@ func TestProposedNotebooks(t *testing.T) {
 		want, never []string
 	}{
 		"a notebook and a program that shows what it learns": {
-			map[string]string{"learn.ipynb": notebookOf("3.10.4", "!pip install torch==2.4.0 'pygame==2.6.0'\n", loop), "net.py": net, "game.py": game, "watch_it.py": watch},
+			map[string]string{"learn.ipynb": notebookOf("3.10.4", "!pip install torch==2.4.0 'pygame==2.6.0'\n", "if go_on:\n    net.load_state_dict(torch.load('net.pth'))\nbase = torch.load('base.pth')\nbase = torch.load('base.pth')\n", loop), "net.py": net, "game.py": game, "watch_it.py": watch, "net.pth": "old", "base.pth": "needed"},
 			[]string{
 				"base: python:3.10.", "# learn.ipynb ran with Python 3.10\n", "- torch==2.4.0\n", "- pygame==2.6.0\n", "- nbconvert==", "- ipykernel==",
-				`cd "$WORK/project" && exec env SDL_VIDEODRIVER=dummy python -m nbconvert --to notebook --execute --ExecutePreprocessor.timeout=-1 --ExecutePreprocessor.kernel_name=python3 --output-dir="$WORK" learn.ipynb'] # "learn.ipynb"` + "\n",
+				`cd "$WORK/project" && rm -f net.pth && exec env SDL_VIDEODRIVER=dummy python -m nbconvert --to notebook --execute --ExecutePreprocessor.timeout=-1 --ExecutePreprocessor.kernel_name=python3 --output-dir="$WORK" learn.ipynb'] # "learn.ipynb"` + "\n",
 				`[sh, -c, 'cd "$WORK/project" && exec env SDL_VIDEODRIVER=dummy python watch_it.py']`,
 			},
 			[]string{"CHANGE-ME"},

@@ -736,7 +736,7 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 	}
 	var line strings.Builder
 	at.source = f.importsSource(p)
-	line.WriteString(at.enter(training) + f.home(p) + f.nestedPaths(p, at) + f.makes(p, at) + "exec")
+	line.WriteString(at.enter(training) + f.forgets(p, at, training) + f.home(p) + f.nestedPaths(p, at) + f.makes(p, at) + "exec")
 	for _, w := range words {
 		line.WriteString(" " + inShell(w))
 	}

@@ -58,7 +58,7 @@ func (f *Finder) executed(p *program) Command {
 	if variables := f.variables(p); len(variables) > 0 {
 		words = append(append([]string{"env"}, variables...), words...)
 	}
-	line := f.copied.enter(true) + f.home(p) + f.nestedPaths(p, f.copied) + "exec"
+	line := f.copied.enter(true) + f.forgets(p, f.copied, true) + f.home(p) + f.nestedPaths(p, f.copied) + "exec"
 	for _, w := range words {
 		if name, ok := strings.CutSuffix(w, strings.TrimSuffix(workDir, "/")); ok {
 			line += " " + name + `"$WORK"`
@@ -128,6 +128,30 @@ func (f *Finder) asides(p *program) []string {
 // unsaved tells a person that a training leaves no model.
 func unsaved(p *program) string {
 	return p.file + " has no code that saves a model: add it, so that the training leaves one in $WORK"
+}
+
+// forgets returns the words of a shell that delete from a copy of the project the models that a training both loads and
+// writes: it would go on from another training. It returns "" for none.
+func (f *Finder) forgets(p *program, at place, training bool) string {
+	if !at.copied || !training {
+		return ""
+	}
+	texts, out := strings.Join(f.textsOf(p), "\n"), ""
+	saved := ""
+	for _, m := range traits.Saving.FindAllStringIndex(texts, 100) {
+		for _, a := range modules.ArgumentsOf(texts, m[1]-1) {
+			saved += " " + modules.Literal(a.Text) + " "
+		}
+	}
+	for _, name := range loadedNames(texts) {
+		if file := path.Join(at.dir, name); strings.Contains(saved, " "+name+" ") && ofModel.MatchString(name) && f.exists(file) && modules.PlainWord.MatchString(name) && !strings.Contains(out, " "+name+" ") {
+			out += " " + name + " "
+		}
+	}
+	if out == "" {
+		return ""
+	}
+	return "rm -f " + strings.Join(strings.Fields(out), " ") + " && "
 }
 
 // readsWritten reports whether a program loads a file by the name under which the best training writes it.
