@@ -92,6 +92,11 @@ func TestProposedOldGamesAndPackagesThatAreGone(t *testing.T) {
 			[]string{"- ale-py=="},
 			[]string{"atari-py=="},
 		},
+		"a newer Gym with its extra": {
+			map[string]string{"requirements.txt": "gym[atari]==0.26.2\ntorch\n", "train.py": train},
+			[]string{"  # - autorom[accept-rom-license] # this version of ale-py has no games"},
+			nil,
+		},
 		"a Python without atari-py": {
 			map[string]string{"requirements.txt": "gym\ntorch\n", "train.py": train},
 			[]string{"- ale-py=="},

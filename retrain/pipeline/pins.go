@@ -217,7 +217,8 @@ func (p *dependencies) roms() {
 		}
 	}
 	old := slices.ContainsFunc(p.Packages, func(d Declared) bool {
-		return packageName(d.Name) == "ale-py" && d.Pin != "" && d.Left == "" && pins.Allowed("<0.9", d.Pin)
+		extra := strings.HasPrefix(d.Name, "gym[") && strings.Contains(d.Name, "atari") && pins.Allowed(">=0.20", d.Pin)
+		return d.Pin != "" && d.Left == "" && (extra || packageName(d.Name) == "ale-py" && pins.Allowed("<0.9", d.Pin))
 	})
 	if old && !slices.ContainsFunc(p.Packages, func(d Declared) bool {
 		return strings.HasPrefix(packageName(d.Name), "autorom") || strings.Contains(d.Name, "accept-rom-license")
