@@ -34,7 +34,7 @@ func RunsAtariPy(python string) bool { return windows("atari-py")[python] != win
 // Note returns what only a person can do for a package of a normalized name, "" for nothing.
 func Note(name string) string {
 	if name == "roboschool" {
-		return "between the marks in pipeline/Dockerfile, install libgl1, which it loads; nobody maintains it: PyBullet has environments like its own"
+		return "between the marks in pipeline/Dockerfile, install libgl1, which it loads; it is no longer maintained: PyBullet has similar environments"
 	}
 	return ""
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/unattended"
 )
 
 // fits is code that changes the weights of a model, by itself or by a library.
@@ -90,7 +90,7 @@ func (f *Finder) variables(p *program) []string {
 	if f.tracks(p) {
 		out = append(out, "WANDB_MODE=offline")
 	}
-	return append(out, unattended.Variables(f.textsOf(p), f.env)...)
+	return append(out, headless.Variables(f.textsOf(p), f.env)...)
 }
 
 // savesModels is code that leaves a model, also by a library.

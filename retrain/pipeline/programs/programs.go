@@ -11,9 +11,9 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
-	"github.com/rewardwatch/rewardwatch/retrain/pipeline/unattended"
 )
 
 // Placeholder stands in a command for what only a person knows.
@@ -281,7 +281,7 @@ var onlyShows = regexp.MustCompile(`render|show|visuali|watch`)
 // needsScreen reports whether a program opens a window that no argument of it forbids, and no environment variable. Env is
 // its environment.
 func (f *Finder) needsScreen(p *program, env string) bool {
-	human := unattended.Human(p.text) && !unattended.DrawnByPygame(env)
+	human := headless.Human(p.text) && !headless.DrawnByPygame(env)
 	return (human || f.code.Of(p.text).Screen || f.showsByImport(p)) && !slices.ContainsFunc(p.flags, func(x modules.Option) bool {
 		return noDisplay.MatchString(x.Key()) || strings.Contains(x.Key(), "render")
 	})
@@ -554,7 +554,7 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 			f.refuse(&p, called, "opens a window")
 			continue
 		}
-		if unattended.Endless(p.text) {
+		if headless.Endless(p.text) {
 			f.refuse(&p, called, "runs until a person stops it")
 			continue
 		}

@@ -1,4 +1,4 @@
-package unattended
+package headless
 
 import (
 	"regexp"

@@ -1,2 +1,0 @@
-// Package unattended finds what keeps a program from running without a person and a screen, by reading its code alone.
-package unattended
