@@ -69,6 +69,7 @@ func testLedger(t *testing.T, on storage) {
 		{"ContractRelativeToTheBaseline", testContractRelativeToTheBaseline},
 		{"DriftedDataIsCutAgain", testDriftedDataIsCutAgain},
 		{"UnfinishedRequestIsRejected", testUnfinishedRequestIsRejected},
+		{"FirstReportOfAFailureCounts", testFirstReportOfAFailureCounts},
 		{"RejectedBeforeTheAnswer", testRejectedBeforeTheAnswer},
 		{"Resend", testResend},
 		{"DoSeen", testDoSeen},

@@ -679,3 +679,33 @@ func testResend(t *testing.T, on storage) {
 		}
 	})
 }
+
+// The last job of a pipeline reports that the run has failed, even if a stage has reported that before, or has succeeded:
+// the first report counts.
+func testFirstReportOfAFailureCounts(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		id := r.delivered().ID
+		for _, why := range []string{"stage train ended with exit code 1", "stage train ended with the result failure"} {
+			q, err := r.Report(t.Context(), id, Report{State: JobFailed, Error: why, By: "pipeline"})
+			check(t, err)
+			if q.State != ledger.StateFailed || q.Reason != "stage train ended with exit code 1" {
+				t.Errorf("request %+v, want failed in the stage", q)
+			}
+		}
+		states := r.states(id)
+		if n := len(states); states[n-1] != ledger.StateFailed || slices.Contains(states[:n-1], ledger.StateFailed) {
+			t.Errorf("states %v, want one failure", states)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		id := r.delivered().ID
+		_, err := r.Report(t.Context(), id, Report{State: JobSucceeded, Version: "v3", By: "pipeline"})
+		check(t, err)
+		var wrong *ledger.StateError
+		if _, err := r.Report(t.Context(), id, Report{State: JobFailed, Error: "the files could not be kept"}); !errors.As(err, &wrong) || wrong.State != ledger.StateVerifying {
+			t.Errorf("a failure after a success: %v, want a StateError", err)
+		}
+	})
+}

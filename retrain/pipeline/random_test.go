@@ -14,6 +14,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 )
 
 var (
@@ -129,7 +130,7 @@ var leaves = map[string]func(*drawer) any{
 	},
 	"guards.max_age":                func(d *drawer) any { return pick(d, "30s", "5m") },
 	"guards.limits[].name":          func(d *drawer) any { return fmt.Sprintf("%s-%d", pick(d, "no", "a_b", "1", "on"), d.rng.IntN(1e9)) },
-	"guards.limits[].actions[]":     func(d *drawer) any { return pick(d, odd...) },
+	"guards.limits[].actions[]":     func(d *drawer) any { return pick(d, odd[3:]...) }, // the first ones need quotes
 	"guards.limits[].range.signal":  func(d *drawer) any { return pick(d, "action", "action.0") },
 	"guards.limits[].range.min":     func(d *drawer) any { return pick(d, -1e-7, -2.5, 0.0) },
 	"guards.limits[].range.max":     func(d *drawer) any { return pick(d, 1.0, 1e21) },
@@ -352,6 +353,12 @@ func (d *drawer) effective(f map[string]any, section func(string) map[string]any
 	if !on(Argo, Kubernetes, Kubeflow) {
 		delete(training, "storage")
 	}
+	if training["command"] == nil && training["gpu"] == 8 {
+		training["gpu"] = 1 // that the generated script uses
+	}
+	if service, _ := section("monitoring")["service"].(string); strict.IsLoopback(service) && on(GitHub, Argo, Kubernetes, Kubeflow) {
+		delete(section("monitoring"), "service") // of a machine on which not all stages run
+	}
 	if !on(GitHub, GitLab) {
 		delete(training, "runner")
 		delete(section("gate"), "runner")
@@ -426,7 +433,9 @@ func (d *drawer) watching(f map[string]any, section func(string) map[string]any,
 			trigger["signals"] = list[:1]
 		}
 		for _, key := range triggerKeys[trigger["target"].(string)] {
-			trigger[key] = leaves["trigger."+key](d)
+			if key, optional := strings.CutSuffix(key, "?"); !optional || d.rng.IntN(2) == 0 {
+				trigger[key] = leaves["trigger."+key](d)
+			}
 		}
 	}
 	if model := section("model"); model["url"] == nil {

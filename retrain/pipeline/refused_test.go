@@ -28,6 +28,11 @@ func TestRefusedOnce(t *testing.T) {
 		"Python's path":   {[]string{"production]\n", "production]\n  secrets: [PYTHONPATH]\n"}, "deploy.secrets[0]: PYTHONPATH has a different meaning"},
 		"GitHub's runner": {[]string{"production]\n", "production]\n  secrets: [RUNNER_TEMP]\n"}, "deploy.secrets[0]: RUNNER_TEMP has a different meaning"},
 		"secret in a URL": {[]string{"https://rewardwatch.example.com", "https://user:hunter2@rewardwatch.example.com"}, "monitoring.service: looks like a secret"},
+		"newer Python":    {[]string{"project: cartpole\n", "project: cartpole\nbase: python:3.9.25-slim-bookworm\n", "gymnasium==1.2.2", "gymnasium==1.1.1", "scipy==1.17.1", "scipy==1.13.1"}, "pipeline.yaml:11:5: requirements[1]: must be at most 2.0.2 with Python 3.9, or set base: python:3.11."},
+		"long on GitLab":  {[]string{"[github-actions, gitlab-ci,", "[gitlab-ci,", trigger, "", "timeout: 2h", "timeout: 31d"}, "training.timeout: must be at most 30d with GitLab CI"},
+		"gate on GitLab":  {[]string{"[github-actions, gitlab-ci,", "[gitlab-ci,", trigger, "", "within: 4h", "within: 31d"}, "gate.within: must be at most 30d with GitLab CI"},
+		"little memory":   {[]string{"memory: 4Gi", "memory: 255Mi"}, "training.memory: must be at least 256Mi"},
+		"little storage":  {[]string{"timeout: 2h", "timeout: 2h, storage: 63Mi"}, "training.storage: must be at least 64Mi"},
 		"expression":      {[]string{"timeout: 2h", "timeout: 2h, runner: [\"${{ vars.X }}\"]"}, "training.runner[0]: must not contain {{"},
 	} {
 		_, err := run(t, test.replaced...)
@@ -41,6 +46,9 @@ func TestRefusedOnce(t *testing.T) {
 		"unknown name":    {id, "{id: Forklift-v9}"},
 		"extra":           {id, "{id: Ant-v5}", "gymnasium==1.2.2", "gymnasium[mujoco]==1.2.2"},
 		"other image":     {id, "{id: Ant-v5}", "project: cartpole", "project: cartpole\nbase: ghcr.io/acme/mujoco:3.2.0"},
+		"a month":         {"[github-actions, gitlab-ci,", "[gitlab-ci,", trigger, "", "timeout: 2h", "timeout: 30d, storage: 1Ti"},
+		"longer on Argo":  {"[github-actions, gitlab-ci, argo", "[argo", trigger, "", "timeout: 2h", "timeout: 31d"},
+		"least memory":    {"memory: 4Gi", "memory: 256Mi", "timeout: 2h", "timeout: 2h, storage: 64Mi"},
 		"hexadecimal":     {"steps: 100000", "steps: 0x1000"},
 	} {
 		if _, err := run(t, replaced...); err != nil {

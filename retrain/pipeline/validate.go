@@ -176,6 +176,9 @@ func validateRequirements(w *Work) {
 		if name == "rewardwatch" && (w.File.Training.Telemetry || w.File.Evaluation.Telemetry) {
 			w.report(path, "must be omitted, because the generated scripts that send telemetry use rewardwatch at the release of the pipeline; to use your own, set evaluation.telemetry: false")
 		}
+		if fault := pins.Beyond(w.File.Base, r); fault != "" {
+			w.report(path, "%s", fault)
+		}
 		if fault := pins.Fault(w.File.Algorithm.Library, r, w.File.Requirements); fault != "" && (len(w.File.Training.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
 			w.report(path, "%s", fault)
 		}
@@ -326,6 +329,9 @@ func validateTraining(w *Work) {
 		w.report("training.memory", "must be at most 32768Gi, not %s", t.Memory)
 	}
 	w.matches(ofStorage, "training.storage", t.Storage, "a size such as 10Gi")
+	for path, fault := range strict.TooSmall(t.Memory, t.Storage, len(t.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
+		w.report(path, "%s", fault)
+	}
 	w.duration("training.timeout", t.Timeout)
 	w.runner("training", t.Runner)
 	if t.CPU > hostedCPU && w.File.hosted(t.Runner) {
@@ -350,12 +356,15 @@ func (w *Work) runner(stage string, runner []string) {
 }
 
 // hostedLimit reports a stage that GitHub ends before its time: its own machines run a job for at most six hours, and
-// those of others for at most five days.
+// those of others for at most five days. GitLab refuses a limit of more than a month for a job.
 func (w *Work) hostedLimit(stage, limit string, runner []string) {
 	key := map[string]string{"training": "timeout", "gate": "within"}[stage]
 	d, err := strict.Duration(limit)
 	switch {
-	case err != nil || !slices.Contains(w.File.Targets, GitHub):
+	case err != nil:
+	case slices.Contains(w.File.Targets, GitLab) && d > 30*24*time.Hour:
+		w.report(stage+"."+key, "must be at most 30d with GitLab CI, which refuses a job with a limit of more than a month")
+	case !slices.Contains(w.File.Targets, GitHub):
 	case d > 5*time.Hour && w.File.hosted(runner):
 		w.report(stage+"."+key, "must be at most 5h on GitHub-hosted runners, which stop a job after six hours; to allow more, set %s.runner", stage)
 	case d > 4*24*time.Hour:
