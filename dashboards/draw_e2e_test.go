@@ -241,7 +241,7 @@ func (d drawing) masked() string {
 		}
 		lines = append(lines, "  "+strings.Join(cells, " | ")+"\n")
 	}
-	if d.panel.Title == "What moved" { // by scores, which differ between runs
+	if d.panel.Title == "What moved" || d.panel.Title == "What was done" { // by scores and times, which differ between runs
 		slices.Sort(lines)
 	}
 	return out.String() + strings.Join(lines, "")
