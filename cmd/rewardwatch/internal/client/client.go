@@ -114,6 +114,11 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 	if !strings.HasPrefix(c.server, "http://") && !strings.HasPrefix(c.server, "https://") {
 		return nil, fmt.Errorf("--server %q must begin with http:// or https://", c.server)
 	}
+	for _, part := range path {
+		if part == "." || part == ".." { // as part of an address, it would lead elsewhere
+			return nil, fmt.Errorf("the API has no address for the name %q: use another name", part)
+		}
+	}
 	at, err := url.JoinPath(c.server, append([]string{"api/v1"}, escaped(path)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("--server: %w", err)

@@ -85,3 +85,26 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		t.Errorf("%q, %v, want %s", got, err, want)
 	}
 }
+
+// Policies are named by anybody. In an address, the names "." and ".." would lead to another resource.
+func TestNamesThatLeadElsewhere(t *testing.T) {
+	asked := ""
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.EscapedPath()
+		_, _ = w.Write([]byte("{}")) // the client fails if it does not arrive
+	}))
+	defer s.Close()
+	var c Client
+	cmd := &cobra.Command{}
+	c.Flags(cmd)
+	if err := cmd.ParseFlags([]string{"--server", s.URL}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a/b": "/api/v1/policies/a%2Fb/history", "...": "/api/v1/policies/.../history", ".": "", "..": ""} {
+		asked = ""
+		err := c.Get(t.Context(), &struct{}{}, "policies", name, "history")
+		if asked != want || (err != nil) != (want == "") {
+			t.Errorf("%q: asked %q, %v, want %q", name, asked, err, want)
+		}
+	}
+}
