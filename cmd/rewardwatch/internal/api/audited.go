@@ -165,7 +165,7 @@ func (s *Server) identity(r *http.Request, people session.Access, pattern string
 		return "session", person.Name
 	case in:
 		return "session", who
-	case people.Tokens == nil && fromHere(r):
+	case people.Tokens == nil && FromHere(r):
 		return "local", who
 	case r.URL.Path == "/login":
 		return "login", who

@@ -142,20 +142,21 @@ func (s *Server) jobOf(r *http.Request, given string) (access.Holder, error) {
 // and send JSON or NDJSON to another site only if that site allows it.
 func isLocal(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return fromHere(r) && hasNone(r, "Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Cookie") && err == nil &&
+	return FromHere(r) && hasNone(r, "Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Cookie") && err == nil &&
 		(kind == "application/json" || kind == "application/x-ndjson")
 }
 
-// fromHere reports whether a program on this machine, which may be a browser, sends the request to a loopback
-// address. A web page may have pointed its own name at loopback, and a proxy forwards requests of others. fromHere
+// FromHere reports whether a program on this machine, which may be a browser, sends the request to a loopback
+// address. A web page may have pointed its own name at loopback, and a proxy forwards requests of others. FromHere
 // excludes both: the page by the name, and the proxy by the headers that it adds.
-func fromHere(r *http.Request) bool {
+func FromHere(r *http.Request) bool {
 	to, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return to != nil && isLoopback(to.String()) && isLoopback(r.RemoteAddr) && namesLoopback(r.Host) && passedNoProxy(r)
 }
 
-// own lists the headers that browsers and programs send themselves, in addition to those that begin with Sec-.
-// Proxies add headers under more names than a list could hold, so any other header counts as one of theirs.
+// own lists the headers that browsers and programs send themselves, in addition to those that begin with Sec-, and to
+// those that begin with Hx-, which the console's pages send when they refresh. Proxies add headers under more names
+// than a list could hold, so any other header counts as one of theirs.
 var own = []string{
 	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control", "Connection", "Content-Encoding",
 	"Content-Length", "Content-Type", "Cookie", "Date", "Dnt", "Expect", "Idempotency-Key", "If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since",
@@ -165,7 +166,7 @@ var own = []string{
 
 func passedNoProxy(r *http.Request) bool {
 	for name := range r.Header {
-		if !slices.Contains(own, name) && !strings.HasPrefix(name, "Sec-") {
+		if !slices.Contains(own, name) && !strings.HasPrefix(name, "Sec-") && !strings.HasPrefix(name, "Hx-") {
 			return false
 		}
 	}
@@ -206,7 +207,7 @@ func hasNone(r *http.Request, headers ...string) bool {
 
 // access returns who may change state in the console.
 func (s *Server) access() session.Access {
-	a := session.Access{Local: fromHere, ExternalURL: s.cfg.ExternalURL, Allowed: s.Guesses.allowed, Failed: func(r *http.Request) { s.Guesses.failedBy(r, "token") }}
+	a := session.Access{Local: FromHere, ExternalURL: s.cfg.ExternalURL, Allowed: s.Guesses.allowed, Failed: func(r *http.Request) { s.Guesses.failedBy(r, "token") }}
 	a.Store = s.sessions
 	if s.cfg.RequireToken || s.holders.Anyone(ofPeople) || s.provider != nil {
 		a.Tokens = s.holders.For

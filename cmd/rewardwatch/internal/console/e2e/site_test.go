@@ -15,6 +15,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/access"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/session"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
@@ -34,7 +35,7 @@ func serveConsole(t *testing.T, w *world) string {
 	if w.desk != nil {
 		desk = w.desk
 	}
-	people := session.Access{Local: func(*http.Request) bool { return true }}
+	people := session.Access{Local: api.FromHere}
 	if w.tokenFile != "" {
 		people.Tokens = access.Holders{{Role: access.Admin, File: w.tokenFile}}.For
 		people.Store = session.NewStore(func() time.Time { return now })
