@@ -23,7 +23,7 @@ type AlertmanagerConfig struct {
 	Timeout      model.Duration      `yaml:"timeout"`       // time limit for each push
 	TLS          ingest.Certificates `yaml:"tls"`           // for Alertmanagers over HTTPS; files that change are read again
 	TokenFile    string              `yaml:"token_file"`    // bearer token
-	Username     string              `yaml:"username"`      // user of basic authentication
+	Username     string              `yaml:"username"`      // user name for basic authentication
 	PasswordFile string              `yaml:"password_file"` // password of that user
 }
 

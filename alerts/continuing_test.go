@@ -84,7 +84,7 @@ func (t *thermostat) move(e *episode) {
 }
 
 var thermostatChanges = []learnerChange[*thermostat]{
-	{"the sensor of the room reads 1 °C too much", CauseObservations, func(t *thermostat) { t.offset = 1 }},
+	{"the room sensor reads 1 °C too high", CauseObservations, func(t *thermostat) { t.offset = 1 }},
 	{"a fifth of the actions are random", CausePolicy, func(t *thermostat) { t.random = .2 }},
 	{"cooling is a quarter weaker", CauseEnvironment, func(t *thermostat) { t.efficiency = .75 }},
 	{"prices count 1.4 times as much", CauseRewardFunction, func(t *thermostat) { t.tariff = 1.4 }},

@@ -29,7 +29,7 @@ type TLSConfig struct {
 
 // Certificates configures which servers a client trusts, and the certificate that it presents to them.
 type Certificates struct {
-	CAFile             string `yaml:"ca_file"`              // PEM file with certificate authorities; default: the system's authorities
+	CAFile             string `yaml:"ca_file"`              // PEM file with CA certificates; default: the system's CAs
 	CertFile           string `yaml:"cert_file"`            // client certificate
 	KeyFile            string `yaml:"key_file"`             // client key
 	ServerName         string `yaml:"server_name"`          // name expected in the server's certificate; default: the server's host name
@@ -57,8 +57,8 @@ const (
 
 // SASLConfig configures SASL authentication. With OAUTHBEARER, the token is read from its file for each connection,
 // so a command in [secrets](#secrets) can renew it. AWS_MSK_IAM requires TLS, and uses the region and credentials that
-// the AWS SDK finds, for example in AWS_REGION, in the environment, or from the role of the machine, task or service
-// account. GSSAPI is Kerberos: the user name is the principal, whose key is in a keytab. The keytab is read for each
+// the AWS SDK finds, for example in AWS_REGION, in the environment, or from the machine, task or service
+// account role. GSSAPI is Kerberos: the user name is the principal, whose key is in a keytab. The keytab is read for each
 // connection, which obtains its own tickets.
 type SASLConfig struct {
 	Mechanism    string `yaml:"mechanism"`      // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI

@@ -102,7 +102,7 @@ func (t Trigger) checkIncident(report func(key, msg string)) {
 		report("cooldown", "must not be negative")
 	}
 	if t.Cron != "" {
-		report("cron", "can only be set if on is schedule")
+		report("cron", "can only be set with on: schedule")
 	}
 }
 
@@ -149,7 +149,7 @@ func (t Trigger) checkSchedule(report func(key, msg string)) {
 		{"cooldown", t.Cooldown != 0 && t.Cooldown != defaultCooldown},
 	} {
 		if of.given {
-			report(of.key, "can only be set if on is incident")
+			report(of.key, "can only be set with on: incident")
 		}
 	}
 }

@@ -140,11 +140,11 @@ func (l GuardLimit) check(report func(key, msg string)) {
 	switch {
 	case l.Entropy != 0:
 		if l.Share != 0 {
-			report("share", "is not used with entropy")
+			report("share", "cannot be set with entropy")
 		}
 	case len(l.Causes) > 0:
 		if l.Share != 0 {
-			report("share", "is not used with causes")
+			report("share", "cannot be set with causes")
 		}
 	case !(l.Share >= 0 && l.Share < 1):
 		report("share", "must be at least 0 and less than 1")

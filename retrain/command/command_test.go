@@ -525,7 +525,7 @@ func TestSupervisorThatCannotStart(t *testing.T) {
 	check(t, err)
 	check(t, g.claim(g.run("rr_1"), c, o, body("rr_1", "ranker")))
 	check(t, os.Remove(g.run("rr_1").file(specFile)))
-	if err := g.Start(t.Context(), c, body("rr_1", "ranker")); err == nil || !strings.Contains(err.Error(), "is not the directory of a run") {
+	if err := g.Start(t.Context(), c, body("rr_1", "ranker")); err == nil || !strings.Contains(err.Error(), "is not a run directory") {
 		t.Errorf("%v", err)
 	}
 }

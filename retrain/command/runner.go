@@ -48,7 +48,7 @@ func Open(directory string, log zerolog.Logger) (*Runner, error) {
 		err = os.MkdirAll(directory, 0o700)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the directory of command runs: %w", err)
+		return nil, fmt.Errorf("open the directory for command runs: %w", err)
 	}
 	return &Runner{directory: directory, log: log, every: lookEvery, grace: Grace, known: map[string]string{}}, nil
 }
@@ -75,7 +75,7 @@ func (r *Runner) Start(ctx context.Context, c Config, body []byte) error {
 	}
 	at := r.run(o.ID)
 	if err := r.claim(at, c, o, body); err != nil {
-		return fmt.Errorf("create the directory of the run: %w", err)
+		return fmt.Errorf("create the run directory: %w", err)
 	}
 	if err := os.Remove(at.file(reportedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

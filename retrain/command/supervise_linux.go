@@ -30,7 +30,7 @@ func Supervise(ctx context.Context, directory string) error {
 	}
 	var s spec
 	if found, err := r.read(specFile, &s); err != nil || !found {
-		return errors.Join(err, fmt.Errorf("%s is not the directory of a run", directory))
+		return errors.Join(err, fmt.Errorf("%s is not a run directory", directory))
 	}
 	if err := r.write(startedFile, start{Supervisor: os.Getpid(), At: time.Now().UTC()}); err != nil {
 		return err

@@ -47,7 +47,7 @@ func (c *Client) Token() (string, error) {
 	}
 	text, err := os.ReadFile(serviceAccountToken) // Kubernetes chooses its mode
 	if err != nil {
-		return "", fmt.Errorf("read the token of the service account: %w", err)
+		return "", fmt.Errorf("read the service account token: %w", err)
 	}
 	return strings.TrimSpace(string(text)), nil
 }

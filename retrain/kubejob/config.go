@@ -37,7 +37,7 @@ const (
 type Config struct {
 	Manifest  string         `yaml:"manifest"`   // YAML file with a batch/v1 Job
 	Namespace string         `yaml:"namespace"`  // namespace of the Jobs
-	URL       string         `yaml:"url"`        // API server; default: the one in the service's own cluster, with the token of its service account
+	URL       string         `yaml:"url"`        // API server; default: the one in the service's own cluster, with its service account token
 	TokenFile string         `yaml:"token_file"` // bearer token for url
 	TimeLimit model.Duration `yaml:"time_limit"` // time after which Kubernetes ends the Job, which then counts as failed
 }
@@ -56,13 +56,13 @@ var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 // Check reports every error of the configuration except those of url, by key. It opens no files.
 func (c Config) Check(report func(key, msg string)) {
 	if c.Manifest == "" {
-		report("manifest", "must name a file with a Job of batch/v1")
+		report("manifest", "must name a file with a batch/v1 Job")
 	}
 	if !dnsLabel.MatchString(c.Namespace) {
 		report("namespace", "must be the name of a namespace")
 	}
 	if c.URL == "" && c.TokenFile != "" {
-		report("token_file", "requires url: in its own cluster, the service uses the token of its service account")
+		report("token_file", "requires url: in its own cluster, the service uses its service account token")
 	}
 	if c.TimeLimit < minTimeLimit || c.TimeLimit > maxTimeLimit {
 		report("time_limit", fmt.Sprintf("must be between %s and %s", minTimeLimit, maxTimeLimit))

@@ -558,7 +558,7 @@ func TestUnreachable(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	c.URL = ""
-	if _, err := NewClient(c, nil).Token(); err == nil || !strings.Contains(err.Error(), "token of the service account") {
+	if _, err := NewClient(c, nil).Token(); err == nil || !strings.Contains(err.Error(), "service account token") {
 		t.Errorf("%v", err)
 	}
 }

@@ -124,7 +124,7 @@ func (k *checker) job(job yamlfile.Value, namespace string) {
 	k.forbidden(meta, "metadata", "name", "the name is derived from the request")
 	k.forbidden(meta, "metadata", "generateName", "the name is derived from the request")
 	if v := k.child(meta, "metadata", "namespace", yamlfile.String); v.Kind == yamlfile.String && v.Scalar != namespace {
-		k.report(v, "metadata.namespace", "must be %q, the namespace of the target", namespace)
+		k.report(v, "metadata.namespace", "must be %q, the target's namespace", namespace)
 	}
 	k.forbidden(job, "", "status", "it is reserved for Kubernetes")
 	k.metadata(meta, "metadata")

@@ -45,7 +45,7 @@ func TestManifestMistakes(t *testing.T) {
 		"no kind":             {"kind: Job\n", "", "train.yaml:1:1: kind: must be Job"},
 		"name":                {"labels: {team: rl}", "name: train", "train.yaml:4:9: metadata.name: must not be set: the name is derived from the request"},
 		"generated name":      {"labels: {team: rl}", "generateName: a-", "train.yaml:4:17: metadata.generateName: must not be set: the name is derived from the request"},
-		"namespace":           {"labels: {team: rl}", "namespace: other", `train.yaml:4:14: metadata.namespace: must be "ml", the namespace of the target`},
+		"namespace":           {"labels: {team: rl}", "namespace: other", `train.yaml:4:14: metadata.namespace: must be "ml", the target's namespace`},
 		"label of ours":       {"team: rl", "rewardwatch/request: rl", `train.yaml:4:33: metadata.labels["rewardwatch/request"]: must not be set: the service sets it`},
 		"label of another":    {"team: rl", "app.kubernetes.io/managed-by: me", `train.yaml:4:42: metadata.labels["app.kubernetes.io/managed-by"]: must not be set: the service sets it`},
 		"label not a text":    {"team: rl", "team: 1", "train.yaml:4:18: metadata.labels.team: must be a string, not a number; put it in quotes"},

@@ -72,7 +72,7 @@ func keepPrivate(file string) error {
 		return err
 	}
 	if mode := info.Mode(); mode.Perm()&0o002 != 0 && mode&os.ModeSticky == 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("its directory has mode %04o, so any user of the machine can replace it: run chmod 750 %s", mode.Perm(), directory)
+		return fmt.Errorf("its directory has mode %04o, so any local user can replace it: run chmod 750 %s", mode.Perm(), directory)
 	}
 	made, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, ledgerMode)
 	if err != nil {

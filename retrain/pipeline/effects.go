@@ -33,8 +33,8 @@ func validateEffects(w *Work) {
 	unused(!among(GitHub, GitLab), "targets", with, "training.runner", "gate.runner")
 	limited := w.limited()
 	unused(!among(append(inPods, GitHub, Make)...), "targets", with+", which name the image themselves", "image")
-	unused(!limited && (f.Algorithm.Library != RLlib || !trains), "targets", with+", whose runners decide", "training.cpu", "training.gpu") // RLlib's script reads them
-	unused(!limited, "targets", with+", whose runners decide", "training.memory")
+	unused(!limited && (f.Algorithm.Library != RLlib || !trains), "targets", with+", where the runners determine it", "training.cpu", "training.gpu") // RLlib's script reads them
+	unused(!limited, "targets", with+", where the runners determine it", "training.memory")
 	unused(!among(append(inPods, GitHub, GitLab, Airflow)...), "targets", with, "training.timeout")
 	unused(f.Model.URL == "", "model", "without model.url", "model.timeout", "model.calls")
 	started := f.Trigger.Target

@@ -34,8 +34,8 @@ func TestSettingsThatOthersReplace(t *testing.T) {
 		"runner":          {[]string{targets, "targets: [argo, make]", trigger, "", "cpu: 2,", "runner: [a],"}, "training.runner: has no effect with the targets argo, make"},
 		"the gate's":      {[]string{targets, "targets: [argo, make]", trigger, "", "gate: {", "gate: {runner: [a], "}, "gate.runner: has no effect with the targets argo, make"},
 		"timeout":         {[]string{targets, "targets: [make]", trigger, ""}, "pipeline.yaml:24:57: training.timeout: has no effect with the targets make"},
-		"memory":          {[]string{targets, "targets: [gitlab-ci]", trigger, "", "cpu: 2, ", ""}, "training.memory: has no effect with the targets gitlab-ci, whose runners decide"},
-		"processors":      {[]string{targets, "targets: [gitlab-ci]", trigger, "", "memory: 4Gi, ", ""}, "training.cpu: has no effect with the targets gitlab-ci, whose runners decide"},
+		"memory":          {[]string{targets, "targets: [gitlab-ci]", trigger, "", "cpu: 2, ", ""}, "training.memory: has no effect with the targets gitlab-ci, where the runners determine it"},
+		"processors":      {[]string{targets, "targets: [gitlab-ci]", trigger, "", "memory: 4Gi, ", ""}, "training.cpu: has no effect with the targets gitlab-ci, where the runners determine it"},
 		"GPUs":            {[]string{targets, "targets: [gitlab-ci]", trigger, "", "cpu: 2, memory: 4Gi, ", "gpu: 1, runner: [a], "}, "training.gpu: has no effect with the targets gitlab-ci"},
 		"no resources":    {[]string{targets, "targets: [gitlab-ci]", trigger, "", "cpu: 2, memory: 4Gi, ", "", "image: ghcr.io/example/cartpole\n", ""}, ""},
 		"all have one":    {[]string{"cpu: 2,", "storage: 9Gi, runner: [a], "}, ""},
@@ -135,7 +135,7 @@ func TestFilesNameTheCredentialsThatTheyNeed(t *testing.T) {
 // The script in the manner of CleanRL divides the steps of all environments into minibatches, none of which may be too small.
 func TestMinibatchesWithoutSteps(t *testing.T) {
 	for hyperparameters, want := range map[string]string{
-		"num_envs: 1, num_steps: 4, num_minibatches: 4":                  "num_minibatches: must leave at least 2 steps for each minibatch: num_steps, num_envs and the environments make 4",
+		"num_envs: 1, num_steps: 4, num_minibatches: 4":                  "num_minibatches: must leave at least 2 steps for each minibatch: num_steps, num_envs and the environments result in 4",
 		"num_envs: 1, num_steps: 4":                                      "num_steps: must leave at least 2 steps",
 		"num_envs: 1, num_steps: 2, num_minibatches: 4, norm_adv: false": "num_minibatches: must leave at least 1 steps",
 		"num_envs: 1, num_steps: 4, num_minibatches: 4, norm_adv: false": "",

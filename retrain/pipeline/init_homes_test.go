@@ -40,9 +40,9 @@ func TestProposedEvaluationsOfOtherModels(t *testing.T) {
 		"package/setup.py": "from setuptools import setup\nsetup(name='worlds', install_requires=['gym'])\n", "package/worlds/__init__.py": "from gym.envs.registration import register\nregister(id='Own-v0', entry_point='worlds:World')\n",
 		"README.md": "```\npip install worlds\npip install pymunk\n```\n",
 	}
-	proposes(t, "of the repository", files, []string{"[python, CHANGE-ME.py] # examples/eval.py is not proposed because it tests agents/best, not what the training leaves"}, []string{"- worlds"})
+	proposes(t, "of the repository", files, []string{"[python, CHANGE-ME.py] # examples/eval.py is not proposed because it tests agents/best, not the model of the training command"}, []string{"- worlds"})
 	files["examples/eval.py"] = evaluate("./elsewhere.zip")
-	proposes(t, "of nobody", files, []string{"examples/eval.py is not proposed because it tests ./elsewhere.zip, not what the training leaves"}, nil)
+	proposes(t, "of nobody", files, []string{"examples/eval.py is not proposed because it tests ./elsewhere.zip, not the model of the training command"}, nil)
 	files["examples/eval.py"] = evaluate("new_agent")
 	proposes(t, "new", files, []string{`examples/eval.py"']`}, []string{"CHANGE-ME"})
 }

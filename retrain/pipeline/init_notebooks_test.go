@@ -92,7 +92,7 @@ func TestProposedProgramsByTheirCode(t *testing.T) {
 		},
 		"a model of the repository in a variable": {
 			map[string]string{"train.py": "import torch\nif __name__ == '__main__':\n    loss.backward()\n    torch.save(net, name())\n", "test.py": "import torch\nif __name__ == '__main__':\n    at = 'models/old.pth'\n    net = torch.load(at)\n    print(evaluate(net))\n", "models/old.pth": "old"},
-			[]string{"# test.py is not proposed because it tests models/old.pth, not what the training leaves\n"},
+			[]string{"# test.py is not proposed because it tests models/old.pth, not the model of the training command\n"},
 			nil,
 		},
 		"another training, and a path of its authors": {

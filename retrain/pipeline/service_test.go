@@ -98,7 +98,7 @@ func TestGateAndContractCanBeJudged(t *testing.T) {
 	}{
 		"not monitored":         {[]string{signals, "  signals: [reward]\n"}, "monitoring.signals: must include return, which monitoring.expected (mean return >= 0.95 * baseline"},
 		"an outcome":            {[]string{expected, "  expected: mean outcome.sale >= 0.95 * baseline over 200 episodes within 7d\n"}, "monitoring.signals: must include outcome.sale"},
-		"a small baseline":      {[]string{signals, signals + "  baseline: 100\n"}, "monitoring.baseline: must be at least 223, and better 500, because the gate cannot find any version to be the same"},
+		"a small baseline":      {[]string{signals, signals + "  baseline: 100\n"}, "monitoring.baseline: must be at least 223, and preferably 500: with a smaller baseline, the gate never finds a version to be the same"},
 		"a patient gate":        {[]string{signals, signals + "  baseline: 100\n", "every: 5m}", "every: 5m, undecided: pass}"}, ""},
 		"no data":               {[]string{"evaluation:\n  telemetry: true\n", "evaluation:\n  telemetry: false\n"}, "pipeline.yaml:26:14: evaluation.telemetry: must be true, because the gate has no other data"},
 		"data of a shadow":      {[]string{"evaluation:\n  telemetry: true\n", "shadow: {command: [serve]}\nevaluation:\n  telemetry: false\n"}, ""},

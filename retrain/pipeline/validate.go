@@ -118,7 +118,7 @@ func validateProject(w *Work) {
 	w.matches(imageName, "image", f.Image, "an image without a tag, in lowercase letters, such as ghcr.io/acme/lander")
 	w.matches(pinnedImage, "base", f.Base, "an image with a digest, or with a version in its tag")
 	if pinnedImage.MatchString(f.Base) && strict.Moves(f.Base) {
-		w.report("base", "must have an exact version in its tag, such as python:3.12.11-slim-bookworm, or a digest: another day, %s is another image", f.Base)
+		w.report("base", "must have an exact version in its tag, such as python:3.12.11-slim-bookworm, or a digest, because %s refers to a different image over time", f.Base)
 	}
 	for i, t := range f.Targets {
 		w.oneOf(element("targets", i), t, Targets())
@@ -305,7 +305,7 @@ func validateData(w *Work) {
 	}
 	for _, t := range w.File.Targets {
 		if w.File.Data.Export && t != Make && t != Airflow {
-			w.report("data.export", "requires data.brokers with %s: without Kafka, the telemetry is in files of the service, which its containers cannot read", t)
+			w.report("data.export", "requires data.brokers with %s: without Kafka, the service stores telemetry in local files, which the stages cannot read", t)
 			break
 		}
 	}
@@ -350,7 +350,7 @@ func (w *Work) runner(stage string, runner []string) {
 		w.matches(label, element(stage+".runner", i), r, "a label of letters, digits, dots, hyphens and underscores")
 		w.once(element(stage+".runner", i), slices.Contains(runner[:i], r))
 		if strict.IsNotLinux(r) && slices.Contains(w.File.Targets, GitHub) {
-			w.report(element(stage+".runner", i), "must be the label of a Linux machine, not %s: the stages are containers of Linux", r)
+			w.report(element(stage+".runner", i), "must be the label of a Linux machine, not %s: the stages run in Linux containers", r)
 		}
 	}
 }

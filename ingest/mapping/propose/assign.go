@@ -675,7 +675,7 @@ func (f *finder) onlyRun() {
 		isName := slices.Contains([]string{"run", "runname", "experiment", "experimentname", "expname", "project"}, lastName(p))
 		if isName && p.kind() == isText && len(p.values) == 1 && p.n == f.outer.records && !f.taken(p) {
 			f.used[p] = true
-			f.line("policy", mapping.Field{Source: p.source()}, "no field contains the policy name, and all records are of one run: "+f.outer.facts(p))
+			f.line("policy", mapping.Field{Source: p.source()}, "no field contains the policy name, and all records belong to one run: "+f.outer.facts(p))
 			return
 		}
 	}

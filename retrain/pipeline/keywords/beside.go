@@ -66,7 +66,7 @@ func besideOfCleanRL(name string, all yamlfile.Value, environments int) string {
 	if name != of || rows >= least*numberOf(all, "num_minibatches", 4) {
 		return ""
 	}
-	return fmt.Sprintf("must leave at least %v steps for each minibatch: num_steps, num_envs and the environments make %v", least, rows)
+	return fmt.Sprintf("must leave at least %v steps for each minibatch: num_steps, num_envs and the environments result in %v", least, rows)
 }
 
 // besideOfRLlib is Beside for RLlib, which repeats steps in a minibatch that is larger than what it is taken from. Without a

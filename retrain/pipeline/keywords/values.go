@@ -42,7 +42,7 @@ var (
 	shares      = kind{want: "a number from 0 to 1, or a list of [step, number] that begins at step 0", takes: scheduled(unit)}
 	weights     = kind{want: "a number of at least 0, or a list of [step, number] that begins at step 0", takes: scheduled(notNegative)}
 	stretch     = kind{want: "a whole number of at least 1, or a list of two", takes: isStretch}
-	device      = kind{want: "a device of PyTorch, such as auto, cpu, cuda or cuda:0", takes: isDevice}
+	device      = kind{want: "a PyTorch device, such as auto, cpu, cuda or cuda:0", takes: isDevice}
 	clipping    = oneOf("value", "norm", "global_norm")
 	ofErrors    = oneOf("huber", "mse")
 	optimizer   = oneOf("adam", "rmsprop")

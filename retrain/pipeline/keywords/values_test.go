@@ -60,7 +60,7 @@ func TestValuesOfArguments(t *testing.T) {
 		{sb3, "PPO", "policy_kwargs", "{net_arch: [64, 0.5]}", "must be a mapping without classes and functions"},
 		{sb3, "PPO", "policy_kwargs", "{net_arch: {actor: [64]}}", "must be a mapping without classes and functions"},
 		{sb3, "PPO", "device", "cuda:1", ""},
-		{sb3, "PPO", "device", "gpu", "must be a device of PyTorch, such as auto, cpu, cuda or cuda:0, not gpu"},
+		{sb3, "PPO", "device", "gpu", "must be a PyTorch device, such as auto, cpu, cuda or cuda:0, not gpu"},
 		{sb3, "PPO", "policy_kwargs", "tanh", "must be a mapping without classes and functions"},
 		{sb3, "PPO", "of_another_version", "x", ""},
 		{"rllib", "PPO", "lr", "[[0, 1e-3], [1000, 1e-4]]", ""},

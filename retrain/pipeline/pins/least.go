@@ -14,7 +14,7 @@ type needed struct{ name, version, why string }
 var least = map[string][]needed{
 	"cleanrl":           {{"gymnasium", "1.1.0", "its autoreset modes"}},
 	"rllib":             {{"ray", "2.41.0", "build_algo() of a config"}, {"gymnasium", "1.0.0", "a Ray that needs it"}},
-	"stable-baselines3": {{"stable-baselines3", "2.0.0", "environments of Gymnasium"}},
+	"stable-baselines3": {{"stable-baselines3", "2.0.0", "Gymnasium environments"}},
 }
 
 // Fault returns what is wrong with a requirement, NAME==VERSION, for the generated scripts of a library; "" for nothing.

@@ -560,7 +560,7 @@ func (f *Finder) evaluation(all []program, training *program, env string) []prog
 		}
 		if training != nil && called > 0 {
 			if name := f.otherModel(&p, training); name != "" {
-				f.refuse(&p, called, "tests "+name+", not what the training leaves")
+				f.refuse(&p, called, "tests "+name+", not the model of the training command")
 				continue
 			}
 		}

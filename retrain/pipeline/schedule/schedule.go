@@ -23,13 +23,13 @@ func Fault(text string, github bool) string {
 	s, ok := parsed.(*cron.SpecSchedule)
 	switch {
 	case strings.Contains(text, "TZ="):
-		return fmt.Sprintf("must not name a time zone: schedules are in UTC, so convert the hour, not %q", text)
+		return fmt.Sprintf("must not name a time zone: schedules run in UTC. Convert the hour in %q, and remove the zone", text)
 	case err != nil || !ok || strings.ContainsAny(text, "=?"):
 		return fmt.Sprintf("must be a cron expression in UTC (minute, hour, day of the month, month, day of the week), not %q", text)
 	case s.Next(someDay).IsZero():
 		return fmt.Sprintf("must be a time that exists: the months in %q do not have that day", text)
 	case github && tooOften(s):
-		return fmt.Sprintf("must leave at least %d minutes between runs, because GitHub Actions does not start workflows more often, not %q", oftenest, text)
+		return fmt.Sprintf("must leave at least %d minutes between runs, unlike %q: GitHub Actions does not start workflows more often", oftenest, text)
 	}
 	return ""
 }

@@ -44,14 +44,14 @@ func Faults(g Gate) map[string]string {
 	}
 	if !g.Passes && g.Baseline >= LeastBaseline && Needed(g.Baseline) == 0 {
 		least := sort.Search(ample, func(n int) bool { return Needed(n) > 0 })
-		out["monitoring.baseline"] = fmt.Sprintf("must be at least %d, and better %d, because the gate cannot find any version to be the same as a smaller baseline; or set gate.undecided: pass, or gate.skip: true", least, ample)
+		out["monitoring.baseline"] = fmt.Sprintf("must be at least %d, and preferably %d: with a smaller baseline, the gate never finds a version to be the same. Alternatively, set gate.undecided: pass or gate.skip: true", least, ample)
 	}
 	switch {
 	case g.Others:
 	case !g.Sent:
 		out["evaluation.telemetry"] = "must be true, because the gate has no other data of the new version; or set shadow.command, or gate.skip: true"
 	case !g.Passes && g.Seeds >= leastSeeds && g.Episodes > 0 && g.Seeds*g.Episodes < gate.LeastTried:
-		out["evaluation.episodes"] = fmt.Sprintf("must be at least %d with %d seeds, because the gate decides by these episodes and needs at least %d of each environment; to find an unchanged version to be the same, omit the key",
+		out["evaluation.episodes"] = fmt.Sprintf("must be at least %d with %d seeds, because the gate judges these episodes and needs at least %d for each environment; omit the key to run enough for the verdict same",
 			(gate.LeastTried+g.Seeds-1)/g.Seeds, g.Seeds, gate.LeastTried)
 	}
 	return out

@@ -15,7 +15,7 @@ func TestLeastBaseline(t *testing.T) {
 	fault := func(baseline int) string {
 		return Faults(Gate{Baseline: baseline, Seeds: 5, Episodes: 20, Sent: true})["monitoring.baseline"]
 	}
-	if fault(least) != "" || !strings.HasPrefix(fault(least-1), fmt.Sprintf("must be at least %d, and better 500,", least)) {
+	if fault(least) != "" || !strings.HasPrefix(fault(least-1), fmt.Sprintf("must be at least %d, and preferably 500:", least)) {
 		t.Errorf("%d: %q, one less: %q", least, fault(least), fault(least-1))
 	}
 	for _, units := range []int{50, 100} {

@@ -19,7 +19,7 @@ type Config struct {
 // exist.
 type Target struct {
 	Name         string              `yaml:"name"`          // name in logs and metrics
-	Webhook      string              `yaml:"webhook"`       // URL of a receiver of Standard Webhooks
+	Webhook      string              `yaml:"webhook"`       // URL of a Standard Webhooks receiver
 	SecretFile   string              `yaml:"secret_file"`   // file with the whsec_ secrets of the webhook, one per line, newest first
 	Timeout      model.Duration      `yaml:"timeout"`       // time limit for each attempt
 	AllowPrivate bool                `yaml:"allow_private"` // permit private, loopback and link-local addresses

@@ -22,7 +22,7 @@ type Config struct {
 	AdminListen        string   `yaml:"admin_listen"`         // host:port of the profiler (pprof)
 	WebConfigFile      string   `yaml:"web_config_file"`      // web configuration file, in the format of the Prometheus exporter-toolkit: TLS, client certificates and passwords
 	AuditLog           string   `yaml:"audit_log"`            // file to which every change by a person or program is appended, including failed attempts
-	AuditTopic         string   `yaml:"audit_topic"`          // topic on the brokers of ingest.kafka to which the entries of the audit log are sent; it must exist
+	AuditTopic         string   `yaml:"audit_topic"`          // existing topic on the ingest.kafka brokers to which audit log entries are sent
 	RequireToken       bool     `yaml:"require_token"`        // require a token or a login to read, except `/-/healthy` and `/-/ready`
 	Tokens             []Token  `yaml:"tokens"`               // tokens of single people and programs, each with a role
 	TrustedProxies     []string `yaml:"trusted_proxies"`      // networks of proxies, such as `10.0.0.0/8`; for their requests, the client in `X-Forwarded-For` is throttled and recorded

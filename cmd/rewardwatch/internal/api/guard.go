@@ -186,7 +186,7 @@ func (s *Server) named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		to, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 		if to != nil && isLoopback(to.String()) && !namesLoopback(r.Host) && !slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, hostOf(r.Host)) }) {
-			s.refuse(w, http.StatusForbidden, "unknown host name: use localhost, or set http.external_url to the public URL of the service")
+			s.refuse(w, http.StatusForbidden, "unknown host name: use localhost, or set http.external_url to the service's public URL")
 			return
 		}
 		next.ServeHTTP(w, r)

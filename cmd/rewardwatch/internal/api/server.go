@@ -441,7 +441,7 @@ func (s *Server) matched(mux *http.ServeMux, console *pages.Console) http.Handle
 		case why.status == http.StatusMethodNotAllowed:
 			s.refuse(w, why.status, fmt.Sprintf("%s does not accept %s: use %s", r.URL.Path, r.Method, why.header.Get("Allow")))
 		default:
-			s.refuse(w, why.status, "unknown path: see GET /api/v1/openapi.json for all paths of the API")
+			s.refuse(w, why.status, "unknown path: see GET /api/v1/openapi.json for all API paths")
 		}
 	})
 }

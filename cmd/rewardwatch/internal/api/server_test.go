@@ -212,7 +212,7 @@ func TestProbes(t *testing.T) {
 		{waiting, http.MethodGet, "/-/healthy", http.StatusOK, "healthy\n"},
 		{degraded, http.MethodGet, "/-/ready", http.StatusOK, "ready, but the ledger of retrain requests has been unavailable since 2026-11-23T12:00:00Z: its file is damaged\n"},
 		{waiting, http.MethodGet, "/-/ready", http.StatusServiceUnavailable, "not ready: the group has not been joined\n"},
-		{ready, http.MethodGet, "/-/nowhere", http.StatusNotFound, `{"error":"unknown path: see GET /api/v1/openapi.json for all paths of the API"}` + "\n"},
+		{ready, http.MethodGet, "/-/nowhere", http.StatusNotFound, `{"error":"unknown path: see GET /api/v1/openapi.json for all API paths"}` + "\n"},
 		{ready, http.MethodPost, "/api/v1/streams", http.StatusMethodNotAllowed, `{"error":"/api/v1/streams does not accept POST: use GET, HEAD"}` + "\n"},
 		{ready, http.MethodGet, "/-/reload", http.StatusMethodNotAllowed, `{"error":"/-/reload does not accept GET: use POST"}` + "\n"},
 	}
@@ -538,7 +538,7 @@ func TestUnmatchedPaths(t *testing.T) {
 		{"GET", "/debug/pprof/", 404, "<h1>Page not found</h1>", ""}, // on its own address alone
 		{"GET", "/policies/nope", 404, "<h2>Unknown policy</h2>", ""},
 		{"POST", "/incidents", 405, "This address does not accept POST requests.", "GET, HEAD"},
-		{"GET", "/api/v1/alarm", 404, `{"error":"unknown path: see GET /api/v1/openapi.json for all paths of the API"}`, ""},
+		{"GET", "/api/v1/alarm", 404, `{"error":"unknown path: see GET /api/v1/openapi.json for all API paths"}`, ""},
 		{"GET", "/api/v1/baselines/reset/x", 404, "unknown path", ""},
 		{"DELETE", "/api/v1/alarms", 405, `{"error":"/api/v1/alarms does not accept DELETE: use GET, HEAD"}`, "GET, HEAD"},
 		{"GET", "/-/reload", 405, "use POST", "POST"},

@@ -46,7 +46,7 @@ func (c *Client) Flags(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVar(&c.tokenFile, "token-file", "", "file with a bearer token for the service (such as http.token_file); required for changes and links")
 	cmd.PersistentFlags().StringVar(&c.user, "user", "", "user name from the service's web configuration file (http.web_config_file)")
 	cmd.PersistentFlags().StringVar(&c.password, "password-file", "", "file with the password of --user")
-	cmd.PersistentFlags().StringVar(&c.ca, "ca-file", "", "file with the service's certificate authority, if the system does not trust it")
+	cmd.PersistentFlags().StringVar(&c.ca, "ca-file", "", "file with the service's CA certificate, if the system does not trust it")
 	cmd.PersistentFlags().StringVar(&c.cert, "cert-file", "", "file with the client certificate, if the service requires one")
 	cmd.PersistentFlags().StringVar(&c.key, "key-file", "", "file with the key of --cert-file")
 }
@@ -209,7 +209,7 @@ func hint(err error) string {
 		return "; check that it is running, and set --server if it has another address"
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "; pass the file with its certificate authority in --ca-file"
+		return "; pass its CA certificate with --ca-file"
 	}
 	return ""
 }

@@ -57,7 +57,7 @@ func (f *markFollower) run(ctx context.Context, partition int, log zerolog.Logge
 			continue
 		}
 		if err := f.readOn(ctx, partition); err != nil && ctx.Err() == nil {
-			log.Warn().Err(err).Msg("failed to read the progress of the telemetry, retrying")
+			log.Warn().Err(err).Msg("failed to read the telemetry progress, retrying")
 		}
 	}
 }

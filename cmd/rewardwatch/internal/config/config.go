@@ -272,7 +272,7 @@ func (c *Config) checkAuditTopic(report func(path, msg string)) {
 	case c.Ingest.IsLocal():
 		report("audit_topic", "cannot be combined with ingest.log, which works without Kafka")
 	case slices.Contains(c.ownTopics(), topic):
-		report("audit_topic", "must not be another topic of the service")
+		report("audit_topic", "must differ from the service's other topics")
 	}
 }
 
@@ -281,7 +281,7 @@ func (c *Config) checkGuardTopics(report func(path, msg string)) {
 	own := append(c.ownTopics(), c.HTTP.AuditTopic)
 	for i, t := range c.Guards.Targets {
 		if t.Kafka.Topic != "" && slices.Contains(own, t.Kafka.Topic) {
-			report(fmt.Sprintf("targets[%d].kafka.topic", i), "must not be another topic of the service")
+			report(fmt.Sprintf("targets[%d].kafka.topic", i), "must differ from the service's other topics")
 		}
 	}
 }

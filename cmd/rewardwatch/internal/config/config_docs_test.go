@@ -34,7 +34,7 @@ an empty file monitors every signal of every policy. Unknown keys, duplicate key
 
 Durations are written as in Prometheus (` + "`30d`, `1h30m`, `10s`" + `), sizes as ` + "`1GiB`, `64KiB` or `10MB`" + `. Keys that
 end in ` + "`_file`" + ` name files, because secrets are never part of the configuration. A trailing line break in a file is
-ignored. Relative paths start in the working directory of the service. A list replaces the default list.
+ignored. Relative paths start in the service's working directory. A list replaces the default list.
 
 <!-- Written from the code by ` + "`go test ./cmd/rewardwatch/internal/config -run Docs -update`" + `; edit the comments of the config structs instead. -->
 `
@@ -68,7 +68,7 @@ func (d *configDocs) section(path string, v reflect.Value) {
 	}
 	if first, ok := d.written[v.Type()]; ok {
 		anchor := strings.NewReplacer(".", "", "[", "", "]", "").Replace(strings.ToLower(first))
-		fmt.Fprintf(&d.text, "\n## %s\n\nThe keys of [%s](#%s).\n", path, first, anchor)
+		fmt.Fprintf(&d.text, "\n## %s\n\nTakes the same keys as [%s](#%s).\n", path, first, anchor)
 		return
 	}
 	d.written[v.Type()] = path

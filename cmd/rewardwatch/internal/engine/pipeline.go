@@ -258,7 +258,7 @@ func (p *Pipeline) checkFleet(policy string) {
 	fleet := p.Cfg.Fleet
 	if n := len(p.All()); fleet.Budget > 0 && n > fleet.Policies {
 		p.Log.Warn().Str("policy", policy).Int("policies", n).Int("shared_among", fleet.Policies).
-			Msg("there are more policies than fleet.policies, so the false alarm budget of the fleet will be exceeded: raise fleet.policies")
+			Msg("there are more policies than fleet.policies, so the fleet's false alarm budget will be exceeded: raise fleet.policies")
 	}
 }
 

@@ -51,7 +51,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has more than one topic")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy to assign to the rows of monitor.csv files, instead of env_id")
 	cmd.Flags().StringVar(&o.propose, "propose", "", "new file to write the proposed configuration to")
-	cmd.Flags().StringSliceVar(&o.brokers, "brokers", nil, "host:port of Kafka brokers, overriding those in the configuration")
+	cmd.Flags().StringSliceVar(&o.brokers, "brokers", nil, "Kafka brokers as host:port, overriding those in the configuration")
 	cmd.Flags().StringVar(&o.registry, "registry", "", "schema registry URL, for messages in Confluent's wire format")
 	cmd.Flags().Int64Var(&o.records, "records", 200_000, "number of newest messages of a topic to read; 0 for all")
 	return cmd

@@ -64,7 +64,7 @@ func propose(r inspection, cfg *config.Config, file string) string {
 	}))
 	b.WriteString("checkpoint:\n")
 	writeSettings(&b, "  ", section(&cfg.Checkpoint, &defaults.Checkpoint, map[string]string{
-		"directory": "state is stored here; relative to the working directory of the service",
+		"directory": "state is stored here; relative to the service's working directory",
 		"every":     "maximum span of telemetry that is read again after a crash",
 	}))
 	writePolicies(&b, r)

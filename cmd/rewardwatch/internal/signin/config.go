@@ -26,9 +26,9 @@ import (
 type Config struct {
 	Issuer           string         `yaml:"issuer"`             // URL of the provider, such as https://keycloak.example/realms/ops; requires https, except for a loopback address
 	Title            string         `yaml:"title"`              // name of the provider on the login page
-	ClientID         string         `yaml:"client_id"`          // id of the service at the provider
+	ClientID         string         `yaml:"client_id"`          // client id registered with the provider
 	ClientSecretFile string         `yaml:"client_secret_file"` // file with the client secret; not set for a public client
-	CAFile           string         `yaml:"ca_file"`            // PEM file with certificate authorities; default: the system's authorities
+	CAFile           string         `yaml:"ca_file"`            // PEM file with CA certificates; default: the system's CAs
 	Scopes           []string       `yaml:"scopes"`             // scopes to request in addition to `openid`
 	NameClaim        string         `yaml:"name_claim"`         // claim with the name that is recorded with decisions and in the audit log; choose a claim that people cannot change themselves
 	RolesClaim       string         `yaml:"roles_claim"`        // claim with a person's groups or roles; dots separate nested keys, as in `realm_access.roles`
