@@ -26,15 +26,15 @@ func TestOtherOrdersSkipStagesOfAirflow(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho ran \"$1\"\nexit 3\n"), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho ran \"$1\" \"$IMAGE\"\nexit 3\n"), 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
 	for order, want := range map[string]struct {
 		code int
 		out  string
-	}{"": {3, "ran train\n"}, "retrain": {3, "ran train\n"}, "freeze": {99, ""}, "rollback": {99, ""}, "a b": {99, ""}} {
+	}{"": {3, "ran train cartpole:v1\n"}, "retrain": {3, "ran train cartpole:v1\n"}, "freeze": {99, ""}, "rollback": {99, ""}, "a b": {99, ""}} {
 		c := exec.CommandContext(t.Context(), "bash", "-c", command[1]+"train") //nolint:gosec // it is generated
-		c.Env = append(os.Environ(), "PIPELINE_DIRECTORY="+dir, "ORDER="+order)
+		c.Env = append(os.Environ(), "RETRAIN_CARTPOLE_DIRECTORY="+dir, "RETRAIN_CARTPOLE_IMAGE=cartpole:v1", "ORDER="+order)
 		out, _ := c.CombinedOutput()
 		if code := c.ProcessState.ExitCode(); code != want.code || string(out) != want.out {
 			t.Errorf("%q: %d, %q, want %v", order, code, out, want)

@@ -48,14 +48,14 @@ func TestE2ECheckersRunTheDAG(t *testing.T) {
 		t.Fatal(err)
 	}
 	service, bin, home := newReported(t, 200), filepath.Join(dir, "pipeline"), t.TempDir()
-	const stage = "#!/bin/sh\n[ \"$1\" != \"$BROKEN\" ] || exit 125\ncd \"$PIPELINE_DIRECTORY\" && mkdir -p work && echo \"$1, $RUN\" >> work/succeeded.log\n"
+	const stage = "#!/bin/sh\n[ \"$1\" != \"$BROKEN\" ] || exit 125\ncd \"$RETRAIN_CARTPOLE_DIRECTORY\" && work=work/runs/$(printf %s \"$RUN_ID\" | tr -c A-Za-z0-9._- _ | cut -c 1-100)-$(printf %s \"$RUN_ID\" | cksum | cut -d ' ' -f 1) && mkdir -p \"$work\" && echo \"$1, $RUN\" >> \"$work/succeeded.log\"\n"
 	if err := os.WriteFile(filepath.Join(bin, "run.sh"), []byte(stage), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	airflows := func(program string, args ...string) string {
 		t.Helper()
 		c := exec.Command(airflow+"/"+program, args...)
-		c.Env = append(os.Environ(), "AIRFLOW_HOME="+home, "AIRFLOW__CORE__DAGS_FOLDER="+bin, "AIRFLOW__CORE__LOAD_EXAMPLES=False", "PIPELINE_DIRECTORY="+dir, "REWARDWATCH_SERVICE="+service.URL)
+		c.Env = append(os.Environ(), "AIRFLOW_HOME="+home, "AIRFLOW__CORE__DAGS_FOLDER="+bin, "AIRFLOW__CORE__LOAD_EXAMPLES=False", "RETRAIN_CARTPOLE_DIRECTORY="+dir, "RETRAIN_CARTPOLE_IMAGE=cartpole:v1", "REWARDWATCH_SERVICE="+service.URL)
 		out, err := c.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s %v: %v\n%s", program, args, err, out)

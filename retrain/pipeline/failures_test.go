@@ -117,7 +117,7 @@ func reporters(t *testing.T, w *Work) map[string]struct{ args, env []string } {
 		"GitHub":   {[]string{"-e", "-c", workflow.Jobs["report"].Steps[0].Run}, []string{"STAGE=train", "RESULT=cancelled"}},
 		"GitLab":   {[]string{"-e", "-c", strings.Join(gitlab.Report.Script, "\n")}, []string{"FAILED=" + gitlab.Train.Variables["FAILED"]}},
 		"Argo":     {[]string{"-c", argo.Spec.Templates[i].Container.Args[0]}, []string{"STATUS=Error", "FAILURES=" + failures}},
-		"Kubeflow": {append(slices.Clone(exit[1:3]), "report", "$REQUEST", "$RUN"), nil},
+		"Kubeflow": {append(slices.Clone(exit[1:3]), "report", "$REQUEST", "$RUN", "", "run-7"), nil},
 		"Airflow":  {[]string{"pipeline/report.sh"}, nil},
 	}
 }
@@ -187,8 +187,8 @@ func TestFailedStageIsTheFirstThatDidNotSucceed(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := reporters(t, w)
-		script := strings.ReplaceAll(all["Kubeflow"].args[1], "/work/", "work/")
-		code, out := runScript(t, dir, "sh", []string{"-c", script, "report", "rr_1", "run-7"}, "REWARDWATCH_SERVICE="+service.URL)
+		script := strings.ReplaceAll(all["Kubeflow"].args[1], "/work/runs/$4", "work")
+		code, out := runScript(t, dir, "sh", []string{"-c", script, "report", "rr_1", "run-7", "", "run-7"}, "REWARDWATCH_SERVICE="+service.URL)
 		want := ""
 		if n < len(stages) {
 			want = "stage " + stages[n] + " failed"

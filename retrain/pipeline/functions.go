@@ -62,20 +62,22 @@ func (r *renderer) functions() template.FuncMap {
 		"seconds": quoted(func(s string) (string, error) { return strict.InUnits(s, 0, time.Second) }),
 		"minutes": quoted(func(s string) (string, error) { return strict.InUnits(s, 0, time.Minute) }),
 		// An orchestrator waits longer than the script of the gate, which then ends with a reason.
-		"gateSeconds": quoted(func(s string) (string, error) { return strict.InUnits(s, gateMargin, time.Second) }),
-		"gateMinutes": quoted(func(s string) (string, error) { return strict.InUnits(s, gateMargin, time.Minute) }),
-		"module":      quoted(func(s string) (string, error) { return strings.ToLower(s), nil }),
-		"runners":     quoted(strict.Runners),
-		"arguments":   func(path string) string { return strings.Replace(r.keywords(path, "model", mark), ", ", "", 1) },
-		"modelOf":     func(path string) string { return r.modelOf(path, mark) },
-		"keywords":    func(path string) string { return r.keywords(path, "", mark) },
-		"glob":        quoted(quote.Glob),
-		"ofTraining":  quoted(func(s string) (string, error) { return quote.Glob(s + "-training") }),
-		"ignored":     quoted(func(string) (string, error) { return quote.Ignored(r.keyInside()), nil }),
-		"literal":     r.literal,
-		"memory":      quoted(strict.ComposeMemory),
-		"bound":       quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
-		"number":      quoted(quote.Number),
+		"gateSeconds":  quoted(func(s string) (string, error) { return strict.InUnits(s, gateMargin, time.Second) }),
+		"gateMinutes":  quoted(func(s string) (string, error) { return strict.InUnits(s, gateMargin, time.Minute) }),
+		"module":       quoted(func(s string) (string, error) { return strings.ToLower(s), nil }),
+		"runners":      quoted(strict.Runners),
+		"arguments":    func(path string) string { return strings.Replace(r.keywords(path, "model", mark), ", ", "", 1) },
+		"modelOf":      func(path string) string { return r.modelOf(path, mark) },
+		"keywords":     func(path string) string { return r.keywords(path, "", mark) },
+		"glob":         quoted(quote.Glob),
+		"variable":     quoted(func(s string) (string, error) { return variableOf(s), nil }),
+		"sameOnGitHub": quoted(sameOnGitHub),
+		"ofTraining":   quoted(func(s string) (string, error) { return quote.Glob(s + "-training") }),
+		"ignored":      quoted(func(string) (string, error) { return quote.Ignored(r.keyInside()), nil }),
+		"literal":      r.literal,
+		"memory":       quoted(strict.ComposeMemory),
+		"bound":        quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
+		"number":       quoted(quote.Number),
 		"tree": func(path string, indent int) string {
 			return quote.Tree(path, r.values.trees[path], indent, func(l quote.Line) string { return mark(Text{Path: l.Path}, l.Text) })
 		},
@@ -95,6 +97,11 @@ func (r *renderer) ofValues() template.FuncMap {
 		"expands": func(path string) (bool, error) { // in a shell
 			t, err := r.values.text(path)
 			return quote.Expands(t.Value), err
+		},
+		"plain": func(path string) (bool, error) { // in an expression of GitLab
+			t, err := r.values.text(path)
+			_, notPlain := quote.Name(t.Value)
+			return notPlain == nil, err
 		},
 		"list":  r.values.list,
 		"each":  r.values.each,
@@ -124,6 +131,8 @@ func (r *renderer) ofStages() template.FuncMap {
 			}
 			return ""
 		},
+		"earlier":     r.earlier,
+		"keptDays":    r.keptDays,
 		"deadline":    func() (string, error) { return r.deadline(0) },
 		"patience":    func() (string, error) { return r.deadline(otherSeconds) }, // of who waits for all stages
 		"sends":       func(s Stage) bool { return r.work.File.sends(s.Name) },
@@ -157,6 +166,43 @@ func (r *renderer) deadline(more int) (string, error) {
 		total += int((d + margin) / time.Second)
 	}
 	return strconv.Itoa(total), nil
+}
+
+// keptDays returns how long the files of a run are kept where runs share a volume: a week longer than it may take.
+func (r *renderer) keptDays() (string, error) {
+	text, err := r.deadline(otherSeconds)
+	if err != nil {
+		return "", err
+	}
+	seconds, err := strconv.Atoi(text)
+	return strconv.Itoa(seconds/(24*60*60) + 8), err
+}
+
+// earlier returns the stages before one that decide about the version.
+func (r *renderer) earlier(s Stage) []string {
+	var all []string
+	for _, before := range r.work.Stages {
+		if before.Name == s.Name {
+			break
+		}
+		if before.Name != "export" {
+			all = append(all, before.Name)
+		}
+	}
+	return all
+}
+
+// variableOf returns how the environment variables of a project begin where several projects have one environment.
+func variableOf(project string) string {
+	return "RETRAIN_" + strings.ToUpper(strings.ReplaceAll(project, "-", "_"))
+}
+
+// sameOnGitHub returns an expression of GitHub Actions, for a double-quoted YAML scalar: whether a run has no request, or
+// one for this policy. GitHub compares without regard to case, so the scripts compare again.
+func sameOnGitHub(policy string) (string, error) {
+	text := "'" + strings.ReplaceAll(policy, "'", "''") + "'"
+	scalar, err := quote.YAML("(github.event.client_payload.data.policy || " + text + ") == " + text)
+	return strings.Trim(scalar, `"`), err
 }
 
 // sends reports whether a stage may send the telemetry of its episodes. An evaluation of the project's own may: the gate

@@ -12,9 +12,10 @@ type Stage struct {
 	Needs []string `json:"needs"` // stages before it
 	Cause string   `json:"cause"` // path of the value for which the stage exists
 
-	Training bool `json:"-"` // whether it is limited by the time for the training
-	Heavy    bool `json:"-"` // whether it has the resources of the training
-	Waiting  bool `json:"-"` // whether it waits for the gate's verdict
+	Training bool   `json:"-"` // whether it is limited by the time for the training
+	Heavy    bool   `json:"-"` // whether it has the resources of the training
+	Waiting  bool   `json:"-"` // whether it waits for the gate's verdict
+	Last     string `json:"-"` // what the version is after it, "" unless it is the last one
 }
 
 // Script returns the path of the stage's script, relative to the root of the repository.
@@ -37,8 +38,8 @@ func plan(w *Work) string {
 	add(true, Stage{Name: "evaluate", Title: "Evaluate the new version", Cause: "evaluation", Heavy: true})
 	add(len(f.Shadow.Command) > 0, Stage{Name: "shadow", Title: "Serve the new version in shadow", Cause: "shadow.command"})
 	add(!f.Gate.Skip, Stage{Name: "gate", Title: "Wait for Rewardwatch's verdict", Cause: "gate", Waiting: true})
-	add(len(f.Deploy.Command) == 0, Stage{Name: "keep", Title: "Keep the new version", Cause: "deploy"})
-	add(len(f.Deploy.Command) > 0, Stage{Name: "deploy", Title: "Deploy the new version", Cause: "deploy.command"})
+	add(len(f.Deploy.Command) == 0, Stage{Name: "keep", Title: "Keep the new version", Cause: "deploy", Last: "kept"})
+	add(len(f.Deploy.Command) > 0, Stage{Name: "deploy", Title: "Deploy the new version", Cause: "deploy.command", Last: "in service"})
 	names := make([]string, len(w.Stages))
 	for i, s := range w.Stages {
 		names[i] = s.Name

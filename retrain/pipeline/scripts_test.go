@@ -24,6 +24,7 @@ func staged(t *testing.T, verdicts string, replaced ...string) (runs func(stage 
 	programs := map[string]string{
 		"rewardwatch": `echo "$*" >> "$CALLS"
 [ "$2" = export ] && [ -n "${EXPORTED:-}" ] && exit "$EXPORTED"
+case $* in *" succeeded "*) [ "$(grep -c " succeeded " "$CALLS")" -gt "${REFUSED:-0}" ] || exit 1 ;; esac
 [ "$1" = gate ] || exit 0
 read -r code < "$VERDICTS" || exit 3
 sed -i 1d "$VERDICTS"
@@ -60,12 +61,37 @@ echo "python $*" >> "$CALLS"; [ "$2" != --break ]`,
 		t.Helper()
 		cmd := exec.Command(filepath.Join(dir, "pipeline", "stages", stage+".sh"))
 		cmd.Env = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "CALLS=" + calls, "VERDICTS=" + codes, "WORK=" + work}, env...)
+		passBefore(t, stage, cmd.Env)
 		out, err := cmd.CombinedOutput()
 		if err != nil && cmd.ProcessState == nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		text, _ := os.ReadFile(calls)
 		return cmd.ProcessState.ExitCode(), string(text)
+	}
+}
+
+// passBefore notes that the stages before one that acts on a version have passed it in its run, unless they have noted
+// something themselves.
+func passBefore(t *testing.T, stage string, env []string) {
+	t.Helper()
+	of := map[string]string{"RUN": "a run by hand"}
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		of[name] = value
+	}
+	version, err := os.ReadFile(filepath.Join(of["WORK"], "version"))
+	if noted, _ := filepath.Glob(filepath.Join(of["WORK"], "passed.*")); err != nil || len(noted) > 0 {
+		return
+	}
+	for _, before := range []string{"train", "evaluate", "shadow", "gate"} {
+		if before == stage {
+			return
+		}
+		text := strings.TrimSpace(string(version)) + ", " + of["REQUEST"] + ", " + of["RUN"] + "\n"
+		if err := os.WriteFile(filepath.Join(of["WORK"], "passed."+before), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -226,6 +252,7 @@ func TestDeploymentThatIsUndoneDoesNotGoOn(t *testing.T) {
 			}
 			stage := exec.Command(filepath.Join(dir, "pipeline", "stages", "deploy.sh"))
 			stage.Env = append(os.Environ(), "WORK="+dir)
+			passBefore(t, "deploy", stage.Env)
 			if err := stage.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -370,10 +397,11 @@ func TestGateDoesNotSleepPastItsDeadline(t *testing.T) {
 
 func TestStagesReportToTheService(t *testing.T) {
 	stage := staged(t, "")
-	if code, calls := stage("train", "REQUEST=rr_1", "VERSION=v8"); code != 0 || !strings.Contains(calls, "retrain status rr_1 started") || !strings.Contains(calls, "python pipeline/train.py") {
+	if code, calls := stage("train", "REQUEST=rr_1"); code != 0 || !strings.Contains(calls, "retrain status rr_1 started") || !strings.Contains(calls, "python pipeline/train.py") {
 		t.Errorf("train: %d\n%s", code, calls)
 	}
-	if code, calls := stage("deploy", "REQUEST=rr_1", "REWARDWATCH_STATUS_TOKEN=x"); code != 0 || !strings.Contains(calls, "retrain status rr_1 succeeded --version v8 --by cartpole pipeline, a run by hand --server https://rewardwatch.example.com --token-file ") {
+	stage = staged(t, "")
+	if code, calls := stage("deploy", "REQUEST=rr_1", "REWARDWATCH_STATUS_TOKEN=x"); code != 0 || !strings.Contains(calls, "retrain status rr_1 succeeded --version v7 --by cartpole pipeline, a run by hand --server https://rewardwatch.example.com --token-file ") {
 		t.Errorf("deploy: %d\n%s", code, calls)
 	}
 	stage = staged(t, "")

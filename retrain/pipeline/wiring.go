@@ -129,7 +129,11 @@ func wiredByValues(w *Work, file string) []string {
 		list = wiredSteps(w)
 	}
 	if i := slices.IndexFunc(w.Stages, func(s Stage) bool { return s.Script() == file }); i >= 0 {
-		list += "|  [ \"$code\" -eq 0 ] \\|\\| report failed --error \"stage " + w.Stages[i].Name + " ended|  [ \"$code\" -ne 0 ] \\|\\| echo \"" + w.Stages[i].Name + ", $RUN\" >> \"$WORK/succeeded.log\"\n|echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + w.Stages[i].Name + "\" >> \"$WORK/stages.log\"\n"
+		closed := ""
+		if w.Stages[i].Last != "" {
+			closed = ` [ -n "$closed" ] \|\|`
+		}
+		list += "|  [ \"$code\" -eq 0 ] \\|\\|" + closed + " report failed --error \"stage " + w.Stages[i].Name + " ended|    echo \"" + w.Stages[i].Name + ", $RUN\" >> \"$WORK/succeeded.log\"\n    printf |echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + w.Stages[i].Name + "\" >> \"$WORK/stages.log\"\n"
 	}
 	list += wiredReport(w, file)
 	if f.sends("train") || f.sends("evaluate") {
@@ -229,13 +233,13 @@ func wiredCard(f *File) string {
 
 // wiredDeployment are the lines that undo a deployment.
 func wiredDeployment(f *File) string {
-	list := "}\ndeploy\nreport succeeded"
+	list := "}\ndeploy\nsucceeded\n"
 	if len(f.Rollback.Command) > 0 {
 		list = "}\n|rollback() {\n  run |session=\n! command -v setsid > /dev/null \\|\\| session=setsid\n|  run ${session:+\"$session\"} |}\n# A deployment |" +
 			"signal() {\n  kill -s \"$1\" -- \"-$!\" 2> /dev/null \\|\\| kill -s \"$1\" \"$!\" 2> /dev/null\n}\n|" +
 			"halt() {\n  [ -n \"${!:-}\" ] \\|\\| return 0\n  for s in TERM 0 0 0 0 KILL 0 0; do\n    signal \"$s\" \\|\\| return 0\n    sleep 1\n  done\n}\n|" +
 			"undo() {\n  trap - INT TERM\n  halt\n  rollback \\|\\| true\n  exit \"$1\"\n}\n" +
-			"trap 'undo 130' INT\ntrap 'undo 143' TERM\nif ! deploy; then\n|  halt\n  rollback\n  exit 1\nfi\ntrap 'stop 130' INT\ntrap 'stop 143' TERM\nreport succeeded"
+			"trap 'undo 130' INT\ntrap 'undo 143' TERM\nif ! deploy; then\n|  halt\n  rollback\n  exit 1\nfi\ntrap 'stop 130' INT\ntrap 'stop 143' TERM\nsucceeded\n"
 	}
 	return list
 }

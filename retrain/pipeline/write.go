@@ -54,7 +54,11 @@ func Changes(w *Work, dir string) ([]Change, error) {
 		}
 		changes = append(changes, c)
 	}
-	gone, err := stale(root, w.Artefacts)
+	if other := otherProject(root, w.File.Project); other != "" {
+		problems = append(problems, problemIn(dir, recipeOf(other), 1, fmt.Sprintf("is of the pipeline of the project %s, which that of %s would replace: generate into another directory (-o); "+
+			"if you have renamed the project, rename this file to %s.yaml, and remove %s if there is one", other, w.File.Project, w.File.Project, workflowOf(other))))
+	}
+	gone, err := stale(root, w.File.Project, w.Artefacts)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,11 @@ case $REQUEST in
   ;;
 esac
 RUN=${RUN:-a run by hand}
+policy='cartpole'
+if [ "${REWARDWATCH_POLICY:-$policy}" != "$policy" ]; then
+  echo "The request is for another policy than $policy, so nothing is done."
+  exit "${SKIPPED:-0}"
+fi
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
 export WORK
 token=$(mktemp)
@@ -32,11 +37,29 @@ report() {
   [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" --by "cartpole pipeline, $RUN" || echo "The state could not be reported." >&2
 }
 
+# succeeded reports the new version. The service may be restarting, so this tries for two minutes. A version that is
+# in service stays so: this stage then fails with a message, but does not report that it failed.
+closed=
+succeeded() {
+  closed=yes
+  [ -n "$REQUEST" ] || return 0
+  for pause in 10 20 30 60 0; do
+    ! ask retrain status "$REQUEST" succeeded --version "$VERSION" --by "cartpole pipeline, $RUN" || return 0
+    run sleep "$pause"
+  done
+  echo "Version $VERSION is in service, but Rewardwatch could not be told. If the request is open, run:" >&2
+  echo "rewardwatch retrain status $REQUEST succeeded --version $VERSION" >&2
+  exit 1
+}
+
 finish() {
   code=$?
   trap - EXIT
-  [ "$code" -eq 0 ] || report failed --error "stage deploy ended with exit code $code"
-  [ "$code" -ne 0 ] || echo "deploy, $RUN" >> "$WORK/succeeded.log"
+  [ "$code" -eq 0 ] || [ -n "$closed" ] || report failed --error "stage deploy ended with exit code $code"
+  if [ "$code" -eq 0 ]; then
+    echo "deploy, $RUN" >> "$WORK/succeeded.log"
+    printf '%s\n' "${VERSION:-}, $REQUEST, $RUN" > "$WORK/passed.deploy"
+  fi
   rm -f "$token" "$token.telemetry"
   exit "$code"
 }
@@ -62,9 +85,17 @@ trap 'stop 130' INT
 trap 'stop 143' TERM
 mkdir -p "$WORK"
 echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) deploy" >> "$WORK/stages.log"
+rm -f "$WORK/passed.deploy"
 
 VERSION=$(cat "$WORK/version")
 export VERSION
+# A version goes on only if the stages before passed it in this run.
+for before in train evaluate gate; do
+  if [ "$(cat "$WORK/passed.$before" 2> /dev/null)" != "$VERSION, $REQUEST, $RUN" ]; then
+    echo "The stage $before has not passed version $VERSION in this run: start a new run." >&2
+    exit 1
+  fi
+done
 # In a session of its own, the deployment is a group of processes, all of which can be stopped.
 session=
 ! command -v setsid > /dev/null || session=setsid
@@ -103,4 +134,4 @@ if ! deploy; then
 fi
 trap 'stop 130' INT
 trap 'stop 143' TERM
-report succeeded --version "$VERSION"
+succeeded

@@ -12,6 +12,11 @@ case $REQUEST in
   ;;
 esac
 RUN=${RUN:-a run by hand}
+policy='cartpole'
+if [ "${REWARDWATCH_POLICY:-$policy}" != "$policy" ]; then
+  echo "The request is for another policy than $policy, so nothing is done."
+  exit "${SKIPPED:-0}"
+fi
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
 export WORK
 token=$(mktemp)
@@ -36,7 +41,10 @@ finish() {
   code=$?
   trap - EXIT
   [ "$code" -eq 0 ] || report failed --error "stage evaluate ended with exit code $code"
-  [ "$code" -ne 0 ] || echo "evaluate, $RUN" >> "$WORK/succeeded.log"
+  if [ "$code" -eq 0 ]; then
+    echo "evaluate, $RUN" >> "$WORK/succeeded.log"
+    printf '%s\n' "${VERSION:-}, $REQUEST, $RUN" > "$WORK/passed.evaluate"
+  fi
   rm -f "$token" "$token.telemetry"
   exit "$code"
 }
@@ -62,6 +70,7 @@ trap 'stop 130' INT
 trap 'stop 143' TERM
 mkdir -p "$WORK"
 echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) evaluate" >> "$WORK/stages.log"
+rm -f "$WORK/passed.evaluate"
 
 VERSION=$(cat "$WORK/version")
 export VERSION

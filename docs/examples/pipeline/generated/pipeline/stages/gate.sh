@@ -12,6 +12,11 @@ case $REQUEST in
   ;;
 esac
 RUN=${RUN:-a run by hand}
+policy='cartpole'
+if [ "${REWARDWATCH_POLICY:-$policy}" != "$policy" ]; then
+  echo "The request is for another policy than $policy, so nothing is done."
+  exit "${SKIPPED:-0}"
+fi
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
 export WORK
 token=$(mktemp)
@@ -36,7 +41,10 @@ finish() {
   code=$?
   trap - EXIT
   [ "$code" -eq 0 ] || report failed --error "stage gate ended with exit code $code"
-  [ "$code" -ne 0 ] || echo "gate, $RUN" >> "$WORK/succeeded.log"
+  if [ "$code" -eq 0 ]; then
+    echo "gate, $RUN" >> "$WORK/succeeded.log"
+    printf '%s\n' "${VERSION:-}, $REQUEST, $RUN" > "$WORK/passed.gate"
+  fi
   rm -f "$token" "$token.telemetry"
   exit "$code"
 }
@@ -62,6 +70,7 @@ trap 'stop 130' INT
 trap 'stop 143' TERM
 mkdir -p "$WORK"
 echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) gate" >> "$WORK/stages.log"
+rm -f "$WORK/passed.gate"
 
 VERSION=$(cat "$WORK/version")
 deadline=$(($(date +%s) + 14400))
@@ -69,7 +78,7 @@ every=300
 answered=
 while true; do
   verdict=0
-  ask gate 'cartpole' "$VERSION" || verdict=$?
+  ask gate "$policy" "$VERSION" || verdict=$?
   case $verdict in
   0) exit 0 ;;
   1)

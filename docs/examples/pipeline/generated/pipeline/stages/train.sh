@@ -12,6 +12,11 @@ case $REQUEST in
   ;;
 esac
 RUN=${RUN:-a run by hand}
+policy='cartpole'
+if [ "${REWARDWATCH_POLICY:-$policy}" != "$policy" ]; then
+  echo "The request is for another policy than $policy, so nothing is done."
+  exit "${SKIPPED:-0}"
+fi
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
 export WORK
 token=$(mktemp)
@@ -36,7 +41,10 @@ finish() {
   code=$?
   trap - EXIT
   [ "$code" -eq 0 ] || report failed --error "stage train ended with exit code $code"
-  [ "$code" -ne 0 ] || echo "train, $RUN" >> "$WORK/succeeded.log"
+  if [ "$code" -eq 0 ]; then
+    echo "train, $RUN" >> "$WORK/succeeded.log"
+    printf '%s\n' "${VERSION:-}, $REQUEST, $RUN" > "$WORK/passed.train"
+  fi
   rm -f "$token" "$token.telemetry"
   exit "$code"
 }
@@ -62,9 +70,13 @@ trap 'stop 130' INT
 trap 'stop 143' TERM
 mkdir -p "$WORK"
 echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) train" >> "$WORK/stages.log"
+rm -f "$WORK/passed.train"
 
-VERSION=${VERSION:-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
+# A variable of the machine or the image would be the version of each run.
+VERSION=$(date -u +%Y-%m-%dT%H-%M-%SZ)
 export VERSION
+rm -f "$WORK"/passed.* # they are of another version
 printf '%s\n' "$VERSION" > "$WORK/version"
 report started
 run python pipeline/train.py
+VERSION=$(cat "$WORK/version") # the training may have chosen another name

@@ -1,0 +1,236 @@
+package pipeline
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A directory has the pipeline of one project: another would overwrite most of it and delete the rest.
+func TestSecondProjectInADirectoryIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	first := mustRun(t)
+	if err := Write(newFiles(first.Artefacts), dir); err != nil {
+		t.Fatal(err)
+	}
+	second := mustRun(t, "project: cartpole\n", "project: lander\n")
+	want := filepath.Join(dir, "pipeline/recipes/cartpole.yaml") + ":1:1: is of the pipeline of the project cartpole, which that of lander would replace: generate into another directory (-o); " +
+		"if you have renamed the project, rename this file to lander.yaml, and remove .github/workflows/retrain-cartpole.yml if there is one"
+	if _, err := Changes(second, dir); err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("%v, want %s", err, want)
+	}
+	for _, a := range first.Artefacts {
+		if text, err := os.ReadFile(filepath.Join(dir, a.Path)); err != nil || string(text) != a.Text {
+			t.Errorf("%s is not what it was: %v", a.Path, err)
+		}
+	}
+	// As the message says for a project with another name.
+	if err := os.Rename(filepath.Join(dir, "pipeline/recipes/cartpole.yaml"), filepath.Join(dir, "pipeline/recipes/lander.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := Changes(second, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(changes, func(c Change) bool { return c.Removed }) {
+		t.Errorf("the workflow of another project is removed: %v", changes)
+	}
+}
+
+// A request for another policy starts nothing, and reports nothing. Where no other pipeline gets it, the run fails.
+func TestRequestsForAnotherPolicyAreLeftAlone(t *testing.T) {
+	for _, stage := range []string{"train", "evaluate", "gate", "deploy"} {
+		runs := staged(t, "0")
+		if code, calls := runs(stage, "REQUEST=rr_1", "REWARDWATCH_POLICY=lander"); code != 0 || calls != "" {
+			t.Errorf("%s: exit code %d\n%s", stage, code, calls)
+		}
+		if code, calls := runs(stage, "REQUEST=rr_1", "REWARDWATCH_POLICY=Cartpole", "SKIPPED=2"); code != 2 || calls != "" {
+			t.Errorf("%s: exit code %d\n%s", stage, code, calls)
+		}
+		if code, calls := runs(stage, "REQUEST=rr_1", "REWARDWATCH_POLICY=cartpole"); code != 0 || calls == "" {
+			t.Errorf("%s for its policy: exit code %d\n%s", stage, code, calls)
+		}
+	}
+	dir, w := t.TempDir(), mustRun(t)
+	if err := Write(newFiles(w.Artefacts), dir); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := runScript(t, dir, "sh", []string{"pipeline/run.sh", "train"}, "REWARDWATCH_POLICY=lander", "SKIPPED=99"); code != 99 || !strings.Contains(out, "another policy than cartpole") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	for file, want := range map[string]string{
+		"pipeline/airflow_dag.py": `"REWARDWATCH_POLICY": "{{ ((dag_run.conf or {}).get('data') or {}).get('policy', '') }}"`,
+		"pipeline/compose.yaml":   "      REWARDWATCH_POLICY:\n      RUN:\n      SKIPPED: \"2\"",
+		"pipeline/argo.yaml":      "          - name: REWARDWATCH_POLICY\n            value: \"{{workflow.parameters.policy}}\"\n",
+		"pipeline/kubeflow.yaml":  `          - REQUEST="$1" RUN="$2" REWARDWATCH_POLICY="$3" `,
+	} {
+		if text := artefact(t, w, file); !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in\n%s", file, want, text)
+		}
+	}
+}
+
+// GitHub and GitLab do not even start a job for another policy. GitLab has no way to write every name in a condition, so
+// that the scripts alone compare some.
+func TestConditionsOfJobsNameThePolicy(t *testing.T) {
+	for policy, want := range map[string]struct{ github, gitlab string }{
+		"cartpole": {`"${{ (github.event.client_payload.data.policy || 'cartpole') == 'cartpole' }}"`, `"cartpole"`},
+		`a's "b"`:  {`"${{ (github.event.client_payload.data.policy || 'a''s \"b\"') == 'a''s \"b\"' }}"`, ""},
+		"$HOME":    {`"${{ (github.event.client_payload.data.policy || '$HOME') == '$HOME' }}"`, ""},
+	} {
+		w := mustRun(t, "project: cartpole\n", fmt.Sprintf("project: cartpole\npolicy: '%s'\n", strings.ReplaceAll(policy, "'", "''")))
+		workflow := artefact(t, w, ".github/workflows/retrain-cartpole.yml")
+		group := strings.Replace(strings.Replace(want.github, "${{ ", "retrain-cartpole${{ !(", 1), " }}", ") && github.run_id || '' }}", 1)
+		if !strings.Contains(workflow, "\n    if: "+want.github+"\n") || !strings.Contains(workflow, "\n  group: "+group+"\n") {
+			t.Errorf("%s: no %s or %s in\n%s", policy, want.github, group, workflow)
+		}
+		rule := "    - if: $REWARDWATCH_POLICY && $REWARDWATCH_POLICY != " + want.gitlab + "\n      when: never\n    - if: $REWARDWATCH_EVENT =="
+		if text := artefact(t, w, ".gitlab-ci.yml"); strings.Contains(text, rule) != (want.gitlab != "") || strings.Contains(text, "$REWARDWATCH_POLICY") != (want.gitlab != "") {
+			t.Errorf("%s:\n%s", policy, text)
+		}
+	}
+}
+
+// A deployment that is started again deploys the version that passed in its run, even if another run has used the
+// directory since.
+func TestOnlyTheVersionThatPassedInTheRunIsDeployed(t *testing.T) {
+	stage, work := staged(t, "0 1 0"), t.TempDir()
+	in := func(run, name string) (int, string) { return stage(name, "WORK="+work, "REQUEST=rr_"+run, "RUN="+run) }
+	must := func(run string, want int, names ...string) string {
+		t.Helper()
+		calls := ""
+		for i, name := range names {
+			code, out := in(run, name)
+			if expected := want * max(0, i-len(names)+2); code != expected {
+				t.Fatalf("%s of run %s: exit code %d, want %d\n%s", name, run, code, expected, out)
+			}
+			calls = out
+		}
+		return calls
+	}
+	must("a", 0, "train", "evaluate", "gate")
+	must("b", 1, "train", "evaluate", "gate")
+	for _, run := range []string{"a", "b"} {
+		if calls := must(run, 1, "deploy"); strings.Contains(calls, "deploy.py") || strings.Contains(calls, "succeeded") {
+			t.Fatalf("run %s has deployed\n%s", run, calls)
+		}
+	}
+	if calls := must("c", 0, "train", "evaluate", "gate", "deploy"); !strings.Contains(calls, "deploy.py --to") || !strings.Contains(calls, "status rr_c succeeded") {
+		t.Errorf("run c has not deployed\n%s", calls)
+	}
+	// The verdict is about this version, not about what is there now.
+	if err := os.WriteFile(filepath.Join(work, "version"), []byte("other\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must("c", 1, "deploy")
+}
+
+// Each run of Airflow has a directory, which is that of the run when one of its tasks is started again. Old ones are
+// removed, and kept versions stay.
+func TestRunsOfAirflowHaveDirectories(t *testing.T) {
+	dir := t.TempDir()
+	if err := Write(newFiles(mustRun(t).Artefacts), dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte("#!/bin/sh\necho \"$*\"\n"), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	start := func(stage, id string) string {
+		code, out := runScript(t, dir, "sh", []string{"pipeline/run.sh", stage}, "PATH="+dir+":"+os.Getenv("PATH"), "IMAGE=i:1", "RUN_ID="+id)
+		if code != 0 || !strings.Contains(out, " -e IMAGE ") {
+			t.Fatalf("exit code %d\n%s", code, out)
+		}
+		_, mounts, _ := strings.Cut(out, " -v ")
+		mounts, _, _ = strings.Cut(mounts, " -e ")
+		return strings.ReplaceAll(mounts, dir, "")
+	}
+	a, b := start("train", "manual__2026-11-29T10:00:00+00:00"), start("train", "manual__2026-11-29T10:00:00-00:00")
+	if !strings.HasPrefix(a, "/work/runs/manual__2026-11-29T10_00_00_00_00-") || !strings.HasSuffix(a, ":/work -v /work/versions:/work/versions") || a == b {
+		t.Errorf("%s and %s", a, b)
+	}
+	if again := start("deploy", "manual__2026-11-29T10:00:00+00:00"); again != a {
+		t.Errorf("%s, then %s", a, again)
+	}
+	if plain := start("train", ""); plain != "/work:/work" {
+		t.Error(plain)
+	}
+	old := filepath.Join(dir, strings.TrimPrefix(strings.Split(a, ":")[0], "/"))
+	if out, err := exec.Command("touch", "-d", "30 days ago", old, filepath.Join(dir, "work", "versions")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	start("evaluate", "c")
+	if _, err := os.Stat(old); err != nil {
+		t.Errorf("a later stage has removed a run: %v", err)
+	}
+	start("train", "c")
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Errorf("the old run is there: %v", err)
+	}
+	for _, kept := range []string{"work/versions", strings.TrimPrefix(strings.Split(b, ":")[0], "/")} {
+		if _, err := os.Stat(filepath.Join(dir, kept)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Two projects on a worker of Airflow have different variables.
+func TestProjectsOfAWorkerHaveDifferentVariables(t *testing.T) {
+	text := artefact(t, mustRun(t, "project: cartpole\n", "project: pole-2\n"), "pipeline/airflow_dag.py")
+	for _, want := range []string{"${RETRAIN_POLE_2_IMAGE:-}", "${RETRAIN_POLE_2_DIRECTORY:?", `"$RETRAIN_POLE_2_DIRECTORY"/pipeline/report.sh`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+}
+
+// Each container knows its image, which docs name among the variables of a command.
+func TestContainersKnowTheirImage(t *testing.T) {
+	w := mustRun(t)
+	for file, want := range map[string]string{
+		"pipeline/argo.yaml":       "          - name: IMAGE\n            value: \"ghcr.io/example/cartpole:{{workflow.parameters.tag}}\"\n",
+		"pipeline/kubernetes.yaml": "            - name: IMAGE\n              value: \"ghcr.io/example/cartpole:__TAG__\"\n",
+		"pipeline/kubeflow.yaml":   "          - name: IMAGE\n            value: \"ghcr.io/example/cartpole:__TAG__\"\n",
+	} {
+		if n := strings.Count(artefact(t, w, file), want); n != len(w.Stages) {
+			t.Errorf("%s: %d times %s", file, n, want)
+		}
+	}
+	if text := artefact(t, w, "pipeline/compose.yaml"); !strings.Contains(text, "\n      IMAGE:\n") {
+		t.Error(text)
+	}
+}
+
+// A service that is restarted learns of the new version. What is in service stays there if it does not, and no failure is
+// reported.
+func TestSuccessIsReportedAgain(t *testing.T) {
+	for name, test := range map[string]struct{ refused, code, tried int }{
+		"at once": {0, 0, 1}, "after a restart": {3, 0, 4}, "at the end": {4, 0, 5}, "never": {9, 1, 5},
+	} {
+		stage := staged(t, "")
+		code, calls := stage("deploy", "REQUEST=rr_1", fmt.Sprintf("REFUSED=%d", test.refused))
+		if tried := strings.Count(calls, "retrain status rr_1 succeeded --version v7"); code != test.code || tried != test.tried {
+			t.Errorf("%s: exit code %d after %d reports\n%s", name, code, tried, calls)
+		}
+		if strings.Contains(calls, "--undo") || strings.Contains(calls, " failed ") {
+			t.Errorf("%s: a deployment that worked is undone, or reported as failed\n%s", name, calls)
+		}
+		if waits := test.tried > 3; waits && !strings.Contains(calls, "sleep 30") {
+			t.Errorf("%s: did not wait\n%s", name, calls)
+		}
+	}
+}
+
+// A variable of the machine, or of the image, does not name each version.
+func TestVersionsDifferWhateverTheMachineSets(t *testing.T) {
+	stage, work := staged(t, ""), t.TempDir()
+	if code, calls := stage("train", "WORK="+work, "VERSION=v1"); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, calls)
+	}
+	if got, err := os.ReadFile(filepath.Join(work, "version")); err != nil || string(got) != "2026-11-25T00-00-00Z\n" {
+		t.Errorf("%v: %q", err, got)
+	}
+}
