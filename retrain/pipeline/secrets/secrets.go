@@ -113,7 +113,7 @@ func InValues(values map[string]string) []string {
 func isOfProgram(program string) bool { return program == "curl" || program == "wandb" }
 
 // reserved are the environment variables that the stages, their images and shells have, or that shells never take.
-var reserved = strings.Fields("BASHOPTS BASH_ENV CHILD CI EUID HOME IFS IMAGE LD_PRELOAD PATH PPID PWD PYTHONHOME PYTHONPATH REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN SERVICE SHELLOPTS UID VERSION WORK")
+var reserved = strings.Fields("BASHOPTS BASH_ENV CHILD CI EUID HOME IFS IMAGE LD_PRELOAD PATH PPID PWD PYTHONHOME PYTHONPATH REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN RUN_ID SERVICE SHELLOPTS SKIPPED UID VERSION WORK")
 
 // Reserved reports whether an environment variable has a meaning of its own in the pipeline.
 func Reserved(name string) bool {
