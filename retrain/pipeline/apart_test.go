@@ -234,3 +234,56 @@ func TestVersionsDifferWhateverTheMachineSets(t *testing.T) {
 		t.Errorf("%v: %q", err, got)
 	}
 }
+
+// What serves a version in shadow, or as a canary, is stopped if the version does not pass. Only these stages have its
+// credentials.
+func TestVersionThatDoesNotPassIsWithdrawn(t *testing.T) {
+	shadow := func(command string) []string {
+		return []string{"data:\n", "shadow: {command: [" + command + "], stop: [sh, -c, 'python stop.py \"$VERSION\"'], secrets: [SHADOW_KEY]}\ndata:\n"}
+	}
+	for name, test := range map[string]struct {
+		stage, command, verdicts string
+		code, stopped            int
+	}{
+		"worse":            {"gate", "python, serve.py", "1", 1, 1},
+		"undecided":        {"gate", "python, serve.py", "", 1, 1},
+		"as good":          {"gate", "python, serve.py", "0", 0, 0},
+		"served":           {"shadow", "python, serve.py", "", 0, 0},
+		"cannot be served": {"shadow", "python, serve.py, --break", "", 1, 1},
+		"interrupted":      {"shadow", "python, --hang", "", 143, 1},
+	} {
+		stage := staged(t, test.verdicts, shadow(test.command)...)
+		code, calls := stage(test.stage, "REQUEST=rr_1")
+		if stopped := strings.Count(calls, "python stop.py v7\n"); stopped != test.stopped || (code == 0) != (test.code == 0) {
+			t.Errorf("%s: exit code %d, stopped %d times\n%s", name, code, stopped, calls)
+		}
+	}
+	// In a directory that another run uses, its version is not this one's to withdraw.
+	stage, work := staged(t, "", shadow("python, serve.py")...), t.TempDir()
+	if code, calls := stage("train", "WORK="+work, "RUN=b"); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, calls)
+	}
+	if code, calls := stage("gate", "WORK="+work, "RUN=a"); code != 1 || strings.Contains(calls, "stop.py") {
+		t.Errorf("exit code %d\n%s", code, calls)
+	}
+	w := mustRun(t, shadow("serve")...)
+	for file, want := range map[string]string{
+		"pipeline/run.sh":          "shadow | gate) secrets=\"-e SHADOW_KEY\"",
+		"pipeline/argo.yaml":       "                name: retrain-cartpole-shadow\n                key: SHADOW_KEY\n",
+		"pipeline/kubernetes.yaml": "                  name: retrain-cartpole-shadow\n                  key: SHADOW_KEY\n",
+		"pipeline/kubeflow.yaml":   "            - secretName: retrain-cartpole-shadow\n",
+		".gitlab-ci.yml":           "  environment: retrain-cartpole/shadow\n",
+		"pipeline/Makefile":        " -e SHADOW_KEY stage pipeline/stages/",
+	} {
+		least := 2
+		if file == "pipeline/run.sh" {
+			least = 1
+		}
+		if text := artefact(t, w, file); strings.Count(text, want) != least {
+			t.Errorf("%s: not %d times %q in\n%s", file, least, want, text)
+		}
+	}
+	if _, err := run(t, "data:\n", "shadow: {stop: [x]}\ndata:\n"); err == nil || !strings.Contains(err.Error(), "shadow.stop: requires shadow.command") {
+		t.Error(err)
+	}
+}

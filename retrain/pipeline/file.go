@@ -22,7 +22,7 @@ type File struct {
 	Data         Data           `yaml:"data"`
 	Training     Training       `yaml:"training"`
 	Evaluation   Evaluation     `yaml:"evaluation"`
-	Shadow       Serving        `yaml:"shadow"` // serves the new version in shadow or as a canary, before the gate
+	Shadow       Shadow         `yaml:"shadow"` // serves the new version in shadow or as a canary, before the gate
 	Gate         Gate           `yaml:"gate"`
 	Deploy       Serving        `yaml:"deploy"`   // puts the new version into service
 	Rollback     Command        `yaml:"rollback"` // undoes a deployment that failed half-way
@@ -103,6 +103,13 @@ type Command struct {
 type Serving struct {
 	Command []string `yaml:"command"` // as in Command
 	Secrets []string `yaml:"secrets"` // environment variables with credentials, which no other stage gets
+}
+
+// Shadow is the stage that serves a new version beside the one in production.
+type Shadow struct {
+	Command []string `yaml:"command"` // as in Command
+	Stop    []string `yaml:"stop"`    // ends what the command serves, if this stage or the gate fails
+	Secrets []string `yaml:"secrets"` // as in Serving; the gate gets them too if it may have to stop
 }
 
 // Gate waits for the verdict of Rewardwatch on the new version.

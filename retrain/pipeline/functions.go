@@ -126,11 +126,13 @@ func (r *renderer) ofStages() template.FuncMap {
 		"serviceGiven": func() bool { return r.work.given.Monitoring.Service != "" },
 		"hostedAsk":    func() bool { return r.work.File.hostedAsk() },
 		"secrets": func(s Stage) string { // path of the names of its credentials
-			if s.Name == "shadow" || s.Name == "deploy" {
-				return s.Name + ".secrets"
+			if of := r.secretsOf(s); of != "" {
+				return of + ".secrets"
 			}
 			return ""
 		},
+		"secretsOf":   r.secretsOf,
+		"stops":       r.stops,
 		"earlier":     r.earlier,
 		"keptDays":    r.keptDays,
 		"deadline":    func() (string, error) { return r.deadline(0) },
@@ -176,6 +178,22 @@ func (r *renderer) keptDays() (string, error) {
 	}
 	seconds, err := strconv.Atoi(text)
 	return strconv.Itoa(seconds/(24*60*60) + 8), err
+}
+
+// stops reports whether a stage that fails stops what shadow.command serves.
+func (r *renderer) stops(s Stage) bool {
+	return len(r.work.File.Shadow.Stop) > 0 && (s.Name == "shadow" || s.Name == "gate")
+}
+
+// secretsOf returns the stage whose credentials a stage has, "" for none.
+func (r *renderer) secretsOf(s Stage) string {
+	switch {
+	case s.Name == "shadow" || r.stops(s):
+		return "shadow"
+	case s.Name == "deploy":
+		return "deploy"
+	}
+	return ""
 }
 
 // earlier returns the stages before one that decide about the version.

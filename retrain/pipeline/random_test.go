@@ -105,6 +105,7 @@ var leaves = map[string]func(*drawer) any{
 	"evaluation.constraints[].at_most":  func(d *drawer) any { return pick[any](d, 0, 1e21, 500, 0.05) },
 	"evaluation.telemetry":              flip,
 	"shadow.command[]":                  func(d *drawer) any { return pick(d, odd...) },
+	"shadow.stop[]":                     func(d *drawer) any { return pick(d, odd...) },
 	"shadow.secrets[]":                  secretNames,
 	"gate.skip":                         func(d *drawer) any { return d.rng.IntN(5) == 0 },
 	"gate.within":                       func(d *drawer) any { return pick(d, "1m", "5h", "4d") },
@@ -235,6 +236,7 @@ func (d *drawer) file() string {
 	for _, stage := range []string{"shadow", "deploy"} {
 		if s := section(stage); s["command"] == nil {
 			delete(s, "secrets")
+			delete(s, "stop")
 		} else if list, ok := s["secrets"].([]any); ok {
 			s["secrets"] = distinct(list)
 		}
@@ -243,6 +245,7 @@ func (d *drawer) file() string {
 	d.effective(f, section, targets)
 	for _, name := range []string{"training", "evaluation", "shadow", "deploy", "rollback"} {
 		withoutShell(section(name)["command"])
+		withoutShell(section(name)["stop"])
 	}
 	for key, x := range f {
 		if m, ok := x.(map[string]any); ok && len(m) == 0 {

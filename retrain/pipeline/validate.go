@@ -447,7 +447,11 @@ func validateStages(w *Work) {
 	w.command("shadow.command", f.Shadow.Command)
 	w.command("deploy.command", f.Deploy.Command)
 	w.command("rollback.command", f.Rollback.Command)
-	w.secrets("shadow", f.Shadow)
+	w.command("shadow.stop", f.Shadow.Stop)
+	if len(f.Shadow.Stop) > 0 && len(f.Shadow.Command) == 0 {
+		w.report("shadow.stop", "requires shadow.command")
+	}
+	w.secrets("shadow", Serving{f.Shadow.Command, f.Shadow.Secrets})
 	w.secrets("deploy", f.Deploy)
 	validateKeeping(w)
 	w.duration("gate.within", f.Gate.Within)

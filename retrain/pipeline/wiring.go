@@ -135,6 +135,9 @@ func wiredByValues(w *Work, file string) []string {
 		}
 		list += "|  [ \"$code\" -eq 0 ] \\|\\|" + closed + " report failed --error \"stage " + w.Stages[i].Name + " ended|    echo \"" + w.Stages[i].Name + ", $RUN\" >> \"$WORK/succeeded.log\"\n    printf |echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + w.Stages[i].Name + "\" >> \"$WORK/stages.log\"\n"
 	}
+	if len(f.Shadow.Stop) > 0 && (file == "pipeline/stages/shadow.sh" || file == "pipeline/stages/gate.sh") {
+		list += withdrawal
+	}
 	list += wiredReport(w, file)
 	if f.sends("train") || f.sends("evaluate") {
 		list += tokenOf[file]
@@ -273,6 +276,9 @@ var tokenOf = map[string]string{
 		"                  optional: true\n",
 	"pipeline/kubeflow.yaml": "|                - secretKey: telemetry-token\n                  envVar: REWARDWATCH_TELEMETRY_TOKEN\n",
 }
+
+// withdrawal are the lines of the script of a stage that stops what shadow.command serves.
+const withdrawal = "|serving=\nwithdraw() {\n  trap '' INT TERM\n|  [ \"$code\" -eq 0 ] \\|\\| [ -z \"$serving\" ] \\|\\| withdraw\n|serving=yes\n"
 
 // tokenFile are the lines of the script of such a stage.
 const tokenFile = "|if [ -n \"${REWARDWATCH_TELEMETRY_TOKEN:-}\" ]; then\n  (umask 077 && printf '%s' \"$REWARDWATCH_TELEMETRY_TOKEN\" > \"$token.telemetry\")\n  export REWARDWATCH_TOKEN_FILE=\"$token.telemetry\"\nfi\n"

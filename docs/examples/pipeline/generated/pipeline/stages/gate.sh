@@ -73,6 +73,14 @@ echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) gate" >> "$WORK/stages.log"
 rm -f "$WORK/passed.gate"
 
 VERSION=$(cat "$WORK/version")
+export VERSION
+# A version goes on only if the stages before passed it in this run.
+for before in train evaluate; do
+  if [ "$(cat "$WORK/passed.$before" 2> /dev/null)" != "$VERSION, $REQUEST, $RUN" ]; then
+    echo "The stage $before has not passed version $VERSION in this run: start a new run." >&2
+    exit 1
+  fi
+done
 deadline=$(($(date +%s) + 14400))
 every=300
 answered=
