@@ -287,3 +287,35 @@ func TestVersionThatDoesNotPassIsWithdrawn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a cluster needs of pods stays when the file is generated again.
+func TestPodsKeepWhatAClusterNeeds(t *testing.T) {
+	w, dir := mustRun(t), t.TempDir()
+	if err := Write(newFiles(w.Artefacts), dir); err != nil {
+		t.Fatal(err)
+	}
+	for file, mark := range map[string]string{"argo.yaml": "  # rewardwatch:keep pods\n", "kubernetes.yaml": "      # rewardwatch:keep pod\n", "kubeflow.yaml": "          # rewardwatch:keep train\n"} {
+		path := filepath.Join(dir, "pipeline", file)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		indent, _, _ := strings.Cut(mark, "#")
+		own := strings.Replace(string(text), mark, mark+indent+"nodeSelector: {disk: ssd}\n", 1)
+		if own == string(text) {
+			t.Fatalf("%s: no %q in\n%s", file, mark, text)
+		}
+		if err := os.WriteFile(path, []byte(own), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changes, err := Changes(w, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range changes {
+		if changes[i].Changed() {
+			t.Errorf("%s changes:\n%s", changes[i].Path, changes[i].After)
+		}
+	}
+}

@@ -351,10 +351,23 @@ func TestWhatIsNotGeneratedAnyMoreIsRemoved(t *testing.T) {
 	if _, err := os.Stat(own); err != nil {
 		t.Error(err)
 	}
-	w = mustRun(t, "library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "library: custom",
+	custom := mustRun(t, "library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "library: custom",
 		"simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n", "",
 		"steps: 100000,", "command: [make],", "telemetry: true\n  constraints:\n    - {metric: return, at_least: 300}", "command: [make]")
-	if _, err := Changes(w, dir); err == nil || !strings.Contains(err.Error(), "world.py:1:1: is no longer generated, but contains lines between keep marks") {
+	for _, library := range []*Work{custom, mustRun(t, cleanRL...)} { // the lines that templates have between marks are no person's
+		if _, err := Changes(library, dir); err != nil {
+			t.Error(err)
+		}
+	}
+	world := filepath.Join(dir, "pipeline", "world.py")
+	text, err := os.ReadFile(world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(world, []byte(strings.Replace(string(text), "features = None", "features = ours", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Changes(custom, dir); err == nil || !strings.Contains(err.Error(), "world.py:1:1: is no longer generated, but contains lines between keep marks") {
 		t.Errorf("lines of a person would be lost: %v", err)
 	}
 }

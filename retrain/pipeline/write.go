@@ -63,7 +63,8 @@ func Changes(w *Work, dir string) ([]Change, error) {
 		return nil, err
 	}
 	for _, c := range gone {
-		if written, err := keep.Parts(c.Before); err != nil || slices.ContainsFunc(slices.Collect(maps.Values(written)), func(s string) bool { return strings.TrimSpace(s) != "" }) {
+		written, err := keep.Parts(untouched(c.Path, c.Before, ""))
+		if err != nil || slices.ContainsFunc(slices.Collect(maps.Values(written)), func(s string) bool { return strings.TrimSpace(s) != "" }) {
 			problems = append(problems, problemIn(dir, c.Path, 1, "is no longer generated, but contains lines between keep marks: move them, and remove the file"))
 		}
 		changes = append(changes, c)
@@ -106,8 +107,40 @@ func change(root *os.Root, a *Artefact) (Change, error) {
 	if !strings.Contains(c.Before, header) {
 		return c, errors.New("exists but was not generated: move it, or generate into another directory")
 	}
-	c.After, err = keep.Merged(a.Text, c.Before)
+	c.After, err = keep.Merged(a.Text, untouched(a.Path, c.Before, a.Text))
 	return c, err
+}
+
+// untouched returns a generated file without the kept lines that are still those of a template, in parts that the new text
+// does not have: nothing of a person is lost with them.
+func untouched(path, before, after string) string {
+	parts, err := keep.Parts(before)
+	if err != nil {
+		return before
+	}
+	now, _ := keep.Parts(after) // the check of artefacts reports marks that are wrong
+	for name, body := range parts {
+		if _, stays := now[name]; stays || !ofTemplates(path, name, body) {
+			continue
+		}
+		if text, err := keep.WithPart(before, name, ""); err == nil {
+			before = text
+		}
+	}
+	return before
+}
+
+// ofTemplates reports whether a template for a path has these lines in a kept part.
+func ofTemplates(path, name, body string) bool {
+	files, err := fs.Glob(embedded, "templates/*/"+path+suffix)
+	return err == nil && slices.ContainsFunc(files, func(file string) bool {
+		text, err := fs.ReadFile(embedded, file)
+		if err != nil {
+			return false
+		}
+		parts, err := keep.Parts(string(text))
+		return err == nil && parts[name] == body
+	})
 }
 
 // temporary follows the name of a file until it is complete.

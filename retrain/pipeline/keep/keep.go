@@ -58,8 +58,8 @@ func Secret(text string) int {
 	return 0
 }
 
-// Merged returns a new text with the kept parts of the file that it replaces. A part that the new text has no marks for
-// is an error, as it would be lost.
+// Merged returns a new text with the kept parts of the file that it replaces. A part with lines that the new text has no
+// marks for is an error, as they would be lost.
 func Merged(text, before string) (string, error) {
 	parts, err := Parts(before)
 	if err != nil {
@@ -85,8 +85,10 @@ func Merged(text, before string) (string, error) {
 			keeping = m[1]
 		}
 	}
-	for name := range parts {
-		return "", fmt.Errorf("the new file has no keep mark %q", name)
+	for name, body := range parts {
+		if strings.TrimSpace(body) != "" {
+			return "", fmt.Errorf("the new file has no keep mark %q", name)
+		}
 	}
 	return out.String(), nil
 }
