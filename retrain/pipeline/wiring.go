@@ -128,16 +128,7 @@ func wiredByValues(w *Work, file string) []string {
 	case strings.HasPrefix(file, ".github/workflows/"):
 		list = wiredSteps(w)
 	}
-	if i := slices.IndexFunc(w.Stages, func(s Stage) bool { return s.Script() == file }); i >= 0 {
-		closed := ""
-		if w.Stages[i].Last != "" {
-			closed = ` [ -n "$closed" ] \|\|`
-		}
-		list += "|  [ \"$code\" -eq 0 ] \\|\\|" + closed + " report failed --error \"stage " + w.Stages[i].Name + " ended|    echo \"" + w.Stages[i].Name + ", $RUN\" >> \"$WORK/succeeded.log\"\n    printf |echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + w.Stages[i].Name + "\" >> \"$WORK/stages.log\"\n"
-	}
-	if len(f.Shadow.Stop) > 0 && (file == "pipeline/stages/shadow.sh" || file == "pipeline/stages/gate.sh") {
-		list += withdrawal
-	}
+	list += wiredScript(w, file)
 	list += wiredReport(w, file)
 	if f.sends("train") || f.sends("evaluate") {
 		list += tokenOf[file]
@@ -146,6 +137,23 @@ func wiredByValues(w *Work, file string) []string {
 		list += tokenFile
 	}
 	return slices.DeleteFunc(wired.Lines(list), func(line string) bool { return strings.TrimSpace(line) == "" })
+}
+
+// wiredScript are the lines that the script of a stage has by its name.
+func wiredScript(w *Work, file string) string {
+	i := slices.IndexFunc(w.Stages, func(s Stage) bool { return s.Script() == file })
+	if i < 0 {
+		return ""
+	}
+	s, closed := w.Stages[i], ""
+	if s.Last != "" {
+		closed = ` [ -n "$closed" ] \|\|`
+	}
+	list := "|  [ \"$code\" -eq 0 ] \\|\\|" + closed + " report failed --error \"stage " + s.Name + " ended|    echo \"" + s.Name + ", $RUN\" >> \"$WORK/succeeded.log\"\n    printf |echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + s.Name + "\" >> \"$WORK/stages.log\"\n"
+	if len(w.File.Shadow.Stop) > 0 && (s.Name == "shadow" || s.Name == "gate") {
+		list += withdrawal
+	}
+	return list
 }
 
 // wiredSteps begin the steps that run the stages, and tell the last job which of them has failed.
