@@ -70,8 +70,8 @@ func (r *renderer) functions() template.FuncMap {
 		"modelOf":      func(path string) string { return r.modelOf(path, mark) },
 		"keywords":     func(path string) string { return r.keywords(path, "", mark) },
 		"glob":         quoted(quote.Glob),
-		"variable":     quoted(func(s string) (string, error) { return variableOf(s), nil }),
-		"sameOnGitHub": quoted(sameOnGitHub),
+		"variable":     quoted(func(s string) (string, error) { return quote.Variable(s), nil }),
+		"sameOnGitHub": quoted(quote.SameOnGitHub),
 		"ofTraining":   quoted(func(s string) (string, error) { return quote.Glob(s + "-training") }),
 		"ignored":      quoted(func(string) (string, error) { return quote.Ignored(r.keyInside()), nil }),
 		"literal":      r.literal,
@@ -210,19 +210,6 @@ func (r *renderer) earlier(s Stage) []string {
 	return all
 }
 
-// variableOf returns how the environment variables of a project begin where several projects have one environment.
-func variableOf(project string) string {
-	return "RETRAIN_" + strings.ToUpper(strings.ReplaceAll(project, "-", "_"))
-}
-
-// sameOnGitHub returns an expression of GitHub Actions, for a double-quoted YAML scalar: whether a run has no request, or
-// one for this policy. GitHub compares without regard to case, so the scripts compare again.
-func sameOnGitHub(policy string) (string, error) {
-	text := "'" + strings.ReplaceAll(policy, "'", "''") + "'"
-	scalar, err := quote.YAML("(github.event.client_payload.data.policy || " + text + ") == " + text)
-	return strings.Trim(scalar, `"`), err
-}
-
 // sends reports whether a stage may send the telemetry of its episodes. An evaluation of the project's own may: the gate
 // would know nothing of the new version if it could not.
 func (f *File) sends(stage string) bool {
@@ -237,9 +224,6 @@ func (f *File) emits() bool {
 }
 
 var olderPython = regexp.MustCompile(`^python:3\.(10|\d)\b`)
-
-// actionlint is the file in which actionlint looks for the labels of a team's own machines.
-const actionlint = ".github/actionlint.yaml"
 
 // ownLabels returns the labels of machines that only the team knows, once each.
 func (r *renderer) ownLabels() []Text {

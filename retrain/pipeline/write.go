@@ -42,7 +42,7 @@ func Changes(w *Work, dir string) ([]Change, error) {
 	var changes []Change
 	var problems []yamlfile.Problem
 	for i := range w.Artefacts {
-		if w.Artefacts[i].Path == actionlint && hasOwnLabels(root) {
+		if w.Artefacts[i].Path == actionlint && keep.HasOwnLabels(root) {
 			continue
 		}
 		c, err := change(root, &w.Artefacts[i])
@@ -54,31 +54,25 @@ func Changes(w *Work, dir string) ([]Change, error) {
 		}
 		changes = append(changes, c)
 	}
-	if other := otherProject(root, w.File.Project); other != "" {
-		problems = append(problems, problemIn(dir, recipeOf(other), 1, fmt.Sprintf("is of the pipeline of the project %s, which that of %s would replace: generate into another directory (-o); "+
-			"if you have renamed the project, rename this file to %s.yaml, and remove %s if there is one", other, w.File.Project, w.File.Project, workflowOf(other))))
+	if other := keep.OtherProject(root, w.File.Project); other != "" {
+		problems = append(problems, problemIn(dir, keep.Recipe(other), 1, fmt.Sprintf("is of the pipeline of the project %s, which that of %s would replace: generate into another directory (-o); "+
+			"if you have renamed the project, rename this file to %s.yaml, and remove %s if there is one", other, w.File.Project, w.File.Project, keep.Workflow(other))))
 	}
-	gone, err := stale(root, w.File.Project, w.Artefacts)
+	gone, err := keep.Stale(root, w.File.Project, func(path string) bool {
+		return slices.ContainsFunc(w.Artefacts, func(a Artefact) bool { return a.Path == path })
+	})
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range gone {
-		written, err := keep.Parts(untouched(c.Path, c.Before, ""))
+	for _, f := range gone {
+		c := Change{Path: f.Path, Before: f.Text, Exists: true, Removed: true}
+		written, err := keep.Parts(keep.Untouched(embedded, c.Path, c.Before, ""))
 		if err != nil || slices.ContainsFunc(slices.Collect(maps.Values(written)), func(s string) bool { return strings.TrimSpace(s) != "" }) {
 			problems = append(problems, problemIn(dir, c.Path, 1, "is no longer generated, but contains lines between keep marks: move them, and remove the file"))
 		}
 		changes = append(changes, c)
 	}
 	return changes, yamlfile.ErrorOf(problems)
-}
-
-// hasOwnLabels reports whether a team has told actionlint its labels itself. That stays as it is: a generated file beside it
-// would hide it.
-func hasOwnLabels(root *os.Root) bool {
-	return slices.ContainsFunc([]string{actionlint, strings.TrimSuffix(actionlint, "yaml") + "yml"}, func(name string) bool {
-		text, err := root.ReadFile(filepath.FromSlash(name))
-		return err == nil && !strings.Contains(string(text), header)
-	})
 }
 
 func problemIn(dir, path string, line int, message string) yamlfile.Problem {
@@ -107,40 +101,8 @@ func change(root *os.Root, a *Artefact) (Change, error) {
 	if !strings.Contains(c.Before, header) {
 		return c, errors.New("exists but was not generated: move it, or generate into another directory")
 	}
-	c.After, err = keep.Merged(a.Text, untouched(a.Path, c.Before, a.Text))
+	c.After, err = keep.Merged(a.Text, keep.Untouched(embedded, a.Path, c.Before, a.Text))
 	return c, err
-}
-
-// untouched returns a generated file without the kept lines that are still those of a template, in parts that the new text
-// does not have: nothing of a person is lost with them.
-func untouched(path, before, after string) string {
-	parts, err := keep.Parts(before)
-	if err != nil {
-		return before
-	}
-	now, _ := keep.Parts(after) // the check of artefacts reports marks that are wrong
-	for name, body := range parts {
-		if _, stays := now[name]; stays || !ofTemplates(path, name, body) {
-			continue
-		}
-		if text, err := keep.WithPart(before, name, ""); err == nil {
-			before = text
-		}
-	}
-	return before
-}
-
-// ofTemplates reports whether a template for a path has these lines in a kept part.
-func ofTemplates(path, name, body string) bool {
-	files, err := fs.Glob(embedded, "templates/*/"+path+suffix)
-	return err == nil && slices.ContainsFunc(files, func(file string) bool {
-		text, err := fs.ReadFile(embedded, file)
-		if err != nil {
-			return false
-		}
-		parts, err := keep.Parts(string(text))
-		return err == nil && parts[name] == body
-	})
 }
 
 // temporary follows the name of a file until it is complete.

@@ -1,4 +1,4 @@
-// Package keep finds and merges the parts of generated files that people write themselves.
+// Package keep finds generated files, and finds and merges the parts of them that people write themselves.
 package keep
 
 import (

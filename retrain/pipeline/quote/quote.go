@@ -132,3 +132,16 @@ func Comment(s string) string {
 		return r
 	}, s)
 }
+
+// Variable returns how the environment variables of a project begin where several projects have one environment.
+func Variable(project string) string {
+	return "RETRAIN_" + strings.ToUpper(strings.ReplaceAll(project, "-", "_"))
+}
+
+// SameOnGitHub returns an expression of GitHub Actions, for a double-quoted YAML scalar: whether a run has no request, or
+// one for this policy. GitHub compares without regard to case, so the scripts compare again.
+func SameOnGitHub(policy string) (string, error) {
+	text := "'" + strings.ReplaceAll(policy, "'", "''") + "'"
+	scalar, err := YAML("(github.event.client_payload.data.policy || " + text + ") == " + text)
+	return strings.Trim(scalar, `"`), err
+}
