@@ -131,10 +131,10 @@ func wiredByValues(w *Work, file string) []string {
 	list += wiredScript(w, file)
 	list += wiredReport(w, file)
 	if f.sends("train") || f.sends("evaluate") {
-		list += tokenOf[file]
+		list += wired.TokenOf[file]
 	}
 	if f.sends("train") && file == "pipeline/stages/train.sh" || f.sends("evaluate") && file == "pipeline/stages/evaluate.sh" {
-		list += tokenFile
+		list += wired.TokenFile
 	}
 	return slices.DeleteFunc(wired.Lines(list), func(line string) bool { return strings.TrimSpace(line) == "" })
 }
@@ -151,7 +151,7 @@ func wiredScript(w *Work, file string) string {
 	}
 	list := "|  [ \"$code\" -eq 0 ] \\|\\|" + closed + " report failed --error \"stage " + s.Name + " ended|    echo \"" + s.Name + ", $RUN\" >> \"$WORK/succeeded.log\"\n    printf |echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + s.Name + "\" >> \"$WORK/stages.log\"\n"
 	if len(w.File.Shadow.Stop) > 0 && (s.Name == "shadow" || s.Name == "gate") {
-		list += withdrawal
+		list += wired.Withdrawal
 	}
 	return list
 }
@@ -276,17 +276,3 @@ func names(w *Work) []string {
 var startedBy = map[string]string{
 	GitHub: "github: {repository: ", GitLab: "gitlab: {project: ", Airflow: "airflow: {dag: ", Make: "command:\n|        run: [/bin/sh, -c, \"set -a; [ ! -f .env.retrain ] \\|\\| . ./.env.retrain; unset IMAGE REQUEST RUN VERSION; exec /usr/bin/make --file pipeline/Makefile retrain\"]\n        directory: ",
 }
-
-// tokenOf is how a stage that sends telemetry gets its token.
-var tokenOf = map[string]string{
-	"pipeline/argo.yaml": "|          - name: REWARDWATCH_TELEMETRY_TOKEN\n            valueFrom:\n              secretKeyRef:\n                name: rewardwatch\n                key: telemetry-token\n                optional: true\n",
-	"pipeline/kubernetes.yaml": "|            - name: REWARDWATCH_TELEMETRY_TOKEN\n              valueFrom:\n                secretKeyRef:\n                  name: rewardwatch\n                  key: telemetry-token\n" +
-		"                  optional: true\n",
-	"pipeline/kubeflow.yaml": "|                - secretKey: telemetry-token\n                  envVar: REWARDWATCH_TELEMETRY_TOKEN\n",
-}
-
-// withdrawal are the lines of the script of a stage that stops what shadow.command serves.
-const withdrawal = "|serving=\nwithdraw() {\n  trap '' INT TERM\n|  [ \"$code\" -eq 0 ] \\|\\| [ -z \"$serving\" ] \\|\\| withdraw\n|serving=yes\n"
-
-// tokenFile are the lines of the script of such a stage.
-const tokenFile = "|if [ -n \"${REWARDWATCH_TELEMETRY_TOKEN:-}\" ]; then\n  (umask 077 && printf '%s' \"$REWARDWATCH_TELEMETRY_TOKEN\" > \"$token.telemetry\")\n  export REWARDWATCH_TOKEN_FILE=\"$token.telemetry\"\nfi\n"
