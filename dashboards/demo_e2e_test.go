@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
@@ -45,6 +46,41 @@ func TestE2EDashboardsOfTheDemo(t *testing.T) {
 	for _, n := range []int{8, 40} {
 		t.Run(fmt.Sprintf("DrawnFor%dPolicies", n), func(t *testing.T) { drawnForMany(t, prometheus, n) })
 	}
+	t.Run("MuteEndsBelowItsMute", func(t *testing.T) { muteEndsBelowItsMute(t, d, prometheus, begin) })
+}
+
+// muteEndsBelowItsMute mutes the incident. Its end, which is in the future, is not the last that was done.
+func muteEndsBelowItsMute(t *testing.T, d *demo, p prometheusServer, begin time.Time) {
+	var incidents []string
+	p.get(t, "label/incident/values", url.Values{"match[]": {alerts.MetricIncidentOnset}}, &incidents)
+	if len(incidents) != 1 {
+		t.Fatalf("incidents %q, want 1", incidents)
+	}
+	d.post(t, "incidents/"+incidents[0]+"/mute", `{"by": "bob", "why": "a load test", "for": "4h"}`)
+	late := time.Now().Add(patience)
+	for {
+		muted := p.panelOf(t, "policy.json", "What was done", begin)
+		var done []string
+		for _, row := range muted.Rows {
+			done = append(done, strings.Join(row[1:], " by "))
+		}
+		if len(done) >= 6 && done[0] == "Muted by bob" && done[1] == "Muted until by bob" && !strings.Contains(strings.Join(done[2:], " "), "Muted") && muted.Rows[0][0] != muted.Rows[1][0] {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("%q at %v, want the mute on top, and then its end", done, muted.Rows)
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// panelOf draws one panel of a dashboard.
+func (p prometheusServer) panelOf(t *testing.T, file, title string, begin time.Time) drawing {
+	t.Helper()
+	m := build(t, DefaultOptions())[file]
+	at := slices.IndexFunc(m.Panels, func(one panel) bool { return one.Title == title })
+	m.Panels, m.raw = m.Panels[at:at+1], m.raw[at:at+1]
+	return draw(t, p.sketches(t, m, file, p.variables(t, file)[0], begin, time.Now()))[0]
 }
 
 // nothingIsEmpty lists the queries that show "No data".
@@ -118,7 +154,8 @@ func unfiltered(expr string) string {
 type prometheusServer struct {
 	url                string
 	rateInterval, step string
-	policies           int // how many are looked at one by one, 0 for all
+	barStep            time.Duration // of panels with a least interval of their own, whose bars do not overlap
+	policies           int           // how many are looked at one by one, 0 for all
 }
 
 // startPrometheus has it scrape the demo every second.
@@ -145,7 +182,7 @@ func runPrometheus(t *testing.T, dir, text string) prometheusServer {
 	}
 	run("start")
 	t.Cleanup(func() { run("stop") })
-	return prometheusServer{url: "http://127.0.0.1:" + port + "/api/v1/", rateInterval: demoRateInterval, step: "1"}
+	return prometheusServer{url: "http://127.0.0.1:" + port + "/api/v1/", rateInterval: demoRateInterval, step: "1", barStep: 4 * time.Second}
 }
 
 // labels returns the values of a label of the distributions that are shown.
@@ -278,19 +315,25 @@ func (d *demo) await(t *testing.T, prefix string) string {
 	}
 }
 
-// retrains waits for the drift, and approves the retraining that it leads to.
-func (d *demo) retrains(t *testing.T) {
+// post gives the demo an order.
+func (d *demo) post(t *testing.T, path, order string) {
 	t.Helper()
-	line := d.await(t, "The retrain request ")
-	id := strings.Fields(line)[3]
-	resp, err := http.Post("http://"+d.address+"/api/v1/retrain-requests/"+id+"/approve", "application/json", strings.NewReader(`{"by": "ann", "why": "the customers have changed"}`))
+	resp, err := http.Post("http://"+d.address+"/api/v1/"+path, "application/json", strings.NewReader(order))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
-		t.Fatalf("the approval of %s is answered with %s: %s", id, resp.Status, body)
+		t.Fatalf("POST %s is answered with %s: %s", path, resp.Status, body)
 	}
+}
+
+// retrains waits for the drift, and approves the retraining that it leads to.
+func (d *demo) retrains(t *testing.T) {
+	t.Helper()
+	line := d.await(t, "The retrain request ")
+	id := strings.Fields(line)[3]
+	d.post(t, "retrain-requests/"+id+"/approve", `{"by": "ann", "why": "the customers have changed"}`)
 	if line := d.await(t, "The webhook receiver received "); !strings.Contains(line, id) {
 		t.Fatalf("%s is approved, but %q", id, line)
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -156,8 +157,13 @@ func (p prometheusServer) sketches(t *testing.T, m model, file string, v choice,
 			s.Where += " (" + v.signal + ")"
 		}
 		s.Range.From, s.Range.To = "now-6h", "now"
+		asked, from := p, begin
+		if panel.Interval != "" {
+			asked.step = strconv.Itoa(int(p.barStep.Seconds()))
+			from = now.Add(-now.Sub(begin).Truncate(p.barStep)) // ends now, where there is data even early
+		}
 		for j, target := range panel.Targets {
-			s.Answers[refID(j)] = p.ask(t, fill.Replace(target.Expr), target.Instant, begin, now)
+			s.Answers[refID(j)] = asked.ask(t, fill.Replace(target.Expr), target.Instant, from, now)
 		}
 		if len(s.Answers) > 0 {
 			all = append(all, s)

@@ -50,14 +50,19 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 
 // fleetHeadline counts what is wrong now, and shows whether the alerts arrive.
 func fleetHeadline(d *dashboard.DashboardBuilder, s scope) {
-	d.WithPanel(number("Firing incidents", "Groups with at least one firing alarm. A group has at most one incident.",
-		"short", steps(green, step{1, red}),
-		query{expr: "sum(sum by (" + s.groups() + ") (" + s.of(alerts.MetricAlarms) + ") > bool 0)"})).
+	withAny := func(metric string) string {
+		return "sum(sum by (" + s.groups() + ") (" + s.of(metric) + ") > bool 0)"
+	}
+	d.WithPanel(number("Firing incidents", "Groups with at least one firing alarm that is not muted. A group has at most one incident.",
+		"short", steps(gray, step{1, red}),
+		query{expr: withAny(alerts.MetricAlarms)})).
+		WithPanel(number("Muted incidents", "Groups whose firing alarms do not page anyone, because a person has muted the incident.",
+			"short", steps(gray, step{1, amber}),
+			query{expr: orZero(withAny(alerts.MetricAlarmsMuted), s.of(alerts.MetricAlarms))})).
 		WithPanel(groupsIn(s, "In drift", finding.Drift, "Groups with at least one signal whose score has reached the threshold and has not recovered.", steps(green, step{1, red}))).
 		WithPanel(groupsIn(s, "Telemetry faults", finding.TelemetryFault, "Groups with at least one signal that cannot be judged, for example because its values are not finite, newly constant or missing.", steps(green, step{1, purple}))).
 		WithPanel(groupsIn(s, "Warming up", finding.WarmingUp, "Groups whose first baseline is still being collected. They cannot page yet.", steps(gray))).
-		WithPanel(unconfirmed(s)).
-		WithPanel(failedPushes(s))
+		WithPanel(unconfirmed(s))
 }
 
 // unconfirmed shows the alerts that do not page anyone because Alertmanager does not have them.
@@ -65,7 +70,7 @@ func unconfirmed(s scope) *stat.PanelBuilder {
 	return number("Undelivered alerts", "Alerts that no Alertmanager has accepted. Until one accepts them, they do not page anyone. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules, and nothing is pushed.",
 		"short", steps(green, step{1, red}),
 		query{expr: ifPushed(s, "sum("+s.service(alerts.MetricNotifyPending)+")")}).
-		ColorMode(common.BigValueColorModeBackgroundSolid).Mappings(notPushed())
+		Text(quiet()).Mappings(notPushed())
 }
 
 // failedPushes shows whether pushes to Alertmanager fail now.
@@ -73,7 +78,12 @@ func failedPushes(s scope) *stat.PanelBuilder {
 	return number("Failed pushes", "Pushes that Alertmanager did not accept in the last few minutes. While pushes fail, alerts do not page anyone.",
 		"short", steps(green, step{1, red}),
 		query{expr: ifPushed(s, counted(s.service(alerts.MetricNotifications, `result="failed"`), overPoint))}).
-		ColorMode(common.BigValueColorModeBackgroundSolid).Mappings(notPushed())
+		Text(quiet()).Mappings(notPushed())
+}
+
+// quiet is a size for "Not pushed", which would otherwise be larger than the numbers beside it.
+func quiet() *common.VizTextDisplayOptionsBuilder {
+	return common.NewVizTextDisplayOptionsBuilder().ValueSize(28)
 }
 
 // ifPushed returns a number of alerts or pushes, less 1 if no Alertmanager is configured: 0 then says nothing good.
@@ -81,7 +91,7 @@ func ifPushed(s scope, expr string) string {
 	return expr + " - (sum(" + s.service(alerts.MetricAlertmanagers) + ") == bool 0)"
 }
 
-// notPushed shows the -1 of ifPushed as a text.
+// notPushed shows the -1 of ifPushed as a text, in a color that is quieter than that of numbers.
 func notPushed() []dashboard.ValueMapping {
 	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{
 		"-1": {Text: cog.ToPtr("Not pushed"), Color: cog.ToPtr(faint), Index: cog.ToPtr(int32(0))},
@@ -97,7 +107,7 @@ func fleetStates(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(states("State of each group", "The worst state of any signal in the group. Drifting groups are on top, followed by groups with a telemetry fault.",
 			s, s.groups(), s.legend()).
 			DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder("Policy").Type(dashboard.DashboardLinkTypeLink).Url(toPolicy(s, ofSeries))}).
-			Height(16)).
+			Height(11).RowHeight(.6)). // the least height for a page of rows, and a single row does not fill it
 		WithPanel(heat("Highest scores", "The highest score of each of the 20 groups with the highest scores in the time range. Every detector raises an alarm at a score of 1 (red).",
 			query{expr: scores + " and on (" + s.groups() + ") topk(" + strconv.Itoa(worst) + ", " + highest + ")", legend: s.legend()}).Height(12).Span(10)).
 		WithPanel(againstBudget(s).Height(12).Span(14))
@@ -111,17 +121,23 @@ func budgetUsed(s scope) string {
 	return counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups()) + " / (" + units + " / " + budget + " > 0)"
 }
 
+// asMultiple returns what explains budgetUsed. An incident may be a true drift, so a number above 1 does not say that the budget is
+// missed.
+func asMultiple() string {
+	return "true drifts included, as a multiple of the false alarms that the [budget](" + documents() + "detection.md#what-is-promised) allows for the episodes (or blocks) in that time. Above 1, policies have drifted, or there are more false alarms than the budget allows."
+}
+
 // budgetLimits colors a multiple of the budget.
 func budgetLimits() *dashboard.ThresholdsConfigBuilder {
-	return steps(green, step{1, amber}, step{3, red})
+	return steps(gray, step{3, amber})
 }
 
 func againstBudget(s scope) *table.PanelBuilder {
 	columns := slices.Concat([]column{labelColumn("policy", append(inWidth(210), linked(toPolicy(s, ofRow)))...)}, labelColumns(s.labels...), []column{
 		valueColumnOf(1, "incidents", inDecimals(0), inWidth(90)),
-		valueColumnOf(0, "used (of 1)", inUnit(budgets), inDecimals(1), inLimits(budgetLimits()), inWidth(130)),
+		valueColumnOf(0, "as a multiple", inUnit(budgets), inDecimals(1), inLimits(budgetLimits()), inWidth(130)),
 	})
-	return rows("Incidents against the budget", "Incidents in the last 30 days, as a count and as a multiple of the false alarms that the budget allows for the episodes (or blocks) in that time. At 1, the budget is used up. Red: 3 or more.",
+	return rows("Incidents against the budget", "Incidents in the last 30 days, as a count and, "+asMultiple(),
 		columns, []order{{"Value #A", true}, {"policy", false}},
 		query{expr: budgetUsed(s)},
 		query{expr: counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())})
@@ -130,23 +146,25 @@ func againstBudget(s scope) *table.PanelBuilder {
 // inTheConsole is the title of the column whose ids lead to where people act.
 const inTheConsole = "incident in console"
 
-// openIncidents lists the open incidents, the gravest and then the newest first. The dashboard of one policy has room for
+// openIncidents lists the open incidents, the gravest and then the newest first. A phone shows the columns on the left. The dashboard of one policy has room for
 // the time of the onset and for what the cause means.
 func openIncidents(s scope, policy ...column) *table.PanelBuilder {
-	columns := []column{labelColumn("severity", slices.Concat(texts(severityColors()...), inWidth(85))...)}
-	delivered := valueColumnOf(3, "alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, ifAbsent("-"), inWidth(105))
+	columns := []column{labelColumn("severity", slices.Concat(texts(severityColors()...), inWidth(68))...)}
+	delivered := valueColumnOf(3, "alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, ifAbsent("-"), inWidth(101))
 	inConsole := column{"incident", inTheConsole, slices.Concat(toConsole("Open in the console to mute the incident or decide on a retraining", "/incidents/", inTheConsole), inWidth(164))}
 	if s.single {
-		columns = slices.Concat(columns, []column{valueColumnOf(0, "since", inUnit(toTheSecond), mapped(noClock()), inWidth(130))},
-			narrow(s.labels...), []column{
-				labelColumn("cause", slices.Concat(mapped(causePhrases()), atLeast(250))...),
-				{"changed", "version change", slices.Concat(mapped(noVersion()), atLeast(170))},
-				valueColumnOf(4, "first seen", inUnit("time:HH:mm:ss"), ifAbsent("-"), inWidth(85)),
-				delivered, inConsole,
-			})
+		columns = slices.Concat(columns, []column{
+			labelColumn("cause", slices.Concat(mapped(causePhrases()), atLeast(250))...),
+			valueColumnOf(0, "since", inUnit(toTheSecond), mapped(noClock()), inWidth(126)),
+		}, narrow(s.labels...), []column{
+			{"changed", "version change", slices.Concat(mapped(noVersion()), atLeast(156))},
+			valueColumnOf(4, "version first seen", inUnit("time:HH:mm:ss"), ifAbsent("-"), inWidth(133)),
+			delivered, inConsole,
+		})
 	} else {
-		columns = slices.Concat(columns, []column{valueColumnOf(2, "age", inUnit("dateTimeFromNow"), mapped(noClock()), inWidth(146))},
-			policy, labelColumns(s.labels...), []column{causeColumn(), delivered, inConsole})
+		columns = slices.Concat(columns, policy, labelColumns(s.labels...), []column{
+			causeColumn(), valueColumnOf(2, "age", inUnit("dateTimeFromNow"), mapped(noClock()), inWidth(146)), delivered, inConsole,
+		})
 	}
 	by := "max by (" + s.groups("severity", "cause", "incident") + ") ("
 	var ranks string

@@ -134,6 +134,9 @@ func toConsole(title, path, column string) []dashboard.DynamicConfigValue {
 	}}}
 }
 
+// documents returns the address of the pages of the documentation.
+func documents() string { return strings.TrimSuffix(alerts.Runbooks, "runbooks.md") }
+
 // documented is a panel with a link to the page of the documentation that explains its words.
 type documented struct {
 	cog.Builder[dashboard.Panel]
@@ -144,7 +147,7 @@ func (d documented) Build() (dashboard.Panel, error) {
 	p, err := d.Builder.Build()
 	p.Links = []dashboard.DashboardLink{{
 		Title: "Documentation", Type: dashboard.DashboardLinkTypeLink, TargetBlank: true, Tags: []string{},
-		Url: cog.ToPtr(strings.TrimSuffix(alerts.Runbooks, "runbooks.md") + d.page),
+		Url: cog.ToPtr(documents() + d.page),
 	}}
 	return p, err
 }

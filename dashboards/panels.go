@@ -41,11 +41,8 @@ const (
 	deviations = "suffix:SD"
 )
 
-// Times without the year, for tables that have no room for it.
-const (
-	toTheSecond = "time:MM-DD HH:mm:ss"
-	toTheMinute = "time:MM-DD HH:mm"
-)
+// toTheSecond is a time without the year, for tables that have no room for it.
+const toTheSecond = "time:MM-DD HH:mm:ss"
 
 // Names of colors that Grafana adapts to its theme.
 const (
@@ -443,6 +440,11 @@ func asLine() []dashboard.DynamicConfigValue {
 		{Id: "custom.fillOpacity", Value: 0},
 		{Id: "custom.stacking", Value: map[string]any{"mode": "none", "group": "B"}},
 	}
+}
+
+// wide draws the matching series as wide lines.
+func wide() []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "custom.lineWidth", Value: 4}}
 }
 
 // dashed draws the matching series as dashed lines: the baseline, which does not move.

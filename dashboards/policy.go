@@ -27,7 +27,7 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 		WithPanel(moved(s).Span(15)).
 		WithPanel(done(s).Span(9)).
 		WithPanel(meanOfSignal(s).Span(10)).
-		WithPanel(states("State of each signal", "Warming up: the baseline is being collected. Drift: the score has reached the threshold. Telemetry fault: the telemetry cannot be judged. Drifting signals are on top.",
+		WithPanel(states("State of each signal", "Warming up: the baseline is being collected. Drift: the score has reached 1. "+untilResolved+" Telemetry fault: the telemetry cannot be judged. Drifting signals are on top.",
 			s, s.groups("signal"), s.legend("signal")).Span(14))
 	policyEpisodes(d, s)
 	policyProgress(d, s)
@@ -43,30 +43,38 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 }
 
 func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
-	d.WithPanel(number("Firing alarms", "Firing alarms of the policy.", "short", steps(green, step{1, red}),
+	d.WithPanel(number("Firing alarms", "Firing alarms of the policy, without those that are muted.", "short", steps(gray, step{1, red}),
 		query{expr: "sum(" + s.of(alerts.MetricAlarms) + ")"})).
-		WithPanel(number("Score (1 = alarm)", "The highest score of all signals. Every detector raises an alarm at 1.", "short", steps(green, step{.8, amber}, step{1, red}),
+		WithPanel(number("Muted alarms", "Firing alarms that do not page anyone, because a person has muted the incident.", "short", steps(gray, step{1, amber}),
+			muted(s))).
+		WithPanel(number("Score (1 = alarm)", "The highest score of all signals. Every detector raises an alarm at 1. "+untilResolved, "short", steps(green, step{.8, amber}, step{1, red}),
 			query{expr: "max(" + s.of(metrics.MetricDetectorScore) + ")"}).Decimals(2)).
-		WithPanel(number("Budget used (of 1)", "Incidents in the last 30 days, as a multiple of the false alarms that the budget allows for the episodes (or blocks) in that time. At 1, the budget is used up.", budgets, budgetLimits(),
+		WithPanel(number("Incidents, 30 days", "Incidents in the last 30 days, "+asMultiple(), budgets, budgetLimits(),
 			query{expr: "max(" + budgetUsed(s) + ")"}).Decimals(1)).
 		WithPanel(number("Baseline age", "Time since the oldest baseline was frozen.", "s", steps(gray),
 			query{expr: "max(" + s.of(metrics.MetricBaselineAge) + ")"}).NoValue("None yet")).
-		WithPanel(number("Muted alarms", "Firing alarms that do not page anyone, because a person has muted the incident.", "short", steps(gray, step{1, amber}),
-			muted(s))).
 		WithPanel(unconfirmed(s))
 }
 
-// done lists what people and services did about the latest incident and the last request of the policy, newest first.
+// untilResolved says why a signal may be in drift at a score below 1.
+const untilResolved = "An alarm fires until all sums of the signal's detectors have returned to 0 and stayed low, so a signal can be in drift at a score below 1."
+
+// done lists what people and services did about the latest incident and the last request of the policy, newest first. The
+// end of a mute is in the future: it stands directly below the mute, and not on top as if it had been done last.
 func done(s scope) *table.PanelBuilder {
 	decided := `max by (what, by) (label_replace(` + s.of(alerts.MetricIncidentDecision) + `, "what", "$1", "decision", "(.+)"))`
 	stepped := `max by (what, by) (label_join(` + s.policies(retrain.MetricLastStep) + `, "what", " ", "kind", "step"))`
-	return rows("What was done", "What people and services did about the latest incident and with the last request of the policy, newest first: the last of each kind, who did it, and when. Click an entry to approve or reject requests in the console.",
+	stepped = `label_replace(` + stepped + `, "by", "retraining job", "by", "job")`
+	ends := `label_replace(max by (by) (` + s.of(alerts.MetricIncidentDecision, `decision="`+string(alerts.Muted)+`"`) + `) and on (by) ` +
+		s.of(alerts.MetricIncidentDecision, `decision="`+alerts.MuteEnds+`"`) + `, "what", "` + alerts.MuteEnds + `", "", "") - 0.001`
+	return rows("What was done", "What people and services did about the latest incident and with the last request of the policy, newest first: when, the last of each kind, and by whom: a person, rewardwatch, the target that accepted a request, or the retraining job. Click an entry to approve or reject requests in the console.",
 		[]column{
-			labelColumn("what", slices.Concat(mapped(deeds()), requestsInConsole("policy=${policy:percentencode}"), atLeast(170))...),
-			labelColumn("by", atLeast(105)...),
-			valueColumn("at", inUnit(toTheMinute), inWidth(105)),
-		}, []order{{"Value", true}, {"what", false}},
-		query{expr: "1000 * (" + decided + " or " + stepped + ") > 0"}).
+			valueColumnOf(0, "at", inUnit(toTheSecond), inWidth(126)),
+			labelColumn("what", slices.Concat(mapped(deeds()), requestsInConsole("policy=${policy:percentencode}"), atLeast(163))...),
+			labelColumn("by", atLeast(103)...),
+		}, []order{{"Value #B", true}, {"what", false}},
+		query{expr: "1000 * (" + decided + " or " + stepped + ") > 0"},
+		query{expr: "1000 * (" + ends + " or " + decided + " or " + stepped + ") > 0"}).
 		NoValue("Nothing yet")
 }
 
@@ -79,7 +87,7 @@ func deeds() []dashboard.ValueMapping {
 	for _, d := range [][2]string{
 		{string(alerts.Accepted), "Accepted as normal"},
 		{string(alerts.Muted), "Muted"},
-		{alerts.MuteEnds, "Mute ends"},
+		{alerts.MuteEnds, "Muted until"},
 		{string(alerts.Unmuted), "Unmuted"},
 		{string(alerts.Reset), "Baseline reset"},
 		{string(alerts.Commented), "Commented"},
@@ -118,7 +126,7 @@ func moved(s scope) *table.PanelBuilder {
 		measured(0, "score", inWidth(62), inLimits(steps(gray, step{1, red}))),
 		measured(2, "shift (SD)"), measured(3, "mean now"), measured(4, "baseline"),
 	})
-	return rows("What moved", "All signals, highest score first. Score: the highest score of the detectors; each raises an alarm at 1. Shift: how far the mean of the last 200 episodes (or blocks) is from the baseline, in baseline standard deviations. Mean now: the mean of these 200. Baseline: the mean before the drift.",
+	return rows("What moved", "All signals, highest score first. Score: the highest score of the detectors; each raises an alarm at 1. "+untilResolved+" Shift: how far the mean of the last 200 episodes (or blocks) is from the baseline, in baseline standard deviations. Mean now: the mean of these 200. Baseline: the mean before the drift.",
 		columns, []order{{"Value #B", true}, {"Value #A", true}, {"signal", false}},
 		query{expr: by + s.of(metrics.MetricDetectorScore) + ")"},
 		query{expr: by + s.of(metrics.MetricStreamState) + ")"},

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
-	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
@@ -21,18 +20,17 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
 	d := frame("Rewardwatch / Retraining", "Retrain requests: what is waiting, whether deliveries arrive, and how the new versions perform.",
 		retrainingUID, s, everything(policyVariable()))
-	d.WithPanel(inConsole(number("Awaiting approval", "Requests that a person must approve before they are delivered. Click the number to decide on them in the console.", "short", steps(green, step{1, amber}),
+	d.WithPanel(inConsole(number("Awaiting approval", "Requests that a person must approve before they are delivered. Click the number to decide on them in the console.", "short", steps(gray, step{1, amber}),
 		query{expr: inStates(s, "awaiting_approval")}), "awaiting_approval")).
 		WithPanel(number("In progress", "Requests that are waiting for delivery, whose job is running, or whose new version is being judged.", "short", steps(gray),
 			query{expr: inStates(s, "queued|open|delivered|running|verifying")})).
-		WithPanel(number("Retrying", "Requests with at least one failed delivery attempt. Rewardwatch tries again.", "short", steps(green, step{1, red}),
-			query{expr: "sum(max by (target) (" + s.service(retrain.MetricRetrying) + "))"}).
-			ColorMode(common.BigValueColorModeBackgroundSolid)).
-		WithPanel(inConsole(number("Given up", "Requests that could not be delivered. Click the number to deliver them again from the console.", "short", steps(green, step{1, red}),
+		WithPanel(number("Retrying", "Requests with at least one failed delivery attempt. Rewardwatch tries again.", "short", steps(gray, step{1, red}),
+			query{expr: "sum(max by (target) (" + s.service(retrain.MetricRetrying) + "))"})).
+		WithPanel(inConsole(number("Given up", "Requests that could not be delivered. Click the number to deliver them again from the console.", "short", steps(gray, step{1, red}),
 			query{expr: inStates(s, "dead_letter")}), "dead_letter")).
-		WithPanel(number("Missed or failed", "Retrainings whose new version did not meet its contract, and jobs that failed or did not end in time.", "short", steps(green, step{1, red}),
+		WithPanel(number("Missed or failed", "Retrainings whose new version did not meet its contract, and jobs that failed or did not end in time.", "short", steps(gray, step{1, red}),
 			query{expr: inStates(s, "missed|failed")})).
-		WithPanel(number("Met", "Retrainings whose new version met its contract.", "short", steps(green),
+		WithPanel(number("Met", "Retrainings whose new version met its contract.", "short", steps(gray, step{1, green}),
 			query{expr: inStates(s, "met")})).
 		WithPanel(verdicts(s)).
 		WithPanel(underWay(s)).
@@ -49,22 +47,20 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 	return d
 }
 
-// verdicts lists the last retraining of each policy: those that did not help are on top.
+// verdicts lists the last retraining of each policy: those that did not help are on top. What each must show is one text,
+// such as "mean return > 0.5", whose number comes from the value of the metric.
 func verdicts(s scope) *table.PanelBuilder {
 	of := func(more ...string) string {
-		return `max by (policy, request, condition, state) (label_join(` + s.policies(retrain.MetricLastExpected, more...) +
-			`, "condition", " ", "statistic", "signal", "comparison"))`
+		valued := `count_values by (policy, request, state, statistic, signal, comparison) ("value", round(` + s.policies(retrain.MetricLastExpected, more...) + `, 0.001))`
+		return `max by (policy, request, condition, state) (label_join(` + valued + `, "condition", " ", "statistic", "signal", "comparison", "value"))`
 	}
 	ranks := "0 * " + of(`state=~"missed|failed"`) + " or 1 + 0 * " + of(`state="inconclusive"`) + " or 2 + 0 * " + of()
-	value := func(i int, title string) column {
-		return valueColumnOf(i, title, inUnit("short"), inDecimals(3), ifAbsent("-"), inWidth(110))
-	}
 	return rows("Expected and observed", "The last delivered retraining of each policy: what the new version must achieve, and what it has achieved once the outcome is known. Missed and failed retrainings are on top. Click a request to see its evidence in the console.",
 		[]column{
 			labelColumn("policy", atLeast(220)...),
-			{"state", "verdict", slices.Concat(texts(requestColors(ledger.States()...)...), inWidth(120))},
+			{"state", "state or verdict", slices.Concat(texts(requestColors(ledger.States()...)...), inWidth(120))},
 			{"condition", "must show", atLeast(220)},
-			value(0, "expected"), value(1, "observed"),
+			valueColumnOf(1, "observed", inUnit("short"), inDecimals(3), ifAbsent("-"), inWidth(110)),
 			labelColumn("request", slices.Concat(toConsole("Open in the console", "/retrain/", "request"), inWidth(260))...),
 		}, []order{{"Value #C", false}, {"policy", false}},
 		query{expr: of()},

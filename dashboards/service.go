@@ -67,6 +67,7 @@ func burn(s scope) *timeseries.PanelBuilder {
 	return inColors(levels("Freshness budget burn rate", "How fast the error budget for late episodes (or blocks) is being spent, over one hour and over six hours. The budget allows 1% to be judged more than a minute after their last event. Rewardwatch pages above 14.4 over one hour, and above 6 over six hours (dashed).", budgets,
 		query{expr: burnRate(s, "1h"), legend: "1 hour"}, query{expr: burnRate(s, "6h"), legend: "6 hours"}),
 		[2]string{"1 hour", orange}, [2]string{"6 hours", blue}).
+		OverrideByName("1 hour", wide()). // it shows where the line of six hours, which is drawn later, covers it
 		Thresholds(steps(green, step{6, blue}, step{14.4, orange})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
 		NoValue("Nothing judged")
@@ -75,6 +76,7 @@ func burn(s scope) *timeseries.PanelBuilder {
 func memory(s scope) *timeseries.PanelBuilder {
 	return paired("Memory", "Memory used by each instance. Dashed: limits.memory.", "bytes", "{{instance}}",
 		"max by (instance) ("+s.service(names.MetricMemory)+")", "max by (instance) ("+s.service(names.MetricMemoryLimit)+")").
+		AxisLabel("dashed: memory limit").
 		Min(0).AxisSoftMax(1)
 }
 

@@ -30,6 +30,7 @@ var pictures = flag.String("pictures", "", "the `directory` to which the picture
 const (
 	firstScreen    = 26 // units of Grafana's grid from the top
 	pictureHeight  = 1070
+	pictureHead    = 70        // above the panels
 	mostOfPictures = 100 << 10 // bytes
 )
 
@@ -96,6 +97,23 @@ func firstScreenOf(t *testing.T, p prometheusServer, title string, chosen choice
 	return shown
 }
 
+// height is that of the picture, which ends where the panels of a dashboard end early.
+func (s shownDashboard) height(t *testing.T) int64 {
+	t.Helper()
+	if len(s.Closed) > 0 {
+		return pictureHeight
+	}
+	units := 0
+	for _, drawn := range s.Sketches {
+		var one panel
+		if err := json.Unmarshal(drawn.Panel, &one); err != nil {
+			t.Fatal(err)
+		}
+		units = max(units, one.GridPos.Y+one.GridPos.H)
+	}
+	return int64(min(pictureHeight, pictureHead+units*(gridUnit+gridGap)))
+}
+
 // bundled returns the directory of picture.jsx with all that it imports, which `make tour` has installed.
 func bundled(t *testing.T) string {
 	t.Helper()
@@ -141,7 +159,7 @@ func (s shownDashboard) picture(t *testing.T, bundle string) (taken []byte) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = chromedp.Do(ctx, func(ctx context.Context, tab *chromedp.Target) (chromedp.Void, error) {
-		_, err := cdp.Call(ctx, tab, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: int64(laptop), Height: pictureHeight, DeviceScaleFactor: 1})
+		_, err := cdp.Call(ctx, tab, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: int64(laptop), Height: s.height(t), DeviceScaleFactor: 1})
 		return chromedp.Void{}, err
 	}, chromedp.Navigate("file://"+file))
 	if err != nil {

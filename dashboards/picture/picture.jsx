@@ -33,9 +33,9 @@ window.fetch = async (address) =>
   new Response(String(address).includes("angle-right") ? right : info, { headers: { "Content-Type": "image/svg+xml" } });
 
 function Stat({ panel, drawn, width, height }) {
-  const { reduceOptions, colorMode, graphMode, justifyMode } = panel.options;
+  const { reduceOptions, colorMode, graphMode, justifyMode, text } = panel.options;
   const [value] = data.getFieldDisplayValues({ data: drawn.series, ...drawn, reduceOptions, theme, timeZone });
-  return <BigValue value={value.display} textMode={BigValueTextMode.Value} {...{ theme, width, height, colorMode, graphMode, justifyMode }} />;
+  return <BigValue value={value.display} textMode={BigValueTextMode.Value} {...{ theme, width, height, colorMode, graphMode, justifyMode, text }} />;
 }
 
 function Table({ panel, drawn, width, height }) {
