@@ -177,7 +177,7 @@ func (p *dependencies) list(file, text string) {
 
 // toml adds the keys of tables of dependencies: those of Poetry with its groups, and of Pipenv.
 func (p *dependencies) toml(file, text string) {
-	table := ""
+	table, optional := "", pins.OptionalGroups(text)
 	for line := range strings.Lines(pins.EachConstraint(text)) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
@@ -199,7 +199,7 @@ func (p *dependencies) toml(file, text string) {
 		if e := tomlExtras.FindStringSubmatch(m[3]); e != nil {
 			name += "[" + strings.NewReplacer(`"`, "", `'`, "", " ", "").Replace(e[1]) + "]"
 		}
-		if notForTraining.MatchString(table) || tomlOptional.MatchString(m[3]) {
+		if notForTraining.MatchString(table) || optional[table] || tomlOptional.MatchString(m[3]) {
 			p.setAside(name + strings.TrimPrefix(version, "*"))
 			continue
 		}

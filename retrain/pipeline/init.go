@@ -297,6 +297,9 @@ func (p *Proposal) take(file string, text []byte) {
 		program = pytext.Readable(pytext.Code(pytext.NotebookCode(text)))
 	}
 	p.finder.Take(file, text, program)
+	if path.Base(file) == "setup.py" {
+		text = []byte(pins.Inlined(string(text)))
+	}
 	if pins.IsDeclaration(file) {
 		p.declared(file, string(text))
 	}
@@ -322,6 +325,9 @@ func (p *Proposal) take(file string, text []byte) {
 // placeholder is the description that uv writes into a new project.
 const placeholder = "Add your description here"
 
+// unnamed are names that templates of projects have until somebody changes them.
+var unnamed = regexp.MustCompile(`^(?i)(?:my|your|example|project|package|template)?[-_ ]?(?:project|package|repo|template|app)?[-_ ]?(?:name|template)?$`)
+
 // name takes the name that a project has in its packaging, which that of a directory may not be.
 func (p *Proposal) name(file string, text []byte) {
 	var m [][]byte
@@ -342,7 +348,7 @@ func (p *Proposal) name(file string, text []byte) {
 	if d := describedAs.FindSubmatch(text); d != nil && string(d[1]) != placeholder && slices.Contains([]string{"pyproject.toml", "setup.py"}, file) && strict.Unprintable(string(d[1])) == "" {
 		p.Description = string(d[1])
 	}
-	if m != nil && p.named == "" {
+	if m != nil && p.named == "" && !unnamed.Match(m[1]) {
 		p.named = string(m[1])
 		p.Project = projectOf(p.named)
 	}
@@ -483,7 +489,7 @@ requirements:
 {{- else if .Pin}}
   - {{.Name}}=={{.Pin}}{{if ne .Why .File}} # {{comment .Why}}{{end}}
 {{- else}}
-  # - {{.Name}} # {{comment .File}} names no version: add one if the training needs it, as in numpy==2.4.6
+  # - {{.Name}} # {{comment .File}} {{if .Wanted}}allows {{comment .Wanted}}{{else}}names no version{{end}}: add one if training needs it, as in numpy==2.4.6
 {{- end}}
 {{- else}} []
 {{- end}}

@@ -252,3 +252,30 @@ func TestProposedPackagesOfGames(t *testing.T) {
 	proposes(t, "new", with("gymnasium", "gymnasium==1.2.2\n"), []string{"- ale-py=="}, []string{"autorom"})
 	proposes(t, "a simulator", map[string]string{"requirements.txt": "torch==2.3.0\npybullet==3.2.7\n", "train.py": "import torch\nimport pybullet_data\nloss.backward()\nagent.train()\n"}, []string{"- pybullet==3.2.7\n"}, []string{"pybullet_data", "pybullet-data"})
 }
+
+// Variables of a setup.py are what they contain, and what is installed only if asked for is left out.
+func TestProposedPackagesOfPackaging(t *testing.T) {
+	const train = "import torch\nif __name__ == '__main__':\n    train()\n"
+	for name, test := range map[string]struct {
+		files       map[string]string
+		want, never []string
+	}{
+		"a list in a variable": {
+			map[string]string{"setup.py": "NAME = 'moon-lander'\nNEEDS = [\n    'torch==2.0.1',\n    'gym==0.21.0',\n]\nsetup(\n    name=NAME,\n    install_requires=NEEDS,\n)\n", "train.py": train},
+			[]string{"project: moon-lander\n", "- torch==2.0.1\n", "- gym==0.21.0"},
+			nil,
+		},
+		"an optional group": {
+			map[string]string{"pyproject.toml": "[tool.poetry]\nname = \"lander\"\n[tool.poetry.dependencies]\ntorch = \"2.0.1\"\n[tool.poetry.group.isaac]\noptional = true\n[tool.poetry.group.isaac.dependencies]\nisaacgym = \"*\"\n", "train.py": train},
+			[]string{"- torch==2.0.1\n"},
+			[]string{"isaacgym"},
+		},
+		"a template's name": {
+			map[string]string{"pyproject.toml": "[project]\nname = \"project-name\"\ndependencies = [\"torch==2.0.1\"]\n", "train.py": train},
+			[]string{"- torch==2.0.1\n"},
+			[]string{"project-name"},
+		},
+	} {
+		proposes(t, name, test.files, test.want, test.never)
+	}
+}
