@@ -105,12 +105,15 @@ func arrows() map[string][]string {
 		"retrain/expectation":       {"detectors", "ingest", "ingest/saved"},
 		"retrain/ledger":            {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // orders, and what targets answered
 		"retrain/ledgertest":        {"deploy/deploytest"},
-		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},                                                                                                                                                                                                                                                                                                                             // reads units and baselines
-		"retrain/pipeline":          {"ingest/nearest", "retrain/pipeline/keep", "retrain/pipeline/keywords", "retrain/pipeline/literals", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/pipeline/reading", "retrain/pipeline/schedule", "retrain/pipeline/secrets", "retrain/pipeline/strict", "retrain/pipeline/traits", "retrain/pipeline/verdicts", "retrain/pipeline/wired", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
+		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},                                                                                                                                                                                                                                                                                                                                                                                                      // reads units and baselines
+		"retrain/pipeline":          {"ingest/nearest", "retrain/apiurl", "retrain/pipeline/keep", "retrain/pipeline/keywords", "retrain/pipeline/literals", "retrain/pipeline/machines", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/pipeline/reading", "retrain/pipeline/schedule", "retrain/pipeline/secrets", "retrain/pipeline/strict", "retrain/pipeline/traits", "retrain/pipeline/verdicts", "retrain/pipeline/wired", "retrain/pipeline/words", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
 		"retrain/pipeline/keep":     {"retrain/pipeline/secrets"},
 		"retrain/pipeline/keywords": {"ingest/nearest", "retrain/pipeline/pins", "retrain/pipeline/quote", "retrain/yamlfile"},
+		"retrain/pipeline/machines": {"retrain/pipeline/strict"},
+		"retrain/pipeline/words":    {"ingest/nearest"},
+		"retrain/apiurl":            nil,
 		"retrain/pipeline/modules":  {"retrain/pipeline/pytext"},
-		"retrain/pipeline/pins":     {"retrain/pipeline/traits"},
+		"retrain/pipeline/pins":     {"ingest/nearest", "retrain/pipeline/traits"},
 		"retrain/pipeline/literals": {"retrain/yamlfile"}, // settings
 		"retrain/pipeline/programs": {"retrain/pipeline/headless", "retrain/pipeline/literals", "retrain/pipeline/modules", "retrain/pipeline/pytext", "retrain/pipeline/traits"},
 		"retrain/pipeline/quote":    {"retrain/yamlfile"},
@@ -126,7 +129,7 @@ func arrows() map[string][]string {
 		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/pipeline/keep", "retrain/pipeline/secrets", "retrain/yamlfile"},
 		"retrain/recipe":            {"alerts", "detectors", "detectors/finding", "detectors/signals", "ingest", "retrain/expectation", "retrain/yamlfile"}, // orders tell of incidents
 		"retrain/retraintest":       {"alerts", "detectors/finding", "ingest"},
-		"retrain/target":            {"ingest", "ingest/httpclient", "ingest/kafkalog", "retrain/command", "retrain/kubejob", "retrain/yamlfile"}, // Kafka; commands; Jobs
+		"retrain/target":            {"ingest", "ingest/httpclient", "ingest/kafkalog", "retrain/apiurl", "retrain/command", "retrain/kubejob", "retrain/yamlfile"}, // Kafka; commands; Jobs
 		"retrain/training":          nil,
 		"retrain/yamlfile":          {"ingest/nearest"},
 		"deploy/deploytest":         nil,

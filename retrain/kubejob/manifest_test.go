@@ -39,7 +39,7 @@ func TestManifestMistakes(t *testing.T) {
 		"no YAML":             {"kind: Job", "kind: [", "train.yaml:2:7: is not YAML"},
 		"a list":              {good, "[a]", "train.yaml:1:1: must be a Job with apiVersion, kind and spec"},
 		"empty":               {good, "", "train.yaml:1:1: must be a Job with apiVersion, kind and spec"},
-		"two":                 {"kind: Job\n", "kind: Job\n---\na: b\n", "train.yaml:4:1: only one YAML document is allowed"},
+		"two":                 {"kind: Job\n", "kind: Job\n---\na: b\n", "train.yaml:3:1: only one YAML document is allowed"},
 		"other kind":          {"kind: Job", "kind: CronJob", "train.yaml:2:7: kind: must be Job"},
 		"old version":         {"batch/v1", "batch/v1beta1", "train.yaml:1:13: apiVersion: must be batch/v1"},
 		"no kind":             {"kind: Job\n", "", "train.yaml:1:1: kind: must be Job"},

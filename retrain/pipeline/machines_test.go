@@ -151,7 +151,7 @@ func TestOwnEvaluationsInOldPythons(t *testing.T) {
 		"python:3.7.17-slim-bookworm": false, "python:3.9.25-slim-bookworm": false, "python:3.10.19-slim-bookworm": false,
 		"python:3.11.14-slim-bookworm": true, "python:3.12.12-slim-bookworm": true, "ghcr.io/acme/train:1.2.3": true,
 	} {
-		text := "project: ranker\nbase: " + base + "\nalgorithm: {library: custom}\nrelease: v0.1.0\ntargets: [make]\nrequirements: [numpy==1.21.6]\n" +
+		text := "project: ranker\nbase: " + base + "\nalgorithm: {library: custom}\nrelease: v0.1.0\ntargets: [make]\nrequirements: [tqdm==4.67.1]\n" +
 			"training: {steps: 1000, command: [make, train]}\nevaluation: {command: [make, evaluate]}\n"
 		w, err := runText(t, text)
 		if err != nil {

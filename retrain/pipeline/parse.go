@@ -34,6 +34,7 @@ func parse(w *Work) string {
 			strict.Remove(r, &w.File)
 		}
 		w.chain = append(w.chain, r)
+		strict.Advise(r.Problems())
 		w.Problems = append(w.Problems, r.Problems()...)
 	}
 	slices.Reverse(w.chain)
@@ -46,6 +47,10 @@ func (w *Work) read(path string, depth int) (text []byte, parent string, ok bool
 	text, err := yamlfile.Load(path)
 	if err != nil {
 		w.Problems = append(w.Problems, yamlfile.Problem{Place: yamlfile.Place{File: path, Line: 1, Column: 1}, Message: "cannot be read: " + err.Error()})
+		return nil, "", false
+	}
+	if depth == 0 && strict.IsBlank(text) {
+		w.Problems = append(w.Problems, yamlfile.Problem{Place: yamlfile.Place{File: path, Line: 1, Column: 1}, Message: "is empty: rewardwatch pipeline init proposes a first version"})
 		return nil, "", false
 	}
 	var f File

@@ -42,7 +42,7 @@ func pick[T any](d *drawer, of ...T) T { return of[d.rng.IntN(len(of))] }
 
 // odd are words of people that some syntax could take for something else.
 var odd = []string{
-	"on", "no", "y", "null", "~", "true", "1e3", "0x1F", "007", "1_000", "12:30:45", "2026-01-01", "- a", "a: b", "# c", "it's", `say "hi"`, "$HOME", "`id`", "$(id)", "${x", "%s %d", "100 %",
+	"on", "no", "y", "null", "~", "true", "1e3", "0x1F", "007", "1_000", "12:30:45", "2026-01-01", "- a", "a: b", "# c", "it's", `say "hi"`, "a$HOME", "`id`", "$(id)", "${x", "%s %d", "100 %",
 	"&a *b", "!tag", "|", ">", "[a", "{b", "@at", `a\b`, `\n`, "=", "<<", "Zoë Müller", "世界", "🎉 party", "עברית", "trailing'", "--flag", "-", "?", ",", "'''", `"""`, "EOF", "a  b", "é́", "\u00a0x", "x.\u200b",
 	strings.Repeat("very long ", 30) + "name",
 }

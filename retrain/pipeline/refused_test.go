@@ -19,7 +19,7 @@ func TestRefusedOnce(t *testing.T) {
 		"version":         {[]string{id, "{id: CartPole-v9}"}, "pipeline.yaml:14:10: environments[0].id: must be a version that Gymnasium has, such as CartPole-v1"},
 		"old environment": {[]string{id, "{id: LunarLander-v2}", "scipy==1.17.1", "scipy==1.17.1\n  - box2d==2.3.10"}, "pipeline.yaml:15:10: environments[0].id: requires gymnasium before 1.0, not 1.2.2"},
 		"new environment": {[]string{id, "{id: Ant-v5}", "gymnasium==1.2.2", "gymnasium==0.29.1", "scipy==1.17.1", "scipy==1.17.1\n  - mujoco==3.2.0", "stable-baselines3==2.9.2", "stable-baselines3==2.3.2"}, "environments[0].id: requires gymnasium 1.0 or later, not 0.29.1"},
-		"no simulator":    {[]string{id, "{id: Ant-v5}"}, "pipeline.yaml:8:1: requirements: must pin mujoco, which Ant-v5 needs"},
+		"no simulator":    {[]string{id, "{id: Ant-v5}"}, "pipeline.yaml:14:10: environments[0].id: needs mujoco, which the requirements must pin"},
 		"octal":           {[]string{"steps: 100000", "steps: 0100"}, "pipeline.yaml:24:19: training.steps: must not begin with 0"},
 		"octal argument":  {[]string{"n_steps: 256", "n_steps: 0256"}, "algorithm.hyperparameters.n_steps: must not begin with 0"},
 		"topic":           {[]string{"data:\n", "data:\n  topic: ..\n"}, "data.topic: must not be . or .."},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/machines"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/verdicts"
@@ -75,5 +76,5 @@ func (f *File) hostedAsk() bool {
 
 // hosted reports whether a stage with these runners is on a machine of GitHub itself.
 func (f *File) hosted(runner []string) bool {
-	return len(runner) == 0 && slices.Contains(f.Targets, GitHub)
+	return machines.IsHosted(runner) && slices.Contains(f.Targets, GitHub)
 }

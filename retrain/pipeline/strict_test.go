@@ -118,14 +118,14 @@ func TestValuesThatContradictOthers(t *testing.T) {
 // What is literal text in a list is refused: it would deploy a version named $VERSION.
 func TestVariablesNeedAShell(t *testing.T) {
 	for command, refused := range map[string]string{
-		"[kubectl, set, image, deploy/a, 'a=$IMAGE:$VERSION']": "pipeline.yaml:31:44: deploy.command[4]: must not contain $IMAGE, because no shell expands it in a list",
-		"[./deploy, --version=$VERSION]":                       "deploy.command[1]: must not contain $VERSION",
-		"[./deploy, '${VERSION:-1}']":                          "deploy.command[1]: must not contain ${VERSION:-1}",
-		"[cp, $WORK/model.zip, /srv]":                          "deploy.command[1]: must not contain $WORK",
-		"[sh, -c, './deploy \"$VERSION\"']":                    "",
-		"[env, A=b, /bin/bash, -ec, './deploy $VERSION']":      "",
-		"[ssh, host, 'deploy $VERSION']":                       "",
-		"[./deploy, $VERSIONS, '$(VERSION)', VERSION, $HOME]":  "",
+		"[kubectl, set, image, deploy/a, 'a=$IMAGE:$VERSION']":    "pipeline.yaml:31:44: deploy.command[4]: must not contain $IMAGE, because no shell expands it in a list",
+		"[./deploy, --version=$VERSION]":                          "deploy.command[1]: must not contain $VERSION",
+		"[./deploy, '${VERSION:-1}']":                             "deploy.command[1]: must not contain ${VERSION:-1}",
+		"[cp, $WORK/model.zip, /srv]":                             "deploy.command[1]: must not contain $WORK",
+		"[sh, -c, './deploy \"$VERSION\"']":                       "",
+		"[env, A=b, /bin/bash, -ec, './deploy $VERSION']":         "",
+		"[ssh, host, 'deploy $VERSION']":                          "deploy.command[2]: must not contain $VERSION, which the other machine does not have",
+		"[./deploy, '$(VERSION)', VERSION, 'price $9', 'a$HOME']": "",
 	} {
 		_, err := run(t, "[python, deploy.py, --to, production]", command)
 		if (err != nil) != (refused != "") || err != nil && !strings.Contains(err.Error(), refused) {
@@ -212,7 +212,7 @@ func TestSettingsWithoutEffect(t *testing.T) {
 		"ref of GitLab": {trigger, git + "ref: release/2026.11}\n"},
 		"pattern":       {"  approval: true", "  signals: [\"obs*\", \"*\", action]"},
 		"law":           {"  approval: true", "  signals: [law.reward]"},
-		"memory":        {"memory: 4Gi", "memory: 24576Gi"},
+		"memory":        {"cpu: 2, memory: 4Gi, timeout: 2h", "cpu: 2, memory: 24576Gi, timeout: 2h, runner: [large]"},
 		"mebibytes":     {"memory: 4Gi", "memory: 16384Mi"},
 		"gate alone":    {"gate: {within: 4h, every: 5m}", "gate: {skip: true}"},
 		"attribute":     {"name: gravity", "name: _gravity"},

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/rewardwatch/rewardwatch/retrain/apiurl"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/keywords"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/machines"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/quote"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/schedule"
@@ -17,6 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/verdicts"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/words"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -64,10 +66,10 @@ func validate(w *Work) string {
 	} {
 		check(w)
 	}
-	w.Problems = append(miswritten, slices.DeleteFunc(w.Problems, func(p yamlfile.Problem) bool {
+	w.Problems = strict.Causes(append(miswritten, slices.DeleteFunc(w.Problems, func(p yamlfile.Problem) bool {
 		why := append(slices.Clone(miswritten), as...)
 		return !slices.Contains(as, p) && slices.ContainsFunc(why, func(m yamlfile.Problem) bool { return m.Path == p.Path })
-	})...)
+	})...))
 	return fmt.Sprintf("%d values", len(v.texts))
 }
 
@@ -117,6 +119,10 @@ func validateProject(w *Work) {
 	}
 	w.matches(imageName, "image", f.Image, "an image without a tag, in lowercase letters, such as ghcr.io/acme/lander")
 	w.matches(pinnedImage, "base", f.Base, "an image with a digest, or with a version in its tag")
+	installs := len(f.Requirements) > 0 || f.Algorithm.Library != Custom
+	if fault := pins.NoPython(f.Base); fault != "" && installs {
+		w.report("base", "%s", fault)
+	}
 	if pinnedImage.MatchString(f.Base) && strict.Moves(f.Base) {
 		w.report("base", "must have an exact version in its tag, such as python:3.12.11-slim-bookworm, or a digest, because %s refers to a different image over time", f.Base)
 	}
@@ -141,6 +147,9 @@ func validateProject(w *Work) {
 	for i, e := range f.Environments {
 		w.matches(envID, element("environments", i)+".id", e.ID, "a Gymnasium environment ID, such as LunarLander-v3")
 		w.once(element("environments", i)+".id", slices.Contains(f.Environments[:i], e))
+		if slices.ContainsFunc(f.Environments[:i], func(o Environment) bool { return e.Env != "" && o.Env == e.Env && o.ID != e.ID }) {
+			w.report(element("environments", i)+".env", "must differ from that of another environment: the telemetry of both would be one group")
+		}
 		w.registered(element("environments", i)+".id", e.ID)
 	}
 	if f.Algorithm.Library != Custom && len(f.Environments) == 0 && (len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0) {
@@ -157,7 +166,7 @@ func (w *Work) registered(path, id string) {
 	if why := pins.Unknown(id, f.Requirements); why != "" {
 		w.report(path, "%s", why)
 	} else if lacking := pins.Lacking(id, f.Requirements); lacking != "" && strings.Contains(f.Base, "python:") { // other images may have it
-		w.report("requirements", "must pin %s, which %s needs, such as %[1]s==VERSION", lacking, id)
+		w.report(path, "needs %s, which the requirements must pin, such as %[1]s==VERSION", lacking)
 	}
 	if !traits.OfAtari(id) || f.Algorithm.Atari {
 		return
@@ -176,8 +185,10 @@ func validateRequirements(w *Work) {
 		if name == "rewardwatch" && (w.File.Training.Telemetry || w.File.Evaluation.Telemetry) {
 			w.report(path, "must be omitted, because the generated scripts that send telemetry use rewardwatch at the release of the pipeline; to use your own, set evaluation.telemetry: false")
 		}
-		if fault := pins.Beyond(w.File.Base, r); fault != "" {
-			w.report(path, "%s", fault)
+		for _, fault := range []string{pins.Beyond(w.File.Base, r), pins.Before(w.File.Base, r), pins.Misspelled(r, w.File.Requirements)} {
+			if fault != "" {
+				w.report(path, "%s", fault)
+			}
 		}
 		if fault := pins.Fault(w.File.Algorithm.Library, r, w.File.Requirements); fault != "" && (len(w.File.Training.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
 			w.report(path, "%s", fault)
@@ -223,7 +234,7 @@ func validateAlgorithm(w *Work) {
 			w.report(path, "%s", fault)
 		}
 		for _, of := range h.Members[key].Keys() {
-			if fault := keywords.OfModel(of, w.File.Requirements); a.Library == RLlib && key == "model" && fault != "" {
+			if fault := keywords.Inside(a.Library, a.Name, key, of, h.Members[key].Members[of], w.File.Requirements); fault != "" {
 				w.report(yamlfile.JoinAny(path, of), "%s", fault)
 			}
 		}
@@ -235,8 +246,8 @@ func validateSpaces(w *Work) {
 	a, all := w.File.Algorithm, w.File.Environments
 	for i, e := range all {
 		for j, c := range w.File.Evaluation.Constraints {
-			if fault := traits.Exceeded(e.ID, c.Metric, c.AtLeast.Float()); fault != "" {
-				w.report(element("evaluation.constraints", j)+".at_least", "%s", fault)
+			for key, fault := range traits.Exceeded(e.ID, c.Metric, c.AtLeast.Float(), c.AtMost.Float()) {
+				w.report(element("evaluation.constraints", j)+"."+key, "%s", fault)
 			}
 		}
 		switch fault, unlike := traits.NoActions(a.Library, a.Name, e.ID), traits.Unlike(e.ID, all[0].ID); {
@@ -277,9 +288,8 @@ func validateSeeing(w *Work) {
 func validateSimulation(w *Work) {
 	for i, p := range w.File.Simulation {
 		path := element("simulation", i)
-		w.matches(identifier, path+".name", p.Name, "an attribute of the environment, such as gravity")
-		if strings.HasPrefix(p.Name, "__") {
-			w.report(path+".name", "must not be an attribute of Python itself, such as %s", p.Name)
+		if fault := strict.Attribute(p.Name); fault != "" {
+			w.report(path+".name", "%s", fault)
 		}
 		w.once(path+".name", slices.ContainsFunc(w.File.Simulation[:i], func(o Parameter) bool { return o.Name == p.Name }))
 		if !w.set(path+".low", "simulation") || !w.set(path+".high", "simulation") {
@@ -311,9 +321,6 @@ func validateData(w *Work) {
 	}
 }
 
-// hostedCPU is what the standard machines of GitHub have.
-const hostedCPU = 4
-
 func validateTraining(w *Work) {
 	t := &w.File.Training
 	if t.Steps != 0 || len(t.Command) == 0 {
@@ -325,7 +332,7 @@ func validateTraining(w *Work) {
 		w.report("training.gpu", "must be at most 1, which the generated script uses; to use more, set training.command")
 	}
 	w.matches(quantity, "training.memory", t.Memory, "a size such as 4Gi")
-	if gib, ok := strings.CutSuffix(t.Memory, "Gi"); ok && (len(gib) > 5 || len(gib) == 5 && gib > "32768") {
+	if machines.TooLarge(t.Memory) {
 		w.report("training.memory", "must be at most 32768Gi, not %s", t.Memory)
 	}
 	w.matches(ofStorage, "training.storage", t.Storage, "a size such as 10Gi")
@@ -334,13 +341,7 @@ func validateTraining(w *Work) {
 	}
 	w.duration("training.timeout", t.Timeout)
 	w.runner("training", t.Runner)
-	if t.CPU > hostedCPU && w.File.hosted(t.Runner) {
-		w.report("training.cpu", "must be at most %d on GitHub-hosted runners, because Docker refuses more than the machine has; to use more, set training.runner", hostedCPU)
-	}
-	if t.GPU > 0 && w.File.hosted(t.Runner) {
-		w.report("training.gpu", "requires training.runner because GitHub-hosted runners have no GPU")
-	}
-	w.hostedLimit("training", t.Timeout, t.Runner)
+	w.onRunners(machines.Stage{Name: "training", Runner: t.Runner, CPU: t.CPU, GPU: t.GPU, Memory: t.Memory, Limit: t.Timeout})
 	w.command("training.command", t.Command)
 }
 
@@ -355,27 +356,19 @@ func (w *Work) runner(stage string, runner []string) {
 	}
 }
 
-// hostedLimit reports a stage that GitHub ends before its time: its own machines run a job for at most six hours, and
-// those of others for at most five days. GitLab refuses a limit of more than a month for a job.
-func (w *Work) hostedLimit(stage, limit string, runner []string) {
-	key := map[string]string{"training": "timeout", "gate": "within"}[stage]
-	d, err := strict.Duration(limit)
-	switch {
-	case err != nil:
-	case slices.Contains(w.File.Targets, GitLab) && d > 30*24*time.Hour:
-		w.report(stage+"."+key, "must be at most 30d with GitLab CI, which refuses a job with a limit of more than a month")
-	case !slices.Contains(w.File.Targets, GitHub):
-	case d > 5*time.Hour && w.File.hosted(runner):
-		w.report(stage+"."+key, "must be at most 5h on GitHub-hosted runners, which stop a job after six hours; to allow more, set %s.runner", stage)
-	case d > 4*24*time.Hour:
-		w.report(stage+"."+key, "must be at most 4d with GitHub Actions, which stops a job after five days")
+// onRunners reports what no machine of GitHub Actions and GitLab CI gives a stage.
+func (w *Work) onRunners(s machines.Stage) {
+	s.GitHub, s.GitLab = slices.Contains(w.File.Targets, GitHub), slices.Contains(w.File.Targets, GitLab)
+	for key, fault := range s.Faults() {
+		w.report(s.Name+"."+key, "%s", fault)
 	}
 }
 
 // command reports an empty word of a command, and one with a variable that no shell expands.
-func (w *Work) command(path string, words []string) {
-	for i := range words {
-		if fault := strict.Word(words, i); fault != "" {
+func (w *Work) command(path string, all []string) {
+	named := slices.Concat(w.File.Shadow.Secrets, w.File.Deploy.Secrets)
+	for i := range all {
+		if fault := words.Fault(all, i, named); fault != "" {
 			w.report(element(path, i), "%s", fault)
 		}
 	}
@@ -385,7 +378,9 @@ func (w *Work) command(path string, words []string) {
 func (w *Work) secrets(stage string, s Serving) {
 	for i, name := range s.Secrets {
 		path := element(stage+".secrets", i)
-		w.matches(variable, path, name, "a name of capital letters, digits and underscores")
+		if !variable.MatchString(name) { // which may be the credential itself
+			w.report(path, "must be a name of capital letters, digits and underscores, of a secret that the pipeline has: the value must not be in this file")
+		}
 		if secrets.Reserved(name) {
 			w.report(path, "%s has a different meaning in the pipeline: use another name", name)
 		}
@@ -420,8 +415,12 @@ func validateEvaluation(w *Work) {
 		}
 		w.number(path+".at_least", c.AtLeast)
 		w.number(path+".at_most", c.AtMost)
-		if low, high := c.AtLeast.Float(), c.AtMost.Float(); low > high {
+		low, high := c.AtLeast.Float(), c.AtMost.Float()
+		if low > high {
 			w.report(path+".at_most", "must be at least at_least, %v", low)
+		}
+		for key, fault := range traits.Impossible(c.Metric, low, high) {
+			w.report(path+"."+key, "%s", fault)
 		}
 	}
 	w.command("evaluation.command", e.Command)
@@ -461,7 +460,7 @@ func validateStages(w *Work) {
 		w.report("gate.every", "must be at most gate.within, which is %s", f.Gate.Within)
 	}
 	w.runner("gate", f.Gate.Runner)
-	w.hostedLimit("gate", f.Gate.Within, f.Gate.Runner)
+	w.onRunners(machines.Stage{Name: "gate", Runner: f.Gate.Runner, Limit: f.Gate.Within})
 	w.oneOf("gate.undecided", f.Gate.Undecided, []string{Fail, Pass})
 	for path, fault := range verdicts.Faults(verdicts.Gate{
 		Skipped: f.Gate.Skip, Passes: f.Gate.Undecided == Pass, Baseline: f.Monitoring.Baseline, Seeds: len(f.Evaluation.Seeds),
@@ -549,10 +548,15 @@ func validateTrigger(w *Work) {
 	for path, fault := range strict.Signals(w.given.Trigger.Signals, t.Signals, w.File.Monitoring.Signals) {
 		w.report(path, "%s", fault)
 	}
+	ofAPI := map[string]func(string) string{GitHub: apiurl.GitHub, GitLab: apiurl.Appended, Airflow: apiurl.Appended}[t.Target]
 	if t.URL != "" && !strict.IsService(t.URL) {
 		w.report("trigger.url", serviceURL, t.URL)
+	} else if ofAPI != nil && ofAPI(t.URL) != "" {
+		w.report("trigger.url", "%s", ofAPI(t.URL))
 	}
-	if t.Repository != "" {
+	if fault := apiurl.Repository(t.Repository); fault != "" {
+		w.report("trigger.repository", "%s", fault)
+	} else if t.Repository != "" {
 		w.matches(repository, "trigger.repository", t.Repository, "owner/name")
 	}
 	if t.Target == Make && !strings.HasPrefix(t.Directory, "/") {

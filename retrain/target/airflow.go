@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/apiurl"
 )
 
 // Airflow is an Airflow DAG. It requires user and password_file, or token_file.
@@ -40,7 +41,7 @@ func (a Airflow) check(report func(key, msg string)) {
 	if a.Version != 2 && a.Version != 3 {
 		report("version", "must be 2 or 3")
 	}
-	checkBase(a.URL, false, report)
+	checkBase(a.URL, false, apiurl.Appended, report)
 	switch {
 	case a.TokenFile != "" && (a.User != "" || a.PasswordFile != ""):
 		report("token_file", "cannot be combined with user and password_file")

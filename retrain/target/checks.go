@@ -23,8 +23,8 @@ func checkEndpoint(raw, tokenFile string, report func(key, msg string)) {
 	checkToken(tokenFile, report)
 }
 
-// checkBase checks a URL to which a path is appended.
-func checkBase(raw string, optional bool, report func(key, msg string)) {
+// checkBase checks a URL to which a path is appended. ofAPI returns what else is wrong with one of the service.
+func checkBase(raw string, optional bool, ofAPI func(string) string, report func(key, msg string)) {
 	if raw == "" && optional {
 		return
 	}
@@ -32,6 +32,8 @@ func checkBase(raw string, optional bool, report func(key, msg string)) {
 		report("url", msg)
 	} else if strings.ContainsAny(raw, "?#") {
 		report("url", "must end with its path")
+	} else if msg = ofAPI(raw); msg != "" {
+		report("url", msg)
 	}
 }
 

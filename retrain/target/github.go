@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/apiurl"
 )
 
 const (
@@ -45,12 +46,14 @@ func (g GitHub) check(report func(key, msg string)) {
 	report = below("github", report)
 	if !repositoryName.MatchString(g.Repository) {
 		report("repository", "must be owner/name")
+	} else if fault := apiurl.Repository(g.Repository); fault != "" {
+		report("repository", fault)
 	}
 	if utf8.RuneCountInString(g.EventType) > maxEventType {
 		report("event_type", fmt.Sprintf("must have at most %d characters", maxEventType))
 	}
 	checkToken(g.TokenFile, report)
-	checkBase(g.URL, true, report)
+	checkBase(g.URL, true, apiurl.GitHub, report)
 }
 
 // github is the adapter of repository_dispatch

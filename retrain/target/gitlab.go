@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/apiurl"
 )
 
 // gitlabVariable is the maximum length of a variable on GitLab.com, in bytes, and a little less than what Linux accepts
@@ -31,12 +32,14 @@ func (g GitLab) check(report func(key, msg string)) {
 	report = below("gitlab", report)
 	if g.Project == "" {
 		report("project", "must be the number or the path of a project")
+	} else if fault := apiurl.Repository(g.Project); fault != "" {
+		report("project", fault)
 	}
 	if g.Ref == "" {
 		report("ref", "must name a branch or a tag")
 	}
 	checkToken(g.TokenFile, report)
-	checkBase(g.URL, true, report)
+	checkBase(g.URL, true, apiurl.Appended, report)
 }
 
 // gitlab is the adapter of pipeline triggers (https://docs.gitlab.com/api/pipeline_triggers/).

@@ -24,7 +24,7 @@ func (k Kubernetes) address() string { return k.Jobs() }
 func (k Kubernetes) check(report func(key, msg string)) {
 	report = below("kubernetes", report)
 	k.Check(report)
-	checkBase(k.URL, true, report)
+	checkBase(k.URL, true, func(string) string { return "" }, report)
 }
 
 // inCluster returns a target whose Jobs run in the cluster of the service with the address and the certificate authority

@@ -103,16 +103,20 @@ func Read(file string, text []byte, dst any) *Reader {
 	}
 	document, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		r.syntaxError(err)
+		r.syntaxError(err, tokens)
 		return r
 	}
 	r.documents(document, reflect.ValueOf(dst).Elem())
 	return r
 }
 
-func (r *Reader) syntaxError(err error) {
+func (r *Reader) syntaxError(err error, tokens token.Tokens) {
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil {
+		if open, message := unclosed(tokens, at.GetToken()); open != nil {
+			r.fault(r.placeOf(open), "", "is not YAML: "+message)
+			return
+		}
 		r.fault(r.placeOf(at.GetToken()), "", "is not YAML: "+at.GetMessage())
 		return
 	}
@@ -126,7 +130,7 @@ func (r *Reader) documents(file *ast.File, dst reflect.Value) {
 			continue
 		}
 		if read {
-			r.fault(r.placeOf(firstToken(doc.Body)), "", "only one YAML document is allowed")
+			r.fault(r.placeOf(cmp.Or(doc.Start, firstToken(doc.Body))), "", "only one YAML document is allowed")
 			return
 		}
 		r.value("", r.places[""], doc.Body, dst)
@@ -241,7 +245,7 @@ func (r *Reader) resolve(path string, n ast.Node) ast.Node {
 	case *ast.AliasNode:
 		value, ok := r.anchors[n.Value.String()]
 		if !ok {
-			r.cannotRead(r.placeOf(n.GetToken()), path, fmt.Sprintf("unknown anchor %q", n.Value.String()))
+			r.cannotRead(r.placeOf(n.GetToken()), path, unknownAnchor(n.Value.String()))
 		}
 		return value
 	case *ast.TagNode:
@@ -249,6 +253,15 @@ func (r *Reader) resolve(path string, n ast.Node) ast.Node {
 		return nil
 	}
 	return n
+}
+
+// unknownAnchor says that an alias has no anchor. A text such as * * * * * is read as one.
+func unknownAnchor(name string) string {
+	message := fmt.Sprintf("unknown anchor %q", name)
+	if strings.Trim(name, "*_-.") == "" || strings.ContainsAny(name, " */,") {
+		message += ": put a text that begins with * in quotes"
+	}
+	return message
 }
 
 func (r *Reader) mapping(path string, n ast.Node, dst reflect.Value) {

@@ -1,9 +1,12 @@
 package pins
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 )
 
 // ownVersions are the versions that Gymnasium 0.26 to 1.4 have of environments of their own.
@@ -22,8 +25,11 @@ var sinceGymnasium1 = regexp.MustCompile(`^(?:LunarLander(?:Continuous)?-v3|CarR
 // may: others can be registered under names that are not like those of its own.
 func Unknown(id string, requirements []string) string {
 	name, version, ok := strings.Cut(id, "-v")
-	if !ok || strings.ContainsAny(id, ":/") {
+	if strings.ContainsAny(id, ":/ ") {
 		return ""
+	}
+	if fault := nearlyOwn(name, id); fault != "" || !ok {
+		return fault
 	}
 	for own, versions := range ownVersions {
 		all := strings.Fields(versions)
@@ -47,6 +53,23 @@ func Unknown(id string, requirements []string) string {
 		return "requires gymnasium 1.0 or later, not " + at
 	}
 	return ""
+}
+
+// nearlyOwn returns why an id, of which the name comes before the version, seems to be meant as one of Gymnasium's own, ""
+// if it does not.
+func nearlyOwn(name, id string) string {
+	newest := func(own string) string {
+		all := strings.Fields(ownVersions[own])
+		return own + "-v" + all[len(all)-1]
+	}
+	if name == id && ownVersions[name] != "" {
+		return "must have its version, as in " + newest(name) + ": without one, it changes with Gymnasium"
+	}
+	near := nearest.Of(name, slices.Values(slices.Sorted(maps.Keys(ownVersions))))
+	if ownVersions[name] != "" || near == "" || len(name) < 6 || strings.EqualFold(name, near) || nearest.Distance(name, near) > 1 && !transposed(name, near) {
+		return ""
+	}
+	return "must be " + newest(near) + ", not " + id + ": Gymnasium has none of that name"
 }
 
 // pinned returns the version of a package among requirements, "" if it is not one of them.

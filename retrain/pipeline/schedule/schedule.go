@@ -16,7 +16,8 @@ const oftenest = 5
 // minutesOfDay is how many minutes a day has.
 const minutesOfDay = 24 * 60
 
-// Fault returns what is wrong with a schedule of five fields in UTC, "" if nothing is. GitHub adds a separate limit.
+// Fault returns what is wrong with a schedule of five fields in UTC, "" if nothing is. GitHub starts none more often than it
+// allows.
 func Fault(text string, github bool) string {
 	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	parsed, err := parser.Parse(text)
@@ -28,7 +29,9 @@ func Fault(text string, github bool) string {
 		return fmt.Sprintf("must be a cron expression in UTC (minute, hour, day of the month, month, day of the week), not %q", text)
 	case s.Next(someDay).IsZero():
 		return fmt.Sprintf("must be a time that exists: the months in %q do not have that day", text)
-	case github && tooOften(s):
+	case closer(s, 2):
+		return fmt.Sprintf("must not start a run every minute, before the last one has trained and evaluated, not %q", text)
+	case github && closer(s, oftenest):
 		return fmt.Sprintf("must leave at least %d minutes between runs, unlike %q: GitHub Actions does not start workflows more often", oftenest, text)
 	}
 	return ""
@@ -37,8 +40,8 @@ func Fault(text string, github bool) string {
 // someDay begins the first four years in which schedules are looked at: they have a day of each month and weekday.
 var someDay = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// tooOften reports whether two times of a schedule are less than oftenest minutes from one another.
-func tooOften(s *cron.SpecSchedule) bool {
+// closer reports whether two times of a schedule are less than these minutes from one another.
+func closer(s *cron.SpecSchedule, minutes int) bool {
 	var times []int
 	for t := range minutesOfDay {
 		if s.Hour>>(t/60)&1 == 1 && s.Minute>>(t%60)&1 == 1 {
@@ -46,12 +49,12 @@ func tooOften(s *cron.SpecSchedule) bool {
 		}
 	}
 	for i := range times[1:] {
-		if times[i+1]-times[i] < oftenest {
+		if times[i+1]-times[i] < minutes {
 			return true
 		}
 	}
 	overnight := times[0] + minutesOfDay - times[len(times)-1]
-	return overnight < oftenest && onDaysInARow(s)
+	return overnight < minutes && onDaysInARow(s)
 }
 
 // onDaysInARow reports whether a schedule has two days that follow one another.

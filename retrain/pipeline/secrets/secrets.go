@@ -39,6 +39,10 @@ var rules = []rule{
 	{regexp.MustCompile(`(?i)\b(?:[a-z0-9]+[_-])*[a-z0-9]*key["']?\s*[=:]\s*["']?(?:[0-9a-f]{32}|[A-Za-z0-9+/]{40})`), true},
 	{regexp.MustCompile(`(?i)\b(?:x-)?(?:[a-z]+-)*(?:api-?key|token|secret|auth)(?:-[a-z]+)*:\s*["']?[A-Za-z0-9+/_=.-]{16}`), true},
 	{regexp.MustCompile(`(?i)\bauthorization["']?\s*[:=]\s*["']?(?:basic|token|apikey|key|digest)\s+[A-Za-z0-9+/_=.-]{12}`), false},
+	{regexp.MustCompile(`\bhooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/T?[A-Za-z0-9]+/[A-Za-z0-9]+/[A-Za-z0-9/_-]{8,}|\bdiscord(?:app)?\.com/api/webhooks/[0-9]+/[A-Za-z0-9_-]{8,}`), false},
+	{regexp.MustCompile(`\.webhook\.office\.com/webhookb2/[0-9a-f-]{36}|\bapi\.telegram\.org/bot[0-9]+:[A-Za-z0-9_-]{20,}|\bchat\.googleapis\.com/v1/spaces/\S*[?&]token=[^\s$&"'<{]{8,}`), false},
+	{regexp.MustCompile(`\b(?:mysql|mariadb)[a-z_-]*\b(?:[ \t]+[^\s|;&]+)*[ \t]+-p["']?[^\s"'$<{%(][^\s"'$]{2,}`), false},
+	{regexp.MustCompile(`\bsshpass[ \t]+-p[ \t]*["']?[^\s"'$<{%(][^\s"'$]{2,}`), false},
 	{address, false},
 }
 
@@ -52,6 +56,7 @@ var marks = []string{
 	"token", "api-key", "secret", "key", "bearer", "hf_", "sk-", "k_live_", "k_test_", "wandb", "curl", "aiza", "npm_", "pypi-", "eyj", "://",
 	"dckr_pat_", "xapp-", "glrt-", "gldt-", "glptt-", "glsoat-", "glcbt-", "glsa_", "shpat_", "shpss_", "shpca_", "shppa_", "atatt3",
 	"dop_v1_", "hvs.", "hvb.", "dapi", "sg.", "ya29.", "rubygems_", "lin_api_", "auth",
+	"hooks.slack", "discord", "webhook", "telegram", "googleapis", "mysql", "mariadb",
 }
 
 // Message says what is wrong with a text that Found finds. It names no credential itself.
@@ -101,7 +106,7 @@ func InValues(values map[string]string) []string {
 			}
 		}
 		option := strings.HasPrefix(before, "--") && Found(before+"="+value) && !Found(before) ||
-			isOfProgram(program) && Found(program+" "+before+" "+value) && !Found(program+" "+before)
+			isOfProgram.MatchString(program) && Found(program+" "+before+" "+value) && !Found(program+" "+before)
 		if inMember(path[strings.LastIndex(path, ".")+1:], value) || option {
 			out = append(out, path)
 		}
@@ -109,8 +114,8 @@ func InValues(values map[string]string) []string {
 	return out
 }
 
-// isOfProgram reports whether words after the name of a program may be credentials that no option names as such.
-func isOfProgram(program string) bool { return program == "curl" || program == "wandb" }
+// isOfProgram matches programs after which words may be credentials that no option names as such.
+var isOfProgram = regexp.MustCompile(`(?:^|/)(?:curl|wandb|sshpass|(?:mysql|mariadb)[a-z_-]*)$`)
 
 // reserved are the environment variables that the stages, their images and shells have, or that shells never take.
 var reserved = strings.Fields("BASHOPTS BASH_ENV CHILD CI EUID HOME IFS IMAGE LD_PRELOAD PATH PPID PWD PYTHONHOME PYTHONPATH REGISTRY_PASSWORD REGISTRY_USER REQUEST RUN RUN_ID SERVICE SHELLOPTS SKIPPED UID VERSION WORK")

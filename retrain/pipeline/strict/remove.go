@@ -7,6 +7,16 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
+// IsBlank reports whether a file has nothing but comments.
+func IsBlank(text []byte) bool {
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && line != "---" {
+			return false
+		}
+	}
+	return true
+}
+
 // Remove sets what a file leaves empty to its zero value: a null or an empty mapping removes what an ancestor set. dst is
 // a pointer to the struct that the file was read into.
 func Remove(r *yamlfile.Reader, dst any) { remove(r, "", reflect.ValueOf(dst).Elem()) }

@@ -1,14 +1,12 @@
 // Package strict checks how the values of a file are written, which is lost once they are parsed: a 0 that a default
-// would replace, or a variable that no shell expands.
+// would replace, or a runner of another system.
 package strict
 
 import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"path"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,34 +97,4 @@ func IsLoopback(text string) bool {
 func IsPort(text string) bool {
 	port, err := strconv.Atoi(text)
 	return err == nil && port > 0 && port <= 65535
-}
-
-var (
-	// ofStage matches variables of a stage, in whose place literal text deploys a version that does not exist, and the home
-	// directory at the beginning of a path.
-	ofStage = regexp.MustCompile(`\$(VERSION|IMAGE|WORK|REQUEST)\b|\$\{(VERSION|IMAGE|WORK|REQUEST)\b[^}]*\}|^~/`)
-	// expand are programs that expand variables in their arguments.
-	expand = strings.Fields("sh bash dash ash ksh zsh ssh envsubst")
-)
-
-// operators are words that only a shell understands.
-var operators = strings.Fields("&& || >> 2>&1")
-
-// Word returns what is wrong with word i of a command, "" for nothing: it is empty or, without a program before it that
-// expands it, needs a shell.
-func Word(words []string, i int) string {
-	const shell = "; write the command as [sh, -c, '...']"
-	switch word := words[i]; {
-	case word == "":
-		return "must not be empty"
-	case i == 0 && strings.ContainsAny(word, " \t") && !strings.Contains(strings.Fields(word + " .")[0], "/"): // a path may have spaces
-		return "must be a program without arguments, which are words of their own, as in [python, train.py]"
-	case slices.ContainsFunc(words[:i], func(w string) bool { return slices.Contains(expand, path.Base(w)) }):
-		return ""
-	case slices.Contains(operators, word):
-		return "must not be " + word + ", because no shell reads a list" + shell
-	case ofStage.MatchString(word):
-		return "must not contain " + ofStage.FindString(word) + ", because no shell expands it in a list" + shell
-	}
-	return ""
 }

@@ -21,12 +21,48 @@ var spaces = map[string]string{
 // the others has one above 0.
 var highest = map[string]float64{"CartPole-v0": 200, "CartPole-v1": 500, "MountainCar-v0": 0, "Acrobot-v1": 0, "Pendulum-v1": 0}
 
-// Exceeded returns why a metric of an environment never reaches a limit, "" if it may.
-func Exceeded(id, metric string, limit float64) string {
-	if most, known := highest[id]; known && metric == "return" && limit > most {
-		return fmt.Sprintf("must be at most %v, the highest return of %s", most, id)
+// lowest are the returns below which no episode of an environment ends. Each episode of CartPole has a step at least.
+var lowest = map[string]float64{"CartPole-v0": 1, "CartPole-v1": 1, "MountainCar-v0": -200, "Acrobot-v1": -500, "Pendulum-v1": -3255}
+
+// longest are the steps after which an environment ends an episode itself.
+var longest = map[string]float64{"CartPole-v0": 200, "CartPole-v1": 500, "MountainCar-v0": 200, "Acrobot-v1": 500, "Pendulum-v1": 200}
+
+// truncated is what environments say of an episode that ended because of its length: true or false, as 1 or 0.
+const truncated = "TimeLimit.truncated"
+
+// Impossible returns why no episode meets the limits of a constraint, by the key of the limit. Limits that are not given
+// are not numbers.
+func Impossible(metric string, atLeast, atMost float64) map[string]string {
+	const share = "it is the share of the episodes that a limit of time ended"
+	out := map[string]string{}
+	switch {
+	case metric == "episode_length" && atMost < 1:
+		out["at_most"] = "must be at least 1, because every episode has a step"
+	case metric == truncated && atLeast > 1:
+		out["at_least"] = "must be at most 1: " + share
+	case metric == truncated && atMost < 0:
+		out["at_most"] = "must be at least 0: " + share
 	}
-	return ""
+	return out
+}
+
+// Exceeded is Impossible for an environment, by its id.
+func Exceeded(id, metric string, atLeast, atMost float64) map[string]string {
+	out := map[string]string{}
+	switch {
+	case metric == "return" && known(highest, id) && atLeast > highest[id]:
+		out["at_least"] = fmt.Sprintf("must be at most %v, the highest return of %s", highest[id], id)
+	case metric == "return" && known(lowest, id) && atMost < lowest[id]:
+		out["at_most"] = fmt.Sprintf("must be at least %v, the lowest return of %s", lowest[id], id)
+	case metric == "episode_length" && known(longest, id) && atLeast > longest[id]:
+		out["at_least"] = fmt.Sprintf("must be at most %v, the longest episode of %s", longest[id], id)
+	}
+	return out
+}
+
+func known(limits map[string]float64, id string) bool {
+	_, ok := limits[id]
+	return ok
 }
 
 // spacesOf returns the spaces of an environment, by its id, "" for those that are not known.

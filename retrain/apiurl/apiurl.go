@@ -1,0 +1,50 @@
+// Package apiurl checks the URLs of the services that start a retraining: whether the path of the API belongs to a URL
+// depends on the service.
+package apiurl
+
+import (
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// ofAPI matches the end of a URL with the path of an API, which the requests add.
+var ofAPI = regexp.MustCompile(`/api(/v[0-9]+)?$`)
+
+// Appended returns what is wrong with the URL of a service to which the path of its API is added, such as GitLab and
+// Airflow; "" for nothing.
+func Appended(text string) string {
+	if end := ofAPI.FindString(strings.TrimRight(text, "/")); end != "" {
+		return "must be without " + end + ", which is added"
+	}
+	return ""
+}
+
+// GitHub returns what is wrong with the URL of the API of GitHub, "" for nothing: a host has its pages and its API at
+// different addresses.
+func GitHub(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || strings.Trim(u.Path, "/") != "" {
+		return ""
+	}
+	host := strings.ToLower(u.Hostname())
+	_, notAddress := netip.ParseAddr(host)
+	switch {
+	case host == "" || strings.HasPrefix(host, "api.") || notAddress == nil || host == "localhost":
+		return ""
+	case host == "github.com" || host == "www.github.com":
+		return "must be https://api.github.com, which is the default: omit it"
+	case strings.HasSuffix(host, ".ghe.com"):
+		return "must be the URL of the API, https://api." + u.Host
+	}
+	return "must be the URL of the API, such as https://" + u.Host + "/api/v3 for a GitHub Enterprise Server"
+}
+
+// Repository returns what is wrong with the name of a repository, "" for nothing.
+func Repository(name string) string {
+	if strings.HasSuffix(name, ".git") {
+		return "must be without .git, which belongs to the URL for cloning alone"
+	}
+	return ""
+}

@@ -1,0 +1,29 @@
+package apiurl
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestURLsOfAPIs(t *testing.T) {
+	for _, test := range []struct{ got, want string }{
+		{Appended("https://git.lab.example/api/v4"), "must be without /api/v4, which is added"},
+		{Appended("https://flow.example/prod/api/v2/"), "must be without /api/v2, which is added"},
+		{Appended("https://flow.example/api"), "must be without /api, which is added"},
+		{Appended("https://flow.example/prod"), ""},
+		{Appended("https://api.example/v4"), ""},
+		{GitHub("https://git.corp.example"), "such as https://git.corp.example/api/v3"},
+		{GitHub("https://git.corp.example:8443/"), "such as https://git.corp.example:8443/api/v3"},
+		{GitHub("https://github.com"), "must be https://api.github.com"},
+		{GitHub("https://tea.ghe.com"), "https://api.tea.ghe.com"},
+		{GitHub("https://git.corp.example/api/v3"), ""},
+		{GitHub("https://api.tea.ghe.com"), ""},
+		{GitHub("http://127.0.0.1:3000"), ""},
+		{Repository("tea/leaves.git"), "must be without .git"},
+		{Repository("tea/leaves.github"), ""},
+	} {
+		if (test.got == "") != (test.want == "") || !strings.Contains(test.got, test.want) {
+			t.Errorf("%q, want %q", test.got, test.want)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package keywords
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest/nearest"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// ofPolicies are the keys of policy_kwargs that the policies of each algorithm of Stable-Baselines3 take, and of all
+// under "".
+var ofPolicies = map[string]string{
+	"":     "activation_fn features_extractor_class features_extractor_kwargs net_arch normalize_images optimizer_class optimizer_kwargs",
+	"A2C":  "full_std log_std_init ortho_init share_features_extractor squash_output use_expln use_sde",
+	"PPO":  "full_std log_std_init ortho_init share_features_extractor squash_output use_expln use_sde",
+	"SAC":  "clip_mean log_std_init n_critics share_features_extractor use_expln use_sde",
+	"DDPG": "n_critics share_features_extractor",
+	"TD3":  "n_critics share_features_extractor",
+	"DQN":  "",
+}
+
+// Inside returns what is wrong with a key of an argument that is a mapping, and with its value; "" for nothing.
+func Inside(library, algorithm, name, key string, v yamlfile.Value, requirements []string) string {
+	switch {
+	case library == "rllib" && name == "model":
+		return OfModel(key, requirements)
+	case library == "rllib" && name == "replay_buffer_config" && key == "capacity" && !count.takes(v):
+		return "must be " + count.want + ", not " + v.Scalar
+	case library == "stable-baselines3" && name == "policy_kwargs":
+		return ofPolicyOf(algorithm, key, requirements)
+	}
+	return ""
+}
+
+// ofPolicyOf is Inside for policy_kwargs: a key of another algorithm, or one that is nearly a known one. A newer release
+// may have others.
+func ofPolicyOf(algorithm, key string, requirements []string) string {
+	own, known := ofPolicies[algorithm]
+	all := strings.Fields(ofPolicies[""] + " " + own)
+	if !known || slices.Contains(all, key) || slices.ContainsFunc(requirements, versions["stable-baselines3"].isNewer) {
+		return ""
+	}
+	fault := "is not an argument of the policies of " + algorithm
+	if near := nearest.Of(key, slices.Values(all)); near != "" {
+		return fmt.Sprintf("%s (did you mean %q?)", fault, near)
+	}
+	for _, others := range ofPolicies {
+		if slices.Contains(strings.Fields(others), key) {
+			return fault
+		}
+	}
+	return ""
+}

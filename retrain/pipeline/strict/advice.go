@@ -1,0 +1,71 @@
+package strict
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// inQuotes is what a reader of YAML says of a number or of true and false where a text must be.
+const inQuotes = "; put it in quotes"
+
+// needUnits are the values that need a unit or another form, so that quotes alone would not help.
+var needUnits = map[string]string{
+	"training.memory": "a size such as 4Gi", "training.storage": "a size such as 10Gi", "training.timeout": "a duration such as 90m, 6h or 2d",
+	"gate.within": "a duration such as 90m, 6h or 2d", "gate.every": "a duration such as 5m or 1h", "model.timeout": "a duration such as 2m",
+	"monitoring.false_alarms.per": "a duration such as 30d, or a count such as 20000 episodes", "release": "a tag such as v0.1.0, or a commit",
+	"base": "an image with a version in its tag", "schedule": "a cron expression in quotes", "project": "a name that starts with a letter",
+	"monitoring.service": "a URL", "trigger.url": "a URL", "trigger.repository": "owner/name",
+}
+
+// Advise says of values that need a unit which one, instead of that they need quotes.
+func Advise(problems []yamlfile.Problem) {
+	for i, p := range problems {
+		unit, known := needUnits[p.Path]
+		if before, found := strings.CutSuffix(p.Message, inQuotes); found && known {
+			problems[i].Message = strings.Replace(before, "must be a string", "must be "+unit, 1)
+		}
+	}
+}
+
+// consequence is a problem that another one causes.
+type consequence struct {
+	cause string         // the path of the other one, or the beginning of it before a bracket
+	path  *regexp.Regexp // of the problem
+	says  string         // part of its message
+	unset bool           // whether it is of a default alone, which any problem of the other one makes wrong
+}
+
+// isCause reports whether a problem leaves open what the value is meant to be.
+func (c consequence) isCause(o yamlfile.Problem) bool {
+	here := o.Path == c.cause || strings.HasPrefix(o.Path, c.cause+"[")
+	return here && (c.unset || strings.HasPrefix(o.Message, "must be one of") || strings.HasPrefix(o.Message, "must not be empty"))
+}
+
+var consequences = []consequence{
+	{"targets", regexp.MustCompile(``), " with the targets ", false},
+	{"targets", regexp.MustCompile(`^trigger\.target$`), "must be one of the targets", false},
+	{"algorithm.name", regexp.MustCompile(`^algorithm\.hyperparameters\.`), "an argument of", false},
+	{"algorithm.library", regexp.MustCompile(`^algorithm\.`), "", false},
+	{"algorithm.library", regexp.MustCompile(`^(requirements|environments)$`), "", false},
+	{"project", regexp.MustCompile(`^(policy|image)$`), "", true},
+}
+
+// Causes returns the problems without those that follow from another one: who mends that one has mended both.
+func Causes(problems []yamlfile.Problem) []yamlfile.Problem {
+	follows := func(p yamlfile.Problem) bool {
+		return slices.ContainsFunc(consequences, func(c consequence) bool {
+			return p.Path != c.cause && c.path.MatchString(p.Path) && strings.Contains(p.Message, c.says) && (!c.unset || p.Line == 1 && p.Column == 1) &&
+				slices.ContainsFunc(problems, c.isCause)
+		})
+	}
+	var out []yamlfile.Problem
+	for _, p := range problems {
+		if !follows(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
