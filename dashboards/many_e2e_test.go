@@ -119,6 +119,16 @@ func checkFleet(t *testing.T, d drawing, n int) {
 		if !slices.Equal(named, want) {
 			t.Errorf("%s: %q, want %q", d.Where, named, want)
 		}
+	case "fleet.json: Firing incidents", "fleet.json: Muted incidents":
+		want := 0
+		for i := 1; i < n; i += 5 {
+			if mutedGroup(i) == strings.HasSuffix(d.Where, "Muted incidents") {
+				want += 1 + (4-i%4)/4 // one in each of its environments
+			}
+		}
+		if len(d.Rows) != 1 || d.Rows[0][0] != strconv.Itoa(want) {
+			t.Errorf("%s: %v, want %d", d.Where, d.Rows, want)
+		}
 	case "fleet.json: Undelivered alerts":
 		if len(d.Rows) != 1 || d.Rows[0][0] != "2" {
 			t.Errorf("%s: %v, want 2", d.Where, d.Rows)
@@ -274,6 +284,10 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 			f.add(retrain.MetricLastObserved, of, func(time.Time) float64 { return .9 * value })
 		}
 	}
+	if name == alerts.MetricAlarms && happens == drifts && mutedGroup(i) {
+		f.add(alerts.MetricAlarmsMuted, labels, f.course(name, labels, value, happens))
+		happens = healthy
+	}
 	f.add(name, labels, f.course(name, labels, value, happens))
 	if name == "rewardwatch_stream_state" && happens == faulty && labels["signal"] == "reward" {
 		labels["rule"] = "non_finite"
@@ -287,6 +301,9 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 		}
 	}
 }
+
+// mutedGroup reports whether the incident of the drifting groups of a policy is muted.
+func mutedGroup(i int) bool { return i/5%3 == 0 }
 
 // decisions writes what people did about an incident, of which the demo has none.
 func (f *fleetHistory) decisions(incident map[string]string) {
