@@ -347,7 +347,7 @@ func gaugeChance(s scope) string {
 func policyIncidents(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Past incidents and retraining", "retraining.md",
 		firing(s, "Firing alarms of the policy. Info: based on a provisional baseline. Muted: a person has muted the incident."),
-		rows("Causes of closed incidents", "Incidents of the policy that closed in the time range, by cause.",
+		rows("Causes of closed incidents", "The policy's incidents that closed in the selected time range, by cause.",
 			[]column{causeColumn(), valueColumn("incidents", inDecimals(0))}, []order{{"Value", true}, {"cause", false}},
 			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overRange, "cause")}),
 		inStateColors(stacked("Retrain requests", "Retrain requests for the policy, by state.", "short",

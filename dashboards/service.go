@@ -124,7 +124,7 @@ func delay(s scope) *timeseries.PanelBuilder {
 	quantile := func(q, legend string) query {
 		return query{expr: "histogram_quantile(" + q + ", sum by (le) (rate(" + s.service(names.MetricUnitDelay+"_bucket") + "[$__rate_interval]))) >= 0", legend: legend}
 	}
-	return inColors(levels("Judgment delay", "Time from the last event of an episode (or block) until it is judged: median, 90th and 99th percentile. Telemetry without timestamps is not included.", "s",
+	return inColors(levels("Judgment delay", "Time from the last event of an episode (or block) until it is judged: median, 90th and 99th percentiles. Telemetry without timestamps is not included.", "s",
 		quantile("0.5", "median"), quantile("0.9", "90%"), quantile("0.99", "99%")),
 		[2]string{"median", blue}, [2]string{"90%", yellow}, [2]string{"99%", orange}).NoValue("Nothing judged")
 }

@@ -35,7 +35,7 @@ func (c *Collector) Guards(summaries func() []*guard.Summary) *Guards {
 		state:    prometheus.NewDesc(MetricGuardState, "State of the guard: 0 ok, 1 warn, 2 hold, 3 fallback.", labels, nil),
 		evidence: prometheus.NewDesc(MetricGuardEvidence, "Logarithm of the evidence that the limit is exceeded, divided by the value that trips the guard.", labels, nil),
 		share:    prometheus.NewDesc(MetricGuardMean, "Mean of the values counted by the guard since it last started, tripped or was released.", labels, nil),
-		invalid:  prometheus.NewDesc(MetricGuardInvalid, "Number of values ignored by the guard, such as outcomes outside 0 to 1.", labels, nil),
+		invalid:  prometheus.NewDesc(MetricGuardInvalid, "Number of values ignored by the guard, such as outcomes outside the range 0 to 1.", labels, nil),
 	}
 }
 

@@ -23,7 +23,7 @@ func TestSeriesOfGuards(t *testing.T) {
 # HELP rewardwatch_guard_evidence_ratio Logarithm of the evidence that the limit is exceeded, divided by the value that trips the guard.
 # TYPE rewardwatch_guard_evidence_ratio gauge
 rewardwatch_guard_evidence_ratio{guard="tripped",policy="p"} 1
-# HELP rewardwatch_guard_invalid_total Number of values ignored by the guard, such as outcomes outside 0 to 1.
+# HELP rewardwatch_guard_invalid_total Number of values ignored by the guard, such as outcomes outside the range 0 to 1.
 # TYPE rewardwatch_guard_invalid_total counter
 rewardwatch_guard_invalid_total{guard="tripped",policy="p"} 3
 # HELP rewardwatch_guard_mean Mean of the values counted by the guard since it last started, tripped or was released.

@@ -21,7 +21,7 @@ func TestNothingIsWrittenHalfway(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := Write(changes, dir)
-	if err == nil || !strings.Contains(err.Error(), "write "+last+": ") || !strings.Contains(err.Error(), "no file was changed") {
+	if err == nil || !strings.Contains(err.Error(), "write "+last+": ") || !strings.Contains(err.Error(), "no files were changed") {
 		t.Error(err)
 	}
 	if after := textsIn(t, dir); after != before {

@@ -126,7 +126,7 @@ func Write(changes []Change, dir string) error {
 				for _, path := range done {
 					_ = root.Remove(path) // the last one may not exist
 				}
-				return errors.Join(fmt.Errorf("write %s: %w; no file was changed", c.Path, err), root.Close())
+				return errors.Join(fmt.Errorf("write %s: %w; no files were changed", c.Path, err), root.Close())
 			}
 		}
 	}
