@@ -37,8 +37,8 @@ report() {
   [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" --by "cartpole pipeline, $RUN" || echo "The state could not be reported." >&2
 }
 
-# succeeded reports the new version. The service may be restarting, so this tries for two minutes. A version that is
-# in service stays so: this stage then fails with a message, but does not report that it failed.
+# succeeded reports the new version. The service may be restarting, so this tries for some minutes. If it cannot be
+# told, or has closed the request, the version is in service all the same, so the stage does not fail.
 closed=
 succeeded() {
   closed=yes
@@ -49,7 +49,6 @@ succeeded() {
   done
   echo "Version $VERSION is in service, but Rewardwatch could not be told. If the request is open, run:" >&2
   echo "rewardwatch retrain status $REQUEST succeeded --version $VERSION" >&2
-  exit 1
 }
 
 finish() {
