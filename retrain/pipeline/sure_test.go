@@ -23,7 +23,7 @@ func TestFilesThatCanOnlyFail(t *testing.T) {
 		"script after options":  {[]string{deploy, "[env, A=1, sh, -x, './ship --now']"}, "deploy.command[4]: must be the file of a script"},
 		"words after a script":  {[]string{deploy, "[sh, -c, ./ship, --now]"}, `deploy.command[3]: must be part of the script, not "--now"`},
 		"variable of a script":  {[]string{deploy, "[sh, -c, './ship \"$1\"', sh, $VERSION]"}, "deploy.command[4]: must not contain $VERSION"},
-		"other variable":        {[]string{deploy, "[./ship, --user=$SHIP_USER]"}, "deploy.command[1]: must not contain $SHIP_USER, because no shell expands it in a list"},
+		"other variable":        {[]string{deploy, "[./ship, --user=$SHIP_USER]\n  secrets: [SHIP_USER]"}, "deploy.command[1]: must not contain $SHIP_USER, because no shell expands it in a list"},
 		"home directory":        {[]string{deploy, "[./ship, \"${HOME}/models\"]"}, "deploy.command[1]: must not contain ${HOME}"},
 		"variable over there":   {[]string{deploy, "[ssh, robots, ./ship, $VERSION]"}, "deploy.command[3]: must not contain $VERSION, which the other machine does not have"},
 		"misspelled variable":   {[]string{deploy, "[sh, -c, './ship \"$VERISON\"']"}, "deploy.command[2]: must not contain $VERISON, which nothing sets (did you mean $VERSION?)"},
@@ -80,6 +80,9 @@ func TestFilesThatMayWork(t *testing.T) {
 		"shell as an argument":  {deploy, "[./ship, bash, a long name]"},
 		"variable sent along":   {deploy, "[ssh, -o, SendEnv=VERSION, robots, 'ship $VERSION']"},
 		"template of variables": {deploy, "[envsubst, $VERSION]"},
+		"variable over there":   {deploy, "[ssh, robots, $HOME/ship.sh]"},
+		"variable of a program": {deploy, "[./ship, '--lr=${lr}', $ENV]"},
+		"other user":            {deploy, "[su, ship, -c, './ship $VERSION']"},
 		"larger machines":       {"memory: 4Gi, timeout: 2h", "memory: 24Gi, timeout: 9h, runner: [ubuntu-latest-8-cores]"},
 		"all that a host has":   {"memory: 4Gi, timeout: 2h", "memory: 16Gi, timeout: 5h, runner: [ubuntu-latest]"},
 		"API of Enterprise":     {"  approval: true", "  url: https://git.example.com/api/v3"},
@@ -91,6 +94,7 @@ func TestFilesThatMayWork(t *testing.T) {
 		"image of a team":       {base, base + "\nbase: registry.example.com/node:22.1.0"},
 		"policy of PPO":         {"{n_steps: 256, learning_rate: 3e-4}", "{policy_kwargs: {net_arch: [8], log_std_init: -1, ortho_init: false}}"},
 		"option of MySQL":       {deploy, "[mysql, -P, \"3306\", -u, ship, --protocol=tcp]"},
+		"port of MySQL":         {deploy, "[docker, run, --name, mysql, '-p3306:3306', ship]"},
 		"limits of an episode":  {"{metric: return, at_least: 300}", "{metric: episode_length, at_least: 500, at_most: 500}"},
 	} {
 		if _, err := run(t, replaced...); err != nil {

@@ -41,10 +41,22 @@ var rules = []rule{
 	{regexp.MustCompile(`(?i)\bauthorization["']?\s*[:=]\s*["']?(?:basic|token|apikey|key|digest)\s+[A-Za-z0-9+/_=.-]{12}`), false},
 	{regexp.MustCompile(`\bhooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/T?[A-Za-z0-9]+/[A-Za-z0-9]+/[A-Za-z0-9/_-]{8,}|\bdiscord(?:app)?\.com/api/webhooks/[0-9]+/[A-Za-z0-9_-]{8,}`), false},
 	{regexp.MustCompile(`\.webhook\.office\.com/webhookb2/[0-9a-f-]{36}|\bapi\.telegram\.org/bot[0-9]+:[A-Za-z0-9_-]{20,}|\bchat\.googleapis\.com/v1/spaces/\S*[?&]token=[^\s$&"'<{]{8,}`), false},
-	{regexp.MustCompile(`\b(?:mysql|mariadb)[a-z_-]*\b(?:[ \t]+[^\s|;&]+)*[ \t]+-p["']?[^\s"'$<{%(][^\s"'$]{2,}`), false},
+	{mysql, false},
 	{regexp.MustCompile(`\bsshpass[ \t]+-p[ \t]*["']?[^\s"'$<{%(][^\s"'$]{2,}`), false},
 	{address, false},
 }
+
+var (
+	// mysql matches a client of MySQL where a command begins or after one that starts others, with -p and a password.
+	mysql = regexp.MustCompile(`(?:(?m:^)[ \t]*|[;&|("'` + "`" + `][ \t]*|(?:(?m:^)|[\s;&|("'])` + starts + `[ \t]+)(?:[^\s"'=:]*/)?` +
+		`(?:mysql|mariadb-?)(?:dump|admin|import|show|check|sh|slap|binlog)?(?:[ \t]+[^\s|;&]+)*[ \t]+-p["']?[^\s"'$<{%(][^\s"'$]{2,}`)
+	// password matches what follows -p, and notPassword those that are ports or the name of a longer option.
+	password    = regexp.MustCompile(`[ \t]-p["']?([^\s"'$<{%(][^\s"'$]{2,})`)
+	notPassword = regexp.MustCompile(`^(?:[0-9.:/-]+(?:tcp|udp)?|(?:rotocol|rint|rint-defaults|ort|rompt|ager|ipe|lugin[-_]dir)(?:=.*)?)$`)
+)
+
+// starts matches settings and the commands that start another one, with their options and the name of a user or a host.
+const starts = `(?:[A-Za-z_]\w*=\S*|(?:exec|sudo|env|nohup|time|timeout|nice|command|ssh|if|then|else|do|RUN|!|--)(?:[ \t]+-\S+)*(?:[ \t]+[^\s-]\S*)?(?:[ \t]+--)?)`
 
 // address matches the user and the password of a URL.
 var address = regexp.MustCompile(`://[^/\s:@"',<>]*:[^/\s@"',<>$][^/\s@"',<>]*@`)
@@ -77,6 +89,9 @@ func Found(text string) bool {
 func inMember(key, value string) bool { return Found(value) || Found(key+`: "`+value+`"`) }
 
 func (r rule) takes(found string) bool {
+	if r.re == mysql {
+		return slices.ContainsFunc(password.FindAllStringSubmatch(found, -1), func(m []string) bool { return !notPassword.MatchString(m[1]) })
+	}
 	return (!r.digit || strings.ContainsAny(found, "0123456789")) && !notCredentials.MatchString(found)
 }
 

@@ -63,6 +63,8 @@ func TestCredentialsOfMoreServices(t *testing.T) {
 		`curl -H "X-Api-Key: ` + hex[:32] + `" https://a.example`, "hvs." + strings.Repeat("a1", 14), "dapi" + hex[:32], "dop_v1_" + hex + hex[:24],
 		"SharedAccessKey=" + mixed, "Authorization: Basic dXNlcjpwYXNzd29yZA==", "glrt-" + strings.Repeat("a1", 10), "xapp-1-" + strings.Repeat("A1", 12),
 		"Private-Token: " + strings.Repeat("a1", 10), "client_key: '" + hex + "'",
+		"mysql -u ship -pWinter2027 -P 3306", "cd a && /usr/bin/mysqldump -pWinter2027 ship", "docker exec -i db mysql -uroot -pWinter", `sh -c "mysql -pWinter"`,
+		"sudo -u ship mariadb-dump -p'Winter2027'", "A=1 mysqladmin -pWinter2027 -print", "kubectl exec db -- mysql -pWinter",
 	} {
 		if !Found(text) {
 			t.Errorf("%s is not found", text)
@@ -72,6 +74,8 @@ func TestCredentialsOfMoreServices(t *testing.T) {
 		"actions/checkout@" + hex, "python@sha256:" + hex + hex[:24], "git checkout " + hex, "numpy==2.4.6 --hash=sha256:" + hex + hex[:24], "sha256: " + hex,
 		"cache_key: " + hex, "cache-key=" + hex, "partition_key=" + hex, "public_key: " + mixed, "commit: " + hex, "model.monkey: 3", "--seed-key=7", "key: status-token",
 		"keyboard: " + hex, "X-Request-Id: " + hex[:32], "secretName: retrain-a-deploy", "author: " + hex, "tokens-per-second: 1000", "token_file: /run/secrets/gh",
+		"ssh mysql-host -p2222 deploy", "docker run --name mysql -p3306:3306 img", "docker run --name mysql -p127.0.0.1:3306:3306/tcp img", "python train.py --logger mysql -print 5",
+		"mysqladmin ping -protocol tcp", "mysql -p3306", "mysql -p$PASSWORD", "exec python train.py --logger mysql -policy mlp",
 	} {
 		if Found(text) {
 			t.Errorf("%s is no credential", text)

@@ -16,15 +16,22 @@ import (
 var OfStage = strings.Fields("VERSION IMAGE WORK REQUEST")
 
 var (
-	// ofStage matches variables of a stage, in whose place literal text deploys a version that does not exist, and the home
-	// directory at the beginning of a path.
-	ofStage = regexp.MustCompile(`\$(VERSION|IMAGE|WORK|REQUEST)\b|\$\{(VERSION|IMAGE|WORK|REQUEST)\b[^}]*\}|^~/`)
+	// ofStage matches variables of a stage, in whose place literal text deploys a version that does not exist.
+	ofStage = regexp.MustCompile(`\$(VERSION|IMAGE|WORK|REQUEST)\b|\$\{(VERSION|IMAGE|WORK|REQUEST)\b[^}]*\}`)
 	// variable matches a variable that is a word, the value of an option, or the beginning of a path.
 	variable = regexp.MustCompile(`^(?:--?[\w-]+=)?(\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*))(?:/.*)?$`)
-	// script matches the options of a shell after which its script comes, such as -c and -ec.
-	script = regexp.MustCompile(`^-[a-z]*c$`)
+	// script matches the options of a shell with which its first argument is its script, such as -c and -ec.
+	script = regexp.MustCompile(`^-[A-Za-z]*c[A-Za-z]*$`)
+	// hasValue matches the options of a shell after which the name of a setting or a file comes, such as -o and -euo.
+	hasValue = regexp.MustCompile(`^(?:[-+][A-Za-z]*[oO]|--rcfile|--init-file)$`)
+	// login matches the options with which su gives the command an environment of its own.
+	login = regexp.MustCompile(`^(?:-[A-Za-z]*l[A-Za-z]*|--?login|-)$`)
+	// plain matches a name that a script may have in its messages, and not the file or the option of a program.
+	plain = regexp.MustCompile(`^(?:--?|\w[\w-]*)$`)
 	// sendsVariables matches an option of ssh that gives the other machine variables.
 	sendsVariables = regexp.MustCompile(`(?i)^(?:-o)?(?:SendEnv|SetEnv)\b`)
+	// keeps matches the option of su that names variables which the shell of a login keeps.
+	keeps = regexp.MustCompile(`^(?:-w|--whitelist-environment)`)
 	// ofOperators matches what only a shell reads in a word with spaces.
 	ofOperators = regexp.MustCompile(`[&|;<>$]|\s-`)
 	// beforeShell matches the words that a program which starts another one has before it: options, settings and times.
@@ -44,23 +51,26 @@ const inShell = "; write the command as [sh, -c, '...']"
 // needs one. known are the variables that the file names.
 func Fault(words []string, i int, known []string) string {
 	word := words[i]
-	shell := slices.IndexFunc(words[:i], isShell)
-	from := scriptAt(words, shell)
+	shell := shellOf(words[:i])
+	from, isScript := argument(words, shell)
+	names := slices.Concat(OfStage, known)
 	switch {
 	case word == "":
 		return "must not be empty"
 	case i == 0 && strings.ContainsAny(word, " \t") && !isPath(word):
 		return "must be a program without arguments, which are words of their own, as in [python, train.py]"
-	case shell >= 0 && i == from:
-		return misspelled(word, append(slices.Clone(OfStage), known...))
-	case from > 0 && i > from:
-		return afterScript(words[from], word)
-	case shell >= 0 && from < 0 && isCommand(words, shell, i):
+	case isScript && i == from:
+		return misspelled(word, names)
+	case isScript && i > from:
+		return afterScript(words, from, i, known)
+	case shell >= 0 && i == from && isCommand(words, shell, i):
 		return "must be the file of a script, not " + fmt.Sprintf("%q", word) + ", because " + path.Base(words[shell]) + " reads commands only after -c" + inShell
 	case slices.Contains(operators, word):
 		return "must not be " + word + ", because no shell reads a list" + inShell
+	case isOfSu(words, i):
+		return ofSu(words, word, names)
 	}
-	return unexpanded(words[:i], word)
+	return unexpanded(words[:i], word, known)
 }
 
 func isShell(word string) bool { return slices.Contains(shells, path.Base(word)) }
@@ -70,69 +80,117 @@ func isPath(word string) bool {
 	return strings.Contains(strings.Fields(word + " .")[0], "/") && !ofOperators.MatchString(word)
 }
 
-// scriptAt returns the index of the script of a shell at an index, -1 without one.
-func scriptAt(words []string, shell int) int {
-	if shell < 0 {
-		return -1
-	}
-	for i, word := range words[shell+1:] {
-		switch {
-		case script.MatchString(word):
-			return shell + i + 2
-		case !strings.HasPrefix(word, "-") && word != "pipefail":
-			return -1
+// shellOf returns the index of the first shell of some words, -1 without one. The shell that su is told to start is
+// none, because su has the script.
+func shellOf(words []string) int {
+	for i, word := range words {
+		if isShell(word) && (i == 0 || words[i-1] != "-s" && words[i-1] != "--shell") {
+			return i
 		}
 	}
 	return -1
 }
 
-// isCommand reports whether word i is the first argument of the shell that a command starts, and commands instead of a
-// file.
+// argument returns the index of the first argument of a shell at an index, -1 without one, and whether it is a script
+// instead of a file.
+func argument(words []string, shell int) (at int, isScript bool) {
+	if shell < 0 {
+		return -1, false
+	}
+	for i := shell + 1; i < len(words); i++ {
+		word := words[i]
+		isScript = isScript || script.MatchString(word)
+		switch {
+		case hasValue.MatchString(word):
+			i++
+		case !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "+"):
+			return i, isScript
+		}
+	}
+	return -1, false
+}
+
+// isCommand reports whether word i, the first argument of a shell that a command starts, is commands instead of a file.
 func isCommand(words []string, shell, i int) bool {
-	before := append(slices.Clone(words[:shell]), words[shell+1:i]...)
-	return !slices.ContainsFunc(before, func(w string) bool { return !beforeShell.MatchString(w) && w != "pipefail" }) &&
+	return !slices.ContainsFunc(words[:shell], func(w string) bool { return !beforeShell.MatchString(w) }) &&
 		strings.ContainsAny(words[i], " \t") && !isPath(words[i])
 }
 
-// afterScript returns what is wrong with a word after a script, which sees it only as $0, $1 and so on.
-func afterScript(script, word string) string {
-	switch {
-	case unexpanded(nil, word) != "":
-		return unexpanded(nil, word)
-	case !strings.Contains(script, "$") && !isShell(word):
+// afterScript returns what is wrong with word i after a script, which sees it only as $0, $1 and so on.
+func afterScript(words []string, from, i int, known []string) string {
+	text, word := words[from], words[i]
+	isName := i == from+1 && i == len(words)-1 && // $0, with which the messages of a shell begin
+		(plain.MatchString(word) || strings.ContainsAny(text, ";&|\n") && !strings.HasPrefix(word, "-"))
+	switch fault := unexpanded(nil, word, known); {
+	case fault != "":
+		return fault
+	case !strings.Contains(text, "$") && !isShell(word) && !isName:
 		return fmt.Sprintf("must be part of the script, not %q: sh -c gives later words to the script, which does not read them", word)
 	}
 	return ""
 }
 
-// unexpanded returns what is wrong with a word after others if it has a variable that nothing expands.
-func unexpanded(before []string, word string) string {
+// isOfSu reports whether word i is the script of su, which gives it to a shell.
+func isOfSu(words []string, i int) bool {
+	return has(words[:i], "su", "runuser") && (script.MatchString(words[i-1]) || words[i-1] == "--command" || strings.HasPrefix(words[i], "--command="))
+}
+
+// ofSu returns what is wrong with a script of su.
+func ofSu(words []string, text string, names []string) string {
+	if slices.ContainsFunc(words, login.MatchString) && !slices.ContainsFunc(words, keeps.MatchString) {
+		for _, m := range uses.FindAllStringSubmatch(text, -1) {
+			if slices.Contains(names, m[1]) && !sets(text, m[1]) {
+				return "must not contain $" + m[1] + ", which su does not keep for the shell of a login; write su without - and -l"
+			}
+		}
+	}
+	return misspelled(text, names)
+}
+
+// has reports whether one of some words is one of some programs.
+func has(words []string, programs ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(programs, path.Base(w)) })
+}
+
+// unexpanded returns what is wrong with a word after others if it has a variable that nothing expands: one of the
+// stage, a secret of the file or a name close to theirs, or one that every system has. Programs such as jq read others
+// themselves.
+func unexpanded(before []string, word string, known []string) string {
+	names, overSSH := slices.Concat(OfStage, known), has(before, "ssh")
 	found := ofStage.FindString(word)
 	if m := variable.FindStringSubmatch(word); found == "" && m != nil {
-		found = m[1]
+		name := strings.Trim(m[1], "${}")
+		if slices.Contains(known, name) || !overSSH && (slices.Contains(common, name) || misspelled(m[1], names) != "") {
+			found = m[1]
+		}
 	}
-	program := func(name string) bool {
-		return slices.ContainsFunc(before, func(w string) bool { return path.Base(w) == name })
+	if found == "" && !overSSH && strings.HasPrefix(word, "~/") {
+		found = "~/"
 	}
 	switch {
-	case found == "" || program("envsubst"):
+	case found == "" || has(before, "envsubst"):
 		return ""
-	case program("ssh") && slices.ContainsFunc(before, sendsVariables.MatchString):
+	case overSSH && slices.ContainsFunc(before, sendsVariables.MatchString):
 		return ""
-	case program("ssh"):
+	case overSSH:
 		return "must not contain " + found + ", which the other machine does not have; write the command as [sh, -c, 'ssh HOST \"... " + found + "\"']"
 	}
 	return "must not contain " + found + ", because no shell expands it in a list" + inShell
 }
 
 var (
-	uses   = regexp.MustCompile(`\$\{?([A-Z][A-Z0-9_]{3,})`)
-	common = strings.Fields("HOME PATH USER PWD SHELL LANG HOSTNAME TMPDIR")
+	uses = regexp.MustCompile(`\$\{?([A-Z][A-Z0-9_]{3,})`)
+	// setsOthers matches commands that may set variables whose names the script does not have.
+	setsOthers = regexp.MustCompile(`(?:^|[;&|({\n!]|\b(?:then|else|do|command|builtin)\s)\s*\.\s|\b(?:source|eval|mapfile|readarray|printf\s+-v)\s`)
+	common     = strings.Fields("HOME PATH USER PWD SHELL LANG HOSTNAME TMPDIR")
 )
 
 // misspelled returns what is wrong with a script that uses a variable which it does not set, and whose name is nearly
-// that of one that the stage has.
+// that of one that the stage has. A script that reads others, or has variables set for it, may set any.
 func misspelled(script string, known []string) string {
+	if setsOthers.MatchString(script) {
+		return ""
+	}
 	for _, m := range uses.FindAllStringSubmatch(script, -1) {
 		name := m[1]
 		if slices.Contains(known, name) || slices.Contains(common, name) || sets(script, name) {
