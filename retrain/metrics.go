@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/target"
@@ -425,6 +426,10 @@ func (c *ledgerCollector) flag(desc *prometheus.Desc, out chan<- prometheus.Metr
 	return nil
 }
 
+// gauge returns a value with labels, of which that of a person may be any bytes.
 func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	for i := range labels {
+		labels[i] = alerts.LabelValue(labels[i])
+	}
 	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 }

@@ -502,6 +502,30 @@ func testStepsOfTheLastRequest(t *testing.T, on storage) {
 	})
 }
 
+// A person's name may have bytes that no label may have.
+func TestStepsOfANameThatIsNotUTF8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, onSQLite)
+		_, err := r.Reject(t.Context(), r.waiting("ranker").ID, "ann\xff", "no")
+		check(t, err)
+		families, err := r.reg.Gather()
+		check(t, err)
+		var by []string
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					if f.GetName() == MetricLastStep && l.GetName() == "by" {
+						by = append(by, l.GetValue())
+					}
+				}
+			}
+		}
+		if !slices.Contains(by, "ann\uFFFD") {
+			t.Errorf("steps by %q, want one by ann\uFFFD", by)
+		}
+	})
+}
+
 func testPeopleDecide(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)

@@ -3,7 +3,6 @@
 package apiurl
 
 import (
-	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -21,24 +20,21 @@ func Appended(text string) string {
 	return ""
 }
 
-// GitHub returns what is wrong with the URL of the API of GitHub, "" for nothing: a host has its pages and its API at
-// different addresses.
+// GitHub returns what is wrong with the URL of the API of GitHub, "" for nothing: github.com and
+// ghe.com have their pages and their API at different addresses. Any other host may have the API at its root.
 func GitHub(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || strings.Trim(u.Path, "/") != "" {
 		return ""
 	}
 	host := strings.ToLower(u.Hostname())
-	_, notAddress := netip.ParseAddr(host)
 	switch {
-	case host == "" || strings.HasPrefix(host, "api.") || notAddress == nil || host == "localhost":
-		return ""
 	case host == "github.com" || host == "www.github.com":
 		return "must be https://api.github.com, which is the default: omit it"
-	case strings.HasSuffix(host, ".ghe.com"):
+	case strings.HasSuffix(host, ".ghe.com") && !strings.HasPrefix(host, "api."):
 		return "must be the URL of the API, https://api." + u.Host
 	}
-	return "must be the URL of the API, such as https://" + u.Host + "/api/v3 for a GitHub Enterprise Server"
+	return ""
 }
 
 // Repository returns what is wrong with the name of a repository, "" for nothing.

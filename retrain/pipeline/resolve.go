@@ -76,5 +76,5 @@ func (f *File) hostedAsk() bool {
 
 // hosted reports whether a stage with these runners is on a machine of GitHub itself.
 func (f *File) hosted(runner []string) bool {
-	return machines.IsHosted(runner) && slices.Contains(f.Targets, GitHub)
+	return machines.IsHosted(runner) && !strict.IsEnterprise(f.githubAPI()) && slices.Contains(f.Targets, GitHub)
 }

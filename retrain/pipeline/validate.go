@@ -359,6 +359,7 @@ func (w *Work) runner(stage string, runner []string) {
 // onRunners reports what no machine of GitHub Actions and GitLab CI gives a stage.
 func (w *Work) onRunners(s machines.Stage) {
 	s.GitHub, s.GitLab = slices.Contains(w.File.Targets, GitHub), slices.Contains(w.File.Targets, GitLab)
+	s.Enterprise = strict.IsEnterprise(w.File.githubAPI())
 	for key, fault := range s.Faults() {
 		w.report(s.Name+"."+key, "%s", fault)
 	}

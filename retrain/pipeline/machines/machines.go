@@ -29,6 +29,7 @@ func IsHosted(runner []string) bool {
 // Stage is what a stage asks for.
 type Stage struct {
 	GitHub, GitLab bool // whether they run it
+	Enterprise     bool // whether this GitHub is an Enterprise Server, which has no machines of its own
 
 	Name     string // training or gate
 	Runner   []string
@@ -43,7 +44,7 @@ func (s Stage) Faults() map[string]string {
 	if fault := s.tooLong(); fault != "" {
 		out[map[string]string{"training": "timeout", "gate": "within"}[s.Name]] = fault
 	}
-	if !s.GitHub || !IsHosted(s.Runner) {
+	if !s.isHosted() {
 		return out
 	}
 	if s.CPU > hostedCPU {
@@ -58,6 +59,8 @@ func (s Stage) Faults() map[string]string {
 	return out
 }
 
+func (s Stage) isHosted() bool { return s.GitHub && !s.Enterprise && IsHosted(s.Runner) }
+
 // tooLong returns what is wrong with the time limit, "" for nothing: standard machines of GitHub run a job for at most six
 // hours, and GitHub waits for those of others for at most five days. GitLab refuses a limit of more than a month for a job.
 func (s Stage) tooLong() string {
@@ -66,7 +69,7 @@ func (s Stage) tooLong() string {
 	case err != nil:
 	case s.GitLab && d > 30*24*time.Hour:
 		return "must be at most 30d with GitLab CI, which refuses a job with a limit of more than a month"
-	case s.GitHub && d > 5*time.Hour && IsHosted(s.Runner):
+	case d > 5*time.Hour && s.isHosted():
 		return fmt.Sprintf("must be at most 5h on GitHub-hosted runners, which stop a job after six hours; to allow more, set %s.runner", s.Name)
 	case s.GitHub && d > 4*24*time.Hour:
 		return "must be at most 4d with GitHub Actions, which stops a job after five days"

@@ -18,6 +18,8 @@ func TestLimitsOfMachines(t *testing.T) {
 		"Arm":          {Stage{GitHub: true, Name: "gate", Runner: []string{"ubuntu-22.04-arm"}, Limit: "301m"}, "within"},
 		"larger":       {Stage{GitHub: true, Name: "training", Runner: []string{"ubuntu-latest-16-cores"}, CPU: 16, Memory: "64Gi", Limit: "4d"}, ""},
 		"own":          {Stage{GitHub: true, Name: "training", Runner: []string{"self-hosted", "ubuntu-latest"}, CPU: 16, Limit: "5d"}, "timeout"},
+		"Enterprise":   {Stage{GitHub: true, Enterprise: true, Name: "training", Runner: []string{"ubuntu-22.04"}, CPU: 16, GPU: 1, Memory: "64Gi", Limit: "4d"}, ""},
+		"its jobs":     {Stage{GitHub: true, Enterprise: true, Name: "gate", Runner: []string{"ubuntu-22.04"}, Limit: "5d"}, "within"},
 		"other target": {Stage{Name: "training", CPU: 64, Memory: "1Gi", Limit: "90d"}, ""},
 		"GitLab":       {Stage{GitLab: true, Name: "gate", Limit: "31d"}, "within"},
 		"month":        {Stage{GitLab: true, Name: "gate", Limit: "30d"}, ""},

@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 )
 
 // ownVersions are the versions that Gymnasium 0.26 to 1.4 have of environments of their own.
@@ -65,11 +63,12 @@ func nearlyOwn(name, id string) string {
 	if name == id && ownVersions[name] != "" {
 		return "must have its version, as in " + newest(name) + ": without one, it changes with Gymnasium"
 	}
-	near := nearest.Of(name, slices.Values(slices.Sorted(maps.Keys(ownVersions))))
-	if ownVersions[name] != "" || near == "" || len(name) < 6 || strings.EqualFold(name, near) || nearest.Distance(name, near) > 1 && !transposed(name, near) {
-		return ""
+	for _, near := range slices.Sorted(maps.Keys(ownVersions)) {
+		if ownVersions[name] == "" && len(name) > 5 && !strings.EqualFold(name, near) && slipped(name, near) {
+			return "must be " + newest(near) + ", not " + id + ": Gymnasium has none of that name"
+		}
 	}
-	return "must be " + newest(near) + ", not " + id + ": Gymnasium has none of that name"
+	return ""
 }
 
 // pinned returns the version of a package among requirements, "" if it is not one of them.
