@@ -49,7 +49,7 @@ func (q *Quantity) ShiftWhile(onset int64, within func(ordinal int64) bool) find
 // InOtherForm reports whether the quantity is judged in another form than it is collected in.
 func (q *Quantity) InOtherForm() bool { return q.IsComputed() || q.Season != nil }
 
-// IsComputed reports whether values of the quantity come from what was learnt of the baseline: earlier units have none.
+// IsComputed reports whether values of the quantity come from what was learned of the baseline: earlier units have none.
 func (q *Quantity) IsComputed() bool { return q.Learnt != nil || q.Mix != nil }
 
 // JudgedWithin returns the newest values that the quantity has judged since a unit, of units for which within holds, and whether

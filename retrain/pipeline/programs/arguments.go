@@ -58,7 +58,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 	args, model := p.base(), ""
 	out := f.output(p)
 	nothing := f.savesNothing(p)
-	if nothing && len(f.usedArguments(p)) >= enoughUsed { // it only writes what nobody reads again
+	if nothing && len(f.usedArguments(p)) >= enoughUsed { // it only writes what is not read again
 		out = nil
 	}
 	if out != nil {
