@@ -1,6 +1,8 @@
 package alerts
 
-// Names of the metrics that this package exports.
+import "time"
+
+// Names of the metrics of alarms, incidents and pushes.
 const (
 	MetricAlarms           = "rewardwatch_alarms"                              // {policy, group labels, severity} firing now and not muted
 	MetricAlarmsMuted      = "rewardwatch_alarms_muted"                        // {policy, group labels, severity} firing now, of muted incidents
@@ -21,6 +23,9 @@ const (
 	FreshWithin    = 60 // seconds; one of the histogram's bucket bounds
 	FreshObjective = 0.99
 )
+
+// ExportedAfterEnd is how long the decisions on a closed incident, and the steps of a request that has ended, are exported.
+const ExportedAfterEnd = 7 * 24 * time.Hour
 
 // MuteEnds is the value of the label decision of MetricIncidentDecision for the end of a mute, whose time may be in the
 // future.

@@ -93,9 +93,7 @@ func ifPushed(s scope, expr string) string {
 
 // notPushed shows the -1 of ifPushed as a text, in a color that is quieter than that of numbers.
 func notPushed() []dashboard.ValueMapping {
-	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{
-		"-1": {Text: cog.ToPtr("Not pushed"), Color: cog.ToPtr(faint), Index: cog.ToPtr(int32(0))},
-	}}}}
+	return valueTexts{}.as("-1", 0, "Not pushed", faint).mappings()
 }
 
 // fleetStates shows which groups drift, since when and why, and what that means for the budget.
@@ -121,8 +119,8 @@ func budgetUsed(s scope) string {
 	return counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups()) + " / (" + units + " / " + budget + " > 0)"
 }
 
-// asMultiple returns what explains budgetUsed. An incident may be a true drift, so a number above 1 does not say that the budget is
-// missed.
+// asMultiple returns what explains budgetUsed. An incident may be a true drift, so a number above 1 does not say that the
+// budget is missed.
 func asMultiple() string {
 	return "true drifts included, as a multiple of the false alarms that the [budget](" + documents() + "detection.md#what-is-promised) allows for the episodes (or blocks) in that time. Above 1, policies have drifted, or there are more false alarms than the budget allows."
 }
@@ -146,8 +144,8 @@ func againstBudget(s scope) *table.PanelBuilder {
 // inTheConsole is the title of the column whose ids lead to where people act.
 const inTheConsole = "incident in console"
 
-// openIncidents lists the open incidents, the gravest and then the newest first. A phone shows the columns on the left. The dashboard of one policy has room for
-// the time of the onset and for what the cause means.
+// openIncidents lists the open incidents, the gravest and then the newest first. A phone shows only the columns on the
+// left. The dashboard of one policy has room for the time of the onset, for what the cause means, and for the versions.
 func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	columns := []column{labelColumn("severity", slices.Concat(texts(severityColors()...), inWidth(68))...)}
 	delivered := valueColumnOf(3, "alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, ifAbsent("-"), inWidth(101))
@@ -198,9 +196,7 @@ func firstSeen(s scope) query {
 
 // noVersion shows that no version changed.
 func noVersion() []dashboard.ValueMapping {
-	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{
-		"none": {Text: cog.ToPtr("No version changed"), Index: cog.ToPtr(int32(0))},
-	}}}}
+	return valueTexts{}.as("none", 0, "No version changed", "").mappings()
 }
 
 func causeColumn() column {
@@ -222,32 +218,28 @@ func causePhrases() []dashboard.ValueMapping {
 		alerts.CauseTelemetry:      "Telemetry: wrong values",
 		alerts.CauseUnknown:        "Unknown",
 	}
-	options := map[string]dashboard.ValueMappingResult{}
+	options := valueTexts{}
 	for i, cause := range alerts.Causes() {
-		options[string(cause)] = dashboard.ValueMappingResult{Text: cog.ToPtr(phrases[cause]), Index: cog.ToPtr(int32(i))}
+		options.as(string(cause), i, phrases[cause], "")
 	}
-	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}
+	return options.mappings()
 }
 
 // deliveryNames maps the values of MetricIncidentAlert to words.
 func deliveryNames() []dashboard.ValueMapping {
-	options := map[string]dashboard.ValueMappingResult{}
-	for state, shown := range map[alerts.DeliveryState][2]string{
+	options := valueTexts{}
+	for state, named := range map[alerts.DeliveryState][2]string{
 		alerts.ByRules: {"not pushed", gray}, alerts.Undelivered: {"not delivered", red},
 		alerts.Delivered: {"delivered", green}, alerts.Silenced: {"muted", blue},
 	} {
-		options[strconv.Itoa(int(state))] = dashboard.ValueMappingResult{
-			Text: cog.ToPtr(shown[0]), Color: cog.ToPtr(readable(shown[1])), Index: cog.ToPtr(int32(state)),
-		}
+		options.as(strconv.Itoa(int(state)), int(state), named[0], readable(named[1]))
 	}
-	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}
+	return options.mappings()
 }
 
 // noClock maps a time of 0 to "no clock".
 func noClock() []dashboard.ValueMapping {
-	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{
-		"0": {Text: cog.ToPtr("no clock"), Index: cog.ToPtr(int32(0))},
-	}}}}
+	return valueTexts{}.as("0", 0, "no clock", "").mappings()
 }
 
 // toPolicy returns the link from a group to the dashboard of its policy, at the displayed time. The labels of a series

@@ -116,15 +116,13 @@ func inWords(state finding.State) string { return strings.ReplaceAll(state.Strin
 
 // stateNames maps the values of stream_state to the names of the states.
 func stateNames() []dashboard.ValueMapping {
-	options := map[string]dashboard.ValueMappingResult{}
+	options := valueTexts{}
 	for state, color := range map[finding.State]string{
 		finding.WarmingUp: faint, finding.OK: green, finding.Drift: red, finding.TelemetryFault: purple,
 	} {
-		options[strconv.Itoa(int(state))] = dashboard.ValueMappingResult{
-			Text: cog.ToPtr(inWords(state)), Color: cog.ToPtr(color), Index: cog.ToPtr(int32(state)),
-		}
+		options.as(strconv.Itoa(int(state)), int(state), inWords(state), color)
 	}
-	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}
+	return options.mappings()
 }
 
 // toConsole returns the link of a column to a page of the console, whose address ends in the text of the cell.
@@ -163,8 +161,5 @@ func folded(d *dashboard.DashboardBuilder, title, page string, panels ...cog.Bui
 
 // faultNames maps 1 and 0 to whether a signal is in a fault.
 func faultNames() []dashboard.ValueMapping {
-	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{
-		"0": {Text: cog.ToPtr("sound"), Color: cog.ToPtr(green), Index: cog.ToPtr(int32(0))},
-		"1": {Text: cog.ToPtr("faulty"), Color: cog.ToPtr(purple), Index: cog.ToPtr(int32(1))},
-	}}}}
+	return valueTexts{}.as("0", 0, "sound", green).as("1", 1, "faulty", purple).mappings()
 }

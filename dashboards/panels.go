@@ -377,15 +377,32 @@ func texts(colors ...[2]string) []dashboard.DynamicConfigValue {
 
 // plain writes the values of a label as people do: reward function, not reward_function. A color may come with each.
 func plain(colors ...[2]string) []dashboard.DynamicConfigValue {
-	options := map[string]dashboard.ValueMappingResult{}
+	options := valueTexts{}
 	for i, c := range colors {
-		shown := dashboard.ValueMappingResult{Text: cog.ToPtr(spacedName(c[0])), Index: cog.ToPtr(int32(i))}
-		if c[1] != "" {
-			shown.Color = cog.ToPtr(readable(c[1]))
+		color := c[1]
+		if color != "" {
+			color = readable(color)
 		}
-		options[c[0]] = shown
+		options.as(c[0], i, spacedName(c[0]), color)
 	}
-	return mapped([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}})
+	return mapped(options.mappings())
+}
+
+// valueTexts are what is shown instead of values.
+type valueTexts map[string]dashboard.ValueMappingResult
+
+// as sets the text of a value, its place among all, and its color, "" for none.
+func (m valueTexts) as(value string, place int, text, color string) valueTexts {
+	result := dashboard.ValueMappingResult{Text: cog.ToPtr(text), Index: cog.ToPtr(int32(place))}
+	if color != "" {
+		result.Color = cog.ToPtr(color)
+	}
+	m[value] = result
+	return m
+}
+
+func (m valueTexts) mappings() []dashboard.ValueMapping {
+	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: m}}}
 }
 
 func spacedName(value string) string { return strings.ReplaceAll(value, "_", " ") }

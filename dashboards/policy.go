@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
@@ -80,10 +79,8 @@ func done(s scope) *table.PanelBuilder {
 
 // deeds maps decisions, and steps of requests by their kind, to what people call them.
 func deeds() []dashboard.ValueMapping {
-	options := map[string]dashboard.ValueMappingResult{}
-	add := func(value, shown string) {
-		options[value] = dashboard.ValueMappingResult{Text: cog.ToPtr(shown), Index: cog.ToPtr(int32(len(options)))}
-	}
+	options := valueTexts{}
+	add := func(value, text string) { options.as(value, len(options), text, "") }
 	for _, d := range [][2]string{
 		{string(alerts.Accepted), "Accepted as normal"},
 		{string(alerts.Muted), "Muted"},
@@ -101,14 +98,14 @@ func deeds() []dashboard.ValueMapping {
 			name = "Retraining"
 		}
 		for _, step := range retrain.Steps() {
-			shown := name + " " + spacedName(step)
+			text := name + " " + spacedName(step)
 			if step == string(ledger.StateAwaitingApproval) {
-				shown = "Approval requested"
+				text = "Approval requested"
 			}
-			add(kind+" "+step, shown)
+			add(kind+" "+step, text)
 		}
 	}
-	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}
+	return options.mappings()
 }
 
 // moved lists all signals, those that moved most first.

@@ -3,7 +3,6 @@ package dashboards
 import (
 	"strconv"
 
-	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
 
@@ -39,13 +38,11 @@ func progressStates(s scope) *statetimeline.PanelBuilder {
 
 // progressNames maps the values of progress_state to names.
 func progressNames() []dashboard.ValueMapping {
-	options := map[string]dashboard.ValueMappingResult{}
+	options := valueTexts{}
 	for state, color := range map[progress.State]string{
 		progress.Improving: green, progress.Plateau: blue, progress.Regressing: orange, progress.Collapsed: red,
 	} {
-		options[strconv.Itoa(int(state))] = dashboard.ValueMappingResult{
-			Text: cog.ToPtr(state.String()), Color: cog.ToPtr(color), Index: cog.ToPtr(int32(state)),
-		}
+		options.as(strconv.Itoa(int(state)), int(state), state.String(), color)
 	}
-	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}
+	return options.mappings()
 }

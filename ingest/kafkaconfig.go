@@ -57,9 +57,9 @@ const (
 
 // SASLConfig configures SASL authentication. With OAUTHBEARER, the token is read from its file for each connection,
 // so a command in [secrets](#secrets) can renew it. AWS_MSK_IAM requires TLS, and uses the region and credentials that
-// the AWS SDK finds, for example in AWS_REGION, in the environment, or from the machine, task or service
-// account role. GSSAPI is Kerberos: the user name is the principal, whose key is in a keytab. The keytab is read for each
-// connection, which obtains its own tickets.
+// the AWS SDK finds, for example in AWS_REGION, in the environment, or from the machine, task or service account role.
+// GSSAPI is Kerberos: the user name is the principal, whose key is in a keytab. The keytab is read for each connection,
+// which obtains its own tickets.
 type SASLConfig struct {
 	Mechanism    string `yaml:"mechanism"`      // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI
 	Username     string `yaml:"username"`       // user name; for GSSAPI, the principal, such as rewardwatch@EXAMPLE.COM

@@ -260,9 +260,6 @@ func (c *ledgerCollector) collectLast(ctx context.Context, out chan<- prometheus
 	return nil
 }
 
-// stepsShown is how long the steps of a request are exported after its end.
-const stepsShown = 7 * 24 * time.Hour
-
 // The steps that are no states: of a person who approves a request, and of one who ends it although its target has it.
 const (
 	stepApproved  = "approved"
@@ -289,7 +286,7 @@ func Steps() []string {
 // collectSteps reports what was done with the last request of each policy: the newest of each step, so that the number
 // of series has a bound even if a request is delivered again and again.
 func (c *ledgerCollector) collectSteps(ctx context.Context, out chan<- prometheus.Metric) error {
-	all, err := c.ledger.LastSteps(ctx, time.Now().Add(-stepsShown))
+	all, err := c.ledger.LastSteps(ctx, time.Now().Add(-alerts.ExportedAfterEnd))
 	if err != nil {
 		return err
 	}

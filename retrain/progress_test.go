@@ -493,7 +493,7 @@ func testStepsOfTheLastRequest(t *testing.T, on storage) {
 		check(t, err)
 		lines = append(lines, step("untracked", "bob", time.Now()))
 		r.reopen() // without its queue, whose turns take time
-		r.pass(stepsShown)
+		r.pass(alerts.ExportedAfterEnd)
 		stepsAre(lines...)
 		r.pass(time.Second)
 		stepsAre()

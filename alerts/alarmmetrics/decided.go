@@ -9,9 +9,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// decisionsShown is how long the decisions on a closed incident are exported after the newest of them.
-const decisionsShown = 7 * 24 * time.Hour
-
 // decided is what is exported of the decisions on the latest incident of a group: the newest of each kind, so that the
 // number of series has a bound.
 type decided struct {
@@ -50,7 +47,7 @@ func decidedOn(i *alerts.Incident) decided {
 func (d decided) export(now time.Time, put func(at float64, labels ...ingest.Label)) {
 	recent := !d.closed
 	for _, one := range d.newest {
-		recent = recent || now.Sub(one.at) < decisionsShown
+		recent = recent || now.Sub(one.at) < alerts.ExportedAfterEnd
 	}
 	if !recent {
 		return

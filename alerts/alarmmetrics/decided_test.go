@@ -42,7 +42,7 @@ func TestMetricsOfDecisions(t *testing.T) {
 			{"ann", "unmuted", start.Add(4 * time.Minute)},
 		}
 		decisionsAre(t, reg, closed...)
-		time.Sleep(decisionsShown - time.Second)
+		time.Sleep(alerts.ExportedAfterEnd - time.Second)
 		decisionsAre(t, reg, closed...)
 		restarted := prometheus.NewPedanticRegistry()
 		registered(restarted, nobody).Restore(b.Incidents())

@@ -49,9 +49,10 @@ type causeKey struct {
 }
 
 // New returns the collector of alerts.MetricAlarms and the other metrics of alarms and incidents. groups returns the
-// monitored groups, and delivery the delivery state of an incident's alert. A group that has had no incident exports zero opened incidents and zero critical alarms:
-// otherwise increase() would miss the first incident, and graphs of a healthy fleet would be empty. Its other zeros are
-// exported from its first incident on, because a fleet of 20,000 groups would otherwise export 160,000 of them.
+// monitored groups, and delivery the delivery state of an incident's alert. A group that has had no incident exports zero
+// opened incidents and zero critical alarms: otherwise increase() would miss the first incident, and graphs of a healthy
+// fleet would be empty. Its other zeros are exported from its first incident on, because a fleet of 20,000 groups would
+// otherwise export 160,000 of them.
 func New(groups func() []ingest.Group, delivery func(incident string) alerts.Delivery) *Metrics {
 	return &Metrics{
 		groups: groups, delivery: delivery, firing: map[severityKey]int{}, muted: map[severityKey]int{}, opened: map[ingest.Group]int{},

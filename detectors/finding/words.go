@@ -60,7 +60,7 @@ func (e Effect) WordsOf(signal string, unit UnitName) string {
 	return e.sinceOnset(e.words(QuantityOf(signal, e.Quantity), unit, present))
 }
 
-// PastWordsOf is WordsOf for a drift that is over. Its values are those of the time when it was found.
+// PastWordsOf is WordsOf for a drift that is over. Its values are those that were measured last.
 func (e Effect) PastWordsOf(signal string, unit UnitName) string {
 	return e.sinceOnset(e.words(QuantityOf(signal, e.Quantity), unit, past))
 }
