@@ -271,9 +271,8 @@ func (p *Proposal) environments() {
 
 // packageName returns the normalized name of a requirement's package.
 func packageName(requirement string) string {
-	name, _, _ := strings.Cut(requirement, "==")
-	name, _, _ = strings.Cut(name, "[")
-	return pins.Normalized(name)
+	name, _ := pins.NameAndVersion(requirement)
+	return name
 }
 
 // projectOf turns the name of a directory into that of a project.

@@ -176,15 +176,13 @@ func (p *dependencies) missing() {
 
 // atariPy reports whether the environments are those of atari-py, as nothing names ale-py and gym may be older, and adds it.
 func (p *dependencies) atariPy(environments []Finding) bool {
-	named := func(names ...string) int {
-		return slices.IndexFunc(p.Packages, func(d Declared) bool { return slices.Contains(names, packageName(d.Name)) && d.Left == "" })
-	}
-	i := named("gym")
-	if i < 0 || named("ale-py", "gymnasium", "autorom") >= 0 || p.imported["ale_py"] > 0 || !pins.RunsAtariPy(p.python) {
+	i := p.index("gym")
+	if i < 0 || p.index("ale-py", "gymnasium", "autorom") >= 0 || p.imported["ale_py"] > 0 || !pins.RunsAtariPy(p.python) {
 		return false
 	}
 	games := slices.ContainsFunc(environments, func(e Finding) bool { return traits.OfAtari(e.Value) && !strings.HasPrefix(e.Value, "ALE/") })
-	if v := cmp.Or(pins.Exact(p.known(p.Packages[i]).Wanted), pins.WithGames["gym"][2:]); !games && named("atari-py") < 0 || !pins.Allowed(p.Packages[i].Wanted, v) || !pins.Allowed("<0.20", v) {
+	v := cmp.Or(pins.Exact(p.known(p.Packages[i]).Wanted), pins.Exact(pins.WithGames["gym"]))
+	if !games && p.index("atari-py") < 0 || !pins.Allowed(p.Packages[i].Wanted, v) || !pins.Allowed("<0.20", v) {
 		return false
 	}
 	p.need("atari-py", "gym before 0.20 needs it for Atari games, and later versions of it have none")
@@ -195,7 +193,7 @@ func (p *dependencies) atariPy(environments []Finding) bool {
 func (p *dependencies) withGames() {
 	for i, d := range p.Packages {
 		name := packageName(d.Name)
-		if v := pins.WithGames[name]; v != "" && pins.Exact(d.Wanted) == "" && p.locked[name] == "" && pins.Allowed(d.Wanted, v[2:]) {
+		if v := pins.WithGames[name]; v != "" && pins.Exact(d.Wanted) == "" && p.locked[name] == "" && pins.Allowed(d.Wanted, pins.Exact(v)) {
 			p.limits[name] = v
 			if name == "gym" {
 				p.Packages[i].Why = "the last version with the environments of atari-py"
@@ -204,9 +202,8 @@ func (p *dependencies) withGames() {
 	}
 }
 
-// roms tells which package has the games of a version of ale-py that comes without: only a person can accept their license.
-func (p *dependencies) roms() {
-	const name = "autorom[accept-rom-license]"
+// notes says what only a person can do for a package, and leaves out what PyPI has under a name but programs do not use.
+func (p *dependencies) notes() {
 	for i, d := range p.Packages {
 		if packageName(d.Name) == "atari-py" && d.Left == "" && pins.Exact(d.Wanted) != "" && pins.Allowed(">=0.2.7", d.Pin) {
 			p.Packages[i].Why = "this version has no games, as 0.2.6 does"
@@ -216,6 +213,11 @@ func (p *dependencies) roms() {
 			p.Packages[i].Left = why
 		}
 	}
+}
+
+// roms tells which package has the games of a version of ale-py that comes without: only a person can accept their license.
+func (p *dependencies) roms() {
+	const name = "autorom[accept-rom-license]"
 	old := slices.ContainsFunc(p.Packages, func(d Declared) bool {
 		extra := strings.HasPrefix(d.Name, "gym[") && strings.Contains(d.Name, "atari") && pins.Allowed(">=0.20", d.Pin)
 		return d.Pin != "" && d.Left == "" && (extra || packageName(d.Name) == "ale-py" && pins.Allowed("<0.9", d.Pin))
@@ -236,6 +238,7 @@ func (p *dependencies) compiled() {
 			all[packageName(d.Name)] = d.Pin
 		}
 	}
+	p.notes()
 	p.roms()
 	if what := pins.Compiled(p.python, all); what != "" {
 		p.Base = pins.Compiling(p.python)
@@ -427,17 +430,14 @@ func (p *dependencies) withoutSWIG() {
 
 // mujocoPy adds what mujoco-py works with, if a package or an environment needs it.
 func (p *dependencies) mujocoPy() {
-	has := func(name string) int {
-		return slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == name && d.Left == "" })
-	}
-	i := has("mujoco-py")
+	i := p.index("mujoco-py")
 	if i < 0 {
 		return
 	}
 	p.Packages[i].Why = "between the marks in pipeline/Dockerfile, unpack MuJoCo 2.1 where every user can read it, and set MUJOCO_PY_MUJOCO_PATH and LD_LIBRARY_PATH"
 	p.need("cython", "mujoco-py does not work with a newer one")
 	for _, name := range []string{"mujoco-py", "cython", "gymnasium"} {
-		if i := has(name); i >= 0 && pins.Exact(p.known(p.Packages[i]).Wanted) == "" && pins.Allowed(p.Packages[i].Wanted, pins.Exact(pins.WithMuJoCoPy(name))) {
+		if i := p.index(name); i >= 0 && pins.Exact(p.known(p.Packages[i]).Wanted) == "" && pins.Allowed(p.Packages[i].Wanted, pins.Exact(pins.WithMuJoCoPy(name))) {
 			p.limits[name] = pins.WithMuJoCoPy(name)
 		}
 	}
@@ -524,10 +524,7 @@ func (p *dependencies) companions(environments []Finding) {
 			p.need(below, d.Name+" needs it")
 		}
 	}
-	has := func(module string) bool {
-		return slices.ContainsFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == module && d.Left == "" })
-	}
-	if i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == "stable-baselines3" }); i >= 0 && has("gym") && pins.Allowed(p.known(p.Packages[i]).Wanted, "2.0.0") {
+	if i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == "stable-baselines3" }); i >= 0 && p.index("gym") >= 0 && pins.Allowed(p.known(p.Packages[i]).Wanted, "2.0.0") {
 		p.need("shimmy", "Stable-Baselines3 needs it for gym environments")
 	}
 }
@@ -536,7 +533,7 @@ func (p *dependencies) companions(environments []Finding) {
 // Gymnasium 1.0 no longer has, where declarations allow it.
 func (p *dependencies) beforeGymnasium1() {
 	for _, x := range [][3]string{{"gymnasium", "<1.0", "0.29.1"}, {"stable-baselines3", "<2.4", "2.3.2"}} {
-		i := slices.IndexFunc(p.Packages, func(d Declared) bool { return packageName(d.Name) == x[0] && d.Left == "" })
+		i := p.index(x[0])
 		if i < 0 || pins.Exact(p.known(p.Packages[i]).Wanted) != "" || !pins.Allowed(p.known(p.Packages[i]).Wanted, x[2]) {
 			return
 		}
@@ -559,6 +556,11 @@ func (p *dependencies) framework() {
 	if most != "" {
 		p.need(most, "the programs import it")
 	}
+}
+
+// index returns where the first package with one of some names is that is not left out, -1 for none.
+func (p *dependencies) index(names ...string) int {
+	return slices.IndexFunc(p.Packages, func(d Declared) bool { return d.Left == "" && slices.Contains(names, packageName(d.Name)) })
 }
 
 // need adds a package that no file declares.
@@ -628,8 +630,8 @@ func (p *dependencies) fitExtras() {
 		return pins.Exact(p.known(p.Packages[i]).Wanted)
 	}
 	for _, d := range p.Packages {
-		name, list, _ := strings.Cut(strings.TrimSuffix(d.Name, "]"), "[")
-		name = pins.Normalized(name)
+		name := packageName(d.Name)
+		_, list, _ := strings.Cut(strings.TrimSuffix(d.Name, "]"), "[")
 		for _, extra := range strings.SplitN(list, ",", maxExtras) {
 			if of := pins.ForExact(name, extra, exact); of != "" && pins.Exact(p.known(d).Wanted) == "" {
 				p.limits[name] = strings.TrimPrefix(p.limits[name]+","+of, ",")

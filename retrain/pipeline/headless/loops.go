@@ -81,7 +81,7 @@ func stops(lines []line, at int, name string) bool {
 	sets := regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b(?:[ \t]*,[ \t]*\w+)*[ \t]*[-+*|&]?=[^=]`)
 	for i := at + 1; i < len(lines) && lines[i].indent > lines[at].indent; i++ {
 		code := lines[i].code
-		if _, after, ok := strings.Cut(code, ": "); ok && (strings.HasPrefix(code, "if ") || strings.HasPrefix(code, "elif ")) && (breaks.MatchString(after) || ends.MatchString(after)) {
+		if after := afterCondition(code); breaks.MatchString(after) || ends.MatchString(after) {
 			if !ofPerson.MatchString(code) && reached(lines, at, i, true) {
 				return true
 			}
@@ -93,6 +93,15 @@ func stops(lines []line, at int, name string) bool {
 		}
 	}
 	return false
+}
+
+// afterCondition returns what a line with a condition has after it, "" for nothing.
+func afterCondition(code string) string {
+	condition, after, _ := strings.Cut(code, ": ")
+	if strings.HasPrefix(condition, "if ") || strings.HasPrefix(condition, "elif ") {
+		return after
+	}
+	return ""
 }
 
 // reached reports whether a line of a loop runs at some time without a person. A break of a loop inside is not one of this
@@ -115,7 +124,7 @@ func reached(lines []line, at, i int, isBreak bool) bool {
 	return true
 }
 
-// before returns the condition that an else belongs to, -1 for none.
+// before returns the index of the condition that an else belongs to, -1 for none.
 func before(lines []line, at int) int {
 	for i := at - 1; i >= 0 && lines[i].indent >= lines[at].indent; i-- {
 		if lines[i].indent == lines[at].indent {

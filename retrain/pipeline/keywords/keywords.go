@@ -23,9 +23,8 @@ var versions = map[string]releases{
 
 // isNewer reports whether a requirement, NAME==VERSION, is a later release of the package.
 func (r releases) isNewer(requirement string) bool {
-	name, version, _ := strings.Cut(requirement, "==")
-	name, _, _ = strings.Cut(name, "[") // without extras
-	return pins.Normalized(name) == r.name && pins.Compare(version, r.after) >= 0
+	name, version := pins.NameAndVersion(requirement)
+	return name == r.name && pins.Compare(version, r.after) >= 0
 }
 
 // known are the arguments of each algorithm of a library in any of these releases, and of all under "".

@@ -113,10 +113,18 @@ var Roots = []string{"", "src/"}
 func (f *Files) Module(name string) string {
 	base := strings.ReplaceAll(name, ".", "/")
 	for _, root := range slices.Concat(Roots, f.Nested) {
-		for _, file := range []string{root + base + ".py", root + base + "/__init__.py"} {
-			if _, ok := f.Text[file]; ok {
-				return file
-			}
+		if file := f.under(root + base); file != "" {
+			return file
+		}
+	}
+	return ""
+}
+
+// under returns the file of a module by its path without an extension, "" for none.
+func (f *Files) under(base string) string {
+	for _, file := range []string{base + ".py", base + "/__init__.py"} {
+		if f.Has(file) {
+			return file
 		}
 	}
 	return ""
@@ -253,15 +261,10 @@ func (f *Files) Words(file string) []string {
 // for none.
 func (f *Files) beside(file, module string) string {
 	dir := path.Dir(file)
-	if dir == "." || slices.ContainsFunc(Roots, func(root string) bool { return f.Has(root+module+".py") || f.Has(root+module+"/__init__.py") }) {
+	if dir == "." || slices.ContainsFunc(Roots, func(root string) bool { return f.under(root+module) != "" }) {
 		return ""
 	}
-	for _, found := range []string{path.Join(dir, module+".py"), path.Join(dir, module, "__init__.py")} {
-		if f.Has(found) {
-			return found
-		}
-	}
-	return ""
+	return f.under(dir + "/" + module)
 }
 
 // ImportsPackageBeside reports whether a file imports a package that is found beside it, as it is run by its path, but not

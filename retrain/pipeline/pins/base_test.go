@@ -27,3 +27,21 @@ func TestBeyondTheBase(t *testing.T) {
 		}
 	}
 }
+
+func TestPinsThatAreTooOld(t *testing.T) {
+	for requirement, want := range map[string]string{
+		"torch==1.9.1": "must be at least 1.13.0 with Python 3.11", "torch==1.13.0": "", "Torch[x]==1.9.1+cpu": "must be at least",
+		"pybullet==0.1": "", "gymnasium==0.21.0": "must be at least 0.26.0, the first release", "unheard-of==0.1": "", "torch": "",
+	} {
+		if got := Before("python:3.11.2-slim", requirement); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", requirement, got, want)
+		}
+	}
+	for _, test := range [][3]string{
+		{"3.10.1", "ipykernel==5.5.6", ""}, {"3.8.20-slim", "nbconvert==6.0.7", ""}, {"3.10.1", "numpy==1.20.3", "must be at least"},
+	} {
+		if got := Before("python:"+test[0], test[1]); (got == "") != (test[2] == "") || !strings.Contains(got, test[2]) {
+			t.Errorf("%s on %s: %q, want %q", test[1], test[0], got, test[2])
+		}
+	}
+}

@@ -30,13 +30,11 @@ func Unknown(id string, requirements []string) string {
 		return fault
 	}
 	for own, versions := range ownVersions {
-		all := strings.Fields(versions)
-		newest := own + "-v" + all[len(all)-1]
 		switch {
 		case own != name && strings.EqualFold(own, name):
-			return "must be " + newest + ", not " + id + ": Gymnasium distinguishes capital letters"
-		case own == name && !slices.Contains(all, version):
-			return "must be a version that Gymnasium has, such as " + newest + ", not " + id
+			return "must be " + newestOwn(own) + ", not " + id + ": Gymnasium distinguishes capital letters"
+		case own == name && !slices.Contains(strings.Fields(versions), version):
+			return "must be a version that Gymnasium has, such as " + newestOwn(own) + ", not " + id
 		}
 	}
 	if ownVersions[name] == "" {
@@ -53,19 +51,21 @@ func Unknown(id string, requirements []string) string {
 	return ""
 }
 
+// newestOwn returns the id of the newest version of one of Gymnasium's own environments.
+func newestOwn(name string) string {
+	all := strings.Fields(ownVersions[name])
+	return name + "-v" + all[len(all)-1]
+}
+
 // nearlyOwn returns why an id, of which the name comes before the version, seems to be meant as one of Gymnasium's own, ""
 // if it does not.
 func nearlyOwn(name, id string) string {
-	newest := func(own string) string {
-		all := strings.Fields(ownVersions[own])
-		return own + "-v" + all[len(all)-1]
-	}
 	if name == id && ownVersions[name] != "" {
-		return "must have its version, as in " + newest(name) + ": without one, it changes with Gymnasium"
+		return "must have its version, as in " + newestOwn(name) + ": without one, it changes with Gymnasium"
 	}
 	for _, near := range slices.Sorted(maps.Keys(ownVersions)) {
 		if ownVersions[name] == "" && len(name) > 5 && !strings.EqualFold(name, near) && slipped(name, near) {
-			return "must be " + newest(near) + ", not " + id + ": Gymnasium has none of that name"
+			return "must be " + newestOwn(near) + ", not " + id + ": Gymnasium has none of that name"
 		}
 	}
 	return ""
@@ -74,9 +74,7 @@ func nearlyOwn(name, id string) string {
 // pinned returns the version of a package among requirements, "" if it is not one of them.
 func pinned(name string, requirements []string) string {
 	for _, r := range requirements {
-		full, version, _ := strings.Cut(r, "==")
-		full, _, _ = strings.Cut(full, "[")
-		if Normalized(full) == name {
+		if of, version := NameAndVersion(r); of == name {
 			return version
 		}
 	}

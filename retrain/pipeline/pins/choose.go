@@ -264,7 +264,7 @@ func hasFiles(p Package, python string) bool {
 		return false
 	}
 	for _, v := range []string{Exact(p.Wanted), Lowest(p.Wanted)} {
-		if v != "" && Allowed(p.Wanted, v) && Compare(v, w.low) >= 0 && Compare(v, w.high) <= 0 {
+		if v != "" && Allowed(p.Wanted, v) && w.has(v) {
 			return true
 		}
 	}

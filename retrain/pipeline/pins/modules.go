@@ -118,6 +118,13 @@ func Normalized(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
 }
 
+// NameAndVersion returns the normalized name of a requirement's package, without extras, and its version; "" without one.
+func NameAndVersion(requirement string) (name, version string) {
+	name, version, _ = strings.Cut(requirement, "==")
+	name, _, _ = strings.Cut(name, "[")
+	return Normalized(name), version
+}
+
 // Standard reports whether a module is one of Python itself.
 func Standard(module string) bool { return standard()[module] }
 

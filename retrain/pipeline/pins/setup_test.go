@@ -1,8 +1,6 @@
 package pins_test
 
 import (
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pins"
@@ -18,13 +16,5 @@ func TestInlined(t *testing.T) {
 		if got := pins.Inlined(text); got != want {
 			t.Errorf("Inlined(%q) is %q, not %q", text, got, want)
 		}
-	}
-}
-
-func TestOptionalGroups(t *testing.T) {
-	const text = "[tool.poetry.dependencies]\ntorch = \"2\"\n\n[tool.poetry.group.isaac]\noptional = true\n\n" +
-		"[tool.poetry.group.isaac.dependencies]\nisaacgym = {path = \"x\"}\n\n[tool.poetry.group.tools.dependencies]\nrich = \"<12\"\noptional = true\n"
-	if got := slices.Sorted(maps.Keys(pins.OptionalGroups(text))); !slices.Equal(got, []string{"tool.poetry.group.isaac.dependencies"}) {
-		t.Errorf("OptionalGroups: %q", got)
 	}
 }

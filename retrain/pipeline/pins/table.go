@@ -74,6 +74,11 @@ func Known(python, name string) bool {
 // window is the lowest and the highest version of a package that has files for a version of Python on Linux.
 type window struct{ low, high string }
 
+// has reports whether a version is between the two. The zero window has none.
+func (w window) has(version string) bool {
+	return w.low != "" && Compare(version, w.low) >= 0 && Compare(version, w.high) <= 0
+}
+
 // windows returns those of a package by version of Python. A package that is in no line installs with any.
 func windows(name string) map[string]window { return allWindows()[name] }
 

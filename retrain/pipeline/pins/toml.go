@@ -11,6 +11,7 @@ var (
 	tomlTable    = regexp.MustCompile(`\{[^}\n]*\}`)
 	tomlMarkers  = regexp.MustCompile(`markers\s*=\s*(?:"([^"]*)"|'([^']*)')`)
 	tomlPlatform = regexp.MustCompile(`platform\s*=\s*["']([^"']*)["']`)
+	tomlOptional = regexp.MustCompile(`(?m)^\[tool\.poetry\.group\.([\w-]+)\][ \t]*\n(?:[^\[\n]*\n)*?optional[ \t]*=[ \t]*true\b`)
 	tomlPython   = regexp.MustCompile(`python\s*=\s*["']([^"']*)["']`)
 )
 
@@ -22,6 +23,16 @@ func Section(text, name string) string {
 	}
 	rest, _, _ = strings.Cut(rest, "\n[")
 	return rest
+}
+
+// OptionalGroups returns the tables of TOML with the packages of those groups of Poetry that are installed only if they
+// are asked for.
+func OptionalGroups(text string) map[string]bool {
+	tables := map[string]bool{}
+	for _, m := range tomlOptional.FindAllStringSubmatch(text, -1) {
+		tables["tool.poetry.group."+m[1]+".dependencies"] = true
+	}
+	return tables
 }
 
 // EachConstraint writes the packages of a text of TOML that have several constraints as one line for each.

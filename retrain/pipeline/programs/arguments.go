@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/headless"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/modules"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/traits"
@@ -36,7 +37,8 @@ type Known struct{ Project, Environment, Algorithm, Steps string }
 
 // Words of a proposed command that a shell expands.
 const (
-	workDir    = "$WORK/"
+	workItself = "$WORK"
+	workDir    = workItself + "/"
 	projectDir = "$OLDPWD/"
 	lastModel  = "$(find)" // the last file with an extension, which follows
 	lastDir    = "$(dir)"  // its directory
@@ -93,7 +95,7 @@ func (f *Finder) trainingCommand(p *program, k Known) (Command, string, []string
 		model = f.left(p, at)
 	}
 	c := f.proposed(p, args, at, true)
-	c.Notes = append(c.Notes, f.asides(p)...)
+	c.Notes = append(c.Notes, f.asides(p, nothing)...)
 	return c, model, args
 }
 
@@ -723,10 +725,7 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 	case at.copied && at.dir != ".":
 		start[0] = path.Base(start[0])
 	}
-	words := append(append([]string{"python"}, start...), all...)
-	if variables := f.variables(p); len(variables) > 0 {
-		words = append(append([]string{"env"}, variables...), words...)
-	}
+	words := f.withVariables(p, slices.Concat([]string{"python"}, start, all))
 	from := p.file
 	if p.from != "" && p.from != p.file {
 		from = p.from
@@ -734,13 +733,19 @@ func (f *Finder) proposed(p *program, args []string, at place, training bool) Co
 	if at == (place{}) && !slices.ContainsFunc(words, expands) && f.nestedPaths(p, at) == "" && f.home(p) == "" {
 		return Command{words, from, p.notes(args)}
 	}
-	var line strings.Builder
 	at.source = f.importsSource(p)
-	line.WriteString(at.enter(training) + f.forgets(p, at, training) + f.home(p) + f.nestedPaths(p, at) + f.makes(p, at) + "exec")
+	before := at.enter(training) + f.forgets(p, at, training) + f.home(p) + f.nestedPaths(p, at) + f.makes(p, at)
+	return Command{shellLine(before, words), from, p.notes(args)}
+}
+
+// shellLine returns the words of a command that has a shell run others, after what comes before them in its line.
+func shellLine(before string, words []string) []string {
+	var line strings.Builder
+	line.WriteString(before + "exec")
 	for _, w := range words {
 		line.WriteString(" " + inShell(w))
 	}
-	return Command{[]string{"sh", "-c", line.String()}, from, p.notes(args)}
+	return []string{"sh", "-c", line.String()}
 }
 
 // notes returns what a person cannot see of the arguments of a command: the page that names them, and the GPU that the
@@ -819,16 +824,21 @@ func (f *Finder) tracks(p *program) bool {
 			return false
 		}
 	}
-	files := map[string]bool{p.file: true}
-	for _, to := range f.Imported(p.file) {
-		files[to.File] = true
+	return slices.ContainsFunc(f.textsOf(p), startsRun.MatchString)
+}
+
+// withVariables returns the words of a command with the environment variables by which a program runs without a person:
+// neither an account nor a screen.
+func (f *Finder) withVariables(p *program, words []string) []string {
+	var variables []string
+	if f.tracks(p) {
+		variables = append(variables, "WANDB_MODE=offline")
 	}
-	for file := range files {
-		if startsRun.MatchString(f.Text[file]) {
-			return true
-		}
+	variables = append(variables, headless.Variables(f.textsOf(p), f.env)...)
+	if len(variables) == 0 {
+		return words
 	}
-	return false
+	return slices.Concat([]string{"env"}, variables, words)
 }
 
 // leftOut reports whether an argument names a file of settings, which a source distribution may leave out.
@@ -850,6 +860,9 @@ func inShell(w string) string {
 	}
 	if before, extension, ok := strings.Cut(w, lastDir); ok && (before == "" || modules.PlainWord.MatchString(before)) && modules.PlainWord.MatchString(extension) {
 		return before + `"$(dirname ` + inShell(lastModel+extension) + `)"`
+	}
+	if before, ok := strings.CutSuffix(w, workItself); ok && (before == "" || modules.PlainWord.MatchString(before)) {
+		return before + `"` + workItself + `"`
 	}
 	for _, dir := range []string{workDir, projectDir} {
 		if before, after, ok := strings.Cut(w, dir); ok && (before == "" || modules.PlainWord.MatchString(before)) && modules.PlainWord.MatchString(after) {

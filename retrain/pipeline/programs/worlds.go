@@ -39,6 +39,19 @@ func (f *Finder) MakesOwnWorld() bool {
 	return false
 }
 
+// DefaultWorld returns the environment that is the default of an argument of the best training, "" for none.
+func (f *Finder) DefaultWorld() string {
+	if len(f.trained) == 0 {
+		return ""
+	}
+	for _, x := range f.trained[0].flags {
+		if !x.OfHydra() && envFlag.MatchString(x.Key()) && idInArgument.MatchString(x.Value) {
+			return x.Value
+		}
+	}
+	return ""
+}
+
 // ofSettings is an argument for a file of settings.
 var ofSettings = regexp.MustCompile(`(?:^|_)(?:config|cfg|conf|settings)(?:_file|_path)?$`)
 

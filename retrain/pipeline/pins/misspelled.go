@@ -1,0 +1,55 @@
+package pins
+
+import (
+	"fmt"
+	"strings"
+)
+
+// usual are packages whose names others imitate.
+var usual = strings.Fields("gymnasium matplotlib numpy opencv-python pandas pettingzoo scikit-learn scipy stable-baselines3 tensorboard tensorflow torch torchvision transformers")
+
+// Misspelled returns why a requirement is not the package that it seems to be, "" if it may be. No other one that the list
+// has is meant as well.
+func Misspelled(requirement string, all []string) string {
+	name, _ := NameAndVersion(requirement)
+	joined := func(s string) string { return strings.ReplaceAll(s, "-", "") }
+	for _, near := range usual {
+		if len(name) > 4 && near != name && (joined(name) == joined(near) || slipped(name, near)) && pinned(near, all) == "" && !Known(Default, name) && allNewest()[name] == "" {
+			return fmt.Sprintf("must be %s, not %s, which is another package", near, name)
+		}
+	}
+	return ""
+}
+
+// slipped reports whether a name is another one with two letters transposed, a letter doubled, or a letter before the last
+// one missing. A digit, or another letter at the end, makes a name of its own.
+func slipped(name, of string) bool {
+	short, long := name, of
+	if len(name) > len(of) {
+		short, long = of, name
+	}
+	if len(long) != len(short)+1 {
+		return transposed(name, of)
+	}
+	i := 0
+	for i < len(short) && short[i] == long[i] {
+		i++
+	}
+	if short[i:] != long[i+1:] || long[i] >= '0' && long[i] <= '9' {
+		return false
+	}
+	return long == of && i < len(short) || long == name && i > 0 && long[i-1] == long[i]
+}
+
+// transposed reports whether two names differ in the order of two letters that follow one another.
+func transposed(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) - 1 {
+		if a[i] != b[i] {
+			return a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+		}
+	}
+	return false
+}
