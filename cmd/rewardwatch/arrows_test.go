@@ -108,7 +108,7 @@ func arrows() map[string][]string {
 		"retrain/outcome":           {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"},                                                                                                                                                                                                                                                                                                                                                                                                      // reads units and baselines
 		"retrain/pipeline":          {"ingest/nearest", "retrain/apiurl", "retrain/pipeline/keep", "retrain/pipeline/keywords", "retrain/pipeline/literals", "retrain/pipeline/machines", "retrain/pipeline/pins", "retrain/pipeline/programs", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/pipeline/reading", "retrain/pipeline/schedule", "retrain/pipeline/secrets", "retrain/pipeline/strict", "retrain/pipeline/traits", "retrain/pipeline/verdicts", "retrain/pipeline/wired", "retrain/pipeline/words", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
 		"retrain/pipeline/keep":     {"retrain/pipeline/secrets"},
-		"retrain/pipeline/keywords": {"ingest/nearest", "retrain/pipeline/pins", "retrain/pipeline/quote", "retrain/yamlfile"},
+		"retrain/pipeline/keywords": {"ingest/nearest", "retrain/pipeline/pins", "retrain/pipeline/pytext", "retrain/pipeline/quote", "retrain/yamlfile"},
 		"retrain/pipeline/machines": {"retrain/pipeline/strict"},
 		"retrain/pipeline/words":    {"ingest/nearest"},
 		"retrain/apiurl":            nil,
@@ -119,14 +119,14 @@ func arrows() map[string][]string {
 		"retrain/pipeline/quote":    {"retrain/yamlfile"},
 		"retrain/pipeline/schedule": nil,
 		"retrain/pipeline/secrets":  nil,
-		"retrain/pipeline/strict":   {"retrain/yamlfile"},
+		"retrain/pipeline/strict":   {"retrain/pipeline/pytext", "retrain/yamlfile"},
 		"retrain/pipeline/verdicts": {"detectors", "detectors/gate"}, // how much data a gate needs
 		"retrain/pipeline/wired":    {},
 		"retrain/pipeline/pytext":   {"retrain/pipeline/literals"},
 		"retrain/pipeline/reading":  {"retrain/pipeline/pins", "retrain/pipeline/programs"},
 		"retrain/pipeline/headless": nil,
 		"retrain/pipeline/traits":   nil,
-		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/pipeline/keep", "retrain/pipeline/secrets", "retrain/yamlfile"},
+		"retrain/pipeline/fill":     {"retrain/pipeline", "retrain/pipeline/keep", "retrain/pipeline/pytext", "retrain/pipeline/secrets", "retrain/yamlfile"},
 		"retrain/recipe":            {"alerts", "detectors", "detectors/finding", "detectors/signals", "ingest", "retrain/expectation", "retrain/yamlfile"}, // orders tell of incidents
 		"retrain/retraintest":       {"alerts", "detectors/finding", "ingest"},
 		"retrain/target":            {"ingest", "ingest/httpclient", "ingest/kafkalog", "retrain/apiurl", "retrain/command", "retrain/kubejob", "retrain/yamlfile"}, // Kafka; commands; Jobs

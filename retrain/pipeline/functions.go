@@ -132,11 +132,11 @@ func (r *renderer) ofStages() template.FuncMap {
 			return ""
 		},
 		"secretsOf":   r.secretsOf,
-		"stops":       r.stops,
+		"stops":       func(s Stage) bool { return r.work.File.stops(s.Name) },
 		"earlier":     r.earlier,
 		"keptDays":    r.keptDays,
-		"deadline":    func() (string, error) { return r.deadline(0) },
-		"patience":    func() (string, error) { return r.deadline(otherSeconds) }, // of who waits for all stages
+		"deadline":    func() (int, error) { return r.deadline(0) },
+		"patience":    func() (int, error) { return r.deadline(otherSeconds) }, // of who waits for all stages
 		"sends":       func(s Stage) bool { return r.work.File.sends(s.Name) },
 		"telemetry":   func() bool { return r.work.File.sends("train") || r.work.File.sends("evaluate") },
 		"emitter":     r.work.File.emits,
@@ -148,7 +148,7 @@ func (r *renderer) ofStages() template.FuncMap {
 const otherSeconds = 6 * 60 * 60
 
 // deadline returns the seconds after which an orchestrator ends all stages together, and so many more.
-func (r *renderer) deadline(more int) (string, error) {
+func (r *renderer) deadline(more int) (int, error) {
 	total := more
 	for _, s := range r.work.Stages {
 		limit, margin := "", time.Duration(0)
@@ -163,32 +163,23 @@ func (r *renderer) deadline(more int) (string, error) {
 		}
 		d, err := strict.Duration(limit)
 		if err != nil {
-			return "", err
+			return 0, err
 		}
 		total += int((d + margin) / time.Second)
 	}
-	return strconv.Itoa(total), nil
+	return total, nil
 }
 
 // keptDays returns how long the files of a run are kept where runs share a volume: a week longer than it may take.
-func (r *renderer) keptDays() (string, error) {
-	text, err := r.deadline(otherSeconds)
-	if err != nil {
-		return "", err
-	}
-	seconds, err := strconv.Atoi(text)
-	return strconv.Itoa(seconds/(24*60*60) + 8), err
-}
-
-// stops reports whether a stage that fails stops what shadow.command serves.
-func (r *renderer) stops(s Stage) bool {
-	return len(r.work.File.Shadow.Stop) > 0 && (s.Name == "shadow" || s.Name == "gate")
+func (r *renderer) keptDays() (int, error) {
+	seconds, err := r.deadline(otherSeconds)
+	return seconds/(24*60*60) + 8, err
 }
 
 // secretsOf returns the stage whose credentials a stage has, "" for none.
 func (r *renderer) secretsOf(s Stage) string {
 	switch {
-	case s.Name == "shadow" || r.stops(s):
+	case s.Name == "shadow" || r.work.File.stops(s.Name):
 		return "shadow"
 	case s.Name == "deploy":
 		return "deploy"
@@ -208,6 +199,11 @@ func (r *renderer) earlier(s Stage) []string {
 		}
 	}
 	return all
+}
+
+// stops reports whether a stage that fails stops what shadow.command serves.
+func (f *File) stops(stage string) bool {
+	return len(f.Shadow.Stop) > 0 && (stage == "shadow" || stage == "gate")
 }
 
 // sends reports whether a stage may send the telemetry of its episodes. An evaluation of the project's own may: the gate

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -29,7 +30,7 @@ func (w *Work) plainKeys(path string, v yamlfile.Value) {
 	}
 	for _, key := range v.Keys() {
 		at, member := yamlfile.JoinAny(path, key), v.Members[key]
-		if !identifier.MatchString(key) {
+		if !pytext.Identifier.MatchString(key) {
 			w.Problems = append(w.Problems, yamlfile.Problem{Place: member.Key, Path: at, Message: fmt.Sprintf("must be a name of letters, digits and underscores, not %q", key)})
 		}
 		w.plainKeys(at, member)

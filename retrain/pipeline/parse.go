@@ -34,8 +34,7 @@ func parse(w *Work) string {
 			strict.Remove(r, &w.File)
 		}
 		w.chain = append(w.chain, r)
-		strict.Advise(r.Problems())
-		w.Problems = append(w.Problems, r.Problems()...)
+		w.Problems = append(w.Problems, strict.Advised(r.Problems())...)
 	}
 	slices.Reverse(w.chain)
 	strict.OneLine(reflect.ValueOf(&w.File).Elem())

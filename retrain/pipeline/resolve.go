@@ -76,5 +76,12 @@ func (f *File) hostedAsk() bool {
 
 // hosted reports whether a stage with these runners is on a machine of GitHub itself.
 func (f *File) hosted(runner []string) bool {
-	return machines.IsHosted(runner) && !strict.IsEnterprise(f.githubAPI()) && slices.Contains(f.Targets, GitHub)
+	return f.placed(machines.Stage{Runner: runner}).IsHosted()
+}
+
+// placed returns a stage with the services whose machines may run it.
+func (f *File) placed(s machines.Stage) machines.Stage {
+	s.GitHub, s.GitLab = slices.Contains(f.Targets, GitHub), slices.Contains(f.Targets, GitLab)
+	s.Enterprise = strict.IsEnterprise(f.githubAPI())
+	return s
 }

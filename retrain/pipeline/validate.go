@@ -26,7 +26,6 @@ import (
 var (
 	projectName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$`)
 	trimmed     = regexp.MustCompile(`^\S(.*\S)?$`)
-	identifier  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	imageName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?(:[0-9]+)?(/[a-z0-9]([a-z0-9._-]*[a-z0-9])?)*$`)
 	pinnedImage = regexp.MustCompile(`^[a-z0-9][a-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*|@sha256:[0-9a-f]{64})$`)
 	requirement = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*\])?==[0-9][A-Za-z0-9.+!_-]*$`)
@@ -356,16 +355,14 @@ func (w *Work) runner(stage string, runner []string) {
 	}
 }
 
-// onRunners reports what no machine of GitHub Actions and GitLab CI gives a stage.
+// onRunners reports resources and time limits of a stage that GitHub Actions or GitLab CI cannot provide.
 func (w *Work) onRunners(s machines.Stage) {
-	s.GitHub, s.GitLab = slices.Contains(w.File.Targets, GitHub), slices.Contains(w.File.Targets, GitLab)
-	s.Enterprise = strict.IsEnterprise(w.File.githubAPI())
-	for key, fault := range s.Faults() {
+	for key, fault := range w.File.placed(s).Faults() {
 		w.report(s.Name+"."+key, "%s", fault)
 	}
 }
 
-// command reports an empty word of a command, and one with a variable that no shell expands.
+// command reports the words of a command that cannot be meant as they are written.
 func (w *Work) command(path string, all []string) {
 	named := slices.Concat(w.File.Shadow.Secrets, w.File.Deploy.Secrets)
 	for i := range all {

@@ -150,7 +150,7 @@ func wiredScript(w *Work, file string) string {
 		closed = ` [ -n "$closed" ] \|\|`
 	}
 	list := "|  [ \"$code\" -eq 0 ] \\|\\|" + closed + " report failed --error \"stage " + s.Name + " ended|    echo \"" + s.Name + ", $RUN\" >> \"$WORK/succeeded.log\"\n    printf |echo \"$(date -u +%Y-%m-%dT%H:%M:%SZ) " + s.Name + "\" >> \"$WORK/stages.log\"\n"
-	if len(w.File.Shadow.Stop) > 0 && (s.Name == "shadow" || s.Name == "gate") {
+	if w.File.stops(s.Name) {
 		list += wired.Withdrawal
 	}
 	return list

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.starlark.net/syntax"
+
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline/pytext"
 )
 
 // What a function may use. Whatever reads or writes files, imports, or evaluates text is not in these lists.
@@ -23,10 +25,6 @@ var (
 	methods     = strings.Fields("T all any append argmax argmin astype clip copy cumsum dot dtype extend flatten get items keys max mean min ndim " +
 		"prod ravel reshape round shape size sort std sum transpose values var")
 )
-
-// keywords of Python that its small cousin takes for names.
-var keywords = strings.Fields("False None True and as assert async await break class continue def del elif else except finally for from global if import " +
-	"in is lambda nonlocal not or pass raise return try while with yield")
 
 // maxNesting is how deep expressions and statements may be within one another, which Python's own parser bounds too.
 const maxNesting = 40
@@ -149,7 +147,8 @@ func (c *checker) target(e syntax.Expr, augmented bool) {
 	switch e := e.(type) {
 	case *syntax.Ident:
 		switch {
-		case slices.Contains(keywords, e.Name) || slices.Contains(builtins, e.Name) || e.Name == "numpy" || e.Name == functionName:
+		// Starlark accepts some keywords of Python as names.
+		case pytext.IsKeyword(e.Name) || slices.Contains(builtins, e.Name) || e.Name == "numpy" || e.Name == functionName:
 			c.fault(e, "%s cannot be assigned to", e.Name)
 		case strings.HasPrefix(e.Name, "__"):
 			c.fault(e, "names must not start with two underscores: %s", e.Name)
@@ -307,7 +306,7 @@ func (c *checker) call(n *syntax.CallExpr, depth int) {
 			continue
 		}
 		name := named.X.(*syntax.Ident).Name // the parser takes nothing else
-		if slices.Contains(seen, name) || slices.Contains(keywords, name) || strings.HasPrefix(name, "_") {
+		if slices.Contains(seen, name) || pytext.IsKeyword(name) || strings.HasPrefix(name, "_") {
 			c.fault(arg, "the argument %s is not allowed or is repeated", name)
 		}
 		seen = append(seen, name)

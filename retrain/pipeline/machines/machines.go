@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/retrain/pipeline/strict"
@@ -18,13 +16,11 @@ const (
 	hostedMemory = 16 << 10 // MiB
 )
 
+// largestMemory is more than any machine has, in MiB.
+const largestMemory = 32768 << 10
+
 // standard matches the labels of these machines. The larger ones, which teams pay for, have names of their own.
 var standard = regexp.MustCompile(`(?i)^ubuntu-(latest|slim|[0-9]{2}\.04)(-arm)?$`)
-
-// IsHosted reports whether GitHub Actions runs a job with these labels on a standard machine of its own.
-func IsHosted(runner []string) bool {
-	return !slices.ContainsFunc(runner, func(label string) bool { return !standard.MatchString(label) })
-}
 
 // Stage is what a stage asks for.
 type Stage struct {
@@ -34,17 +30,17 @@ type Stage struct {
 	Name     string // training or gate
 	Runner   []string
 	CPU, GPU int
-	Memory   string
+	Memory   string // such as 4Gi
 	Limit    string // of time
 }
 
-// Faults returns the faults, by the key in the section of the stage.
+// Faults returns what these machines do not provide or allow, by the key in the section of the stage.
 func (s Stage) Faults() map[string]string {
 	out := map[string]string{}
 	if fault := s.tooLong(); fault != "" {
 		out[map[string]string{"training": "timeout", "gate": "within"}[s.Name]] = fault
 	}
-	if !s.isHosted() {
+	if !s.IsHosted() {
 		return out
 	}
 	if s.CPU > hostedCPU {
@@ -53,13 +49,16 @@ func (s Stage) Faults() map[string]string {
 	if s.GPU > 0 {
 		out["gpu"] = fmt.Sprintf("requires %s.runner because GitHub-hosted runners have no GPU", s.Name)
 	}
-	if mebibytes(s.Memory) > hostedMemory {
+	if n, ok := strict.Mebibytes(s.Memory); ok && n > hostedMemory {
 		out["memory"] = fmt.Sprintf("must be at most %dGi on GitHub-hosted runners, which have no more; to use more, set %s.runner", hostedMemory>>10, s.Name)
 	}
 	return out
 }
 
-func (s Stage) isHosted() bool { return s.GitHub && !s.Enterprise && IsHosted(s.Runner) }
+// IsHosted reports whether GitHub Actions runs the stage on a standard machine of its own.
+func (s Stage) IsHosted() bool {
+	return s.GitHub && !s.Enterprise && !slices.ContainsFunc(s.Runner, func(label string) bool { return !standard.MatchString(label) })
+}
 
 // tooLong returns what is wrong with the time limit, "" for nothing: standard machines of GitHub run a job for at most six
 // hours, and GitHub waits for those of others for at most five days. GitLab refuses a limit of more than a month for a job.
@@ -69,7 +68,7 @@ func (s Stage) tooLong() string {
 	case err != nil:
 	case s.GitLab && d > 30*24*time.Hour:
 		return "must be at most 30d with GitLab CI, which refuses a job with a limit of more than a month"
-	case d > 5*time.Hour && s.isHosted():
+	case d > 5*time.Hour && s.IsHosted():
 		return fmt.Sprintf("must be at most 5h on GitHub-hosted runners, which stop a job after six hours; to allow more, set %s.runner", s.Name)
 	case s.GitHub && d > 4*24*time.Hour:
 		return "must be at most 4d with GitHub Actions, which stops a job after five days"
@@ -77,17 +76,8 @@ func (s Stage) tooLong() string {
 	return ""
 }
 
-// mebibytes returns a size such as 4Gi or 900Mi, 0 if it is not one.
-func mebibytes(size string) int {
-	n, err := strconv.Atoi(strings.TrimRight(size, "GMi"))
-	switch {
-	case err != nil:
-		return 0
-	case strings.HasSuffix(size, "Gi"):
-		return n << 10
-	}
-	return n
-}
-
 // TooLarge reports whether no machine has so much memory.
-func TooLarge(size string) bool { return mebibytes(size) > 32768<<10 }
+func TooLarge(size string) bool {
+	n, ok := strict.Mebibytes(size)
+	return ok && n > largestMemory
+}

@@ -26,11 +26,8 @@ var (
 	keywordAlone = regexp.MustCompile(`^\s*(\w+)\s*=[^=]`)
 )
 
-// Forms of words in code.
-var (
-	NumberAlone = regexp.MustCompile(`^-?[0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$`) // only a number
-	Identifier  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)                       // a name without dots
-)
+// NumberAlone matches an expression that is only a number.
+var NumberAlone = regexp.MustCompile(`^-?[0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$`)
 
 // Argument is one of a call, or a parameter of a function: its keyword, "" for one by position, and its expression.
 type Argument struct{ Key, Text string }
@@ -135,7 +132,7 @@ func NameOf(file string) string {
 	module := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(file, "src/"), ".py"), "/__init__")
 	module = strings.TrimSuffix(module, "/__main__")
 	for part := range strings.SplitSeq(module, "/") {
-		if !Identifier.MatchString(part) {
+		if !pytext.Identifier.MatchString(part) {
 			return ""
 		}
 	}

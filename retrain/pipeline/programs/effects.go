@@ -26,7 +26,7 @@ func (f *Finder) Registering(file, id string) string {
 		for _, m := range atOnce.FindAllStringSubmatch(f.Text[file], modules.MaxMatches) {
 			for module := range strings.SplitSeq(m[2], ",") {
 				module = strings.TrimSpace(module)
-				if !modules.Identifier.MatchString(module) || f.Module(module) != "" || !traits.Registers(module, id) || !pytext.OnlyImported(f.Text[file], module) {
+				if !pytext.Identifier.MatchString(module) || f.Module(module) != "" || !traits.Registers(module, id) || !pytext.OnlyImported(f.Text[file], module) {
 					continue
 				}
 				if found != "" && found != module {

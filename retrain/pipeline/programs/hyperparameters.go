@@ -253,7 +253,7 @@ func (l *lookup) set(argument string, v literals.Value, known bool, code string,
 		return
 	}
 	h := Hyperparameter{Name: argument, Code: strings.Join(strings.Fields(code), " ")}
-	if known && modules.Identifier.MatchString(argument) {
+	if known && pytext.Identifier.MatchString(argument) {
 		h.Value, _ = v.YAML()
 	}
 	if len(h.Code) > maxShown {

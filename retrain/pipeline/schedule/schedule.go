@@ -16,8 +16,8 @@ const oftenest = 5
 // minutesOfDay is how many minutes a day has.
 const minutesOfDay = 24 * 60
 
-// Fault returns what is wrong with a schedule of five fields in UTC, "" if nothing is. GitHub starts none more often than it
-// allows.
+// Fault returns what is wrong with a schedule of five fields in UTC, "" if nothing is. github adds the limit of GitHub
+// Actions.
 func Fault(text string, github bool) string {
 	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	parsed, err := parser.Parse(text)

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// inQuotes is what a reader of YAML says of a number or of true and false where a text must be.
+// inQuotes ends the message of yamlfile about a number, true or false where a text must be.
 const inQuotes = "; put it in quotes"
 
 // needUnits are the values that need a unit or another form, so that quotes alone would not help.
@@ -20,14 +20,17 @@ var needUnits = map[string]string{
 	"monitoring.service": "a URL", "trigger.url": "a URL", "trigger.repository": "owner/name",
 }
 
-// Advise says of values that need a unit which one, instead of that they need quotes.
-func Advise(problems []yamlfile.Problem) {
-	for i, p := range problems {
-		unit, known := needUnits[p.Path]
+// Advised returns the problems with better advice for values that need a unit or another form: what they must be, instead
+// of that they need quotes.
+func Advised(problems []yamlfile.Problem) []yamlfile.Problem {
+	out := slices.Clone(problems)
+	for i, p := range out {
+		form, known := needUnits[p.Path]
 		if before, found := strings.CutSuffix(p.Message, inQuotes); found && known {
-			problems[i].Message = strings.Replace(before, "must be a string", "must be "+unit, 1)
+			out[i].Message = strings.Replace(before, "must be a string", "must be "+form, 1)
 		}
 	}
+	return out
 }
 
 // consequence is a problem that another one causes.
@@ -53,7 +56,7 @@ var consequences = []consequence{
 	{"project", regexp.MustCompile(`^(policy|image)$`), "", true},
 }
 
-// Causes returns the problems without those that follow from another one: who mends that one has mended both.
+// Causes returns the problems without those that follow from another one, which disappear when that one is corrected.
 func Causes(problems []yamlfile.Problem) []yamlfile.Problem {
 	follows := func(p yamlfile.Problem) bool {
 		return slices.ContainsFunc(consequences, func(c consequence) bool {

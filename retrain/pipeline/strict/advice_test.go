@@ -29,12 +29,12 @@ func TestAdviceOfUnits(t *testing.T) {
 		{Path: "owner", Message: "must be a string, not the number 30; put it in quotes"},
 		{Path: "gate.every", Message: "must be a string, not a list"},
 	}
-	Advise(all)
+	advised := Advised(all)
 	for i, want := range []string{
 		"must be a duration such as 5m or 1h, not the number 30", "must be a string, not the number 30; put it in quotes", "must be a string, not a list",
 	} {
-		if all[i].Message != want {
-			t.Errorf("%q, want %q", all[i].Message, want)
+		if advised[i].Message != want {
+			t.Errorf("%q, want %q", advised[i].Message, want)
 		}
 	}
 }

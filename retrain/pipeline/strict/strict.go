@@ -1,5 +1,5 @@
-// Package strict checks how the values of a file are written, which is lost once they are parsed: a 0 that a default
-// would replace, or a runner of another system.
+// Package strict checks values of a file: how they are written, which is lost once they are parsed, such as a 0 that a
+// default would replace, and what they are, such as the label of a runner that is not a Linux machine.
 package strict
 
 import (

@@ -17,15 +17,12 @@ var spaces = map[string]string{
 	"Swimmer": "8 2", "Walker2d": "17 6", "Ant": "? 8", "Humanoid": "? 17", "HumanoidStandup": "? 17",
 }
 
-// highest are the returns that no episode of an environment exceeds: each step of CartPole has the reward 1, and none of
-// the others has one above 0.
-var highest = map[string]float64{"CartPole-v0": 200, "CartPole-v1": 500, "MountainCar-v0": 0, "Acrobot-v1": 0, "Pendulum-v1": 0}
-
-// lowest are the returns below which no episode of an environment ends. Each episode of CartPole has a step at least.
-var lowest = map[string]float64{"CartPole-v0": 1, "CartPole-v1": 1, "MountainCar-v0": -200, "Acrobot-v1": -500, "Pendulum-v1": -3255}
-
-// longest are the steps after which an environment ends an episode itself.
-var longest = map[string]float64{"CartPole-v0": 200, "CartPole-v1": 500, "MountainCar-v0": 200, "Acrobot-v1": 500, "Pendulum-v1": 200}
+// limits are the lowest and the highest return of an environment, and the number of steps after which it ends an episode.
+// Each step of CartPole has the reward 1, and none of the others has one above 0.
+var limits = map[string]struct{ lowest, highest, longest float64 }{
+	"CartPole-v0": {1, 200, 200}, "CartPole-v1": {1, 500, 500}, "MountainCar-v0": {-200, 0, 200}, "Acrobot-v1": {-500, 0, 500},
+	"Pendulum-v1": {-3255, 0, 200},
+}
 
 // truncated is what environments say of an episode that ended because of its length: true or false, as 1 or 0.
 const truncated = "TimeLimit.truncated"
@@ -49,20 +46,16 @@ func Impossible(metric string, atLeast, atMost float64) map[string]string {
 // Exceeded is Impossible for an environment, by its id.
 func Exceeded(id, metric string, atLeast, atMost float64) map[string]string {
 	out := map[string]string{}
-	switch {
-	case metric == "return" && known(highest, id) && atLeast > highest[id]:
-		out["at_least"] = fmt.Sprintf("must be at most %v, the highest return of %s", highest[id], id)
-	case metric == "return" && known(lowest, id) && atMost < lowest[id]:
-		out["at_most"] = fmt.Sprintf("must be at least %v, the lowest return of %s", lowest[id], id)
-	case metric == "episode_length" && known(longest, id) && atLeast > longest[id]:
-		out["at_least"] = fmt.Sprintf("must be at most %v, the longest episode of %s", longest[id], id)
+	switch limit, known := limits[id]; {
+	case !known:
+	case metric == "return" && atLeast > limit.highest:
+		out["at_least"] = fmt.Sprintf("must be at most %v, the highest return of %s", limit.highest, id)
+	case metric == "return" && atMost < limit.lowest:
+		out["at_most"] = fmt.Sprintf("must be at least %v, the lowest return of %s", limit.lowest, id)
+	case metric == "episode_length" && atLeast > limit.longest:
+		out["at_least"] = fmt.Sprintf("must be at most %v, the longest episode of %s", limit.longest, id)
 	}
 	return out
-}
-
-func known(limits map[string]float64, id string) bool {
-	_, ok := limits[id]
-	return ok
 }
 
 // spacesOf returns the spaces of an environment, by its id, "" for those that are not known.

@@ -3,7 +3,6 @@ package wired
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -43,5 +42,5 @@ func Misordered(file, text string, stages []string) []Lack {
 			}
 		}
 	}
-	return slices.Clip(out)
+	return out
 }

@@ -1,5 +1,5 @@
-// Package words checks the words of a command. No shell reads the list that a file gives, so that a variable, an operator
-// or a script in the wrong place reaches the program as it is written.
+// Package words checks the words of a command. The command is a list that no shell reads: the program gets a variable or
+// an operator unchanged, and a script where a file is expected is taken for the name of a file.
 package words
 
 import (
@@ -12,29 +12,30 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 )
 
-// OfStage are the variables that every stage has.
-var OfStage = strings.Fields("VERSION IMAGE WORK REQUEST")
+// everyStage are the variables that every stage has.
+var everyStage = strings.Fields("VERSION IMAGE WORK REQUEST")
 
 var (
-	// ofStage matches variables of a stage, in whose place literal text deploys a version that does not exist.
-	ofStage = regexp.MustCompile(`\$(VERSION|IMAGE|WORK|REQUEST)\b|\$\{(VERSION|IMAGE|WORK|REQUEST)\b[^}]*\}`)
+	// ofStage matches a use of these variables. Unexpanded, it would deploy a version that does not exist.
+	ofStage = regexp.MustCompile(fmt.Sprintf(`\$(?:%[1]s)\b|\$\{(?:%[1]s)\b[^}]*\}`, strings.Join(everyStage, "|")))
 	// variable matches a variable that is a word, the value of an option, or the beginning of a path.
 	variable = regexp.MustCompile(`^(?:--?[\w-]+=)?(\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*))(?:/.*)?$`)
 	// script matches the options of a shell with which its first argument is its script, such as -c and -ec.
 	script = regexp.MustCompile(`^-[A-Za-z]*c[A-Za-z]*$`)
-	// hasValue matches the options of a shell after which the name of a setting or a file comes, such as -o and -euo.
+	// hasValue matches the options of a shell that take the next word, a setting or a file, such as -o and -euo.
 	hasValue = regexp.MustCompile(`^(?:[-+][A-Za-z]*[oO]|--rcfile|--init-file)$`)
-	// login matches the options with which su gives the command an environment of its own.
+	// login matches the options with which su starts a login shell, which drops the variables of the stage.
 	login = regexp.MustCompile(`^(?:-[A-Za-z]*l[A-Za-z]*|--?login|-)$`)
-	// plain matches a name that a script may have in its messages, and not the file or the option of a program.
+	// plain matches the name of a script in its messages, unlike the file or the option of a program.
 	plain = regexp.MustCompile(`^(?:--?|\w[\w-]*)$`)
-	// sendsVariables matches an option of ssh that gives the other machine variables.
+	// sendsVariables matches an option of ssh that sets variables on the other machine.
 	sendsVariables = regexp.MustCompile(`(?i)^(?:-o)?(?:SendEnv|SetEnv)\b`)
-	// keeps matches the option of su that names variables which the shell of a login keeps.
+	// keeps matches the option of su that names the variables that a login shell keeps.
 	keeps = regexp.MustCompile(`^(?:-w|--whitelist-environment)`)
-	// ofOperators matches what only a shell reads in a word with spaces.
+	// ofOperators matches what a word with spaces has if it is commands, and not the path of a file.
 	ofOperators = regexp.MustCompile(`[&|;<>$]|\s-`)
-	// beforeShell matches the words that a program which starts another one has before it: options, settings and times.
+	// beforeShell matches the words that may precede a shell which the command starts: programs such as env and sudo, and their
+	// options, settings and times.
 	beforeShell = regexp.MustCompile(`^(-.*|\w+=.*|[0-9]+[smhd]?|env|exec|nice|nohup|sudo|time|timeout|setsid|stdbuf)$`)
 )
 
@@ -47,13 +48,13 @@ var (
 // inShell is how a command with a shell is written.
 const inShell = "; write the command as [sh, -c, '...']"
 
-// Fault returns what is wrong with word i of a command, "" for nothing: it is empty or, without a shell that reads it,
-// needs one. known are the variables that the file names.
+// Fault returns what is wrong with word i of a command, "" for nothing: it is empty, needs a shell that the command does
+// not have, or is in the wrong place of one. known are the variables that the file names.
 func Fault(words []string, i int, known []string) string {
 	word := words[i]
 	shell := shellOf(words[:i])
 	from, isScript := argument(words, shell)
-	names := slices.Concat(OfStage, known)
+	names := slices.Concat(everyStage, known)
 	switch {
 	case word == "":
 		return "must not be empty"
@@ -80,8 +81,8 @@ func isPath(word string) bool {
 	return strings.Contains(strings.Fields(word + " .")[0], "/") && !ofOperators.MatchString(word)
 }
 
-// shellOf returns the index of the first shell of some words, -1 without one. The shell that su is told to start is
-// none, because su has the script.
+// shellOf returns the index of the first word that starts a shell, or -1. The word after -s or --shell, an option of su,
+// does not count: the script is then an argument of su.
 func shellOf(words []string) int {
 	for i, word := range words {
 		if isShell(word) && (i == 0 || words[i-1] != "-s" && words[i-1] != "--shell") {
@@ -91,8 +92,8 @@ func shellOf(words []string) int {
 	return -1
 }
 
-// argument returns the index of the first argument of a shell at an index, -1 without one, and whether it is a script
-// instead of a file.
+// argument returns the index of the first argument of the shell at an index, or -1, and whether the shell takes it for a
+// script instead of a file.
 func argument(words []string, shell int) (at int, isScript bool) {
 	if shell < 0 {
 		return -1, false
@@ -110,13 +111,14 @@ func argument(words []string, shell int) (at int, isScript bool) {
 	return -1, false
 }
 
-// isCommand reports whether word i, the first argument of a shell that a command starts, is commands instead of a file.
+// isCommand reports whether word i, the first argument of a shell that the command starts, is a command line instead of
+// a file.
 func isCommand(words []string, shell, i int) bool {
 	return !slices.ContainsFunc(words[:shell], func(w string) bool { return !beforeShell.MatchString(w) }) &&
 		strings.ContainsAny(words[i], " \t") && !isPath(words[i])
 }
 
-// afterScript returns what is wrong with word i after a script, which sees it only as $0, $1 and so on.
+// afterScript returns what is wrong with word i after a script, which can read it only as $0, $1 and so on.
 func afterScript(words []string, from, i int, known []string) string {
 	text, word := words[from], words[i]
 	isName := i == from+1 && i == len(words)-1 && // $0, with which the messages of a shell begin
@@ -125,12 +127,12 @@ func afterScript(words []string, from, i int, known []string) string {
 	case fault != "":
 		return fault
 	case !strings.Contains(text, "$") && !isShell(word) && !isName:
-		return fmt.Sprintf("must be part of the script, not %q: sh -c gives later words to the script, which does not read them", word)
+		return fmt.Sprintf("must be part of the script, not %q: sh -c passes later words to the script as $0, $1 and so on, which it does not use", word)
 	}
 	return ""
 }
 
-// isOfSu reports whether word i is the script of su, which gives it to a shell.
+// isOfSu reports whether word i is the script of su, which a shell reads.
 func isOfSu(words []string, i int) bool {
 	return has(words[:i], "su", "runuser") && (script.MatchString(words[i-1]) || words[i-1] == "--command" || strings.HasPrefix(words[i], "--command="))
 }
@@ -140,7 +142,7 @@ func ofSu(words []string, text string, names []string) string {
 	if slices.ContainsFunc(words, login.MatchString) && !slices.ContainsFunc(words, keeps.MatchString) {
 		for _, m := range uses.FindAllStringSubmatch(text, -1) {
 			if slices.Contains(names, m[1]) && !sets(text, m[1]) {
-				return "must not contain $" + m[1] + ", which su does not keep for the shell of a login; write su without - and -l"
+				return "must not contain $" + m[1] + ", which su does not keep in a login shell; write su without - and -l"
 			}
 		}
 	}
@@ -152,11 +154,11 @@ func has(words []string, programs ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(programs, path.Base(w)) })
 }
 
-// unexpanded returns what is wrong with a word after others if it has a variable that nothing expands: one of the
-// stage, a secret of the file or a name close to theirs, or one that every system has. Programs such as jq read others
-// themselves.
+// unexpanded returns what is wrong with a word that has a variable which nothing expands: one of the stage, a secret of
+// the file, a name close to theirs, or one that every system has. Programs such as jq read other variables themselves.
+// before are the words before it.
 func unexpanded(before []string, word string, known []string) string {
-	names, overSSH := slices.Concat(OfStage, known), has(before, "ssh")
+	names, overSSH := slices.Concat(everyStage, known), has(before, "ssh")
 	found := ofStage.FindString(word)
 	if m := variable.FindStringSubmatch(word); found == "" && m != nil {
 		name := strings.Trim(m[1], "${}")
@@ -180,13 +182,13 @@ func unexpanded(before []string, word string, known []string) string {
 
 var (
 	uses = regexp.MustCompile(`\$\{?([A-Z][A-Z0-9_]{3,})`)
-	// setsOthers matches commands that may set variables whose names the script does not have.
+	// setsOthers matches commands that may set variables whose names are not in the script.
 	setsOthers = regexp.MustCompile(`(?:^|[;&|({\n!]|\b(?:then|else|do|command|builtin)\s)\s*\.\s|\b(?:source|eval|mapfile|readarray|printf\s+-v)\s`)
 	common     = strings.Fields("HOME PATH USER PWD SHELL LANG HOSTNAME TMPDIR")
 )
 
-// misspelled returns what is wrong with a script that uses a variable which it does not set, and whose name is nearly
-// that of one that the stage has. A script that reads others, or has variables set for it, may set any.
+// misspelled returns what is wrong with a script that uses a variable which it does not set, and whose name is close to
+// that of one of the stage. A script that runs another file in the same shell, or uses eval and the like, may set any.
 func misspelled(script string, known []string) string {
 	if setsOthers.MatchString(script) {
 		return ""
@@ -203,7 +205,7 @@ func misspelled(script string, known []string) string {
 	return ""
 }
 
-// sets reports whether a script gives a variable a value.
+// sets reports whether a script assigns a variable, reads it from input, or says what to do if it is not set.
 func sets(script, name string) bool {
 	return regexp.MustCompile(`(?:^|[\s;&|({])` + name + `=|\b(?:for|read|read -r)\s+(?:\w+\s+)*` + name + `\b|\$\{` + name + `:?[-=+?]`).MatchString(script)
 }

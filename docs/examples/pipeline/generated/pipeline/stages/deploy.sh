@@ -38,7 +38,8 @@ report() {
 }
 
 # succeeded reports the new version. The service may be restarting, so this tries for some minutes. If it cannot be
-# told, or has closed the request, the version is in service all the same, so the stage does not fail.
+# told, or has closed the request, the version is in service all the same: the stage does not fail, and no failure is
+# reported if it is stopped meanwhile.
 closed=
 succeeded() {
   closed=yes
