@@ -8,10 +8,10 @@ import (
 // The settings of ADWIN besides its delta, as in river and MOA. Their grace period of 10 values ends before the first
 // search and therefore has no effect.
 const (
-	adwinBuckets  = 5  // buckets of one size; one more, and the two oldest become one of twice the size
-	adwinClock    = 32 // values from one search for a cut to the next
-	adwinShortest = 5  // values that either side of a cut must have at least
-	adwinRows     = 32 // sizes of buckets: windows end at 5 * 2^32 values
+	adwinBuckets  = 5  // buckets of one size; one more merges the two oldest into one of twice the size
+	adwinClock    = 32 // values between two searches for a cut
+	adwinShortest = 5  // least number of values on either side of a cut
+	adwinRows     = 32 // number of bucket sizes, which limits a window to 5 * 2^32 values
 )
 
 // ADWINDelta is the default delta of ADWIN.
@@ -38,7 +38,7 @@ type ADWIN struct {
 	Count    int        // values in the window
 	Total    float64    // their sum
 	Variance float64    // their summed squared distances from their mean
-	Top      int        // the largest size of bucket in use
+	Top      int        // the row of the largest buckets in use
 	Rows     []ADWINRow // by size, up to the largest that was in use
 	Drifted  bool       // the last value caused a drift: the next one starts an empty window
 }
@@ -53,7 +53,7 @@ type ADWINRow struct {
 // ADWINSums are sums over each bucket. A snapshot stores their exact bits, and nothing for an empty row.
 type ADWINSums [adwinBuckets + 1]float64
 
-// MarshalBinary returns the bits.
+// MarshalBinary returns the exact bits of the sums, or nil if they are all 0.
 func (a ADWINSums) MarshalBinary() ([]byte, error) {
 	for _, x := range a {
 		if math.Float64bits(x) != 0 {
@@ -106,12 +106,12 @@ func (a *ADWIN) Add(x float64) (drift bool) {
 	return a.Drifted
 }
 
-// firstWindow is ADWIN up to its first drift, after which only Reset may follow. Until then, the buckets of each size that
-// a window has had lie at fixed places, and only those that a search needs are put into rows. The variances of buckets,
-// which only dropOldest needs, are left out.
+// firstWindow is an ADWIN that must be reset at its first drift. Until then no bucket is dropped, so the buckets of
+// each size lie at fixed places, and only the buckets that a search needs are put into rows. It leaves out the
+// variances of buckets, which only dropOldest needs.
 type firstWindow struct {
 	ADWIN
-	sums [adwinRows][adwinClock]float64 // over the newest buckets, by row and by their number from the start of the window
+	sums [adwinRows][adwinClock]float64 // sums of the newest buckets, by row and by bucket number modulo adwinClock
 }
 
 // Add adds a value, as for ADWIN.
@@ -133,7 +133,8 @@ func (w *firstWindow) Add(x float64) (drift bool) {
 	return w.differs()
 }
 
-// fillRows puts the buckets of the window into its rows. Of six buckets in a row, the oldest two have been merged.
+// fillRows puts the buckets of the window into its rows. As in insert, a sixth bucket in a row merges the two
+// oldest.
 func (w *firstWindow) fillRows() {
 	for i, had := 0, w.Count; had > 0; i++ {
 		if i == len(w.Rows) {
@@ -161,7 +162,7 @@ func (a *ADWIN) count(x float64) {
 	a.Total += x
 }
 
-// insert adds a value to the window and merges buckets. Each row passes its surplus on.
+// insert adds a value to the window. A row with too many buckets merges its two oldest into the next row.
 func (a *ADWIN) insert(x float64) {
 	a.count(x)
 	a.push(0, x, 0)
@@ -193,7 +194,7 @@ func (a *ADWIN) dropOldest() {
 	d := total/size - a.Total/n
 	a.Variance -= variance + size*n*d*d/(size+n)
 	if row.Buckets == 0 {
-		*row = ADWINRow{} // as one that is not saved
+		*row = ADWINRow{} // clear what drop left behind, because a snapshot does not store empty rows
 		a.Top--
 	}
 }
@@ -233,7 +234,7 @@ func (a *ADWIN) differs() bool {
 // bucketSize returns the number of values in a bucket of row i.
 func bucketSize(i int) float64 { return float64(uint64(1) << i) }
 
-// push adds a bucket to a row, which may be the first one that is not in use yet.
+// push adds a bucket to a row. It appends the row if it does not exist yet.
 func (a *ADWIN) push(row int, total, variance float64) {
 	if row == len(a.Rows) {
 		a.Rows = slices.Concat(a.Rows, make([]ADWINRow, 1)) // without spare capacity

@@ -17,11 +17,12 @@ const (
 	largestAllowance = 2.25
 )
 
-// BaselineSample is the baseline of one quantity and its armed test; one of Rank and Frequency is set. Values has one
-// element per unit, NaN if a unit has no value: the value itself, or the number of events in the unit's Steps.
+// BaselineSample is the baseline of one quantity and its armed test: exactly one of Rank and Frequency is set.
+// Values has one element per unit, NaN for a unit without a value. For a frequency test, the value is the number of
+// events in the unit's Steps.
 type BaselineSample struct {
 	Values, Steps []float64
-	Strata        []int // of the units of a frequency test with strata, else nil
+	Strata        []int // by unit, for a frequency test with strata; else nil
 	Rank          *RankTest
 	Frequency     *FrequencyTest
 }
@@ -41,24 +42,25 @@ type Bootstrapped struct {
 	// ARL0 is the mean number of units between false alarms of all branches together with that allowance: the median
 	// over baselines. Low and High are its 10% and 90% points.
 	ARL0, Low, High float64
-	Weakest         Weakest // the branch with the largest part of the false alarms
+	Weakest         Weakest // the branch with the largest share of the false alarms
 }
 
 // Weakest names a branch of a sample.
 type Weakest struct {
 	Sample int
 	Branch Branch
-	Part   float64 // of the false alarms of all branches, the mean over baselines
+	Part   float64 // share of the false alarms of all branches, the mean over baselines
 }
 
-// Bootstrap finds the smallest allowance with which the armed branches of all samples together meet their false-alarm
-// rate, for nine out of ten baselines that could have been drawn instead of this one. It draws whole units with
-// replacement, all quantities together. Against each drawn baseline the real one represents the truth. With
-// Lambda(theta) = log mean exp(theta (g - C)) over the real units in the ranks of the drawn ones, the false alarm rate
-// of a branch is A exp(-theta h), where Lambda(theta)/theta = kappa (Cramer & Lundberg's adjustment coefficient). The
-// draws depend only on the seed, not on the number of cores. spent is the rate of tests that need no allowance. overlap
-// is the factor by which the alarms of all branches are rarer than the sum of their rates, see Overlap. The thresholds
-// are to be lowered by its logarithm, and the allowance is for the lowered ones.
+// Bootstrap finds the smallest allowance with which the armed branches of all samples together meet their
+// false-alarm rate, for nine out of ten baselines that could have been drawn instead of this one. It draws whole
+// units with replacement, all quantities together. Against each drawn baseline the real one represents the truth.
+// With Lambda(theta) = log mean exp(theta (g - C)) over the real units in the ranks of the drawn ones, the false
+// alarm rate of a branch is A exp(-theta h), where Lambda(theta)/theta = kappa (Cramer & Lundberg's adjustment
+// coefficient). The draws depend only on the seed, not on the number of cores. spent is the false alarm rate of
+// tests that need no allowance. overlap is the factor by which the alarms of all branches together are rarer than
+// the sum of their rates, see Overlap. The allowance assumes that the caller lowers the thresholds by the logarithm
+// of overlap.
 func Bootstrap(samples []BaselineSample, units int, spent, overlap float64, seed uint64, cores int) Bootstrapped {
 	return bootstrapViews(viewsOf(samples, math.Log(overlap)), units, spent, overlap, seed, cores)
 }
@@ -84,7 +86,7 @@ func (out *Bootstrapped) describe(views []view, draws []draw, spent, overlap flo
 	arl := make([]float64, len(draws))
 	parts := make([]float64, len(draws[0]))
 	for i, d := range draws {
-		total := spent // these do not overlap
+		total := spent // tests that need no allowance do not overlap
 		for k := range d {
 			total += d[k].rate(out.Allowance) / overlap
 		}
@@ -121,13 +123,14 @@ func drawAll(views []view, units int, seed uint64, cores int) []draw {
 			for k := range views {
 				draws[i] = views[k].draw(draws[i], times, s)
 			}
-			runtime.Gosched() // those who read telemetry go first
+			runtime.Gosched() // give way to goroutines that read telemetry
 		}
 	})
 	return draws
 }
 
-// onCores runs work once for each of so many cores, and waits for it.
+// onCores calls work once for each of the given number of cores, concurrently, and returns when all calls have
+// ended.
 func onCores(cores int, work func(core int)) {
 	var wg sync.WaitGroup
 	for core := 1; core < cores; core++ {
@@ -145,21 +148,22 @@ func drawUnits(times []int32, rng *rand.Rand) {
 	}
 }
 
-// view is the form of a sample that the bootstrap needs: its distinct values and which unit has which.
+// view is a sample as the bootstrap needs it: its distinct values, and which of them each unit has.
 type view struct {
 	sample int
 	armed  []CUSUM
-	place  []int32   // by unit, the index of its value among the distinct ones; -1 if it has none
-	weight []float64 // of the distinct values in the real baseline, sum 1
+	place  []int32   // by unit, the index of its value among the distinct values; -1 without a value
+	weight []float64 // share of each distinct value in the real baseline
 	laws   laws
-	twin   int // 1 + the place in a draw of the branches of another view with the same laws; 0 if there is none
+	twin   int // 1 + the index in a draw of the first branch of an earlier view with the same laws; 0 if there is none
 }
 
-// laws returns the laws of the armed branches, by index, under a drawn baseline of m points, in which each distinct
-// value occurs so many times. The scratch memory is in use until the last of them.
+// laws prepares the laws of the armed branches under a drawn baseline of m points, in which each distinct value
+// occurs the given number of times. The function that it returns computes the law of a branch by its index. It uses
+// the scratch memory, which must not be reused before its last call.
 type laws func(times []float64, m float64, s *scratch) func(branch int) law
 
-// law is the law of a branch's increments of the real units, normalized on a drawn baseline.
+// law describes a branch's increments over the real units, normalized on a drawn baseline.
 type law struct {
 	chi    float64              // the standard error of the normalization is chi/sqrt(m)
 	slopes [len(thetas)]float64 // Lambda(theta)/theta
@@ -171,7 +175,7 @@ type scratch struct {
 	twice                   []int32
 }
 
-// ofLength returns n elements of unknown value, in the memory of buffer if that is large enough.
+// ofLength returns n elements with arbitrary contents. It reuses the memory of buffer if that is large enough.
 func ofLength[T any](buffer *[]T, n int) []T {
 	*buffer = slices.Grow((*buffer)[:0], n)[:n]
 	return *buffer
@@ -179,7 +183,7 @@ func ofLength[T any](buffer *[]T, n int) []T {
 
 func viewsOf(samples []BaselineSample, lowered float64) []view {
 	var views []view
-	var whole *rankedDraws // of samples without gaps
+	var whole *rankedDraws // shared by all samples without gaps
 	for i, s := range samples {
 		v := view{sample: i, armed: armedOf(*s.walks(), lowered)}
 		switch {
@@ -205,7 +209,7 @@ func viewsOf(samples []BaselineSample, lowered float64) []view {
 	return views
 }
 
-// armedOf returns the armed branches with thresholds lowered by so many nats.
+// armedOf returns the armed branches with thresholds lowered by the given number of nats.
 func armedOf(w Walks, lowered float64) []CUSUM {
 	w.Branches = slices.DeleteFunc(slices.Clone(w.Branches), func(c CUSUM) bool { return c.Height == 0 })
 	w.Lower(lowered)
@@ -228,8 +232,8 @@ func (v *view) frequency(hits, steps []float64) {
 	v.laws = newCountGrid(e).laws(v.armed, v.weight)
 }
 
-// twinAmong returns 1 + the place of the branches of an earlier view with the same ranks by unit and the same branches, such
-// as that of the return of episodes of one step for their reward; 0 if there is none.
+// twinAmong returns 1 + the index of the first branch of an earlier view with the same branches and the same rank
+// for each unit, or 0 if there is none. The return and the reward of episodes of one step are such a pair.
 func (v *view) twinAmong(views []view) int {
 	at := 0
 	for i := range views {
@@ -248,7 +252,7 @@ type draw []drawnBranch
 
 // drawnBranch is one branch under one drawn baseline.
 type drawnBranch struct {
-	unit         float64 // of kappa: kappa = allowance * unit
+	unit         float64 // kappa = allowance * unit
 	slopes       [len(thetas)]float64
 	logA, height float64
 }
@@ -310,7 +314,7 @@ func powersOf(x float64) [len(thetas)]float64 {
 // slopeSums are the means of exp(theta g) at all thetas.
 type slopeSums [len(thetas)]float64
 
-// add adds an increment with its weight, as exp(thetaStep g).
+// add adds an increment g, given as exp(thetaStep g), with its weight.
 func (s *slopeSums) add(x, weight float64) {
 	for k, p := range powersOf(x) {
 		s[k] += weight * p
@@ -348,7 +352,7 @@ func (d *drawnBranch) theta(kappa float64) float64 {
 	return max(leastTheta, min(largestTheta, theta))
 }
 
-// rate returns the branch's false alarms per unit.
+// rate returns the branch's false alarm rate per unit with the given allowance.
 func (d *drawnBranch) rate(allowance float64) float64 {
 	return min(1, math.Exp(d.logA-d.theta(allowance*d.unit)*d.height))
 }

@@ -42,8 +42,8 @@ func newARL0(values, alarms int) ARL0 {
 	return ARL0{Mean: mean, StandardError: mean / math.Sqrt(float64(alarms)), Values: values, Alarms: alarms}
 }
 
-// GaugeARL0 returns what EmpiricalARL0 measures of ADWIN, with its default delta, and of Page-Hinkley. It takes less time:
-// both see the same draws, and a window that is dropped at its first drift needs no variances of its buckets.
+// GaugeARL0 measures for ADWIN, with its default delta, and for Page-Hinkley the same as EmpiricalARL0, but in less
+// time: both receive the same draws, and an ADWIN that is reset at its first drift needs no variances of buckets.
 func GaugeARL0(sample []float64, seed uint64, values int) (adwin, pageHinkley ARL0) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	a, p := firstWindow{ADWIN: *NewADWIN(ADWINDelta)}, NewPageHinkley()

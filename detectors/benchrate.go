@@ -45,8 +45,8 @@ func (t *FrequencyTest) FalseAlarmRate(hits, steps, weight []float64) float64 {
 	})
 }
 
-// falseAlarmRate returns the sum over the branches; increments returns g - C of a branch for values of the given
-// weights.
+// falseAlarmRate returns the sum of the false alarm rates of the armed branches. increments returns g - C of a
+// branch for each value; the values have the given weights.
 func (w *Walks) falseAlarmRate(weight []float64, increments func(branch int) []float64) float64 {
 	rate := 0.0
 	for i := range w.Branches {

@@ -14,10 +14,10 @@ type Counts []uint32
 
 var errNotWhole = errors.New("its length is not a multiple of the size of a number")
 
-// MarshalBinary returns the bits.
+// MarshalBinary returns the bits of the numbers.
 func (f Floats) MarshalBinary() ([]byte, error) { return floatBits(f), nil }
 
-// UnmarshalBinary reads what MarshalBinary returned; nil for no numbers.
+// UnmarshalBinary reads what MarshalBinary returned. An empty list becomes nil.
 func (f *Floats) UnmarshalBinary(b []byte) error {
 	if *f = nil; len(b) > 0 {
 		*f = make(Floats, len(b)/8)
@@ -25,7 +25,7 @@ func (f *Floats) UnmarshalBinary(b []byte) error {
 	return readFloats(b, *f)
 }
 
-// MarshalBinary returns the bits.
+// MarshalBinary returns the bits of the numbers.
 func (c Counts) MarshalBinary() ([]byte, error) {
 	b := make([]byte, 0, 4*len(c))
 	for _, n := range c {
@@ -34,7 +34,7 @@ func (c Counts) MarshalBinary() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalBinary reads what MarshalBinary returned; nil for no numbers.
+// UnmarshalBinary reads what MarshalBinary returned. An empty list becomes nil.
 func (c *Counts) UnmarshalBinary(b []byte) error {
 	if len(b)%4 != 0 {
 		return errNotWhole

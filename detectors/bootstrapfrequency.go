@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// countGrid is a set of episodes that differ from each other. They differ in few numbers of hits and of steps, so that
+// countGrid is a set of distinct episodes. They have few distinct numbers of hits and of steps, so that
 //
 //	exp(a s - k n) = exp(a (s - s')) * exp(a s' - k n),   s' the mean number of hits
 //
-// takes few exponentials.
+// needs few exponentials.
 type countGrid struct {
 	episodes
-	hits, steps []float64 // that differ, ascending
-	hit, step   []int32   // by episode, the indices of its own
+	hits, steps []float64 // the distinct numbers, ascending
+	hit, step   []int32   // by episode, the indices of its numbers
 	center      float64   // s'
 }
 
@@ -24,7 +24,7 @@ func newCountGrid(e episodes) *countGrid {
 	return g
 }
 
-// indexed returns the values that differ, ascending, and for each value its index among them.
+// indexed returns the distinct values, ascending, and the index of each value among them.
 func indexed(values []float64) (distinct []float64, index []int32) {
 	distinct = slices.Clone(values)
 	slices.Sort(distinct)
@@ -53,7 +53,7 @@ func (g *countGrid) laws(branches []CUSUM, weight []float64) laws {
 	}
 }
 
-// law returns the law of a branch whose exponentials are computed one by one.
+// law returns the law of a branch that does not fit a grid: it computes each exponential separately.
 func (e episodes) law(f frequencyBranch, sd float64, drawn, weight []float64, s *scratch) law {
 	k, second := f.offset(e, drawn, sd), 0.0
 	inc := ofLength(&s.g, len(drawn))
@@ -66,14 +66,14 @@ func (e episodes) law(f frequencyBranch, sd float64, drawn, weight []float64, s 
 	return law{math.Sqrt(max(0, second-1)), lambdaSlopes(inc, weight)}
 }
 
-// mostExponent bounds the exponents of hits: beyond it a factor could overflow where the product does not.
+// mostExponent bounds the exponents of hits: above it, a factor could overflow although the product does not.
 const mostExponent = 600
 
 func (g *countGrid) fits(f frequencyBranch) bool {
 	return math.Abs(f.slope)*max(g.hits[len(g.hits)-1]-g.center, g.center-g.hits[0]) < mostExponent
 }
 
-// law returns the law of a branch that fits.
+// law returns the law of a branch for which fits is true.
 func (g *countGrid) law(f frequencyBranch, sd float64, drawn, weight []float64, s *scratch) law {
 	byHit, byStep := g.ofHits(f, 1, s), ofLength(&s.byStep, len(g.steps))
 	most := math.Exp(f.cap)
@@ -105,7 +105,7 @@ func (g *countGrid) law(f frequencyBranch, sd float64, drawn, weight []float64, 
 	return law{math.Sqrt(max(0, second-1)), sums.slopes()}
 }
 
-// ofHits returns exp(theta a (s - s')) by number of hits.
+// ofHits returns exp(theta a (s - s')) for each number of hits.
 func (g *countGrid) ofHits(f frequencyBranch, theta float64, s *scratch) []float64 {
 	byHit := ofLength(&s.byHit, len(g.hits))
 	for i, hits := range g.hits {
@@ -114,7 +114,7 @@ func (g *countGrid) ofHits(f frequencyBranch, theta float64, s *scratch) []float
 	return byHit
 }
 
-// ofSteps computes exp(theta (a s' - k n)) by number of steps.
+// ofSteps computes exp(theta (a s' - k n)) for each number of steps.
 func (g *countGrid) ofSteps(byStep []float64, f frequencyBranch, k, theta float64) {
 	for i, steps := range g.steps {
 		byStep[i] = math.Exp(theta * (f.slope*g.center - k*steps))

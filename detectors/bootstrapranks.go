@@ -2,9 +2,9 @@ package detectors
 
 import "math"
 
-// rankedDraws ranks the distinct values of quantities in drawn baselines of m points, for which only their order
-// matters. What the sums over ranks consist of depends on the rank alone, so that all draws of all quantities read it
-// from the same tables, by twice the rank: twice the number of points below a value, plus the number equal to it.
+// rankedDraws ranks the distinct values of quantities in drawn baselines of m points. The terms of the sums depend
+// only on a value's rank, so all draws of all quantities read them from the same tables. The index is twice the
+// rank: twice the number of points below a value, plus the number equal to it.
 type rankedDraws struct {
 	own, fresh []rank
 	tables     map[Branch][]rankTerm
@@ -45,7 +45,8 @@ func (d *rankedDraws) table(b Branch) []rankTerm {
 	return terms
 }
 
-// laws returns the laws of branches on a quantity whose distinct values have the given weights, in every unit one.
+// laws returns the laws of branches on a quantity that has a value in every unit. Its distinct values have the
+// given weights.
 func (d *rankedDraws) laws(branches []CUSUM, weight []float64) laws {
 	tables := make([][]rankTerm, len(branches))
 	for i := range branches {
@@ -90,7 +91,7 @@ func lawOfRanks(table []rankTerm, twice []int32, times, weight []float64, m floa
 	return out
 }
 
-// lawsWithGaps returns the laws of branches on a quantity that some units have no value of, so that the size of the
+// lawsWithGaps returns the laws of branches on a quantity without a value in some units, so that the size of the
 // drawn baselines varies.
 func lawsWithGaps(branches []CUSUM, weight []float64) laws {
 	return func(times []float64, m float64, s *scratch) func(int) law {

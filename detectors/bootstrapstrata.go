@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// stratumOfCounts is one stratum of a frequency test with strata: its episodes that differ, which begin at a place among
-// those of all strata.
+// stratumOfCounts holds the distinct episodes of one stratum of a frequency test. first is the index of the first
+// of them among the distinct episodes of all strata.
 type stratumOfCounts struct {
 	episodes
 	first int

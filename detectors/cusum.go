@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// MaxFactor is the dependence factor above which there is no promise: the units are too dependent to count in.
+// MaxFactor is the largest dependence factor with which a test makes a promise. Above it, the units depend too much
+// on each other.
 const MaxFactor = 4
 
 // CUSUM is one branch of a test and its walk over the units,
@@ -21,7 +22,7 @@ type CUSUM struct {
 	Height    float64 // threshold, 0 if the branch is not armed
 	Zeroed    bool    // whether S has been at 0 since it was last held
 	Carries   bool    // whether the baseline holds enough information to arm the branch
-	Family    Family  // of the branch, as is Param
+	Family    Family  // Family and Param identify the branch
 
 	// Set by prepare: the term of a rank that the increment uses, its coefficient and the constant subtracted from it,
 	// both divided by f.
@@ -45,7 +46,7 @@ func (c *CUSUM) Score() float64 {
 }
 
 // step adds the increment of a unit, which is not NaN, to the walk and reports whether the walk has reached its
-// threshold. It avoids jumps on whether a walk is at 0: the processor would often predict them wrongly.
+// threshold. It does not branch on whether a walk is at 0, which the processor would often mispredict.
 func (c *CUSUM) step(inc float64, ordinal int64) (reached bool) {
 	before, after := int64(math.Float64bits(c.Walk)), int64(math.Float64bits(c.Walk+inc))
 	after &^= after >> 63                    // 0 if the sign bit is set
@@ -189,7 +190,7 @@ func (w *Walks) Hold() {
 	w.cut()
 }
 
-// cut lowers walks beyond their thresholds to them.
+// cut lowers walks that exceed their thresholds to the threshold.
 func (w *Walks) cut() {
 	for i := range w.Branches {
 		b := &w.Branches[i]

@@ -9,16 +9,16 @@ import (
 // dependenceLags is the number of lags in the dependence factor.
 const dependenceLags = 20
 
-// Dependence is detected in the first noticeLags lags, where most of it is: a factor over them that is noticeErrors
-// standard errors above 1, which one independent sample in ten reaches.
+// Dependence counts as detected if the factor over the first noticeLags lags, where most of it is, is at least
+// noticeErrors standard errors above 1. One independent sample in ten reaches that.
 const (
 	noticeLags   = 5
 	noticeErrors = 1.28
 )
 
 // DependenceFactor returns f = max(1, 1 + 2 sum_{l=1..20} (1 - l/21) rho_l), the factor by which dependence between
-// successive values inflates the variance of their mean (Bartlett's weights; Newey & West 1987), if dependence is
-// detected, and else 1. Over so many lags the estimate has a standard error of 5/sqrt(m), and thresholds that followed
+// successive values inflates the variance of their mean (Bartlett's weights; Newey & West 1987). It returns 1 if no
+// dependence is detected: over 20 lags the estimate has a standard error of 5/sqrt(m), and thresholds that followed
 // its noise would cost independent data half of its sensitivity. rho_l is the lag-l autocorrelation of x, in time
 // order. A constant series has f = 1.
 func DependenceFactor(x []float64) float64 {
@@ -33,11 +33,12 @@ func DependenceFactor(x []float64) float64 {
 // dependence is detected, the prewhitened estimate with a reserve of a tenth. If the factor is too small, the number of
 // false alarms grows exponentially; if it is too large, only the delay increases.
 //
-// Prewhitening (Andrews & Monahan, Econometrica 1992) fits x_t = a x_{t-1} + e_t and returns the long-run variance of e
-// over five lags, times 1/(1-a)^2, by the variance of x. Where dependence fades within a few values, its standard error
-// is about half that of twenty lags. Where it lasts, twenty lags see more of it; where it turns within them, as in a
-// cycle of 13 values, the fit is wrong. So it counts up to allowedErrors standard errors above that of twenty lags, each
-// f sqrt(4 (L+1) / (3m)) (Priestley, Spectral Analysis and Time Series, 1981, 6.2.4).
+// Prewhitening (Andrews & Monahan, Econometrica 1992) fits x_t = a x_{t-1} + e_t and returns the long-run variance
+// of e over five lags, times 1/(1-a)^2, divided by the variance of x. If dependence fades within a few values, its
+// standard error is about half that of the estimate over twenty lags. If dependence lasts, the twenty lags cover
+// more of it; if it changes sign within them, as in a cycle of 13 values, the fit is wrong. So the prewhitened
+// estimate counts only up to allowedErrors standard errors above the estimate over twenty lags, each f sqrt(4 (L+1)
+// / (3m)) (Priestley, Spectral Analysis and Time Series, 1981, 6.2.4).
 func AllowedFactor(x []float64) float64 {
 	rho := autocorrelations(x, dependenceLags)
 	if !noticeable(rho, len(x)) {
@@ -57,7 +58,7 @@ func AllowedFactor(x []float64) float64 {
 }
 
 const (
-	// mostCarried bounds a, as in Andrews & Monahan: near 1, the estimate is its error.
+	// mostCarried bounds a, as in Andrews & Monahan: near 1, the estimate consists mostly of the error of a.
 	mostCarried = .97
 	// factorReserve is about half a standard error of the prewhitened estimate at 500 values and a factor of 2.
 	factorReserve = 1.1
@@ -112,11 +113,12 @@ func autocorrelations(x []float64, most int) []float64 {
 	return rho
 }
 
-// SequenceFactor returns the dependence factor of values from several sequences that are independent of each other: 1 +
-// 2 sum_{l=1..5} (1 - l/6) rho_l, at least 1, with rho_l over the pairs of values of one sequence that are l apart,
-// about the means of the sequences. of names the sequence of each value of x, which is in time order. The mean of a
-// sequence of n values removes 1/n of each covariance, which is added back. The factor is 1 if no sequence has two
-// values. Its error is half that of DependenceFactor: it is for values that depend on few values before them.
+// SequenceFactor returns the dependence factor of values from several sequences that are independent of each other:
+// 1 + 2 sum_{l=1..5} (1 - l/6) rho_l, at least 1, with rho_l over the pairs of values of one sequence that are l
+// apart, about the means of the sequences. of names the sequence of each value of x, which is in time order. The
+// mean of a sequence of n values removes 1/n of each covariance, which is added back. The factor is 1 if no
+// sequence has two values. With only five lags, its error is half that of DependenceFactor, but it misses
+// dependence over longer lags.
 func SequenceFactor(x []float64, of []int32) float64 {
 	sequences := map[int32][]float64{}
 	for i, s := range of {
@@ -151,8 +153,9 @@ func SequenceFactor(x []float64, of []int32) float64 {
 	return max(1, bartlett(rho))
 }
 
-// DependenceWithin returns the SequenceFactor of a sample with the given ranks: the larger of those of its normal
-// scores and of their squares, about a straight line, or a trend would pass for dependence.
+// DependenceWithin returns the SequenceFactor of a sample with the given ranks: the larger of the factors of its
+// normal scores and of their squares. A straight line is removed from both, so that a trend does not count as
+// dependence.
 func DependenceWithin(sample []float64, ranks *Ranks, of []int32) float64 {
 	z, square := normalScores(sample, ranks)
 	return max(SequenceFactor(straightened(z), of), SequenceFactor(straightened(square), of))
@@ -161,8 +164,8 @@ func DependenceWithin(sample []float64, ranks *Ranks, of []int32) float64 {
 // DependenceAbout returns the Dependence of the sample after removing a trend. It is for a level that is judged on only
 // one side while it moves to the other: if the trend counted as dependence, it would hide a fall below its start.
 //
-// The trend is a straight line or, where it bends, a line in each piece of bentPieces values. Lines in short pieces also
-// remove part of the dependence: up to a quarter if it lasts over several values, which bentReserve adds again.
+// The trend is a straight line or, where it bends, a line in each piece of bentPieces values. Lines in short pieces
+// also remove part of the dependence, up to a quarter if it lasts over several values; bentReserve makes up for it.
 func DependenceAbout(sample []float64, ranks *Ranks) float64 {
 	z, square := normalScores(sample, ranks)
 	return max(factorAbout(z), factorAbout(square))

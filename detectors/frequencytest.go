@@ -19,14 +19,14 @@ import (
 // scores depends on the state of the predictor, which many episodes share. Only the likelihood ratio itself has mean 1
 // in every state.
 //
-// Where hours have strata, each stratum has its own p, sd and k, and the walks are common: so exp(g) has mean 1 in each
-// of them. A unit without a stratum has those of all.
+// With strata, which are hours of a season, each stratum has its own p, sd and k, so that exp(g) has mean 1 in
+// each; the walks are common to all strata. A unit without a stratum uses the p, sd and k of all units.
 type FrequencyTest struct {
 	Walks
-	Stratum           // of all
+	Stratum           // learned from all units
 	Strata  []Stratum // nil without a season
 
-	forms [][]frequencyBranch // by stratum and branch, those of all last
+	forms [][]frequencyBranch // by stratum and branch; the last element is for units without a stratum
 }
 
 // Stratum holds what a frequency test has learned from the units of a stratum.
@@ -77,8 +77,9 @@ func (e episodes) residuals(weights []float64) []float64 {
 	return out
 }
 
-// CountScores returns s - p n for each episode, divided by its standard deviation, with those of its stratum; zeros
-// where that is 0, and for an episode in none.
+// CountScores returns s - p n for each episode, divided by its standard deviation; p and the standard deviation are
+// those of the episode's stratum. It returns 0 if the standard deviation is 0, and for an episode without a
+// stratum.
 func CountScores(hits, steps []float64, strata []int) []float64 {
 	out := make([]float64, len(hits))
 	for stratum := range slices.Max(strata) + 1 {
@@ -100,8 +101,8 @@ func CountScores(hits, steps []float64, strata []int) []float64 {
 	return out
 }
 
-// distinct returns the episodes that differ from each other, with their shares, and by episode the place among them; -1
-// of an episode without counts, whose hits are NaN.
+// distinct returns the distinct episodes with their shares, and for each episode its index among them, or -1 if it
+// has no counts (its hits are NaN).
 func (e episodes) distinct() (out episodes, shares []float64, place []int32) {
 	type counts struct{ hits, steps float64 }
 	seen, all := map[counts]int32{}, 0.0
@@ -127,8 +128,8 @@ func (e episodes) distinct() (out episodes, shares []float64, place []int32) {
 }
 
 // NewFrequencyTest prepares the branches on the counts of a baseline in time order, in slices of equal length: in
-// episode i the event happened at hits[i] of steps[i] steps. No element of steps may be 0, and the shares must not all
-// be the same. The dependence factor is that of the sample, and at least least.
+// episode i the event happened at hits[i] of steps[i] steps. No element of steps may be 0, and the shares must not
+// all be the same. The dependence factor is that of the sample, but not below least.
 func NewFrequencyTest(hits, steps []float64, least float64) *FrequencyTest {
 	return newFrequencyTest(hits, steps, least, shiftBranches(Frequency))
 }
@@ -149,8 +150,8 @@ func newFrequencyTest(hits, steps []float64, least float64, branches []Branch) *
 	return t
 }
 
-// NewFrequencyTestWithin does the same for counts of episodes in strata; a negative stratum means none. Each stratum
-// must contain steps with and without the event. The dependence factor is the given one.
+// NewFrequencyTestWithin is like NewFrequencyTest for episodes in strata; a negative stratum means none. Each
+// stratum must contain steps with and without the event. factor is the dependence factor.
 func NewFrequencyTestWithin(hits, steps []float64, strata []int, factor float64) *FrequencyTest {
 	e, branches := episodes{hits, steps}, shiftBranches(Frequency)
 	t := &FrequencyTest{Walks: Walks{Units: len(hits), Factor: factor}}
@@ -179,7 +180,8 @@ func NewFrequencyTestWithin(hits, steps []float64, strata []int, factor float64)
 	return t
 }
 
-// newStratum returns what is learned from different episodes with the given shares, and the increments by branch.
+// newStratum learns a stratum from distinct episodes with the given shares. g holds the increments by branch and
+// episode.
 func newStratum(e episodes, shares []float64, branches []Branch) (s Stratum, g [][]float64) {
 	s.SD = e.weightedSD(shares)
 	s.Offsets = make([]float64, 0, len(branches))
@@ -236,7 +238,7 @@ func (t *FrequencyTest) Prepare() {
 	t.prepare()
 }
 
-// stratum returns a stratum by its number, or that of all if it has none.
+// stratum returns a stratum by its number, or that of all units if there is no such stratum.
 func (t *FrequencyTest) stratum(number int) *Stratum {
 	if number >= 0 && number < len(t.Strata) {
 		return &t.Strata[number]
@@ -244,7 +246,7 @@ func (t *FrequencyTest) stratum(number int) *Stratum {
 	return &t.Stratum
 }
 
-// formsIn returns the branches of a stratum, or those of all.
+// formsIn returns the branches for a stratum by its number, or those for all units if there is no such stratum.
 func (t *FrequencyTest) formsIn(stratum int) []frequencyBranch {
 	if stratum >= 0 && stratum < len(t.Strata) {
 		return t.forms[stratum]
@@ -252,8 +254,8 @@ func (t *FrequencyTest) formsIn(stratum int) []frequencyBranch {
 	return t.forms[len(t.Strata)]
 }
 
-// Observe adds unit number ordinal, with the event at hits of its steps, in a stratum or, if that is negative, in none.
-// It reports whether an armed walk has reached its threshold. While held, walks stop there.
+// Observe adds unit number ordinal, in which the event happened at hits of the steps. A negative stratum means
+// none. It reports whether an armed walk has reached its threshold. While held, walks stop at their thresholds.
 func (t *FrequencyTest) Observe(hits, steps float64, stratum int, ordinal int64, held bool) (reached bool) {
 	forms, offsets := t.formsIn(stratum), t.stratum(stratum).Offsets
 	for i := range t.Branches {
@@ -270,8 +272,8 @@ func (t *FrequencyTest) Observe(hits, steps float64, stratum int, ordinal int64,
 
 func capOf(d float64) float64 { return maxNormalScore*math.Abs(d) - d*d/2 }
 
-// predictionCap is the largest evidence of one episode in a prediction, in nats. A prediction of all its steps at once
-// carries more information than one share, and a baseline of 100 episodes supports it.
+// predictionCap is the largest evidence of one episode in a prediction, in nats. It may be larger than for a share,
+// because the predictions of all steps together contain more information. A baseline of 100 episodes supports it.
 const predictionCap = 4
 
 // frequencyBranch is the branch for a shift by d, or for a prediction.
@@ -316,11 +318,11 @@ func (f frequencyBranch) firstOffset(e episodes, weights []float64, sd float64) 
 	return f.slope*e.share(weights) + f.slope*f.slope*sd*sd/2/length
 }
 
-// offsetSteps bounds the search for an offset; it takes three or four from a good start.
+// offsetSteps bounds the search for an offset, which takes three or four steps from a good start.
 const offsetSteps = 60
 
-// solveOffset solves sum = 1 for k by Newton's steps from k on. The sum, whose slope it needs too, falls as k grows.
-// The steps stay inside a bracket, which is halved if a step would leave it.
+// solveOffset solves sum = 1 by Newton's method, starting at k. at returns the sum, which must fall as k grows, and
+// its slope. A step that would leave the bracket of the solution is replaced by bisection.
 func solveOffset(k float64, at func(k float64) (sum, slope float64)) float64 {
 	low, high := math.Inf(-1), math.Inf(1)
 	for range offsetSteps {
@@ -339,7 +341,7 @@ func solveOffset(k float64, at func(k float64) (sum, slope float64)) float64 {
 	return k
 }
 
-// between returns x if it lies inside the bracket, and else a point inside it.
+// between returns x if it lies inside the bracket, and a point inside it otherwise.
 func between(x, low, high float64) float64 {
 	switch {
 	case x > low && x < high:

@@ -23,7 +23,7 @@ const guaranteedBets = 8
 // lose all evidence.
 const largestStake = .9
 
-// mostEvidence caps the evidence of a stake, far beyond any threshold, so that a run may be arbitrarily long.
+// mostEvidence caps the evidence of a stake, far above any threshold, so that it cannot overflow in a long run.
 const mostEvidence = 1e300
 
 // ErrNotInUnitInterval is returned for a value that a Guaranteed test does not accept.
@@ -50,7 +50,8 @@ type Guaranteed struct {
 	Down [guaranteedBets]float64 // R by stake, for a mean below
 }
 
-// NewGuaranteed returns a test of a mean strictly between 0 and 1 against an N above 1; it refuses other values.
+// NewGuaranteed returns a test of a mean strictly between 0 and 1 against an N above 1, or an error for other
+// values.
 func NewGuaranteed(mean, n float64, side Side) (*Guaranteed, error) {
 	switch {
 	case !(mean > 0 && mean < 1):

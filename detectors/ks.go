@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// ksBlock is the number of consecutive slots that are scanned below the leaves of the tree, an even one. To scan a few
-// neighbours costs about as much as the levels of the tree that it saves, and the tree takes a tenth of the memory.
+// ksBlock is the number of consecutive slots below each leaf of the tree; it must be even. Scanning them costs
+// about as much as the levels of the tree that they replace, and the tree takes a tenth of the memory.
 const ksBlock = 16
 
 // ksNode summarizes a run of neighbouring slots: the sum of their differences, and the largest and the smallest sum
@@ -29,25 +29,26 @@ func (a ksNode) then(b ksNode) ksNode {
 // SlidingKS computes the exact two-sample Kolmogorov-Smirnov statistic of a frozen baseline of m points against the
 // last w values of a stream, D = sup |F(x) - G(x)|.
 //
-// With k distinct baseline points every value falls in one of 2k+1 slots: equal to a point, or strictly between two.
-// Inside a slot between two points F is constant and G monotone, so D is reached at the end of a slot. Each slot counts
-// for the integer w*(baseline points in it) - m*(window values in it); a tree over the slots keeps the extremes of the
-// prefix sums, of which the larger magnitude is m*w*D. An update costs a binary search over the points and one path
-// of the tree, O(log m), and allocates nothing. Of the values in the window, only the slots are kept.
+// With k distinct baseline points every value falls in one of 2k+1 slots: equal to a point, or strictly between
+// two. Inside a slot between two points F is constant and G monotone, so D is reached at the end of a slot. The
+// difference of a slot is the integer w*(baseline points in it) - m*(window values in it). A tree over the slots
+// keeps the extremes of the prefix sums; the larger magnitude of the two is m*w*D. An update costs a binary search
+// over the points and one path of the tree, O(log m), and allocates nothing. Of the values in the window, only the
+// slots are kept.
 type SlidingKS struct {
 	baseline *Ranks
 	m        int32    // baseline points, including repeated ones
 	counts   []uint8  // window values by slot, see Ranks.Slot, modulo 256; padded with zeros to whole blocks
-	over     []uint8  // the same divided by 256; nil if the window has fewer values
+	over     []uint8  // the same divided by 256; nil if the window has at most 255 values
 	nodes    []ksNode // heap order, the root at 1, the blocks of slots at the second half
-	where    slotRing // of the last values
+	where    slotRing // slots of the values in the window
 	next     int      // index of the next value in the ring
 	full     bool
 }
 
-// NewSlidingKS prepares the statistic of a baseline, which it copies, against a window of the given number of values.
-// It refuses an empty baseline, a NaN in it, a window below 1 or above 65,535, and a baseline and a window whose sizes
-// multiplied exceed 2^31 - 1. It orders infinite values like any other.
+// NewSlidingKS prepares the statistic of a baseline, which it copies, against a window of the given number of
+// values. It returns an error for an empty baseline, a NaN in it, a window below 1 or above 65,535, and a baseline
+// and a window whose sizes multiplied exceed 2^31 - 1. It orders infinite values like any other.
 func NewSlidingKS(baseline []float64, window int) (*SlidingKS, error) {
 	if len(baseline) == 0 {
 		return nil, errors.New("a Kolmogorov-Smirnov statistic needs a baseline of at least one point")
@@ -133,8 +134,8 @@ func (k *SlidingKS) AddSlot(slot int) {
 	}
 }
 
-// shift slides the window over one more value, without the nodes. If the counts have changed, other is the second slot
-// with another count, or the same one.
+// shift slides the window over one more value, without updating the nodes, and reports whether any count has
+// changed. other is the second slot whose count has changed, or slot itself if there is none.
 func (k *SlidingKS) shift(slot int) (other int, changed bool) {
 	oldest, full := k.where.put(k.next, slot), k.full
 	if k.next++; k.next == k.where.size() {
@@ -163,7 +164,7 @@ func (k *SlidingKS) Statistic() (d float64, full bool) {
 	return float64(largest) / (float64(k.m) * float64(k.where.size())), true
 }
 
-// Window returns values that lie in the slots of those in the window, oldest first. Adding them to a new SlidingKS of
+// Window returns a value from the slot of each value in the window, oldest first. Adding them to a new SlidingKS of
 // the same baseline and window restores this one.
 func (k *SlidingKS) Window() []float64 {
 	first, n := 0, k.next
@@ -186,7 +187,7 @@ func (k *SlidingKS) count(slot, by int) {
 	}
 }
 
-// none are the values beyond 255 in the slots of a block whose window has fewer.
+// none takes the place of over if the window has at most 255 values.
 var none [ksBlock]uint8
 
 // block summarizes the slots of a block.
@@ -252,7 +253,7 @@ func (r *slotRing) at(i int) int {
 	return int(r.short[i])
 }
 
-// put replaces element i and returns the one before.
+// put replaces element i and returns its previous value.
 func (r *slotRing) put(i, slot int) (before int) {
 	before = r.at(i)
 	if r.long != nil {

@@ -28,8 +28,8 @@ type ksThresholds struct {
 // a line in 1/sqrt(m) and convex in log(m). Between two sizes it is read off the chord over log(m), which lies above.
 // Beyond the largest size d stays constant, and below the lowest level too: all three err on the safe side.
 //
-// ok is false, and d is NaN, if there is no threshold: m below the smallest size, a window that is not in the table, a
-// level that no D below 1 keeps, or NaN.
+// ok is false, and d is NaN, if there is no threshold: m below the smallest size, a window that is not in the
+// table, a level that needs a threshold of 1 or more, or NaN.
 func KSThreshold(m, window int, logARL0 float64) (d float64, ok bool) {
 	d = ksTable.threshold(m, window, logARL0)
 	if !(d < 1) { // including NaN

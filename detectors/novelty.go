@@ -8,15 +8,15 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// noveltyShare is the share of one value from which on a sample counts as nearly constant.
+// noveltyShare is the share of one value above which a sample counts as nearly constant.
 const noveltyShare = .95
 
 // noveltyAlternative is the share of novel units under the alternative.
 const noveltyAlternative = .5
 
-// A sample of few values has at most fewValues different ones. leastNovel is the least share of novel units that the test
-// of such a sample looks for, which must be at least novelTimes as common as novel units may be in the baseline.
-// mostNoveltyFactor is the largest dependence factor of its values.
+// A sample of few values has at most fewValues distinct values. Its dependence factor must be at most
+// mostNoveltyFactor. Its test looks for a share of novel units of at least leastNovel, which must be at least
+// novelTimes as large as their share may be in the baseline.
 const (
 	fewValues  = 8
 	leastNovel = .05
@@ -28,22 +28,23 @@ const (
 // maxNoveltyHeight bounds the search for a threshold, in lattice steps.
 const maxNoveltyHeight = 512
 
-// Novelty is a Bernoulli CUSUM for a nearly constant quantity, or one of few values: a unit is novel if its value is not
-// the baseline's mode, or none of its values. The baseline's rate of novel units is taken as its upper 90 % limit
-// (Clopper & Pearson 1934), and tested against one half, or against half of the share of the values that are not the
-// mode: a reward that a click earns replaces another one. The walk is on a lattice: a novel unit moves it Up steps up and
-// another one moves it one step down, so that its false alarm rate is exact.
+// Novelty is a Bernoulli CUSUM for a quantity that is nearly constant or has few values. A unit is novel if its
+// value is not the baseline's mode, or none of the baseline's values. The baseline's rate of novel units is taken
+// as its upper 90 % limit (Clopper & Pearson 1934). It is tested against one half, or for few values against half
+// of the share of the values that are not the mode: a new reward for a click, for example, can only replace the old
+// one. The walk is on a lattice: a novel unit moves it Up steps up and any other unit moves it one step down, so
+// that its false alarm rate is exact.
 type Novelty struct {
 	Mode      float64
 	Rate      float64 // upper 90 % limit of the share of novel units
-	Up        int     // steps up of a novel unit
+	Up        int     // steps by which a novel unit raises the walk
 	Height    int     // threshold in steps, 0 before arming
 	Walk      int     // height of the walk
-	Zeroed    bool    // whether it has been at 0 since Hold
-	StartedAt int64   // ordinal of the unit at which it last left 0
+	Zeroed    bool    // whether the walk has been at 0 since Hold
+	StartedAt int64   // ordinal of the unit at which the walk last left 0
 	Side      int     // -1 or 1 if only values below or above the mode are novel; 0 if both are
 
-	Known []float64 // the values of a sample of few, ascending; nil if only the mode is known
+	Known []float64 // the distinct values of a sample of few values, ascending; nil if only the mode is known
 }
 
 // NearlyConstant reports whether more than 95 % of the sample have the same value.
@@ -73,10 +74,10 @@ func NewNovelty(r *Ranks) *Novelty {
 // FewValues reports whether a sample has few distinct values, but more than one.
 func FewValues(r *Ranks) bool { return 2 <= r.Distinct() && r.Distinct() <= fewValues && !r.Uniform }
 
-// NewNoveltyOfValues prepares the test on a sample of few values; nil if there are too many, or if the sample is too
-// small to determine what is novel. The number of values that occur once indicates how many have not occurred (Good,
-// Biometrika 1953). Dependence, by the factor, makes the sample smaller; where it is large, novel values come together,
-// and there is no test.
+// NewNoveltyOfValues prepares the test on a sample of few values. It returns nil if there are too many, or if the
+// sample is too small to determine what is novel. The number of values that occur once indicates how many have not
+// occurred (Good, Biometrika 1953). The dependence factor reduces the effective size of the sample. If it is large,
+// novel values come in clusters, and there is no test.
 func NewNoveltyOfValues(r *Ranks, factor float64) *Novelty {
 	if !FewValues(r) || !(factor <= mostNoveltyFactor) {
 		return nil
@@ -99,8 +100,8 @@ func NewNoveltyOfValues(r *Ranks, factor float64) *Novelty {
 	return t
 }
 
-// Arm sets the smallest threshold above one novel unit with at most rate false alarms per unit. It reports whether
-// there is one.
+// Arm sets the smallest threshold that one novel unit alone does not reach and that causes at most rate false
+// alarms per unit. It reports whether there is one.
 func (t *Novelty) Arm(rate float64) bool {
 	if t.Rate >= noveltyAlternative {
 		return false // the sample is too small to separate novel units from others
@@ -114,7 +115,7 @@ func (t *Novelty) Arm(rate float64) bool {
 	return true
 }
 
-// novel reports whether a value is one that the test counts.
+// novel reports whether the test counts a value as novel.
 func (t *Novelty) novel(x float64) bool {
 	if t.Known != nil {
 		if _, known := slices.BinarySearch(t.Known, x); known {
@@ -149,7 +150,7 @@ func (t *Novelty) meanTime(h int) float64 {
 				above, fall = a[j]+(1-c[j])*above, c[j]+(1-c[j])*fall
 			}
 		}
-		if i == 0 { // from which the walk does not fall
+		if i == 0 { // the walk does not fall below 0
 			return (1 + t.Rate*above) / (t.Rate * fall)
 		}
 		pivot := 1 - t.Rate + t.Rate*fall

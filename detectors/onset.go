@@ -2,9 +2,9 @@ package detectors
 
 import "math"
 
-// onsetMass is the least posterior probability of the interval of an onset. At the alarm of a CUSUM, which stops the
-// values at their most extreme, an interval of .9 covers the onset of a shift by half a standard deviation in 85 % of
-// cases. One of .95 covers it in 90 %, and that of larger changes in more.
+// onsetMass is the least posterior probability of the interval of an onset. At the alarm of a CUSUM, which stops
+// the values at their most extreme, an interval of .9 covers the onset of a shift by half a standard deviation in
+// 85 % of cases. An interval of .95 covers it in 90 %, and the onset of a larger change in more.
 const onsetMass = .95
 
 // onsetSlack is the least number of values before the start of a walk in which to search for an onset.
@@ -35,14 +35,14 @@ type Onset struct {
 //	log B_k = (log of the integral of prod N(Z_i; mu, s^2) over the prior of (mu, s^2) - sum log N(Z_i; 0, 1)) / factor
 //
 // with a normal-inverse-gamma prior, which has a closed form (Murphy, "Conjugate Bayesian analysis of the Gaussian
-// distribution", 2007, section 3). If a large part of the baseline has one and the same value, such as no click, a run
-// of it would look like a change of the variance. So the number of these values then has evidence of its own, that of a
-// uniform share against the share that the baseline predicts (both beta-binomial), and Z is that of the other values.
-// At is the k of the largest B_k. The B_k are the posterior of a flat prior over k (Chernoff & Zacks, Annals of
-// Mathematical Statistics 1964): From and To are the ends of the interval around At that has 95 % of their sum. Over
-// many alarms it then covers the onset in about 90 % of cases if a shift by half a standard deviation raised them, and
-// in more if the change was larger. A gradual change has no single onset: the estimate then lies where the change has
-// become clear. The search takes O(n log m).
+// distribution", 2007, section 3). If a large part of the baseline has one and the same value, such as no click, a
+// run of it would look like a change of the variance. The number of these values is then separate evidence: it
+// compares a uniform share with the share that the baseline predicts (both beta-binomial), and Z covers only the
+// other values. At is the k of the largest B_k. The B_k are the posterior of a flat prior over k (Chernoff & Zacks,
+// Annals of Mathematical Statistics 1964): From and To are the ends of the interval around At that has 95 % of
+// their sum. Over many alarms it then covers the onset in about 90 % of cases if a shift by half a standard
+// deviation raised them, and in more if the change was larger. A gradual change has no single onset: the estimate
+// then lies where the change has become clear. The search takes O(n log m).
 func FindOnset(values []float64, ranks *Ranks, factor float64, start int) Onset {
 	evidence := newOnsetEvidence(ranks)
 	return findOnset(values, factor, start, func(x float64) float64 {
@@ -51,8 +51,8 @@ func FindOnset(values []float64, ranks *Ranks, factor float64, start int) Onset 
 	})
 }
 
-// FindOnsetOfNovelty is FindOnset for values of which a test of few values has found too many novel ones: what counts is
-// how many are novel.
+// FindOnsetOfNovelty is FindOnset for values among which a Novelty test has found too many novel ones. Only the
+// number of novel values counts.
 func FindOnsetOfNovelty(values []float64, ranks *Ranks, novelty *Novelty, start int) Onset {
 	seen := float64(ranks.Len())
 	known := atomEvidence{known: true, inBase: seen, others: novelty.Rate * seen}
@@ -74,8 +74,8 @@ func FindOnsetOfRatios(values []float64, factor float64, start int) Onset {
 	})
 }
 
-// findOnset searches for the onset. logRatio takes the values from the last one back, and returns log B each time,
-// without the factor.
+// findOnset searches for the onset. It passes the values to logRatio from the last one backwards; logRatio returns
+// log B of the values passed so far, not yet divided by the factor.
 func findOnset(values []float64, factor float64, start int, logRatio func(x float64) float64) Onset {
 	start = max(0, min(start, len(values)-1))
 	first := max(0, start-max(onsetSlack, len(values)-start))
@@ -112,8 +112,8 @@ func highestMass(logs []float64, best int) (from, to int) {
 	return from, to
 }
 
-// atomShare is the share of the baseline from which on a value counts as an atom, and leastOthers is how many others the
-// baseline must have for their scores to count.
+// atomShare is the share of the baseline from which a value counts as an atom. leastOthers is the number of other
+// values that the baseline must have for their scores to count.
 const (
 	atomShare   = .3
 	leastOthers = 20
@@ -123,16 +123,16 @@ const (
 type onsetEvidence struct {
 	ranks    *Ranks
 	atom     atomEvidence
-	mean, sd float64 // of the baseline's own normal scores, without the atom; sd is 0 if they do not count
+	mean, sd float64 // of the baseline's own normal scores, without the atom; sd is 0 if scores do not count
 	n        float64 // of the scores that count
 	sum, sq  float64 // of the standardised scores
 }
 
-// atomEvidence counts how many values are an atom.
+// atomEvidence counts how many values equal the atom, a value that a large part of the baseline has.
 type atomEvidence struct {
-	known          bool // the baseline has one
+	known          bool // whether the baseline has an atom
 	value          float64
-	inBase, others float64 // values of the baseline that are it, and that are not
+	inBase, others float64 // values of the baseline that equal the atom, and that do not
 	n, notIt       float64
 }
 
@@ -157,7 +157,7 @@ func newOnsetEvidence(ranks *Ranks) onsetEvidence {
 		e.mean += weight * z
 		square += weight * z * z
 	}
-	if variance := square - e.mean*e.mean; variance > 1e-12 { // else they are all the same
+	if variance := square - e.mean*e.mean; variance > 1e-12 { // otherwise all scores are the same
 		e.sd = math.Sqrt(variance)
 	}
 	return e
@@ -189,8 +189,8 @@ func (e *onsetEvidence) logRatio() float64 {
 	return scores + e.atom.logRatio()
 }
 
-// logRatio returns the logarithm of the likelihood of the count under a uniform share, over that under the posterior of
-// the share that the baseline has: a Beta distribution.
+// logRatio returns the logarithm of the ratio of two likelihoods of the count: under a uniform share, and under the
+// posterior of the baseline's share, a Beta distribution.
 func (a *atomEvidence) logRatio() float64 {
 	if !a.known {
 		return 0

@@ -39,14 +39,15 @@ func Overlap(samples []BaselineSample, units int, seed uint64, cores int) float6
 // cores.
 const overlapParts = 4
 
-// course is what all walks do at each unit of a baseline, without allowance and dependence factor.
+// course holds the moves of all walks at each unit of a baseline, without allowance and dependence factor.
 type course struct {
 	units int
 	quads []quad
 }
 
-// newCourse prepares the armed branches of the samples with thresholds lowered by so many nats. Of branches that move
-// in the same way, such as those of the return and of the reward of episodes of one step, it keeps the first to alarm.
+// newCourse prepares the armed branches of the samples with thresholds lowered by the given number of nats. Of
+// branches that move in the same way, such as those of the return and of the reward of episodes of one step, it
+// keeps only one.
 func newCourse(samples []BaselineSample, units int, lowered float64) *course {
 	var all [][]int64
 	for i := range samples {
@@ -67,7 +68,7 @@ func newCourse(samples []BaselineSample, units int, lowered float64) *course {
 const leastLowered = .5
 
 // moves returns, for each armed branch, by how much of its threshold each unit moves its walk. The thresholds are
-// lowered by so many nats.
+// lowered by the given number of nats.
 func (s *BaselineSample) moves(lowered float64) (all [][]int64) {
 	increment := s.increments()
 	for i, b := range s.walks().Branches {
@@ -85,7 +86,7 @@ func (s *BaselineSample) moves(lowered float64) (all [][]int64) {
 	return all
 }
 
-// increments returns the increments of the branches, before normalization, by unit with a value.
+// increments returns a function for the increment of a branch, before normalization, at a unit that has a value.
 func (s *BaselineSample) increments() func(branch, unit int) float64 {
 	if s.Rank == nil {
 		return func(branch, unit int) float64 {
@@ -100,8 +101,8 @@ func (s *BaselineSample) increments() func(branch, unit int) float64 {
 	return func(branch, unit int) float64 { return s.Rank.Branches[branch].Branch().increment(own[unit]) }
 }
 
-// The scores of walks are fixed-point numbers, with which processors are faster than with floats: alarmScore is a score
-// of 1. Larger moves than mostMoved either way have no other effect, and cannot overflow.
+// The scores of walks are fixed-point numbers, with which processors are faster than with floats. alarmScore is a
+// score of 1. Moves are clipped to +-mostMoved, which has the same effect as a larger move and cannot overflow.
 const (
 	alarmScore = 1 << 50
 	mostMoved  = 1 << 10
@@ -111,13 +112,14 @@ func toScore(share float64) int64 {
 	return int64(math.Round(max(-mostMoved, min(mostMoved, share)) * alarmScore))
 }
 
-// scores are those of four walks, and moves what the units add to them. A processor keeps four in its registers.
+// scores holds the scores of four walks, or the moves that a unit adds to them. Four fit in a processor's
+// registers.
 type (
 	scores [4]int64
 	quad   []scores // by unit
 )
 
-// newQuad returns the moves of up to four walks; others do not move.
+// newQuad returns the moves of up to four walks; missing walks do not move.
 func newQuad(moves [][]int64, units int) quad {
 	q := make(quad, units)
 	for walk, by := range moves {
@@ -158,8 +160,8 @@ type walkers struct {
 	scores, next []scores // by quad; next is scratch
 }
 
-// pass takes the walks over units until one of them reaches its threshold, at which all begin again at 0. It returns
-// the number of units that they have passed.
+// pass moves the walks over units until one of them reaches its threshold, and then sets all of them back to 0. It
+// returns the number of units that they have passed.
 func (w *walkers) pass(units []int32) (n int, alarm bool) {
 	n = len(units)
 	for i, q := range w.course.quads {
@@ -177,8 +179,8 @@ func (w *walkers) pass(units []int32) (n int, alarm bool) {
 // overlapStride is the number of units that four walks pass before the next four follow.
 const overlapStride = 64
 
-// alarms passes units drawn from the baseline until the walks have raised so many alarms, or most units have passed. It
-// returns the numbers of both.
+// alarms passes units drawn from the baseline until the walks have raised the wanted number of alarms, or until
+// most units have passed. It returns both numbers.
 func (c *course) alarms(wanted, most int, rng *rand.Rand) (units, alarms int) {
 	w := walkers{course: c, scores: make([]scores, len(c.quads)), next: make([]scores, len(c.quads))}
 	var stride [overlapStride]int32
@@ -191,7 +193,7 @@ func (c *course) alarms(wanted, most int, rng *rand.Rand) (units, alarms int) {
 			n, alarm := w.pass(drawn)
 			if alarm {
 				alarms++
-				runtime.Gosched() // those who read telemetry go first
+				runtime.Gosched() // give way to goroutines that read telemetry
 			}
 			units += n
 			drawn = drawn[n:]

@@ -14,8 +14,8 @@ type Ranks struct {
 	// Below[i] is the number of sample points less than Points[i]; it has one more entry than Points, the last is m. It
 	// is nil if all points of the sample differ, as Below[i] would be i.
 	Below Counts
-	// Uniform means that values already are mid-ranks among similar ones, so that the rank of a value is the value
-	// itself.
+	// Uniform means that the values already are mid-ranks within their strata, so that the rank of a value is the
+	// value itself.
 	Uniform bool
 
 	scores *scoreTable // nil until prepared
@@ -128,8 +128,8 @@ func (r *Ranks) inSlot(slot int) rank {
 	return rank{u: r.fresh(twice), z: r.scores.z[twice]}
 }
 
-// Slot returns where a new value lies among the distinct points: 2i+1 if it equals point i, else twice the number of
-// points below it. Values of one slot have one rank.
+// Slot returns where a new value lies among the distinct points: 2i+1 if it equals point i, else twice the number
+// of points below it. All values in a slot have the same rank.
 func (r *Ranks) Slot(x float64) int {
 	i := searchPoints(r.Points, x)
 	if i < len(r.Points) && r.Points[i] == x {
@@ -240,7 +240,7 @@ func (r *Ranks) Decile(x float64) int { return r.decile(r.Slot(x)) }
 
 // UpToDecile returns how many of the values, which ascend, lie in a decile of the sample or in one below it.
 func (r *Ranks) UpToDecile(values []float64, decile int) int {
-	first, slots := 0, 2*len(r.Points)+1 // those that may be the first slot beyond the decile
+	first, slots := 0, 2*len(r.Points)+1 // candidates for the first slot beyond the decile
 	for slots > 0 {
 		if half := slots / 2; r.decile(first+half) > decile {
 			slots = half

@@ -66,10 +66,10 @@ func (s *scoreMoments) distance(mean float64) float64 {
 	return (mean - m) / math.Sqrt(variance)
 }
 
-// NovelScore returns, as a normal score, how unlikely the number of novel values, which are not the mode, is among
-// recent values of a nearly constant sample. It is 0 if they are as many as expected, positive up to 7.9 if they are
-// more, and negative down to -7.9 if they are fewer. The sample's rate is taken as the 90 % limit on that side, as in
-// Novelty, and the tail is that of the binomial distribution.
+// NovelScore returns, as a normal score, how unlikely the number of novel values is among recent values of a nearly
+// constant sample; values other than the mode are novel. The score is 0 if they are as many as expected, positive
+// up to 7.9 if they are more, and negative down to -7.9 if they are fewer. The sample's rate is taken as the 90 %
+// limit on that side, as in Novelty, and the tail is that of the binomial distribution.
 func (r *Ranks) NovelScore(recent []float64) float64 {
 	mode, _ := r.Mode()
 	novel := 0.0
@@ -88,7 +88,7 @@ func (r *Ranks) NovelScore(recent []float64) float64 {
 	return 0
 }
 
-// tailScore returns the normal score with a tail probability beyond it, at least 0.
+// tailScore returns the normal score that has the given probability above it, at least 0.
 func tailScore(tail float64) float64 {
 	return max(0, math.Sqrt2*math.Erfinv(1-2*max(leastTail, tail)))
 }

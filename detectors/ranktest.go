@@ -48,10 +48,11 @@ func NewRankTest(sample []float64, ranks *Ranks, factor float64) *RankTest {
 	return t
 }
 
-// NewStratifiedRankTest does the same for values that are ranked within strata: ranks are those of the mid-ranks, and
-// strata those of the values of each stratum. Where values are equal, ranks are distributed otherwise from stratum to
-// stratum. So increments are normalized over the values of their stratum: exp(g - C) has mean 1 in each, and a walk rises no
-// more often in one of them than elsewhere. Values without a stratum are ranked among all.
+// NewStratifiedRankTest is like NewRankTest for values that are ranked within strata: ranks are those of the
+// mid-ranks, strata those of the values of each stratum, and all those of all values. With ties, the distribution
+// of mid-ranks differs between strata. So increments are normalized over the values of their stratum: exp(g - C)
+// has mean 1 in each, and a walk rises no more often in one stratum than in another. Values without a stratum are
+// ranked among all.
 func NewStratifiedRankTest(sample []float64, ranks *Ranks, factor float64, strata []*Ranks, all *Ranks) *RankTest {
 	if !haveTies(strata) {
 		return NewRankTest(sample, ranks, factor)
@@ -81,7 +82,8 @@ func haveTies(strata []*Ranks) bool {
 	return slices.ContainsFunc(strata, func(r *Ranks) bool { return r.Below != nil })
 }
 
-// stratify finds what the normalization of each stratum, and of values without one, adds to that of the mid-ranks.
+// stratify computes by how much the normalization of each stratum, and of values without one, exceeds that of the
+// mid-ranks.
 func (t *RankTest) stratify(strata []*Ranks, all *Ranks) {
 	t.tolls = nil
 	if !haveTies(strata) {
@@ -133,12 +135,12 @@ func (t *RankTest) Attach(ranks *Ranks, strata []*Ranks, all *Ranks) {
 }
 
 // Observe adds the value of unit number ordinal, and reports whether an armed walk has reached its threshold. While
-// held, walks stop there.
+// held, walks stop at their thresholds.
 func (t *RankTest) Observe(x float64, ordinal int64, held bool) (reached bool) {
 	return t.observe(t.ranks.of(x), ordinal, held)
 }
 
-// ObserveIn does the same for a mid-rank within a stratum; stratum -1 means none.
+// ObserveIn is like Observe for a mid-rank within a stratum; stratum -1 means none.
 func (t *RankTest) ObserveIn(stratum int, u float64, ordinal int64, held bool) (reached bool) {
 	if t.tolls == nil {
 		return t.Observe(u, ordinal, held)
@@ -147,26 +149,28 @@ func (t *RankTest) ObserveIn(stratum int, u float64, ordinal int64, held bool) (
 	return t.step(r.terms(), r.terms(), t.tollsOf(stratum), ordinal, held)
 }
 
-// ObserveSlot does the same for a value whose slot among the sample's points is known.
+// ObserveSlot is like Observe for a value whose slot among the sample's points is known.
 func (t *RankTest) ObserveSlot(slot int, ordinal int64, held bool) (reached bool) {
 	return t.observe(t.ranks.inSlot(slot), ordinal, held)
 }
 
-// Tolerate keeps only the shifts of location, and lets the values shift by the given number of standard deviations of
-// the baseline without an alarm. From then on, their values are passed to ObserveWithin.
+// Tolerate keeps only the shifts of location, and lets the values shift by the given number of standard deviations
+// of the baseline without an alarm. Pass later values to ObserveWithin.
 func (t *RankTest) Tolerate(shift float64) {
 	t.Keep(func(b Branch) bool { return b.Family == Location })
 	t.Tolerated = shift
 }
 
-// ObserveWithin does what ObserveIn does for a value whose shift is tolerated: the branches for rises see it lowered by
-// that shift, and those for falls raised. If values have moved by no more, either is ranked no further out than values
-// of the baseline are, so false alarms are no more frequent than without any shift.
+// ObserveWithin is like ObserveIn for a value whose shift is tolerated. The branches for rises receive it lowered
+// by that shift, and those for falls receive it raised. If the values have shifted by no more than that, neither
+// rank is further out than the ranks of baseline values, so false alarms are no more frequent than without any
+// shift.
 func (t *RankTest) ObserveWithin(stratum int, lowered, raised float64, ordinal int64, held bool) (reached bool) {
 	return t.step(t.ranks.of(lowered).terms(), t.ranks.of(raised).terms(), t.tollsOf(stratum), ordinal, held)
 }
 
-// tollsOf returns the tolls of a stratum, of those without one if it is -1; nil if all values are normalized alike.
+// tollsOf returns the tolls of a stratum, or those of values without a stratum if it is -1; nil if all values are
+// normalized alike.
 func (t *RankTest) tollsOf(stratum int) []float64 {
 	switch {
 	case t.tolls == nil:
@@ -177,7 +181,8 @@ func (t *RankTest) tollsOf(stratum int) []float64 {
 	return t.tolls[stratum]
 }
 
-// step folds in the terms that branches for rises and for falls see. tolls are those of the stratum, nil without strata.
+// step adds the terms of a unit, which may differ between branches for rises and for falls. tolls are those of its
+// stratum, nil without strata.
 func (t *RankTest) step(rises, falls rankTerms, tolls []float64, ordinal int64, held bool) (reached bool) {
 	for i := range t.Branches {
 		b, terms, toll := &t.Branches[i], &rises, 0.0
@@ -197,7 +202,8 @@ func (t *RankTest) step(rises, falls rankTerms, tolls []float64, ordinal int64, 
 	return reached
 }
 
-// observe is step for a value without a shift and without strata, with nothing to choose for each branch: it is on the hot path.
+// observe is step for a value without a shift and without strata. It is on the hot path, so it chooses nothing per
+// branch.
 func (t *RankTest) observe(r rank, ordinal int64, held bool) (reached bool) {
 	terms, branches := r.terms(), t.Branches
 	for i := range branches {
@@ -219,7 +225,7 @@ func Quantiles(x []float64, probabilities ...float64) []float64 {
 	return QuantilesOf(x, probabilities...)
 }
 
-// QuantilesOf returns the same for values in ascending order.
+// QuantilesOf is like Quantiles for values in ascending order.
 func QuantilesOf(x []float64, probabilities ...float64) []float64 {
 	out := make([]float64, len(probabilities))
 	for i, p := range probabilities {

@@ -28,9 +28,9 @@ func newScoreTable(m int) *scoreTable {
 // fresh returns the mid-rank of a new value by twice the points below it.
 func (t *scoreTable) fresh(twice int) float64 { return float64(twice+1) / 2 / t.more }
 
-// tables are the tables in use, by size. The garbage collector drops a table with its last sample. They are the one
-// package-level state that changes: samples come from baselines and from snapshots, which have no owner in common. It
-// cannot be seen from outside, because the values of a table depend only on its size.
+// tables holds the tables in use, by size. The garbage collector frees a table together with its last sample. This
+// is the only mutable package-level state: samples come from baselines and from snapshots, which have no common
+// owner. It is invisible from outside, because the values of a table depend only on its size.
 var tables struct {
 	mu     sync.Mutex
 	bySize map[int]weak.Pointer[scoreTable]
@@ -52,7 +52,7 @@ func scoresOf(m int) *scoreTable {
 	return t
 }
 
-// dropTable forgets that there was a table, unless there is a new one.
+// dropTable removes the entry of a freed table, unless a new table has taken its place.
 func dropTable(m int) {
 	tables.mu.Lock()
 	defer tables.mu.Unlock()

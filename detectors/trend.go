@@ -22,7 +22,7 @@ func Trend(sample []float64, ranks *Ranks) float64 {
 // minTrendUnits is the smallest sample that is tested for a trend.
 const minTrendUnits = 50
 
-// straightened removes the least-squares line from z, or a trend would pass for dependence.
+// straightened removes the least-squares line from z, so that a trend does not count as dependence.
 func straightened(z []float64) []float64 {
 	middle := float64(len(z)-1) / 2
 	mean, _ := meanVariance(z)

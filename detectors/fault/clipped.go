@@ -13,32 +13,32 @@ const clippedBeyond = .05
 
 const observationPrefix = "observation."
 
-// clipped is the rule for values that are cut off at a bound. It looks at the last faultUnits units of a signal with
-// several values per unit. The rule holds if many of them have exactly the same largest (or smallest) value and none
-// has gone beyond it since, while at least clippedBeyond of the baseline's units went beyond it and none ended at it.
-// How many are too many follows from how often ends are equal in the baseline: with q the upper limit of the
-// probability that the end of a unit equals that of any other, so many of the last units agree by chance with a
-// probability below 1e-6. Signals with few values, which keep ending at the same ones, are therefore not judged.
-// Exported fields are saved.
+// clipped is the rule for values that are cut off at a bound. It uses the last faultUnits units of a signal with
+// several values per unit. The rule applies if many of them have exactly the same largest (or smallest) value and
+// none has gone beyond it since, while at least clippedBeyond of the baseline's units went beyond it and none ended
+// at it. How many are too many depends on how often ends are equal in the baseline: with q the upper limit of the
+// probability that the end of a unit equals that of any other, that many of the last units must agree by chance
+// with a probability below 1e-6. So a signal with few values, whose units keep ending at the same ones, is not
+// judged. Exported fields are saved.
 type clipped struct {
 	Upper, Lower end     // the lower end with its sign changed
 	Mean         float64 // of the last unit
 	Starts       starts
 }
 
-// end is one side of clipped.
+// end is the state of clipped for the upper or the lower ends of units.
 type end struct {
-	Warm detectors.Floats // of the first units of the baseline
-	Cut  float64          // clippedBeyond of them go beyond it
+	Warm detectors.Floats // ends of the first units of the baseline
+	Cut  float64          // a share of clippedBeyond of them lies beyond it
 	Need int              // number of equal ends that are too many; 0 if the side is not judged
 
-	Last  [faultUnits]float64 // a ring
+	Last  [faultUnits]float64 // ends of the last units, a ring
 	Next  int32
 	Units int32 // in the ring
 }
 
-// holds folds a unit in and reports whether the rule holds at it. It skips a unit that repeats the one before in every
-// respect: a collapsed policy may play the very same episode again and again. Known levels are no bounds.
+// holds adds a unit and reports whether the rule applies at it. It skips a unit with the same mean as the one
+// before, because a collapsed policy may repeat the very same episode. Known levels are not bounds.
 func (r *clipped) holds(m *ingest.Moments, level func(float64) bool) bool {
 	if m.N < 2 || m.Min == m.Max || m.Mean == r.Mean {
 		return false
@@ -50,15 +50,16 @@ func (r *clipped) holds(m *ingest.Moments, level func(float64) bool) bool {
 	return upper || lower
 }
 
-// starts counts the values of the first observations of the baseline's episodes: of the first four values. Where episodes
-// start at one of these, and the policy has learned to move to one side only, they all have that end.
+// starts counts the baseline's episodes by the value of their first observation, for the first four such values. If
+// episodes start at one of them, and the policy has learned to move to one side only, all of them end at it on the
+// other side.
 type starts struct {
 	Values   [4]float32
 	Counts   [4]int32
 	Episodes int32
 }
 
-// firstOf returns the value of an observation with which an episode starts, if it is known.
+// firstOf returns the first value of an observation in an episode, if it is known.
 func firstOf(u *ingest.Unit, signal string) (x float32, known bool) {
 	name, is := strings.CutPrefix(signal, observationPrefix)
 	if !is || u.Steps == nil || len(u.Steps.At) == 0 || u.Steps.At[0] != 0 {
@@ -71,7 +72,7 @@ func firstOf(u *ingest.Unit, signal string) (x float32, known bool) {
 	return u.Steps.Row(0)[at], true
 }
 
-// firstSize returns the first observation or reward of an episode, if it is known.
+// firstSize returns the first value of an observation or reward in an episode, or 0 if it is unknown.
 func firstSize(u *ingest.Unit, signal string) float32 {
 	if signal == "reward" && u.Steps != nil && len(u.Steps.At) > 0 && u.Steps.At[0] == 0 {
 		row := u.Steps.Row(0)
@@ -137,7 +138,7 @@ func (e *end) freeze() {
 	}
 }
 
-// holds folds in the end of a unit and reports whether too many of the last ones are equal to it.
+// holds adds the end of a unit and reports whether too many of the last ends are equal to it.
 func (e *end) holds(x float64) bool {
 	e.Last[e.Next] = x
 	e.Next = (e.Next + 1) % faultUnits

@@ -6,20 +6,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// clockAhead is the time by which the end of a unit may lie ahead of all before it.
+// clockAhead is how far the end of a unit may lie ahead of the ends of all units before it.
 const clockAhead = int64(time.Hour)
 
 // progress tracks how far the units of one partition have advanced by their own times. A unit that ends more than
-// clockAhead later than that is ahead. Either all later units are ahead too, as after a pause, or its clock is wrong,
-// which shows when a later unit is back at the time of the others. Late units show nothing: agents may send at any
-// time.
+// clockAhead later is ahead. If all later units are ahead too, there was a pause. If a later unit is back at the
+// time of the others, the clock of the units ahead was wrong. Late units are no evidence, because agents may send
+// at any time.
 type progress struct {
 	Front  int64 // latest plausible time
 	Ahead  int   // units in a row ahead of it
 	Behind int   // units in a row behind it by more than clockAhead
 }
 
-// see takes the end of a unit and reports whether the times have come back from ahead with it.
+// see adds the end of a unit and reports whether it is back after units that were ahead.
 func (p *progress) see(ts int64) (cameBack bool) {
 	p.follow(ts)
 	switch {
@@ -32,7 +32,7 @@ func (p *progress) see(ts int64) (cameBack bool) {
 	return cameBack
 }
 
-// follow counts the units in a row that deviate to one side.
+// follow counts the units in a row that lie ahead, and those that lie behind.
 func (p *progress) follow(ts int64) {
 	if ts > p.Front+clockAhead {
 		p.Ahead++

@@ -11,38 +11,39 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// commonRuns is the probability of continuing a run of constant units from which on such runs are common.
+// commonRuns is the probability that a constant unit continues a run above which such runs are common.
 const commonRuns = .05
 
-// A value is a known level of a signal, at which it may stay, if this share of the baseline's units, and at least two,
-// had it at their lower or upper end or over knownRun steps in a row. Returns are one value per unit, and take many
-// values by chance.
+// A value is a known level of a signal, which the signal may keep, if enough of the baseline's units had it as
+// their smallest or largest value or over knownRun steps in a row: a share of knownReward or knownReturn, and at
+// least two units. A return is a single value per unit, and many values repeat by chance, so its share is larger.
 const (
 	knownReward = .01
 	knownReturn = .05
 	knownRun    = 3
 )
 
-// leastContinued is the allowed probability of continuing a run of steps if the baseline shows none.
+// leastContinued is the least probability that is assumed for continuing a run of steps.
 const leastContinued = .5
 
-// constant is the rule for a single reward, or return, over more units in a row than chance explains, and for a single
-// reward over more steps within a unit. Known levels are no fault, however long they last: a policy that always fails,
-// or always succeeds, stays at them, and a sparse reward is often 0. Runs in which all actions are the same are no
-// fault either: a collapsed policy may well get the same reward each time. Exported fields are saved.
+// constant is the rule for a single reward, or return, over more units in a row than chance explains, and for a
+// single reward over more steps within a unit. Known levels are no fault, however long they last: a policy that
+// always fails, or always succeeds, stays at them, and a sparse reward is often 0. Runs in which all actions are
+// the same are no fault either, because a collapsed policy may get the same reward each time. Exported fields are
+// saved.
 type constant struct {
 	Value  float64
-	Run    int    // units in a row with one value, the same in all
-	Varied bool   // the actions differed, or were unknown, during the run
-	Action uint64 // of the last unit, 0 for several
+	Run    int    // units in a row with a single value, the same in all of them
+	Varied bool   // whether the actions differed, or were unknown, during the run
+	Action uint64 // of the last unit, 0 if it had several
 
-	WarmRuns    int // pairs of successive units that held one and the same value
+	WarmRuns    int // pairs of successive units with the same single value
 	WarmPairs   int
 	WarmLongest int
 	Ends, Runs  levels
 	Steps       detectors.Floats // longest runs inside the first units of the baseline
 
-	Known        int   // units that make a value a known level; 0 until a baseline is frozen
+	Known        int   // units that make a value a known level; 0 before a baseline is frozen
 	Allowed      int   // longest run of units that is no fault
 	AllowedSteps int64 // longest run of steps
 }
@@ -50,7 +51,7 @@ type constant struct {
 // maxLevels bounds the number of values that are counted.
 const maxLevels = 256
 
-// levels counts the units that had a value.
+// levels holds the number of units that had each value.
 type levels map[float64]int
 
 func (l *levels) add(x float64) {
@@ -62,7 +63,8 @@ func (l *levels) add(x float64) {
 	}
 }
 
-// of returns the values that at least so many units had, in a new map: a larger map would keep its memory.
+// of returns the values that at least the given number of units had, in a new map so that the memory of the larger
+// one is freed.
 func (l levels) of(units int) levels {
 	var kept levels
 	for x, n := range l {
@@ -77,7 +79,7 @@ func (l levels) of(units int) levels {
 	return kept
 }
 
-// units folds in whether a unit held one single value, that value, and the action taken throughout (0 for several). It
+// units adds a unit: whether it had a single value, that value, and the action taken throughout (0 for several). It
 // reports whether there are too many such units in a row.
 func (r *constant) units(single bool, value float64, action uint64) bool {
 	r.WarmPairs++
@@ -106,9 +108,9 @@ func (r *constant) known(x float64) bool {
 	return r.Known > 0 && max(r.Ends[x], r.Runs[x]) >= r.Known
 }
 
-// freeze sets the limits. A run of units may have n units: with p the upper limit of the probability that a unit
-// continues a run, p^n < 1e-6. Twice the longest run seen is always allowed. If constant units are common they are no
-// fault, however many.
+// freeze sets the limits. With p the upper limit of the probability that a unit continues a run, chance explains
+// runs of n units up to p^n = 1e-6. Twice the longest run seen is always allowed. If constant units are common, no
+// run is a fault.
 func (r *constant) freeze() {
 	share := knownReturn
 	if len(r.Steps) > 0 {
@@ -150,7 +152,7 @@ func allowedSteps(runs []float64) int64 {
 	return int64(max(2*slices.Max(runs), quartile+math.Ceil(math.Log(chance/s)/math.Log(c))))
 }
 
-// constantHolds folds a unit into the rule and reports whether it holds at it.
+// constantHolds adds a unit to the rule and reports whether the rule applies at it.
 func (f *Rules) constantHolds(signal string, u *ingest.Unit, baseline *detectors.Ranks) bool {
 	r := &f.Constant
 	switch {
@@ -189,8 +191,8 @@ func (r *constant) learn(signal string, u *ingest.Unit) {
 	}
 }
 
-// atEdge reports whether a constant return lies at or beyond the best or the worst of its baseline: a policy that
-// always succeeds or always fails is no fault of the telemetry.
+// atEdge reports whether a constant return lies at or beyond the best or the worst return of its baseline: a policy
+// that always succeeds or always fails is not a telemetry fault.
 func atEdge(value float64, baseline *detectors.Ranks) bool {
 	return baseline == nil || value >= baseline.Points[len(baseline.Points)-1] || value <= baseline.Points[0]
 }

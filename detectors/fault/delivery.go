@@ -10,40 +10,40 @@ import (
 // deliveryShare is the share above which duplicates, units with a skewed clock, and abandoned episodes are a fault.
 const deliveryShare = .05
 
-// The number of units over which skewed clocks and abandoned episodes are counted.
+// The numbers of units over which skewed clocks and abandoned episodes are counted.
 const (
 	clockUnits     = 100
 	abandonedUnits = 200
 )
 
-// Delivery tracks the faults of a whole group: those in how its telemetry arrives rather than in single signals. Each
-// rule counts marks of the last units. It holds at a marked unit if there are more than deliveryShare, and more than
-// the baseline's own share explains by chance (p < 1e-6). The rules apply once there is a baseline. Exported fields are
-// its snapshot.
+// Delivery tracks the telemetry faults of a whole group, which lie in how its telemetry arrives rather than in
+// single signals. Each rule counts the marks of the last units. It applies at a marked unit if the share of marks
+// is above deliveryShare, and above what chance explains given the baseline's own share (p < 1e-6). The rules apply
+// once there is a baseline. Exported fields are its snapshot.
 type Delivery struct {
 	Duplicates marks // units with more than deliveryShare duplicate events
 	Late       marks // units with more than deliveryShare events that came too late
 	Skewed     marks // units whose times cannot be right
-	Abandoned  marks // episodes that were abandoned; of decisions, blocks with more than deliveryShare of them
+	Abandoned  marks // episodes that were abandoned; for blocks of decisions, blocks with more than deliveryShare of them
 	Endings    endings
 
 	Clocks map[ingest.Partition]*progress // by partition
 }
 
-// marks counts marks over the last units.
+// marks counts the marks of the last units for one rule.
 type marks struct {
 	Held  held
-	Last  []uint16 // a ring
+	Last  []uint16 // marks of the last units, a ring
 	Next  int
 	Sum   int64 // of Last
-	Limit int64 // number from which on they are a fault; 0 if they are not judged
+	Limit int64 // sum from which the marks are a fault; 0 if they are not judged
 
-	Newest    int64 // of the last unit
-	Warm      int64 // of the units of the baseline
+	Newest    int64 // marks of the last unit
+	Warm      int64 // marks of the baseline's units
 	WarmUnits int
 }
 
-// Observe folds a unit in.
+// Observe adds a unit.
 func (d *Delivery) Observe(u *ingest.Unit) {
 	mark := func(leftOut int64) int64 {
 		if float64(leftOut) > deliveryShare*float64(leftOut+u.Events) {
@@ -74,8 +74,8 @@ func (d *Delivery) Learn() {
 	d.Abandoned.learn()
 }
 
-// Freeze sets the limits. Duplicate or late events are a fault even if those of the baseline always come twice, or too
-// late. Clocks and ends are a fault only if they were right in the baseline.
+// Freeze sets the limits. Duplicate and late events are a fault even if they were usual in the baseline. Skewed
+// clocks and abandoned episodes are a fault only if they were not, and skewed clocks only if clock is true.
 func (d *Delivery) Freeze(clock bool) {
 	d.Duplicates.freeze(faultUnits)
 	d.Duplicates.Limit = min(d.Duplicates.Limit, faultUnits)
@@ -91,13 +91,13 @@ func (d *Delivery) Freeze(clock bool) {
 	}
 }
 
-// Suspends returns the rule in force that makes the streams' values wrong, "" for none: if some episodes are abandoned,
-// the others are a biased selection.
+// Suspends returns the rule in force that makes the streams' values wrong, or "" for none. If some episodes are
+// abandoned, the others are a biased selection.
 func (d *Delivery) Suspends() string { return d.Abandoned.Held.Rule }
 
-// StandsBy returns the rule in force that does not keep the streams from being judged, "" for none. Late steps are few
-// of an episode, duplicates are dropped, and no detector uses the clock. The units that exist are valid, but carry no
-// information on unfinished episodes.
+// StandsBy returns a rule in force despite which the streams are judged, or "" for none. Late steps are only a few
+// steps of an episode, duplicates are dropped, and no detector uses the clock. With unfinished episodes, the
+// existing units are valid, although they contain no information on these episodes.
 func (d *Delivery) StandsBy() string {
 	if rule := d.Late.Held.Rule; rule != "" {
 		return rule
@@ -108,8 +108,8 @@ func (d *Delivery) StandsBy() string {
 	return cmp.Or(d.Skewed.Held.Rule, d.Endings.rule())
 }
 
-// observe folds in the marks of a unit, over the given number of last units. When the rule ends it restarts, so that at
-// a share near the limit it does not flap with each mark.
+// observe adds the marks of a unit to those of the given number of last units. When the rule ends, the count
+// restarts, so that a share near the limit does not make the rule flap.
 func (m *marks) observe(rule string, n int64, units int) {
 	if len(m.Last) < units {
 		m.Last = append(m.Last, 0)
@@ -128,7 +128,7 @@ func (m *marks) observe(rule string, n int64, units int) {
 	}
 }
 
-// short returns a number of episodes in two bytes. One that does not fit counts as the largest that does.
+// short returns a number of episodes in two bytes, or the largest number that fits.
 func short(n int64) uint16 { return uint16(min(n, math.MaxUint16)) }
 
 // long is the inverse of short.
@@ -155,7 +155,7 @@ func (m *marks) freeze(units int) {
 	m.Limit = int64(tooMany(units, p, int(deliveryShare*float64(units))+1))
 }
 
-// Again returns a copy of the rules, with the limits that follow from the baseline.
+// Again returns a copy of the rules with only the limits, which follow from the baseline.
 func (d *Delivery) Again() Delivery {
 	return Delivery{
 		Duplicates: marks{Limit: d.Duplicates.Limit}, Late: marks{Limit: d.Late.Limit}, Skewed: marks{Limit: d.Skewed.Limit}, Abandoned: marks{Limit: d.Abandoned.Limit},

@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// endingUnits is the number of units over which the shares of episodes without an end are measured: the first ones
-	// give the usual share, the last ones the current one.
+	// endingUnits is the number of units over which the shares of episodes without an end are measured: the first
+	// ones for the usual share, the last ones for the current one.
 	endingUnits = 200
-	// endingShift is the difference from the usual share from which on it is a fault.
+	// endingShift is the difference from the usual share above which the current share is a fault.
 	endingShift = .05
-	// mostlyUnfinished is the share that is always a fault: the judged part is then the smaller part of the traffic.
+	// mostlyUnfinished is the share above which it is always a fault: most of the traffic is then not judged.
 	mostlyUnfinished = .5
 )
 
-// endings is the rule for episodes that never end. They are no units, so that judged units carry no information on
-// them. Exported fields are saved.
+// endings is the rule for episodes that never end. They are not units, so the judged units contain no information
+// on them. Exported fields are saved.
 type endings struct {
-	Last []uint16 // unfinished episodes seen with each of the last units, a ring
+	Last []uint16 // unfinished episodes counted at each of the last units, a ring
 	Next int
 	Sum  int64 // of Last
-	Each int64 // episodes of each of these units; 0 stands for 1
+	Each int64 // episodes per unit; 0 means 1
 
 	Usual           Episodes // of the first endingUnits units
 	All             Episodes // of all units
@@ -47,7 +47,7 @@ func (n *Episodes) add(u *ingest.Unit) {
 	n.Ended += u.Episodes()
 }
 
-// observe folds a unit in.
+// observe adds a unit.
 func (e *endings) observe(u *ingest.Unit) {
 	if u.Unfinished < 0 || u.End == ingest.EndBlock {
 		return
@@ -97,7 +97,7 @@ func (e *endings) changed() bool {
 	return p < 1 && mathext.RegIncBeta(float64(more), float64(now.Episodes+now.Ended-more+1), p) < chance
 }
 
-// rule returns the rule in force, "" for none.
+// rule returns the rule in force, or "" for none.
 func (e *endings) rule() string {
 	if e.Changed.Rule != "" {
 		return e.Changed.Rule

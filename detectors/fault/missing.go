@@ -2,7 +2,7 @@ package fault
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// usualShare is the share of a baseline's units with a signal from which on its absence counts.
+// usualShare is the share of a baseline's units that must have a signal for its absence to count.
 const usualShare = .95
 
 // missing is the rule for signals that have vanished: units do not even name them. If at least usualShare of the
@@ -10,10 +10,10 @@ const usualShare = .95
 // it. By chance that has a probability of .05^20.
 type missing struct {
 	Usual  bool
-	Absent int // units in a row without it
+	Absent int // units in a row without the signal
 }
 
-// holds folds in whether a unit had the signal, and reports whether the rule holds at it.
+// holds adds whether a unit had the signal, and reports whether the rule applies at it.
 func (r *missing) holds(present bool) bool {
 	if present {
 		r.Absent = 0
@@ -23,8 +23,8 @@ func (r *missing) holds(present bool) bool {
 	return r.Usual && r.Absent >= faultUnits
 }
 
-// otherKind reports whether actions of a unit are of another kind than the baseline's. A number that happens to be
-// integral fits both kinds.
+// otherKind reports whether the actions of a unit are of another kind than the baseline's. A number that happens to
+// be an integer fits both kinds.
 func otherKind(u *ingest.Unit, baseline ingest.ActionKind) bool {
 	switch {
 	case baseline == ingest.ActionNone || u.ActionKind == ingest.ActionNone:

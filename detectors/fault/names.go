@@ -4,7 +4,7 @@ package fault
 
 // The rules of a telemetry fault, as users read them.
 const (
-	NonFinite     = "non_finite"      // NaN or infinite values in more than 1 % of the last 20 units' values, in two units at least
+	NonFinite     = "non_finite"      // NaN or infinite values in more than 1 % of the last 20 units' values, in at least two units
 	Constant      = "constant"        // one value over more units, or over more steps within one, than the baseline allows by chance
 	Clipped       = "clipped"         // many units end at exactly the same bound, which the baseline exceeded and never touched
 	Scale         = "scale"           // ten times the baseline's scale or more, or a tenth or less, from one unit to the next
@@ -14,7 +14,7 @@ const (
 	Late          = "late_steps"      // steps come after the end of their episode, above 5 % of them
 	Duplicates    = "duplicates"      // events come twice, above 5 % of them
 	ClockSkew     = "clock_skew"      // the times of above 5 % of the units go backward, or jump ahead and back
-	Silent        = "silent"          // nothing for 10 times the baseline's largest gap, and 5 minutes at least
+	Silent        = "silent"          // nothing for 10 times the baseline's largest gap, and at least 5 minutes
 	EpisodesBegan = "episodes_began"  // episodes end, but the baseline consists of blocks of steps
 	NoEpisodeEnds = "no_episode_ends" // steps arrive, but episodes no longer end
 	Unfinished    = "unfinished"      // the share of episodes without an end differs from that in the baseline
@@ -23,10 +23,10 @@ const (
 	MostlyUnfinished = "mostly_unfinished" // more than half of the episodes have no end, as in the baseline
 )
 
-// Suspends reports whether a stream is not judged while the rule of that name holds for it. Duplicates are dropped and
-// no detector uses the clock, so the values of such streams are right. Episodes without their late steps are still
-// judged, or a policy whose steps always arrive late never would be. Silence has no values, and unfinished episodes are
-// no units.
+// Suspends reports whether a stream is not judged while the named rule applies to it. Duplicates are dropped and no
+// detector uses the clock, so the values of such streams are right. Episodes without their late steps are still
+// judged, because otherwise a policy whose steps always arrive late would never be judged. A silent stream has no
+// values, and unfinished episodes are not units.
 func Suspends(rule string) bool {
 	switch rule {
 	case Late, Duplicates, ClockSkew, Silent, NoEpisodeEnds, EpisodesBegan, MixedBlocks, Unfinished,
@@ -36,7 +36,7 @@ func Suspends(rule string) bool {
 	return true
 }
 
-// Words says what a rule has found in the telemetry. units is the name of the group's units, such as episodes.
+// Words describes for people what a rule has found. units is the name of the group's units, such as episodes.
 func Words(rule, units string) string {
 	switch rule {
 	case NonFinite:

@@ -10,22 +10,23 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// faultUnits is the number of units without the fault that end it, and the number of units that most rules look back.
+// faultUnits is the number of units without a fault after which it ends, and the number of units that most rules
+// look back.
 const faultUnits = 20
 
-// chance is the probability of a false fault, per unit and rule, for which limits are set.
+// chance is the probability of a false fault, per unit and rule, that the limits are set for.
 const chance = 1e-6
 
-// confidence is that of the upper limits of probabilities learned from a baseline.
+// confidence is the confidence of upper limits of probabilities learned from a baseline.
 const confidence = .9
 
-// faultSample is the number of units from which a rule learns a distribution: the first ones of a baseline.
+// faultSample is the number of units from which a rule learns a distribution: the first units of a baseline.
 const faultSample = 128
 
 // leastLearnt is the least number of units that a rule learns from. With fewer, it does not judge.
 const leastLearnt = 20
 
-// actionName is the name of the signal of actions, lawPrefix begins those of the laws of the steps.
+// actionName is the name of the signal of actions. lawPrefix is the prefix of the laws of the steps.
 const (
 	actionName = "action"
 	lawPrefix  = "law."
@@ -33,24 +34,24 @@ const (
 
 // Rules tracks the telemetry faults of one stream. Exported fields are saved.
 type Rules struct {
-	Rule   string // in force; of several the most informative one, "" for none
+	Rule   string // the most informative rule in force, "" for none
 	Held   heldRules
-	Shared string // the rule of another stream, or of the group, that also falsifies this one; "" for none
+	Shared string // rule of another stream, or of the group, that makes this stream's values wrong too; "" for none
 
 	NonFinite nonFinite
 	Constant  constant
 	Missing   missing
 
-	Values *valueRules // nil before a unit with values: returns, lengths and actions that are words never have some
+	Values *valueRules // nil before a unit with values; returns, lengths and categorical actions never have any
 }
 
-// valueRules are the rules for the values in a unit.
+// valueRules holds the rules for the values in a unit.
 type valueRules struct {
 	Clipped clipped
 	Scale   scale
 }
 
-// ofValues returns the rules for values. It starts them if there are none.
+// ofValues returns the rules for values. It creates them if there are none.
 func (f *Rules) ofValues() *valueRules {
 	if f.Values == nil {
 		f.Values = &valueRules{}
@@ -58,18 +59,18 @@ func (f *Rules) ofValues() *valueRules {
 	return f.Values
 }
 
-// heldRules are the rules of a stream, ordered by how informative they are: the last one in force is reported.
+// heldRules holds the rules of a stream, the most informative one last. The last one in force is reported.
 type heldRules struct {
 	Scale, Clipped, NonFinite, Constant, Missing, ActionKind held
 }
 
-// held is a rule that may be in force. It ends after faultUnits units without it.
+// held is a rule that may be in force. It ends after faultUnits units to which it does not apply.
 type held struct {
-	Rule  string // "" if there is none
+	Rule  string // "" if none is in force
 	Clean int    // units since the last faulty one
 }
 
-// settle takes what rule holds for the present unit ("" for none) and returns the rule in force.
+// settle takes the rule that applies to the present unit ("" for none) and returns the rule in force.
 func (h *held) settle(rule string) string {
 	if rule != "" {
 		h.Rule, h.Clean = rule, 0
@@ -92,8 +93,8 @@ func upperLimit(hits, n int) float64 {
 	return mathext.InvRegIncBeta(float64(hits+1), float64(n-hits), confidence)
 }
 
-// tooMany returns the smallest number of hits in n tries, never below least, that chance explains with less than 1e-6 if
-// one try hits with probability p. It is above n if no number does.
+// tooMany returns the smallest number of hits in n tries, at least least, that occurs by chance with a probability
+// below 1e-6 if one try hits with probability p. It returns n+1 if there is none.
 func tooMany(n int, p float64, least int) int {
 	for k := max(1, least); k <= n; k++ {
 		if mathext.RegIncBeta(float64(k), float64(n-k+1), p) < chance {
@@ -103,9 +104,10 @@ func tooMany(n int, p float64, least int) int {
 	return n + 1
 }
 
-// Check applies the rules of a signal to a unit and returns the rule in force. baseline is that of the return, nil for
-// other signals and before there is one; kind is that of the baseline's actions. Each rule sees every unit and ends by
-// itself, so that the result does not flap if several hold by turns. Rules of one owner share spare.
+// Check applies the rules of a signal to a unit and returns the rule in force. baseline is that of the return, nil
+// for other signals and before there is one; kind is that of the baseline's actions. Each rule receives every unit
+// and ends separately, so that the result does not flap if rules apply by turns. spare is the memory that the rules
+// of one owner share.
 func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, baseline *detectors.Ranks, spare *Memory) string {
 	f.Rule = ""
 	note := func(h *held, name string, holds bool) {
@@ -138,7 +140,7 @@ func (f *Rules) Learn(signal string, u *ingest.Unit) {
 	}
 }
 
-// Freeze sets the limits of the rules from a baseline of units units, of which with have the signal.
+// Freeze sets the limits of the rules from a baseline of the given number of units, of which with have the signal.
 func (f *Rules) Freeze(with, units int) {
 	f.Missing.Usual = float64(with) >= usualShare*float64(units)
 	f.Constant.freeze()
@@ -148,7 +150,7 @@ func (f *Rules) Freeze(with, units int) {
 	}
 }
 
-// Forget drops state that only the next baseline would need.
+// Forget drops state that only the freeze of a baseline needs.
 func (f *Rules) Forget() {
 	f.Constant.forget()
 	if f.Values != nil {
@@ -171,7 +173,7 @@ func (f *Rules) Again() Rules {
 	return out
 }
 
-// Unlearnt returns the rules without the large part of what they have learned, which LearnFrom restores.
+// Unlearnt returns a copy of the rules without the large part of what they have learned, which LearnFrom restores.
 func (f *Rules) Unlearnt() Rules {
 	out := *f
 	if f.Values != nil {
@@ -196,13 +198,13 @@ func (f *Rules) LearnFrom(other *Rules) {
 	v.Scale.Scales, v.Scale.Shapes = from.Scale.Scales, from.Scale.Shapes
 }
 
-// isNamed reports whether a unit with these moments has a signal, if only without values: a rating of a person whose level
-// is not known yet has come, although it cannot be judged.
+// isNamed reports whether a unit with these moments names a signal, even without values. A rating by a person whose
+// level is not known yet, for example, has arrived although it cannot be judged.
 func isNamed(signal string, m *ingest.Moments) bool { return signal != "reward" && m != nil }
 
-// valuesOf returns the moments of a signal's values in a unit and their outer deciles: of the steps' rewards, or of
-// another numeric signal. The moments are nil if the unit does not name the signal; the deciles are 0 then, and for
-// outcomes.
+// valuesOf returns the moments and the outer deciles of a signal's values in a unit: of the steps' rewards, or of
+// another numeric signal. If the unit does not name the signal, the moments are nil and the deciles 0. The deciles
+// of outcomes are 0.
 func valuesOf(u *ingest.Unit, signal string) (m *ingest.Moments, q10, q90 float64) {
 	if signal == "reward" {
 		return &u.Reward, u.RewardQ10, u.RewardQ90

@@ -11,8 +11,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A change of scale by scaleFactor is a fault. As it is measured on a few units, a measured factor of scaleMeasured
-// counts as one. A unit is off the scale of its baseline from scaleOff on, and at it up to scaleAt.
+// A change of scale by scaleFactor is a fault. A factor is measured on only a few units, so a measured factor of
+// scaleMeasured is enough. A unit is off the scale of its baseline from a factor of scaleOff, and at the scale
+// below a factor of scaleAt.
 const (
 	scaleFactor   = 10
 	scaleMeasured = .9 * scaleFactor
@@ -20,12 +21,13 @@ const (
 	scaleAt       = 2
 )
 
-// The logarithms of what every unit is compared with.
+// The logarithms of the factors that every unit is compared with.
 var logScaleAt, logScaleOff = math.Log(scaleAt), math.Log(scaleOff)
 
-// A run is no change of scale if the units before it were on their way to it: if their mean factor, in which the newest one
-// has a weight of nearWeight, was scaleNear or more, and less by scaleFar than that of the run. These are the units before the
-// first one off the scale that came after scaleRest others.
+// A run is no change of scale if the units before it were on their way to it: if their mean factor, in which the
+// newest unit has a weight of nearWeight, was at least scaleNear, and the factor of the run exceeds it by less than
+// scaleFar. The units before the run are those before the first unit off the scale that followed scaleRest units
+// not off the scale.
 const (
 	nearWeight = .2
 	scaleNear  = 1.4
@@ -42,52 +44,53 @@ const leastOff = 5
 // units that are all off the baseline's median scale to one side, if
 //
 //   - the run is longer than chance explains: with p the upper limit of the probability of a unit off the scale,
-//     p^n < 1e-6, leastOff units at least and twice the longest such run of the baseline;
+//     p^n < 1e-6, at least leastOff units and twice the longest such run of the baseline;
 //   - the median factor of its first n units, or of its first few more up to faultUnits, is scaleMeasured or more: the
-//     change was no gradual one, and neither were the units before the run on their way there;
-//   - the median shape of these lies between the 5% and the 95% quantile of the baseline's shapes: costs that explode,
-//     as when a policy fails, have another shape;
+//     change was not gradual, and the units before the run were not on their way there either;
+//   - the median shape of these units lies between the 5% and the 95% quantile of the baseline's shapes: costs that
+//     explode, as when a policy fails, have another shape;
 //   - one factor explains the whole distribution. Divided by it, the mean, the standard deviation and the outer deciles
 //     of these units, each by itself, lie outside the 5% and the 95% quantile of the baseline's units, and between the
-//     quartiles, no more often than chance explains with a probability of scaleChance. So does, undivided, the number of
-//     values per unit, as no change of scale makes episodes shorter. The first observation or reward of an episode must fit
-//     the factor as well: an agent that loses control runs far away, from where it starts as before;
-//   - divided by it, these do not differ more from one another than the baseline's units;
-//   - the baseline itself has no mode at that scale, such as the episodes without success of a policy that mostly
-//     succeeds: more of these are a drift;
+//     quartiles, no more often than chance explains with a probability of scaleChance. The same applies, without the
+//     division, to the number of values per unit, because no change of scale makes episodes shorter. The first observation
+//     or reward of an episode must fit the factor as well: an agent that loses control runs far away, but starts where it
+//     always did;
+//   - divided by it, these units do not differ more from one another than the baseline's units;
+//   - the baseline itself has no mode at that scale, such as the unsuccessful episodes of a policy that mostly succeeds:
+//     more of these are a drift;
 //   - the version that could explain it, of the reward function for rewards, is the same as before the run.
 //
-// The claim that one factor explains the first units of a run can be refuted by the next, up to faultUnits. Units of
-// only zeros have no scale and are left out. A signal is not judged if its units are off the scale so often that no run
-// of faultUnits would be conclusive. The return is not judged by itself, as a policy that fails changes it by as much;
-// it shares the faults of the reward. Exported fields are saved.
+// The claim that one factor explains the first units of a run can be refuted by later ones, up to faultUnits. Units
+// of only zeros have no scale and are left out. A signal is not judged if its units are off the scale so often that
+// no run of faultUnits would be conclusive. The return is not judged by itself, because a policy that fails changes
+// it by as much; it shares the faults of the reward. Exported fields are saved.
 type scale struct {
 	Scales, Shapes detectors.Floats // logarithm of the scale, and shape, of the first units of the baseline
 
 	Parts [scaleParts]scalePart
 
 	Median    float64 // of Scales
-	Low, High float64 // usual shapes
-	Below     mode    // of units that are off it
+	Low, High float64 // bounds of the usual shapes
+	Below     mode    // of the baseline's units off the scale, by side
 	Above     mode
-	Need      int // units off the scale that are too many; 0 if the signal is not judged
+	Need      int // units in a row off the scale that are too many; 0 if the signal is not judged
 
-	Factors []float64 // logarithms, of the units in a row off the scale, to one side, the first faultUnits of them
-	Angles  []float64 // shapes of these
-	Near    float64   // mean factor of the newest units that are not off the scale, as a logarithm
+	Factors []float64 // logarithms of the factors of the first faultUnits units of the run
+	Angles  []float64 // shapes of these units
+	Near    float64   // mean factor of the newest units not off the scale, as a logarithm
 	Before  float64   // the same when units began to be off the scale
-	At      int       // units in a row that are not off the scale, at most scaleRest
-	Version string    // of the last unit that was at the scale
+	At      int       // units in a row not off the scale, at most scaleRest
+	Version string    // of the last unit at the scale
 	Up      bool      // which side the run is on
-	Changed bool      // the version changed with the run
-	Fits    bool      // enough units were off the scale by one factor
+	Changed bool      // whether the version changed with the run
+	Fits    bool      // whether enough units were off the scale by one factor
 
-	memory *runMemory // of the run, nil if there is none or it is from a snapshot
+	memory *runMemory // of the run, nil if there is no run or it is from a snapshot
 }
 
-// scaleParts is the number of parts of a unit's distribution that one factor must explain: its mean, standard deviation
-// and outer deciles, and the first observation or reward of an episode. The part before that is the number of its values, which
-// must not change.
+// scaleParts is the number of parts of a unit's distribution that one factor must explain: its mean, standard
+// deviation and outer deciles, and the first observation or reward of an episode (scaleStart). scaleCount is the
+// number of its values, which must not change.
 const (
 	scaleParts  = 6
 	scaleCount  = 4
@@ -95,13 +98,13 @@ const (
 	scaleChance = 1e-3
 )
 
-// rounding is a relative difference that is none.
+// rounding is the relative difference up to which numbers count as equal.
 const rounding = 1e-9
 
-// scalePart follows one part of the distribution, as the logarithm of its size. NaN stands for 0.
+// scalePart tracks one part of the distribution, as the logarithm of its size. NaN stands for a size of 0.
 type scalePart struct {
 	Sizes            detectors.Floats // of the first units of the baseline
-	Usual            bool             // the baseline's units rarely lack it
+	Usual            bool             // whether the baseline's units rarely lack it
 	Outer, Quartiles span
 	Spread           spread           // 0 in baselines of earlier builds
 	Run              detectors.Floats // of the first units of the run, nil without one
@@ -120,7 +123,7 @@ func newSpan(sizes []float64, tail float64) span {
 	return s
 }
 
-// count returns how many sizes lie in the span when they are divided by a factor, given as its logarithm.
+// count returns how many sizes lie in the span after division by a factor; both are logarithms.
 func (s *span) count(sizes []float64, factor float64) (n int) {
 	for _, x := range sizes {
 		if x-factor >= s.Low && x-factor <= s.High {
@@ -140,7 +143,7 @@ func partsOf(u *ingest.Unit, signal string, m *ingest.Moments, q10, q90 float64)
 	return sizes
 }
 
-// freeze sets what is usual.
+// freeze learns what is usual from the baseline.
 func (p *scalePart) freeze() {
 	p.Usual = false
 	sizes := slices.DeleteFunc(slices.Clone(p.Sizes), math.IsNaN)
@@ -151,8 +154,8 @@ func (p *scalePart) freeze() {
 	p.Spread = spreadOf(p.Sizes, 0)
 }
 
-// agrees reports whether the sizes of the run look like those of the baseline times one factor, which is known within
-// slack; both are logarithms. Neither too many of the sizes lie far out, nor too many in the middle.
+// agrees reports whether the sizes of the run look like those of the baseline times one factor, which is known
+// within slack; both are logarithms. Too many sizes must not lie far out, nor too many in the middle.
 func (p *scalePart) agrees(factor, slack float64) bool {
 	if !p.Usual {
 		return true
@@ -164,8 +167,8 @@ func (p *scalePart) agrees(factor, slack float64) bool {
 		!tooOften(p.Quartiles.count(p.Run, factor), units, min(1, p.Quartiles.Share+margin))
 }
 
-// follows reports whether the middle of the sizes of the run is nearer to that of the baseline times a factor, given as
-// its logarithm, than to that of the baseline itself.
+// follows reports whether the median of the sizes of the run is nearer to the middle of the baseline's sizes times
+// a factor, given as its logarithm, than to that middle itself.
 func (p *scalePart) follows(factor float64) bool {
 	sizes := slices.DeleteFunc(slices.Clone(p.Run), math.IsNaN)
 	if !p.Usual || len(sizes) == 0 {
@@ -175,8 +178,8 @@ func (p *scalePart) follows(factor float64) bool {
 	return math.Abs(moved-factor) < math.Abs(moved)
 }
 
-// tooOften reports whether chance explains so many hits in n tries with a probability below scaleChance, if one hits
-// with probability p.
+// tooOften reports whether chance explains that many hits in n tries with a probability below scaleChance, if one
+// try hits with probability p.
 func tooOften(hits, n int, p float64) bool {
 	return hits > 0 && p < 1 && mathext.RegIncBeta(float64(hits), float64(n-hits+1), p) < scaleChance
 }
@@ -193,8 +196,7 @@ func scaleOf(m *ingest.Moments) (scale float64, ok bool) {
 // shapeOf returns the shape of values that have a scale.
 func shapeOf(m *ingest.Moments) float64 { return math.Atan2(m.SD(), m.Mean) }
 
-// holds folds a unit in, with its outer deciles and the version that its scale belongs to, and reports whether the rule
-// holds at it.
+// holds adds a unit with its moments and outer deciles, and reports whether the rule applies at it.
 func (r *scale) holds(u *ingest.Unit, signal string, m *ingest.Moments, q10, q90 float64, spare *Memory) bool {
 	if r.Need == 0 {
 		return false
@@ -232,17 +234,17 @@ func (r *scale) holds(u *ingest.Unit, signal string, m *ingest.Moments, q10, q90
 	return r.Fits && !r.Changed
 }
 
-// usualRun is how many units off the scale most runs have at most.
+// usualRun is the number of units off the scale that most runs do not exceed.
 const usualRun = 4
 
 // runMemory has room for the units of a usual run.
 type runMemory [(2 + scaleParts) * usualRun]float64
 
-// Memory holds the memory of runs that have ended, for others. Streams whose values are rarely off the scale need little
-// at a time. The zero value is ready to use, by one goroutine.
+// Memory keeps the memory of runs that have ended for reuse. Few streams are off the scale at the same time. The
+// zero value is ready for use by one goroutine.
 type Memory struct{ runs []*runMemory }
 
-// mostRuns bounds the memory that is kept for others.
+// mostRuns bounds the number of runs whose memory is kept.
 const mostRuns = 8
 
 func (m *Memory) get() *runMemory {
@@ -260,7 +262,7 @@ func (m *Memory) put(run *runMemory) {
 	}
 }
 
-// beginRun drops the units of the run before, and makes room for those of a usual one.
+// beginRun drops the units of the previous run, and makes room for those of a usual one.
 func (r *scale) beginRun(spare *Memory) {
 	r.endRun(spare)
 	r.memory = spare.get()
@@ -276,8 +278,8 @@ func (r *scale) beginRun(spare *Memory) {
 	}
 }
 
-// endRun drops the units of the run, whose memory it keeps in spare. If that is nil, the rule shares the memory with
-// another one.
+// endRun drops the units of the run and keeps their memory in spare. If spare is nil, the rule is a copy that
+// shares the memory with another rule.
 func (r *scale) endRun(spare *Memory) {
 	if r.memory != nil && spare != nil {
 		spare.put(r.memory)
@@ -295,7 +297,7 @@ func (r *scale) oneFactor() bool {
 	return r.jumps(factor) && factor >= math.Log(scaleMeasured) && shape >= r.Low && shape <= r.High && !r.isMode(factor)
 }
 
-// jumps reports whether the units before the run were not on their way to it.
+// jumps reports whether the units before the run were not on their way to its factor.
 func (r *scale) jumps(factor float64) bool {
 	before := r.Before
 	if !r.Up {
@@ -330,9 +332,9 @@ func (r *scale) partsAgree() bool {
 	return true
 }
 
-// slack returns two standard errors of the median factor of the run, from its quartiles, or from those of the baseline
-// if these are closer: units that a factor has moved differ as much as before, and those of a policy that fails must not
-// excuse themselves by how much they differ.
+// slack returns two standard errors of the median factor of the run, from its quartiles, or from those of the
+// baseline if these are closer together. Units that only a factor has moved vary as much as before; units of a
+// policy that fails may vary more, which must not increase the tolerance.
 func (r *scale) slack() float64 {
 	q := detectors.Quantiles(slices.Clone(r.Factors), .25, .75)
 	apart := 0.
@@ -357,8 +359,8 @@ func (r *scale) isMode(factor float64) bool {
 	return m.Is && factor >= m.From && factor <= m.To
 }
 
-// mode is the range of those units of the baseline that are off its median scale to one side: between two factors, in
-// logarithms.
+// mode is the range of the factors, as logarithms, of those units of the baseline that are off its median scale to
+// one side.
 type mode struct {
 	Is       bool
 	From, To float64
@@ -430,8 +432,8 @@ func (r *scale) forget() {
 	}
 }
 
-// versionOf returns the version that the scale of a signal belongs to: that of the reward function for rewards, of the
-// policy for its behavior, and of the environment for all else.
+// versionOf returns the version that determines the scale of a signal: that of the reward function for rewards, of
+// the policy for its behavior, and of the environment for all other signals.
 func versionOf(u *ingest.Unit, signal string) string {
 	switch {
 	case signal == "reward" || strings.HasPrefix(signal, "reward_component."):

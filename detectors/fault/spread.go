@@ -10,7 +10,7 @@ import (
 const spreadErrors = 3
 
 // spread is how far sizes lie from their median: the mean distance, and the standard deviation of the distances. A
-// change of scale multiplies it by the same factor as the median. It is 0 where it is not known, and where it is only
+// change of scale multiplies it by the same factor as the median. It is zero if it is unknown or only due to
 // rounding.
 type spread struct {
 	Mean, SD float64
@@ -39,8 +39,9 @@ func spreadOf(sizes []float64, factor float64) spread {
 	return spread{Mean: m.Mean, SD: m.SD(), Units: len(x)}
 }
 
-// exceeds reports whether a spread exceeds that of the baseline, beside an error of its factor, by more than chance
-// explains. The standard error is that of the baseline's law: a wide spread does not excuse itself.
+// exceeds reports whether a spread exceeds that of the baseline by more than chance and an error of the factor, at
+// most slack as a logarithm, explain. The standard error comes from the baseline, so that a wide spread does not
+// increase its own tolerance.
 func (s spread) exceeds(baseline spread, slack float64) bool {
 	if baseline.Mean == 0 || s.Units == 0 {
 		return false

@@ -5,13 +5,13 @@ import "slices"
 // ActionRewards holds how often each action was taken, and the total reward of its steps.
 type ActionRewards map[string]ActionReward
 
-// ActionReward is that of one action.
+// ActionReward holds the same for one action.
 type ActionReward struct {
 	N      int64
 	Reward float64
 }
 
-// steps returns how often any action was taken, 1 at least.
+// steps returns how often any action was taken, at least 1.
 func (a ActionRewards) steps() float64 {
 	n := int64(0)
 	for _, r := range a {
@@ -35,13 +35,13 @@ type ReturnMeans struct {
 	Actions        ActionRewards // nil if they are unknown
 }
 
-// Decompose splits the change between two samples after Kitagawa (1955), each part at the mean of the other's values
-// before and after, so that no part is counted twice and their order does not matter:
+// Decompose splits the change between two samples after Kitagawa (1955). Each part is taken at the mean of the
+// other part's values before and after, so that no part is counted twice and their order does not matter:
 //
 //	return = length * reward per step,   reward per step = sum over actions of share * mean reward
 //
-// An action that one of the samples lacks has the same mean reward in both. Rest is what rewards by action do not
-// explain, because steps had no action or the return is not the sum of the rewards.
+// An action that is missing in one of the samples has the same mean reward in both. Rest is the part that rewards
+// by action do not explain, because steps had no action or the return is not the sum of the rewards.
 func Decompose(before, after ReturnMeans) *Decomposition {
 	perStep := [2]float64{before.Return / before.Length, after.Return / after.Length}
 	length := (before.Length + after.Length) / 2

@@ -59,16 +59,16 @@ func DescribeSample(x []float64, ranks *detectors.Ranks) Distribution {
 	return describeSorted(x, ranks)
 }
 
-// DescribeBaseline describes the sample that ranks hold, and returns its deciles.
+// DescribeBaseline describes the sample of the ranks, and returns its deciles.
 func DescribeBaseline(ranks *detectors.Ranks) (d Distribution, deciles [9]float64) {
 	sample := ranks.Sample()
 	copy(deciles[:], detectors.QuantilesOf(sample, .1, .2, .3, .4, .5, .6, .7, .8, .9))
 	return describeSorted(sample, ranks), deciles
 }
 
-// meanAndSD returns what ingest.Moments would, without a division for each value that waits for the one before.
+// meanAndSD returns the same as ingest.Moments, but no value waits for the division of the one before.
 func meanAndSD(x []float64) (mean, sd float64) {
-	middle, n := x[len(x)/2], float64(len(x)) // around it, equal values have no rounding errors
+	middle, n := x[len(x)/2], float64(len(x)) // equal values then have no rounding errors
 	sum := 0.0
 	for _, v := range x {
 		sum += v - middle
@@ -81,7 +81,7 @@ func meanAndSD(x []float64) (mean, sd float64) {
 	if sd = math.Sqrt(squares / n); !math.IsNaN(sd) && !math.IsInf(sd, 0) {
 		return mean, sd
 	}
-	var m ingest.Moments // some are infinite
+	var m ingest.Moments // some values are not finite
 	for _, v := range x {
 		m.Add(v)
 	}

@@ -34,22 +34,22 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Kind is what a finding reports.
 type Kind uint8
 
-// The kinds of findings. StreamChanged reports a stream that went from one state to another, or whose telemetry fault
-// has another rule than last reported. StreamUpdated updates the score, detectors and effect of a stream that is still
-// in drift. GroupQuiet says that every alarm of the group has resolved and the closing units have passed: its incident
-// closes, and its detectors have restarted from zero.
+// The kinds of findings. StreamChanged reports a stream that went from one state to another, or whose telemetry
+// fault has another rule than last reported. StreamUpdated updates the score, detectors and effect of a stream that
+// is still in drift. GroupQuiet reports that every alarm of the group has resolved and the closing units have
+// passed: its incident closes, and its detectors have restarted from zero.
 const (
 	StreamChanged Kind = iota
 	StreamUpdated
 	GroupQuiet
 )
 
-// UnitRef names a unit of a group without holding it.
+// UnitRef identifies a unit of a group.
 type UnitRef struct {
 	Ordinal int64  // counts the group's units from 0
 	Agent   string // "" if absent
 	Episode string // "" if absent
-	// Pos is the record at which the unit ended; First the offset of its first record.
+	// Pos is the position of the record at which the unit ended; First is the position of its first record.
 	Pos   ingest.Position
 	First ingest.Position
 	TS    int64 // Unix nanoseconds of its last event, 0 if the telemetry has no clock
@@ -61,7 +61,7 @@ type BaselineRef struct {
 	Units       int            // size
 	Config      string         // hash of the configuration that it was calibrated with
 	Provisional bool           // frozen before the configured size was reached
-	Offsets     []ingest.Range // where its units lie
+	Offsets     []ingest.Range // offsets of its units
 }
 
 // Seed returns the seed of the random numbers in the baseline's calibration.
@@ -154,7 +154,7 @@ type Promise struct {
 	// measured.
 	ARL0, Low, High float64
 	Allowance       float64  // C, the allowance for the baseline's own error
-	Overlap         float64  // factor by which alarms are rarer than the sum over branches says, 1 at least; 0 if it was not measured
+	Overlap         float64  // factor by which alarms are rarer than the sum of the branches' rates, at least 1; 0 if it was not measured
 	Confidence      string   // how far the promise can be relied on, such as ConfidenceKept
 	Weakest         string   // the branch with the largest part of the expected false alarms
 	Caveats         []string // what the promise does not account for, such as baseline.CaveatWeek
@@ -182,7 +182,7 @@ type promiseJSON struct {
 	Caveats    []string `json:"caveats"`
 }
 
-// MarshalJSON writes null for no promise, and null for figures that were not measured.
+// MarshalJSON writes null if there is no promise, and null for figures that were not measured.
 func (p Promise) MarshalJSON() ([]byte, error) {
 	if p.N == 0 {
 		return []byte("null"), nil
@@ -227,8 +227,8 @@ type Shift struct {
 	StandardError    float64 // of Z and SpreadZ, in baseline standard deviations of the scores: the size of shift that may go undetected
 	Units            int     // since the onset
 	Drifted          bool    // the signal's own alarm is active
-	// Turn is the z score of the mean since the onset against that of the 200 units before it, of the main quantity of a
-	// signal whose better side is configured; 0 if there are no such units.
+	// Turn is the z score of the mean since the onset against that of the 200 units before it, for the main
+	// quantity of a signal whose better side is configured; 0 if there are no such units.
 	Turn   float64
 	Better int // 1 if higher values of the signal are better, -1 if lower ones are, 0 if that is not configured
 }
@@ -275,10 +275,10 @@ type Decomposition struct {
 	Rest      float64 `json:"rest"`
 }
 
-// Finding is a change that the bank reports of one stream, or of a whole group (Kind GroupQuiet; then only Kind, Group
-// and At are set).
+// Finding is a change of one stream, or of a whole group, that the bank reports. For a group, Kind is GroupQuiet
+// and only Kind, Group and At are set.
 //
-// It is large because it carries everything that an alarm reports. Its readers see nothing else of the bank.
+// It is large because it contains everything that an alarm reports: its readers have no access to the bank.
 type Finding struct {
 	Kind   Kind
 	Group  ingest.Group
@@ -307,16 +307,16 @@ type Finding struct {
 	// without new shifts.
 	Shifts []Shift
 	Return *Decomposition // of the change in return; nil if it is unknown
-	// OffPolicy is what the policy of the baseline would have earned since the onset of the first alarm of the incident;
-	// nil if the telemetry does not say how probable its actions are, or for an update without new shifts.
+	// OffPolicy is what the policy of the baseline would have earned since the onset of the first alarm of the
+	// incident; nil if the telemetry has no action probabilities, or for an update without new shifts.
 	OffPolicy *OffPolicy
-	// Laws is what the steps of the units since the onset show of the laws that made them; nil if the telemetry has no
+	// Laws is the verdict of the steps since the onset on the laws of the steps; nil if the telemetry has no
 	// observations, or for an update without new shifts.
 	Laws *factor.Verdict
 	// Parting is set if the signal is an outcome that got worse as the reward of a policy that learns got better.
 	Parting *progress.Parting
-	// Mix is how the change of the signal is divided into the mix of strata and what happened within them; nil if nothing
-	// divides units, or for an update without new shifts.
+	// Mix splits the change of the signal into the change of the mix of strata and the changes within them; nil if
+	// units have no strata, or for an update without new shifts.
 	Mix      *mix.Split
 	Baseline BaselineRef
 	// Provisional means that the drift was found on a provisional baseline and has not been confirmed by later units.
@@ -326,9 +326,9 @@ type Finding struct {
 	After       ingest.Versions // of the unit At
 	// Changed lists the versions that changed at the onset, as ChangedVersions does.
 	Changed []string
-	Paces   Paces          // of versions, at the time of the alarm
+	Paces   Paces          // of versions, as of the alarm
 	Offsets []ingest.Range // of the units from the onset to At
-	// Guard is set if a guard has tripped. Nothing else of the group is then judged: it has no baseline.
+	// Guard is set if a guard has tripped. Its group has no baseline, so nothing else of it is judged.
 	Guard *Guard
 }
 
@@ -346,20 +346,20 @@ func ChangedVersions(before, after ingest.Versions) (changed []string) {
 	return changed
 }
 
-// Guard is a guard that has tripped.
+// Guard describes a guard that has tripped.
 type Guard struct {
 	Name  string `json:"name"`
 	State string `json:"state"`           // warn, hold or fallback
 	Limit string `json:"limit"`           // what it allows, in words
-	Why   string `json:"why"`             // what it has seen, in words
+	Why   string `json:"why"`             // what tripped it, in words
 	Cause string `json:"cause,omitempty"` // of the incident that tripped it; "" if a limit on steps or episodes did
 }
 
-// Beyond reports whether location or spread differ from the baseline by at least so many standard errors.
+// Beyond reports whether location or spread differ from the baseline by at least z standard errors.
 func (s *Shift) Beyond(z float64) bool { return math.Abs(s.Z) >= z || math.Abs(s.SpreadZ) >= z }
 
-// Compare sets the standardized shift and both means: that of a baseline with the given standard deviation, and the
-// current one.
+// Compare sets the standardized shift and both means: the mean of a baseline with the given standard deviation, and
+// the current mean.
 func (s *Shift) Compare(mean, sd, current float64) {
 	s.BaselineMean, s.CurrentMean = mean, current
 	if sd > 0 {

@@ -23,12 +23,12 @@ type Gate struct {
 	Verdict    Verdict
 	Why        string
 	Units      int64  // of the version
-	Wanted     int64  // at which half of the versions that equal production have been found the same; -1 if no number is enough
+	Wanted     int64  // units at which half of the versions that equal production have been found to be the same; -1 if no number is enough
 	Production string // policy_version of the baseline
 	Baseline   string // id
 	Ended      string // why the comparison has ended, "" while it continues
 	Signals    []GateSignal
-	OffPolicy  *OffPolicy // what the accepted policy would have earned on the version's units; nil if the telemetry does not tell
+	OffPolicy  *OffPolicy // what the accepted policy would have earned on the version's units; nil if the telemetry has no action probabilities
 }
 
 // GateSignal is the result of a gate for one signal. Unknown figures are NaN.

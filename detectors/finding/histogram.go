@@ -11,8 +11,8 @@ import (
 // HistogramBins is the number of bins of a Histogram: enough to show a second mode, and few enough for 30 units.
 const HistogramBins = 20
 
-// Histogram counts units by the value of one quantity: those of the baseline, and those since an onset, the newest 200
-// at most. The bins have equal width from Low to High. Values outside count in the outermost bins.
+// Histogram counts units by the value of one quantity: the units of the baseline, and at most the 200 newest since
+// an onset. The bins have equal width from Low to High. Values outside count in the outermost bins.
 type Histogram struct {
 	Low      float64 `json:"low"`
 	High     float64 `json:"high"`
@@ -20,8 +20,8 @@ type Histogram struct {
 	Current  []int   `json:"current"`
 }
 
-// NewHistogram spans from the lower 1% point of the two samples to the upper one, so that single extreme units do not
-// squeeze all others into one bin. It returns nil if either sample has no finite value.
+// NewHistogram returns a histogram from the lower 1% point of the two samples to the upper one, so that single
+// extreme units do not squeeze all others into one bin. It returns nil if either sample has no finite value.
 func NewHistogram(baseline, current []float64) *Histogram {
 	baseline, current = finite(baseline), finite(current)
 	if len(baseline) == 0 || len(current) == 0 {
@@ -33,7 +33,7 @@ func NewHistogram(baseline, current []float64) *Histogram {
 	return h
 }
 
-// UnmarshalJSON reads a Histogram, and refuses samples that do not share their bins.
+// UnmarshalJSON reads a Histogram. It returns an error if the two samples have different numbers of bins.
 func (h *Histogram) UnmarshalJSON(text []byte) error {
 	type plain Histogram
 	if err := json.Unmarshal(text, (*plain)(h)); err != nil {

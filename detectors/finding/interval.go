@@ -20,7 +20,8 @@ type Interval struct {
 	Offsets    []ingest.Range `json:"offsets"` // of all its units, one range per partition
 }
 
-// IntervalOf returns the 90% interval of an onset, whose units lie at these offsets; nil if none was estimated.
+// IntervalOf returns the 90% interval of an onset; offsets are those of its units. It returns nil if none was
+// estimated.
 func IntervalOf(from, onset, to UnitRef, offsets []ingest.Range) *Interval {
 	if from == (UnitRef{}) && to == (UnitRef{}) {
 		return nil

@@ -25,12 +25,12 @@ type Lineage struct {
 	Past      []PastBaseline // the newest ones, oldest first
 	Promoted  string         // who accepted the current baseline while it was provisional, and why
 	Collected int            // units of the current warm-up
-	Wanted    int            // units at which it ends; 0 if there is none
+	Wanted    int            // units at which the warm-up ends; 0 if there is none
 
 	// Version is the policy_version of the baseline if each new version gets its own baseline, else "".
 	Version     string
 	NextVersion string // the version that warms up in parallel, "" if there is none
-	NextUnits   int    // units collected of it
+	NextUnits   int    // units collected of that version
 	NextWanted  int
 	Ignored     int64 // units of retired versions, which were not judged
 }

@@ -6,7 +6,7 @@ const (
 	DetectorSpread     = "spread"     // rank CUSUMs of scale
 	DetectorWilcoxon   = "wilcoxon"   // rank CUSUMs for skewed and heavy-tailed distributions
 	DetectorFrequency  = "frequency"  // CUSUMs of how often an action, or an outcome of 0 or 1, occurs
-	DetectorNovelty    = "novelty"    // values that a baseline of one value, or few, lacks
+	DetectorNovelty    = "novelty"    // values that do not occur in a baseline of one or few values
 	DetectorRarity     = "rarity"     // CUSUMs of how often a quantity differs from its commonest value
 	DetectorPrediction = "prediction" // CUSUMs of how much better the last units predict the actions than the baseline does
 	DetectorGuaranteed = "guaranteed" // e-detector of a given mean

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Shown is what an off-policy estimate shows of a change: who caused it.
+// Shown is what an off-policy estimate shows about the cause of a change.
 type Shown string
 
 // What an estimate shows. Policy and World are wrong with a probability of at most offpolicy.ErrorRate together, at all
@@ -18,40 +18,40 @@ const (
 	NoSupport   Shown = "no_support"
 )
 
-// The policies whose value is estimated. With ReferenceTarget, that is the accepted policy itself, by the target_prob of
-// the telemetry; with ReferenceFrequencies, one that takes the actions as often as the baseline did, whatever the
+// The policies whose value is estimated. ReferenceTarget is the accepted policy itself, by the target_prob of the
+// telemetry. ReferenceFrequencies is a policy that takes each action as often as the baseline did, whatever the
 // situation.
 const (
 	ReferenceTarget      = "target_prob"
 	ReferenceFrequencies = "action_frequencies"
 )
 
-// OffPolicy is what another policy would have earned on the traffic of the policy that acted. Unknown figures are NaN;
-// without support, those are Value, its interval, and all that follow from it.
+// OffPolicy is what another policy would have earned on the traffic of the policy that acted. Unknown figures are
+// NaN; without support, these are Value, its interval, and all figures that follow from it.
 type OffPolicy struct {
 	Reference  string
 	Shown      Shown
-	Why        string  // there is no support, or the estimate is undecided; "" otherwise
+	Why        string  // why there is no support, or why the estimate is undecided; "" otherwise
 	Units      int64   // with usable probabilities
 	PerStep    bool    // figures are per step of a block, else per episode
-	Effective  float64 // effective sample size: the number of units of the other policy that would tell as much
-	MeanWeight float64 // near 1 if today's policy takes every action of the other one, and probabilities are right
+	Effective  float64 // effective sample size: the number of units of the other policy itself with as much information
+	MeanWeight float64 // near 1 if today's policy takes every action of the other one, and the recorded probabilities are right
 
 	Value          float64 // doubly robust estimate of what the other policy would have earned
-	Low, High      float64 // confidence sequence of Value: it holds at all units simultaneously
+	Low, High      float64 // confidence sequence of Value, valid at all units simultaneously
 	SelfNormalized float64 // self-normalized inverse propensity estimate of the same
 	Actual         float64 // what the policy that acted has earned, on the same units
 	Baseline       float64 // Value on the units of the baseline
 
 	// The change of Actual since the baseline is the sum of two parts.
-	World  PartOfChange // the change of Value: what the world has changed
+	World  PartOfChange // the change of Value: what the environment has changed
 	Policy PartOfChange // the change of Actual minus Value
 }
 
 // PartOfChange is a part of a change with its confidence sequence.
 type PartOfChange struct{ Mean, Low, High float64 }
 
-// Known reports whether there is an estimate, of which the figures may be read.
+// Known reports whether there is an estimate. If not, its figures mean nothing.
 func (o *OffPolicy) Known() bool { return o != nil && o.Shown != NoSupport }
 
 // ReferenceWords names the policy whose value is estimated, for a sentence.
@@ -62,7 +62,7 @@ func (o *OffPolicy) ReferenceWords() string {
 	return "a policy with the baseline's action frequencies"
 }
 
-// Per returns the name of what one figure is earned in, such as episode.
+// Per returns the name of the unit that figures refer to, such as episode.
 func (o *OffPolicy) Per(unit UnitName) string {
 	if o.PerStep {
 		return "step"
@@ -91,7 +91,7 @@ func (o *OffPolicy) ChangeWords() string {
 	return fmt.Sprintf("%s of the change is due to the policy, and %s to the environment", part(o.Policy), part(o.World))
 }
 
-// ShownWords says what the estimate shows; "" without one.
+// ShownWords describes what the estimate shows; "" without an estimate.
 func (o *OffPolicy) ShownWords() string {
 	switch o.Shown {
 	case ShownPolicy:

@@ -1,6 +1,6 @@
 package finding
 
-// Progress is how many groups there are, and how many of them have a baseline.
+// Progress counts all groups, and those with a provisional and with an accepted baseline.
 type Progress struct {
 	Groups, Provisional, Accepted int
 }

@@ -17,21 +17,21 @@ type Summary struct {
 
 // GroupSummary is the summary of one group.
 //
-// It is large because readers see nothing else of a group.
+// It is large because it contains everything that readers see of a group.
 type GroupSummary struct {
 	Group       ingest.Group
 	Units       int64    // units seen
-	Unit        UnitName // name of the units, as long as there is no Promise to derive it from
+	Unit        UnitName // name of the units, used if there is no Promise to derive it from
 	Versions    ingest.Versions
 	VersionsTS  int64       // Unix nanoseconds of the first unit of these versions, 0 without a clock
 	LastUnitTS  int64       // Unix nanoseconds, 0 without a clock
 	Baseline    BaselineRef // ID "" before the first freeze
 	FrozenTS    int64       // time of the unit that froze the baseline, 0 without a clock
 	FrozenAt    time.Time   // wall clock when the baseline was frozen, for its age if the telemetry has no clock
-	Trending    string      // quantity with a trend for which the last warm-up was refused, "" if there was none
+	Trending    string      // quantity whose trend made the last warm-up be refused, "" if there was none
 	Lineage     Lineage     // the earlier baselines, and the current warm-up
 	Promise     Promise     // over the whole policy; zero before the first freeze
-	Incident    bool        // whether an alarm of the group has fired and its incident is not closed yet
+	Incident    bool        // whether an alarm of the group has fired and its incident is still open
 	Positive    float64     // sums of the positive and (as a positive number) the negative rewards, and their count
 	Negative    float64
 	Rewards     int64
@@ -44,8 +44,8 @@ type GroupSummary struct {
 	OffPolicy   *OffPolicy    // since the onset of the open incident, or since the last one closed; nil if there is none
 }
 
-// Unfinishedness counts the episodes of a group that have no end and are therefore no units. There are none until they
-// can be counted.
+// Unfinishedness counts the episodes of a group that have no end and are therefore not units. All counts are 0
+// until such episodes can be recognized.
 type Unfinishedness struct {
 	Usual fault.Episodes // of the first 200 units
 	Now   fault.Episodes // of the last 200 units
@@ -56,11 +56,11 @@ type Unfinishedness struct {
 type StreamSummary struct {
 	Signal    string
 	State     State
-	Missing   string   // what is missing during warm-up, or which branches are missing what
-	Notes     []string // which quantities are judged later than the others, not at all, or within strata of the week, and why
-	Fault     string   // the rule that holds in a telemetry fault
+	Missing   string   // what is missing during warm-up, or what branches still lack
+	Notes     []string // which quantities are judged later than others, not at all, or within strata of the week, and why
+	Fault     string   // rule that applies in a telemetry fault
 	Armed     []string // detectors that can page: location, spread, wilcoxon, novelty, rarity
-	Branches  int      // that can page
+	Branches  int      // number of branches that can page
 	Factor    float64  // dependence factor f, the largest of the stream's quantities; 0 before a freeze
 	Quantity  string   // quantity of the distributions below: the unit's return, length, or mean of the signal
 	Baseline  Distribution
@@ -73,21 +73,22 @@ type StreamSummary struct {
 	Progress  *progress.Progress // of the return of a policy that learns; nil for others, and while too little is known
 }
 
-// ReachProbability is the probability with which a change within reach is found.
+// ReachProbability is the probability with which a change of the size in Reach is found.
 const ReachProbability = .9
 
-// Reach is the smallest change of a quantity that is found within a number of units, with ReachProbability. Telemetry
-// of a dependence or a law other than that of the baseline can need more units.
+// Reach is the smallest change of a quantity that is found within a number of units, with ReachProbability. It can
+// take more units if the dependence or the distribution of the telemetry differs from that of the baseline.
 type Reach struct {
 	Units int
-	// Size is a shift in standard deviations of the baseline, its season removed, or, with OfRate, the fraction by which a rate falls; NaN if
-	// no change is found so soon.
+	// Size is a shift in standard deviations of the baseline, its season removed, or, with OfRate, the fraction by
+	// which a rate falls; NaN if no change is found so soon.
 	Size   float64
 	Shift  float64 // the same shift in the unit of the signal; 0 with OfRate
 	OfRate bool
-	Known  int32 // units, those of the baseline included, from which the rate must be known; 0 if the baseline suffices
-	Others bool  // the shift leaves zeros as they are
-	// OfAmounts tells that amounts shift, the values other than the commonest one, whose standard deviation Size is in.
+	Known  int32 // units, including those of the baseline, from which the rate must be known; 0 if the baseline suffices
+	Others bool  // whether the shift leaves zeros as they are
+	// OfAmounts means that the shift is one of amounts, which are the values other than the commonest one. Size is
+	// then in standard deviations of the amounts.
 	OfAmounts bool
 }
 
@@ -115,7 +116,7 @@ type DetectorSummary struct {
 	Gauge                       *GaugeSummary
 }
 
-// GaugeSummary describes a detector that is shown for comparison and never pages; nil for all others.
+// GaugeSummary describes a detector that is shown for comparison and never pages.
 type GaugeSummary struct {
 	Drifts int64 // found so far
 	// ARL0 is its mean number of units between false alarms, measured on values drawn independently from the baseline.

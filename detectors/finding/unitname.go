@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// UnitName is the name of a group's units: finished episodes, blocks of steps if no episode ends, or blocks of decisions
-// if episodes have one step and arrive fast. The zero value stands for any.
+// UnitName is the name of a group's units: finished episodes, blocks of steps if no episode ends, or blocks of
+// decisions if episodes have one step and arrive fast. The zero value stands for any unit.
 type UnitName struct {
 	Noun  string // "" if it is unknown
-	Steps int    // steps, or decisions, of a block, 0 for others and if unknown
+	Steps int    // steps, or decisions, of a block; 0 for other units and if unknown
 	Of    string // what a block consists of; "" for steps
 }
 
 const decisions = "decisions"
 
-// either names a unit of which it is not known what it is.
+// either is the noun of a unit that may be an episode or a block.
 const either = "episode or block"
 
 // EpisodesOrBlocks returns the name of units of which some may be episodes and others blocks.
@@ -28,12 +28,12 @@ func EpisodesOrBlocks() UnitName { return UnitName{Noun: either} }
 // Episodes returns the name of finished episodes.
 func Episodes() UnitName { return UnitName{Noun: "episode"} }
 
-// Blocks returns the name of blocks of about so many steps, 0 if their size is not known. It rounds as %.0f does.
+// Blocks returns the name of blocks of about the given number of steps, 0 if it is unknown. It rounds as %.0f does.
 func Blocks(steps float64) UnitName {
 	return UnitName{Noun: "block", Steps: int(math.RoundToEven(steps))}
 }
 
-// DecisionBlocks returns the name of blocks of so many decisions, 0 if their size is not known.
+// DecisionBlocks returns the name of blocks of the given number of decisions, 0 if it is unknown.
 func DecisionBlocks(size int) UnitName { return UnitName{Noun: "block", Steps: size, Of: decisions} }
 
 // Parts returns what a block consists of.
@@ -63,7 +63,7 @@ func (n UnitName) Sized() string {
 	return fmt.Sprintf("%s of %d %s", n.Many(), n.Steps, n.Parts())
 }
 
-// Count returns the number with the name.
+// Count returns a number of units with their name, such as "3 episodes".
 func (n UnitName) Count(units int64) string {
 	if units == 1 {
 		return "1 " + n.One()
@@ -71,7 +71,7 @@ func (n UnitName) Count(units int64) string {
 	return strconv.FormatInt(units, 10) + " " + n.Many()
 }
 
-// CountSized returns the number with the name and the size of blocks.
+// CountSized returns a number of units with their name and the size of blocks.
 func (n UnitName) CountSized(units int64) string {
 	if n.Steps == 0 {
 		return n.Count(units)
@@ -104,7 +104,7 @@ func CommonUnit(names ...UnitName) UnitName {
 	return common
 }
 
-// CountedUnit returns the name of units of which the given number are blocks of the given steps.
+// CountedUnit returns the name of units, of which the given number are blocks of the given steps.
 func CountedUnit(units, blocks int64, steps float64) UnitName {
 	switch {
 	case units == 0 || 0 < blocks && blocks < units:
@@ -127,14 +127,14 @@ func DecisionCaveat(size, toAlarm int) string {
 		size, toAlarm, toAlarm*size)
 }
 
-// blockCaveat and decisionCaveat match BlockCaveat, including the forms that older versions have saved, and
-// DecisionCaveat.
+// blockCaveat and decisionCaveat match the results of BlockCaveat, including the forms that older versions have
+// saved, and of DecisionCaveat.
 var (
 	blockCaveat    = regexp.MustCompile(`^no episode ends: .*\bblocks of (\d+) steps`)
 	decisionCaveat = regexp.MustCompile(`^episodes have one step: blocks of (\d+) decisions`)
 )
 
-// UnitName returns the name of the promise's units. Saved state and the API hold it only as a caveat.
+// UnitName returns the name of the promise's units. Saved state and the API contain it only as a caveat.
 func (p Promise) UnitName() UnitName {
 	if p.N == 0 {
 		return UnitName{}
@@ -152,8 +152,8 @@ func (p Promise) UnitName() UnitName {
 	return Episodes()
 }
 
-// UnitNameOf is UnitName. Without a promise, it returns the name of the unit u: an episode if it has the id of one, and
-// else "episode or block".
+// UnitNameOf is like UnitName. Without a promise, it returns the name of the unit u: an episode if it has an
+// episode ID, otherwise "episode or block".
 func (p Promise) UnitNameOf(u UnitRef) UnitName {
 	switch {
 	case p.N != 0:

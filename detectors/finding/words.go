@@ -41,7 +41,7 @@ func (u UnitRef) Numbered(unit UnitName) string {
 	return unit.One() + " " + strconv.FormatInt(u.Ordinal, 10)
 }
 
-// Moment says when the unit was: by its time or, without a clock, by its ordinal.
+// Moment returns when the unit ended: its time or, without a clock, its ordinal.
 func (u UnitRef) Moment(unit UnitName) string {
 	if u.TS == 0 {
 		return u.Numbered(unit)
@@ -51,8 +51,8 @@ func (u UnitRef) Moment(unit UnitName) string {
 
 func clock(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }
 
-// Words says how far a quantity has moved, in its own unit of measurement and in standard deviations of the baseline.
-// unit is the name of the units counted.
+// Words describes how far a quantity has moved, in its own unit of measurement and in standard deviations of the
+// baseline. unit is the name of the units counted.
 func (e Effect) Words(unit UnitName) string { return e.words(QuantityWords(e.Quantity), unit, present) }
 
 // WordsOf is Words with the name of the signal, for pages that show other samples beside it.
@@ -65,7 +65,7 @@ func (e Effect) PastWordsOf(signal string, unit UnitName) string {
 	return e.sinceOnset(e.words(QuantityOf(signal, e.Quantity), unit, past))
 }
 
-// sinceOnset adds which units were measured, if any were.
+// sinceOnset appends "since the onset" if a quantity was measured.
 func (e Effect) sinceOnset(words string) string {
 	if e.Quantity == "" {
 		return words
@@ -73,7 +73,7 @@ func (e Effect) sinceOnset(words string) string {
 	return words + " since the onset"
 }
 
-// tense is how values are introduced.
+// tense holds the words that introduce current values and those of the baseline.
 type tense struct{ current, baseline string }
 
 var (

@@ -13,7 +13,7 @@ const keptEvents = 256
 
 // Event is a trip or the release of a guard.
 type Event struct {
-	Seq      uint64 // of the guards of the policy once the state had changed
+	Seq      uint64 // sequence number of the policy's guards after the change
 	Guard    string
 	From, To State
 	At       finding.UnitRef // newest unit that the guards had seen
@@ -28,14 +28,14 @@ type Decision struct {
 	At      time.Time
 }
 
-// note adds an event to the audit. Summaries share the list, so it is copied.
+// note adds an event to the audit. It copies the list, because summaries share it.
 func (s *Set) note(e Event) {
 	e.Seq = s.seq
 	kept := s.events[max(0, len(s.events)+1-keptEvents):]
 	s.events = append(slices.Clone(kept), e)
 }
 
-// releasedWords says why a guard was released without a person.
+// releasedWords returns the reason of a release without a person.
 func releasedWords(after int64) string { return fmt.Sprintf("%d episodes within the limit", after) }
 
 const removedWords = "the guard is no longer in the configuration"

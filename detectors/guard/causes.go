@@ -8,25 +8,25 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// mostCases bounds the open incidents that a guard remembers. Of more, the oldest could trip it again.
+// mostCases bounds the open incidents that a guard remembers. The oldest ones beyond it could trip the guard again.
 const mostCases = 1024
 
-// Incident is what limits on causes judge of an incident.
+// Incident is the part of an incident that limits on causes use.
 type Incident struct {
 	ID, Cause     string
 	Why           string          // the foremost evidence for the cause
-	Closed        bool            // then nothing else but ID counts
+	Closed        bool            // if true, nothing else but ID counts
 	At            finding.UnitRef // the newest unit of its evidence
 	Onset         finding.UnitRef
 	OnsetFrom     finding.UnitRef
 	Before, After ingest.Versions
 }
 
-// openCase is an open incident that has, or had, one of the causes of a limit. It trips the guard once: a person who
-// releases the guard while the incident is open knows of it.
+// openCase is an open incident that has, or had, one of the causes of a limit. It trips the guard only once,
+// because a person who releases the guard while the incident is open knows about it.
 type openCase struct {
 	ID    string
-	Has   bool // one of the causes now
+	Has   bool // whether it has one of the causes now
 	Cause string
 }
 
@@ -40,7 +40,7 @@ func caseWireOf(c *openCase) caseWire { return caseWire(*c) }
 
 type cases []openCase
 
-// note follows an incident, and reports whether it is a new case and whether anything changed.
+// note updates the case of an incident, and reports whether it is a new case and whether anything changed.
 func (all *cases) note(i *Incident, causes []string) (fresh, changed bool) {
 	at := slices.IndexFunc(*all, func(c openCase) bool { return c.ID == i.ID })
 	has := slices.Contains(causes, i.Cause)
@@ -60,8 +60,9 @@ func (all *cases) note(i *Incident, causes []string) (fresh, changed bool) {
 	return false, changed
 }
 
-// resume restores cases of a limit whose causes may have been others: an incident that a person knows of stays known. Of
-// cases without a cause, which earlier builds have saved, nothing else is known until the next change of the incident.
+// resume restores saved cases. The causes of the limit may have changed since, but an incident that was a case
+// stays one and does not trip the guard again. Cases without a cause, which earlier builds have saved, keep their
+// state until the next change of the incident.
 func (all *cases) resume(saved []caseWire, causes []string) {
 	for _, w := range saved {
 		c := openCase(w)
@@ -72,8 +73,8 @@ func (all *cases) resume(saved []caseWire, causes []string) {
 	}
 }
 
-// Incident follows an incident of a drift, and returns what trips because of its cause. Incidents of guards, and those that
-// ask nothing of anyone, must not be passed.
+// Incident updates the cases of an incident of a drift, and returns the findings of guards that trip because of its
+// cause. Incidents of guards, and incidents that require no action, must not be passed.
 func (s *Set) Incident(i *Incident) (found []finding.Finding) {
 	for _, g := range s.guards {
 		fresh, changed := g.cases.note(i, g.limit.Causes)
@@ -103,7 +104,7 @@ func (g *guard) tripFor(i *Incident) {
 	g.begin()
 }
 
-// outlive counts the episodes since the guard began or tripped, and reports whether they release it.
+// outlive counts a finished episode since the guard began or tripped, and reports whether it releases the guard.
 func (g *guard) outlive(u *ingest.Unit, at finding.UnitRef) (released bool) {
 	if u.End == ingest.EndOpen {
 		return false
@@ -112,7 +113,8 @@ func (g *guard) outlive(u *ingest.Unit, at finding.UnitRef) (released bool) {
 	return g.tripped && g.mayRelease(g.evidence(), at)
 }
 
-// evidenceOfCases is proof while the guard has tripped and an incident still has one of the causes.
+// evidenceOfCases returns mostEvidence, which is proof, while the guard has tripped and an incident still has one
+// of the causes, and 1 otherwise.
 func (g *guard) evidenceOfCases() float64 {
 	if g.tripped && slices.ContainsFunc(g.cases, func(c openCase) bool { return c.Has }) {
 		return mostEvidence

@@ -42,8 +42,8 @@ func actionCost(actions []ingest.Count, counted func(string) bool) cost {
 	return out
 }
 
-// rangeCost counts the steps with a numeric action, and those outside the range. Of a unit of several steps it knows the
-// smallest and the largest action only, so it counts one step at each end of the range that they pass.
+// rangeCost counts the steps with a numeric action, and those outside the range. For a unit of several steps only
+// the smallest and the largest action are known, so it counts one step at each end of the range that they exceed.
 func rangeCost(r *watch.ActionRange, u *ingest.Unit) cost {
 	of := numeric(u, r.Of())
 	if of == nil {

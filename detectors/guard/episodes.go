@@ -7,38 +7,39 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// mostWaiting bounds the episodes that wait for those that began before them.
+// mostWaiting bounds the number of episodes that wait for an earlier one to end.
 const mostWaiting = 4096
 
 // episodeKey identifies an open episode.
 type episodeKey struct{ agent, episode string }
 
-// value is what is known of the return of an episode.
+// value is what is known about the return of an episode.
 type value uint8
 
 const (
 	open value = iota // not yet known
-	none              // it has none
+	none              // the episode has none
 	good              // at least the limit
 	small
 )
 
-// episodes puts the returns of episodes into the order in which the episodes began, though they end in another one. The
-// order of the ends does not let a guard bet: of episodes that are open together, those that end first tell more than
-// their share of whatever ends episodes early. Whether an episode begins, and when, does not depend on its return.
+// episodes puts the returns of episodes into the order in which the episodes began, although they end in another
+// order. Bets must not follow the order of the ends: of episodes that are open together, those that end first are
+// mostly those that were cut short, for whatever reason. Whether an episode begins, and when, does not depend on
+// its return.
 //
-// An open episode does not hold up evidence. The bets only grow with the number of small returns. So where the returns
-// that are known would prove that the limit is not kept, even if all open episodes before the newest known one turned out
-// good, those returns will have proven it once all are known, whatever they are.
+// An open episode does not hold up evidence, because bets only grow with the number of small returns. If the known
+// returns would prove that the limit is exceeded even if all open episodes before the newest known one turned out
+// good, they prove it already: the returns that are still unknown cannot change the result.
 type episodes struct {
 	waiting []waiting            // in the order of their beginnings; the first one is open
-	first   int64                // number of the first one that waits
+	first   int64                // number of the first waiting episode
 	open    map[episodeKey]int64 // numbers of open episodes
-	void    map[episodeKey]bool  // open episodes that do not count any more
+	void    map[episodeKey]bool  // open episodes that no longer count
 	old     map[episodeKey]bool  // the same, from before void was full
 
 	ahead   float64 // the largest evidence of waiting episodes, if all open ones turn out good
-	aheadAt int64   // number of the last one of them
+	aheadAt int64   // number of the episode with that evidence
 }
 
 type waiting struct {
@@ -61,17 +62,17 @@ func (e *episodes) began(u *ingest.Unit) {
 	e.waiting = append(e.waiting, waiting{key: key})
 }
 
-// leave makes an open episode count no more.
+// leave marks an open episode as one that no longer counts.
 func (e *episodes) leave(key episodeKey) {
 	delete(e.open, key)
-	if len(e.void) >= mostWaiting { // those that never end must not fill the memory
+	if len(e.void) >= mostWaiting { // episodes that never end must not fill the memory
 		e.old, e.void = e.void, map[episodeKey]bool{}
 	}
 	e.void[key] = true
 }
 
-// ended notes the end of an episode, and reports whether it counts. One whose beginning was not seen does not count if its
-// steps were, and else begins now.
+// ended notes the end of an episode, and reports whether the episode counts. If its beginning was not seen, the
+// episode begins now, but it does not count if its steps were shown or if it was left before.
 func (e *episodes) ended(u *ingest.Unit, v value) (counts bool) {
 	key := keyOf(u)
 	if n, known := e.open[key]; known {
@@ -90,7 +91,8 @@ func (e *episodes) ended(u *ingest.Unit, v value) (counts bool) {
 	return v != none
 }
 
-// next returns the value of the first episode, if it is known. If too many wait for it, it counts as a good one.
+// next removes the first waiting episode if its value is known, and returns the value. An episode that too many
+// others wait for counts as good.
 func (e *episodes) next() (v value, known bool) {
 	switch {
 	case len(e.waiting) == 0:
@@ -112,7 +114,8 @@ func (e *episodes) next() (v value, known bool) {
 	return v, true
 }
 
-// look updates the evidence of the episodes that wait, from that of those before them. Only a small return adds to it.
+// look updates the evidence of the waiting episodes, based on that of the episodes before them. Only a small return
+// adds to it.
 func (e *episodes) look(w wealth, o *odds) {
 	e.ahead = 0
 	for i := range e.waiting {
@@ -131,7 +134,7 @@ func (e *episodes) look(w wealth, o *odds) {
 	}
 }
 
-// reset forgets all returns. Open episodes began before, and do not count.
+// reset forgets all returns. Open episodes no longer count, because they began before the reset.
 func (e *episodes) reset() {
 	for key := range e.open {
 		e.leave(key)
@@ -140,7 +143,7 @@ func (e *episodes) reset() {
 	e.waiting, e.ahead = nil, 0
 }
 
-// valueOf returns what a cost of at most one value says of an episode.
+// valueOf returns the value of an episode from its cost, which has at most one value.
 func valueOf(of cost) value {
 	switch {
 	case of.n == 0:
@@ -151,11 +154,11 @@ func valueOf(of cost) value {
 	return good
 }
 
-// foldReturn folds in the return of an episode that has ended, and reports whether it counts.
+// foldReturn adds the return of an episode that has ended, and reports whether it counts.
 func (g *guard) foldReturn(u *ingest.Unit) bool {
 	of := returnCost(g.limit.ReturnBelow.Number(), u)
 	g.invalid += of.invalid
-	if g.limit.Share == 0 { // the first small return trips the guard, whichever episode it is of
+	if g.limit.Share == 0 { // the first small return trips the guard, in whatever order the episodes began
 		if of.n > 0 {
 			g.next(u)
 		}
@@ -171,13 +174,13 @@ func (g *guard) foldReturn(u *ingest.Unit) bool {
 		g.episodes.look(g.wealth, &g.odds)
 	}
 	g.n, g.c = g.n+of.n, g.c+of.c
-	for i := range bets { // estimates of when it began follow the ends
+	for i := range bets { // the estimates of the onset follow the order of the ends
 		g.wealth.logs[i] = (of.n-of.c)*g.odds.zero[i] + of.c*g.odds.one[i]
 	}
 	return true
 }
 
-// settle bets on the returns of the first episodes, as far as they are known.
+// settle bets on the returns of the first waiting episodes, as far as they are known.
 func (g *guard) settle() {
 	for v, known := g.episodes.next(); known; v, known = g.episodes.next() {
 		switch v {

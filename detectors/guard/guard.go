@@ -46,10 +46,10 @@ type guard struct {
 	odds  odds // of a limit on a share
 
 	wealth   wealth
-	open     bool     // the unit that began last goes on: the steps until an episode ends are one unit
-	habits   habits   // of entropy and largest_share
-	episodes episodes // of return_below
-	cases    cases    // of causes
+	open     bool     // the unit that began last continues: all steps until an episode ends are one unit
+	habits   habits   // for limits on entropy and largest_share
+	episodes episodes // for limits on return_below
+	cases    cases    // for limits on causes
 	n, c     float64  // values and their sum since the beginning
 	invalid  int64
 
@@ -59,18 +59,18 @@ type guard struct {
 	trip    Trip            // the last one
 
 	starts [bets]start     // of each stake
-	cost   finding.UnitRef // the newest unit that spoke against the policy, or the one before the first
+	cost   finding.UnitRef // newest unit with evidence against the policy, or the unit before the first one
 }
 
-// start estimates since when a limit is not kept, as a CUSUM of the logarithms of one stake does.
+// start estimates since when a limit has been exceeded, like a CUSUM of the logarithms of one stake.
 type start struct {
 	sum    float64
 	n, c   float64         // values since then, and their sum
-	at     finding.UnitRef // the newest unit at which sum was 0
-	before finding.UnitRef // the cost of the guard at that unit
+	at     finding.UnitRef // newest unit at which sum was 0
+	before finding.UnitRef // cost of the guard at that unit
 }
 
-// Trip is what a guard has seen when it tripped.
+// Trip is what a guard had seen when it tripped.
 type Trip struct {
 	At, Onset     finding.UnitRef // the unit that proved it, and an estimate of the first one beyond the limit
 	OnsetFrom     finding.UnitRef // the first unit that may have been beyond the limit
@@ -88,7 +88,7 @@ func newGuard(l watch.GuardLimit) *guard {
 	return g
 }
 
-// observe folds a unit in, and reports whether the guard tripped, or was released.
+// observe adds a unit, and reports whether the guard tripped or was released.
 func (g *guard) observe(u *ingest.Unit, at finding.UnitRef) (tripped, released bool) {
 	switch ofReturn := g.limit.ReturnBelow != ""; {
 	case len(g.limit.Causes) > 0:
@@ -96,7 +96,7 @@ func (g *guard) observe(u *ingest.Unit, at finding.UnitRef) (tripped, released b
 	case u.End == ingest.EndOpen && ofReturn:
 		g.stepOfEpisode(u)
 		return false, false
-	case u.Shown && !ofReturn: // and each of its steps was counted
+	case u.Shown && !ofReturn: // each of its steps was counted
 		ended := g.open
 		g.open = false
 		return false, ended && g.tripped && g.mayRelease(g.evidence(), at)
@@ -123,7 +123,7 @@ func (g *guard) observe(u *ingest.Unit, at finding.UnitRef) (tripped, released b
 	return false, false
 }
 
-// fold adds what the unit has of the limit's values, and reports whether it has any.
+// fold adds the values of the unit that the limit is about, and reports whether there are any.
 func (g *guard) fold(u *ingest.Unit) bool {
 	var of cost
 	switch l := &g.limit; {
@@ -186,7 +186,7 @@ func (g *guard) foldEntropy(u *ingest.Unit) bool {
 	return true
 }
 
-// evidence returns the evidence that the limit is not kept. With a share of 0, one value above 0 proves it.
+// evidence returns the evidence that the limit is exceeded. With a share of 0, one value above 0 proves it.
 func (g *guard) evidence() float64 {
 	if len(g.limit.Causes) > 0 {
 		return g.evidenceOfCases()
@@ -200,9 +200,9 @@ func (g *guard) evidence() float64 {
 	return max(g.wealth.evidence(), g.episodes.ahead)
 }
 
-// follow moves the starts on by the unit that was folded in last, which cost so much.
+// follow updates the starts with the unit that was added last and its cost.
 func (g *guard) follow(at finding.UnitRef, of cost, first bool) {
-	if first { // the limit may have been broken since before it
+	if first { // the limit may have been exceeded since before it
 		g.cost = at
 		g.cost.Ordinal--
 		for i := range g.starts {
@@ -238,15 +238,15 @@ func (g *guard) tripNow(u *ingest.Unit, at finding.UnitRef) {
 	if from.sum > 0 {
 		step := u.End == ingest.EndOpen
 		g.trip.Onset, g.trip.OnsetFrom = after(from.at, at, step), after(from.before, at, step)
-		g.trip.N, g.trip.C = from.n, from.c // over a whole life, the limit may well be kept
+		g.trip.N, g.trip.C = from.n, from.c // over the whole life of the guard, the limit may well be kept
 	}
 	g.trip.Why = tripWords(&g.limit, &g.trip)
 	g.tripped, g.state, g.since = true, stateOf(g.limit.Then), at
 	g.begin()
 }
 
-// after stands for the unit after another one, but none after at. It keeps the time and the offsets of that other unit.
-// Steps of episodes that are open at the same time have the same ordinal.
+// after returns a reference that stands for the unit after last, but for none after at. It keeps the time and the
+// offsets of last. Steps of episodes that are open at the same time have the same ordinal.
 func after(last, at finding.UnitRef, step bool) finding.UnitRef {
 	if !step && last.Ordinal+1 >= at.Ordinal {
 		return at
@@ -254,21 +254,21 @@ func after(last, at finding.UnitRef, step bool) finding.UnitRef {
 	return finding.UnitRef{Ordinal: min(last.Ordinal+1, at.Ordinal), Pos: last.Pos, First: last.First, TS: last.TS}
 }
 
-// begin forgets the evidence.
+// begin discards the evidence.
 func (g *guard) begin() {
 	g.wealth, g.open, g.starts, g.n, g.c = wealth{}, false, [bets]start{}, 0, 0
 	g.episodes.reset()
 }
 
-// mayRelease releases the guard if its limit says so: after enough units within the limit, with no evidence against it.
-// If the limit is still broken, the units count again from zero.
+// mayRelease releases the guard if its limit says so: after enough units within the limit, with no evidence against
+// it. If the limit is still exceeded, the units count again from zero.
 func (g *guard) mayRelease(evidence float64, at finding.UnitRef) bool {
 	after := g.limit.ReleaseAfter
 	if after == 0 {
 		return false
 	}
 	units := g.wealth.units
-	if g.limit.OfEpisodes() { // bets wait for episodes that began before, of which some never end, and limits on causes bet nothing
+	if g.limit.OfEpisodes() { // bets wait for episodes that began before, some of which never end; limits on causes have no bets
 		units = int64(g.n)
 	}
 	enough := units >= after && !g.open

@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// mostNames is the number of actions that habits distinguishes. The others count as one.
+// mostNames is the number of actions that habits distinguishes. All others count as a single action.
 const mostNames = 64
 
 // lifetime is the number of steps after which an action counts 1/e as much as a new one.
@@ -26,7 +26,7 @@ type habits struct {
 	other  float64
 }
 
-// leader returns the most frequent action so far, false if there is none.
+// leader returns the most frequent action so far, or false if there is none.
 func (h *habits) leader() (string, bool) {
 	if len(h.names) == 0 {
 		return "", false

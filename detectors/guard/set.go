@@ -12,13 +12,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Signal is the signal of the findings of guards.
+// Signal is the name of the signal in findings of guards.
 const Signal = "guard"
 
-// Label is the last label of the groups of their findings. Its value is the name of the guard.
+// Label is the last label of the groups in findings of guards. Its value is the name of the guard.
 const Label = "guard"
 
-// Set is the guards of a policy. It is not safe for concurrent use, except for what Summary returns.
+// Set holds the guards of a policy. It is not safe for concurrent use, except for the summaries that it returns.
 type Set struct {
 	policy   string
 	cfg      watch.Guards
@@ -27,15 +27,15 @@ type Set struct {
 	seq      uint64 // grows with each change of a state
 	last     finding.UnitRef
 	versions versions.Record // of the units
-	changed  bool            // since it was saved
-	urgent   bool            // a state of a guard that agents may have read is not saved
-	tried    bool            // to save that state
+	changed  bool            // whether anything changed since the set was saved
+	urgent   bool            // whether a state of a guard that agents may have read is not saved
+	tried    bool            // whether saving that state was tried
 
-	events  []Event  // trips and releases, the newest last; a slice that does not change
+	events  []Event  // trips and releases, the newest last; replaced as a whole, never modified
 	removed []string // guards that had tripped when they were removed from the configuration
 }
 
-// New returns the guards of a policy, none of which has seen anything.
+// New returns the guards of a policy, which have not seen any units.
 func New(policy string, cfg watch.Guards) *Set {
 	s := &Set{policy: policy, cfg: cfg}
 	for _, l := range cfg.Limits {
@@ -44,8 +44,8 @@ func New(policy string, cfg watch.Guards) *Set {
 	return s
 }
 
-// Observe folds a unit in, which may be a step of an open episode, and returns what tripped or was released. Units of
-// shadow policies, and of decisions before all of their feedback has come, are ignored.
+// Observe adds a unit, which may be a step of an open episode, and returns the findings of guards that tripped or
+// were released. Units of shadow policies, and of decisions whose feedback is not complete yet, are ignored.
 func (s *Set) Observe(u *ingest.Unit) []finding.Finding {
 	if len(s.guards) == 0 && len(s.removed) == 0 || u.Shadow || u.Group.HasHorizon() {
 		return nil
@@ -87,7 +87,7 @@ func (s *Set) retired(at finding.UnitRef) (found []finding.Finding) {
 	return found
 }
 
-// stateBefore returns the state to which a guard last tripped, Hold if that is not known.
+// stateBefore returns the state to which a guard last tripped, or Hold if it is unknown.
 func (s *Set) stateBefore(name string) State {
 	for _, e := range slices.Backward(s.events) {
 		if e.Guard == name && e.To != OK {
@@ -97,7 +97,7 @@ func (s *Set) stateBefore(name string) State {
 	return Hold
 }
 
-// Release releases a tripped guard. It returns nil if no guard has the name, or if it has not tripped.
+// Release releases a tripped guard. It returns nil if no guard has the name, or if the guard has not tripped.
 func (s *Set) Release(name string, by Decision) []finding.Finding {
 	for _, g := range s.guards {
 		if g.limit.Name != name || !g.tripped {
@@ -125,7 +125,7 @@ func (s *Set) Tripped() bool {
 	return len(s.removed) > 0 || slices.ContainsFunc(s.guards, func(g *guard) bool { return g.tripped })
 }
 
-// Of returns the name of the guard that a group of findings stands for, "" for other groups.
+// Of returns the name of the guard that a group of findings stands for, or "" for other groups.
 func Of(g ingest.Group) string {
 	if labels := g.Labels(); len(labels) == 1 && labels[0].Name == Label {
 		return labels[0].Value
@@ -158,11 +158,11 @@ func (s *Set) ended(name string, at finding.UnitRef) []finding.Finding {
 	}
 }
 
-// Summary is the state of the guards of a policy at a time. It does not change.
+// Summary is an immutable state of the guards of a policy.
 type Summary struct {
 	Policy    string
 	Seq       uint64
-	State     State // the worst of the guards
+	State     State // worst state of the guards
 	Guards    []Verdict
 	Events    []Event // the newest trips and releases, oldest first
 	MaxAge    time.Duration
@@ -179,7 +179,7 @@ type Verdict struct {
 	Limit    string
 	Values   float64 // counted since it began, tripped or was released
 	Mean     float64 // of the values: the share, or for entropy the mean surprise in nats
-	Evidence float64 // of at least 1/alpha trips the guard
+	Evidence float64 // at 1/alpha the guard trips
 	Alpha    float64
 	Invalid  int64 // values left out
 }
@@ -204,7 +204,7 @@ func (s *Set) Summary() *Summary {
 	return out
 }
 
-// limitWords says what a limit allows.
+// limitWords describes what a limit allows.
 func limitWords(l *watch.GuardLimit) string {
 	switch {
 	case l.Entropy > 0:
@@ -215,7 +215,7 @@ func limitWords(l *watch.GuardLimit) string {
 	return fmt.Sprintf("%s at most %s of %s", many(l), percent(l.Share), unitOf(l))
 }
 
-// tripWords says what a guard has seen when it tripped.
+// tripWords describes what a guard had seen when it tripped.
 func tripWords(l *watch.GuardLimit, t *Trip) string {
 	switch {
 	case l.Entropy > 0:

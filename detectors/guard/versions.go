@@ -5,8 +5,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// see notes the versions of a unit. The first ones that are seen are no change, also where an earlier build has counted units
-// without their versions.
+// see notes the versions of a unit. The first known versions are not a change, even if an earlier build has counted
+// units without their versions.
 func (s *Set) see(v ingest.Versions, at finding.UnitRef) {
 	if s.versions.Newest() == (ingest.Versions{}) {
 		at.Ordinal = 0
@@ -14,8 +14,9 @@ func (s *Set) see(v ingest.Versions, at finding.UnitRef) {
 	s.versions.See(v, at)
 }
 
-// around returns the versions before and after a limit probably began to be broken, which of them changed then, and how often
-// they do, as for drifts. A trip for an incident has those of the incident, whose cause counts.
+// around returns the versions before and after the limit was probably first exceeded, which of them changed then,
+// and how often they change. For a trip because of an incident, the versions are those of the incident, whose cause
+// counts.
 func (s *Set) around(t *Trip) (before, after ingest.Versions, changed []string, paces finding.Paces) {
 	if t.Cause != "" {
 		return t.Before, t.After, finding.ChangedVersions(t.Before, t.After), paces
