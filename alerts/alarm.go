@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Cause is why a group drifted, as far as known.
+// Cause is the most likely reason for a drift, or CauseUnknown.
 type Cause string
 
 // The causes.
@@ -33,15 +33,15 @@ func Causes() []Cause {
 // the severity of its first alarm that is not an improvement, and reward hacking is critical.
 type Severity string
 
-// The severities. A primary signal on an accepted baseline is critical, any other signal a warning. Whatever is judged
-// against a provisional baseline, or is an improvement, is info.
+// The severities. A primary signal on an accepted baseline is critical, any other signal a warning. Improvements, and
+// anything judged against a provisional baseline, are info.
 const (
 	Critical Severity = "critical"
 	Warning  Severity = "warning"
 	Info     Severity = "info"
 )
 
-// Severities returns all severities, the most urgent first.
+// Severities returns all severities, most urgent first.
 func Severities() []Severity { return []Severity{Critical, Warning, Info} }
 
 // Alarm is the drift of one stream. It resolves when the stream has returned to its baseline.
@@ -63,23 +63,23 @@ type Alarm struct {
 	// OnsetOffsets are the offsets of the units in that interval, one range per partition.
 	OnsetOffsets []ingest.Range
 	Effect       finding.Effect
-	Histogram    *finding.Histogram     // of the quantity of Effect; nil where it has no finite value
-	Shifts       []finding.Shift        // of the signals that moved most since the onset, one each, the strongest first
-	Return       *finding.Decomposition // of the change in return; nil where it is unknown
-	OffPolicy    *finding.OffPolicy     // since the onset of the incident; nil if the telemetry does not tell
-	Mix          *mix.Split             // of the change of the signal; nil if nothing divides units into strata
+	Histogram    *finding.Histogram     // of the quantity in Effect; nil if it has no finite values
+	Shifts       []finding.Shift        // largest shift of each signal that moved most since the onset, strongest first
+	Return       *finding.Decomposition // parts of the change in return; nil if unknown
+	OffPolicy    *finding.OffPolicy     // estimate since the onset of the incident; nil if the telemetry does not allow one
+	Mix          *mix.Split             // of the change of the signal; nil if units are not divided into strata
 	Promise      finding.Promise
 	Baseline     finding.BaselineRef
 	Before       ingest.Versions
 	After        ingest.Versions
 	Offsets      []ingest.Range
 	Cause        Cause
-	Evidence     []string        // why that cause, in words
-	Causes       []RankedCause   // all that are possible, the likeliest first
-	EvidenceAt   finding.UnitRef // the newest unit that the evidence is from
+	Evidence     []string        // reasons for Cause, in words
+	Causes       []RankedCause   // all possible causes, most likely first
+	EvidenceAt   finding.UnitRef // newest unit in the evidence
 	Resolved     bool
 	ResolvedAt   finding.UnitRef // valid if Resolved
-	Guard        *finding.Guard  // that has tripped; nil for a drift
+	Guard        *finding.Guard  // guard that tripped; nil for drift
 }
 
 // OnsetInterval returns the 90% interval of the onset, or nil if none was estimated: a guard estimates the onset alone.
@@ -90,7 +90,7 @@ func (a *Alarm) OnsetInterval() *finding.Interval {
 	return finding.IntervalOf(a.OnsetFrom, a.Onset, a.OnsetTo, a.OnsetOffsets)
 }
 
-// Incident is the open alarms of one group: one page, and at most one retrain request.
+// Incident groups the alarms of one group of a policy. It leads to one page, and at most one retrain request.
 type Incident struct {
 	ID          string // the id of its first alarm
 	Group       ingest.Group
@@ -99,26 +99,26 @@ type Incident struct {
 	Improvement bool // all of its alarms so far are improvements
 	Cause       Cause
 	Evidence    []string
-	Causes      []RankedCause // those of the alarm that determines Cause
+	Causes      []RankedCause // possible causes of the alarm that determines Cause
 	Alarms      []Alarm       // in the order in which they joined
-	Omitted     int           // resolved alarms dropped from Alarms, because a stream came and went too often
+	Omitted     int           // number of resolved alarms dropped from Alarms, because a stream drifted too often
 	Opened      finding.UnitRef
 	Closed      bool
 	ClosedAt    finding.UnitRef // valid if Closed
-	Decisions   []Decision      // what people decided on it, the newest last
+	Decisions   []Decision      // people's decisions on the incident, newest last
 	MutedUntil  time.Time       // no notifications are sent before; zero if it is not muted
 }
 
-// Fault is a group's telemetry fault: one alert while any stream of the group has one.
+// Fault is the telemetry fault of a group: a single alert that lasts while any stream of the group has a fault.
 type Fault struct {
 	Group   ingest.Group
 	Streams map[string]string // signal -> rule in force, such as fault.Constant; if Ended, the last one
 	Since   finding.UnitRef
 	Ended   bool
-	Moved   []StreamFault // those that began or ended with the change that carries the fault
+	Moved   []StreamFault // faults that began or ended with this Change
 }
 
-// StreamFault is one telemetry fault of one stream, by one rule.
+// StreamFault is a telemetry fault that one rule found in one stream.
 type StreamFault struct {
 	Signal, Rule string
 	Since        finding.UnitRef // the unit at which the rule was first in force

@@ -16,15 +16,15 @@ import (
 // maxEvidence is the maximum number of pieces of evidence for a cause.
 const maxEvidence = 8
 
-// leadingWeight is the weight from which on the first of the ranked causes is named.
+// leadingWeight is the minimum weight at which the first of the ranked causes is named.
 const leadingWeight = .65
 
-// clearWeight is the weight of a cause that is not weighed against the others: of the telemetry if a fault of it falsifies
-// values, and of reward hacking.
+// clearWeight is the weight of a cause that is not weighed against the others: the telemetry if a fault falsifies
+// values, or reward hacking.
 const clearWeight = .9
 
-// movementBound is what counts at most, in nats, of what moved: less than a version that changed at the onset, where
-// such versions come hardly ever. A release is a fact.
+// movementBound is the maximum evidence, in nats, from signals that moved. It is less than the evidence of a version
+// that changed at the onset and rarely changes, because a release is a fact.
 const movementBound = 4.
 
 // RankedCause is a possible cause with its weight among all causes, and the evidence for and against it, in words.
@@ -43,17 +43,17 @@ func (c RankedCause) MarshalJSON() ([]byte, error) {
 	}{c.Cause, math.Round(1000*c.Weight) / 1000, append([]string{}, c.Evidence...)})
 }
 
-// hypothesis is what is expected of the telemetry if a cause holds.
+// hypothesis describes the effects that a cause is expected to have on the telemetry.
 type hypothesis struct {
 	cause   Cause
-	moves   [classes]float64 // the probability that it moves the class
-	answers float64          // the probability that it moves actions though observations have not moved; else moves[actions]
-	further float64          // the probability that actions move further than observations, where both move
+	moves   [classes]float64 // the probability that the cause moves the class
+	answers float64          // the probability that the cause moves actions if observations have not moved; otherwise moves[actions] applies
+	further float64          // the probability that actions move further than observations, if both move
 }
 
-// hypotheses returns the causes between which evidence is weighed. They are equally probable before there is any. A
-// reward function changes rewards, also for the same actions, and nothing else by itself. A policy changes actions and what
-// follows from them. An environment changes observations or outcomes, to which a policy may respond with other actions.
+// hypotheses returns the causes between which evidence is weighed. Without evidence, all are equally probable. A reward
+// function changes rewards, even for the same actions, and nothing else by itself. A policy changes actions and their
+// consequences. An environment changes observations or outcomes, to which a policy may respond with other actions.
 func hypotheses() [3]hypothesis {
 	return [3]hypothesis{
 		{CausePolicy, [classes]float64{
@@ -91,7 +91,7 @@ func attribute(f finding.Finding, faults []StreamFault) verdict {
 	return weigh(f, &moved, &laws).orHacking(&f, &laws).orSwapped(&f)
 }
 
-// weigh names the cause if one clearly leads where no fault falsifies the telemetry.
+// weigh names the cause if one clearly leads, for telemetry without a fault that falsifies values.
 func weigh(f finding.Finding, moved *movements, laws *lawsNote) verdict {
 	v := verdict{cause: CauseUnknown, causes: rank(f, moved, laws, nil)}
 	if v.names(f, moved, laws) {
@@ -113,7 +113,7 @@ func weigh(f finding.Finding, moved *movements, laws *lawsNote) verdict {
 	return v
 }
 
-// names sets the cause if the first of the ranked ones clearly leads, and reports whether it does.
+// names sets the cause if the first of the ranked causes clearly leads, and reports whether it does.
 func (v *verdict) names(f finding.Finding, moved *movements, laws *lawsNote) bool {
 	first := v.causes[0]
 	shown := laws.cause == first.Cause || explainedByMix(&f, laws) && first.Cause == CauseEnvironment
@@ -124,9 +124,9 @@ func (v *verdict) names(f finding.Finding, moved *movements, laws *lawsNote) boo
 	return true
 }
 
-// rank returns the causes, the weightiest first. The weight is how likely the cause makes what moved, times the
-// evidence of the versions and, unless it is nil, that of an off-policy estimate. Where the laws of the steps tell the
-// cause, or the mix of strata explains the change, they count in place of what moved.
+// rank returns the causes, the one with the largest weight first. The weight of a cause is the probability that it
+// produces the observed movements, times the evidence of the versions and, unless it is nil, of an off-policy estimate.
+// If the laws of the steps identify the cause, or the mix of strata explains the change, this replaces the movements.
 func rank(f finding.Finding, moved *movements, laws *lawsNote, estimate *finding.OffPolicy) []RankedCause {
 	all := laws.hypotheses()
 	scores := laws.score(all, moved)
@@ -193,14 +193,15 @@ func (h hypothesis) doneFor(seen, done movement) float64 {
 	return (both + (1-p)*done.likelihood(h.answers)) / seen.likelihood(p)
 }
 
-// released reports whether the version of one of the causes changed at the onset, and hardly by accident.
+// released reports whether the version of one of the causes changed at the onset, and changes so rarely that this is
+// hardly a coincidence.
 func released(f *finding.Finding, causes ...Cause) bool {
 	return slices.ContainsFunc(causes, func(c Cause) bool {
 		return slices.Contains(f.Changed, string(c)) && f.Paces.Of(string(c)).Rare()
 	})
 }
 
-// versionSays returns the evidence that the version of a cause is for it, in nats.
+// versionSays returns the evidence for a cause from its version, in nats.
 func versionSays(c Cause, f finding.Finding) float64 {
 	switch from, to := versionsOf(c, f.Before, f.After); {
 	case slices.Contains(f.Changed, string(c)):
@@ -212,10 +213,10 @@ func versionSays(c Cause, f finding.Finding) float64 {
 	}
 }
 
-// againstIt begins evidence that speaks against a cause.
+// againstIt is the prefix of evidence against a cause.
 const againstIt = "against it: "
 
-// evidence lists what speaks for the cause, and then what speaks against it, compared with another cause.
+// evidence lists the evidence for the cause and then the evidence against it, compared with a rival cause.
 func (h hypothesis) evidence(f finding.Finding, moved *movements, rival hypothesis) []string {
 	var pro, contra []string
 	if slices.Contains(f.Changed, string(h.cause)) {
@@ -238,7 +239,7 @@ func (h hypothesis) evidence(f finding.Finding, moved *movements, rival hypothes
 	return keepFirst(append(pro, contra...), maxEvidence)
 }
 
-// words describes what every class has done.
+// words describes the movement of every class.
 func (all *movements) words(unit finding.UnitName) []string {
 	var out []string
 	for c := range classes {
@@ -252,7 +253,7 @@ func (all *movements) words(unit finding.UnitName) []string {
 	return out
 }
 
-// missing names the signals that would tell causes apart if the telemetry had them; "" if it has all.
+// missing names the signals that would distinguish the causes but are not in the telemetry, or returns "" if all are.
 func (all *movements) missing() string {
 	var names []string
 	for _, c := range []class{actions, observations, outcomes} {
@@ -269,7 +270,7 @@ func (all *movements) missing() string {
 	return fmt.Sprintf("the telemetry contains no %s to compare with", strings.Join(names, " or "))
 }
 
-// ahead puts a clear cause before the others, which share what is left.
+// ahead puts a clear cause first. The others share the remaining weight.
 func ahead(cause Cause, evidence []string, others []RankedCause) []RankedCause {
 	out := []RankedCause{{Cause: cause, Weight: clearWeight, Evidence: evidence}}
 	for _, c := range others {
@@ -281,8 +282,8 @@ func ahead(cause Cause, evidence []string, others []RankedCause) []RankedCause {
 	return out
 }
 
-// settle determines the cause of an alarm again as the evidence grows. One that needs a person is not taken back: what a
-// person has to look at must not turn into a retraining order.
+// settle determines the cause of an alarm again as the evidence grows. A cause that needs a person is not taken back,
+// because the drift must not turn into a retraining order without that person.
 func (a *Alarm) settle(f finding.Finding, faults []StreamFault) {
 	v := attribute(f, faults)
 	if a.Cause == CauseTelemetry && v.cause != CauseTelemetry {
@@ -300,7 +301,7 @@ func (a *Alarm) settle(f finding.Finding, faults []StreamFault) {
 }
 
 // blameTelemetry attributes an alarm to a fault that was found after the alarm had fired. The attribution stays when
-// the fault ends, because what raised the alarm cannot be judged again.
+// the fault ends, because the values that raised the alarm cannot be judged again.
 func (a *Alarm) blameTelemetry(fault StreamFault) {
 	evidence := a.Evidence
 	if a.Cause != CauseTelemetry {
@@ -315,11 +316,10 @@ func (a *Alarm) blameTelemetry(fault StreamFault) {
 	a.Causes = ahead(CauseTelemetry, a.Evidence, causes)
 }
 
-// attribute sets the cause of an incident from its alarms. If any alarm has a cause that needs a person, that is the cause,
-// because withholding a retraining is better than ordering a wrong one. Otherwise it is the cause of the newest evidence
-// that named one. The evidence shown is that of the first alarm with this
-// cause, in the order of Headline, so it does not alternate between alarms as each is renewed. The mix of strata is not the
-// cause if it does not explain all alarms.
+// attribute sets the cause of an incident from its alarms. A cause that needs a person takes precedence, because
+// withholding a retraining is better than ordering a wrong one. Otherwise, the newest evidence that named a cause
+// decides. The evidence shown is that of the first alarm with this cause, in the order of Headline, so it does not
+// alternate between alarms as each is renewed. The mix of strata is the cause only if it explains all alarms.
 func (i *Incident) attribute() {
 	alarms := ofItsChange(i)
 	lead := alarms[0]
@@ -339,9 +339,9 @@ func (i *Incident) attribute() {
 	}
 }
 
-// ofItsChange returns the alarms that may say why the incident opened. A new version of the policy that came while it was
-// open, as of a retraining, may drift from the baseline as well. Its alarms say why only if they need a person, or if no
-// firing alarm before them names a cause.
+// ofItsChange returns the alarms that can explain why the incident opened. A policy version that was released while the
+// incident was open, for example by a retraining, may also drift from the baseline. Its alarms count only if their
+// cause needs a person, or if no other firing alarm names a cause.
 func ofItsChange(i *Incident) []*Alarm {
 	own := slices.DeleteFunc(pointers(i.Alarms), func(a *Alarm) bool {
 		return a.LaterThan(i) && a.Before.Policy != a.After.Policy && !a.Cause.NeedsPerson()
@@ -352,10 +352,10 @@ func ofItsChange(i *Incident) []*Alarm {
 	return pointers(i.Alarms)
 }
 
-// settledUnits is the number of units after an alarm at which its cause is judged for the second time.
+// settledUnits is the number of units after an alarm at which its cause is judged a second time.
 const settledUnits = 20
 
-// From likelyWeight on a cause is likely; from possibleWeight on it is worth waiting for more evidence.
+// A cause is likely from likelyWeight on. From possibleWeight on, it is worth waiting for more evidence.
 const (
 	likelyWeight   = .7
 	possibleWeight = .2
@@ -376,17 +376,18 @@ func (i *Incident) Unsettled() bool {
 // renewed reports whether the evidence of an alarm has been renewed since the alarm fired.
 func (a Alarm) renewed() bool { return a.EvidenceAt.Ordinal >= a.At.Ordinal+settledUnits }
 
-// leads reports whether the cause of an alarm takes precedence over that of another one for their incident.
+// leads reports whether, for their incident, the cause of alarm a takes precedence over that of alarm than.
 func leads(a, than *Alarm) bool {
 	return cmp.Or(
 		cmp.Compare(care(a.Cause), care(than.Cause)),
 		cmp.Compare(a.EvidenceAt.Ordinal, than.EvidenceAt.Ordinal)) > 0
 }
 
-// NeedsPerson reports whether a drift of this cause must not start a retraining on its own, as it would learn the fault.
+// NeedsPerson reports whether a person must decide before a drift of this cause starts a retraining, because the
+// retraining would learn the fault.
 func (c Cause) NeedsPerson() bool { return care(c) > care(CauseEnvironment) }
 
-// care returns how much a cause needs a person.
+// care ranks causes by how much they need a person.
 func care(c Cause) int {
 	switch c {
 	case CauseTelemetry:
@@ -402,7 +403,8 @@ func care(c Cause) int {
 	}
 }
 
-// faultEvidence describes the telemetry faults that lasted beyond the onset, the newest if there are many.
+// faultEvidence describes the telemetry faults that lasted beyond the onset. If there are many, it describes the
+// newest.
 func faultEvidence(onset finding.UnitRef, unit finding.UnitName, faults []StreamFault) []string {
 	var evidence []string
 	for _, s := range faults {
@@ -421,8 +423,8 @@ func (s *StreamFault) reaches(u finding.UnitRef) bool {
 // falsifies reports whether the fault produces wrong records. Findings during such a fault are attributed to the
 // telemetry, and no retraining is ordered, because it would learn from these records. Duplicates and a skewed clock
 // leave the judged values right, but not the records that a retraining would read. Silence produces no wrong records:
-// agents that pause, or are stopped because they drift, say nothing wrong, and a replay cannot detect silence. If most
-// episodes never had an end, the judged ones are like those of the baseline.
+// agents that pause, or are stopped because they drift, send no wrong values, and a replay cannot detect silence. If
+// most episodes have no end, this is also true of the baseline, so the judged episodes are comparable.
 func (s *StreamFault) falsifies() bool {
 	switch s.Rule {
 	case fault.Silent, fault.NoEpisodeEnds, fault.EpisodesBegan, fault.MixedBlocks, fault.MostlyUnfinished:
@@ -460,7 +462,7 @@ func versionChange(cause Cause, f *finding.Finding) string {
 	return fmt.Sprintf("%s changed from %s to %s", field, orNone(from), orNone(to))
 }
 
-// releaseWords describes a version that changed at the onset, and how often one does if that may have been by accident.
+// releaseWords describes the version that changed at the onset and, if this may be a coincidence, how often it changes.
 func releaseWords(c Cause, f *finding.Finding) string {
 	return versionChange(c, f) + " at the onset" + f.Paces.Of(string(c)).Words(f.Promise.UnitName())
 }
@@ -483,7 +485,7 @@ func whyUnknown(f finding.Finding) string {
 	return strings.Join(changes, " and ") + " at the onset, so their effects cannot be separated"
 }
 
-// appendNew appends a text unless the list has it, always into new memory.
+// appendNew appends a text that is not in the list yet. It always allocates new memory, because the list may be shared.
 func appendNew(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list

@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/httpclient"
 )
 
-// maxTimeout bounds the timeout of a push: a stop waits for the push under way and for one more.
+// maxTimeout bounds the timeout of a push: shutdown waits for the push in progress and one more.
 const maxTimeout = model.Duration(time.Minute)
 
 // AlertmanagerConfig configures the Alertmanagers that receive incidents and telemetry faults.
@@ -54,7 +54,8 @@ func (c AlertmanagerConfig) auth() httpclient.Auth {
 	return httpclient.Auth{TokenFile: c.TokenFile, Username: c.Username, PasswordFile: c.PasswordFile}
 }
 
-// transport returns what requests to the Alertmanagers go through. It fails if a secret or a certificate cannot be used.
+// transport returns the transport for requests to the Alertmanagers. It fails if a secret or a certificate cannot be
+// used.
 func (c AlertmanagerConfig) transport() (http.RoundTripper, error) {
 	encrypted, err := httpclient.Encrypted(c.TLS, func(cfg *tls.Config) http.RoundTripper {
 		t := http.DefaultTransport.(*http.Transport).Clone()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// DecisionKind is what a person decided.
+// DecisionKind is the kind of a person's decision on an incident.
 type DecisionKind string
 
 // The kinds of decisions. Accepted and Reset end the incident: what drifted is the new normal, and the group collects a
@@ -17,7 +17,7 @@ const (
 	Unmuted   DecisionKind = "unmuted"
 	Reset     DecisionKind = "reset"
 	Commented DecisionKind = "commented"
-	Released  DecisionKind = "released" // of the incident of a guard, which agents then obey no longer
+	Released  DecisionKind = "released" // ends the incident of a guard; agents then stop obeying the guard
 )
 
 // DecisionKinds returns all kinds.
@@ -51,7 +51,7 @@ func (i *Incident) IsMuted() bool { return !i.MutedUntil.IsZero() }
 // Ends reports whether the decision ends its incident.
 func (k DecisionKind) Ends() bool { return k == Accepted || k == Reset || k == Released }
 
-// firingSince distinguishes the firings of an incident: each end of a mute begins a new one.
+// firingSince returns a text that identifies the current firing of an incident: each end of a mute begins a new one.
 func (i *Incident) firingSince() string {
 	for _, d := range slices.Backward(i.Decisions) {
 		if d.Kind == Muted {
@@ -82,7 +82,7 @@ func (b *Tracker) Incident(id string) (Incident, bool) {
 }
 
 // End records the decision that ends an open incident. Its alarms resolve and it closes with the next findings of the
-// bank, whose baseline ends. End reports whether there was such an incident.
+// bank, in which its baseline ends. End reports whether the incident was open.
 func (b *Tracker) End(id string, d Decision) bool {
 	i := b.open(id)
 	if i == nil {
@@ -129,8 +129,8 @@ func (b *Tracker) Comment(id string, d Decision) []Change {
 	return nil
 }
 
-// incident returns an incident of the group, or nil if there is none with that id. Copies of the closed ones have been
-// handed out, so that it first replaces their slice.
+// incident returns an incident of the group, or nil if there is none with that id. It replaces the slice of closed
+// incidents before the caller writes to it, because copies of that slice have been handed out.
 func (g *groupTracker) incident(id string) *Incident {
 	if g.Open != nil && g.Open.ID == id {
 		return g.Open
@@ -155,7 +155,7 @@ func (b *Tracker) EndMutes(now time.Time) []Change {
 	return changes
 }
 
-// open returns an open incident that is about to be decided on, or nil if there is none with that id.
+// open returns the open incident with an id, or nil. It marks the group as changed, because the caller decides on it.
 func (b *Tracker) open(id string) *Incident {
 	for _, g := range b.order {
 		if g.Open != nil && g.Open.ID == id {
@@ -166,7 +166,7 @@ func (b *Tracker) open(id string) *Incident {
 	return nil
 }
 
-// newestIs reports whether a decision repeats the newest one. Comments are no decisions.
+// newestIs reports whether a decision repeats the newest one. Comments do not count as decisions.
 func (i *Incident) newestIs(d Decision) bool {
 	for _, before := range slices.Backward(i.Decisions) {
 		if before.Kind != Commented {
@@ -176,7 +176,7 @@ func (i *Incident) newestIs(d Decision) bool {
 	return false
 }
 
-// decide records a decision. Comments leave room for decisions, or the one that ended the incident could be lost.
+// decide records a decision. It drops old comments first, or the decision that ended the incident could be lost.
 func (i *Incident) decide(d Decision) {
 	kept := append(slices.Clone(i.Decisions), d)
 	comments := 0

@@ -17,7 +17,7 @@ const (
 	Silenced
 )
 
-// Delivery is the delivery state of an incident's alert, and the time since when.
+// Delivery is the delivery state of an incident's alert, and when the alert was first delivered.
 type Delivery struct {
 	State DeliveryState
 	// Since is when an Alertmanager first accepted the alert, as far as is known; zero if none has.

@@ -9,15 +9,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// turned is the z score from which a quantity has turned at an onset. Later than turnUnits after it, the newest units say
-// little of the onset, and reward hacking is not named any more.
+// turned is the z score at which a quantity counts as turned at an onset. More than turnUnits after the onset, the
+// newest units say little about it, and reward hacking is no longer named.
 const (
 	turned    = 3.
 	turnUnits = 200
 )
 
-// orHacking names reward hacking in place of the cause of a finding of an outcome that became worse while the reward got
-// better: what the policy is rewarded for is no longer what is wanted of it (Skalse et al. 2022, "Defining and
+// orHacking replaces the cause with reward hacking if the finding is about an outcome that became worse while the
+// reward improved: the policy is rewarded for something other than its goal (Skalse et al. 2022, "Defining and
 // characterizing reward hacking").
 func (v verdict) orHacking(f *finding.Finding, laws *lawsNote) verdict {
 	if !signals.IsOutcome(f.Signal) || v.explainsBoth(f, laws) {
@@ -40,10 +40,11 @@ func (v verdict) orHacking(f *finding.Finding, laws *lawsNote) verdict {
 	return v
 }
 
-// turnedApart describes how reward and outcome have both turned at the onset of the finding; nil if they have not.
+// turnedApart describes how the reward and the outcome both turned at the onset of the finding, or returns nil if they
+// did not.
 //
-// If the outcome is only worse than its reward tells, but not in itself, rewards may just be larger numbers; then the
-// policy must have changed as well.
+// If the outcome became worse only in relation to the reward, rewards may just be larger numbers. The policy must then
+// have changed as well.
 func (v *verdict) turnedApart(f *finding.Finding) []string {
 	own := foremostOf(f.Shifts, func(s *finding.Shift) bool {
 		return s.Signal == f.Signal && s.Quantity == signals.MainQuantity(s.Signal)
@@ -66,8 +67,9 @@ func (v *verdict) turnedApart(f *finding.Finding) []string {
 	return nil
 }
 
-// explainsBoth reports whether the cause explains by itself that rewards and outcomes part: wrong telemetry or sensors, a
-// reward function that scores otherwise, an environment with a new version or other laws, and another mix of strata.
+// explainsBoth reports whether the cause by itself explains why rewards and outcomes diverge: wrong telemetry or
+// sensors, a reward function that scores differently, an environment with a new version or other laws, or another mix
+// of strata.
 func (v *verdict) explainsBoth(f *finding.Finding, laws *lawsNote) bool {
 	return v.cause.NeedsPerson() || laws.cause.NeedsPerson() || laws.cause == CauseEnvironment ||
 		released(f, CauseEnvironment, CauseRewardFunction) || explainedByMix(f, laws)

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// clearlyMoved is the z score from which a quantity can stand for an alarm that another quantity of its signal raised.
+// clearlyMoved is the z score at which a quantity can represent an alarm that another quantity of its signal raised.
 const clearlyMoved = 4
 
 // clearly reports whether a quantity with this z score has clearly moved.
@@ -19,7 +19,7 @@ func clearly(z float64) bool { return math.Abs(z) >= clearlyMoved }
 // rank of the signal, the rank of the quantity, and time. The incident must have at least one alarm.
 func (i *Incident) Headline() *Alarm { return first(pointers(i.Alarms)) }
 
-// first returns the alarm that a person would name first, of at least one.
+// first returns the most important alarm. There must be at least one.
 func first(alarms []*Alarm) *Alarm {
 	return slices.MinFunc(alarms, func(a, b *Alarm) int {
 		if a.Resolved != b.Resolved {
@@ -44,7 +44,7 @@ func pointers(alarms []Alarm) []*Alarm {
 }
 
 // Foremost returns the most important effect: the alarm's own, or that of a quantity of the same signal that ranks
-// higher and has clearly shifted as well. The latter has no standard deviation of the current values.
+// higher and has clearly shifted as well. The latter lacks the standard deviation of the current values.
 func (a *Alarm) Foremost() finding.Effect {
 	best := a.Effect
 	for _, s := range a.Shifts {

@@ -35,5 +35,5 @@ func labelName(name string) string {
 	}, name)
 }
 
-// LabelValue replaces what is not UTF-8 in the value of a label.
+// LabelValue replaces invalid UTF-8 in the value of a label.
 func LabelValue(value string) string { return strings.ToValidUTF8(value, "\uFFFD") }

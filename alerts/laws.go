@@ -10,31 +10,32 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// From leastJudged units on the laws of the steps decide; up to settledJudged their evidence is called preliminary.
+// From leastJudged units on, the laws of the steps decide the cause. Up to settledJudged units, their evidence is
+// called preliminary.
 const (
 	leastJudged   = 10
 	settledJudged = 50
 )
 
-// ambiguousBound is what the movements of signals count at most where laws have moved but do not tell the cause: they
-// would claim more than the steps show.
+// ambiguousBound is the maximum evidence, in nats, from the movements of signals if laws have moved without identifying
+// the cause. More would claim more than the steps show.
 const ambiguousBound = 1.
 
-// lawsNote is what the laws of the steps say of the cause of a finding.
+// lawsNote is the evidence of the laws of the steps about the cause of a finding.
 type lawsNote struct {
-	cause     Cause // unknown if they do not tell
-	ambiguous bool  // laws have moved, but do not tell the cause
-	learns    bool  // the policy, and signals may have moved by design
+	cause     Cause // CauseUnknown if the laws do not identify it
+	ambiguous bool  // laws have moved, but do not identify the cause
+	learns    bool  // the policy learns, so signals may have moved by design
 	evidence  []string
 }
 
-// readLaws returns what the laws say.
+// readLaws returns the evidence of the laws.
 //
-// A reward may depend on outcomes, which are the world's. So where outcomes have moved, a reward that is another one for
-// the same step says nothing of its function.
+// A reward may depend on outcomes, which belong to the environment. So if outcomes have moved, a different reward for
+// the same step is no evidence about the reward function.
 //
-// A policy that learns follows what has changed. So where another law has raised an alarm, that is the cause, and it is
-// known at once: what has moved in the first episodes may be the policy alone.
+// A policy that learns adapts to changes. So if another law has raised an alarm, that law determines the cause at once:
+// the movements in the first episodes may come from the policy alone.
 func readLaws(f *finding.Finding, moved *movements) lawsNote {
 	v := f.Laws
 	if v == nil || v.Episodes < leastJudged && !v.Learns {
@@ -61,8 +62,8 @@ func readLaws(f *finding.Finding, moved *movements) lawsNote {
 	return note
 }
 
-// alarmedLaw returns what alarms of laws say where none has moved far enough for more: the cause if all belong to the
-// same.
+// alarmedLaw returns the evidence of alarms about laws if no law has moved far enough to decide by itself: the cause if
+// all alarms belong to the same cause.
 func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
 	note := lawsNote{cause: CauseUnknown, learns: f.Laws.MovesByDesign()}
 	for i, s := range f.Shifts {
@@ -81,7 +82,7 @@ func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
 	return note
 }
 
-// foremostOf returns the index of the shift that stands out most among some, -1 if there are none.
+// foremostOf returns the index of the most prominent of the wanted shifts, or -1 if there is none.
 func foremostOf(shifts []finding.Shift, wanted func(*finding.Shift) bool) int {
 	most := -1
 	for i := range shifts {
@@ -92,7 +93,7 @@ func foremostOf(shifts []finding.Shift, wanted func(*finding.Shift) bool) int {
 	return most
 }
 
-// alarmsOfLaws has the cause to which each law of the steps belongs, and what an alarm of it says.
+// alarmsOfLaws maps the signal of each law of the steps to the cause of its changes, and to the words for an alarm.
 var alarmsOfLaws = map[string]struct {
 	owner Cause
 	words string
@@ -107,8 +108,8 @@ func causeOf(c factor.Cause) Cause {
 	return [...]Cause{CauseUnknown, CausePolicy, CauseEnvironment, CauseRewardFunction, CauseObservations}[c]
 }
 
-// hypotheses returns the causes between which evidence is weighed: broken observations only if the laws show them. What
-// these move is what an environment moves, but they move observations for certain.
+// hypotheses returns the causes between which evidence is weighed. Broken observations are one of them only if the laws
+// show them. They move the same classes as an environment, but they certainly move observations.
 func (n *lawsNote) hypotheses() []hypothesis {
 	known := hypotheses()
 	all := known[:]
@@ -123,8 +124,8 @@ func (n *lawsNote) hypotheses() []hypothesis {
 	return all
 }
 
-// score returns the evidence for each cause in nats, relative to that of the best one. Where the laws tell the cause,
-// the movements of signals add nothing: a new policy moves observations, and a new world moves actions.
+// score returns the evidence for each cause in nats, relative to the best one. If the laws identify the cause, the
+// movements of signals add nothing: a new policy moves observations, and a new world moves actions.
 func (n *lawsNote) score(all []hypothesis, moved *movements) []float64 {
 	scores := make([]float64, len(all))
 	if n.cause != CauseUnknown {
@@ -146,7 +147,7 @@ func (n *lawsNote) score(all []hypothesis, moved *movements) []float64 {
 	return scores
 }
 
-// tell puts the evidence of the laws before that of the cause that they tell, and against the first one otherwise.
+// tell puts the evidence of the laws first in the evidence of the cause that they identify, or else of the first cause.
 func (n *lawsNote) tell(ranked []RankedCause) {
 	if len(n.evidence) == 0 {
 		return
@@ -160,7 +161,7 @@ func (n *lawsNote) tell(ranked []RankedCause) {
 	ranked[0].Evidence = keepFirst(append(slices.Clone(n.evidence), ranked[0].Evidence...), maxEvidence)
 }
 
-// bound returns what the movements of signals count at most.
+// bound returns the maximum evidence, in nats, from the movements of signals.
 func (n *lawsNote) bound() float64 {
 	switch {
 	case n.learns:

@@ -39,14 +39,14 @@ func (l Links) labels(alert string, g ingest.Group, s Severity) map[string]strin
 	return labels
 }
 
-// alert is what is sent about an incident or a fault.
+// alert is the content of an alert about an incident, a retrain request or a fault.
 type alert struct {
 	labels      map[string]string
 	annotations map[string]string
 	generator   string // the page of the console that shows what the alert is about
 	startTS     int64  // Unix nanoseconds, 0 if the telemetry has no clock
 	resolved    bool
-	identity    string // of this firing of the alert; the same when units are read again
+	identity    string // identifies this firing of the alert; the same when units are read again
 }
 
 // Names of the alerts that are pushed, and of those that the rules define.
@@ -56,8 +56,8 @@ const (
 	AlertRetrainAwaitsApproval = "RetrainAwaitsApproval"
 )
 
-// incidentAlert returns the alert of an incident. Of its labels only the severity may change, which rarely happens:
-// Alertmanager then takes it for another alert.
+// incidentAlert returns the alert of an incident. Only its severity label may change, which is rare: Alertmanager then
+// treats it as a different alert.
 func (l Links) incidentAlert(i *Incident) alert {
 	labels := l.labels(AlertRewardDrift, i.Group, i.Severity)
 	labels["incident"] = i.ID
@@ -80,11 +80,11 @@ func (l Links) incidentAlert(i *Incident) alert {
 	}
 }
 
-// approvalURL is the annotation with the signed link of a retraining that waits for approval.
+// approvalURL is the annotation with the signed link to approve or reject a retraining.
 const approvalURL = "approval_url"
 
-// approvalAlert returns the alert of a retrain request that waits for a person, who decides at the address of link. It
-// is resolved without one.
+// approvalAlert returns the alert of a retrain request that waits for a person, who decides at the address link. If
+// link is empty, the alert is resolved.
 func (l Links) approvalAlert(i *Incident, request, link string) alert {
 	labels := l.labels(AlertRetrainAwaitsApproval, i.Group, Info)
 	labels["incident"] = i.ID
@@ -100,7 +100,7 @@ func (l Links) approvalAlert(i *Incident, request, link string) alert {
 		}),
 	}
 	if link != "" {
-		a.annotations[approvalURL] = link // whole: a truncated one would not open
+		a.annotations[approvalURL] = link // not truncated, or it would not open
 	}
 	return a
 }
@@ -108,7 +108,7 @@ func (l Links) approvalAlert(i *Incident, request, link string) alert {
 // MuteForm is the id of the section of an incident's page where people mute it.
 const MuteForm = "act"
 
-// anchored returns the address of a section of a page, "" without the page.
+// anchored returns the address of a section of a page, or "" if the page has no address.
 func anchored(page, section string) string {
 	if page == "" {
 		return ""

@@ -17,8 +17,8 @@ const (
 	MetricNotifyPending    = "rewardwatch_notifications_unconfirmed"           // alerts that no Alertmanager has accepted in their current state
 )
 
-// The objective of the service's own freshness: this share of the units is judged within so many seconds of their last
-// event, over thirty days.
+// The objective for the service's own freshness: over thirty days, the share FreshObjective of the units is judged
+// within FreshWithin seconds of their last event.
 const (
 	FreshWithin    = 60 // seconds; one of the histogram's bucket bounds
 	FreshObjective = 0.99
@@ -27,6 +27,6 @@ const (
 // ExportedAfterEnd is how long the decisions on a closed incident, and the steps of a request that has ended, are exported.
 const ExportedAfterEnd = 7 * 24 * time.Hour
 
-// MuteEnds is the value of the label decision of MetricIncidentDecision for the end of a mute, whose time may be in the
+// MuteEnds is the value of the decision label of MetricIncidentDecision for the end of a mute, which may be in the
 // future.
 const MuteEnds = "mute_ends"

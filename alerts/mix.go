@@ -10,17 +10,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// explainedByMix reports whether the mix of strata alone explains the change of the signal: who comes has changed, and
-// neither how the policy treats them nor what it earns from them. If the laws of the steps show another cause, they count.
+// explainedByMix reports whether the mix of strata alone explains the change of the signal: the shares of the strata
+// have changed, but not how the policy treats each stratum or what it earns there. If the laws of the steps show
+// another cause, it returns false.
 func explainedByMix(f *finding.Finding, laws *lawsNote) bool {
 	return f.Mix != nil && f.Mix.Explained() && (laws.cause == CauseUnknown || laws.cause == CauseEnvironment)
 }
 
-// mixBound is the evidence against the other causes, in nats, if the mix explains a change. A version that changed at the
-// same time counts less: had it an effect, the strata would have changed.
+// mixBound is the evidence against the other causes, in nats, if the mix explains a change. A version that changed at
+// the same time counts less: if it had an effect, values within the strata would have changed.
 const mixBound = 6.
 
-// mixSays returns the evidence of the mix for a cause, in nats, in place of what moved.
+// mixSays returns the evidence of the mix for a cause, in nats. It replaces the evidence of the movements.
 func mixSays(c Cause) float64 {
 	if c == CauseEnvironment {
 		return 0
@@ -28,8 +29,8 @@ func mixSays(c Cause) float64 {
 	return -mixBound
 }
 
-// onlyMixed returns the alarm that determines the cause of an incident instead of one whose change the mix explains: one
-// that has certainly changed within the strata. It returns lead itself if there is none.
+// onlyMixed returns the alarm that determines the cause of an incident. If the mix explains the change of lead, this is
+// an alarm that has certainly changed within the strata, if there is one; otherwise it is lead.
 func (i *Incident) onlyMixed(lead *Alarm) *Alarm {
 	if lead.Cause != CauseEnvironment || lead.Mix == nil || !lead.Mix.Explained() {
 		return lead
@@ -42,7 +43,8 @@ func (i *Incident) onlyMixed(lead *Alarm) *Alarm {
 	return lead
 }
 
-// MixedBy returns what divides the strata whose mix explains the foremost alarm, such as labels.segment; "" if none does.
+// MixedBy returns the field that divides units into the strata whose mix explains the headline alarm, such as
+// labels.segment, or "" if the mix explains nothing.
 func (i *Incident) MixedBy() string {
 	if i.Cause != CauseEnvironment || len(i.Alarms) == 0 {
 		return ""
@@ -53,7 +55,8 @@ func (i *Incident) MixedBy() string {
 	return ""
 }
 
-// causeWords returns the cause, with what divides the strata if their mix explains an alarm.
+// causeWords returns the cause and, if the mix of strata explains the headline alarm, the field that divides the
+// strata.
 func (i *Incident) causeWords() string {
 	if by := i.MixedBy(); by != "" {
 		return fmt.Sprintf("%s, the mix of %s", i.Cause, by)
@@ -77,7 +80,7 @@ func (i *Incident) Mixed() (of *Alarm) {
 	return of
 }
 
-// withMix returns the evidence of an incident with what the mix says of one of its alarms, unless it says so already.
+// withMix adds the words about the mix of one of the alarms to the evidence of an incident, unless they are part of it.
 func (i *Incident) withMix(evidence []string) []string {
 	for k := range i.Alarms {
 		if words := mixWords(i.Alarms[k].Signal, i.Alarms[k].Mix); len(words) > 0 && slices.Contains(evidence, words[0]) {
@@ -91,11 +94,11 @@ func (i *Incident) withMix(evidence []string) []string {
 	return keepFirst(append(mixWords(of.Signal, of.Mix), evidence...), maxEvidence)
 }
 
-// mixWords says how much of the change of a signal comes from the mix of strata, if any certainly does. s may be nil.
+// mixWords says how much of a signal's change comes from the mix of strata, if part of it certainly does. s may be nil.
 func mixWords(signal string, s *mix.Split) []string { return MixWords(signal, s, "baseline SD") }
 
-// MixWords returns what the evidence says about the mix, with the name of the standard deviations: nothing, or one
-// text.
+// MixWords returns the evidence about the mix as one text, or nothing if the mix does not contribute. sd is the name of
+// the standard deviation in which the change is expressed.
 func MixWords(signal string, s *mix.Split, sd string) []string {
 	if s == nil || !s.Contributes() {
 		return nil
@@ -141,8 +144,8 @@ func ShareWords(s *mix.Split) string {
 
 func wholePercent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
-// tellMix puts the words of the mix before the evidence of the environment if it explains the change, else before that of
-// the first cause.
+// tellMix puts the words about the mix at the beginning of the evidence of the environment if the mix explains the
+// change, and otherwise of the first cause.
 func tellMix(ranked []RankedCause, f *finding.Finding) {
 	words := mixWords(f.Signal, f.Mix)
 	if len(words) == 0 {

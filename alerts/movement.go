@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// class is a kind of signals that a cause moves, or leaves alone, together.
+// class is a group of signals that a cause either moves together or leaves alone.
 type class int
 
 const (
@@ -31,26 +31,27 @@ func (c class) String() string {
 	}[c]
 }
 
-// From movedOdds on a class has moved since an onset; up to unmovedOdds it has not.
+// A class has moved since an onset if its odds are at least movedOdds. It has not moved if they are at most
+// unmovedOdds.
 const (
 	movedOdds   = 20.
 	unmovedOdds = .3
 )
 
-// Bounds of the odds of one class. However many units it is seen over, a class changes the odds between two causes no
-// further, because values may depend on each other in ways that were not measured.
+// Bounds of the odds of one class. More units never move the odds beyond them, because values may depend on each other
+// in ways that were not measured.
 const (
 	leastOdds = 1e-3
 	mostOdds  = 1e4
 )
 
-// Bounds, in standard deviations, of the size of the shift that fired, which is the measure for the other shifts.
+// Bounds of the size of the shift that fired, in standard deviations. Other shifts are compared with this size.
 const (
 	leastSize = .3
 	mostSize  = 2.
 )
 
-// movement is what the signals of one class have done since an onset.
+// movement describes how the signals of one class have moved since an onset.
 type movement struct {
 	quantities int // 0 if the telemetry has none, or none with a value since the onset
 	// odds is how many times likelier the values are if one quantity of the class has moved than if none has. It is near 1
@@ -70,7 +71,7 @@ func (m movement) unmoved() bool { return m.quantities > 0 && m.odds <= unmovedO
 // movements are the movements of all classes.
 type movements [classes]movement
 
-// observe sums up what all quantities have done since an onset.
+// observe summarizes how all quantities have moved since an onset.
 func observe(shifts []finding.Shift) movements {
 	var all movements
 	size := firedSize(shifts)
@@ -158,7 +159,7 @@ func oddsOf(z, standardError, size float64) float64 {
 	return sum / parts
 }
 
-// words describes what a class has done.
+// words describes how a class has moved.
 func (m movement) words(c class, unit finding.UnitName) string {
 	f := m.foremost
 	over := unit.Count(int64(f.Units))
@@ -171,12 +172,12 @@ func (m movement) words(c class, unit finding.UnitName) string {
 	return fmt.Sprintf("too early to tell whether %s changed (largest |z| = %.1f of %s, %s)", c, prominence(f), m.counted(), over)
 }
 
-// plainShift is the number of standard errors from which on a shift is described as a shift. A large shift also moves
-// the values away from the middle of the baseline, which alone would read as a wider spread.
+// plainShift is the number of standard errors at which a change is described as a shift. A large shift also moves the
+// values away from the middle of the baseline, so the spread alone would read as wider.
 const plainShift = 3.
 
-// changeWords describes how a quantity changed, and by how many standard errors that stands out. over is the number of
-// units that it was seen over.
+// changeWords describes how a quantity changed, and by how many standard errors. over is the number of units in which
+// it was observed, in words.
 func changeWords(f finding.Shift, over string) string {
 	subject := finding.QuantityOf(f.Signal, f.Quantity)
 	if math.Abs(f.Z) >= plainShift || math.Abs(f.SpreadZ) <= 1.2*math.Abs(f.Z) {
@@ -193,7 +194,7 @@ func changeWords(f finding.Shift, over string) string {
 	return fmt.Sprintf("%s %s (z = %.1f, %s)", subject, verb, f.SpreadZ, over)
 }
 
-// changeOf describes how the i-th of a finding's quantities changed.
+// changeOf describes how the i-th quantity of a finding changed.
 func changeOf(f *finding.Finding, i int) string {
 	return changeWords(f.Shifts[i], f.Promise.UnitName().Count(int64(f.Shifts[i].Units)))
 }
@@ -214,8 +215,8 @@ func (all *movements) single(out Cause) bool {
 	return all[observations].quantities+all[outcomes].quantities > 0
 }
 
-// tell reports whether a class is evidence about causes. A move of the rewards is not if the telemetry shows nothing of
-// the environment, because every cause moves them. Rewards for the same actions still distinguish whether a policy or an
+// tell reports whether a class is evidence about causes. Rewards are none if the telemetry has no signals of the
+// environment, because every cause moves rewards. Rewards for the same actions still show whether a policy or an
 // environment moved the actions.
 func (all *movements) tell(c class) bool {
 	told := all[c].quantities > 0
@@ -229,17 +230,17 @@ func (all *movements) tell(c class) bool {
 	}
 }
 
-// maxForemost is how many shifts an alarm keeps.
+// maxForemost is the maximum number of shifts that an alarm keeps.
 const maxForemost = 12
 
-// signalShift is what an alarm keeps of the shifts of a signal.
+// signalShift summarizes the shifts of one signal.
 type signalShift struct {
 	named finding.Shift // the quantity that a person would name first
 	most  float64       // the largest prominence of all its quantities
 	own   bool          // the signal is the alarm's
 }
 
-// add takes another quantity of the signal.
+// add includes another quantity of the signal.
 func (h *signalShift) add(s finding.Shift) {
 	h.most = max(h.most, prominence(s))
 	if namedBefore(s, h.named) {
@@ -247,8 +248,8 @@ func (h *signalShift) add(s finding.Shift) {
 	}
 }
 
-// namedBefore reports whether a person would name a quantity before another one of the same signal: of those whose
-// values clearly moved by the rank of the quantity, before any other, and otherwise the one that stands out more.
+// namedBefore reports whether a person would name a quantity before another one of the same signal. Quantities whose
+// values have clearly moved come first, ordered by rank. The others are ordered by prominence.
 func namedBefore(s, than finding.Shift) bool {
 	if moved := clearly(s.Z); moved != clearly(than.Z) {
 		return moved
@@ -260,8 +261,8 @@ func namedBefore(s, than finding.Shift) bool {
 	return prominence(s) > prominence(than)
 }
 
-// foremost returns a shift of the alarm's own signal and of each of the signals that stand out most, in the order in
-// which people look at them: by the rank of the signal, and then the strongest first.
+// foremost returns a shift of the alarm's own signal and one of each of the most prominent other signals, ordered by
+// the rank of the signal, and then by strength, strongest first.
 func foremost(shifts []finding.Shift, own string) []finding.Shift {
 	var all []signalShift
 	for _, s := range shifts {

@@ -39,7 +39,7 @@ type noteKey struct {
 	Alert    string `json:"alert"`    // key of the alert
 }
 
-// note is the last state of an alert that a receiver was sent.
+// note is the last state of an alert that was sent to a receiver.
 type note struct {
 	noteKey
 	Identity string    `json:"identity"` // of the firing of the alert
@@ -86,7 +86,7 @@ func (n *Notes) of(policy string) notebook {
 	return n.notebooks[n.partition(policy)]
 }
 
-// last returns what a receiver was last sent of this firing of an alert, and false if it was sent nothing of it.
+// last returns the last state of this firing of an alert that a receiver was sent, and false if it was sent none.
 func (n *Notes) last(receiver, alert, policy, identity string) (note, bool) {
 	if n == nil {
 		return note{}, false
@@ -99,7 +99,8 @@ func (n *Notes) last(receiver, alert, policy, identity string) (note, bool) {
 	return told, any && told.Identity == identity
 }
 
-// add records what was sent, except for policies that this instance no longer judges. It returns once that is durable.
+// add records what was sent, except for policies that this instance no longer judges. It returns once the notes are
+// durable.
 func (n *Notes) add(told []note) error {
 	if n == nil {
 		return nil
@@ -121,8 +122,8 @@ func (n *Notes) add(told []note) error {
 	return err
 }
 
-// check asks for each partition of the policies whether another instance has taken it over, as can happen while the
-// process was suspended, and leaves those partitions.
+// check leaves the partitions of the policies that another instance has taken over. This can happen while the process
+// is suspended.
 func (n *Notes) check(policies []string) {
 	if n == nil {
 		return
@@ -191,7 +192,7 @@ func (h heldNotes) expire(now time.Time) []noteKey {
 	return gone
 }
 
-// note returns what a receiver was sent with an offer that it accepted.
+// note returns the note of an offer that a receiver has accepted.
 func (o *offer) note(receiver string) note {
 	return note{
 		noteKey: noteKey{receiver, o.key}, Identity: o.identity, Resolved: o.resolved,

@@ -17,8 +17,8 @@ const ownerKey = "owner"
 // expireEvery is how often outdated notes are removed from a journal.
 const expireEvery = time.Hour
 
-// journalPatience is how long a value may take to become durable. A caller waits for at most two of them, so that
-// alerts are pushed again before Alertmanager resolves them, even while the brokers are away.
+// journalPatience is how long a value may take to become durable. A caller waits at most twice as long, so that alerts
+// are pushed again before Alertmanager resolves them, even while the brokers are unavailable.
 const journalPatience = 5 * time.Second
 
 // Journal keeps values for the next instance that judges the policies of a partition.
@@ -68,8 +68,8 @@ func (j *noteJournal) last(key noteKey) (note, bool) {
 	return told, any
 }
 
-// add implements notebook. Notes that could not be appended are tried again with the next ones. Those of a partition
-// that has gone to another instance are left to that instance.
+// add implements notebook. Notes that could not be appended are tried again with the next ones. If another instance has
+// taken over the partition, its notes are left to that instance.
 func (j *noteJournal) add(told ...note) error {
 	asked := time.Now()
 	j.owe(told, asked)
@@ -92,7 +92,8 @@ func (j *noteJournal) add(told ...note) error {
 	}
 }
 
-// lost implements notebook. A former owner cannot append. Without a broker, no other instance can take over either.
+// lost implements notebook. It tries to append, which a former owner cannot do. Without a broker it returns false,
+// because no other instance can take over either.
 func (j *noteJournal) lost() bool {
 	asked := time.Now()
 	defer j.write()()

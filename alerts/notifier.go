@@ -45,11 +45,11 @@ type Notifier struct {
 
 	mu       sync.Mutex
 	alerts   map[string]*tracked // by key
-	asked    map[string]string   // addresses at which people approve what an alert has led to, by key
-	revision uint64              // the newest of any alert, so that one that starts again does not count as accepted
+	asked    map[string]string   // approval links of the incidents' retrain requests, by key
+	revision uint64              // newest revision of any alert, so that an alert that starts again does not count as accepted
 }
 
-// tracked is an alert with what every Alertmanager knows of it.
+// tracked is an alert with the newest state that each Alertmanager has accepted.
 type tracked struct {
 	alert
 	startsAt time.Time
@@ -67,8 +67,8 @@ type accepted struct {
 }
 
 // NewNotifier returns a notifier for every URL of a configuration that has passed Check. Without URLs it does nothing.
-// States that were sent before according to the notes are not sent again; notes may be nil. It fails if a secret or a
-// certificate cannot be used.
+// States that were already sent, according to the notes, are not sent again; notes may be nil. NewNotifier fails if a
+// secret or a certificate cannot be used.
 func NewNotifier(cfg AlertmanagerConfig, links Links, notes *Notes, log zerolog.Logger, reg prometheus.Registerer) (*Notifier, error) {
 	transport, err := cfg.transport()
 	if err != nil {
@@ -151,8 +151,8 @@ func (n *Notifier) Update(changes []Change) {
 	}
 }
 
-// putIncident stores the latest state of an incident's alert, and ends the one that asks for an approval with it. It
-// reports whether there is something to push at once. The caller holds the lock.
+// putIncident stores the latest state of an incident's alert. When that resolves, so does the alert that asks for an
+// approval. It reports whether there is something to push at once. The caller holds the lock.
 func (n *Notifier) putIncident(i *Incident) bool {
 	a := n.links.incidentAlert(i)
 	news := n.put(incidentKey(i), a)
@@ -207,8 +207,9 @@ func (n *Notifier) put(key string, a alert) bool {
 	return true
 }
 
-// end resolves an alert that goes on with other labels, as those of another severity: Alertmanager takes it for another one.
-// Its last message says so, or people would take the incident for closed. The caller holds the lock.
+// end resolves an alert that continues with other labels, such as another severity, which Alertmanager treats as a
+// different alert. The last message says so, or people would believe that the incident has closed. The caller holds the
+// lock.
 func (n *Notifier) end(key string, t *tracked, next alert, now time.Time) {
 	ended := *t
 	n.revision++
@@ -235,7 +236,7 @@ func (n *Notifier) AskApproval(i *Incident, request, link string) {
 	}
 }
 
-// ask keeps the address for the alerts, and reports whether one must be pushed. The caller holds the lock.
+// ask stores the address for the alerts, and reports whether one must be pushed. The caller holds the lock.
 func (n *Notifier) ask(i *Incident, request, link string) bool {
 	key := incidentKey(i)
 	if n.asked[key] == link || len(n.senders) == 0 || i.Closed || i.IsMuted() {

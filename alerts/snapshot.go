@@ -17,7 +17,7 @@ func (b *Tracker) Changed() bool {
 	return slices.ContainsFunc(b.order, func(g *groupTracker) bool { return g.changed })
 }
 
-// Changes returns the parts of the tracker's checkpoint that have changed since then.
+// Changes returns the parts of the tracker's checkpoint that have changed since it was created, resumed or last Saved.
 func (b *Tracker) Changes() (ingest.Parts, error) {
 	parts := ingest.Parts{}
 	for i, g := range b.order {

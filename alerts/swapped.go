@@ -8,9 +8,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// An outcome scatters more at the same reward from scatterUnits units on whose residuals have leastScatter times the spread
-// of the baseline, and have moved by at most mostMoved standard deviations. Up to ownQuiet standard errors, the outcome
-// itself has not changed, and up to othersQuiet, nor have the many quantities of actions, observations and other outcomes.
+// An outcome scatters more at the same reward if, over at least scatterUnits units, its residuals have at least
+// leastScatter times the spread of the baseline and have moved by at most mostMoved standard deviations. The outcome
+// itself counts as unchanged up to ownQuiet standard errors. The many quantities of actions, observations and other
+// outcomes count as unchanged up to othersQuiet.
 const (
 	scatterUnits = 40
 	leastScatter = 1.15
@@ -19,8 +20,9 @@ const (
 	othersQuiet  = 3.5
 )
 
-// orSwapped names the reward function as the unknown cause of an outcome that scatters more at the same reward, though neither
-// it nor actions or observations have changed: the reward, which may have the same distribution, no longer measures it.
+// orSwapped names the reward function if the cause is unknown and the outcome scatters more at the same reward,
+// although neither the outcome nor actions or observations have changed: the reward no longer measures the outcome,
+// even if its distribution is the same.
 func (v verdict) orSwapped(f *finding.Finding) verdict {
 	e := &f.Effect
 	scatters := e.Quantity == signals.GivenReward && e.CurrentUnits >= scatterUnits && e.SpreadRatio >= leastScatter && e.SpreadRatio < math.Inf(1)
@@ -41,7 +43,7 @@ func (v verdict) orSwapped(f *finding.Finding) verdict {
 			others = others || c == actions || c == observations
 		}
 	}
-	if !own || !others { // an unseen change of the policy explains it as well
+	if !own || !others { // an unseen change of the policy would explain it as well
 		return v
 	}
 	seen := []string{

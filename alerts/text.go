@@ -45,7 +45,7 @@ func (i *Incident) summary() string {
 	return fmt.Sprintf("%s: %s %s since %s%s (cause: %s)", i.Group, annotation.List(own, ", "), i.verb(len(own)), since.Moment(i.UnitName()), joined, i.causeWords())
 }
 
-// verb returns what this many signals of the incident do.
+// verb returns the verb phrase for a number of signals of the incident.
 func (i *Incident) verb(signals int) string {
 	switch {
 	case i.Improvement && signals > 1:
@@ -101,7 +101,7 @@ func (i *Incident) firingSignals() (own, later []string) {
 	return Ranked(own), Ranked(later)
 }
 
-// describe describes every alarm on a separate line, the firing ones first, in the order in which people look at signals.
+// describe describes every alarm on a separate line: firing alarms first, each part ordered by the rank of the signal.
 func (i *Incident) describe() string {
 	var firing, resolved []string
 	alarms := pointers(i.Alarms)

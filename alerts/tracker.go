@@ -11,7 +11,7 @@ import (
 // Limits of what a Tracker keeps per group, so that a stream that comes and goes for months does not fill the memory.
 const (
 	keptIncidents = 50  // closed ones
-	keptAlarms    = 100 // of an incident; beyond that the oldest resolved ones are dropped, firing ones never
+	keptAlarms    = 100 // per incident; beyond that, the oldest resolved alarms are dropped, but never firing ones
 	keptFaults    = 32  // ended faults of streams, for the cause of alarms whose onset lies before their end
 )
 

@@ -1,5 +1,5 @@
-// Package dashboards writes the Grafana dashboards of Rewardwatch: of the whole fleet, of a single policy, of
-// retraining, and of the service itself. They use only the metrics that the other packages export, from any Prometheus
+// Package dashboards writes the Grafana dashboards of Rewardwatch, for the whole fleet, for a single policy, for
+// retraining, and for the service itself. They use only the metrics that the other packages export, from any Prometheus
 // that scrapes them.
 package dashboards
 
@@ -121,9 +121,10 @@ func configMap(names []string, files map[string][]byte) []byte {
 	return out.Bytes()
 }
 
-// layOut assigns an id and a place to every panel: from left to right, and below each other where a line is full. The
-// panels of a closed row stand below it, and what follows the row stands where they would, as Grafana saves it. Grafana
-// would otherwise number panels at each load, and links to a panel would break.
+// layOut assigns an id and a position to every panel: from left to right, starting a new line when one is full. As in
+// files that Grafana saves, the panels of a closed row have positions below it, and panels after the row have the
+// positions that they have while it is closed. Without ids, Grafana would number panels at each load, and links to a
+// panel would break.
 func layOut(panels []dashboard.PanelOrRowPanel) {
 	var l flow
 	for i := range panels {
@@ -145,7 +146,7 @@ func layOut(panels []dashboard.PanelOrRowPanel) {
 	}
 }
 
-// flow places panels like words in lines.
+// flow places panels like words in lines of text.
 type flow struct {
 	x, y, height uint32
 	id           uint32

@@ -81,17 +81,18 @@ func failedPushes(s scope) *stat.PanelBuilder {
 		Text(quiet()).Mappings(notPushed())
 }
 
-// quiet is a size for "Not pushed", which would otherwise be larger than the numbers beside it.
+// quiet returns a font size for "Not pushed", which would otherwise be larger than the numbers beside it.
 func quiet() *common.VizTextDisplayOptionsBuilder {
 	return common.NewVizTextDisplayOptionsBuilder().ValueSize(28)
 }
 
-// ifPushed returns a number of alerts or pushes, less 1 if no Alertmanager is configured: 0 then says nothing good.
+// ifPushed returns the expression for a number of alerts or pushes. It is reduced by 1 if no Alertmanager is
+// configured, because 0 would then look like a good value.
 func ifPushed(s scope, expr string) string {
 	return expr + " - (sum(" + s.service(alerts.MetricAlertmanagers) + ") == bool 0)"
 }
 
-// notPushed shows the -1 of ifPushed as a text, in a color that is quieter than that of numbers.
+// notPushed shows the -1 of ifPushed as a text, in a color that stands out less than that of numbers.
 func notPushed() []dashboard.ValueMapping {
 	return valueTexts{}.as("-1", 0, "Not pushed", faint).mappings()
 }
@@ -105,22 +106,22 @@ func fleetStates(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(states("State of each group", "The worst state of any signal in the group. Drifting groups are on top, followed by groups with a telemetry fault.",
 			s, s.groups(), s.legend()).
 			DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder("Policy").Type(dashboard.DashboardLinkTypeLink).Url(toPolicy(s, ofSeries))}).
-			Height(11).RowHeight(.6)). // the least height for a page of rows, and a single row does not fill it
+			Height(11).RowHeight(.6)). // the minimum height for a page of rows; a single row does not fill it
 		WithPanel(heat("Highest scores", "The highest score of each of the 20 groups with the highest scores in the time range. Every detector raises an alarm at a score of 1 (red).",
 			query{expr: scores + " and on (" + s.groups() + ") topk(" + strconv.Itoa(worst) + ", " + highest + ")", legend: s.legend()}).Height(12).Span(10)).
 		WithPanel(againstBudget(s).Height(12).Span(14))
 }
 
-// budgetUsed is the expression of the incidents of each group over 30 days, as a multiple of the false alarms that the
-// budget allows for the units of that time.
+// budgetUsed returns the expression for the incidents of each group over 30 days, as a multiple of the false alarms
+// that the budget allows for the units in that time.
 func budgetUsed(s scope) string {
 	units := "sum by (" + s.groups() + ") (increase(" + s.of(metrics.MetricUnits) + "[30d]))"
 	budget := "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")"
 	return counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups()) + " / (" + units + " / " + budget + " > 0)"
 }
 
-// asMultiple returns what explains budgetUsed. An incident may be a true drift, so a number above 1 does not say that the
-// budget is missed.
+// asMultiple returns the explanation of budgetUsed. An incident may be a true drift, so a number above 1 does not mean
+// that the budget is missed.
 func asMultiple() string {
 	return "true drifts included, as a multiple of the false alarms that the [budget](" + documents() + "detection.md#what-is-promised) allows for the episodes (or blocks) in that time. Above 1, policies have drifted, or there are more false alarms than the budget allows."
 }
@@ -141,11 +142,12 @@ func againstBudget(s scope) *table.PanelBuilder {
 		query{expr: counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())})
 }
 
-// inTheConsole is the title of the column whose ids lead to where people act.
+// inTheConsole is the title of the column whose ids link to the pages of the console where people act.
 const inTheConsole = "incident in console"
 
-// openIncidents lists the open incidents, the gravest and then the newest first. A phone shows only the columns on the
-// left. The dashboard of one policy has room for the time of the onset, for what the cause means, and for the versions.
+// openIncidents lists the open incidents, by severity and then the newest first. A phone shows only the columns on the
+// left. The dashboard of one policy also has columns for the time of the onset, the meaning of the cause, and the
+// versions.
 func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	columns := []column{labelColumn("severity", slices.Concat(texts(severityColors()...), inWidth(68))...)}
 	delivered := valueColumnOf(3, "alert", mapped(deliveryNames()), []dashboard.DynamicConfigValue{filledCell("color-text")}, ifAbsent("-"), inWidth(101))
@@ -186,15 +188,15 @@ func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 		NoValue("No open incidents").Span(full)
 }
 
-// firstSeen returns when the versions after the onset of each open incident were first seen, if any changed. Only the
-// latest version exports its time, so the query looks for it in the time range.
+// firstSeen returns the query for when the versions after the onset of each open incident were first seen, if any
+// version changed. Only the latest version exports this time, so the query looks for it in the whole time range.
 func firstSeen(s scope) query {
 	key := s.groups(versionLabels()...)
 	return query{expr: "1000 * max by (" + s.groups("incident", "changed") + ") (" + s.of(alerts.MetricIncidentVersions, `changed!="none"`) +
 		" * on (" + key + ") group_left () max by (" + key + ") (max_over_time(" + s.of(metrics.MetricVersionSince) + "[$__range])))"}
 }
 
-// noVersion shows that no version changed.
+// noVersion maps "none" to a text that says that no version changed.
 func noVersion() []dashboard.ValueMapping {
 	return valueTexts{}.as("none", 0, "No version changed", "").mappings()
 }
@@ -207,7 +209,7 @@ func causeColumn() column {
 	return labelColumn("cause", plain(causes...)...)
 }
 
-// causePhrases says what each cause means.
+// causePhrases maps each cause to its meaning.
 func causePhrases() []dashboard.ValueMapping {
 	phrases := map[alerts.Cause]string{
 		alerts.CausePolicy:         "Policy: acts differently",
@@ -242,8 +244,8 @@ func noClock() []dashboard.ValueMapping {
 	return valueTexts{}.as("0", 0, "no clock", "").mappings()
 }
 
-// toPolicy returns the link from a group to the dashboard of its policy, at the displayed time. The labels of a series
-// are those of its field; in a table they are other fields of the row.
+// toPolicy returns the link from a group to the dashboard of its policy, for the displayed time range. labels is where
+// the link finds the labels: ofSeries, or in a table ofRow.
 func toPolicy(s scope, labels string) string {
 	url := "/d/" + policyUID + "?var-datasource=${datasource}&${job:queryparam}"
 	for _, label := range append([]string{"policy"}, s.labels...) {
@@ -300,7 +302,7 @@ func streamsIn(s scope, state finding.State) query {
 	return query{expr: "sum(" + s.of(metrics.MetricStreamState) + " == bool " + strconv.Itoa(int(state)) + ")", legend: inWords(state)}
 }
 
-// groupsIn shows the number of groups whose gravest state is the given one.
+// groupsIn shows the number of groups whose worst stream is in the given state.
 func groupsIn(s scope, title string, state finding.State, description string, colors *dashboard.ThresholdsConfigBuilder) *stat.PanelBuilder {
 	return number(title, description, "short", colors,
 		query{expr: "sum(max by (" + s.groups() + ") (" + s.of(metrics.MetricStreamState) + ") == bool " + strconv.Itoa(int(state)) + ")"})

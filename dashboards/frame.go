@@ -73,7 +73,7 @@ func variable(name, label, query string) *dashboard.QueryVariableBuilder {
 		Sort(dashboard.VariableSortNaturalAsc)
 }
 
-// everything adds "All" as a pattern that also matches series without the label.
+// everything adds "All", with a pattern that also matches series without the label.
 func everything(v *dashboard.QueryVariableBuilder) *dashboard.QueryVariableBuilder {
 	return v.Multi(true).IncludeAll(true).AllValue(".*").
 		Current(dashboard.VariableOption{Text: text("All"), Value: text("$__all")})
@@ -99,8 +99,8 @@ func versionAnnotation(s scope) *dashboard.AnnotationQueryBuilder {
 		TagKeys("policy")
 }
 
-// atTime marks the times that a metric of groups has as its values, in Unix seconds. It skips 0, which stands for no
-// time.
+// atTime marks the times that the values of a metric of groups denote, in Unix seconds. It skips 0, which means that
+// the time is unknown.
 func atTime(name, color string, s scope, metric string, more ...string) *dashboard.AnnotationQueryBuilder {
 	return dashboard.NewAnnotationQueryBuilder().
 		Name(name).
@@ -111,7 +111,7 @@ func atTime(name, color string, s scope, metric string, more ...string) *dashboa
 		UseValueForTime(true)
 }
 
-// inWords returns the name of a state for people.
+// inWords returns the name of a state with spaces instead of underscores.
 func inWords(state finding.State) string { return strings.ReplaceAll(state.String(), "_", " ") }
 
 // stateNames maps the values of stream_state to the names of the states.
@@ -132,10 +132,10 @@ func toConsole(title, path, column string) []dashboard.DynamicConfigValue {
 	}}}
 }
 
-// documents returns the address of the pages of the documentation.
+// documents returns the address of the documentation.
 func documents() string { return strings.TrimSuffix(alerts.Runbooks, "runbooks.md") }
 
-// documented is a panel with a link to the page of the documentation that explains its words.
+// documented is a panel with a link to the page of the documentation that explains its terms.
 type documented struct {
 	cog.Builder[dashboard.Panel]
 	page string
@@ -150,7 +150,7 @@ func (d documented) Build() (dashboard.Panel, error) {
 	return p, err
 }
 
-// folded adds a row that is closed until somebody opens it. Its panels link to a page of the documentation.
+// folded adds a row that is initially closed. Its panels link to a page of the documentation.
 func folded(d *dashboard.DashboardBuilder, title, page string, panels ...cog.Builder[dashboard.Panel]) {
 	row := dashboard.NewRowBuilder(title)
 	for _, p := range panels {
@@ -159,7 +159,7 @@ func folded(d *dashboard.DashboardBuilder, title, page string, panels ...cog.Bui
 	d.WithRow(row)
 }
 
-// faultNames maps 1 and 0 to whether a signal is in a fault.
+// faultNames maps 1 and 0 to "faulty" and "sound".
 func faultNames() []dashboard.ValueMapping {
 	return valueTexts{}.as("0", 0, "sound", green).as("1", 1, "faulty", purple).mappings()
 }

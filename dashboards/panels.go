@@ -54,18 +54,18 @@ const (
 	blue   = "blue"
 	purple = "purple"
 	gray   = "text"
-	amber  = "dark-orange" // of large numbers: yellow and orange ones cannot be read in the light theme
+	amber  = "dark-orange" // for large numbers: yellow and orange ones are illegible in the light theme
 )
 
-// faint is the color of what is neither good nor bad, where it is drawn: gray is nearly black or white there.
+// faint is the color for neutral values in drawings, where gray is nearly black or white.
 const faint = "#8E8E99"
 
 func datasource() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }
 
-// lines returns a panel that draws each query over time. Its series have different colors; those with a meaning get
-// theirs by name.
+// lines returns a panel that draws each query over time. Each series has a different color. Series whose color has a
+// meaning are assigned theirs by name.
 func lines(title, description, unit string, queries ...query) *timeseries.PanelBuilder {
 	return timeseries.NewPanelBuilder().
 		Title(title).Description(description).Unit(unit).
@@ -78,12 +78,12 @@ func lines(title, description, unit string, queries ...query) *timeseries.PanelB
 			ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
 }
 
-// levels returns lines from 0 up. Where all are 0, the axis ends at 1, and not at 100.
+// levels returns lines whose axis starts at 0. If all values are 0, the axis ends at 1 instead of 100.
 func levels(title, description, unit string, queries ...query) *timeseries.PanelBuilder {
 	return lines(title, description, unit, queries...).Min(0).AxisSoftMax(1)
 }
 
-// happened returns bars that count what happened within the interval of each point. An interval is at least a minute:
+// happened returns bars that count the events within the interval of each point. An interval is at least a minute:
 // shorter ones overlap, and would show an event twice.
 func happened(title, description string, queries ...query) *timeseries.PanelBuilder {
 	return levels(title, description, "short", queries...).
@@ -91,8 +91,9 @@ func happened(title, description string, queries ...query) *timeseries.PanelBuil
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
 }
 
-// paired returns lines, and dashed, in the color of each, what it is compared with, such as its baseline. Both have the
-// same name, as Grafana picks colors by it. The legend and the tooltip have the first one.
+// paired returns solid lines, each with a dashed line in the same color for the value that it is compared with, such as
+// its baseline. Both have the same name, because Grafana chooses colors by name. The legend and the tooltip show only
+// the first.
 func paired(title, description, unit, legend, expr, against string) *timeseries.PanelBuilder {
 	return lines(title, description, unit, query{expr: expr, legend: legend}, query{expr: against, legend: legend}).
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdPaletteClassicByName)).
@@ -101,7 +102,7 @@ func paired(title, description, unit, legend, expr, against string) *timeseries.
 		}))
 }
 
-// againstBaseline returns lines of the last units, paired with those of the baseline.
+// againstBaseline returns lines for the most recent units, paired with dashed lines for the baseline.
 func againstBaseline(title, description, unit, legend string, of func(sample string) string) *timeseries.PanelBuilder {
 	return paired(title, description, unit, legend, of("current"), of("baseline")).AxisLabel("dashed: baseline")
 }
@@ -111,7 +112,7 @@ func unlisted() []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "custom.hideFrom", Value: map[string]bool{"legend": true, "tooltip": false, "viz": false}}}
 }
 
-// againstOne returns lines with the threshold of every detector, 1, drawn in.
+// againstOne returns lines together with the threshold of every detector, which is 1.
 func againstOne(title, description string, queries ...query) *timeseries.PanelBuilder {
 	return lines(title, description, "short", queries...).
 		Min(0).AxisSoftMax(1.2).
@@ -119,8 +120,8 @@ func againstOne(title, description string, queries ...query) *timeseries.PanelBu
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashedAndArea))
 }
 
-// heat returns a panel with a row for each series. From green at 0 to red at 1 and beyond: of Grafana's schemes, those
-// of two hues are the same in both themes.
+// heat returns a panel with a row for each series, colored from green at 0 to red at 1 and above. Of Grafana's schemes,
+// only those with two hues look the same in both themes.
 func heat(title, description string, q query) *heatmap.PanelBuilder {
 	return heatmap.NewPanelBuilder().
 		Title(title).Description(description).Unit("short").
@@ -153,7 +154,7 @@ func number(title, description, unit string, colors *dashboard.ThresholdsConfigB
 }
 
 // bars returns a panel that compares the baseline with the current sample of each group, by the values of one label.
-// shares has that label, the labels of the group, and sample.
+// The series of shares have that label, the labels of the group, and sample.
 func bars(title, description, label string, s scope, shares string) *barchart.PanelBuilder {
 	return barchart.NewPanelBuilder().
 		Title(title).Description(description).Min(0).
@@ -189,7 +190,7 @@ func sortedBy(column string, descending bool) dashboard.DataTransformerConfig {
 	return dashboard.DataTransformerConfig{Id: "sortBy", Options: map[string]any{"sort": []map[string]any{{"field": column, "desc": descending}}}}
 }
 
-// statesPerPage is how many rows of states are readable at the height of their panel.
+// statesPerPage is the number of state rows that are legible at the height of their panel.
 const statesPerPage = 20
 
 // states returns a panel with the state of each series over time, the worst first: those that drift now, then those in a
@@ -203,7 +204,7 @@ func states(title, description string, s scope, by, legend string) *statetimelin
 	return timeline(title, description, full, stateNames(), now(finding.Drift), now(finding.TelemetryFault), others)
 }
 
-// timeline returns a panel of values over time that are shown by the names and colors that they are mapped to.
+// timeline returns a panel of values over time, displayed with the names and colors that they are mapped to.
 func timeline(title, description string, span uint32, names []dashboard.ValueMapping, queries ...query) *statetimeline.PanelBuilder {
 	return statetimeline.NewPanelBuilder().
 		Title(title).Description(description).Unit("none").
@@ -218,8 +219,8 @@ func timeline(title, description string, span uint32, names []dashboard.ValueMap
 			ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
 }
 
-// column is a column of a table. Units, links and other options belong to single columns: those of a whole table would
-// also apply to its texts, and show the name of a policy as a date.
+// column is a column of a table. Units, links and other options are set per column: options of the whole table would
+// also apply to texts, and show the name of a policy as a date.
 type column struct {
 	field   string // a label, or the value of a query
 	title   string
@@ -237,7 +238,7 @@ func labelColumns(names ...string) (all []column) {
 	return all
 }
 
-// narrow returns columns of labels that leave room for others.
+// narrow returns columns for labels that leave room for other columns.
 func narrow(names ...string) (all []column) {
 	for _, name := range names {
 		all = append(all, labelColumn(name, atLeast(90)...))
@@ -245,12 +246,12 @@ func narrow(names ...string) (all []column) {
 	return all
 }
 
-// valueColumn returns the column of the value of the only query.
+// valueColumn returns the column with the value of the only query.
 func valueColumn(title string, options ...[]dashboard.DynamicConfigValue) column {
 	return column{"Value", title, slices.Concat(options...)}
 }
 
-// valueColumnOf returns the column of the value of one of several queries.
+// valueColumnOf returns the column with the value of one of several queries.
 func valueColumnOf(i int, title string, options ...[]dashboard.DynamicConfigValue) column {
 	return column{"Value #" + refID(i), title, slices.Concat(options...)}
 }
@@ -261,8 +262,8 @@ type order struct {
 	descending bool
 }
 
-// rows returns a table of the current series of queries: a row for each set of labels, sorted by the given fields, or
-// else by the columns from left to right. Fields that are no column do not show.
+// rows returns a table of the current series of queries, with a row for each set of labels. It is sorted by the given
+// fields, or else by the columns from left to right. Fields without a column are hidden.
 func rows(title, description string, columns []column, sorted []order, queries ...query) *table.PanelBuilder {
 	for i := range queries {
 		queries[i].table = true
@@ -291,8 +292,8 @@ func rows(title, description string, columns []column, sorted []order, queries .
 	return p
 }
 
-// organized names and orders columns. It hides the time of the queries, and their values and the policy if no column
-// shows them.
+// organized names and orders columns. It hides the time of the queries, and also their values and the policy if there
+// is no column for them.
 func organized(columns []column, queries int) dashboard.DataTransformerConfig {
 	hidden := map[string]bool{"Time": true, "Value": true, "policy": true}
 	for i := range queries {
@@ -321,8 +322,8 @@ func mapped(mappings []dashboard.ValueMapping) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "mappings", Value: mappings}}
 }
 
-// readable returns the color in which a cell has a text for which curves have a given color. Orange and yellow texts cannot
-// be read in the light theme, dark red ones in the dark theme.
+// readable returns the text color that corresponds to the color of a curve. Orange and yellow texts are illegible in
+// the light theme, and dark red ones in the dark theme.
 func readable(color string) string {
 	switch color {
 	case red, dark:
@@ -340,7 +341,7 @@ func readable(color string) string {
 // inLimits colors the text of a column by the steps that its values reach.
 func inLimits(limits *dashboard.ThresholdsConfigBuilder) []dashboard.DynamicConfigValue {
 	built, err := limits.Build()
-	if err != nil { // steps makes none that fail
+	if err != nil { // steps never returns thresholds that fail
 		panic(err)
 	}
 	for i := range built.Steps {
@@ -356,12 +357,12 @@ func filledCell(kind string) dashboard.DynamicConfigValue {
 	return dashboard.DynamicConfigValue{Id: "custom.cellOptions", Value: map[string]any{"type": kind}}
 }
 
-// ifAbsent shows a text where a row has no value in the column.
+// ifAbsent shows a text in rows that have no value in the column.
 func ifAbsent(text string) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "noValue", Value: text}}
 }
 
-// atLeast sets the width below which a column does not shrink, on a phone: its table scrolls sideways instead.
+// atLeast sets the minimum width of a column. On a phone, the table then scrolls sideways instead of shrinking.
 func atLeast(pixels int) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "custom.minWidth", Value: pixels}}
 }
@@ -370,12 +371,13 @@ func inWidth(pixels int) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "custom.width", Value: pixels}}
 }
 
-// texts maps the values of a label to a color each.
+// texts assigns a color to each of the given values of a label.
 func texts(colors ...[2]string) []dashboard.DynamicConfigValue {
 	return append(plain(colors...), filledCell("color-text"))
 }
 
-// plain writes the values of a label as people do: reward function, not reward_function. A color may come with each.
+// plain shows the values of a label with spaces, such as reward function for reward_function, each with an optional
+// color.
 func plain(colors ...[2]string) []dashboard.DynamicConfigValue {
 	options := valueTexts{}
 	for i, c := range colors {
@@ -388,10 +390,10 @@ func plain(colors ...[2]string) []dashboard.DynamicConfigValue {
 	return mapped(options.mappings())
 }
 
-// valueTexts are what is shown instead of values.
+// valueTexts maps values to the texts that are displayed instead.
 type valueTexts map[string]dashboard.ValueMappingResult
 
-// as sets the text of a value, its place among all, and its color, "" for none.
+// as sets the text for a value, its position among all values, and its color, "" for none.
 func (m valueTexts) as(value string, place int, text, color string) valueTexts {
 	result := dashboard.ValueMappingResult{Text: cog.ToPtr(text), Index: cog.ToPtr(int32(place))}
 	if color != "" {
@@ -430,12 +432,12 @@ func inColors(p *timeseries.PanelBuilder, colors ...[2]string) *timeseries.Panel
 	return p
 }
 
-// spaced writes the names of series, which are values of one label, as people do: dead letter, not dead_letter.
+// spaced shows the names of series, which are values of one label, with spaces: dead letter, not dead_letter.
 func spaced(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 	return p.WithTransformation(dashboard.DataTransformerConfig{Id: "renameByRegex", Options: map[string]any{"regex": "/_/g", "renamePattern": " "}})
 }
 
-// step is a value from which on a color applies.
+// step is a threshold: its color applies from that value on.
 type step struct {
 	from  float64
 	color string

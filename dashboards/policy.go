@@ -14,8 +14,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// policy returns the dashboard of one policy. On top is what a person on call asks first: the open incident, and what
-// moved. All else is in rows that are closed.
+// policy returns the dashboard of one policy. At the top are the answers to the first questions of a person on call:
+// the open incident, and which signals moved. Everything else is in closed rows.
 func policy(opts Options) *dashboard.DashboardBuilder {
 	s := policyScope(opts)
 	d := frame("Rewardwatch / Policy", "One policy: its open incident, what changed, and the evidence.",
@@ -58,8 +58,9 @@ func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
 // untilResolved says why a signal may be in drift at a score below 1.
 const untilResolved = "An alarm fires until all sums of the signal's detectors have returned to 0 and stayed low, so a signal can be in drift at a score below 1."
 
-// done lists what people and services did about the latest incident and the last request of the policy, newest first. The
-// end of a mute is in the future: it stands directly below the mute, and not on top as if it had been done last.
+// done lists the actions of people and services on the latest incident and the last request of the policy, newest
+// first. The end of a mute is in the future: it is listed directly below the mute, not at the top as if it were the
+// last action.
 func done(s scope) *table.PanelBuilder {
 	decided := `max by (what, by) (label_replace(` + s.of(alerts.MetricIncidentDecision) + `, "what", "$1", "decision", "(.+)"))`
 	stepped := `max by (what, by) (label_join(` + s.policies(retrain.MetricLastStep) + `, "what", " ", "kind", "step"))`
@@ -77,7 +78,7 @@ func done(s scope) *table.PanelBuilder {
 		NoValue("Nothing yet")
 }
 
-// deeds maps decisions, and steps of requests by their kind, to what people call them.
+// deeds maps decisions, and the kinds and steps of requests, to texts for people.
 func deeds() []dashboard.ValueMapping {
 	options := valueTexts{}
 	add := func(value, text string) { options.as(value, len(options), text, "") }
@@ -108,7 +109,7 @@ func deeds() []dashboard.ValueMapping {
 	return options.mappings()
 }
 
-// moved lists all signals, those that moved most first.
+// moved lists all signals, the ones that moved furthest first.
 func moved(s scope) *table.PanelBuilder {
 	by := "max by (" + s.groups("signal") + ") ("
 	mean := func(sample string) query {
@@ -138,7 +139,7 @@ func meanOfSignal(s scope) *timeseries.PanelBuilder {
 	})
 }
 
-// versionLabels returns the names of the version labels of a unit.
+// versionLabels returns the names of the labels for the versions of a unit.
 func versionLabels() []string { return []string{"policy_version", "env_version", "reward_version"} }
 
 func versionColumns() (all []column) {
@@ -148,7 +149,7 @@ func versionColumns() (all []column) {
 	return all
 }
 
-// policyVersions compares the versions with each other, and shows what they are compared with.
+// policyVersions compares the versions with each other, and shows the versions in the baseline.
 func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 	byVersion := "max by (" + s.groups(versionLabels()...) + ") ("
 	// while averages a value of the group over the time in which each version was the latest.
@@ -183,13 +184,14 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: faultOf(s)}).Span(full))
 }
 
-// faultOf returns the expression that is 1, with the rule of the fault, for signals in a fault, and 0 for others.
+// faultOf returns the expression that is 1, with the rule of the fault, for signals in a fault, and 0 for other
+// signals.
 func faultOf(s scope) string {
 	by := "max by (" + s.groups("signal", "rule") + ") ("
 	return by + s.of(metrics.MetricStreamFault) + ") or on (" + s.groups("signal") + ") 0 * " + by + s.of(metrics.MetricStreamState) + ")"
 }
 
-// policyPromise shows what was calibrated about false alarms when the baselines froze.
+// policyPromise shows the false alarm rates that were calibrated when the baselines were frozen.
 func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 	ofSignal := func(metric string, matchers ...string) query {
 		return query{expr: "sum by (" + s.groups("signal") + ") (" + s.of(metric, matchers...) + ")"}
@@ -235,7 +237,7 @@ func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 			"max by ("+s.groups("bin", "sample")+") ("+s.ofSignal(metrics.MetricSignalDecile)+")").Span(full))
 }
 
-// quantiles returns the queries of the band of each sample over all selected groups.
+// quantiles returns the queries for the quantile band of each sample over all selected groups.
 func quantiles(s scope) (all []query) {
 	for _, sample := range []string{"baseline", "current"} {
 		for _, q := range [][3]string{{"0.1", "min", "10%"}, {"0.5", "max", "median"}, {"0.9", "max", "90%"}} {
@@ -248,7 +250,7 @@ func quantiles(s scope) (all []query) {
 	return all
 }
 
-// policyEpisodes shows the signals that are direct measures of how the policy does.
+// policyEpisodes shows the signals that directly measure the performance of the policy.
 func policyEpisodes(d *dashboard.DashboardBuilder, s scope) {
 	mean := func(title, description, signal string) *timeseries.PanelBuilder {
 		return againstBaseline(title, description+" Mean over the last 200 episodes (or blocks). Dashed: mean in the baseline.", "short", s.legend("signal"), func(sample string) string {
@@ -262,8 +264,8 @@ func policyEpisodes(d *dashboard.DashboardBuilder, s scope) {
 		mean("Episode length", "Steps per episode.", "episode_length"))
 }
 
-// policyReward shows the reward per step, from two counters that only grow: a sum of rewards that can fall has no valid
-// rate.
+// policyReward shows the reward per step. It uses two counters that only increase, because a sum of rewards that can
+// fall has no valid rate.
 func policyReward(d *dashboard.DashboardBuilder, s scope) {
 	positive := perSecond(s.of(metrics.MetricRewardPositive), s.groups())
 	negative := perSecond(s.of(metrics.MetricRewardNegative), s.groups())
@@ -293,7 +295,7 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups("detector") + ") (" + s.of(metrics.MetricDetectorScore, `signal=~"action([.].+)?"`) + ")", legend: s.legend("detector")}))
 }
 
-// policyEstimates shows the off-policy estimates. Without support a value has no series, and its line a gap.
+// policyEstimates shows the off-policy estimates. A value without support has no series, so its line has a gap.
 func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 	value := func(bound string) string {
 		return "max by (" + s.groups("reference") + ") (" + s.of(metrics.MetricOffPolicyValue, `bound="`+bound+`"`) + ")"
@@ -333,8 +335,8 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 			Decimals(2).OverrideByRegexp("/chance/", append(dashed(), asLine()...)))
 }
 
-// gaugeChance returns the expression of how many drifts the detectors that never page would find by chance in the units
-// of one point.
+// gaugeChance returns the expression for the number of drifts that the detectors that never page would find by chance
+// in the units of one point.
 func gaugeChance(s scope) string {
 	rate := "max by (" + s.groups("detector") + ") (1 / " + s.ofSignal(metrics.MetricComparisonARL0) + ")"
 	units := "sum by (" + s.groups() + ") (increase(" + s.of(metrics.MetricUnits) + "[$__rate_interval]))"

@@ -37,7 +37,8 @@ func targets(queries []query) []cog.Builder[variants.Dataquery] {
 
 func refID(i int) string { return string(rune('A' + i)) }
 
-// scope is what a dashboard shows: the selected policies, or the single one, and its selected groups.
+// scope selects the series that a dashboard shows: those of the selected policies, or of a single one, and of its
+// groups.
 type scope struct {
 	policy string // matcher of the policy
 	single bool   // whether it shows a single policy
@@ -81,8 +82,8 @@ func (s scope) groups(more ...string) string {
 	return strings.Join(slices.Concat([]string{"policy"}, s.labels, more), ", ")
 }
 
-// legend returns the legend of the group that a series belongs to, and of the further labels. A dashboard of one policy
-// has its name elsewhere.
+// legend returns the legend for the group of a series, and for further labels. It omits the policy on a dashboard of
+// one policy, which shows the name elsewhere.
 func (s scope) legend(more ...string) string {
 	of := s.labels
 	if !s.single || len(s.labels) == 0 {
@@ -96,8 +97,8 @@ func perSecond(selector, by string) string {
 	return "sum by (" + by + ") (rate(" + selector + "[$__rate_interval]))"
 }
 
-// orZero returns 0 for an expression without series if another one has some, such as muted alarms among alarms. If the
-// other one has none either, as for a policy that does not exist, it returns nothing.
+// orZero returns an expression that is 0 if expr has no series but of has some, such as muted alarms among all alarms.
+// If of has none either, as for a policy that does not exist, the expression has no value.
 func orZero(expr, of string) string {
 	return expr + " or 0 * sum(" + of + ")"
 }
@@ -107,14 +108,14 @@ func orNone(expr, of, label string) string {
 	return expr + ` or label_replace(0 * sum(` + of + `), "` + label + `", "none", "", "")`
 }
 
-// The windows over which events are counted: the displayed time range, and one point of it.
+// The windows over which events are counted: the displayed time range, and the interval of one point.
 const (
 	overRange = "$__range"
 	overPoint = "$__rate_interval"
 )
 
-// counted returns how often something happened over a window, summed by labels if there are any. It is rounded, because
-// increase() extrapolates to the ends of the window, which turns 4 into 4.01.
+// counted returns the expression for the number of events over a window, summed by labels if there are any. It is
+// rounded, because increase() extrapolates to the ends of the window, which turns 4 into 4.01.
 func counted(selector, stretch string, by ...string) string {
 	sum := "sum "
 	if len(by) > 0 {

@@ -15,7 +15,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// retraining returns the dashboard of the ledger: what was ordered, whether it arrives, and whether it helped.
+// retraining returns the dashboard of the ledger: which retrainings were ordered, whether they are delivered, and
+// whether they helped.
 func retraining(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
 	d := frame("Rewardwatch / Retraining", "Retrain requests: what is waiting, whether deliveries arrive, and how the new versions perform.",
@@ -47,8 +48,8 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 	return d
 }
 
-// verdicts lists the last retraining of each policy: those that did not help are on top. What each must show is one text,
-// such as "mean return > 0.5", whose number comes from the value of the metric.
+// verdicts lists the last retraining of each policy, with those that did not help at the top. The contract of each is
+// one text, such as "mean return > 0.5", whose number is the value of the metric.
 func verdicts(s scope) *table.PanelBuilder {
 	of := func(more ...string) string {
 		valued := `count_values by (policy, request, state, statistic, signal, comparison) ("value", round(` + s.policies(retrain.MetricLastExpected, more...) + `, 0.001))`
@@ -69,7 +70,7 @@ func verdicts(s scope) *table.PanelBuilder {
 		NoValue("No retrainings delivered").Span(full)
 }
 
-// underWay lists the policies whose requests have not ended. Those that wait for a person are on top.
+// underWay lists the policies whose requests have not ended. Requests that wait for a person are at the top.
 func underWay(s scope) *table.PanelBuilder {
 	of := func(states string) string {
 		return "max by (policy, state) (" + s.policies(retrain.MetricRequests, `state=~"`+states+`"`) + ") > 0"
@@ -86,14 +87,14 @@ func underWay(s scope) *table.PanelBuilder {
 		NoValue("No unfinished requests").Span(10)
 }
 
-// requestsInConsole links to the requests that the console finds with a query.
+// requestsInConsole links to the requests that match a query in the console.
 func requestsInConsole(query string) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "links", Value: []map[string]any{
 		{"title": "Open the requests in the console", "url": "${console:raw}/retrain?" + query, "targetBlank": true},
 	}}}
 }
 
-// inConsole makes the number of requests in a state link to these.
+// inConsole makes the number of requests in a state link to these requests.
 func inConsole(p *stat.PanelBuilder, state string) *stat.PanelBuilder {
 	return p.DataLinks([]cog.Builder[dashboard.DashboardLink]{
 		dashboard.NewDashboardLinkBuilder("Open the requests in the console").Type(dashboard.DashboardLinkTypeLink).
@@ -101,7 +102,8 @@ func inConsole(p *stat.PanelBuilder, state string) *stat.PanelBuilder {
 	})
 }
 
-// inStates returns the number of requests in some states. All instances that share a ledger export the same.
+// inStates returns the expression for the number of requests in some states. All instances that share a ledger export
+// the same requests.
 func inStates(s scope, states string) string {
 	return "sum(max by (policy, state) (" + s.policies(retrain.MetricRequests, `state=~"`+states+`"`) + "))"
 }
@@ -129,7 +131,7 @@ func requestColors(states ...ledger.State) [][2]string {
 	return all
 }
 
-// retrainingOutcomes compares what retrainings were to show with what is observed.
+// retrainingOutcomes compares the values that retrainings must achieve with the observed ones.
 func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 	expected := "topk(2, max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + "))"
 	observed := "(" + observations(s) + ") and on (policy, statistic, signal) (" + expected + ")"

@@ -35,7 +35,7 @@ func service(opts Options) *dashboard.DashboardBuilder {
 	return d
 }
 
-// serviceHeadline answers whether the service works.
+// serviceHeadline shows whether the service works.
 func serviceHeadline(d *dashboard.DashboardBuilder, s scope) {
 	d.WithPanel(number("Freshness budget", "How fast the error budget for late episodes (or blocks) is being spent, over the last hour. The budget allows 1% to be judged more than a minute after their last event. Above 1, it runs out before the 30 days are over.", budgets, steps(green, step{1, amber}, step{6, red}),
 		query{expr: burnRate(s, "1h")}).Decimals(1).NoValue("Nothing judged")).
@@ -50,24 +50,24 @@ func serviceHeadline(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(failedPushes(s))
 }
 
-// lateShare returns the share of the units that were judged too late over a window.
+// lateShare returns the expression for the share of units that were judged too late over a window.
 func lateShare(s scope, stretch string) string {
 	// The format of the scrape decides whether the bound is written 60 or 60.0.
 	inTime := "sum(rate(" + s.service(names.MetricUnitDelay+"_bucket", fmt.Sprintf(`le=~"%d([.]0)?"`, alerts.FreshWithin)) + "[" + stretch + "]))"
 	return "1 - " + inTime + " / (sum(rate(" + s.service(names.MetricUnitDelay+"_count") + "[" + stretch + "])) > 0)"
 }
 
-// burnRate returns how many times too fast the freshness budget is spent over a window.
+// burnRate returns the expression for how many times too fast the freshness budget is spent over a window.
 func burnRate(s scope, stretch string) string {
 	return fmt.Sprintf("(%s) / %.3g", lateShare(s, stretch), 1-alerts.FreshObjective)
 }
 
-// burn shows how fast the freshness budget is spent, against the rates at which FreshnessBudgetBurn pages.
+// burn shows how fast the freshness budget is spent, together with the rates at which FreshnessBudgetBurn pages.
 func burn(s scope) *timeseries.PanelBuilder {
 	return inColors(levels("Freshness budget burn rate", "How fast the error budget for late episodes (or blocks) is being spent, over one hour and over six hours. The budget allows 1% to be judged more than a minute after their last event. Rewardwatch pages above 14.4 over one hour, and above 6 over six hours (dashed).", budgets,
 		query{expr: burnRate(s, "1h"), legend: "1 hour"}, query{expr: burnRate(s, "6h"), legend: "6 hours"}),
 		[2]string{"1 hour", orange}, [2]string{"6 hours", blue}).
-		OverrideByName("1 hour", wide()). // it shows where the line of six hours, which is drawn later, covers it
+		OverrideByName("1 hour", wide()). // still visible where the line of six hours, which is drawn later, covers it
 		Thresholds(steps(green, step{6, blue}, step{14.4, orange})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
 		NoValue("Nothing judged")
@@ -102,7 +102,7 @@ func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: counted(s.service(ingest.MetricReconnects), overPoint, "topic", "reason") + " > 0", legend: "{{topic}}: {{reason}}"}).NoValue("No reconnections"))
 }
 
-// serviceFreshness shows how soon units are judged, compared with the objective of the alert FreshnessBudgetBurn.
+// serviceFreshness shows how quickly units are judged, compared with the objective of the alert FreshnessBudgetBurn.
 func serviceFreshness(d *dashboard.DashboardBuilder, s scope) {
 	const worst = 12
 	folded(d, "Freshness and lag", "runbooks.md#freshnessbudgetburn",
@@ -155,7 +155,7 @@ func serviceState(d *dashboard.DashboardBuilder, s scope) {
 			[2]string{"left", blue}, [2]string{"returned", orange}))
 }
 
-// serviceTenants shows what the quotas of tenants are needed for: who uses how much, and who has more than that.
+// serviceTenants shows how much of its quotas each tenant uses, and which tenants exceed them.
 func serviceTenants(d *dashboard.DashboardBuilder, s scope) {
 	const none = "No tenants"
 	used, quota := s.service(names.MetricTenantUsed, `tenant!=""`), s.service(names.MetricTenantQuota, `tenant!=""`)

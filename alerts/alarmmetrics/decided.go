@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// decided is what is exported of the decisions on the latest incident of a group: the newest of each kind, so that the
-// number of series has a bound.
+// decided lists the decisions on the latest incident of a group that are exported: only the newest of each kind, which
+// bounds the number of series.
 type decided struct {
 	id     string
 	closed bool
@@ -23,7 +23,7 @@ type decision struct {
 	at       time.Time
 }
 
-// decidedOn returns what is exported of the decisions on an incident.
+// decidedOn returns the decisions on an incident that are exported.
 func decidedOn(i *alerts.Incident) decided {
 	out := decided{id: i.ID, closed: i.Closed}
 	newest := map[alerts.DecisionKind]alerts.Decision{}
@@ -43,7 +43,8 @@ func decidedOn(i *alerts.Incident) decided {
 	return out
 }
 
-// export puts out the decisions, in Unix seconds, unless the incident has closed and the newest is too old to matter.
+// export calls put with the time of each decision, in Unix seconds, unless the incident has closed and its newest
+// decision is too old to matter.
 func (d decided) export(now time.Time, put func(at float64, labels ...ingest.Label)) {
 	recent := !d.closed
 	for _, one := range d.newest {
@@ -63,7 +64,8 @@ type versionChanges struct {
 	cause         alerts.Cause
 }
 
-// changedVersions returns the versions around the onset of an alarm that says why the incident opened.
+// changedVersions returns the versions before and after the onset of the first alarm that has the cause of the
+// incident, or of the earliest alarm if no alarm has that cause.
 func changedVersions(i *alerts.Incident) versionChanges {
 	for _, a := range i.Alarms {
 		if a.Cause == i.Cause {
@@ -74,7 +76,7 @@ func changedVersions(i *alerts.Incident) versionChanges {
 	return versionChanges{a.Before, a.After, i.Cause}
 }
 
-// labels returns what changed, the version of the cause first, and the versions after the onset.
+// labels returns the labels for what changed, the version of the cause first, and for the versions after the onset.
 func (v versionChanges) labels() []ingest.Label {
 	return []ingest.Label{
 		{Name: "changed", Value: orNone(strings.Join(v.words(), ", "))},

@@ -28,7 +28,7 @@ type Metrics struct {
 	latest map[ingest.Group]decided
 }
 
-// openIncident is what is exported of an open incident.
+// openIncident is the exported part of an open incident.
 type openIncident struct {
 	id       string
 	severity alerts.Severity
@@ -80,8 +80,8 @@ func (m *Metrics) Update(changes []alerts.Change) {
 	}
 }
 
-// update applies a change of an incident, where before is the latest incident of its group. A comment on a closed
-// incident does not close it again, and one on an earlier incident says nothing about the open one.
+// update applies a change to an incident; before is the latest incident of its group so far. A comment on a closed
+// incident must not count as closing it again, and a comment on an earlier incident must not replace the open one.
 func (m *Metrics) update(c alerts.Change, before decided) {
 	i := c.Incident
 	if i.Closed && before.id != "" && before.id != i.ID {
@@ -121,8 +121,8 @@ func (m *Metrics) count(i *alerts.Incident) {
 	delete(m.muted, key)
 }
 
-// countFromZero makes a group that has an incident export all of its counts, those that are 0 too. The incident closes
-// later, mostly after another scrape.
+// countFromZero exports all counts of a group that has an incident, including zeros. A scrape then sees the zero before
+// the incident closes, so that increase() counts it.
 func (m *Metrics) countFromZero(group ingest.Group) {
 	for _, c := range alerts.Causes() {
 		m.closed[causeKey{group, c}] += 0
@@ -155,13 +155,13 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	})
 }
 
-// exported is what the series of one name share.
+// exported describes a metric: the name, help and type of all of its series.
 type exported struct {
 	name, help string
 	kind       prometheus.ValueType
 }
 
-// export puts out the current metrics. Alarms are counted on while it does.
+// export calls put for each current sample. It works on copies, so alarms can be counted meanwhile.
 func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group, more ...ingest.Label)) {
 	watched := m.groups()
 	m.mu.Lock()
@@ -208,7 +208,7 @@ func (m *Metrics) export(put func(f *exported, value float64, group ingest.Group
 	}
 }
 
-// stateOf returns how far the alert of an open incident has come.
+// stateOf returns the delivery state of the alert for an open incident.
 func (m *Metrics) stateOf(i openIncident) alerts.DeliveryState {
 	if i.muted {
 		return alerts.Silenced
@@ -216,7 +216,7 @@ func (m *Metrics) stateOf(i openIncident) alerts.DeliveryState {
 	return m.delivery(i.id).State
 }
 
-// descs holds the descriptions of one scrape by the names of metrics and labels, which most groups share.
+// descs caches the descriptors of one scrape by metric name and label names, which most groups share.
 type descs map[string]*prometheus.Desc
 
 // metric returns one sample with the labels of its group and some more.

@@ -1,5 +1,5 @@
-// Package annotation shapes the texts of alerts: people read them on a phone, receivers such as Slack refuse long ones, and
-// names from telemetry are part of them.
+// Package annotation makes the texts of alerts safe to send: people read them on a phone, receivers such as Slack
+// refuse long texts, and the texts contain names from telemetry.
 package annotation
 
 import (
@@ -14,8 +14,8 @@ const (
 	MaxLength = 2000
 )
 
-// All drops the empty texts, and truncates the long ones. Invisible characters are replaced, but for the ends of lines in
-// those annotations that have several.
+// All returns the texts that are not empty, truncated to MaxLength. It replaces invisible characters, except the line
+// breaks of annotations with several lines.
 func All(texts map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, text := range texts {
@@ -31,10 +31,11 @@ func All(texts map[string]string) map[string]string {
 	return out
 }
 
-// Lines joins texts, each of which is one line.
+// Lines joins texts, one per line.
 func Lines(texts []string) string { return joined(texts, "\n") }
 
-// List joins texts, and counts those beyond ten. A name with the end of a line could make up further ones.
+// List joins at most ten texts, and says how many more there are. It replaces line breaks within a name, which could
+// otherwise fake another line.
 func List(texts []string, separator string) string {
 	if len(texts) <= maxListed {
 		return joined(texts, separator)
@@ -50,7 +51,7 @@ func joined(texts []string, separator string) string {
 	return strings.Join(out, separator)
 }
 
-// Printable replaces invisible characters. Names come from telemetry: one with a control sequence would reach the
+// Printable replaces invisible characters. Names come from telemetry: a control sequence in a name would reach the
 // terminal, reverse the direction of the text after it, or begin a line.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {

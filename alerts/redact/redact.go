@@ -1,4 +1,4 @@
-// Package redact keeps credentials out of what is logged of answers.
+// Package redact removes credentials from the answers to HTTP requests before they are logged.
 package redact
 
 import (
@@ -9,8 +9,8 @@ import (
 // leastSecret is the length of the shortest secret, or beginning of one, that is removed. Shorter ones occur in other words.
 const leastSecret = 4
 
-// Credentials removes from an answer what its request authenticates with: error pages of proxies show headers, and the
-// answer is logged. An answer that is cut off may end with the beginning of a secret.
+// Credentials removes the token and the password of a request from its answer, because error pages of proxies repeat
+// request headers. If the answer was cut off within a secret, it also removes the beginning of that secret.
 func Credentials(answer string, request *http.Request) string {
 	_, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
 	_, password, _ := request.BasicAuth()

@@ -7,8 +7,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 )
 
-// burnRate is the factor by which the budget of late units is spent too fast, over a long and a short window, for an
-// alert. The long window shows that it matters, the short one that it continues.
+// burnRate is the condition of an alert: the budget of late units is spent this factor too fast, over both a long and a
+// short window. The long window shows that it matters, and the short one that it continues.
 type burnRate struct {
 	factor      float64
 	long, short string
@@ -23,7 +23,7 @@ func burnRates() map[alerts.Severity][]burnRate {
 	}
 }
 
-// delayedRatio returns the name of the recorded share of the units that were judged too late over a window.
+// delayedRatio returns the name of the recorded share of units that were judged too late over a window.
 func delayedRatio(stretch string) string { return "job:rewardwatch_units_delayed:ratio_rate" + stretch }
 
 // freshnessRecords returns the recording rules of the share of units judged too late, over every window that an alert
@@ -61,8 +61,7 @@ func freshnessBudgetBurn(delay string, severity alerts.Severity) rule {
 	}
 }
 
-// freshnessTests feeds units of which a given share is in time. What is severe enough for a page is severe enough for a
-// ticket, too.
+// freshnessTests returns tests with a given share of units that are on time. What pages also opens a ticket.
 func freshnessTests(delay string, severity alerts.Severity, fires func(percent string, severity alerts.Severity) expectedAlert) []ruleTest {
 	if severity == alerts.Critical {
 		return []ruleTest{

@@ -33,7 +33,7 @@ func allRules(opts Options) []rule {
 	return rules
 }
 
-// allRecords returns the recording rules. An alert uses each of them.
+// allRecords returns the recording rules. Each is used by an alert.
 func allRecords() []record { return freshnessRecords(names.MetricUnitDelay) }
 
 // ruleGroups builds the rules whose alerts belong to a group.
@@ -160,7 +160,7 @@ func (g ruleGroups) example() map[string]string {
 	return labels
 }
 
-// exampleName returns the name of the example.
+// exampleName returns the name of the example group.
 func (g ruleGroups) exampleName() string {
 	var labels []string
 	for _, l := range g.labels {

@@ -41,7 +41,7 @@ func (g ruleGroups) actionCollapse() rule {
 	}
 }
 
-// rewardChannelFault alerts on rewards that cannot be trusted: whatever learns from them learns the fault.
+// rewardChannelFault alerts on rewards that cannot be trusted, because a policy trained on them would learn the fault.
 func (g ruleGroups) rewardChannelFault() rule {
 	const description = "The reward has a telemetry fault (rule {{ $labels.rule }}). A policy trained on this reward would learn the fault. No retraining is triggered until the fault ends."
 	fault := func(signal, values string) inputSeries {
@@ -64,8 +64,8 @@ func (g ruleGroups) rewardChannelFault() rule {
 // unfinishedRules are the rules of the faults that episodesUnfinished reports.
 const unfinishedRules = fault.Unfinished + "|" + fault.MostlyUnfinished
 
-// episodesUnfinished alerts on episodes without an end. They are not units, so that the judged episodes are not
-// representative of them. It uses the share, because a drift of all signals hides the fault.
+// episodesUnfinished alerts on episodes without an end. Such episodes are not units, so the judged episodes are not
+// representative. It uses the share, because a drift of all signals hides the fault.
 func (g ruleGroups) episodesUnfinished() rule {
 	share := func(sample, values string) inputSeries {
 		return g.series(metrics.MetricUnfinished, fmt.Sprintf("sample=%q", sample), values)
@@ -90,7 +90,7 @@ func (g ruleGroups) episodesUnfinished() rule {
 	}
 }
 
-// staleAfter is the age in days from which on a baseline is stale.
+// staleAfter is the age, in days, at which a baseline becomes stale.
 const staleAfter = 90
 
 // baselineStale alerts on baselines that have not been reviewed for a long time.

@@ -11,8 +11,8 @@ func ofState(metric, state, values string) inputSeries {
 	return ofInstance(metric, fmt.Sprintf("policy=%q,state=%q", "checkout", state), values)
 }
 
-// ledgerSuspended alerts on a ledger that does not work, so that nothing is retrained. It tolerates a restart of
-// PostgreSQL.
+// ledgerSuspended alerts if the ledger is unavailable, because nothing is retrained meanwhile. It tolerates a restart
+// of PostgreSQL.
 func ledgerSuspended(suspended string) rule {
 	const (
 		summary     = "The ledger of retrain requests is unavailable"
@@ -34,8 +34,8 @@ func ledgerSuspended(suspended string) rule {
 	}
 }
 
-// retrainNoImprovement alerts on retrainings that did not help. If the ledger was out of use an hour ago, its series
-// are missing there, which is no evidence.
+// retrainNoImprovement alerts on retrainings that did not help. If the ledger was unavailable an hour ago, series are
+// missing at that time, so their absence does not show that a retraining is new.
 func retrainNoImprovement(requests, suspended string) rule {
 	const (
 		summary     = "Retraining checkout did not help"
@@ -69,7 +69,7 @@ func retrainNoImprovement(requests, suspended string) rule {
 	}
 }
 
-// retrainAwaitsApproval alerts on requests that wait for a decision: they expire without one.
+// retrainAwaitsApproval alerts on requests that wait for a decision, because they expire without one.
 func retrainAwaitsApproval(requests string) rule {
 	const (
 		summary     = "Retraining of checkout is waiting for approval"

@@ -296,8 +296,8 @@ func policiesNotWatched(streamLimitHits, eventsIgnored string) rule {
 	}
 }
 
-// apartShare is the share of the feedback without a decision whose decision is in another partition, from which on
-// decisions and feedback are not keyed alike.
+// apartShare is the share of unmatched feedback whose decision is in another partition above which decisions and
+// feedback must have different keys or partitioners.
 const apartShare = .5
 
 func feedbackApart(lost string) rule {

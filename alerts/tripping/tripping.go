@@ -6,9 +6,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 )
 
-// Follow shows changed incidents to the guards of their policy, and returns the changes with the incidents of the guards that
-// trip. The same changes trip the same guards: it uses no clock. Incidents of guards trip none, nor do those that are
-// informational: improvements, and drifts from a provisional baseline.
+// Follow lets changed incidents trip the guards of their policy, and returns the changes together with the incidents of
+// the guards that trip. It uses no clock, so the same changes trip the same guards. An incident trips no guard if it is
+// of a guard itself or informational: an improvement, or a drift from a provisional baseline.
 func Follow(guards *guard.Set, tracker *alerts.Tracker, changes []alerts.Change) []alerts.Change {
 	for _, c := range changes {
 		if c.Incident == nil || c.Incident.Guard() != nil || c.Incident.Improvement || c.Incident.Provisional {

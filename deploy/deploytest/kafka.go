@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// StartKafka starts a real broker on ports of 127.0.0.1, with a separate directory and further variables of kafka.sh,
-// and stops it at the end of the test. root is the root of the repository. run calls kafka.sh for this broker, such as
+// StartKafka starts a real broker on ports of 127.0.0.1, with its own directory and further variables for kafka.sh, and
+// stops it at the end of the test. root is the root of the repository. run calls kafka.sh for this broker, for example
 // with "topic", NAME.
 func StartKafka(t testing.TB, root, port, controllerPort string, env ...string) (run func(args ...string)) {
 	t.Helper()

@@ -1,4 +1,4 @@
-// Package deploytest finds what is needed by tests that start the servers in deploy/local.
+// Package deploytest helps tests to start the servers in deploy/local.
 package deploytest
 
 import (
@@ -8,15 +8,14 @@ import (
 	"testing"
 )
 
-// The range of ports of FreePorts. Linux takes those from portsBelow on for outgoing connections.
+// The range of ports of FreePorts. Linux uses the ports from portsBelow on for outgoing connections.
 const (
 	lowestPort = 20_000
 	portsBelow = 32_768
 )
 
-// FreePorts returns n ports of 127.0.0.1 on which nothing listened a moment ago. They lie outside of the range from
-// which the system takes the ports of outgoing connections, which could occupy one before its server starts, or while
-// that is down.
+// FreePorts returns n ports of 127.0.0.1 that were unused a moment ago. They are outside of the range that the system
+// uses for outgoing connections, which could take a port before its server starts, or while the server is down.
 func FreePorts(t testing.TB, n int) []string {
 	t.Helper()
 	var ports []string

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// Keep checks that a picture shows something and takes at most so many bytes, and writes it to a directory, unless that is "".
+// Keep checks that a picture is not empty and has at most the given number of bytes, and writes it to a directory,
+// unless dir is "".
 func Keep(t *testing.T, dir, name string, picture []byte, most int) {
 	t.Helper()
 	shown, err := png.Decode(bytes.NewReader(picture))
@@ -37,7 +38,7 @@ func Keep(t *testing.T, dir, name string, picture []byte, most int) {
 	}
 }
 
-// paletted returns a picture with 256 colors, which shrinks it to a third, and how many it had.
+// paletted returns a picture reduced to 256 colors, which shrinks it to a third, and the number of colors before.
 func paletted(shown image.Image) (drawn *image.Paletted, colors int) {
 	count, bounds := map[color.RGBA]int{}, shown.Bounds()
 	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(shown.At(x, y)).(color.RGBA) }
@@ -59,8 +60,9 @@ func paletted(shown image.Image) (drawn *image.Paletted, colors int) {
 	return drawn, len(count)
 }
 
-// chosen returns at most 256 colors, the most frequent of those that are alike, and which of them stands for each. How alike is as little as
-// possible: the rarest color, such as that of a word, keeps its hue.
+// chosen returns a palette of at most 256 colors and, for each color, its nearest color in the palette. Of similar
+// colors, it takes the most frequent. It merges only as many as necessary, so that the rarest color, such as that of a
+// word, keeps its hue.
 func chosen(frequent []color.RGBA) (palette color.Palette, nearest map[color.RGBA]uint8) {
 	for alike := 0; ; alike += 2 {
 		palette, nearest = nil, map[color.RGBA]uint8{}
