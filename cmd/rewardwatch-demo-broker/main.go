@@ -1,5 +1,5 @@
-// Command rewardwatch-demo-broker is the Kafka broker of `rewardwatch demo`, which starts it. It keeps the newest records in memory.
-// It has a separate binary, so that the binary of the service has no code of tests.
+// Command rewardwatch-demo-broker is the Kafka broker of `rewardwatch demo`, which starts it. It keeps the newest
+// records in memory. It is a separate binary, so that the binary of the service contains no test code.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 
 const (
 	partitions = 4        // of the topic
-	kept       = 32 << 20 // bytes of each partition, which are some minutes: a demo may run for days
+	kept       = 32 << 20 // bytes per partition, a few minutes of telemetry: a demo may run for days
 	trimEvery  = 10 * time.Second
 )
 
@@ -27,9 +27,9 @@ func main() {
 	}
 }
 
-// run prints the address of the broker as one line, and serves until in ends, as it does when the demo exits. An
-// interrupt from the terminal reaches the demo too, which still commits while it stops. At each interval, it drops the
-// oldest records of partitions with more bytes than kept.
+// run prints the address of the broker on one line, and serves until in ends, which happens when the demo exits. It
+// ignores interrupts: an interrupt from the terminal also reaches the demo, which still commits while it stops. At each
+// interval, it drops the oldest records of partitions with more bytes than kept.
 func run(in io.Reader, out io.Writer, kept int, interval time.Duration) error {
 	signal.Ignore(os.Interrupt)
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "agent-telemetry"),
@@ -51,7 +51,7 @@ func run(in io.Reader, out io.Writer, kept int, interval time.Duration) error {
 		case err := <-ended:
 			return err
 		case <-time.After(interval):
-			broker.ApplyRetention() // the broker trims only topics that are created with their own limit
+			broker.ApplyRetention() // the broker trims only topics that were created with their own limit
 		}
 	}
 }

@@ -1,4 +1,4 @@
 package names
 
-// LocalAddress is where the service listens, and commands call it, unless told otherwise.
+// LocalAddress is the default address on which the service listens and which commands call.
 const LocalAddress = "127.0.0.1:9464"

@@ -1,4 +1,4 @@
-// Package access defines who holds which token, and what the holder can do. The API and the console ask it.
+// Package access defines the holder of each token and the rights of the holder, for the API and the console.
 package access
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Right is something that a request may need. Rights can be combined: any of them is then enough.
+// Right is a right that a request may require. If rights are combined, any one of them is enough.
 type Right uint8
 
 // The rights.
 const (
 	Read       Right = 1 << iota // see everything that is watched
-	Act                          // comment, mute, ask for a retraining: what can be undone
+	Act                          // comment, mute, ask for a retraining: everything that can be undone
 	Decide                       // accept a drift, change a baseline, release a guard, approve or reject a retraining
 	Administer                   // reload, forget policies, profile
 	Send                         // send telemetry
@@ -33,7 +33,7 @@ const (
 // Role is a set of rights with a name.
 type Role string
 
-// The roles. Each of Viewer to Admin has the rights of those before it.
+// The roles. From Viewer to Admin, each role includes the rights of the one before it.
 const (
 	Viewer   Role = "viewer"
 	Operator Role = "operator"
@@ -46,7 +46,7 @@ const (
 // Roles returns all roles.
 func Roles() []Role { return []Role{Viewer, Operator, Approver, Admin, Agents, Jobs} }
 
-// Permits reports whether a role has one of the rights.
+// Permits reports whether a role has at least one of the rights.
 func (r Role) Permits(any Right) bool {
 	return map[Role]Right{
 		Viewer:   Read | Obey | Follow,
@@ -58,15 +58,15 @@ func (r Role) Permits(any Right) bool {
 	}[r]&any != 0
 }
 
-// Holder is who has a token.
+// Holder is the person or program to which a token belongs.
 type Holder struct {
 	Name   string // "" if several people or programs share the token
 	Role   Role
-	Tenant string // that the holder is confined to, "" for none
-	File   string // with the token
+	Tenant string // tenant to which the holder is confined, "" for none
+	File   string // file that contains the token
 }
 
-// Token is a token that has been read.
+// Token is a token with its holder.
 type Token struct {
 	Holder
 	Text string
@@ -78,16 +78,16 @@ var (
 	ErrUnknown = errors.New("a valid bearer token is required")
 )
 
-// Holders are all who have a token.
+// Holders are all holders of tokens.
 type Holders []Holder
 
-// Anyone reports whether one of them has one of the rights.
+// Anyone reports whether at least one holder has at least one of the rights.
 func (hs Holders) Anyone(any Right) bool {
 	return slices.ContainsFunc(hs, func(h Holder) bool { return h.Role.Permits(any) })
 }
 
-// Tokens reads all token files, so that a token can be replaced without a restart. It returns those that can be read, and
-// an ErrFile for the others.
+// Tokens reads all token files, so that a token can be replaced without a restart. It returns the tokens that it could
+// read, and an ErrFile for the others.
 func (hs Holders) Tokens() ([]Token, error) {
 	var out []Token
 	var failed error
@@ -102,8 +102,8 @@ func (hs Holders) Tokens() ([]Token, error) {
 	return out, failed
 }
 
-// Of returns whose token it is. It fails with ErrUnknown, or with an ErrFile if it may be one that cannot be read. For says
-// when the files are read.
+// Of returns the holder of a token. It fails with ErrUnknown, or with an ErrFile if the token may be one that could not
+// be read. The files are read as described for For.
 func (hs Holders) Of(ctx context.Context, text string) (Holder, error) {
 	tokens, err := hs.For(ctx)
 	for _, t := range tokens {
@@ -119,8 +119,8 @@ func (hs Holders) Of(ctx context.Context, text string) (Holder, error) {
 
 type ofRequestKey struct{}
 
-// Within answers requests in whose contexts the files are read once, for all calls of For: their number does not grow with
-// the places that ask, and all of them see the same tokens.
+// Within reads the files once per request, for all calls of For with the request's context. The number of reads then
+// does not depend on the number of callers, and all callers see the same tokens.
 func (hs Holders) Within(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		read := sync.OnceValues(hs.Tokens)
@@ -128,7 +128,8 @@ func (hs Holders) Within(next http.Handler) http.Handler {
 	})
 }
 
-// For returns what Tokens returns, at the first time in the context of a request. Outside of Within, it reads the files.
+// For returns the result of Tokens, from its first call in the context of a request. Outside of Within, it reads the
+// files.
 func (hs Holders) For(ctx context.Context) ([]Token, error) {
 	if read, within := ctx.Value(ofRequestKey{}).(func() ([]Token, error)); within {
 		return read()
@@ -136,7 +137,8 @@ func (hs Holders) For(ctx context.Context) ([]Token, error) {
 	return hs.Tokens()
 }
 
-// Check reads all files. Beside an ErrFile it fails if two holders have the same token: it would be unknown whose it is.
+// Check reads all files. It fails with an ErrFile, or if two holders have the same token, whose owner would be
+// ambiguous.
 func (hs Holders) Check() error {
 	tokens, err := hs.Tokens()
 	for i, t := range tokens {
@@ -165,7 +167,7 @@ func readToken(file string) (string, error) {
 	return token, nil
 }
 
-// same compares tokens in constant time, whatever their lengths.
+// same compares tokens in constant time, even if their lengths differ.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

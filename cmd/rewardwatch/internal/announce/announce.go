@@ -25,12 +25,12 @@ import (
 const (
 	event      = "guards" // type of the messages
 	lookEvery  = time.Second
-	perTarget  = 4 // attempts of a target at the same time, of one policy each, so that a policy's documents keep their order
+	perTarget  = 4 // maximum number of concurrent attempts per target; each is for a different policy, so that a policy's documents keep their order
 	firstPause = time.Second
 	maxPause   = 30 * time.Second
 )
 
-// Bell wakes those who wait for a change of a guard. The zero value is ready for use.
+// Bell wakes goroutines that wait for a change of a guard. The zero value is ready for use.
 type Bell struct {
 	mu   sync.Mutex
 	next chan struct{}
@@ -46,7 +46,7 @@ func (b *Bell) Next() <-chan struct{} {
 	return b.next
 }
 
-// Ring wakes all who wait.
+// Ring wakes all waiting goroutines.
 func (b *Bell) Ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,9 +56,9 @@ func (b *Bell) Ring() {
 	}
 }
 
-// Announcer sends the guards of each policy to every target when their state changes, and again before the document
-// that was sent last becomes too old for agents. What a target does not take is replaced by the newest document, so
-// nothing accumulates.
+// Announcer sends the guards of each policy to every target when their state changes, and again before the last sent
+// document becomes too old for agents. If a target does not accept a document, the next attempt sends the newest one,
+// so documents never accumulate.
 type Announcer struct {
 	guards   func() []*guard.Summary
 	bell     *Bell
@@ -67,8 +67,8 @@ type Announcer struct {
 	log      zerolog.Logger
 }
 
-// New returns an Announcer of the guards that a function returns. It reads the secrets of the targets, and connects to
-// none. The configuration must have passed Check.
+// New returns an Announcer for the guards that a function returns. It reads the secrets of the targets, but does not
+// connect. The configuration must have passed Check.
 func New(cfg Config, guards func() []*guard.Summary, bell *Bell, log zerolog.Logger, reg prometheus.Registerer) (*Announcer, error) {
 	a := &Announcer{
 		guards: guards, bell: bell, log: log, attempts: prometheus.NewCounterVec(
@@ -112,7 +112,7 @@ func (a *Announcer) undelivered() (n float64) {
 	return n
 }
 
-// receiver is one target. Its goroutine owns all but behind.
+// receiver is one target. Its goroutine owns all fields except behind.
 type receiver struct {
 	*Announcer
 	Target
@@ -126,11 +126,11 @@ type receiver struct {
 	behind int
 }
 
-// sent is what a target has of a policy.
+// sent is the state of a policy at a target.
 type sent struct {
-	tag      string // of what it took last, "" before
+	tag      string // of the document that the target accepted last, "" before the first
 	at       time.Time
-	tried    string // tag of what was last tried
+	tried    string // tag of the document that was last tried
 	retry    time.Time
 	pause    time.Duration
 	inFlight bool
@@ -195,7 +195,8 @@ func (r *receiver) makeTopic(ctx context.Context) {
 	}
 }
 
-// due returns what to send now: changes before what becomes old, and what was sent longer ago first.
+// due returns the documents to send now: changes before documents that are about to expire, and of either kind first
+// the one that was sent longest ago.
 func (r *receiver) due(now time.Time) (out []*guard.Summary) {
 	behind := 0
 	present := map[string]bool{}
@@ -203,7 +204,7 @@ func (r *receiver) due(now time.Time) (out []*guard.Summary) {
 		present[g.Policy] = true
 		of := r.of(g.Policy)
 		tag := wire.GuardsTag(g)
-		if tag != of.tag || now.Sub(of.at) >= g.MaxAge { // agents have another state, or none that is valid
+		if tag != of.tag || now.Sub(of.at) >= g.MaxAge { // agents have a different state, or no valid one
 			behind++
 		}
 		switch {
@@ -240,7 +241,7 @@ func (r *receiver) of(policy string) *sent {
 	return r.sent[policy]
 }
 
-// begin makes one attempt in the background. A stop does not interrupt it; the timeout of the target bounds it.
+// begin makes one attempt in the background. Shutdown does not interrupt it; the timeout of the target bounds it.
 func (r *receiver) begin(ctx context.Context, attempts *sync.WaitGroup, g *guard.Summary) {
 	now, of := time.Now(), r.of(g.Policy)
 	tag := wire.GuardsTag(g)
@@ -255,11 +256,11 @@ func (r *receiver) begin(ctx context.Context, attempts *sync.WaitGroup, g *guard
 		} else {
 			d.attempt = r.adapter.Send(context.WithoutCancel(ctx), m)
 		}
-		r.done <- d // has room for all
+		r.done <- d // has enough capacity for all attempts
 	})
 }
 
-// ended notes the result of an attempt.
+// ended records the result of an attempt.
 func (r *receiver) ended(d *done) {
 	of := r.of(d.policy)
 	of.inFlight = false
@@ -279,7 +280,7 @@ func (r *receiver) ended(d *done) {
 		Str("error", d.attempt.Err).Bool("disabled", r.gone).Msg("failed to deliver a guard state")
 }
 
-// messageID identifies a document: the same state at another time is another one.
+// messageID identifies a document. The same state at another time is a different document.
 func messageID(g *guard.Summary, at time.Time) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(g.Policy)) // a hash takes everything

@@ -34,7 +34,7 @@ func (t *Target) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*plain)(t))
 }
 
-// asTarget returns the receiver as the targets of retrainings have it.
+// asTarget returns the receiver in the form of a retraining target.
 func (t Target) asTarget() target.Target {
 	return target.Target{
 		Name: t.Name, Webhook: t.Webhook, SecretFile: t.SecretFile, Timeout: t.Timeout, AllowPrivate: t.AllowPrivate, TLS: t.TLS, Kafka: t.Kafka,
@@ -60,7 +60,7 @@ func (c Config) Check(report func(path, msg string)) {
 	}
 }
 
-// Address returns where the state is sent, "" if the target has no receiver.
+// Address returns the address to which the state is sent, "" if the target has no receiver.
 func (t Target) Address() string { return t.asTarget().Address() }
 
 // OnBrokersOf returns a configuration in which Kafka targets without brokers use those of the telemetry. New requires

@@ -1,5 +1,5 @@
-// Package app assembles the whole service: it opens, runs and closes its parts in order, and acts on what the engine
-// finds.
+// Package app assembles the whole service: it opens, runs and closes its parts in order, and acts on the findings of
+// the engine.
 package app
 
 import (
@@ -32,11 +32,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
-// App is the whole service. New opens what it needs. Run runs it until its context ends and stops it in reverse
-// order (open.go, run.go). App is also the effects of all workers (effects.go), and the view that the HTTP server shows
+// App is the whole service. New opens its parts. Run runs them until its context ends and stops them in reverse order
+// (open.go, run.go). App also implements the effects of all workers (effects.go), and the view of the HTTP server
 // (view.go).
 //
-// It is large because it opens, runs and closes every part of the service, in order, one method each.
+// It is large because it has one method to open, run and close each part of the service, in order.
 type App struct {
 	cfg      *config.Config
 	log      zerolog.Logger
@@ -57,25 +57,25 @@ type App struct {
 	cluster  *cluster.Cluster // nil for a standalone instance
 	feeds    *engine.Telemetry
 	consumer *consumer.Consumer
-	sender   *sender                                    // nil if telemetry is judged in the partitions that it is in
+	sender   *sender                                    // nil if telemetry is judged in its own partitions
 	unitLog  func(topic string, partition int32) string // directory of the log of units of a partition, nil in a cluster
 	Server   *api.Server
 
-	telling   sync.Mutex // guards against reports about a worker that is gone
+	telling   sync.Mutex // guards against reports about a worker that has stopped
 	lookAgain lookAgain
 	approvals approvals
-	closers   []closer // what New opened, in that order
+	closers   []closer // opened by New, in that order
 	Reloaded  prometheus.Gauge
 }
 
-// closer is one named step of a stop.
+// closer is one named step of a shutdown.
 type closer struct {
 	name  string
 	close func() error
 }
 
-// New opens state, ledger and connections. POST /-/reload calls reload. If New fails, it closes all that it opened.
-// ctx is the context of Run: once it ends, New stops waiting for a ledger that cannot be reached.
+// New opens state, ledger and connections. POST /-/reload calls reload. If New fails, it closes everything that it
+// opened. ctx is the context of Run: once it ends, New stops waiting for a ledger that cannot be reached.
 func New(ctx context.Context, cfg *config.Config, reload func() error, log zerolog.Logger) (*App, error) {
 	a := &App{cfg: cfg, log: log, scores: plots.NewScores(), stale: secrets.NewStale(), Registry: prometheus.NewRegistry(), Reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: names.MetricReloaded, Help: "1 if the last reload of the configuration succeeded, 0 otherwise.",
@@ -93,8 +93,8 @@ func New(ctx context.Context, cfg *config.Config, reload func() error, log zerol
 	return a, nil
 }
 
-// listen starts the server before anything is opened: opening can take minutes, and health checks need an answer
-// meanwhile.
+// listen starts the server before anything else is opened, because opening can take minutes, and health checks need an
+// answer meanwhile.
 func (a *App) listen(reload func() error) (err error) {
 	a.Registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfoMetric(), a.Reloaded, a.stale)
@@ -114,7 +114,7 @@ func (a *App) closeLater(name string, f func() error) {
 	a.closers = append(a.closers, closer{name, f})
 }
 
-// Close closes what was opened in reverse order. A failure does not skip the rest.
+// Close closes all parts in the reverse order of opening. A failure does not skip the rest.
 func (a *App) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(a.closers) {
@@ -134,7 +134,7 @@ func buildInfoMetric() prometheus.Collector {
 	return g
 }
 
-// consoleMetric tells the dashboards where the console is, so that those that are shipped ready-made can link to it.
+// consoleMetric exports the URL of the console, so that the dashboards that are shipped ready-made can link to it.
 func consoleMetric(url string) prometheus.Collector {
 	g := prometheus.NewGaugeVec(
 		prometheus.GaugeOpts{Name: names.MetricConsole, Help: "URL of the console. Always 1."}, []string{"url"})

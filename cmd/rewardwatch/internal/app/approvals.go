@@ -27,7 +27,7 @@ type approval struct {
 	next            time.Time
 }
 
-// keep remembers a request, or drops it if it does not wait any more.
+// keep remembers a request, or drops it if it no longer waits.
 func (p *approvals) keep(i *alerts.Incident, request string, waits bool, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +59,7 @@ func (p *approvals) due(policy string, now time.Time) map[string]string {
 	return out
 }
 
-// forget drops the policies that others judge from now on.
+// forget drops the policies that other instances judge from now on.
 func (p *approvals) forget(policies []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// version is that of a release, which the linker sets (-X): an archive of the sources has no tag that Go could read.
+// version is the version of a release, set by the linker (-X): Go finds no tag in a source archive.
 var version string
 
 // BuildInfo identifies the build.
@@ -20,7 +20,7 @@ type BuildInfo struct {
 	Platform string `json:"platform"`
 }
 
-// ReadBuildInfo reads what the Go toolchain wrote into the binary.
+// ReadBuildInfo reads the build information that the Go toolchain has written into the binary.
 func ReadBuildInfo() BuildInfo {
 	b := BuildInfo{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
@@ -39,7 +39,7 @@ func ReadBuildInfo() BuildInfo {
 	return b
 }
 
-// Release identifies this build for others: its tag, or else its commit, or "" if it has neither.
+// Release identifies this build to other services: by its tag, or else its commit, or "" if it has neither.
 func (b BuildInfo) Release() string {
 	if tag, _, pre := strings.Cut(b.Version, "-"); strings.HasPrefix(tag, "v") && !pre && !strings.Contains(b.Version, "+") {
 		return b.Version
@@ -47,7 +47,7 @@ func (b BuildInfo) Release() string {
 	return b.Revision
 }
 
-// String returns b as lines for people.
+// String returns b as lines of text for people.
 func (b BuildInfo) String() string {
 	revision := b.Revision
 	if revision == "" {

@@ -7,15 +7,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 )
 
-// people carries out what people decide. The workers of the policies do it themselves, except for forgetting, which
-// also concerns open episodes.
+// people carries out the decisions of people. The workers of the policies do so themselves, except for forgetting,
+// which also affects open episodes.
 type people struct {
 	*engine.Pipeline
 	app *App
 }
 
-// Forget implements orders. It drops open episodes only once the policy is forgotten. In a cluster the order travels
-// over the units topic, where the instance that judges the policy and those that have its open episodes read it.
+// Forget implements orders. It drops open episodes only once the policy is forgotten. In a cluster, the order is sent
+// over the units topic to the instance that judges the policy and to those that have its open episodes.
 func (p people) Forget(ctx context.Context, policy string, d alerts.Decision) (pending bool, err error) {
 	if ledger := p.app.retrain; ledger != nil {
 		if err := ledger.Suspended(); err != nil { // retrain requests of the policy could not be withdrawn

@@ -54,7 +54,7 @@ func (a *App) Gone(d *engine.Workers) {
 // Changed implements effects. The retrain request comes first: it must be durable before the bank is saved. While the
 // ledger is suspended, incidents wait until it is back or the service restarts; they are saved with the bank.
 func (a *App) Changed(ctx context.Context, changes []alerts.Change) error {
-	a.bell.Ring() // agents need not wait for the ledger
+	a.bell.Ring() // agents do not have to wait for the ledger
 	for _, c := range changes {
 		a.report(c)
 		if c.Incident != nil {
@@ -112,7 +112,7 @@ func (a *App) Passed(ctx context.Context, d *engine.Worker) error {
 	return nil
 }
 
-// report logs a change for people: what begins as a warning, and what ends, which is good news, as information.
+// report logs a change for people: a beginning as a warning, and an end, which is good news, as information.
 func (a *App) report(c alerts.Change) {
 	level := func(ended bool) zerolog.Level {
 		if ended {

@@ -10,17 +10,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// heldEvery is the interval at which the service reconsiders an incident that only the ledger holds back.
+// heldEvery is the interval at which the service reconsiders an incident that waits only because of the ledger.
 const heldEvery = time.Minute
 
-// lookAgain remembers which incidents to reconsider although nothing about them changes: open incidents by their
-// group, which has at most one, and incidents, open or closed, that came while the ledger was suspended. It need not
-// be saved, since restoring a worker reconsiders its incidents.
+// lookAgain remembers which incidents to reconsider even if they do not change: open incidents by group, each of which
+// has at most one, and incidents, open or closed, that arrived while the ledger was suspended. It need not be saved,
+// since restoring a worker reconsiders its incidents.
 type lookAgain struct {
 	mu    sync.Mutex
 	times map[ingest.Group]lookAt
 	owed  map[string]map[string]bool // incident ids, by policy
-	backs map[string]int             // by policy, how often the ledger had come back when its incidents were last reconsidered for that
+	backs map[string]int             // by policy, how often the ledger had come back when its incidents were last reconsidered for that reason
 }
 
 // lookAt is a time by the clock of the group's telemetry. It is wall-clock time if byWorld is set or the telemetry
@@ -48,7 +48,7 @@ func (l *lookAgain) after(g ingest.Group, d ledger.Decision) {
 	l.times[g] = at
 }
 
-// owe marks an incident to be considered once the ledger is back.
+// owe marks an incident to be considered once the ledger is available again.
 func (l *lookAgain) owe(policy, incident string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *lookAgain) due(g ingest.Group, clock func() time.Time) bool {
 	return !now.Before(at.when)
 }
 
-// forget drops the policies that others judge from now on.
+// forget drops the policies that other instances judge from now on.
 func (l *lookAgain) forget(policies []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -74,7 +74,7 @@ func (a *App) open(ctx context.Context) error {
 		Joined: a.cfg.Settings().Joins(), Handler: a.feeds, Log: a.log, Registerer: a.Registry,
 	}
 	if a.Pipeline.Source.SentOn {
-		read.Events = prometheus.NewRegistry() // or events would count twice
+		read.Events = prometheus.NewRegistry() // otherwise events would be counted twice
 		if err := a.openSender(read); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (a *App) open(ctx context.Context) error {
 	return nil
 }
 
-// openRetrain opens the retraining desk, where the configuration has one.
+// openRetrain opens the retraining desk if the configuration has one.
 func (a *App) openRetrain(ctx context.Context) error {
 	if len(a.cfg.Retrain.Triggers)+len(a.cfg.Retrain.Targets) == 0 {
 		return nil
@@ -107,7 +107,7 @@ func (a *App) openRetrain(ctx context.Context) error {
 	return nil
 }
 
-// openLog opens the local telemetry log, nil if it is in Kafka.
+// openLog opens the local telemetry log. It returns nil if the telemetry is in Kafka.
 func (a *App) openLog() (*locallog.Log, error) {
 	if !a.cfg.Ingest.IsLocal() {
 		return nil, nil
@@ -131,13 +131,13 @@ func (a *App) openConsumer(kafka ingest.KafkaConfig, local *locallog.Log, o cons
 	return err
 }
 
-// sender sends telemetry on to the topic that is judged, by the key of its feedback.
+// sender forwards telemetry to the topic that is judged, with the key of its feedback.
 type sender struct {
 	writer   *repartition.Writer
 	consumer *consumer.Consumer // of the telemetry
 }
 
-// openSender opens the sender, with the options of the consumer of what it sends.
+// openSender opens the sender. o are the options of the consumer whose telemetry it forwards.
 func (a *App) openSender(o consumer.Options) error {
 	at, topics, err := a.cfg.Ingest.Open()
 	if err != nil {
@@ -157,8 +157,8 @@ func (a *App) openSender(o consumer.Options) error {
 	return err
 }
 
-// clearUnits returns what removes the log of units of a partition of a topic that is no longer judged itself. Its
-// checkpoint no longer names any of them.
+// clearUnits returns a function that removes the unit log of a partition, for a topic that is no longer judged
+// directly. The checkpoint no longer names any of these units.
 func (a *App) clearUnits(topic string) func(partition int32) error {
 	if a.unitLog == nil {
 		return nil
@@ -166,8 +166,8 @@ func (a *App) clearUnits(topic string) func(partition int32) error {
 	return func(partition int32) error { return os.RemoveAll(a.unitLog(topic, partition)) }
 }
 
-// openReceiver lets the server take telemetry for the local log or else for topics in JSON: that of each tenant, and that of
-// the platform.
+// openReceiver lets the server receive telemetry for the local log, or else for topics in JSON: the topic of each
+// tenant and the topic of the platform.
 func (a *App) openReceiver(local *locallog.Log) error {
 	var first *receive.Receiver
 	opened, of := map[string]*receive.Receiver{}, map[string]api.TelemetryReceiver{}
@@ -192,7 +192,7 @@ func (a *App) openReceiver(local *locallog.Log) error {
 	return nil
 }
 
-// openInbox opens a topic for received telemetry, and its format.
+// openInbox opens a topic for received telemetry, and returns it with its format.
 func (a *App) openInbox(local *locallog.Log, t format.Topic) (receive.Topic, ingest.Format, error) {
 	records, err := t.Open()
 	if err != nil {
@@ -210,8 +210,8 @@ func (a *App) openInbox(local *locallog.Log, t format.Topic) (receive.Topic, ing
 	return topic, records, nil
 }
 
-// openState opens the state store and the outlet for units: the checkpoint directory and the workers themselves, or
-// the topics of a cluster.
+// openState opens the state store and the outlet for units: the checkpoint directory and the workers themselves, or the
+// topics of a cluster.
 func (a *App) openState(kafka ingest.KafkaConfig, topics []string) (ingest.Stores, engine.Outlet, *alerts.Notes, error) {
 	if a.cfg.Cluster.Enabled() {
 		var err error
@@ -241,8 +241,8 @@ func (a *App) openState(kafka ingest.KafkaConfig, topics []string) (ingest.Store
 	return checkpoint.Shared{Store: a.store}, engine.Direct{Workers: a.workers, Log: logOf}, notes, nil
 }
 
-// readBaselines reads the recordings that baselines are taken from. Pinned offsets may be gone from the topic if
-// their baselines are saved already. An instance of a cluster knows that only once it is assigned their policies.
+// readBaselines reads the recordings from which baselines are taken. Pinned offsets may no longer be in the topic if
+// their baselines are already saved. An instance of a cluster knows that only once the policies are assigned to it.
 func (a *App) readBaselines() error {
 	if a.cluster != nil {
 		return a.Pipeline.Recorded.ReadFiles(context.Background())
@@ -257,7 +257,7 @@ func (a *App) readBaselines() error {
 	return a.Pipeline.Recorded.ReadAll(context.Background(), names)
 }
 
-// openGuards reads the secrets of the targets of guards.
+// openGuards reads the secrets of the targets for guards.
 func (a *App) openGuards() (err error) {
 	if len(a.cfg.Guards.Targets) == 0 {
 		return nil

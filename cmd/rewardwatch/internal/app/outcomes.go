@@ -35,7 +35,7 @@ func (a *App) Concluded(ctx context.Context, request string, v outcome.Verdict) 
 	q, err := a.retrain.Conclude(ctx, request, v)
 	awaited, err := stillAwaited(err)
 	switch {
-	case !awaited, q.Kind != ledger.KindRetrain: // another order makes nothing that could be promoted or rolled back
+	case !awaited, q.Kind != ledger.KindRetrain: // other orders produce nothing that could be promoted or rolled back
 		return outcome.NothingFollows, err
 	case v.State == ledger.StateMet && a.cfg.Retrain.OnMet == retrain.OnMetPromote:
 		return outcome.Promotes, nil
@@ -62,7 +62,8 @@ func (a *App) Worsened(ctx context.Context, s outcome.Setback) error {
 	return err
 }
 
-// stillAwaited tells a request that was closed otherwise, or has another version, from one that could not be changed.
+// stillAwaited returns false without an error if the request was closed meanwhile or has another version, and an error
+// if it could not be changed.
 func stillAwaited(err error) (bool, error) {
 	var closed *ledger.StateError
 	if errors.As(err, &closed) || errors.Is(err, ledger.ErrUnknownRequest) || errors.Is(err, retrain.ErrOtherVersion) {
@@ -71,7 +72,7 @@ func stillAwaited(err error) (bool, error) {
 	return err == nil, err
 }
 
-// learns reports whether a policy learns all the time.
+// learns reports whether a policy learns continuously.
 func (a *App) learns(policy string) bool {
 	cfg, watched := a.cfg.Settings().Policy(policy)
 	return watched && cfg.Learning == watch.LearningContinuous

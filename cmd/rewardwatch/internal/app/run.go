@@ -11,14 +11,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/secrets"
 )
 
-// Limits on how long a stop takes, counted from the signal: until the last policy begins to be saved, and in all.
-// What a stop cuts short is read again at the next start.
+// Limits on the duration of a shutdown, counted from the signal: until the last policy begins to be saved, and in
+// total. Work that a shutdown cuts short is read again at the next start.
 const (
 	saveTimeout = 15 * time.Second
 	stopTimeout = 20 * time.Second
 )
 
-// ErrNotStarted ends a run that could not open what its configuration names.
+// ErrNotStarted ends a run that could not open something that its configuration names.
 var ErrNotStarted = errors.New("cannot start")
 
 // Run restores the state, serves, and reads until ctx ends or a part fails. It then closes the app.
@@ -28,7 +28,7 @@ func (a *App) Run(ctx context.Context) error {
 }
 
 func (a *App) run(ctx context.Context) error {
-	defer a.Pipeline.Memory.Hold()() // without it, garbage would take as much again
+	defer a.Pipeline.Memory.Hold()() // otherwise garbage would take as much memory again
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	saving, saved := endsAfter(ctx, saveTimeout)
@@ -37,7 +37,7 @@ func (a *App) run(ctx context.Context) error {
 	defer stopped()
 	if err := a.restore(ctx); err != nil {
 		if ctx.Err() != nil {
-			err = nil // an orderly stop
+			err = nil // an orderly shutdown
 		} else {
 			err = fmt.Errorf("%w: %w", ErrNotStarted, err)
 		}
@@ -45,7 +45,7 @@ func (a *App) run(ctx context.Context) error {
 		return errors.Join(err, a.Pipeline.Stop(), a.Server.Stop(stopping))
 	}
 	a.Server.Open()
-	// Deliveries and notifications go on until the workers have judged and saved all that was read.
+	// Deliveries and notifications continue until the workers have judged and saved everything that was read.
 	outward, stopOutward := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopOutward()
 	var dispatchers sync.WaitGroup
@@ -117,7 +117,7 @@ func (a *App) read(ctx context.Context, failed <-chan error) error {
 	return errors.Join(err, <-done)
 }
 
-// consume reads until ctx ends, and returns once what it read is saved.
+// consume reads until ctx ends, and returns once everything that it read is saved.
 func (a *App) consume(ctx context.Context) error {
 	if a.sender == nil {
 		return a.judge(ctx)
@@ -136,7 +136,7 @@ func (a *App) consume(ctx context.Context) error {
 	return errors.Join(err, failed)
 }
 
-// judge reads what is judged.
+// judge reads the telemetry that is judged here.
 func (a *App) judge(ctx context.Context) error {
 	if a.cluster != nil {
 		return a.cluster.Run(ctx, a.consumer)

@@ -11,17 +11,18 @@ import (
 	"time"
 )
 
-// ErrLog is the error of a log that cannot be written, for errors.Is.
+// ErrLog is the error for a log that cannot be written, for errors.Is.
 var ErrLog = errors.New("audit log")
 
-// How many entries of requests without a valid token or password are kept at once, and how often one more is. Others are
-// counted, so that guesses from many addresses cannot fill the disk.
+// Limits on entries for requests without a valid token or password: how many are kept in a burst, and how often another
+// one is. The rest is only counted, so that guesses from many addresses cannot fill the disk.
 const (
 	refusedBurst = 100
 	refusedEvery = time.Second
 )
 
-// maxEntry limits an entry, in bytes, so that brokers accept it. A larger one says tooLarge for the states.
+// maxEntry limits an entry, in bytes, so that brokers accept it. A larger entry contains tooLarge instead of the
+// states.
 const (
 	maxEntry = 256 << 10
 	tooLarge = "too large"
@@ -30,19 +31,19 @@ const (
 // Entry is one line of the log.
 type Entry struct {
 	Time    time.Time         `json:"time"`
-	Who     string            `json:"who"`              // the name that a person has given or logged in with, "" if unknown
-	As      string            `json:"as"`               // what permitted it: token, status token, telemetry token, session, login, link, local, or nothing
-	Tenant  string            `json:"tenant,omitempty"` // that the person or program is confined to, "" for none
+	Who     string            `json:"who"`              // the name that a person entered or logged in with, "" if unknown
+	As      string            `json:"as"`               // what permitted the request: token, status token, telemetry token, session, login, link, local, or nothing
+	Tenant  string            `json:"tenant,omitempty"` // tenant to which the person or program is confined, "" for none
 	From    string            `json:"from"`             // address and port
 	What    string            `json:"what"`             // method and route
 	Object  map[string]string `json:"object"`           // the variables of the route, such as the id of an incident
 	Asked   any               `json:"asked"`            // the body, without secrets; null without one
 	Before  any               `json:"before"`           // the state of the object
-	After   any               `json:"after"`            // the same, afterwards
+	After   any               `json:"after"`            // the state of the object afterwards
 	Result  string            `json:"result"`           // done, or refused
-	Status  int               `json:"status"`           // of HTTP
+	Status  int               `json:"status"`           // HTTP status
 	Error   string            `json:"error"`            // why it was refused
-	Omitted int               `json:"omitted"`          // refused requests without an entry since the one before
+	Omitted int               `json:"omitted"`          // refused requests without an entry since the previous entry
 }
 
 // Log appends entries to a file. Its methods are safe for concurrent use.
@@ -55,7 +56,7 @@ type Log struct {
 	omitted int
 }
 
-// Open returns a log, and creates its file if there is none. It fails with ErrLog.
+// Open returns a log, and creates its file if there is none. Its errors are ErrLog.
 func Open(path string) (*Log, error) {
 	l := &Log{path: path}
 	return l, l.Writable()
@@ -70,7 +71,7 @@ func (l *Log) Writable() error {
 	return closed(f)
 }
 
-// open opens the file for each entry, so that it can be moved away meanwhile.
+// open opens the file, once for each entry, so that it can be moved in between.
 func (l *Log) open() (*os.File, error) {
 	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -86,7 +87,8 @@ func closed(f *os.File) error {
 	return nil
 }
 
-// Append appends an entry, which is durable when it returns. An unknown client has shown no valid token or password.
+// Append appends an entry, which is durable when Append returns. unknown means that the client has shown no valid token
+// or password.
 func (l *Log) Append(e Entry, unknown bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +116,7 @@ func (l *Log) Append(e Entry, unknown bool) error {
 	return closed(f)
 }
 
-// write appends a line durably. Where only a part of it has room, none of it remains, so that the next line is whole.
+// write appends a line durably. If only a part of the line fits, it removes that part, so that the next line is whole.
 func write(f *os.File, line []byte) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -17,23 +17,23 @@ import (
 	"time"
 )
 
-// rotated matches what a rotation appends to the name of a file: numbers and dates.
+// rotated matches the suffixes that log rotation appends to the name of a file: numbers and dates.
 var rotated = regexp.MustCompile(`^[-.][0-9][0-9.-]*$`)
 
-// headBytes is up to where the first line of a file tells it from others.
+// headBytes is the maximum number of bytes at the beginning of a file that are used to identify it.
 const headBytes = 4 << 10
 
-// file is the log, or what it was before it was renamed.
+// file is the current log, or a former log that has been renamed.
 type file struct {
 	path    string
 	inode   uint64
-	head    string // hash of its first line, "" before it has one: another file may get the inode of one that was removed
+	head    string // hash of its first line, "" before it has one: an inode may be used again after its file was removed
 	size    int64
 	changed time.Time
 }
 
-// files returns the files in the order of their entries, with the log as the last. Compressed files are left out. A
-// listing during a rotation may miss a file, so two must agree.
+// files returns the files in the order of their entries; the current log is the last. It omits compressed files. A
+// listing during a rotation may miss a file, so two listings must agree.
 func (l *Log) files() (all []file, err error) {
 	for range 5 {
 		before := all
@@ -51,7 +51,7 @@ func sameFile(a, b file) bool { return a.path == b.path && a.inode == b.inode }
 
 func (l *Log) list() ([]file, error) {
 	path, err := filepath.EvalSymlinks(l.path)
-	if errors.Is(err, fs.ErrNotExist) { // renamed, and nothing was appended since
+	if errors.Is(err, fs.ErrNotExist) { // renamed, and nothing has been appended since
 		path, err = l.path, nil
 	}
 	if err != nil {
@@ -106,11 +106,11 @@ func look(path string) (file, error) {
 	return out, err
 }
 
-// errMoved is the error of a file that has another name by now.
+// errMoved is the error for a file that has been renamed meanwhile.
 var errMoved = errors.New("was renamed")
 
-// lines returns whole lines from an offset on, with their ends: about so many bytes, and at least one line if there is
-// one. It fails with errMoved if another file has the name by now.
+// lines returns whole lines from an offset on, with their line breaks: about atLeast bytes, and at least one line if
+// there is one. It fails with errMoved if another file has the name by now.
 func (f *file) lines(offset int64, atLeast int) (lines [][]byte, err error) {
 	now, err := look(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +133,7 @@ func (f *file) lines(offset int64, atLeast int) (lines [][]byte, err error) {
 	reader := bufio.NewReader(in)
 	for size := 0; size < atLeast; {
 		line, err := reader.ReadBytes('\n')
-		if errors.Is(err, io.EOF) { // a line without its end is still being written
+		if errors.Is(err, io.EOF) { // an incomplete line is still being written
 			break
 		}
 		if err != nil {

@@ -23,24 +23,24 @@ import (
 
 const (
 	lookEvery  = time.Second
-	sendWithin = 30 * time.Second // of one batch
-	lastWithin = 3 * time.Second  // of what is sent while the service stops
-	batchBytes = maxEntry         // about what one request holds
+	sendWithin = 30 * time.Second // for one batch
+	lastWithin = 3 * time.Second  // for the entries that are sent during shutdown
+	batchBytes = maxEntry         // approximate size of a request
 )
 
-// placeSuffix follows the name of the log in that of the file that says how far it was sent.
+// placeSuffix is appended to the name of the log to name the file that records how far the log was sent.
 const placeSuffix = ".sent"
 
-// Topic is where a Sender sends, as kafkalog.Log implements it.
+// Topic is the topic of a Sender; kafkalog.Log implements it.
 type Topic interface {
 	Partitions(ctx context.Context) (int, error)
 	Append(ctx context.Context, partition int, records ...kafkalog.Record) error
 }
 
-// Sender sends the entries of a log to a Kafka topic, in the order of the file, which is the outbox: an outage of the
-// brokers delays entries and loses none. A file that is renamed in its directory is sent to its end first. A crash, or an
-// answer that is lost, may send entries twice; readers know them by the header id. Records have no key, so that brokers
-// refuse them for a compacted topic, which would lose all entries but one.
+// Sender sends the entries of a log to a Kafka topic, in the order of the file. The file is the outbox: an outage of
+// the brokers delays entries but loses none. A file that is renamed within its directory is first sent to its end. A
+// crash or a lost answer may cause entries to be sent twice; readers recognize them by the header id. Records have no
+// key, so that brokers refuse them for a compacted topic, which would lose all entries but one.
 type Sender struct {
 	log     *Log
 	topic   Topic
@@ -49,15 +49,15 @@ type Sender struct {
 	service zerolog.Logger
 }
 
-// place is how far a log was sent.
+// place records how far a log was sent.
 type place struct {
-	Inode   uint64    `json:"inode"`   // of the file
-	Head    string    `json:"head"`    // of the file when it was read
-	Offset  int64     `json:"offset"`  // bytes of it that were sent
-	Changed time.Time `json:"changed"` // when the file had last been changed
+	Inode   uint64    `json:"inode"`   // inode of the file
+	Head    string    `json:"head"`    // head of the file when it was read
+	Offset  int64     `json:"offset"`  // number of bytes that were sent
+	Changed time.Time `json:"changed"` // when the file had last been modified
 }
 
-// NewSender returns a Sender of a log that has not begun, and registers its metric.
+// NewSender returns a Sender for a log, which Run starts, and registers its metric.
 func NewSender(log *Log, topic Topic, service zerolog.Logger, reg prometheus.Registerer) (*Sender, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -73,7 +73,7 @@ func NewSender(log *Log, topic Topic, service zerolog.Logger, reg prometheus.Reg
 	return s, nil
 }
 
-// Run sends what is appended until ctx ends. What fails is logged and tried again.
+// Run sends appended entries until ctx ends. It logs failures and tries again.
 func (s *Sender) Run(ctx context.Context) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -82,7 +82,7 @@ func (s *Sender) Run(ctx context.Context) {
 		switch {
 		case err == nil:
 			failed = ""
-		case ctx.Err() == nil && err.Error() != failed: // once for each reason
+		case ctx.Err() == nil && err.Error() != failed: // once per reason
 			failed = err.Error()
 			s.service.Error().Err(err).Msg("failed to send the audit log, retrying")
 		}
@@ -94,7 +94,7 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// Finish sends what was appended since Run ended, within a few seconds. The rest waits for the next start.
+// Finish sends the entries that were appended since Run ended, within a few seconds. The rest waits for the next start.
 func (s *Sender) Finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastWithin)
 	defer cancel()
@@ -103,7 +103,7 @@ func (s *Sender) Finish(ctx context.Context) {
 	}
 }
 
-// send sends all that is not yet sent.
+// send sends all entries that have not been sent.
 func (s *Sender) send(ctx context.Context) error {
 	for {
 		files, err := s.log.files()
@@ -126,8 +126,8 @@ func (s *Sender) send(ctx context.Context) error {
 	}
 }
 
-// where returns how far the log was sent, and which file that is in, as find does. A new place is stored at once, so that
-// its file is known when it has another name.
+// where returns how far the log was sent, and the index of the file in which that is, as find does. It stores a new
+// place at once, so that the file can be found even after it was renamed.
 func (s *Sender) where(files []file) (at place, i int, err error) {
 	if at, err = s.place(); err != nil {
 		s.unsent.Set(float64(sizeOf(files)))
@@ -140,8 +140,8 @@ func (s *Sender) where(files []file) (at place, i int, err error) {
 	return at, i, err
 }
 
-// find returns which file a place is in, -1 if there is none. If that file is gone, the place becomes the beginning of
-// the first one that was changed since.
+// find returns the index of the file of a place, or -1 if there is none. If that file no longer exists, the place
+// becomes the beginning of the first file that was modified since.
 func (s *Sender) find(files []file, at *place) int {
 	for i := range files {
 		if f := &files[i]; f.inode == at.Inode && (f.head == at.Head || at.Head == "") && f.size >= at.Offset {
@@ -163,7 +163,7 @@ func (s *Sender) find(files []file, at *place) int {
 	return i
 }
 
-// next moves the place behind a file to which nothing can be appended any more. It reports whether there is none.
+// next moves the place behind a file that is complete. It reports whether there is no such file.
 func (s *Sender) next(at place) (done bool, err error) {
 	s.log.mu.Lock() // so that no entry is being written to a file that was just renamed
 	defer s.log.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *Sender) next(at place) (done bool, err error) {
 	return false, s.keep(place{Inode: files[i+1].inode})
 }
 
-// sendBatch sends some lines of a file from a place on, moves the place behind them, and returns their size.
+// sendBatch sends lines of a file from a place on, moves the place behind them, and returns their size in bytes.
 func (s *Sender) sendBatch(ctx context.Context, f *file, at *place) (size int64, err error) {
 	lines, err := f.lines(at.Offset, batchBytes)
 	if err != nil || len(lines) == 0 {
@@ -212,7 +212,7 @@ func (s *Sender) sendBatch(ctx context.Context, f *file, at *place) (size int64,
 	return size, s.keep(*at)
 }
 
-// place returns how far the log was sent before, nowhere if never.
+// place returns how far the log was sent, or the zero place if it has never been sent.
 func (s *Sender) place() (at place, err error) {
 	text, err := os.ReadFile(s.log.path + placeSuffix)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -34,7 +34,7 @@ type calibrateOptions struct {
 	seed                  uint64
 }
 
-// NewCommand returns the verb calibrate.
+// NewCommand returns the calibrate command.
 func NewCommand(c *terminal.Console) *cobra.Command {
 	var o calibrateOptions
 	cmd := &cobra.Command{
@@ -55,7 +55,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	return cmd
 }
 
-// ErrNotKept ends a calibration that found a budget that cannot be kept: exit 1, with no further message.
+// ErrNotKept ends a calibration that found a budget that cannot be met: exit status 1, with no further message.
 var ErrNotKept = errors.New("a false alarm budget cannot be met")
 
 func runCalibrate(ctx context.Context, c *terminal.Console, o calibrateOptions, files []string) error {
@@ -89,8 +89,9 @@ func runCalibrate(ctx context.Context, c *terminal.Console, o calibrateOptions, 
 	return r.report(ctx, o, counts, bar)
 }
 
-// mostKept is how many units of a group are kept: the newest before its baseline is frozen, and the first after it.
-// If no episode ends, these units are the smallest blocks; decisions are joined to blocks when there are too many.
+// mostKept is the number of units that are kept per group: the newest before its baseline is frozen, and the first
+// after it. If no episode ends, these units are the smallest blocks; decisions are joined to blocks when there are too
+// many.
 const mostKept = 20_000
 
 // calibration is a processor that keeps the units of every group: those of its baseline, and the healthy ones after
@@ -107,7 +108,7 @@ type calibration struct {
 	order        []*calibratedPolicy
 	events       int64
 	units        int64
-	blocks       int64 // of units
+	blocks       int64 // number of blocks among the units
 	failed       error
 }
 
@@ -116,8 +117,8 @@ type calibratedPolicy struct {
 	name    string
 	cfg     watch.Config
 	bank    *bank.Policy
-	learned []*ingest.Unit // of the recording that the baseline is from, if it is from one
-	judged  *ingest.Unit   // the last one, as the bank judges it: with the levels of raters taken out
+	learned []*ingest.Unit // units of the recording that the baseline is from, if any
+	judged  *ingest.Unit   // the last unit as the bank judges it: without the levels of raters
 	groups  map[ingest.Group]*calibratedGroup
 	order   []*calibratedGroup
 }
@@ -129,8 +130,8 @@ type calibratedGroup struct {
 	accepted  string          // id of its baseline, "" before there is one
 	recorded  bool            // the baseline is from a recording
 	recording map[unitKey]int // units of the recording; the telemetry may contain them too, and they are not held out
-	recent    []*ingest.Unit  // that the next baseline may be taken from
-	baseline  []*ingest.Unit  // that the baseline was taken from, with others before them
+	recent    []*ingest.Unit  // units that the next baseline may be taken from
+	baseline  []*ingest.Unit  // units that the baseline was taken from, and others before them
 	heldOut   []*ingest.Unit  // healthy units after the baseline
 	leftOut   int64           // units after the baseline that were not healthy
 	incidents int64           // after the baseline
@@ -176,7 +177,7 @@ func (r *calibration) observe(ctx context.Context, u *ingest.Unit) error {
 	return nil
 }
 
-// policy returns a policy, and starts it if necessary; nil if it is not watched.
+// policy returns the policy with a name, and starts it if necessary. It returns nil if the policy is not watched.
 func (r *calibration) policy(ctx context.Context, name string) (*calibratedPolicy, error) {
 	if p, known := r.policies[name]; known {
 		return p, nil
@@ -204,14 +205,14 @@ func newCalibratedPolicy(name string, cfg watch.Config, limit *capacity.StreamLi
 
 func (p *calibratedPolicy) judges(u *ingest.Unit) { p.judged = u }
 
-// learn has the bank learn the baseline from a recording, if it is from one.
+// learn makes the bank learn the baseline from a recording, if the baseline is from one.
 func (p *calibratedPolicy) learn(ctx context.Context, recorded *engine.Recordings) error {
 	p.bank.Adjusting(func(u *ingest.Unit) { p.learned = append(p.learned, u) })
 	defer p.bank.Adjusting(p.judges)
 	return recorded.Teach(ctx, p.bank, p.name, p.cfg)
 }
 
-// group returns a group, and starts it if necessary.
+// group returns the group with a key, and starts it if necessary.
 func (p *calibratedPolicy) group(key ingest.Group) *calibratedGroup {
 	if g := p.groups[key]; g != nil {
 		return g
@@ -226,7 +227,7 @@ func (p *calibratedPolicy) group(key ingest.Group) *calibratedGroup {
 	return g
 }
 
-// recordedBaseline returns the units of the recording that the baseline of a group was taken from: the first ones, as
+// recordedBaseline returns the units of the recording from which the baseline of a group was taken: the first ones, as
 // many as the baseline has or as its blocks were made of.
 func (p *calibratedPolicy) recordedBaseline(g *calibratedGroup) []*ingest.Unit {
 	var units []*ingest.Unit
@@ -264,7 +265,7 @@ func keysOf(units []*ingest.Unit) map[unitKey]int {
 	return keys
 }
 
-// inBaseline reports whether the baseline was taken from a unit. It finds each unit of the baseline once.
+// inBaseline reports whether a unit is part of the baseline. It finds each unit of the baseline only once.
 func (g *calibratedGroup) inBaseline(u *ingest.Unit) bool {
 	key := keyOf(u)
 	if g.recording[key] == 0 {
@@ -285,7 +286,7 @@ func (p *calibratedPolicy) observe(u *ingest.Unit) {
 	if g.accepted != "" && !p.follows() && len(g.heldOut) >= mostKept {
 		return
 	}
-	p.judged = u // the bank ignores units for which it has no room
+	p.judged = u // for units that the bank ignores because it has no room
 	found := p.bank.Observe(u, time.Unix(0, u.EndTS))
 	u = p.judged
 	if id := p.bank.Accepted(u.Group); id != g.accepted {
@@ -309,7 +310,7 @@ func (p *calibratedPolicy) observe(u *ingest.Unit) {
 	}
 }
 
-// follows reports whether a new version may bring a new baseline.
+// follows reports whether a new version can start a new baseline.
 func (p *calibratedPolicy) follows() bool { return p.cfg.OnNewVersion == watch.OnNewVersionRebaseline }
 
 // keep stores a unit that the next baseline may be taken from.
@@ -322,7 +323,7 @@ func (p *calibratedPolicy) keep(g *calibratedGroup, u *ingest.Unit) {
 	}
 }
 
-// joined returns the units with decisions joined to blocks, if the group judges these.
+// joined returns the units with decisions joined to blocks, if the group judges such blocks.
 func (p *calibratedPolicy) joined(g *calibratedGroup, units []*ingest.Unit) []*ingest.Unit {
 	if joined := p.bank.Whole(g.key, units); len(joined) > 0 && joined[0].Decisions != nil {
 		return joined
@@ -330,8 +331,8 @@ func (p *calibratedPolicy) joined(g *calibratedGroup, units []*ingest.Unit) []*i
 	return units
 }
 
-// begin starts over with a baseline that was frozen with the last of units. If byVersion is set, the baseline
-// contains only units of that unit's version.
+// begin starts over with a baseline that was frozen at the last of units. If byVersion is set, the baseline contains
+// only units of that unit's version.
 func (g *calibratedGroup) begin(id string, units []*ingest.Unit, byVersion bool) {
 	if version := units[len(units)-1].Versions.Policy; byVersion {
 		units = slices.DeleteFunc(units, func(u *ingest.Unit) bool { return u.Versions.Policy != version })
@@ -413,7 +414,7 @@ func (p *calibratedPolicy) accepted() (n int) {
 	return n
 }
 
-// calibrate measures one group and returns the result. The time allowed to a policy is shared by all its groups.
+// calibrate measures one group and returns the result. All groups of a policy share the time allowed for the policy.
 func (p *calibratedPolicy) calibrate(g *calibratedGroup, o calibrateOptions, progress func(share float64)) Calibration {
 	judged := p.bank.Group(g.key)
 	line := p.describe(g, judged)
@@ -433,7 +434,7 @@ func (p *calibratedPolicy) calibrate(g *calibratedGroup, o calibrateOptions, pro
 	return line
 }
 
-// ofBaseline returns the units of a group's baseline: those of its recording, or the last of its warm-up.
+// ofBaseline returns the units of a group's baseline: all units of its recording, or the last units of its warm-up.
 func (p *calibratedPolicy) ofBaseline(g *calibratedGroup, units int) []*ingest.Unit {
 	all := p.bank.Whole(g.key, g.baseline)
 	if g.recorded {

@@ -19,7 +19,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
-// The objects that calibrate prints, one a line: one for each group, and a summary. Their field names are a contract:
+// The objects that calibrate prints, one per line: one for each group, and a summary. Their field names are a contract:
 // a field is always present, and null if it has no value. Times between false alarms and delays are in units.
 
 // Calibration is the result for one group.
@@ -27,7 +27,7 @@ type Calibration struct {
 	Event    string                  `json:"event"` // "calibration"
 	Policy   string                  `json:"policy"`
 	Group    map[string]string       `json:"group"`
-	Units    int64                   `json:"units"`    // of the group that were read
+	Units    int64                   `json:"units"`    // number of units of the group that were read
 	HeldOut  *int                    `json:"held_out"` // healthy units that the baseline was not taken from; null without a baseline
 	Missing  *string                 `json:"missing"`  // what is missing for a baseline; then all figures are null
 	Baseline calibratedBaselineJSON  `json:"baseline"`
@@ -47,9 +47,9 @@ type Calibration struct {
 type calibratedBaselineJSON struct {
 	ID     *string      `json:"id"`
 	Units  int          `json:"units"`
-	Of     int          `json:"of"`   // wanted
+	Of     int          `json:"of"`   // configured number of units
 	From   string       `json:"from"` // "warmup" or "file"
-	Days   *wire.Number `json:"days"` // between its first and its last unit, null without a clock
+	Days   *wire.Number `json:"days"` // between the first and the last unit, null without a clock
 	Weekly bool         `json:"covers_weekly_cycle"`
 }
 
@@ -81,22 +81,22 @@ type CalibratedStreamJSON struct {
 	Missing *string      `json:"missing"` // why none is armed
 	Reach   []wire.Reach `json:"reach"`
 
-	reach, curve string // for people
+	reach, curve string // text for people
 }
 
 // DroppedBranchJSON is a branch that is not armed, and how many units would arm it.
 type DroppedBranchJSON struct {
 	Signal string `json:"signal"`
 	Branch string `json:"branch"`
-	Units  *int   `json:"units"` // of baseline that would arm it, null if no number would
+	Units  *int   `json:"units"` // size of a baseline that would arm it, null if none would
 }
 
 // measuredFalseAlarmJSON is the measured rate of false alarms. At is lower than group_units if a budget that large
-// would take too long to measure: Mean, Low and High are then for a budget of At.
+// would take too long to measure. Mean, Low and High then refer to a budget of At.
 type measuredFalseAlarmJSON struct {
-	Source    string       `json:"source"`     // "held_out": healthy units that the baseline was not taken from; "baseline": the baseline's own
+	Source    string       `json:"source"`     // "held_out": healthy units that the baseline was not taken from; "baseline": units of the baseline itself
 	From      int          `json:"drawn_from"` // number of units
-	Dependent bool         `json:"in_a_row"`   // drawn as consecutive units, since they depend on one another
+	Dependent bool         `json:"in_a_row"`   // drawn as consecutive units, because they depend on each other
 	At        wire.Number  `json:"at"`
 	Mean      wire.Number  `json:"mean"`
 	Low       wire.Number  `json:"low"`  // the 90% interval
@@ -150,7 +150,7 @@ func (s *CalibrationSummaryJSON) add(line Calibration) {
 	}
 }
 
-// describe returns what is known of a group without measuring.
+// describe returns the information about a group that needs no measurement.
 func (p *calibratedPolicy) describe(g *calibratedGroup, judged finding.GroupSummary) Calibration {
 	budget := p.cfg.FalseAlarms
 	line := Calibration{
@@ -191,7 +191,7 @@ func finite(x float64) *wire.Number {
 	return new(wire.Number(x))
 }
 
-// orNone returns nil for 0, which marks what was not measured.
+// orNone returns nil for 0, which means that x was not measured.
 func orNone(x float64) *wire.Number {
 	if x == 0 {
 		return nil
@@ -236,7 +236,7 @@ func (line *Calibration) note(format string, args ...any) {
 	line.Notes = append(line.Notes, fmt.Sprintf(format, args...))
 }
 
-// span adds the length of the baseline.
+// span adds the duration of the baseline.
 func (line *Calibration) span(baseline []*ingest.Unit) {
 	first, last := int64(0), int64(0)
 	for _, u := range baseline {
@@ -264,10 +264,10 @@ func (line *Calibration) promised(p finding.Promise) {
 	}
 }
 
-// short reports whether a caveat says that the baseline does not cover the weekly cycle.
+// short reports whether a caveat says that the baseline does not cover the daily or weekly cycle.
 func short(caveat string) bool { return caveat == baseline.CaveatDay || caveat == baseline.CaveatWeek }
 
-// mostLeftOut is a share of the units after a baseline. If more are left out, that may be why so few false alarms
+// mostLeftOut is a share of the units after a baseline. If more are left out, this may explain why few false alarms
 // were measured on the others.
 const mostLeftOut = .4
 

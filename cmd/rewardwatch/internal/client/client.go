@@ -56,12 +56,12 @@ func (c *Client) Get(ctx context.Context, into any, path ...string) error {
 	return c.do(ctx, http.MethodGet, nil, into, path, "")
 }
 
-// Query reads a path of the API with a query.
+// Query reads a path of the API with query parameters.
 func (c *Client) Query(ctx context.Context, into any, query url.Values, path ...string) error {
 	return c.do(ctx, http.MethodGet, nil, into, path, asked(query))
 }
 
-// Post sends an order.
+// Post sends a body to a path of the API and decodes the answer.
 func (c *Client) Post(ctx context.Context, body, into any, path ...string) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Client) do(ctx context.Context, method string, body []byte, into any, p
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Body.Close() }() // nothing is read after it
+	defer func() { _ = answer.Body.Close() }() // the rest of the body is not needed
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAPIAnswer))
 	if err != nil {
 		return fmt.Errorf("read the service's response: %w", err)
@@ -90,19 +90,19 @@ func (c *Client) do(ctx context.Context, method string, body []byte, into any, p
 	return nil
 }
 
-// Refusal is an error that is the same if one asks again: the service refuses the request, or is not Rewardwatch.
+// Refusal is an error that would recur on another attempt: the service refuses the request, or is not Rewardwatch.
 type Refusal struct{ error }
 
-// Unwrap returns the reason.
+// Unwrap returns the reason for the refusal.
 func (r Refusal) Unwrap() error { return r.error }
 
-// CopyAll copies the answer of a path of the API, however long that takes.
+// CopyAll copies the answer of a path of the API, without a time limit.
 func (c *Client) CopyAll(ctx context.Context, to io.Writer, query url.Values, path ...string) error {
 	answer, err := c.send(ctx, http.MethodGet, nil, path, asked(query))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Body.Close() }() // nothing is read after it
+	defer func() { _ = answer.Body.Close() }() // the rest of the body is not needed
 	if _, err := io.Copy(to, answer.Body); err != nil {
 		return fmt.Errorf("copy the service's response: %w", err)
 	}
@@ -115,7 +115,7 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 		return nil, fmt.Errorf("--server %q must begin with http:// or https://", c.server)
 	}
 	for _, part := range path {
-		if part == "." || part == ".." { // as part of an address, it would lead elsewhere
+		if part == "." || part == ".." { // as part of a URL, it would address another path
 			return nil, fmt.Errorf("the API has no address for the name %q: use another name", part)
 		}
 	}
@@ -134,7 +134,7 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 	if err != nil {
 		return nil, err
 	}
-	// A token goes to no other address, and a POST does not become a GET.
+	// Redirects are not followed: a token must go to no other address, and a POST must not become a GET.
 	asis := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	answer, err := (&http.Client{Transport: over, CheckRedirect: asis}).Do(request)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 	if answer.StatusCode == http.StatusOK {
 		return answer, nil
 	}
-	defer func() { _ = answer.Body.Close() }() // nothing is read after it
+	defer func() { _ = answer.Body.Close() }() // the rest of the body is not needed
 	if to, err := answer.Location(); err == nil {
 		return nil, Refusal{fmt.Errorf("the service redirects to %s: set --server to its address", terminal.Printable(to.Redacted()))}
 	}
@@ -158,7 +158,7 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 	return nil, err
 }
 
-// asked returns a query as it follows a path.
+// asked returns a query with a leading ?, or "" if it is empty.
 func asked(query url.Values) string {
 	if len(query) == 0 {
 		return ""
@@ -174,13 +174,13 @@ func escaped(path []string) []string {
 	return out
 }
 
-// transport returns the connections by which this process reaches the service.
+// transport returns the transport for requests to the service.
 func (c *Client) transport() (http.RoundTripper, error) {
 	if c.ca == "" && c.cert == "" && c.key == "" {
 		return http.DefaultTransport, nil
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DisableKeepAlives = true // each call has connections of its own
+	t.DisableKeepAlives = true // each call has its own connections
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.ca != "" {
 		text, err := os.ReadFile(c.ca)
@@ -203,7 +203,7 @@ func (c *Client) transport() (http.RoundTripper, error) {
 	return t, nil
 }
 
-// hint returns what may help against an error of a connection.
+// hint returns advice on a connection error, or "".
 func hint(err error) string {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "; check that it is running, and set --server if it has another address"
@@ -216,7 +216,7 @@ func hint(err error) string {
 
 // identify adds the token or the password if there is one.
 func (c *Client) identify(r *http.Request) error {
-	r.Header.Set("Content-Type", "application/json") // by which a service without a token tells programs from browsers
+	r.Header.Set("Content-Type", "application/json") // lets a service without a token distinguish programs from browsers
 	switch {
 	case c.tokenFile != "":
 		text, err := ingest.ReadSecretFile(c.tokenFile)
@@ -236,10 +236,10 @@ func (c *Client) identify(r *http.Request) error {
 	return nil
 }
 
-// serviceRefusal returns the reason in the answer. If something was not found, it is named as it is in the path.
+// serviceRefusal returns the reason in the answer as an error. An object that was not found is named as in the path.
 func serviceRefusal(status string, path []string, answer []byte) error {
 	var said struct{ Error string }
-	if bytes.Contains(answer, []byte("HTTP request to an HTTPS server")) { // what Go's server answers
+	if bytes.Contains(answer, []byte("HTTP request to an HTTPS server")) { // the answer of Go's server
 		return errors.New("the service uses TLS: begin --server with https://")
 	}
 	if err := json.Unmarshal(answer, &said); err != nil || said.Error == "" {
@@ -251,7 +251,7 @@ func serviceRefusal(status string, path []string, answer []byte) error {
 	return fmt.Errorf("the service refused the request (%s): %s", status, terminal.Printable(said.Error))
 }
 
-// ReasonFlags adds the flags that name who decides, and why.
+// ReasonFlags adds the flags for the name of the person who decides and for the reason.
 func ReasonFlags(cmd *cobra.Command, r *wire.Reason) {
 	cmd.Flags().StringVar(&r.By, "by", userName(), "name of the person who makes the decision")
 	cmd.Flags().StringVar(&r.Why, "why", "", "reason for the decision, as a sentence that others can understand (required)")

@@ -31,9 +31,9 @@ const (
 // clusterWatch is the interval between checks for a required topic.
 const clusterWatch = 2 * time.Second
 
-// Cluster is what one of several instances has in addition to the telemetry. It writes the units of the partitions
-// that it reads to the units topic. It judges the policies of those partitions of the units topic that the group
-// assigns to it.
+// Cluster is the part that only one of several instances has. It writes the units of the telemetry partitions that it
+// reads to the units topic. It judges the policies in the partitions of the units topic that the consumer group assigns
+// to it.
 type Cluster struct {
 	Kafka      ingest.KafkaConfig
 	UnitsTopic string
@@ -41,15 +41,14 @@ type Cluster struct {
 
 	Stores      *checkpoint.Topic
 	checkpoints *kafkalog.Log   // to check that they still exist
-	telemetry   []*kafkalog.Log // its topics, to count their partitions
+	telemetry   []*kafkalog.Log // telemetry topics, to count their partitions
 	Units       *kafkalog.Log
 	Writer      *unitWriter
 	judging     *consumer.Consumer
 }
 
-// Open reads the certificates and secrets that the configuration names. It does not connect. topics are those of the
-// telemetry. drop makes the telemetry
-// drop the open episodes of a policy that the cluster forgets.
+// Open reads the certificates and secrets that the configuration names. It does not connect. topics are the telemetry
+// topics. drop must drop the open episodes of a policy that the cluster forgets.
 func Open(cfg Config, kafka ingest.KafkaConfig, topics []string, p *engine.Pipeline, drop func(policy string, at time.Time), log zerolog.Logger, reg prometheus.Registerer) (c *Cluster, err error) {
 	c = &Cluster{Kafka: kafka, UnitsTopic: cfg.UnitsTopic, Log: log}
 	records, err := ingest.NewUnitRecords()
@@ -99,12 +98,12 @@ func (c *Cluster) Close() error {
 	return errors.Join(append(errs, c.Stores.Close())...)
 }
 
-// Partition returns the partition of the units topic that holds a policy.
+// Partition returns the partition of the units topic in which a policy is judged.
 func (c *Cluster) Partition(policy string) int32 {
 	return int32(unitPartition(policy, c.Writer.width()))
 }
 
-// Run reads the telemetry and judges until ctx ends or one of the two fails. The telemetry ends first: its partitions
+// Run reads the telemetry and judges until ctx ends or either fails. The telemetry stops first, because its partitions
 // are saved once their units are in the units topic.
 func (c *Cluster) Run(ctx context.Context, telemetry *consumer.Consumer) error {
 	partitions, err := c.prepare(ctx)
@@ -134,7 +133,7 @@ func (c *Cluster) Run(ctx context.Context, telemetry *consumer.Consumer) error {
 }
 
 // prepare waits for the telemetry topic, and creates the units topic with as many partitions if it does not exist. It
-// returns errors that need an operator, and waits out outages.
+// returns errors that an operator must resolve, and waits while brokers are unavailable.
 func (c *Cluster) prepare(ctx context.Context) (partitions int, err error) {
 	for n := 0; ; n++ {
 		partitions, err = c.UnitsPartitions(ctx)
@@ -155,7 +154,7 @@ func (c *Cluster) prepare(ctx context.Context) (partitions int, err error) {
 	}
 }
 
-// UnitsPartitions returns how many partitions the units topic has.
+// UnitsPartitions returns the number of partitions of the units topic.
 func (c *Cluster) UnitsPartitions(ctx context.Context) (int, error) {
 	n, err := c.Units.Partitions(ctx)
 	if errors.Is(err, ingest.ErrNoTopic) {
@@ -165,7 +164,7 @@ func (c *Cluster) UnitsPartitions(ctx context.Context) (int, error) {
 			})
 		}
 		if err == nil {
-			n, err = c.Units.Partitions(ctx) // another instance may have been first
+			n, err = c.Units.Partitions(ctx) // another instance may have created it first
 		}
 	}
 	if err != nil {
@@ -174,7 +173,7 @@ func (c *Cluster) UnitsPartitions(ctx context.Context) (int, error) {
 	return n, c.checkUnits(ctx)
 }
 
-// telemetryPartitions returns how many partitions the topic of the telemetry has that has the most.
+// telemetryPartitions returns the largest number of partitions of any telemetry topic.
 func (c *Cluster) telemetryPartitions(ctx context.Context) (most int, err error) {
 	for _, topic := range c.telemetry {
 		n, err := topic.Partitions(ctx)
@@ -186,7 +185,7 @@ func (c *Cluster) telemetryPartitions(ctx context.Context) (most int, err error)
 	return most, nil
 }
 
-// ErrCheckpointsLost is returned if units would be counted twice.
+// ErrCheckpointsLost is returned if the checkpoints are gone, because units would be counted twice.
 var ErrCheckpointsLost = errors.New("the checkpoints topic was deleted")
 
 // checkCheckpoints refuses to start if the checkpoints topic has lost its records. There must be some: an instance
@@ -260,7 +259,7 @@ func (c *Cluster) Ready() error {
 	return nil
 }
 
-// Join passes the notifier the record of notifications about the policies that workers judge from now on.
+// Join passes to the notifier the record of notifications about the policies that the workers judge from now on.
 func (c *Cluster) Join(n *alerts.Notifier, d *engine.Workers) {
 	if told, ok := d.Store.(alerts.Journal); ok {
 		n.Join(d.Partition, told)

@@ -30,7 +30,7 @@ func (c *Cluster) Forget(ctx context.Context, p *engine.Pipeline, policy string,
 	return nil
 }
 
-// forget takes an order that has arrived over the units topic.
+// forget receives an order from the units topic.
 func (r *unitReader) forget(o ingest.ForgetOrder) {
 	r.drop(o.Policy, time.Unix(0, o.At))
 	if int32(unitPartition(o.Policy, r.partitions)) != r.partition {
@@ -41,7 +41,7 @@ func (r *unitReader) forget(o ingest.ForgetOrder) {
 }
 
 // carryOut makes the workers carry out the orders. An order may fail because the generation ends or its worker cannot
-// save. It then stays for the next attempt, and is part of the partition's checkpoint until then.
+// save. It then remains for the next attempt, and is part of the partition's checkpoint until then.
 func (r *unitReader) carryOut() {
 	for len(r.forgetting) > 0 {
 		o := r.forgetting[0]

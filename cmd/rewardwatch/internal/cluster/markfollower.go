@@ -12,15 +12,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// markFollower reads the marks of one partition of the units topic, which has those of all partitions of the
-// telemetry. It serves an instance that writes units and judges no policies. It reads from the end on, and only while
-// low is called.
+// markFollower reads the marks of all telemetry partitions from one partition of the units topic. It serves an instance
+// that writes units but judges no policies. It starts at the end of the partition, and reads only while low is called.
 type markFollower struct {
 	records *ingest.UnitRecords
 	log     unitLog
 	marks   atomic.Pointer[order.Watermarks] // empty until something is read
 	asked   atomic.Bool                      // whether low was called since the last read
-	next    int64                            // offset, unknownOffset to begin at the end
+	next    int64                            // offset, or unknownOffset to begin at the end
 }
 
 const unknownOffset = -1
@@ -31,8 +30,8 @@ func newMarkFollower(records *ingest.UnitRecords, log unitLog) *markFollower {
 	return f
 }
 
-// low returns the moment before which no unit is missing, by the marks read so far. It also makes run read more of
-// them.
+// low returns the moment before which no unit is missing, according to the marks read so far. It also makes run read
+// more marks.
 func (f *markFollower) low() order.Moment {
 	f.asked.Store(true)
 	return f.marks.Load().Low()

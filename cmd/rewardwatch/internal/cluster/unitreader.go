@@ -32,7 +32,7 @@ type unitReaders struct {
 	pipeline *engine.Pipeline
 	records  *ingest.UnitRecords
 	written  func() int                        // partitions of the units topic that this process writes to
-	drop     func(policy string, at time.Time) // makes the telemetry that is read here drop the open episodes of a policy, once for each order
+	drop     func(policy string, at time.Time) // makes the telemetry readers of this process drop the open episodes of a policy, once for each order
 
 	mu      sync.Mutex
 	found   int // partitions of the units topic in this generation
@@ -107,12 +107,12 @@ func (t *unitReaders) Revoke(partition int32) {
 	if err := r.Workers.Leave(leavePatience); err != nil {
 		r.Log.Warn().Err(err).Msg("some policies in a partition could not be saved: its next owner will judge all units received since the last save again")
 	}
-	r.Revoke() // otherwise what it keeps would count towards the limit of kept units for good
+	r.Revoke() // otherwise the units that it keeps would count towards the limit of kept units forever
 }
 
-// unitReader hands the units of one partition of the units topic to their workers, and tells the workers how far each
-// partition of the telemetry has been read. When a partition of the telemetry is read again, its units arrive again,
-// unchanged and in the same order. unitReader skips them.
+// unitReader passes the units of one partition of the units topic to their workers, and tells the workers how far each
+// partition of the telemetry has been read. If a partition of the telemetry is read again, its units arrive again,
+// unchanged and in the same order, and unitReader skips them.
 type unitReader struct {
 	*engine.Delivery
 	records    *ingest.UnitRecords
@@ -121,7 +121,7 @@ type unitReader struct {
 	newest     map[ingest.Partition]ingest.AppliedUnit // newest unit from each partition of the telemetry
 	damaged    zerolog.Logger                          // limited to a few messages per minute
 	drop       func(policy string, at time.Time)
-	forgetting []ingest.ForgetOrder // received, and not carried out by any worker yet
+	forgetting []ingest.ForgetOrder // received, but not yet carried out by a worker
 }
 
 // ProcessMessages implements ingest.MessageProcessor.
@@ -166,9 +166,9 @@ func (r *unitReader) isNew(u *ingest.Unit) bool {
 	return true
 }
 
-// take hands a unit on. It uses the clock of the log, so that all readers agree on which units lie in the future.
+// take passes a unit on. It uses the clock of the log, so that all readers agree on which units are in the future.
 func (r *unitReader) take(ctx context.Context, u *ingest.Unit, now time.Time) error {
-	if now.IsZero() { // retention has removed the marks before it
+	if now.IsZero() { // the marks before it are no longer retained
 		now = time.Now()
 	}
 	w := order.NewWaitingUnit(u)
@@ -176,8 +176,8 @@ func (r *unitReader) take(ctx context.Context, u *ingest.Unit, now time.Time) er
 }
 
 // room waits while too many judged units are not saved. Units that wait for partitions that are further behind do not
-// count: what they wait for is further on in this partition. For the same reason reading does not slow down while
-// many units wait: they would only stay in memory for longer.
+// count, because what they wait for comes later in this partition. For the same reason, reading does not slow down
+// while many units wait: they would only stay in memory for longer.
 func (r *unitReader) room(ctx context.Context, _ *engine.Route) error {
 	if r.Waiting() < engine.FeedBacklog {
 		if err := r.SlowDown(ctx); err != nil {
@@ -199,7 +199,7 @@ func (r *unitReader) Idle(context.Context, time.Time) error {
 	return nil
 }
 
-// readerFormat is the format of a saved partition of the units topic. The units that are kept follow it. In format 2
+// readerFormat is the format of a saved partition of the units topic, followed by the units that are kept. In format 2,
 // fields had names.
 var readerFormat = saved.Format[readerState]{Version: 3, Before: map[byte]saved.Migration[readerState]{2: saved.Named[readerState]}}
 
@@ -230,11 +230,11 @@ func (r *unitReader) Snapshot(w io.Writer) error {
 	return nil
 }
 
-// Shrunk implements ingest.Shrinking: units that were kept may be safe by now.
+// Shrunk implements ingest.Shrinking: kept units may no longer be needed.
 func (r *unitReader) Shrunk() bool { return r.KeepsLess() }
 
-// Restore implements ingest.State. It hands on again the units that a worker may need again, before the workers learn
-// how far the telemetry has been read.
+// Restore implements ingest.State. It passes on again the units that a worker may need, before the workers learn how
+// far the telemetry has been read.
 func (r *unitReader) Restore(from io.Reader) error {
 	var kept []*ingest.Unit
 	state, err := readerFormat.ReadFrame(from)

@@ -15,24 +15,24 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// How often a partition of the telemetry writes to the units topic how far it has been read: at most every markEvery
-// while it makes progress, and every aliveEvery otherwise. Also how long the end of a generation waits for the
-// brokers to take what has been handed on.
+// markEvery is how often, at most, a partition of the telemetry writes to the units topic how far it has been read,
+// while it makes progress; aliveEvery is how often it does otherwise. ackedForSave is how long the end of a generation
+// waits for the brokers to accept the records that have been passed on.
 const (
 	markEvery    = 250 * time.Millisecond
 	aliveEvery   = time.Second
 	ackedForSave = 5 * time.Second
 )
 
-// unitLog is what a unitWriter needs of the units topic; *kafkalog.Log implements it.
+// unitLog is the part of the units topic that a unitWriter needs; *kafkalog.Log implements it.
 type unitLog interface {
 	Append(ctx context.Context, partition int, records ...kafkalog.Record) error
 	End(ctx context.Context, partition int) (int64, error)
 	ReadOn(ctx context.Context, partition int, from, least int64, visit func(kafkalog.Record) error) (end int64, err error)
 }
 
-// unitWriter is the outlet to the units topic. For each partition of the telemetry that is read here, it writes
-// units, and marks behind them. The units of a policy go to one partition of the units topic, the marks to all.
+// unitWriter is the outlet to the units topic. For each partition of the telemetry that is read here, it writes units
+// and, after them, marks. The units of a policy go to one partition of the units topic, and marks to all.
 type unitWriter struct {
 	pipeline *engine.Pipeline
 	records  *ingest.UnitRecords
@@ -47,8 +47,8 @@ type unitWriter struct {
 	mu         sync.Mutex
 	partitions int           // of the telemetry topic, in this generation
 	over       chan struct{} // closed when the generation ends
-	limit      order.Moment  // as of watermarks: no mark goes beyond it
-	latest     int64         // latest event time that any partition has been read to
+	limit      order.Moment  // as in watermarks: no mark goes beyond it
+	latest     int64         // latest event time that any partition has reached
 }
 
 func newUnitWriter(p *engine.Pipeline, records *ingest.UnitRecords, log unitLog) *unitWriter {
@@ -57,8 +57,8 @@ func newUnitWriter(p *engine.Pipeline, records *ingest.UnitRecords, log unitLog)
 	return w
 }
 
-// start begins to write to a topic with the given number of partitions, until close. Call it before the first
-// partition of the telemetry is assigned.
+// start begins to write to a topic with the given number of partitions, until close. Call it before the first partition
+// of the telemetry is assigned.
 func (w *unitWriter) start(partitions int) {
 	queues := make([]*kafkalog.Queue, partitions)
 	for k := range queues {
@@ -86,20 +86,20 @@ func (w *unitWriter) low() order.Moment {
 	return w.follower.low()
 }
 
-// width returns how many partitions the units topic has, 0 before start.
+// width returns the number of partitions of the units topic, or 0 before start.
 func (w *unitWriter) width() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.queues)
 }
 
-// close drops what has not been written. The partitions that handed it on have not saved it.
+// close drops records that have not been written. The partitions that they came from have not been saved.
 func (w *unitWriter) close() {
 	w.abort()
 	w.wg.Wait()
 }
 
-// unitPartition returns the partition of the units topic that holds a policy.
+// unitPartition returns the partition of the units topic in which a policy is judged.
 func unitPartition(policy string, partitions int) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(policy)) // never fails
@@ -109,8 +109,8 @@ func unitPartition(policy string, partitions int) int {
 // ErrUnitsAway is returned if an order could not be written.
 var ErrUnitsAway = errors.New("the command could not be written to the units topic: try again")
 
-// forget writes an order to all partitions of the units topic, and returns once all have it. ctx limits how long it
-// waits. If it fails, some partitions may have the order.
+// forget writes an order to all partitions of the units topic, and returns once all have accepted it. ctx limits the
+// wait. After an error, some partitions may have the order.
 func (w *unitWriter) forget(ctx context.Context, o ingest.ForgetOrder) error {
 	value, err := w.records.Forget(o)
 	if err != nil {
@@ -148,7 +148,7 @@ func (w *unitWriter) Confirm(at time.Time) {
 	w.limit = order.ConfirmedLimit(w.limit, at, w.latest)
 }
 
-// within cuts a mark off at the limit, so that no reader goes beyond it, and records how far its partition has been
+// within truncates a mark at the limit, so that no reader goes beyond it, and records how far its partition has been
 // read.
 func (w *unitWriter) within(m ingest.UnitMark) ingest.UnitMark {
 	w.mu.Lock()
@@ -196,7 +196,7 @@ func (p *writtenPartition) Hand(ctx context.Context, u *ingest.Unit) error {
 		p.writer.pipeline.Metrics.Dropped.WithLabelValues(engine.ErrUnmatched.Error()).Inc()
 		return nil
 	}
-	if p.told.At == 0 { // readers go by the clock of the marks
+	if p.told.At == 0 { // readers use the clock of the marks
 		if err := p.write(ctx, p.told, time.Now()); err != nil {
 			return err
 		}
@@ -212,8 +212,8 @@ func (p *writtenPartition) Hand(ctx context.Context, u *ingest.Unit) error {
 	return p.append(ctx, k, kafkalog.Record{Key: []byte(u.Group.Policy), Value: value})
 }
 
-// append puts a record into a queue. If the generation ends while there is no room, neither this record nor a later
-// one is written, and the partition is not saved: its next reader writes them.
+// append puts a record into a queue. If the generation ends before there is room, neither this record nor a later one
+// is written, and the partition is not saved: its next reader writes them.
 func (p *writtenPartition) append(ctx context.Context, k int, r kafkalog.Record) error {
 	if p.failed != nil {
 		return nil

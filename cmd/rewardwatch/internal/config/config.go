@@ -29,7 +29,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Config is the whole configuration. Every key has a default: the empty file watches every policy on every signal.
+// Config is the whole configuration. Every key has a default: an empty file watches every policy and every signal.
 type Config struct {
 	Ingest     IngestConfig            `yaml:"ingest"`
 	Checkpoint engine.CheckpointConfig `yaml:"checkpoint"`
@@ -44,7 +44,7 @@ type Config struct {
 	HTTP       api.Config              `yaml:"http"`
 	Secrets    []secrets.Secret        `yaml:"secrets"`
 
-	Recipes recipe.Recipes `yaml:"-"` // from the directory that Retrain names; only LoadForService reads it
+	Recipes recipe.Recipes `yaml:"-"` // from the directory that Retrain names; read only by LoadForService
 }
 
 // IngestConfig configures the source of telemetry and the destination of refused records.
@@ -61,7 +61,7 @@ type AlertsConfig struct {
 	Alertmanager  alerts.AlertmanagerConfig `yaml:"alertmanager"`
 }
 
-// Default returns the settings of an empty file. It delivers nothing anywhere.
+// Default returns the settings of an empty file. It configures no receivers.
 func Default() Config {
 	judging := engine.DefaultSettings()
 	return Config{
@@ -79,22 +79,22 @@ func Default() Config {
 	}
 }
 
-// Settings returns the part of the configuration that says what is judged and how.
+// Settings returns the part of the configuration that determines what is judged and how.
 func (c *Config) Settings() *engine.Settings {
 	return &engine.Settings{Checkpoint: c.Checkpoint, Policies: c.Policies, Fleet: c.Fleet, Limits: c.Limits, Tenants: c.Tenants}
 }
 
-// Load reads a configuration file strictly. Problems in its text are returned as one *yamlfile.Error that lists them
-// all; a file that cannot be read is a different error. For the path "" Load returns the defaults.
+// Load reads a configuration file strictly. Problems in its text are returned as one *yamlfile.Error that lists all of
+// them; a file that cannot be read is a different error. If path is "", Load returns the defaults.
 func Load(path string) (*Config, error) { return loadConfig(path, (*Config).CheckAlone) }
 
-// LoadForService reads a configuration file and what it names: the recipes and the files of formats. It reports all
-// problems in one list.
+// LoadForService reads a configuration file and the files that it names: recipes and formats. It reports all problems
+// in one list.
 func LoadForService(path string) (*Config, error) {
 	return loadConfig(path, (*Config).checkWithRecipes)
 }
 
-// configCheck reports the problems of a configuration by path, and returns those of other files.
+// configCheck reports the problems of a configuration by path, and returns the problems of other files.
 type configCheck func(c *Config, report func(path, msg string)) []yamlfile.Problem
 
 func loadConfig(path string, check configCheck) (*Config, error) {
@@ -130,7 +130,7 @@ func ParseConfig(file string, text []byte, check configCheck) (*Config, error) {
 	return &c, nil
 }
 
-// CheckAlone checks everything that needs no other file.
+// CheckAlone checks everything that requires no other file.
 func (c *Config) CheckAlone(report func(path, msg string)) []yamlfile.Problem {
 	c.Check(report)
 	return nil
@@ -187,7 +187,7 @@ func (c *Config) Check(report func(path, msg string)) {
 	secrets.Check(c.Secrets, report)
 }
 
-// checkTenants reports topics of tenants that are not read, and people of tenants that are not known.
+// checkTenants reports tenants' topics that are not read, and people of unknown tenants.
 func (c *Config) checkTenants(report func(path, msg string)) {
 	for i, t := range c.Tenants {
 		for k, topic := range t.Topics {
@@ -209,8 +209,8 @@ func (c *Config) checkTenants(report func(path, msg string)) {
 	}
 }
 
-// Inbox returns the topic that takes what a tenant sends over HTTP, or the platform if tenant is "", and whether there is
-// one.
+// Inbox returns the topic for telemetry that a tenant sends over HTTP, or the platform if tenant is "", and whether
+// there is one.
 func (c *Config) Inbox(tenant string) (format.Topic, bool) {
 	topics, names := c.inboxes()
 	if i := c.Tenants.Inbox(tenant, names); i >= 0 {
@@ -219,7 +219,7 @@ func (c *Config) Inbox(tenant string) (format.Topic, bool) {
 	return format.Topic{}, false
 }
 
-// inboxes returns the topics in JSON, which take telemetry over HTTP, and their names.
+// inboxes returns the topics that accept telemetry over HTTP, which are those in JSON, and their names.
 func (c *Config) inboxes() (topics []format.Topic, names []string) {
 	for _, t := range c.Ingest.Telemetry() {
 		if t.IsJSON() {
@@ -229,7 +229,7 @@ func (c *Config) inboxes() (topics []format.Topic, names []string) {
 	return topics, names
 }
 
-// checkInboxes reports tokens for telemetry that no topic takes, although topics take that of others.
+// checkInboxes reports tokens for telemetry that no topic accepts, although there are topics for other tenants.
 func (c *Config) checkInboxes(report func(path, msg string)) {
 	if topics, _ := c.inboxes(); len(topics) == 0 {
 		return
@@ -245,7 +245,7 @@ func (c *Config) checkInboxes(report func(path, msg string)) {
 	}
 }
 
-// checkRepartition reports a topic for sending telemetry on that is of no use, or used for something else.
+// checkRepartition reports a repartition topic that has no effect, or that is also used for something else.
 func (c *Config) checkRepartition(report func(path, msg string)) {
 	switch topic := c.Ingest.Kafka.RepartitionTopic; {
 	case topic == "":
@@ -256,7 +256,7 @@ func (c *Config) checkRepartition(report func(path, msg string)) {
 	}
 }
 
-// ownTopics returns the topics that the service reads or writes itself, and "" for some that are not configured.
+// ownTopics returns the topics that the service itself reads or writes. Topics that are not configured are "".
 func (c *Config) ownTopics() []string {
 	own := []string{c.Ingest.DeadLetters.Topic, c.Ingest.Kafka.RepartitionTopic, c.Cluster.UnitsTopic, c.Cluster.CheckpointsTopic}
 	for _, t := range c.Ingest.Telemetry() {
@@ -265,7 +265,7 @@ func (c *Config) ownTopics() []string {
 	return own
 }
 
-// checkAuditTopic reports a topic of the audit log that is used for something else, or has no brokers.
+// checkAuditTopic reports an audit log topic that is also used for something else, or that has no brokers.
 func (c *Config) checkAuditTopic(report func(path, msg string)) {
 	switch topic := c.HTTP.AuditTopic; {
 	case topic == "":
@@ -276,7 +276,7 @@ func (c *Config) checkAuditTopic(report func(path, msg string)) {
 	}
 }
 
-// checkGuardTopics reports topics of guards that the service reads or writes itself.
+// checkGuardTopics reports guard topics that the service itself reads or writes.
 func (c *Config) checkGuardTopics(report func(path, msg string)) {
 	own := append(c.ownTopics(), c.HTTP.AuditTopic)
 	for i, t := range c.Guards.Targets {
@@ -286,7 +286,7 @@ func (c *Config) checkGuardTopics(report func(path, msg string)) {
 	}
 }
 
-// checkPinned reports pinned offsets whose topic is not read, or not known where there are several.
+// checkPinned reports pinned offsets whose topic is not read, or is missing although there are several topics.
 func (c *Config) checkPinned(report func(path, msg string)) {
 	judged := c.Ingest.topics().judged()
 	for i, p := range c.Policies {
@@ -304,7 +304,7 @@ func (c *Config) checkPinned(report func(path, msg string)) {
 	}
 }
 
-// checkCluster reports problems with the topics of a cluster, and with what its instances share.
+// checkCluster reports problems with the topics of a cluster, and with everything that its instances share.
 func (c *Config) checkCluster(report func(path, msg string)) {
 	if !c.Cluster.Enabled() {
 		return

@@ -21,8 +21,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// Warnings returns what may be wrong with a valid configuration file: the files that it names and that cannot be used on
-// this machine, triggers whose orders are refused, and secrets that are sent without encryption.
+// Warnings returns possible problems in a valid configuration file: files that it names but that cannot be used on this
+// machine, triggers whose orders are refused, and secrets that are sent without encryption.
 func Warnings(path string) ([]yamlfile.Problem, error) {
 	missing, err := MissingFiles(path)
 	if err != nil {
@@ -40,7 +40,8 @@ func Warnings(path string) ([]yamlfile.Problem, error) {
 	return missing, err
 }
 
-// refusedOrders reports every trigger with an order for policies that learn all the time, and a policy that does not.
+// refusedOrders reports every trigger whose recipe is only for policies that learn continuously but which includes a
+// policy that does not.
 func (c *Config) refusedOrders(report func(path, msg string)) {
 	for i, t := range c.Retrain.Triggers {
 		how := c.Recipes[t.Recipe]
@@ -60,7 +61,8 @@ func (c *Config) refusedOrders(report func(path, msg string)) {
 	}
 }
 
-// frozen returns the first entry that applies to policies of a glob and does not let them learn all the time.
+// frozen returns the first entry that applies to policies that match a glob and that does not let them learn
+// continuously.
 func (c *Config) frozen(glob string) (match string, found bool) {
 	for i := range c.Policies {
 		p := &c.Policies[i]
@@ -96,7 +98,7 @@ func (c *Config) clearText(report func(path, msg string)) {
 	}
 }
 
-// readable reports whether others on the network can read what is sent to an address.
+// readable reports whether others on the network can read data that is sent to an address.
 func readable(to string) bool {
 	at, err := url.Parse(to)
 	if err != nil || at.Scheme != "http" || at.Hostname() == "localhost" {
@@ -107,7 +109,7 @@ func readable(to string) bool {
 }
 
 // MissingFiles returns the keys of a valid configuration file that name a file which cannot be used on this machine,
-// such as http.token_file. The service may well run on another one, so these are no errors.
+// such as http.token_file. The service may run on another machine, so these are not errors.
 func MissingFiles(path string) ([]yamlfile.Problem, error) {
 	_, err := loadConfig(path, func(c *Config, report func(path, msg string)) []yamlfile.Problem {
 		written := map[string]bool{}
@@ -123,8 +125,8 @@ func MissingFiles(path string) ([]yamlfile.Problem, error) {
 	return nil, err
 }
 
-// missingFiles reports each key whose name ends with _file and whose file cannot be used, but for those that the service
-// writes when it starts.
+// missingFiles reports each key whose name ends with _file and whose file cannot be used, except for files that the
+// service writes when it starts.
 func missingFiles(path string, v reflect.Value, written map[string]bool, report func(path, msg string)) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -149,7 +151,8 @@ func missingFiles(path string, v reflect.Value, written map[string]bool, report 
 	}
 }
 
-// whereFrom returns where the path of a file begins that was not found there.
+// whereFrom returns a text with the directory that a relative path starts from, if the file does not exist, and ""
+// otherwise.
 func whereFrom(file string, err error) string {
 	if filepath.IsAbs(file) || !errors.Is(err, fs.ErrNotExist) {
 		return ""
@@ -157,14 +160,14 @@ func whereFrom(file string, err error) string {
 	return "; relative paths start in the working directory, not next to this file"
 }
 
-// usable returns why the file of a key cannot be used. Files with secrets must be closed to others, and tokens of the
-// service must be long enough.
+// usable returns the reason why the file of a key cannot be used, or nil. Files with secrets must not be accessible to
+// others, and tokens of the service must be long enough.
 func usable(path, file string) error {
 	key := path[strings.LastIndex(path, ".")+1:]
 	switch {
 	case file == "":
 		return nil
-	case slices.Contains([]string{"ca_file", "cert_file", "krb5_conf_file"}, key): // which others may read
+	case slices.Contains([]string{"ca_file", "cert_file", "krb5_conf_file"}, key): // others may read these
 		f, err := os.Open(file)
 		if err != nil {
 			return err

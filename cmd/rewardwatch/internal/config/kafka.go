@@ -26,10 +26,10 @@ type KafkaConfig struct {
 	// partitioned differently; created if missing
 	RepartitionTopic string `yaml:"repartition_topic"`
 
-	tenants tenant.List // whose events are renamed as they are decoded
+	tenants tenant.List // tenants whose events are renamed as they are decoded
 }
 
-// judged returns the configuration of what is judged: the telemetry itself, or the topic through which it goes.
+// judged returns the configuration of the topics that are judged: the telemetry, or the repartition topic.
 func (c KafkaConfig) judged() KafkaConfig {
 	if c.RepartitionTopic != "" {
 		c.Topic, c.Topics, c.RepartitionTopic = c.RepartitionTopic, nil, ""
@@ -39,7 +39,7 @@ func (c KafkaConfig) judged() KafkaConfig {
 	return c
 }
 
-// Telemetry returns the topics to read: those of Topics, or else Topic.
+// Telemetry returns the topics to read: Topics, or else Topic.
 func (c KafkaConfig) Telemetry() []format.Topic {
 	if len(c.Topics) > 0 {
 		return c.Topics
@@ -47,7 +47,7 @@ func (c KafkaConfig) Telemetry() []format.Topic {
 	return []format.Topic{{Topic: c.Topic}}
 }
 
-// Names returns the names of the topics of the telemetry.
+// Names returns the names of the telemetry topics.
 func (c KafkaConfig) Names() (names []string) {
 	for _, t := range c.Telemetry() {
 		names = append(names, t.Topic)
@@ -55,7 +55,7 @@ func (c KafkaConfig) Names() (names []string) {
 	return names
 }
 
-// Reads reports whether a topic is one of the telemetry.
+// Reads reports whether a topic is a telemetry topic.
 func (c KafkaConfig) Reads(topic string) bool {
 	for _, t := range c.Telemetry() {
 		if t.Topic == topic {
@@ -65,7 +65,7 @@ func (c KafkaConfig) Reads(topic string) bool {
 	return false
 }
 
-// Only returns the configuration for reading the named topics. Those that Topics lists keep their formats.
+// Only returns the configuration for reading the named topics. Topics that are listed in Topics keep their formats.
 func (c KafkaConfig) Only(topics ...string) KafkaConfig {
 	listed := c.Topics
 	c.Topic, c.Topics = topics[0], nil
@@ -81,7 +81,7 @@ func (c KafkaConfig) Only(topics ...string) KafkaConfig {
 	return c
 }
 
-// Open opens the formats of the topics, in the order of Telemetry. It also returns the connection, with the first topic.
+// Open opens the formats of the topics, in the order of Telemetry. It also returns the connection, for the first topic.
 func (c KafkaConfig) Open() (ingest.KafkaConfig, []ingest.Topic, error) {
 	kafka := c.KafkaConfig
 	var topics []ingest.Topic
@@ -96,8 +96,8 @@ func (c KafkaConfig) Open() (ingest.KafkaConfig, []ingest.Topic, error) {
 	return kafka, topics, nil
 }
 
-// Files says how files with recorded telemetry are read: as those of the named topic. Without a name, there must be only
-// one topic, or files are those of the topic whose name theirs begins with, before a dot.
+// Files returns how to read files with recorded telemetry: in the format of the named topic. Without a name, there must
+// be only one topic, or the name of each file must begin with the name of its topic, before a dot.
 func (c KafkaConfig) Files(topic string, files []string) (recording.FilesConfig, error) {
 	if len(c.Topics) == 0 && topic == "" {
 		return recording.FilesConfig{Format: c.tenants.Format(c.Topic, telemetry.V1{})}, nil
@@ -115,7 +115,7 @@ func (c KafkaConfig) Files(topic string, files []string) (recording.FilesConfig,
 	return c.sideBySide(files, names)
 }
 
-// sideBySide divides files by the topics that they are named after.
+// sideBySide groups files by the topics that they are named after.
 func (c KafkaConfig) sideBySide(files, names []string) (out recording.FilesConfig, err error) {
 	for _, file := range files {
 		if c.topicOf(file) == "" {
@@ -139,7 +139,7 @@ func (c KafkaConfig) sideBySide(files, names []string) (out recording.FilesConfi
 	return out, nil
 }
 
-// topicOf returns the topic that a file is named after, the longest of several; "" without one.
+// topicOf returns the topic that a file is named after, the longest one if several match, or "" if none does.
 func (c KafkaConfig) topicOf(file string) (topic string) {
 	base := filepath.Base(file)
 	for _, t := range c.Topics {

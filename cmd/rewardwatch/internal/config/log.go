@@ -26,11 +26,11 @@ type LogConfig struct {
 	Mapping   mapping.Config  `yaml:"mapping"`   // what the fields of telemetry v1 are in the records, where they have another shape
 }
 
-// The bounds of the log: the minimum holds the largest batch several times over.
+// The bounds of the log. The smallest log has room for several of the largest batches.
 const (
 	minLogSize = 128 * ingest.MiB
 	minLogAge  = model.Duration(time.Hour)
-	// segments is how many segments make up the largest log, unless they would be larger than maxSegment.
+	// segments is the number of segments in the largest log, unless they would be larger than maxSegment.
 	segments   = 8
 	maxSegment = 64 * ingest.MiB
 )
@@ -39,7 +39,7 @@ func defaultLogConfig() LogConfig {
 	return LogConfig{MaxSize: 10 * ingest.GiB, MaxAge: model.Duration(30 * 24 * time.Hour)}
 }
 
-// Options returns how the log is opened.
+// Options returns the options for opening the log.
 func (c LogConfig) Options() locallog.Options {
 	return locallog.Options{
 		Name: "telemetry", Directory: c.Directory, MaxSize: int64(c.MaxSize), SegmentSize: int64(min(maxSegment, c.MaxSize/segments)),
@@ -64,7 +64,7 @@ func (c LogConfig) check(report func(path, msg string)) {
 // IsLocal reports whether the telemetry is in a local log instead of Kafka.
 func (c IngestConfig) IsLocal() bool { return c.Log.Directory != "" }
 
-// topics returns the topics of the telemetry: those of Kafka, or the one that the local log stands for.
+// topics returns the telemetry topics: those in Kafka, or the one that represents the local log.
 func (c IngestConfig) topics() KafkaConfig {
 	kafka := c.Kafka
 	if c.IsLocal() {
@@ -76,21 +76,21 @@ func (c IngestConfig) topics() KafkaConfig {
 // Telemetry returns the topics to read.
 func (c IngestConfig) Telemetry() []format.Topic { return c.topics().Telemetry() }
 
-// Reads reports whether a topic is one of the telemetry.
+// Reads reports whether a topic is a telemetry topic.
 func (c IngestConfig) Reads(topic string) bool { return c.topics().Reads(topic) }
 
-// Files says how files with recorded telemetry are read, as KafkaConfig.Files does.
+// Files returns how to read files with recorded telemetry, like KafkaConfig.Files.
 func (c IngestConfig) Files(topic string, files []string) (recording.FilesConfig, error) {
 	return c.topics().Files(topic, files)
 }
 
-// Open opens the formats of the topics, in the order of Telemetry. It also returns where they are, with the first topic.
+// Open opens the formats of the topics, in the order of Telemetry. It also returns their place, with the first topic.
 func (c IngestConfig) Open() (recording.Place, []ingest.Topic, error) {
 	kafka, topics, err := c.topics().Open()
 	return recording.Place{Kafka: kafka, Log: c.Log.Directory}, topics, err
 }
 
-// OpenJudged is Open for what is judged: the telemetry itself, or the topic through which it goes.
+// OpenJudged is Open for the telemetry that is judged: the telemetry itself, or the repartition topic.
 func (c IngestConfig) OpenJudged() (recording.Place, []ingest.Topic, error) {
 	if c.Kafka.RepartitionTopic == "" {
 		return c.Open()
@@ -99,7 +99,7 @@ func (c IngestConfig) OpenJudged() (recording.Place, []ingest.Topic, error) {
 	return recording.Place{Kafka: kafka}, []ingest.Topic{{Name: kafka.Topic, Format: repartition.Format{}}}, nil
 }
 
-// checkLocal reports what a service without Kafka cannot have.
+// checkLocal reports settings that require Kafka in a service without it.
 func (c *Config) checkLocal(report func(path, msg string)) {
 	if !c.Ingest.IsLocal() {
 		return

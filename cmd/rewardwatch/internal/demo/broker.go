@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// brokerName is the binary of the broker, which is beside that of the service.
+// brokerName is the name of the broker's binary, which is in the same directory as the binary of the service.
 const brokerName = "rewardwatch-demo-broker"
 
 // broker is the process of the demo's Kafka broker.
 type broker struct {
 	addresses []string
 	process   *exec.Cmd
-	input     io.Closer // its end ends the process
+	input     io.Closer // closing it ends the process
 }
 
-// startBroker starts the broker whose binary is beside this one. stop ends it.
+// startBroker starts the broker whose binary is in the directory of this one. Call stop to end it.
 func startBroker() (*broker, error) {
 	self, err := os.Executable()
 	if err == nil {

@@ -29,14 +29,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// The course of the demo: healthy episodes after the baseline is frozen, and how long each step may take.
+// The course of the demo: the number of healthy episodes after the baseline is frozen, and the time limit for each
+// step.
 const (
 	demoHealthy  = 300
 	demoPatience = 100 * time.Second
 	demoPulse    = 200 * time.Millisecond
 )
 
-// NewCommand returns the verb demo.
+// NewCommand returns the demo command.
 func NewCommand(c *terminal.Console) *cobra.Command {
 	var keep bool
 	var training time.Duration
@@ -66,7 +67,7 @@ type demo struct {
 	progress *terminal.Progress
 	dir      string
 	brokers  []string
-	keep     bool // run until interrupted, with a retraining that a person approves
+	keep     bool // run until interrupted, with a retraining that a person must approve
 	training time.Duration
 	config   config.Config
 	receiver *receiver
@@ -74,8 +75,8 @@ type demo struct {
 	app      *app.App
 }
 
-// runDemo starts the parts from the broker to the agents, narrates, and stops them in reverse order. It starts no broker
-// if it knows addresses of some.
+// runDemo starts all parts from the broker to the agents, narrates, and stops the parts in reverse order. It starts no
+// broker if it was given the addresses of one.
 func runDemo(ctx context.Context, c *terminal.Console, d *demo) (err error) {
 	d.console, d.progress = c, terminal.NewProgress(c)
 	if d.dir, err = os.MkdirTemp("", "rewardwatch-demo-"); err != nil {
@@ -105,7 +106,7 @@ func runDemo(ctx context.Context, c *terminal.Console, d *demo) (err error) {
 	return d.together(ctx)
 }
 
-// together runs service and agents during the narration.
+// together runs the service and the agents during the narration.
 func (d *demo) together(ctx context.Context) error {
 	running, stop := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
@@ -126,7 +127,7 @@ func (d *demo) together(ctx context.Context) error {
 	return errors.Join(err, errors.Join(errs...))
 }
 
-// configure returns what a user would write into the configuration file, with free ports and a temporary directory.
+// configure writes the configuration that a user would write, with free ports and a temporary directory.
 func (d *demo) configure() error {
 	secret := filepath.Join(d.dir, "trainer.secret")
 	if err := os.WriteFile(secret, []byte(d.receiver.secret+"\n"), 0o600); err != nil {
@@ -209,7 +210,7 @@ func (d *demo) story(ctx context.Context) error {
 	return d.discovery(ctx, page, before)
 }
 
-// discovery narrates the alarm and what it leads to.
+// discovery narrates the alarm and its consequences.
 func (d *demo) discovery(ctx context.Context, page string, before int64) error {
 	var incidents []alerts.Incident
 	if err := d.wait(ctx, "drifting, waiting for the alarm", func() (float64, bool) {
@@ -237,7 +238,8 @@ func (d *demo) discovery(ctx context.Context, page string, before int64) error {
 	return nil
 }
 
-// approval asks for an approval of the retraining, and narrates what becomes of it, until ctx ends. An interrupt is no error.
+// approval asks for an approval of the retraining, and narrates the progress of the request until ctx ends. An
+// interrupt is not an error.
 func (d *demo) approval(ctx context.Context, page, incident string) error {
 	err := d.followed(ctx, page, incident)
 	if errors.Is(err, context.Canceled) {
@@ -273,7 +275,7 @@ func (d *demo) followed(ctx context.Context, page, incident string) error {
 	return until(ctx, func() bool { return false })
 }
 
-// delivery narrates what the webhook receiver got.
+// delivery narrates the delivery that the webhook receiver received.
 func (d *demo) delivery() error {
 	order := d.receiver.got()
 	if order.err != nil {
@@ -298,7 +300,7 @@ func (d *demo) group() (finding.GroupSummary, bool) {
 	return finding.GroupSummary{}, false
 }
 
-// wait shows progress until done. It fails if patience or ctx ends first.
+// wait shows progress until done returns true. It fails if patience or ctx ends first.
 func (d *demo) wait(ctx context.Context, what string, done func() (share float64, finished bool)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, demoPatience, fmt.Errorf("demo: %s took longer than %s", what, demoPatience))
 	defer cancel()
@@ -312,7 +314,7 @@ func (d *demo) wait(ctx context.Context, what string, done func() (share float64
 	})
 }
 
-// until waits until done. If ctx ends first, it returns the cause.
+// until waits until done returns true. If ctx ends first, it returns the cause.
 func until(ctx context.Context, done func() bool) error {
 	pulse := time.NewTicker(demoPulse)
 	defer pulse.Stop()

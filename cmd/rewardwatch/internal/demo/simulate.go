@@ -11,7 +11,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// The simulated agents of the demo: their number, and how many steps all of them take together per second.
+// The simulated agents of the demo: their number, and the number of steps that all of them together take per second.
 const (
 	simulatedAgents = 16
 	simulatedRate   = 1200
@@ -19,8 +19,8 @@ const (
 )
 
 // simulation is a fleet of agents that make offers to customers and send their telemetry to Kafka. When the world
-// drifts, customers stop liking one offer: the policy goes on as before and earns less. Retrained, it makes the offer that
-// they still like best nearly always.
+// drifts, customers stop liking one offer, and the unchanged policy earns less. After the retraining, the policy nearly
+// always makes the offer that customers still like best.
 type simulation struct {
 	network   *kafka.Transport
 	writer    *kafka.Writer
@@ -79,7 +79,7 @@ func (s *simulation) run(ctx context.Context) error {
 	pulse := time.NewTicker(simulatedPulse)
 	defer pulse.Stop()
 	defer s.network.CloseIdleConnections()
-	defer func() { _ = s.writer.Close() }() // every message was acknowledged before
+	defer func() { _ = s.writer.Close() }() // every message has already been acknowledged
 	steps := int(simulatedRate * simulatedPulse.Seconds())
 	for {
 		select {
@@ -124,7 +124,7 @@ func (s *simulation) step(i int) kafka.Message {
 		conversion = 1
 	}
 	e.Outcomes = map[string]float64{"conversion": conversion}
-	e.Reward = conversion - .3 + .2*s.rng.NormFloat64() // the offer costs
+	e.Reward = conversion - .3 + .2*s.rng.NormFloat64() // making an offer has a cost
 	if a.step++; e.Terminated {
 		*a = simulatedAgent{episode: a.episode + 1, length: s.episodeLength()}
 		s.ended.Add(1)

@@ -20,8 +20,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
-// retrained runs the job of the request that was received: it takes its time, and then the agents act by a new version of the
-// policy, until the request has its outcome.
+// retrained runs the job for the request that was received: it waits for the duration of the training, and then makes
+// the agents act by a new version of the policy until the request has its outcome.
 func (d *demo) retrained(ctx context.Context, page string) error {
 	id := d.receiver.got().id
 	d.say("The simulated training job has started. It takes %s.", d.training)
@@ -55,8 +55,8 @@ func (d *demo) retrained(ctx context.Context, page string) error {
 	return nil
 }
 
-// report posts the status of the job, as a training job of a user does. The service does not accept it if a person has
-// ended the request.
+// report posts the status of the job, like the training job of a user. The service does not accept the status if a
+// person has ended the request.
 func (d *demo) report(ctx context.Context, page, id string, status map[string]string) (accepted bool, err error) {
 	body, _ := json.Marshal(status) // strings: it cannot fail
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, page+"/api/v1/retrain-requests/"+id+"/status", bytes.NewReader(body))
@@ -68,7 +68,7 @@ func (d *demo) report(ctx context.Context, page, id string, status map[string]st
 	if err != nil {
 		return false, fmt.Errorf("demo: report the status of the job: %w", err)
 	}
-	defer func() { _ = answer.Body.Close() }() // nothing is read after it
+	defer func() { _ = answer.Body.Close() }() // the body is not needed
 	switch text, _ := io.ReadAll(io.LimitReader(answer.Body, int64(ingest.MiB))); answer.StatusCode {
 	case http.StatusOK:
 		return true, nil
@@ -80,7 +80,7 @@ func (d *demo) report(ctx context.Context, page, id string, status map[string]st
 	}
 }
 
-// receiver is the webhook receiver of the trainer. It checks signatures, as one that a user writes should.
+// receiver is the webhook receiver of the trainer. It verifies signatures, as receivers that users write should.
 type receiver struct {
 	secret   string
 	server   *http.Server

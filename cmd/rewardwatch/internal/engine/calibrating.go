@@ -11,22 +11,22 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// From manyCalibrations baselines on that wait for their calibration, the log says so, once in queueToldEvery until none
-// waits.
+// If at least manyCalibrations baselines wait for their calibration, the log reports this once every queueToldEvery
+// until none is waiting.
 const (
 	manyCalibrations = 100
 	queueToldEvery   = 30 * time.Second
 )
 
-// calibrationQueue shows how many baselines are waiting for calibration, how many are being calibrated, and how far the
-// fleet is.
+// calibrationQueue shows how many baselines are waiting for calibration, how many are being calibrated, and the
+// progress of the fleet.
 type calibrationQueue struct {
 	queue func() (waiting, running int)
 	fleet func() finding.Progress
 	log   zerolog.Logger
 
 	mu   sync.Mutex
-	told time.Time // zero while few wait
+	told time.Time // when the log last reported the queue; zero while few wait
 }
 
 func newCalibrationQueue(
@@ -48,7 +48,7 @@ func newCalibrationQueue(
 	return q
 }
 
-// groupsByBaseline is a metric for which a scrape looks at all groups once, and not once for each label.
+// groupsByBaseline is a metric that looks at all groups once per scrape, instead of once per label.
 type groupsByBaseline struct {
 	desc  *prometheus.Desc
 	fleet func() finding.Progress
@@ -83,7 +83,7 @@ func (q *calibrationQueue) at(now time.Time) {
 	}
 }
 
-// progress begins a line of the log that says how far the fleet is.
+// progress begins a log line with the progress of the fleet.
 func (q *calibrationQueue) progress() *zerolog.Event {
 	of := q.fleet()
 	return q.log.Info().Int("accepted", of.Accepted).Int("provisional", of.Provisional).Int("groups", of.Groups)

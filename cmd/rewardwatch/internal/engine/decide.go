@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Reasons for which a person's decision is not carried out, for errors.Is.
+// Reasons why a person's decision is not carried out, for errors.Is.
 var (
 	ErrUnknownIncident = errors.New("incident not found (it may have closed long ago)")
 	ErrIncidentClosed  = errors.New("the incident is already closed")
@@ -29,7 +29,7 @@ var (
 	ErrStopping        = errors.New("the service is stopping")
 )
 
-// accept closes an open incident: what drifted becomes the new normal, and the group warms up a new baseline.
+// accept closes an open incident: the drifted behavior becomes the new normal, and the group warms up a new baseline.
 func (d *Worker) accept(ctx context.Context, id string, decision alerts.Decision) error {
 	incident, known := d.tracker.Incident(id)
 	_, ended := incident.Ended()
@@ -46,8 +46,8 @@ func (d *Worker) accept(ctx context.Context, id string, decision alerts.Decision
 	return d.restart(ctx, incident.Group, decision)
 }
 
-// restart makes a group warm up a new baseline, or releases the guard that the group stands for. It closes the incident of
-// the group if one is open.
+// restart makes a group warm up a new baseline, or releases the guard that the group represents. It closes the open
+// incident of the group, if there is one.
 func (d *Worker) restart(ctx context.Context, group ingest.Group, decision alerts.Decision) error {
 	if err := d.comeBack(group); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (d *Worker) mute(ctx context.Context, id string, decision alerts.Decision) 
 	return d.tell(ctx, d.tracker.Mute(id, decision))
 }
 
-// comment records a comment on an incident, which may have closed.
+// comment records a comment on an incident, which may already be closed.
 func (d *Worker) comment(ctx context.Context, id string, decision alerts.Decision) error {
 	if _, known := d.tracker.Incident(id); !known {
 		return ErrUnknownIncident
@@ -89,7 +89,7 @@ func (d *Worker) comment(ctx context.Context, id string, decision alerts.Decisio
 	return d.tell(ctx, d.tracker.Comment(id, decision))
 }
 
-// endMutes resumes the notifications of incidents whose mute is over.
+// endMutes resumes the notifications of incidents whose mute has expired.
 func (d *Worker) endMutes(ctx context.Context, now time.Time) error {
 	return d.tell(ctx, d.tracker.EndMutes(now))
 }
@@ -108,13 +108,13 @@ func (d *Worker) promote(id, why string) error {
 	return ErrBaselineEnded
 }
 
-// Ask runs do on the worker's goroutine, between two units and while no group waits for a calibration, and waits for it. If
-// ctx ends before do has started, do never runs.
+// Ask runs do on the worker's goroutine, between two units and while no group waits for a calibration, and waits for it
+// to finish. If ctx ends before do has started, do never runs.
 func (r *RunningWorker) Ask(ctx context.Context, do func(context.Context) error) error {
 	var decided atomic.Bool // whether do runs
 	done := make(chan error, 1)
 	order := func() {
-		work := r.workers.work // do finishes once it has started, unless another instance may judge the policy by then
+		work := r.workers.work // once started, do finishes, unless another instance may judge the policy by then
 		err := r.settle(work, ctx)
 		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 			err = fmt.Errorf("%w: %w", ErrBusy, err)
@@ -123,7 +123,7 @@ func (r *RunningWorker) Ask(ctx context.Context, do func(context.Context) error)
 			err = do(work)
 		}
 		if errors.Is(err, errUntold) {
-			r.workers.failed(fmt.Errorf("policy %q: %w", r.Name, err)) // the next start reports what could not be reported now
+			r.workers.failed(fmt.Errorf("policy %q: %w", r.Name, err)) // a change that could not be reported now is reported at the next start
 		}
 		done <- err
 	}
@@ -147,10 +147,10 @@ func (r *RunningWorker) Ask(ctx context.Context, do func(context.Context) error)
 	}
 }
 
-// change runs do on the worker's goroutine, and waits until the result is published and saved. It must be in both of
-// the last two saves: if the newest is damaged, no telemetry that is read again would bring it back. If do was
-// applied before but is not in both saves yet, change saves it again, so that a retried request is certain to be
-// durable.
+// change runs do on the worker's goroutine, and waits until the result is published and saved. The result must be in
+// both of the last two saves: if the newest save is damaged, reading the telemetry again would not restore it. If an
+// earlier request has already applied do but the result is not yet in both saves, change saves again, so that a retried
+// request is certain to be durable.
 func (r *RunningWorker) change(ctx context.Context, do func(context.Context) error) error {
 	return r.Ask(ctx, func(ctx context.Context) error {
 		if err := do(ctx); err != nil {
@@ -166,7 +166,7 @@ func (r *RunningWorker) change(ctx context.Context, do func(context.Context) err
 	})
 }
 
-// incident returns an incident of any policy that the context has, and its worker, as last published.
+// incident returns an incident of any policy that ctx may access, and its worker, as last published.
 func (p *Pipeline) incident(ctx context.Context, id string) (*RunningWorker, alerts.Incident, error) {
 	for r := range p.within(ctx) {
 		for _, i := range r.Worker.Shown.Load().Incidents {
@@ -178,7 +178,7 @@ func (p *Pipeline) incident(ctx context.Context, id string) (*RunningWorker, ale
 	return nil, alerts.Incident{}, ErrUnknownIncident
 }
 
-// within calls yield with the workers of all policies that the context has.
+// within calls yield with the workers of all policies that ctx may access.
 func (p *Pipeline) within(ctx context.Context) iter.Seq[*RunningWorker] {
 	return func(yield func(*RunningWorker) bool) {
 		for _, r := range p.All() {
@@ -304,13 +304,13 @@ func (p *Pipeline) Reset(ctx context.Context, policy string, labels map[string]s
 	return g, err
 }
 
-// Sample implements orders. It does not involve the goroutine that judges the policy.
+// Sample implements orders. It does not use the goroutine that judges the policy.
 func (p *Pipeline) Sample(ctx context.Context, id string) ([]finding.QuantitySample, error) {
 	r, g, err := p.baseline(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	for range 2 { // an evicted group may come back, and change, while it is read
+	for range 2 { // an evicted group may be loaded and change while it is read
 		sample, parts, known := r.Policy.Sample(g.Group, id)
 		if len(parts) > 0 {
 			if sample, known, err = p.readSample(ctx, r, parts, g.Group, id); ctx.Err() != nil {

@@ -13,48 +13,48 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// Limits on the units in flight: from one delivery to one worker that waits for other partitions, and of those that
+// Limits on the units in flight from one delivery to one worker, which wait for other partitions, and on the units that
 // workers have not saved twice.
 const (
 	FeedBacklog = 8192
 	mostUnsafe  = 400_000
 )
 
-// handedTogether is how many units at most a worker receives at once. A worker that judges a group's units in a row finds
-// the group in the caches of its core.
+// handedTogether is the maximum number of units that a worker receives at once. A worker that judges several units of a
+// group in a row finds the group in the caches of its core.
 const handedTogether = 64
 
-// baselinePause is the pause between two attempts to read the baseline that is pinned for a policy.
+// baselinePause is the pause between two attempts to read the pinned baseline of a policy.
 const baselinePause = 5 * time.Second
 
-// Delivery hands the units of a partition to the workers of their policies. It keeps those that a worker may need
-// again: in the log of the partition, whose batches the partition's checkpoint names, or in Unsafe, which is part of the
-// checkpoint. Only the goroutine of the partition may call its methods, except Revoke.
+// Delivery passes the units of a partition to the workers of their policies. It keeps the units that a worker may need
+// again: in the log of the partition, whose batches the partition's checkpoint names, or in Unsafe, which is part of
+// the checkpoint. Only the goroutine of the partition may call its methods, except Revoke.
 type Delivery struct {
 	Workers  *Workers
 	Log      zerolog.Logger
 	Known    map[string]*Route         // by policy
 	refused  map[string]bool           // policies without a baseline
-	open     []*Route                  // those with units that are not handed on yet
-	Unsafe   []*ingest.Unit            // not in both of the last two saves of their workers, and in no log
+	open     []*Route                  // routes with units that have not been passed on yet
+	Unsafe   []*ingest.Unit            // units that are in no log, and not in both of the last two saves of their workers
 	LastKept int                       // length of Unsafe at its last save
 	handed   int                       // units taken since the memory of all partitions' units was last checked
 	told     bool                      // whether it has logged that it is full
-	slowed   int                       // units handed on while memory was above its limit
-	revoked  atomic.Bool               // whether workers are to drop the units in flight
-	units    *unitLog                  // of the partition, nil if its checkpoint holds the units
-	first    map[string]*RunningWorker // of the policies whose units are handed on again, as it began; nil if none are
+	slowed   int                       // units passed on while memory was above its limit
+	revoked  atomic.Bool               // whether workers must drop the units in flight
+	units    *unitLog                  // log of the partition, nil if its checkpoint contains the units
+	first    map[string]*RunningWorker // by policy, the workers at the beginning of passing units on again; nil otherwise
 
-	keptBytes, waitingBytes atomic.Int64 // of the units in Unsafe, and of those of them in flight
+	keptBytes, waitingBytes atomic.Int64 // bytes of the units in Unsafe, and of the units in flight
 }
 
-// Route leads a delivery's units to the worker of one policy.
+// Route leads from a delivery to the worker of one policy.
 type Route struct {
 	From    *Delivery
 	worker  *RunningWorker
 	waiting atomic.Int64 // units in flight
 	open    []order.WaitingUnit
-	usual   int // units of the last batch that was handed on
+	usual   int // number of units in the last batch that was passed on
 }
 
 // Revoked implements order.Source.
@@ -79,17 +79,18 @@ func NewDelivery(d *Workers, log zerolog.Logger, units *unitLog) *Delivery {
 	return made
 }
 
-// Revoke makes the workers drop the units that are still waiting: they are in the checkpoint of their partition. It
+// Revoke makes the workers drop the units that are still waiting, which are in the checkpoint of their partition. It
 // does not block.
 func (d *Delivery) Revoke() {
 	d.revoked.Store(true)
 	d.Workers.Pipeline.kept.remove(d)
 }
 
-// Hand takes a unit for the worker of its policy, which receives it with others, at the latest by Flush. It waits until
-// room finds space, and until the worker, which may be busy, takes the units. Once the generation ends, it no longer
-// waits: it only keeps the unit, and the instance that restores the partition's checkpoint delivers it. now is the
-// current time by the clock that telemetry time is compared with. Without a log, the unit must not be a decision.
+// Hand accepts a unit for the worker of its policy, which receives it together with others, at the latest on Flush.
+// Hand waits until room finds space, and until the worker, which may be busy, accepts the units. Once the generation
+// ends, it no longer waits: it only keeps the unit, and the instance that restores the partition's checkpoint delivers
+// it. now is the current time by the clock that telemetry time is compared with. Without a log, the unit must not be a
+// decision.
 func (d *Delivery) Hand(ctx context.Context, u *order.WaitingUnit, now time.Time, room func(context.Context, *Route) error) error {
 	w, err := d.route(ctx, u.Group().Policy)
 	switch {
@@ -99,7 +100,7 @@ func (d *Delivery) Hand(ctx context.Context, u *order.WaitingUnit, now time.Time
 		d.Workers.Pipeline.Metrics.Dropped.WithLabelValues(err.Error()).Inc()
 		return nil
 	case errors.Is(err, errPinned):
-		d.keep(u) // the generation ends
+		d.keep(u) // the generation has ended
 		return nil
 	case err != nil:
 		return err
@@ -122,7 +123,7 @@ func (d *Delivery) Hand(ctx context.Context, u *order.WaitingUnit, now time.Time
 	return d.Flush(ctx)
 }
 
-// Flush delivers the units that Hand has taken. Call it before a watermark passes them.
+// Flush delivers the units that Hand has accepted. Call it before a watermark passes them.
 func (d *Delivery) Flush(ctx context.Context) error {
 	for len(d.open) > 0 {
 		w := d.open[0]
@@ -136,7 +137,7 @@ func (d *Delivery) Flush(ctx context.Context) error {
 	return nil
 }
 
-// send passes units to a worker. One that is gone forgets them, as it does those that it has received.
+// send passes units to a worker. If the worker has left, it drops the units, like those that it has already received.
 func (d *Delivery) send(ctx context.Context, w *Route, batch []order.WaitingUnit) error {
 	select {
 	case w.worker.units <- batch:
@@ -165,12 +166,13 @@ func (d *Delivery) keep(u *order.WaitingUnit) {
 	d.keptBytes.Add(u.Unit.Bytes())
 }
 
-// crowdedEvery is how many units a partition hands on between two checks of how much memory the units of all
-// partitions take.
+// crowdedEvery is the number of units that a partition passes on between two checks of the memory for the units of all
+// partitions.
 const crowdedEvery = 64
 
-// Crowded reports whether the units kept by all partitions take as much memory as they may. countsWaiting says whether
-// those in flight count: not against a partition that others may be waiting for; otherwise none would make progress.
+// Crowded reports whether the units that all partitions keep take as much memory as they may. countsWaiting returns
+// whether units in flight count. They must not count for a partition that others may be waiting for, or no partition
+// would make progress.
 func (d *Delivery) Crowded(countsWaiting func() bool) bool {
 	if d.handed < crowdedEvery {
 		return false
@@ -184,10 +186,10 @@ func (d *Delivery) Crowded(countsWaiting func() bool) bool {
 	return kept.full(withWaiting)
 }
 
-// errForgotten means that a policy was forgotten after a unit of it was made.
+// errForgotten means that a policy was forgotten after one of its units was made.
 var errForgotten = errors.New("the policy was forgotten")
 
-// again hands on units that were handed on before. Those of a policy that is forgotten meanwhile are void.
+// again passes units on that were passed on before. Units of a policy that is forgotten meanwhile are void.
 func (d *Delivery) again(handOn func() error) error {
 	d.first = map[string]*RunningWorker{}
 	for _, r := range d.Workers.List() {
@@ -197,7 +199,7 @@ func (d *Delivery) again(handOn func() error) error {
 	return handOn()
 }
 
-// route returns the route to the worker of a policy. While the baseline pinned for it cannot be read, route retries. It
+// route returns the route to the worker of a policy. It retries while the policy's pinned baseline cannot be read, and
 // returns errPinned only if the generation ends meanwhile.
 func (d *Delivery) route(ctx context.Context, policy string) (*Route, error) {
 	if w := d.Known[policy]; w != nil && !w.worker.isGone() {
@@ -238,7 +240,8 @@ func (d *Delivery) route(ctx context.Context, policy string) (*Route, error) {
 	}
 }
 
-// Pause waits before a partition checks for space again, which undelivered units would otherwise occupy permanently.
+// Pause waits before a partition checks for space again. It first flushes, because undelivered units would otherwise
+// occupy that space forever.
 func (d *Delivery) Pause(ctx context.Context, long time.Duration) (time.Time, error) {
 	if err := d.Flush(ctx); err != nil {
 		return time.Time{}, err
@@ -255,8 +258,8 @@ func (d *Delivery) Pause(ctx context.Context, long time.Duration) (time.Time, er
 	}
 }
 
-// Full reports whether the maximum number of units is waiting for state that cannot be saved, as on a full disk.
-// onTheWay returns how many of the kept units do not count.
+// Full reports whether the maximum number of units is waiting for a save, which happens if the state cannot be saved,
+// for example on a full disk. onTheWay returns how many of the kept units do not count.
 func (d *Delivery) Full(onTheWay func() int) bool {
 	full := d.units != nil && d.units.isFull(d.isSafe)
 	if most := d.Workers.Pipeline.unsafeBacklog; len(d.Unsafe) >= most {
@@ -274,7 +277,8 @@ func (d *Delivery) Full(onTheWay func() int) bool {
 	return full
 }
 
-// inMemory returns how many bytes of units the delivery has in memory, and how many of them are in flight.
+// inMemory returns the number of bytes that the delivery's units take in memory, and how many belong to units in
+// flight.
 func (d *Delivery) inMemory() (all, waiting int64) {
 	waiting = d.waitingBytes.Load()
 	if d.units != nil {
@@ -299,7 +303,7 @@ func (d *Delivery) Kept() []*ingest.Unit {
 	return d.Unsafe
 }
 
-// KeepsLess reports whether units that were saved with the partition are safe by now.
+// KeepsLess reports whether units that were saved with the partition are no longer needed.
 func (d *Delivery) KeepsLess() bool {
 	d.forgetSafe()
 	if d.units != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// Telemetry holds the feed of each partition of the telemetry topic, and the outlet that they share.
+// Telemetry is the set of feeds, one for each partition of the telemetry topic, and the outlet that they share.
 type Telemetry struct {
 	pipeline *Pipeline
 	outlet   Outlet
@@ -65,26 +65,26 @@ func (t *Telemetry) Revoke(partition int32) {
 	}
 }
 
-// PartitionFeed is the processor of the partitions of one number: it holds their open episodes and open decisions, in a
-// lane for each topic.
+// PartitionFeed is the processor of the partitions with one number. It has a lane for each topic, with the open
+// episodes and open decisions of that topic's partition.
 type PartitionFeed struct {
 	pipeline *Pipeline
 	Out      PartitionOutlet
-	*lane                      // of the first topic that has a partition of the number
+	*lane                      // of the first topic that has a partition with the number
 	others   []*lane           // of the other topics
-	read     *order.Watermarks // how far each lane has been read, by index of its topic; nil for a single one
-	turn     uint64            // number of the last decision whose feedback comes later, of all lanes
-	away     []laneState       // restored, of topics that cannot be read at the moment
+	read     *order.Watermarks // how far each lane has been read, by index of its topic; nil for a single lane
+	turn     uint64            // over all lanes, the number of the last decision with delayed feedback
+	away     []laneState       // restored lanes of topics that cannot be read at the moment
 
 	received receive.Recent
-	sent     repartition.Follower // of what was sent on by its key
+	sent     repartition.Follower // follows the telemetry that was forwarded by its key
 
 	mu        sync.Mutex
 	forgotten []forgetting // received, not carried out yet
 	obeyed    []forgetting // carried out, oldest first; only for the goroutine of the partition
 }
 
-// Process folds a batch into units and hands them on.
+// Process turns a batch into units and passes them on.
 func (f *PartitionFeed) Process(ctx context.Context, batch []ingest.Event) error {
 	f.obey()
 	l := f.lane
@@ -119,7 +119,7 @@ func (f *PartitionFeed) Process(ctx context.Context, batch []ingest.Event) error
 		return failed
 	}
 	f.received.Processed(l.topic)
-	var end time.Time // how far the partition has been read, if the events do not say it
+	var end time.Time // how far the partition has been read, if the events do not show that
 	if !clock {
 		end = f.heldNoMore(now)
 	}
@@ -134,8 +134,9 @@ func (f *PartitionFeed) Idle(ctx context.Context, at time.Time) error {
 	return f.mark(ctx, f.lane, f.heldNoMore(at), time.Now())
 }
 
-// heldNoMore returns the time at which there was no older telemetry, given that of the end of the partition. What is sent
-// on by its key may be in its topic, and not here yet: only marks tell, and before the first one nothing does.
+// heldNoMore returns the time at which there was no older telemetry, given the time at which the partition ended.
+// Telemetry that is forwarded by its key may be in its topic, but not here yet. Only marks show how far it was
+// forwarded; before the first one, nothing is known.
 func (f *PartitionFeed) heldNoMore(end time.Time) time.Time {
 	if sent := f.sent.ReadTo(); f.pipeline.Source.SentOn && sent.Before(end) {
 		return sent
@@ -143,8 +144,8 @@ func (f *PartitionFeed) heldNoMore(end time.Time) time.Time {
 	return end
 }
 
-// feedFormat is the format of a saved partition. The open decisions and the units that are kept follow it. In format 4
-// fields had names; in format 5 no decisions followed; in format 6 no log held units.
+// feedFormat is the format of a saved partition, followed by its open decisions and the units that are kept. In format
+// 4, fields had names; in format 5, no decisions followed; in format 6, units were not in logs.
 var feedFormat = saved.Format[feedState]{
 	Version: 7,
 	Before: map[byte]saved.Migration[feedState]{
@@ -160,18 +161,18 @@ type feedState struct {
 	Reading   int64            `cbor:"4,keyasint"`
 	Episodes  []byte           `cbor:"5,keyasint"`
 	Obeyed    []obeyedState    `cbor:"6,keyasint,omitzero"`
-	Decisions []byte           `cbor:"7,keyasint,omitempty"` // open ones, as earlier builds wrote them
-	// Topic is the index of the first lane's topic. The fields but Obeyed, Others and Received are of this lane.
+	Decisions []byte           `cbor:"7,keyasint,omitempty"` // open decisions, as earlier builds wrote them
+	// Topic is the index of the first lane's topic. All fields but Obeyed, Others and Received belong to this lane.
 	Topic  int         `cbor:"8,keyasint,omitzero"`
 	Others []laneState `cbor:"9,keyasint,omitzero"`
-	// Received are the last messages of batches that came over HTTP.
+	// Received are the last messages of batches that were received over HTTP.
 	Received []uint64 `cbor:"10,keyasint,omitempty"`
 	Joins    bool     `cbor:"11,keyasint,omitzero"` // as in laneState
-	// Sent are the newest events of each partition of the telemetry, where it is sent on by its key.
+	// Sent are the newest events of each telemetry partition, if telemetry is forwarded by its key.
 	Sent []repartition.Newest `cbor:"12,keyasint,omitempty"`
 	// Log says where the kept units are, if they do not follow.
 	Log logState `cbor:"13,keyasint,omitzero"`
-	// Senders are those of Received of tenants.
+	// Senders are the equivalent of Received for tenants.
 	Senders []receive.Sent `cbor:"14,keyasint,omitempty"`
 }
 
@@ -224,11 +225,11 @@ func (f *PartitionFeed) Snapshot(w io.Writer) error {
 // Saved implements ingest.Durable.
 func (f *PartitionFeed) Saved() { f.Out.Saved() }
 
-// Shrunk implements ingest.Shrinking. Even if no event arrives, kept units may have become safe, and a policy may
+// Shrunk implements ingest.Shrinking. Even if no event arrives, kept units may no longer be needed, and a policy may
 // have been forgotten.
 func (f *PartitionFeed) Shrunk() bool { return f.isToForget() || f.Out.KeepsLess() }
 
-// Restore implements ingest.Processor. It hands on again the units that a worker may need again.
+// Restore implements ingest.Processor. It passes on again the units that a worker may need.
 func (f *PartitionFeed) Restore(r io.Reader) error {
 	if err := f.restore(r); err != nil {
 		return fmt.Errorf("read the state of a partition: %w", err)

@@ -15,13 +15,13 @@ func (d *Worker) follow(a outcome.Audience) {
 	d.Policy.Witness(d.outcome.Witness)
 }
 
-// conclude reports what the units have shown of retrainings so far, and draws the consequences.
+// conclude reports what the units so far have shown about retrainings, and carries out the consequences.
 func (d *Worker) conclude(ctx context.Context) error {
 	met, err := d.outcome.Conclude(ctx)
 	return d.consequences(ctx, met, err)
 }
 
-// concludeOverdue does the same for a retraining whose time is over.
+// concludeOverdue does the same for a retraining whose time has expired.
 func (d *Worker) concludeOverdue(ctx context.Context, now time.Time) error {
 	met, err := d.outcome.ConcludeOverdue(ctx, now)
 	return d.consequences(ctx, met, err)

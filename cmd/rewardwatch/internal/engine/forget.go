@@ -12,8 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// When limits.streams has refused something, groups that have had no unit for this long make room, with a different
-// limit for groups with and without a baseline. The workers look for such groups once every expireEvery.
+// Once limits.streams has refused something, groups without a unit for this long are forgotten to make room. Groups
+// with and without a baseline have different limits. The workers look for such groups every expireEvery.
 const (
 	expireWithBaseline = 30 * 24 * time.Hour
 	expireWithout      = 24 * time.Hour
@@ -40,7 +40,7 @@ func (p *Pipeline) ExpireUnused(ctx context.Context) {
 	}
 }
 
-// expire makes the workers that share a limit forget groups that have not been used for long.
+// expire makes the workers that share a limit forget groups that have not been used for a long time.
 func (p *Pipeline) expire(ctx context.Context, limit *capacity.StreamLimit, now time.Time) {
 	for _, r := range p.All() {
 		if p.tenants.Limit(r.Name) != limit {
@@ -53,7 +53,7 @@ func (p *Pipeline) expire(ctx context.Context, limit *capacity.StreamLimit, now 
 	}
 }
 
-// expire forgets the groups of the worker that have not been used for long, and the worker itself if no group is
+// expire forgets the groups of the worker that have not been used for a long time, and the worker itself if no group is
 // left.
 func (r *RunningWorker) expire(_ context.Context, now time.Time) error {
 	unused := r.Policy.Unused(now, expireWithBaseline, expireWithout)
@@ -64,7 +64,7 @@ func (r *RunningWorker) expire(_ context.Context, now time.Time) error {
 	r.workers.Pipeline.Log.Info().Str("policy", r.Name).Int("groups", len(unused)).Msg("forgot inactive groups to make room for others")
 	r.Policy.Forget(unused)
 	r.Publish()
-	if len(r.Policy.Summary().Groups) > 0 || r.guards.Tripped() { // agents would be free again, and no one has released them
+	if len(r.Policy.Summary().Groups) > 0 || r.guards.Tripped() { // otherwise agents would be free again although no one has released them
 		return nil
 	}
 	return r.leaveForGood()
@@ -99,15 +99,15 @@ func (r *RunningWorker) Forget(ctx context.Context, decision alerts.Decision) er
 // forgetfulStore is a store that can forget a checkpoint.
 type forgetfulStore interface{ Forget(name string) error }
 
-// leaveForGood removes the checkpoint of the worker, and then the worker; its goroutine ends after that. A unit that
-// arrives later starts the policy from nothing.
+// leaveForGood removes the checkpoint of the worker, and then the worker, whose goroutine ends after that. A unit that
+// arrives later starts the policy from scratch.
 func (r *RunningWorker) leaveForGood() error {
 	store, can := r.workers.Store.(forgetfulStore)
 	if !can {
 		return fmt.Errorf("the checkpoint store %T cannot forget checkpoints", r.workers.Store)
 	}
 	if err := store.Forget(BankPrefix + r.Name); err != nil {
-		r.lost() // the worker lives on, but parts of its checkpoint may be gone
+		r.lost() // the worker continues, but parts of its checkpoint may be gone
 		return err
 	}
 	r.workers.mu.Lock()
@@ -128,7 +128,7 @@ func (r *RunningWorker) isGone() bool {
 	}
 }
 
-// letGo drops the route to a worker that is gone, and the units that were kept for it.
+// letGo drops the route to a worker that has left, and the units that were kept for it.
 func (d *Delivery) letGo(policy string) {
 	delete(d.Known, policy)
 	if d.units != nil {
@@ -144,7 +144,7 @@ type forgetting struct {
 	At     int64 // when the order was given, in Unix nanoseconds
 }
 
-// mostForgotten is how many orders a partition remembers as carried out, so that it does not repeat them.
+// mostForgotten is the maximum number of completed orders that a partition remembers, so that it does not repeat them.
 const mostForgotten = 256
 
 // forget makes the first stage of the partition drop a policy, before the next batch or snapshot.
@@ -154,15 +154,15 @@ func (f *PartitionFeed) forget(o forgetting) {
 	f.forgotten = append(f.forgotten, o)
 }
 
-// isToForget reports whether an order waits to be carried out.
+// isToForget reports whether an order is waiting to be carried out.
 func (f *PartitionFeed) isToForget() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.forgotten) > 0
 }
 
-// obey makes the first stage forget the policies that were ordered. It skips an order that arrives a second time: the
-// policy's open episodes began after it.
+// obey makes the first stage forget the policies in the orders. It skips an order that arrives a second time, because
+// the policy's open episodes began after it.
 func (f *PartitionFeed) obey() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +179,7 @@ func (f *PartitionFeed) obey() {
 	f.forgotten = nil
 }
 
-// Forget drops the open episodes of a policy, as requested at the time at. Calling it again has no effect.
+// Forget drops the open episodes of a policy, as requested at the given time. Calling it again has no effect.
 func (t *Telemetry) Forget(policy string, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/guard"
 )
 
-// Reasons for which a guard is not released, for errors.Is.
+// Reasons why a guard is not released, for errors.Is.
 var (
 	ErrUnknownGuard    = errors.New("the policy has no guard with this name")
 	ErrGuardNotTripped = errors.New("the guard has not tripped")
@@ -86,7 +86,7 @@ func (p *Pipeline) tripOf(policy, name string) (id string, open bool) {
 	return "", false
 }
 
-// warnOfInvalid logs that a guard leaves values out: at the first one, and each time that there are twice as many.
+// warnOfInvalid logs that a guard ignores values: at the first one, and whenever their number has doubled.
 func warnOfInvalid(r *RunningWorker) {
 	for _, g := range r.Shown.Load().Guards.Guards {
 		if g.Invalid > 2*r.invalid {

@@ -22,7 +22,7 @@ func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake {
 	return intake.New(intake.Config{Policy: cfg.Policy, Feedback: cfg.Feedback, Joins: cfg.Joins(), Limits: cfg.divided(), Tenants: cfg.Tenants}, m)
 }
 
-// divided returns the limits that tenants have their own parts of.
+// divided returns the limits that are divided among tenants.
 func (c *Settings) divided() tenant.Limits {
 	return tenant.Limits{Streams: c.Limits.Streams, OpenEpisodes: c.Limits.OpenEpisodes, OpenDecisions: c.Limits.OpenDecisions}
 }

@@ -1,6 +1,6 @@
 package engine
 
-// NothingJudged says why telemetry that the first stage has read contains nothing to judge.
+// NothingJudged explains why telemetry that the first stage has read contains nothing to judge.
 func NothingJudged(in *Intake) string {
 	if !in.Watches() {
 		return "none of the policies in the telemetry is monitored"

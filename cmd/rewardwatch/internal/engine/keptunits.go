@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// keptShare is the share of limits.memory for units that are in flight, or kept in memory because they are not in both
-// of the last two saves of their policies, over all partitions.
+// keptShare is the share of limits.memory, over all partitions, for units that are in flight or that are kept in memory
+// because they are not in both of the last two saves of their policies.
 const keptShare = .15
 
 // keptUnits counts the units that the deliveries of a process keep. It is safe for concurrent use.
 type keptUnits struct {
 	most    int64        // bytes
-	pending atomic.Int64 // bytes of units that wait for calibrations, packed
+	pending atomic.Int64 // bytes of the packed units that wait for calibrations
 
 	mu sync.Mutex
 	by map[*Delivery]bool
@@ -34,7 +34,7 @@ func (k *keptUnits) remove(d *Delivery) {
 	delete(k.by, d)
 }
 
-// bytes returns how much memory the units take, and how much of it belongs to units in flight.
+// bytes returns the memory of the units, and how much of it belongs to units in flight.
 func (k *keptUnits) bytes() (all, waiting int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -45,7 +45,7 @@ func (k *keptUnits) bytes() (all, waiting int64) {
 	return all + k.pending.Load(), waiting
 }
 
-// full reports whether they take as much as they may, with or without those in flight.
+// full reports whether the units take as much memory as they may, with or without those in flight.
 func (k *keptUnits) full(withWaiting bool) bool {
 	all, waiting := k.bytes()
 	if !withWaiting {
@@ -54,8 +54,8 @@ func (k *keptUnits) full(withWaiting bool) bool {
 	return all >= k.most
 }
 
-// pressing reports whether the units that wait for saves take so much that policies should be saved early: in memory
-// together, or in the log of a partition.
+// pressing reports whether the units that wait for saves take so much space, in memory together or in the log of one
+// partition, that policies should be saved early.
 func (k *keptUnits) pressing() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -70,7 +70,7 @@ func (k *keptUnits) pressing() bool {
 	return 2*all >= k.most || 2*longest >= mostLogged
 }
 
-// inLogs reports whether all partitions keep their units in logs, and not in memory.
+// inLogs reports whether all partitions keep their units in logs instead of in memory.
 func (k *keptUnits) inLogs() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -82,7 +82,7 @@ func (k *keptUnits) inLogs() bool {
 	return true
 }
 
-// logged returns the bytes of the logs of all partitions.
+// logged returns the size of the logs of all partitions, in bytes.
 func (k *keptUnits) logged() (bytes int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,14 +12,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// lane makes the units of one partition of one topic. Which units leave it, when, and at which of its records, depends
-// on the records of this partition alone, in their order. So it is the same whenever the partition is read again,
-// however the records of other topics come in between, and a bank recognizes what it has applied. Records of other
-// topics may only add feedback to its open decisions.
+// lane makes the units of one partition of one topic. Which units it emits, when, and at which records depends only on
+// the records of this partition and their order. So the units are the same whenever the partition is read again, even
+// if the records of other topics arrive in a different order in between, and a bank recognizes the units that it has
+// applied. Records of other topics may only add feedback to the lane's open decisions.
 type lane struct {
 	*Intake
 	topic   int   // index
-	reading int64 // when reading began without a checkpoint; what banks know of the partition from before is void
+	reading int64 // when reading began without a checkpoint; earlier knowledge of the banks about the partition is void
 }
 
 func (p *Pipeline) newLane(topic int) *lane {
@@ -34,11 +34,11 @@ type laneState struct {
 	Before    order.WireMoment `cbor:"4,keyasint"`
 	Reading   int64            `cbor:"5,keyasint"`
 	Episodes  []byte           `cbor:"6,keyasint"`
-	Decisions []byte           `cbor:"7,keyasint,omitempty"` // open ones, as earlier builds wrote them
+	Decisions []byte           `cbor:"7,keyasint,omitempty"` // open decisions, as earlier builds wrote them
 	// Joins means that the open decisions follow the state of the partition.
 	Joins bool `cbor:"8,keyasint,omitzero"`
 
-	joined []byte // what follows, of a lane that is away
+	joined []byte // the data that follows, for a lane whose topic cannot be read
 }
 
 func (l *lane) state() (laneState, error) {
@@ -68,7 +68,7 @@ func (l *lane) restore(s *laneState, r io.Reader) error {
 	return l.Decisions.RestoreWhole(s.Decisions, s.Last)
 }
 
-// keep reads the open decisions that follow without restoring them.
+// keep reads the open decisions that follow the state, without restoring them.
 func (s *laneState) keep(r io.Reader) (err error) {
 	if s.Joins {
 		s.joined, err = feedback.Saved(r)
@@ -98,8 +98,9 @@ func (f *PartitionFeed) of(topic int) *lane {
 	return f.lane
 }
 
-// fold takes the next event of a lane, and passes the units that end with it to emit, or to decided. Feedback whose decision is in
-// another lane, or will be as far as decisions of its policy came from there, goes to that lane.
+// fold processes the next event of a lane, and passes the units that end with it to emit, or to decided. If the
+// decision of a feedback event is in another lane, or is expected there because the policy's last decision came from
+// it, the feedback goes to that lane.
 func (f *PartitionFeed) fold(l *lane, e *ingest.Event, believed int64, emit func(*ingest.Unit), decided func(*ingest.Decision)) (timed bool) {
 	if len(f.others) == 0 || l.Decisions == nil || !l.Decisions.Takes(e.Policy) {
 		return l.FoldApart(e, believed, emit, decided)
@@ -127,7 +128,7 @@ func (f *PartitionFeed) fold(l *lane, e *ingest.Event, believed int64, emit func
 	return timed
 }
 
-// decides returns the lane of the last decision of a policy, nil if it is not known.
+// decides returns the lane of the last decision of a policy, or nil if it is unknown.
 func (f *PartitionFeed) decides(policy string) (at *lane) {
 	first, last := f.lane, uint64(0)
 	if turn := first.Decisions.Decided(policy); turn > 0 {
@@ -152,7 +153,7 @@ func (f *PartitionFeed) followLanes() {
 	}
 }
 
-// now returns the moment before which no unit of any lane is missing, as far as it is known.
+// now returns the moment before which no unit of any lane is missing, as far as is known.
 func (f *PartitionFeed) now() order.Moment {
 	if f.read == nil {
 		return f.Clock.Now()
@@ -160,8 +161,8 @@ func (f *PartitionFeed) now() order.Moment {
 	return f.read.Low()
 }
 
-// mark reports how far a lane has been read: if end is not zero, it held nothing more at that time. Of several lanes,
-// the one that has been read least far counts, unless nothing has been heard of it for long while others were.
+// mark reports how far a lane has been read. If end is not zero, the lane had nothing more at that time. With several
+// lanes, the one that has been read least far counts, unless it has been silent for long while others were not.
 func (f *PartitionFeed) mark(ctx context.Context, l *lane, end, now time.Time) error {
 	if f.read == nil {
 		return f.Out.Mark(ctx, l.Clock.Now(), end, now)
@@ -175,7 +176,7 @@ func (f *PartitionFeed) Reached(ctx context.Context, topic int, at time.Time) er
 	return f.mark(ctx, f.of(topic), at, time.Now())
 }
 
-// restoreLanes restores the lanes that are fed. It keeps the state of the others, whose topics are away for the moment.
+// restoreLanes restores the lanes that are fed. It keeps the state of lanes whose topics cannot be read at the moment.
 func (f *PartitionFeed) restoreLanes(states []laneState, r io.Reader) error {
 	f.away = nil
 	for i := range states {

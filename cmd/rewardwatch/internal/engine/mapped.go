@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// mappedFiles returns how many bytes of files, such as the program itself, are in memory: Go does not count them. It
+// mappedFiles returns how many bytes of files, such as the program itself, are in memory, which Go does not count. It
 // returns 0 if the kernel does not report it.
 func mappedFiles() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return 0
 	}
-	const ofFiles = 2 // after the sizes of all mappings and of their resident part
+	const ofFiles = 2 // its index, after the sizes of all mappings and of their resident part
 	fields := bytes.Fields(text)
 	if len(fields) <= ofFiles {
 		return 0

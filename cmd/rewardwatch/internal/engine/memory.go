@@ -20,10 +20,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
 )
 
-// How memory is kept below limits.memory, as shares of it. Above evictAbove, the least recently used groups are
-// evicted until usage is down to evictTo. Above tight, a group that would come back waits a moment for others to
-// leave. A restart brings back groups up to restoreTo. The rest is for what is allocated between two garbage
-// collections.
+// Shares of limits.memory that keep memory below it. Above evictAbove, the least recently used groups are evicted until
+// usage is down to evictTo. Above tight, a group that must be loaded waits a moment for others to leave. A restart
+// loads groups up to restoreTo. The rest is for allocations between two garbage collections.
 const (
 	restoreTo   = .5
 	evictTo     = .65
@@ -37,31 +36,31 @@ const (
 	// goesToGo is the share of the limit for the heap and everything else of the Go runtime: a late garbage
 	// collection exceeds it.
 	goesToGo = .92
-	// mappedStep is by how much the files in memory may change before Go's limit is adjusted.
+	// mappedStep is the change of the files in memory, in bytes, at which Go's limit is adjusted.
 	mappedStep = 1 << 20
-	// leastGarbage is how much garbage may always pile up before it is collected.
+	// leastGarbage is the amount of garbage, in bytes, that may always accumulate before it is collected.
 	leastGarbage = 32 << 20
-	// mostSaves is how many workers may write at once: what they write takes memory too.
+	// mostSaves is the maximum number of workers that save at once, because saving takes memory too.
 	mostSaves = 4
 )
 
-// ceiling tracks how much memory the process takes, and how much it may take.
+// ceiling tracks how much memory the process uses, and how much it may use.
 type ceiling struct {
 	limit     int64
 	residents *capacity.Residents
 	mu        sync.Mutex // guards the next six
 	samples   []metrics.Sample
-	cycle     uint64       // the garbage collection that live was measured after
+	cycle     uint64       // the garbage collection after which live was measured
 	live      int64        // bytes on the heap after that collection, without the groups
-	usualPace int          // GOGC, before it was changed here
-	paced     int          // GOGC as it is now
-	restores  int          // that run
-	other     atomic.Int64 // bytes of everything but the groups
+	usualPace int          // GOGC before it was changed here
+	paced     int          // current GOGC
+	restores  int          // number of restores in progress
+	other     atomic.Int64 // bytes of everything except the groups
 	reserved  atomic.Int64 // bytes reserved for groups that are being loaded
-	held      atomic.Int64 // bytes of the limit not left to Go when its limit was last set; unheld while it is not set
+	held      atomic.Int64 // bytes of the limit that were not available to Go when its limit was last set; unheld while it is not set
 	Passed    atomic.Bool
 	saves     chan struct{} // saves in progress
-	opaque    func() int64  // bytes on the heap that hold no pointers and stay long; nil for none
+	opaque    func() int64  // bytes of long-lived heap memory without pointers; nil if there is none
 	overdrawn atomic.Int64  // when a group was last loaded although memory was tight, in Unix nanoseconds
 
 	evictions, returns prometheus.Counter
@@ -105,7 +104,8 @@ func newCeiling(limit ingest.ByteSize, reg prometheus.Registerer) *ceiling {
 	return c
 }
 
-// inUse returns how many bytes are in use. What groups take since the last garbage collection is an estimate.
+// inUse returns the number of bytes in use. The memory that groups have taken since the last garbage collection is an
+// estimate.
 func (c *ceiling) inUse() int64 { return c.other.Load() + c.residents.Bytes() }
 
 // above reports whether more than the given share of the limit is in use.
@@ -124,7 +124,7 @@ func (c *ceiling) reserve(bytes int64) bool {
 	return false
 }
 
-// measure reads memory use from the runtime, and that of mapped files from the kernel.
+// measure reads memory usage from the runtime, and the size of mapped files from the kernel.
 func (c *ceiling) measure() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,8 +142,9 @@ func (c *ceiling) measure() {
 	}
 }
 
-// pace lets garbage collections come early while open decisions take much of the heap. At Go's own pace, garbage as large
-// as they are would pile up between two collections, although they hold no pointers and cost the collector nothing.
+// pace makes garbage collections more frequent while open decisions take up much of the heap. At Go's own pace, garbage
+// of the same size would accumulate between two collections, although open decisions contain no pointers and cost the
+// collector nothing.
 func (c *ceiling) pace(live int64) {
 	if c.opaque == nil || c.held.Load() == unheld || c.usualPace < 0 {
 		return
@@ -158,8 +159,9 @@ func (c *ceiling) pace(live int64) {
 	c.setPace(percent)
 }
 
-// restore makes garbage collections rarer while more restores run than end. What is loaded stays, so that most of them would
-// look at all of it in vain. Go's limit still keeps the process below its own.
+// restore makes garbage collections less frequent while restores are in progress; more is 1 when one begins and -1 when
+// it ends. The loaded memory stays, so most collections would scan all of it in vain. Go's limit still keeps the
+// process below its own.
 func (c *ceiling) restore(more int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +176,7 @@ func (c *ceiling) setPace(percent int) {
 	}
 }
 
-// allow limits the memory of the groups that a worker loads while it is restored, given what else is in memory.
+// allow limits the memory for groups that a worker loads while it is restored, given the other memory in use.
 func (c *ceiling) allow() {
 	c.measure()
 	c.residents.Allow(int64(restoreTo*float64(c.limit)) - c.other.Load())
@@ -198,7 +200,7 @@ func (c *ceiling) Hold() (letGo func()) {
 	}
 }
 
-// hold sets Go's memory limit to its share of what the files in memory leave.
+// hold sets Go's memory limit to its share of the limit that the files in memory leave.
 func (c *ceiling) hold(files int64) {
 	c.held.Store(files)
 	debug.SetMemoryLimit(int64(goesToGo * float64(c.limit-files)))
@@ -237,7 +239,7 @@ func (p *Pipeline) evict() {
 	}
 }
 
-// tell logs when usage passes the limit, and when it is back below.
+// tell logs when usage exceeds the limit, and when it is below the limit again.
 func (c *ceiling) tell(log zerolog.Logger) {
 	passed := c.above(1)
 	if c.Passed.Swap(passed) == passed {
@@ -251,7 +253,7 @@ func (c *ceiling) tell(log zerolog.Logger) {
 		Msg(now)
 }
 
-// SlowDown lets a partition hand on SlowUnits a second while the limit of memory is passed.
+// SlowDown limits a partition to SlowUnits units per second while the memory limit is exceeded.
 func (d *Delivery) SlowDown(ctx context.Context) error {
 	if !d.Workers.Pipeline.Memory.Passed.Load() {
 		return nil
@@ -296,8 +298,8 @@ func (r *RunningWorker) evict(groups []ingest.Group) {
 	r.workers.Pipeline.Memory.evictions.Add(float64(evicted))
 }
 
-// beginSave waits for the worker's turn to write, which end ends. It fails if the worker is abandoned
-// meanwhile.
+// beginSave waits for the worker's turn to save. Call end when the save has finished. beginSave fails if the worker is
+// abandoned meanwhile.
 func (r *RunningWorker) beginSave() (end func(), err error) {
 	saves := r.workers.Pipeline.Memory.saves
 	select {
@@ -312,8 +314,8 @@ func (r *RunningWorker) beginSave() (end func(), err error) {
 	}, nil
 }
 
-// load returns parts of the worker's checkpoint. While they cannot be read, for example because the brokers are
-// unreachable, it retries.
+// load returns parts of the worker's checkpoint. It retries while they cannot be read, for example because the brokers
+// are unreachable.
 func (r *RunningWorker) load(parts []string) (ingest.Parts, error) {
 	for begun := time.Now(); ; {
 		loaded, err := r.workers.Store.LoadParts(BankPrefix+r.Name, parts)
@@ -340,10 +342,10 @@ func mayPass(err error) bool {
 	return !errors.As(err, &damaged) && !errors.As(err, &version) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ingest.ErrFenced)
 }
 
-// makeRoom reserves room for a group, until giveBack is called. It does not wait for room for ever: if every group
-// that could leave is needed, slow progress beats none. Groups arrive faster than they leave, since each leaves with
-// a save. So one of all workers that have waited for long goes on every WorkerPulse. What a save needs does not wait:
-// the groups that could leave would have to be saved first.
+// makeRoom reserves room for a group, until giveBack is called. It does not wait forever: if every group that could
+// leave is needed, slow progress is better than none. Groups arrive faster than they leave, since each leaves with a
+// save. So every WorkerPulse, one of all workers that have waited for long proceeds. Groups that a save needs do not
+// wait, because the groups that could leave would have to be saved first.
 func (r *RunningWorker) makeRoom(bytes int64) (giveBack func()) {
 	m, begun := r.workers.Pipeline.Memory, time.Now()
 	giveBack = func() { m.reserved.Add(-bytes) }
@@ -363,20 +365,22 @@ func (r *RunningWorker) makeRoom(bytes int64) (giveBack func()) {
 	return giveBack
 }
 
-// lacksRoom reports whether a group is evicted and there is no room for it. During a stop no group leaves any more,
-// so such a group's units are not judged: the checkpoint of their partition has them, and those behind them.
+// lacksRoom reports whether a group is evicted and there is no room for it. During shutdown, no group leaves any more,
+// so the units of such a group are not judged: the checkpoint of their partition contains them and the units after
+// them.
 func (r *RunningWorker) lacksRoom(group ingest.Group) bool {
 	m := r.workers.Pipeline.Memory
 	return len(r.Policy.Absent(group)) > 0 && m.above(tight)
 }
 
-// overdraw reports whether a group may be loaded although memory is tight: one every WorkerPulse over all workers.
+// overdraw reports whether a group may be loaded although memory is tight: one every WorkerPulse for all workers
+// together.
 func (c *ceiling) overdraw(now time.Time) bool {
 	last := c.overdrawn.Load()
 	return now.UnixNano()-last >= WorkerPulse.Nanoseconds() && c.overdrawn.CompareAndSwap(last, now.UnixNano())
 }
 
-// tick looks for silence, also in evicted groups as far as there is room to load them. The next tick goes on.
+// tick looks for silent groups, including evicted ones if there is room to load them. The next tick continues.
 func (r *RunningWorker) tick(ctx context.Context, now time.Time) error {
 	for _, group := range r.Policy.Silent(now) {
 		if r.workers.Pipeline.Memory.above(evictAbove) {
@@ -389,7 +393,7 @@ func (r *RunningWorker) tick(ctx context.Context, now time.Time) error {
 	return r.Worker.tick(ctx, now)
 }
 
-// comeBack loads a group back into memory if it is evicted.
+// comeBack loads an evicted group back into memory.
 func (d *Worker) comeBack(group ingest.Group) error {
 	names := d.Policy.Absent(group)
 	if len(names) == 0 {

@@ -9,20 +9,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// Outlet sends the units of the telemetry to the workers of this process, or through the units topic to those of the
-// whole cluster.
+// Outlet sends the units of the telemetry to the workers of this process, or through the units topic to the workers of
+// the whole cluster.
 type Outlet interface {
 	// Begin starts a generation with the given number of partitions of the telemetry topic.
 	Begin(partitions int)
-	// Confirm records that at the time at there were no other partitions.
+	// Confirm records that there were no other partitions at the given time.
 	Confirm(at time.Time)
 	// Assign returns the outlet of a partition that is read here from now on.
 	Assign(partition int32) PartitionOutlet
-	// Ending marks the end of the generation: nothing waits for space any longer.
+	// Ending marks the end of the generation, after which nothing waits for space.
 	Ending()
 }
 
-// PartitionOutlet takes what one partition emits, in order. Only the goroutine of the partition may use it.
+// PartitionOutlet accepts the units of one partition, in order. Only the goroutine of the partition may use it.
 type PartitionOutlet interface {
 	// Hand takes ownership of a unit. It waits for room.
 	Hand(ctx context.Context, u *ingest.Unit) error
@@ -31,12 +31,12 @@ type PartitionOutlet interface {
 	// Mark records that all units before a moment have been delivered. If end is not zero, the partition contained
 	// nothing more at that time.
 	Mark(ctx context.Context, at order.Moment, end, now time.Time) error
-	// Keep ensures that delivered units are not lost. It returns what the partition's checkpoint must contain for this.
-	// If Keep is not called, or fails, everything since the previous checkpoint must be delivered again.
+	// Keep ensures that delivered units are not lost. It returns the units that the partition's checkpoint must contain
+	// for this. If Keep is not called, or fails, everything since the previous checkpoint must be delivered again.
 	Keep() (Kept, error)
-	// Saved reports that the checkpoint with what Keep returned last is durable.
+	// Saved reports that the checkpoint with the last result of Keep is durable.
 	Saved()
-	// Resume takes what a checkpoint has kept, and the moment up to which the partition had been read.
+	// Resume accepts the units that a checkpoint has kept, and the moment up to which the partition had been read.
 	Resume(kept Kept, at order.Moment) error
 	// KeepsLess reports whether Keep would return fewer units than last time, or than Resume took.
 	KeepsLess() bool
@@ -44,8 +44,8 @@ type PartitionOutlet interface {
 	Revoke()
 }
 
-// Kept are the units that the checkpoint of a partition must keep: the units themselves, or where the log of the
-// partition has them.
+// Kept are the units that the checkpoint of a partition must keep: the units themselves, or their place in the log of
+// the partition.
 type Kept struct {
 	Units []*ingest.Unit
 	log   logState
@@ -54,8 +54,8 @@ type Kept struct {
 // Direct is the outlet of a standalone instance, to the workers of this process.
 type Direct struct {
 	Workers *Workers
-	// Log returns the directory for the log of units of a partition. Its checkpoint refers to that, so they belong
-	// together. If Log is nil, the checkpoints hold the units.
+	// Log returns the directory for the unit log of a partition. The partition's checkpoint refers to the log, so the
+	// two belong together. If Log is nil, the checkpoints contain the units.
 	Log func(partition int32) string
 }
 
@@ -79,11 +79,11 @@ func (d Direct) Assign(partition int32) PartitionOutlet {
 	return &directPartition{Delivery: NewDelivery(d.Workers, log, units), partition: partition}
 }
 
-// directPartition hands the units of a partition straight to the workers.
+// directPartition passes the units of a partition directly to the workers.
 type directPartition struct {
 	*Delivery
 	partition int32
-	now       time.Time // has passed
+	now       time.Time // a time that has passed
 }
 
 func (d *directPartition) Hand(ctx context.Context, u *ingest.Unit) error {
@@ -92,14 +92,15 @@ func (d *directPartition) Hand(ctx context.Context, u *ingest.Unit) error {
 }
 
 func (d *directPartition) HandDecision(ctx context.Context, made *ingest.Decision) error {
-	if d.units == nil { // the checkpoint holds units
+	if d.units == nil { // the checkpoint contains the units
 		return d.Hand(ctx, made.Unit())
 	}
 	w := order.NewWaitingDecision(made)
 	return d.Delivery.Hand(ctx, &w, d.before(made.TS), d.room)
 }
 
-// before returns a time that has passed: the present, unless an earlier one makes a unit's end credible.
+// before returns a time that has passed: the last known one, or the current time if the unit's end is not credible by
+// it.
 func (d *directPartition) before(end int64) time.Time {
 	if end > order.Believed(d.now) {
 		d.now = time.Now()
@@ -107,9 +108,9 @@ func (d *directPartition) before(end int64) time.Time {
 	return d.now
 }
 
-// room waits until fewer units than allowed are in flight and, as on a full disk, fewer than allowed are unsaved.
-// Once the generation ends it no longer waits, and the batch in hand is finished. Units in flight do not hold up the
-// partition that is furthest behind: it is the one that they wait for.
+// room waits until fewer units than allowed are in flight and, for example on a full disk, fewer than allowed are
+// unsaved. Once the generation ends, it no longer waits, and the current batch is finished. Units in flight do not hold
+// up the partition that is furthest behind, because it is the one that they wait for.
 func (d *directPartition) room(ctx context.Context, w *Route) error {
 	if err := d.SlowDown(ctx); err != nil {
 		return err

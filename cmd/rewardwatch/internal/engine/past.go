@@ -10,7 +10,7 @@ import (
 )
 
 // History returns the past values of the signals of a group of a pipeline. The worker of the policy copies them between
-// two units. It does not wait for calibrations, or longer than ctx.
+// two units. It waits neither for calibrations nor beyond the end of ctx.
 func History(ctx context.Context, p *Pipeline, g ingest.Group) (history.Record, error) {
 	for _, r := range p.All() {
 		if r.Name != g.Policy {
@@ -25,8 +25,9 @@ func History(ctx context.Context, p *Pipeline, g ingest.Group) (history.Record, 
 	return history.Record{}, ErrUnknownPolicy
 }
 
-// history does what the bank does, on the worker's goroutine. Unlike Ask it does not settle the bank: who looks at a page
-// must not hold up the units of all groups until their baselines are calibrated. A calibration does not touch the past.
+// history calls the bank's History on the worker's goroutine. Unlike Ask, it does not settle the bank: viewing a page
+// must not hold up the units of all groups until their baselines are calibrated. A calibration does not change the
+// past.
 func (r *RunningWorker) history(ctx context.Context, g ingest.Group) (past history.Record, part string, err error) {
 	done := make(chan struct{})
 	order := func() {

@@ -17,7 +17,7 @@ import (
 // RangeReader passes the events of a range of a recording to a processor.
 type RangeReader func(ctx context.Context, of ingest.Range, p ingest.Processor) error
 
-// TopicRanges returns a reader of ranges of offsets of the topics. It does not touch the offsets of the group.
+// TopicRanges returns a reader of offset ranges of the topics. It does not change the offsets of the consumer group.
 func TopicRanges(at recording.Place, topics []ingest.Topic) RangeReader {
 	return func(ctx context.Context, of ingest.Range, p ingest.Processor) error {
 		topic, index, err := of.In(topics)
@@ -29,7 +29,7 @@ func TopicRanges(at recording.Place, topics []ingest.Topic) RangeReader {
 	}
 }
 
-// FileRanges returns a reader of ranges of records of files that are read as one input.
+// FileRanges returns a reader of record ranges of files that are read as one input.
 //
 // The offsets of a local log are those of its messages, as in the service.
 func FileRanges(cfg recording.FilesConfig, files []string) RangeReader {
@@ -70,7 +70,7 @@ func (w within) Process(ctx context.Context, batch []ingest.Event) error {
 	return w.Processor.Process(ctx, batch[from:to])
 }
 
-// excerpt is a processor that passes on the units that lie wholly within a range.
+// excerpt is a processor that passes on the units that lie entirely within a range.
 type excerpt struct {
 	Collector
 	seen   *assemble.Excerpt

@@ -1,4 +1,4 @@
-// Package engine takes a unit from the partition that it is read from, through the worker that judges its policy, to
+// Package engine moves a unit from the partition that it is read from, through the worker that judges its policy, to
 // the checkpoint.
 package engine
 
@@ -30,10 +30,10 @@ import (
 //	    standalone:   -> delivery -> merger and worker of the policy
 //	    in a cluster: -> unitWriter -> units topic -> unitReader -> delivery -> merger and worker of the policy
 //
-// Every worker saves its state from time to time. So does every reader of a partition, of the telemetry or of the
-// units, together with the units that are not yet in both of the last two saves of their workers. A crash between any
-// two of these saves, or a damaged save, therefore loses nothing. Since a bank ignores what it has applied, nothing
-// is counted twice. A standalone instance has those units in a log beside the checkpoint.
+// Every worker saves its state periodically. So does every reader of a partition, of the telemetry or of the units,
+// together with the units that are not yet in both of the last two saves of their workers. A crash between any two of
+// these saves, or a damaged save, therefore loses nothing. A bank ignores units that it has applied, so nothing is
+// counted twice. A standalone instance keeps these units in a log beside the checkpoint.
 //
 // It is large because it connects these parts; each field belongs to one of them.
 type Pipeline struct {
@@ -63,7 +63,7 @@ type Pipeline struct {
 	err  error      // of the first worker that could not go on
 }
 
-// Source is where the telemetry comes from.
+// Source is the source of the telemetry.
 type Source struct {
 	Topics []string // by index
 	SentOn bool     // whether a repartition.Writer writes the only topic
@@ -74,15 +74,15 @@ type Source struct {
 type Audience interface {
 	effects
 	outcome.Audience
-	// Restored takes over the state of restored workers, before their first unit. It leaves what must not be lost to
-	// Resumed.
+	// Restored is called with the state of restored workers, before their first unit. Anything that must not be lost is
+	// left to Resumed.
 	Restored(d *Workers)
-	// Resumed returns once what a worker held when it was restored has been acted on, as by Changed.
+	// Resumed returns once the state that a worker was restored with has been acted on, as by Changed.
 	Resumed(ctx context.Context, d *Worker) error
-	// Passed reconsiders what a worker holds as time passes, and returns once the consequences have been acted on, as
+	// Passed reconsiders the state of a worker as time passes, and returns once the consequences have been acted on, as
 	// by Changed.
 	Passed(ctx context.Context, d *Worker) error
-	// Gone reports that workers have stopped, and that others may judge their policies from now on.
+	// Gone reports that workers have stopped, and that other instances may judge their policies from now on.
 	Gone(d *Workers)
 	// Forgotten reports that a policy is no longer known.
 	Forgotten(policy string)
@@ -97,8 +97,8 @@ type pipelineMetrics struct {
 	delay       prometheus.Histogram
 }
 
-// judged counts the delay of a unit that a bank has judged, if it has a clock. That of an agent whose clock is ahead is
-// not negative.
+// judged records the delay of a unit that a bank has judged, if the unit has a clock. If the clock of the agent is
+// ahead, the delay counts as 0.
 func (m *pipelineMetrics) judged(end int64, now time.Time) {
 	if end != 0 {
 		m.delay.Observe(max(0, now.Sub(time.Unix(0, end)).Seconds()))
@@ -166,7 +166,7 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 	return p
 }
 
-// refusals returns the counters of what the limits of streams have refused, by reason.
+// refusals returns counters of everything that the stream limits have refused, by reason.
 func refusals(limits []*capacity.StreamLimit) map[string]func() int64 {
 	sum := func(of func(*capacity.StreamLimit) int64) func() int64 {
 		return func() (n int64) {
@@ -182,7 +182,7 @@ func refusals(limits []*capacity.StreamLimit) map[string]func() int64 {
 // Failed is closed when a worker fails; Stop returns the error.
 func (p *Pipeline) Failed() <-chan struct{} { return p.Ctx.Done() }
 
-// errStopped is the cause of an orderly stop. errTooLate is why a policy is not saved during one.
+// errStopped is the cause of an orderly shutdown. errTooLate is the reason why a policy is not saved during shutdown.
 var (
 	errStopped = errors.New("stopped")
 	errTooLate = errors.New("shutdown timed out: episodes or blocks judged since the last save will be judged again after a restart")
@@ -191,8 +191,8 @@ var (
 // Stop lets every worker finish its units and save its state, waits for all of them, and returns their errors.
 func (p *Pipeline) Stop() error { return p.StopBy(context.Background()) }
 
-// StopBy is like Stop, but limited by ctx. Workers that have not begun to save when ctx ends do not save: what they
-// have judged since their last save is judged again after a restart.
+// StopBy is like Stop, but limited by ctx. Workers that have not begun to save when ctx ends do not save: units that
+// they have judged since their last save are judged again after a restart.
 func (p *Pipeline) StopBy(ctx context.Context) error {
 	p.stop(errStopped)
 	var errs []error
@@ -224,8 +224,8 @@ func (p *Pipeline) Present() []*Workers {
 	return slices.Clone(p.sets)
 }
 
-// Furthest returns the watermarks of the set that knows most about how far the telemetry has been read, or nil if
-// there are no workers.
+// Furthest returns the watermarks of the set with the most recent knowledge of how far the telemetry has been read, or
+// nil if there are no workers.
 func (p *Pipeline) Furthest() *order.Watermarks {
 	var most *order.Watermarks
 	for _, d := range p.Present() {
@@ -253,7 +253,7 @@ func (p *Pipeline) All() []*RunningWorker {
 	return all
 }
 
-// checkFleet warns if a policy exceeds the number of policies that share the fleet's budget.
+// checkFleet warns if there are more policies than the number that is configured to share the fleet's budget.
 func (p *Pipeline) checkFleet(policy string) {
 	fleet := p.Cfg.Fleet
 	if n := len(p.All()); fleet.Budget > 0 && n > fleet.Policies {
@@ -262,7 +262,7 @@ func (p *Pipeline) checkFleet(policy string) {
 	}
 }
 
-// Summaries returns what the banks of all workers have published.
+// Summaries returns the published summaries of the banks of all workers.
 func (p *Pipeline) Summaries() []*finding.Summary {
 	var out []*finding.Summary
 	for _, r := range p.All() {

@@ -16,14 +16,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
-// Recordings reads the units of the recorded telemetry that baselines are taken from: files, and ranges of the
-// telemetry topic. Each is read once.
+// Recordings reads the units of the recorded telemetry from which baselines are taken: files, and ranges of the
+// telemetry topic. Each recording is read once.
 type Recordings struct {
 	cfg    *Settings
 	Pinned RangeReader
 	mu     sync.Mutex
 	read   map[string]map[string][]*ingest.Unit // by source and policy
-	gone   map[string]error                     // by source, of those that can never be read
+	gone   map[string]error                     // by source, the errors of recordings that can never be read
 }
 
 // NewRecordings returns the recordings that a configuration names. pinned reads offsets.
@@ -47,16 +47,16 @@ func (r *Recordings) Teach(ctx context.Context, p *bank.Policy, name string, cfg
 	return nil
 }
 
-// ReadAll reads every recording that the configuration names, so that a missing one is found at startup. It skips the
-// pinned offsets of the policies in seen: their baselines are part of the saved state, and the topic need not keep
-// their telemetry.
+// ReadAll reads every recording that the configuration names, so that a missing one is reported at startup. It skips
+// the pinned offsets of the policies in seen: their baselines are part of the saved state, and the topic no longer
+// needs to have their telemetry.
 func (r *Recordings) ReadAll(ctx context.Context, seen []string) error {
 	return r.readSome(ctx, func(i int) bool {
 		return slices.ContainsFunc(seen, func(policy string) bool { return r.cfg.entry(policy) == i })
 	})
 }
 
-// ReadFiles reads the recordings that are files. Pinned offsets are left until a policy needs them.
+// ReadFiles reads the recordings that are files. Pinned offsets are read when a policy needs them.
 func (r *Recordings) ReadFiles(ctx context.Context) error {
 	return r.readSome(ctx, func(int) bool { return true })
 }
@@ -74,7 +74,7 @@ func (r *Recordings) readSome(ctx context.Context, known func(entry int) bool) e
 	return nil
 }
 
-// errPinned means that the recording of a baseline cannot be read now, errPinnedGone that it never can.
+// errPinned means that the recording of a baseline cannot be read now, and errPinnedGone that it can never be read.
 var (
 	errPinned     = errors.New("the pinned offsets cannot be read")
 	errPinnedGone = errors.New("the pinned offsets are no longer usable")
@@ -109,7 +109,7 @@ func (r *Recordings) Units(ctx context.Context, from watch.BaselineConfig) (map[
 // ErrNoPinnedUnit is returned for pinned offsets that contain no whole episode.
 var ErrNoPinnedUnit = errors.New("the pinned offsets contain no complete episode")
 
-// readPinned reads each range by itself: what lies between two of them is missing.
+// readPinned reads each range separately, because the telemetry between two ranges is missing.
 func (r *Recordings) readPinned(ctx context.Context, ranges []ingest.Range, emit func(*ingest.Unit)) error {
 	found := false
 	for _, of := range ranges {
@@ -129,7 +129,7 @@ func (r *Recordings) readPinned(ctx context.Context, ranges []ingest.Range, emit
 	return nil
 }
 
-// Collector is a processor that passes units on. Without a first stage it does nothing.
+// Collector is a processor that passes on the units of the events. Without a first stage, it does nothing.
 type Collector struct {
 	intake *Intake
 	emit   func(*ingest.Unit)

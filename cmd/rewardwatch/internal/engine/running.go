@@ -12,8 +12,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// How a worker runs: the capacity of its channel in batches, which hold one unit each if telemetry is slow, how often a worker with waiting units looks for those that
-// it can release, how often it checks everything else, and how often it looks for silence.
+// How a worker runs: the capacity of its channel in batches, each of which has only one unit if telemetry is slow; how
+// often a worker with waiting units looks for units that it can release; how often it checks everything else; and how
+// often it looks for silence.
 const (
 	workerBacklog = 64
 	MergePulse    = 50 * time.Millisecond
@@ -24,28 +25,28 @@ const (
 // BankPrefix is the prefix of the names of workers' snapshots.
 const BankPrefix = "bank-"
 
-// RunningWorker is a worker with its goroutine, on which everything happens to a policy: its units, orders, saves and
+// RunningWorker is a worker with its goroutine, which does everything that concerns a policy: units, orders, saves and
 // evictions.
 type RunningWorker struct {
 	*Worker
 	workers      *Workers
 	merger       *order.Merger
 	units        chan []order.WaitingUnit // from one partition each
-	decision     ingest.DecisionUnit      // that is judged
+	decision     ingest.DecisionUnit      // the decision that is being judged
 	orders       chan func()              // run between two units
 	leaving      chan []ingest.Group      // groups to evict
 	gone         chan struct{}            // closed when the policy is forgotten
 	saving       bool
-	full         bool                                                    // a unit was dropped for lack of room during a stop: no unit behind it may be judged, or it would count as judged too
+	full         bool                                                    // a unit was dropped for lack of room during shutdown: no later unit may be judged, or the dropped one would count as judged too
 	unshown      bool                                                    // something has changed since shown
 	shown        time.Time                                               // when the state was last published
 	pendingBytes int64                                                   // memory of the units that wait for calibrations, as counted for all workers
-	shownWaiting map[string]int                                          // units of the worker that the metric counts, by reason
-	saves, shows pace.Turns                                              // how long they take, and whether they fail
-	once         bool                                                    // the last saved state is in one save only
-	invalid      int64                                                   // values that guards had left out when that was last logged
-	newest       map[ingest.Partition]ingest.AppliedUnit                 // what the last save has applied, by partition
-	safe         atomic.Pointer[map[ingest.Partition]ingest.AppliedUnit] // what both of the last two saves have applied
+	shownWaiting map[string]int                                          // number of the worker's units in the metric, by reason
+	saves, shows pace.Turns                                              // measure how long saves and publications take, and whether they fail
+	once         bool                                                    // the last saved state is in only one save
+	invalid      int64                                                   // number of values that guards had ignored when that was last logged
+	newest       map[ingest.Partition]ingest.AppliedUnit                 // units that the last save has applied, by partition
+	safe         atomic.Pointer[map[ingest.Partition]ingest.AppliedUnit] // units that both of the last two saves have applied
 }
 
 func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
@@ -56,28 +57,28 @@ func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
 		saves: of.Pipeline.pace.Policy(), shows: of.Pipeline.shows.Policy(),
 	}
 	d.load, d.room, d.scores = r.load, r.makeRoom, of.Pipeline.scores
-	if d.resumed { // from the newest save, or from the one before
+	if d.resumed { // from the newest save, or the one before
 		r.newest, r.once = d.Policy.Applied(), true
 	}
 	r.safe.Store(&map[ingest.Partition]ingest.AppliedUnit{})
 	return r
 }
 
-// hasSafe reports whether both of the last two saves of the worker have a unit applied, and so those of its partition
-// before it, so that their partition need not keep them.
+// hasSafe reports whether both of the last two saves of the worker have applied a unit, and with it all earlier units
+// of its partition, so that the partition need not keep them.
 //
-// This makes every fallback safe. Let k be the newest save of the worker when a partition's checkpoint is made. Of
-// the units that ended before its next offset, the checkpoint keeps all but those that saves k and k-1 have both
-// applied. Whenever it is restored, the newest save is k or a later one. So even a worker that has to fall back by
-// one stands at k-1 or later. What k-1 has not applied is either kept by the partition's checkpoint or read again
-// after it. An older checkpoint of the partition was made at an earlier k: it keeps more, and reads again from an
-// earlier offset. A unit that the worker has applied already it ignores, however often it arrives.
+// This makes every fallback safe. Let k be the newest save of the worker when a partition's checkpoint is made. Of the
+// units that ended before its next offset, the checkpoint keeps all except those that saves k and k-1 have both
+// applied. Whenever it is restored, the newest save is k or a later one. So even a worker that must fall back by one
+// save is at k-1 or later. Units that k-1 has not applied are either in the partition's checkpoint or read again after
+// it. An older checkpoint of the partition was made at an earlier k: it keeps more, and reads again from an earlier
+// offset. A worker ignores units that it has already applied, however often they arrive.
 func (r *RunningWorker) hasSafe(u ingest.AppliedUnit) bool {
 	applied, any := (*r.safe.Load())[u.Pos.Partition]
 	return any && applied.Reaches(u)
 }
 
-// run is the worker's goroutine. During a stop it judges the units that it has and can release, and saves.
+// run is the worker's goroutine. On shutdown, it judges the units that it has and can release, and saves.
 func (r *RunningWorker) run() error {
 	defer r.showNothing()
 	if r.scores != nil {
@@ -140,12 +141,12 @@ func (r *RunningWorker) run() error {
 	}
 }
 
-// unsavedLongest is how long the policy is not saved because some of its groups wait for calibrations. After that, no
-// other group begins to wait until it is saved.
+// unsavedLongest is the maximum time for which a policy is not saved because some of its groups wait for calibrations.
+// After that, no other group begins to wait until the policy is saved.
 const unsavedLongest = 10 * time.Minute
 
-// mayBeSaved reports whether no group waits for a calibration. If the policy has not been saved for long, units that wait
-// for saves take much memory, or a guard has tripped, it sees to it that none soon does.
+// mayBeSaved reports whether no group waits for a calibration. If the policy has not been saved for long, units that
+// wait for saves take much memory, or a guard has tripped, it ensures that soon no group does.
 func (r *RunningWorker) mayBeSaved(unsaved time.Duration) bool {
 	if !r.Policy.Calibrating() {
 		return true
@@ -156,7 +157,8 @@ func (r *RunningWorker) mayBeSaved(unsaved time.Duration) bool {
 	return false
 }
 
-// atPulse does what must happen even if no unit arrives: it ends mutes, follows retrainings and publishes the state.
+// atPulse does everything that must happen even if no unit arrives: it ends mutes, follows retrainings and publishes
+// the state.
 func (r *RunningWorker) atPulse(ctx context.Context, now time.Time) error {
 	if err := r.endMutes(ctx, now); err != nil {
 		return err
@@ -171,8 +173,8 @@ func (r *RunningWorker) atPulse(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// saveAfter returns the interval between two saves. It is at most a pulse if the units that partitions keep until
-// then take much memory. It is longer where saves take a long time and these units are in logs, unless the last one
+// saveAfter returns the interval between two saves. It is at most a pulse if the units that partitions keep until the
+// save take much memory. It is longer if saves take a long time and these units are in logs, unless the last save
 // failed.
 func (r *RunningWorker) saveAfter() time.Duration {
 	every := time.Duration(r.workers.Pipeline.Cfg.Checkpoint.Every)
@@ -185,7 +187,7 @@ func (r *RunningWorker) saveAfter() time.Duration {
 	return every
 }
 
-// finish judges what can be released, and saves, unless the worker must stop at once.
+// finish judges the units that can be released, and saves, unless the worker must stop at once.
 func (r *RunningWorker) finish(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -222,18 +224,18 @@ func (r *RunningWorker) hasten(pulse *time.Timer) {
 	}
 }
 
-// receive takes the units that have been handed on.
+// receive takes the units from the channel.
 func (r *RunningWorker) receive() {
 	for n := len(r.units); n > 0; n-- {
 		r.merger.Add(<-r.units)
 	}
 }
 
-// askedEvery is how many units a worker judges between two looks at the clock for their delays.
+// askedEvery is the number of units that a worker judges between two readings of the clock for their delays.
 const askedEvery = 32
 
-// release judges all units that need not wait any longer. It asks how far partitions have been read before it drains
-// the channel: a partition hands on its units before it reports its position.
+// release judges all units that need not wait any longer. It reads how far partitions have been read before it drains
+// the channel, because a partition passes on its units before it reports its position.
 func (r *RunningWorker) release(ctx context.Context) error {
 	if r.full {
 		return nil
@@ -274,8 +276,8 @@ func (r *RunningWorker) release(ctx context.Context) error {
 	return nil
 }
 
-// showDelays counts the delays of the units that have waited for calibrations and were judged since the last call, and the
-// memory of those that still wait.
+// showDelays records the delays of units that waited for calibrations and were judged since the last call, and the
+// memory of the units that still wait.
 func (r *RunningWorker) showDelays(now time.Time) {
 	for _, end := range r.Policy.JudgedLate() {
 		r.workers.Pipeline.Metrics.judged(end, now)
@@ -285,7 +287,7 @@ func (r *RunningWorker) showDelays(now time.Time) {
 	r.pendingBytes = bytes
 }
 
-// What units wait for: the values of the label reason.
+// Values of the label reason: what units wait for.
 const (
 	waitsForPartitions  = "partitions"
 	waitsForCalibration = "calibration"
@@ -297,7 +299,7 @@ func (r *RunningWorker) showWaiting(reason string, n int) {
 	r.shownWaiting[reason] = n
 }
 
-// showNothing removes a stopping worker's part from what is counted for all workers.
+// showNothing removes a stopping worker's part from the metrics of all workers.
 func (r *RunningWorker) showNothing() {
 	r.saves.Gone()
 	r.shows.Gone()
@@ -307,7 +309,7 @@ func (r *RunningWorker) showNothing() {
 	r.showWaiting(waitsForCalibration, 0)
 }
 
-// show publishes what has changed, unless it was published a short time ago.
+// show publishes the changed state, unless it was published a short time ago.
 func (r *RunningWorker) show(now time.Time) {
 	r.showWaiting(waitsForPartitions, r.merger.Waiting())
 	waits, _ := r.Policy.Pending()
@@ -317,13 +319,13 @@ func (r *RunningWorker) show(now time.Time) {
 		r.Publish()
 		r.shows.Ended(begun, nil)
 		r.shown = now
-		r.unshown = r.Policy.Calibrating() // the bank shows nothing new until then
+		r.unshown = r.Policy.Calibrating() // until then, the bank has nothing new to show
 	}
 }
 
-// save makes the worker's state durable if it has changed, and remembers up to which units. If nothing has changed
-// since the last save, it saves once more, so that a fallback does not need what partitions keep for it. It does not
-// wait for a calibration: the units that wait for it are in the checkpoints of their partitions.
+// save makes the worker's state durable if it has changed, and remembers which units it has applied. If nothing has
+// changed since the last save, it saves once more, so that a fallback does not need the units that partitions keep for
+// it. It does not wait for a calibration: the units that wait for one are in the checkpoints of their partitions.
 func (r *RunningWorker) save() (err error) {
 	changed := r.Policy.Changed() || r.tracker.Changed() || r.outcome.Changed() || r.guards.Changed()
 	if !changed && !r.once || r.Policy.Calibrating() {

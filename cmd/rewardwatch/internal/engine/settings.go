@@ -57,7 +57,7 @@ func (p *PolicyConfig) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*plain)(p))
 }
 
-// Policy returns how the named policy is monitored, and whether it is.
+// Policy returns how the named policy is monitored, and whether it is monitored.
 func (c *Settings) Policy(name string) (cfg watch.Config, watched bool) {
 	if len(c.Policies) == 0 {
 		cfg, watched = watch.DefaultConfig(), true
@@ -93,7 +93,7 @@ func (c *Settings) JoinKey(e *ingest.Event) string {
 	return ""
 }
 
-// JoinKeys describes what JoinKey returns, as a list of the policies with a key and those listed before them.
+// JoinKeys describes the result of JoinKey, as a list of the policies with a key and the entries before them.
 func (c *Settings) JoinKeys() string {
 	var all []string
 	last := 0
@@ -105,8 +105,8 @@ func (c *Settings) JoinKeys() string {
 	return strings.Join(all[:last], " ")
 }
 
-// Key returns what related events of a policy share: the key of delayed feedback, or else their agent, or else their
-// policy.
+// Key returns the key that related events of a policy share: the key of delayed feedback, or else their agent, or else
+// the policy.
 func (c *Settings) Key(e *ingest.Event) string {
 	return cmp.Or(c.JoinKey(e), e.AgentID, e.Policy)
 }
@@ -124,12 +124,12 @@ func (f FleetConfig) check(report func(path, msg string)) {
 	}
 }
 
-// entry returns the index of the entry that applies to a policy, -1 if there is no entry.
+// entry returns the index of the entry that applies to a policy, or -1 if there is none.
 func (c *Settings) entry(name string) int {
 	return slices.IndexFunc(c.Policies, func(p PolicyConfig) bool { return signals.Match(p.Match, name) })
 }
 
-// GroupLabels returns the labels by which any policy is grouped, as metrics spell them.
+// GroupLabels returns the labels by which any policy is grouped, as they are spelled in metrics.
 func (c *Settings) GroupLabels() []string {
 	policies := c.Policies
 	if len(policies) == 0 {
@@ -168,7 +168,7 @@ func (p PolicyConfig) check(report func(path, msg string)) {
 	p.Feedback.Check(func(path, msg string) { report(yamlfile.Join("feedback", path), msg) })
 }
 
-// leastMemory is what the process takes without any group, and as much again for what it reads.
+// leastMemory is the memory that the process takes without any groups, plus the same amount for data that it reads.
 const leastMemory = 128 * ingest.MiB
 
 func (l LimitsConfig) check(report func(path, msg string)) {

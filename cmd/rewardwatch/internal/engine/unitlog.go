@@ -14,10 +14,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// How units are written to the log of their partition: how many are a batch, or a multiple if they take few bytes, as the
-// first decision of each kind in a batch takes the most; at how many bytes a batch of fewer could become too large to be
-// read; how many encoded bytes are written at once; how large its files are; how many bytes may wait for a disk that takes
-// none; and how many bytes of units that are not saved twice it may hold.
+// How units are written to the log of their partition. A batch has unitsInBatch units, or a multiple if they take fewer
+// than fewBytes, because the first decision of each kind in a batch takes the most space. A smaller batch ends at
+// bytesInBatch, or it could become too large to be read. logWrite is the number of encoded bytes that are written at
+// once, and logSegment the size of a file. mostUnwritten is the maximum number of bytes that wait for a disk that
+// accepts none, and mostLogged the maximum number of bytes of units that are not saved twice.
 const (
 	unitsInBatch  = 512
 	fewBytes      = 64 << 10
@@ -28,27 +29,27 @@ const (
 	mostLogged    = 512 << 20
 )
 
-// unitLog keeps the units of a partition that a worker may need again on disk, in batches: each unit is encoded as
-// soon as it comes, and once. The checkpoint of the partition names the batches by their offsets.
+// unitLog keeps on disk the units of a partition that a worker may need again. They are in batches; each unit is
+// encoded once, when it arrives. The checkpoint of the partition names the batches by their offsets.
 //
-// A batch is needed until both of the last two saves of the workers have all of its units applied. It goes once no batch
-// before it is needed, or none in its file: so a policy that cannot be saved holds files with units of its own, and no
-// others. A file is removed once neither of the last two checkpoints of the partition names any of its batches.
-// Only the goroutine of the partition may use a unitLog.
+// A batch is needed until both of the last two saves of the workers have applied all of its units. It is dropped once
+// no batch before it is needed, or none in its file. So a policy that cannot be saved keeps files that contain its own
+// units, but no others. A file is removed once neither of the last two checkpoints of the partition names any of its
+// batches. Only the goroutine of the partition may use a unitLog.
 type unitLog struct {
 	spool    *locallog.Spool
-	packer   saved.UnitPacker // holds the units of the next batch
-	next     batch            // the next one
-	at       order.Moment     // before which no unit is missing in the log and in packer
-	batches  []batch          // the oldest first
-	dropped  map[string]int64 // the offset before which the units of a policy are void
-	resuming *batch           // whose units are being handed on again
-	until    int64            // the offset before which units are handed on again
-	tried    int              // bytes that waited when writing them was last tried
+	packer   saved.UnitPacker // contains the units of the next batch
+	next     batch            // the batch that is being filled
+	at       order.Moment     // moment before which no unit is missing in the log and in packer
+	batches  []batch          // oldest first
+	dropped  map[string]int64 // by policy, the offset before which its units are void
+	resuming *batch           // batch whose units are being passed on again
+	until    int64            // the offset before which units are passed on again
+	tried    int              // number of waiting bytes when writing them was last attempted
 
-	named   []offsetRange // by the last checkpoint taken or restored
-	durable []offsetRange // by the last durable checkpoint
-	less    bool          // a checkpoint would name fewer batches than the one in named
+	named   []offsetRange // named by the last checkpoint that was taken or restored
+	durable []offsetRange // named by the last durable checkpoint
+	less    bool          // a checkpoint would name fewer batches than are in named
 
 	memory atomic.Int64 // bytes of the next batch
 	needed atomic.Int64 // bytes of batches
@@ -62,17 +63,17 @@ type batch struct {
 	bytes  int64
 	ends   []policyEnd
 	memory int64          // bytes of ends
-	places map[source]int // in ends; nil once no unit is added
+	places map[source]int // indexes into ends; nil once no more units are added
 }
 
-// source is where the units of a policyEnd come from.
+// source is the source of the units of a policyEnd.
 type source struct {
 	policy    string
 	partition ingest.Partition
 	reading   int64
 }
 
-// policyEnd is the last unit of a policy in a batch, of one partition of one topic.
+// policyEnd is the last unit of a policy in a batch, from one partition of one topic.
 type policyEnd struct {
 	policy string
 	last   ingest.AppliedUnit
@@ -99,11 +100,11 @@ func (l *unitLog) add(u *order.WaitingUnit) {
 		return
 	}
 	if l.pack() == nil && l.spool.Held() >= l.tried+logWrite {
-		_ = l.write() // is tried again, and the checkpoint fails until it succeeds
+		_ = l.write() // tried again later; the checkpoint fails until it succeeds
 	}
 }
 
-// add notes that a batch holds a unit.
+// add records that a batch contains a unit.
 func (b *batch) add(u *order.WaitingUnit) {
 	policy, place := u.Group().Policy, u.Place()
 	from := source{policy, place.Pos.Partition, place.Reading}
@@ -140,7 +141,7 @@ func (l *unitLog) pack() error {
 
 func (l *unitLog) keep(b batch) {
 	b.places = nil
-	b.ends = slices.Clone(b.ends) // what append has reserved would stay in memory as long
+	b.ends = slices.Clone(b.ends) // the spare capacity from append would stay in memory for as long
 	b.memory = int64(len(b.ends)) * int64(unsafe.Sizeof(policyEnd{}))
 	l.ends.Add(b.memory)
 	l.batches = append(l.batches, b)
@@ -158,15 +159,15 @@ func (l *unitLog) write() error {
 	return err
 }
 
-// isFull reports whether the log has no room for another unit: the disk takes nothing, or what was judged since cannot
-// be saved.
+// isFull reports whether the log has no room for another unit, because the disk accepts nothing, or because the units
+// judged since cannot be saved.
 func (l *unitLog) isFull(isSafe func(policyEnd) bool) bool {
 	if l.resuming != nil {
-		return false // it had room for them before
+		return false // there was already room for these units
 	}
 	waits := func() bool { return l.memory.Load()+int64(l.spool.Held()) >= mostUnwritten }
 	if waits() {
-		_ = errors.Join(l.pack(), l.write()) // is tried again, and the checkpoint fails until it succeeds
+		_ = errors.Join(l.pack(), l.write()) // tried again later; the checkpoint fails until it succeeds
 	}
 	if l.needed.Load() >= mostLogged {
 		l.trim(isSafe)
@@ -174,8 +175,8 @@ func (l *unitLog) isFull(isSafe func(policyEnd) bool) bool {
 	return waits() || l.needed.Load() >= mostLogged
 }
 
-// trim lets go of the batches before the first one that is needed, and of those in files in which none is. Others behind
-// it stay: their bytes would not leave the disk.
+// trim drops the batches before the first one that is needed, and the batches in files in which none is needed. Other
+// batches after the first stay, because dropping them would free no disk space.
 func (l *unitLog) trim(isSafe func(policyEnd) bool) {
 	kept := l.batches[:0]
 	for rest := l.batches; len(rest) > 0; {
@@ -199,7 +200,7 @@ func (l *unitLog) trim(isSafe func(policyEnd) bool) {
 	l.batches = kept
 }
 
-// isDone reports whether all units of a batch are safe. It looks again only at those that were not.
+// isDone reports whether all units of a batch are safe. It checks only those that were not safe before.
 func (b *batch) isDone(isSafe func(policyEnd) bool) bool {
 	for n := len(b.ends); n > 0 && isSafe(b.ends[n-1]); n-- {
 		b.ends = b.ends[:n-1]
@@ -207,21 +208,21 @@ func (b *batch) isDone(isSafe func(policyEnd) bool) bool {
 	return len(b.ends) == 0
 }
 
-// inFile returns how many batches are in the file of the first one.
+// inFile returns the number of batches in the file of the first one.
 func (l *unitLog) inFile(batches []batch) int {
 	end := l.spool.Behind(batches[0].offset)
 	n, _ := slices.BinarySearchFunc(batches, end, func(b batch, end int64) int { return cmp.Compare(b.offset, end) })
 	return n
 }
 
-// drop drops the units of a policy that is forgotten.
+// drop drops the units of a policy that is being forgotten.
 func (l *unitLog) drop(policy string) {
 	for i := range l.batches {
 		l.batches[i].drop(policy)
 	}
 	if l.resuming != nil {
 		l.resuming.drop(policy)
-		l.dropped[policy] = l.until // those that are not handed on yet as well
+		l.dropped[policy] = l.until // also those that are not passed on yet
 		return
 	}
 	l.next.drop(policy)
@@ -243,19 +244,20 @@ func (b *batch) drop(policy string) {
 	}
 }
 
-// logState says which batches of a log a checkpoint needs. Field numbers are never reused; package saved has the rules.
+// logState names the batches of a log that a checkpoint needs. Field numbers are never reused; package saved has the
+// rules.
 type logState struct {
 	Ranges  []offsetRange  `cbor:"1,keyasint,omitempty"` // in order
 	Dropped []droppedState `cbor:"2,keyasint,omitempty"`
 }
 
-// offsetRange are the offsets from From, up to but without To.
+// offsetRange is the range of offsets from From, inclusive, to To, exclusive.
 type offsetRange struct {
 	From int64 `cbor:"1,keyasint"`
 	To   int64 `cbor:"2,keyasint"`
 }
 
-// behind returns the offset behind all ranges.
+// behind returns the offset after all ranges.
 func behind(ranges []offsetRange) int64 {
 	if len(ranges) == 0 {
 		return 0
@@ -263,18 +265,18 @@ func behind(ranges []offsetRange) int64 {
 	return ranges[len(ranges)-1].To
 }
 
-// isIn reports whether ranges hold one of the offsets from, up to but without to.
+// isIn reports whether ranges contain an offset in the range from from, inclusive, to to, exclusive.
 func isIn(ranges []offsetRange, from, to int64) bool {
 	return slices.ContainsFunc(ranges, func(r offsetRange) bool { return r.From < to && from < r.To })
 }
 
-// droppedState says before which offset the units of a policy are void.
+// droppedState records the offset before which the units of a policy are void.
 type droppedState struct {
 	Policy string `cbor:"1,keyasint"`
 	Before int64  `cbor:"2,keyasint"`
 }
 
-// save makes all units durable, and returns which batches of the log a checkpoint needs.
+// save makes all units durable, and returns the batches of the log that a checkpoint needs.
 func (l *unitLog) save() (logState, error) {
 	if err := errors.Join(l.pack(), l.write()); err != nil {
 		return logState{}, fmt.Errorf("write to the unit log: %w", err)
@@ -298,7 +300,7 @@ func (l *unitLog) save() (logState, error) {
 	return s, nil
 }
 
-// saved removes what neither the checkpoint of the last save nor the one before needs.
+// saved removes the batches that neither the checkpoint of the last save nor the one before needs.
 func (l *unitLog) saved() error {
 	before := l.durable
 	l.durable = l.named
@@ -307,8 +309,9 @@ func (l *unitLog) saved() error {
 	return err
 }
 
-// resume passes the units of a checkpoint to hand, which adds those that a worker may need again, and says after each
-// batch before which moment no unit is missing, so that workers judge them before all of the log is in memory.
+// resume passes the units of a checkpoint to hand, which adds those that a worker may need again. After each batch, it
+// calls reached with the moment before which no unit is missing, so that workers judge units before the whole log is in
+// memory.
 func (l *unitLog) resume(s logState, hand func(*ingest.Unit) error, reached func(order.Moment) error) error {
 	for _, d := range s.Dropped {
 		l.dropped[d.Policy] = d.Before

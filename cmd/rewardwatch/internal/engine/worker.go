@@ -19,39 +19,39 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
 )
 
-// effects acts on changes. Changed returns once what must not be lost, such as a retrain request, is durable. After a
-// crash it receives the same change again, and must not act on it twice.
+// effects acts on changes. Changed returns once everything that must not be lost, such as a retrain request, is
+// durable. After a crash it receives the same change again, and must not act on it twice.
 type effects interface {
 	Changed(ctx context.Context, changes []alerts.Change) error
 }
 
-// scoreKeeper receives the scores of a policy's streams whenever they are published, until the policy is judged
-// elsewhere. Several goroutines call it.
+// scoreKeeper receives the scores of a policy's streams whenever they are published, until another instance judges the
+// policy. It is called by several goroutines.
 type scoreKeeper interface {
 	Observe(p *finding.Summary)
 	Forget(policy string)
 }
 
 // Worker judges one policy: its bank turns units into findings, and its tracker turns findings into alarms and
-// incidents. Replay and the service use the same worker. One goroutine owns it; console and API read only what it has
-// published.
+// incidents. Replay and the service use the same worker. One goroutine owns it. The console and the API read only its
+// published state.
 type Worker struct {
 	Name    string
-	topics  []string // of the telemetry, by index
+	topics  []string // telemetry topics, by index
 	Policy  *bank.Policy
 	guards  *guard.Set
-	guarded []finding.Finding // of guards, which are not told yet
+	guarded []finding.Finding // findings of guards that have not been reported yet
 	tracker *alerts.Tracker
 	outcome *outcome.Follower
 	effects effects
 	Shown   atomic.Pointer[shown]
 	scores  scoreKeeper                                // nil if no page shows scores
 	room    func(bytes int64) (giveBack func())        // reserves room for another group; nil if there is always room
-	resumed bool                                       // from a checkpoint
-	load    func(parts []string) (ingest.Parts, error) // of its checkpoint; not needed if no group is ever evicted
+	resumed bool                                       // restored from a checkpoint
+	load    func(parts []string) (ingest.Parts, error) // loads parts of its checkpoint; not needed if no group is ever evicted
 }
 
-// shown is the tracker of a worker as last published; immutable.
+// shown is the tracker state that a worker last published. It is immutable.
 type shown struct {
 	Alarms    []alerts.Alarm
 	Incidents []alerts.Incident
@@ -69,7 +69,7 @@ func NewWorker(name string, cfg watch.Config, limit *capacity.StreamLimit, effec
 	return d
 }
 
-// NameTopics sets the names of the topics of the telemetry, by index: where there are several, offsets name theirs.
+// NameTopics sets the names of the telemetry topics, by index. With several topics, offsets include the name of theirs.
 func (d *Worker) NameTopics(topics []string) { d.topics = topics }
 
 // Observe judges one unit and passes on the resulting changes.
@@ -87,7 +87,7 @@ func (d *Worker) Observe(ctx context.Context, u *ingest.Unit, now time.Time) err
 		return err
 	}
 	d.outcome.At(now)
-	d.Policy.OneByOne(d.outcome.Open != nil) // who follows a retraining sees the units of all groups in order
+	d.Policy.OneByOne(d.outcome.Open != nil) // to follow a retraining, it must see the units of all groups in order
 	return d.apply(ctx, d.Policy.Observe(u, now))
 }
 
@@ -99,12 +99,12 @@ func (d *Worker) reserve(group ingest.Group) (giveBack func()) {
 	return d.room(d.Policy.Weight(group))
 }
 
-// proceed passes on the results of a calibration in the background.
+// proceed passes on the results of calibrations that ran in the background.
 func (d *Worker) proceed(ctx context.Context) error {
 	return d.apply(ctx, d.Policy.Proceed())
 }
 
-// tick looks for silence, and for a retraining whose time is over.
+// tick looks for silence, and for a retraining whose time has expired.
 func (d *Worker) tick(ctx context.Context, now time.Time) error {
 	d.outcome.At(now)
 	if err := d.apply(ctx, d.Policy.Tick(now)); err != nil {
@@ -128,10 +128,10 @@ func (d *Worker) apply(ctx context.Context, found []finding.Finding) error {
 	return d.conclude(ctx)
 }
 
-// errUntold ends the service: the worker's state has changed, and the change could not be reported.
+// errUntold ends the service: the worker's state has changed, but the change could not be reported.
 var errUntold = errors.New("act on a changed policy")
 
-// tell passes on changes in the tracker.
+// tell passes on changes of the tracker.
 func (d *Worker) tell(ctx context.Context, changes []alerts.Change) error {
 	if len(changes) == 0 {
 		return nil
@@ -143,8 +143,8 @@ func (d *Worker) tell(ctx context.Context, changes []alerts.Change) error {
 	return nil
 }
 
-// Publish makes the current state visible to the console, the API and metrics. Incidents come first, so that a reader
-// who finds a unit in a summary also finds the incident that it opened.
+// Publish makes the current state visible to the console, the API and metrics. Incidents are published first, so that a
+// reader who finds a unit in a summary also finds the incident that it opened.
 func (d *Worker) Publish() {
 	s := &shown{Incidents: d.tracker.Incidents(), Faults: d.tracker.Faults(), Guards: d.guards.Summary()}
 	for _, i := range s.Incidents {
@@ -157,8 +157,8 @@ func (d *Worker) Publish() {
 	}
 }
 
-// Changes returns the parts of the worker's checkpoint that have changed since saved, and the names of those that are
-// gone. Bank, tracker and outcome are one checkpoint, so that none is ahead of the others.
+// Changes returns the parts of the worker's checkpoint that have changed since saved, and the names of parts that are
+// gone. Bank, tracker and outcome share one checkpoint, so that none is ahead of the others.
 func (d *Worker) Changes() (changed ingest.Parts, gone []string, err error) {
 	for _, group := range d.Policy.Missing() {
 		if err := d.comeBack(group); err != nil {
@@ -174,7 +174,7 @@ func (d *Worker) Changes() (changed ingest.Parts, gone []string, err error) {
 	return changed, gone, errors.Join(err, d.outcome.Changes(changed), d.guards.Changes(changed))
 }
 
-// saved records that what Changes returned last is durable.
+// saved records that the last result of Changes is durable.
 func (d *Worker) saved() {
 	d.Policy.Saved()
 	d.tracker.Saved()

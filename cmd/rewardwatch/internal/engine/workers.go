@@ -16,30 +16,30 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// Workers is a set of workers: all of a standalone instance, or those of one partition of the units topic. They wait
-// for the same partitions of the telemetry, and their checkpoints are in one store.
+// Workers is a set of workers: all workers of a standalone instance, or those of one partition of the units topic. They
+// wait for the same partitions of the telemetry, and share a checkpoint store.
 type Workers struct {
 	Pipeline  *Pipeline
 	Store     ingest.CheckpointStore
 	Partition int32 // of the units topic; 0 in a standalone instance
 	Marks     *order.Watermarks
 
-	Ctx     context.Context // ends when they must finish their units, save and stop
+	Ctx     context.Context // ends when the workers must finish their units, save and stop
 	end     context.CancelCauseFunc
-	work    context.Context // ends when they must stop at once and save nothing
+	work    context.Context // ends when the workers must stop at once without saving
 	Abandon context.CancelCauseFunc
 	Wg      sync.WaitGroup
 
 	mu       sync.Mutex
 	byPolicy map[string]*RunningWorker
-	errors   []error // that do not end the service: during a stop, or after losing the partition
+	errors   []error // errors that do not end the service: during shutdown, or after losing the partition
 }
 
 // NewWorkers returns an empty set of workers, with their checkpoints in store.
 func (p *Pipeline) NewWorkers(store ingest.CheckpointStore, partition int32) *Workers {
 	d := &Workers{Pipeline: p, Store: store, Partition: partition, Marks: order.NewWatermarks(), byPolicy: map[string]*RunningWorker{}}
 	d.Ctx, d.end = context.WithCancelCause(p.Ctx)
-	d.work, d.Abandon = context.WithCancelCause(context.WithoutCancel(p.Ctx)) // what has begun is finished
+	d.work, d.Abandon = context.WithCancelCause(context.WithoutCancel(p.Ctx)) // work that has begun is finished
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sets = append(p.sets, d)
@@ -68,7 +68,7 @@ func (d *Workers) Restore(ctx context.Context, names []string) error {
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
-		for _, r := range d.List() { // they were never started
+		for _, r := range d.List() { // they have not been started
 			r.Policy.Close()
 		}
 		return err
@@ -107,12 +107,12 @@ func (d *Workers) restoreWorker(name string) error {
 	return err
 }
 
-// lendingStore is a store that reads checkpoints into the same memory, one after another.
+// lendingStore is a store that reads checkpoints one after another into the same memory.
 type lendingStore interface {
 	Lend(name string, use func(ingest.Parts) error) error
 }
 
-// lend calls use with the parts of a checkpoint, which it must not keep.
+// lend calls use with the parts of a checkpoint. use must not keep them.
 func lend(store ingest.CheckpointStore, name string, use func(ingest.Parts) error) error {
 	if s, can := store.(lendingStore); can {
 		return s.Lend(name, use)
@@ -124,13 +124,13 @@ func lend(store ingest.CheckpointStore, name string, use func(ingest.Parts) erro
 	return use(parts)
 }
 
-// Why a unit is not judged: no entry of the configuration matches its policy, no more streams are followed, the
+// Reasons why a unit is not judged: no entry of the configuration matches its policy, the stream limit is reached, the
 // offsets of its policy's baseline are gone, or its record in the units topic cannot be read.
 var (
 	ErrUnmatched   = errors.New("unmatched")
 	errStreamLimit = errors.New("stream_limit")
 	errNoBaseline  = errors.New("no_baseline")
-	// errTenantPolicies means that the tenant of the policy has as many as it may have.
+	// errTenantPolicies means that the tenant of the policy has reached its maximum number of policies.
 	errTenantPolicies = errors.New("tenant_policies")
 	ErrDamagedUnit    = errors.New("damaged")
 )
@@ -176,7 +176,7 @@ func (d *Workers) newWorker(policy string, cfg watch.Config) *Worker {
 	return judge
 }
 
-// add adds the worker of a policy. If another partition has just added one, add returns that one.
+// add adds the worker of a policy. If another partition has just added one, add returns that worker.
 func (d *Workers) add(policy string, judge *Worker) (r *RunningWorker, first bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -201,8 +201,8 @@ func (d *Workers) start(r *RunningWorker) {
 	})
 }
 
-// failed handles the error of a worker. It ends the service, unless the worker was stopping or its partition has a
-// new owner; then the partition is released. A stop that was cut short is not an error.
+// failed handles the error of a worker. It ends the service, unless the worker was stopping or its partition has a new
+// owner; in that case the partition is released. A shutdown that was cut short is not an error.
 func (d *Workers) failed(err error) {
 	if errors.Is(err, errTooLate) {
 		return
@@ -225,12 +225,12 @@ func (d *Workers) stop() error {
 	return errors.Join(d.errors...)
 }
 
-// ErrGivenUp is the reason why a worker that does not stop in time is abandoned.
+// ErrGivenUp is the reason for abandoning a worker that does not stop in time.
 var ErrGivenUp = errors.New("dropped unsaved state because another instance may now own these policies")
 
-// Leave stops the workers and removes them, as others will judge their policies. Workers that do not stop in time,
-// for example because they wait for a ledger that cannot be reached, drop what they have judged since their last
-// save: the next owner judges it again.
+// Leave stops the workers and removes them, because other instances will judge their policies. Workers that do not stop
+// in time, for example because they wait for an unreachable ledger, drop everything that they have judged since their
+// last save. The next owner judges it again.
 func (d *Workers) Leave(patience time.Duration) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- d.stop() }()

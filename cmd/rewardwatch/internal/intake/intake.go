@@ -19,14 +19,14 @@ type Metrics struct {
 	episodes  *assemble.Metrics
 	decisions *feedback.Metrics
 	Tenants   *tenant.Accounts // nil if nothing is counted by tenant
-	apartTold atomic.Int64     // records of feedback in another partition than their decision, when it was last logged
+	apartTold atomic.Int64     // number of feedback records in another partition than their decision when it was last logged
 }
 
-// leastApart is how many records of feedback must lack their decision before it is said why.
+// leastApart is the minimum number of unmatched feedback records before the reason is reported.
 const leastApart = 50
 
-// Apart returns the share of the feedback without a decision whose decision is in another partition. tell is true if most
-// of it is, and twice as much as when tell was last true.
+// Apart returns the share of unmatched feedback whose decision is in another partition. tell is true if that is most of
+// it, and if its amount has at least doubled since tell was last true.
 func (m *Metrics) Apart() (share float64, tell bool) {
 	elsewhere, of := m.decisions.Apart()
 	last := m.apartTold.Load()
@@ -44,20 +44,20 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return &Metrics{episodes: assemble.NewMetrics(reg), decisions: feedback.NewMetrics(reg)}
 }
 
-// Intake is the first stage of a partition, or of a file: it makes units of events. Decisions of policies with feedback
-// that comes later wait for it; the events of other policies are folded into episodes and blocks.
+// Intake is the first stage of a partition, or of a file: it turns events into units. Decisions of policies with
+// delayed feedback wait for it. The events of other policies are folded into episodes and blocks.
 type Intake struct {
 	Episodes  *assemble.Divided
 	Decisions *feedback.Joiner // nil if no policy has such feedback
 	Clock     order.EventClock
 }
 
-// Config says how events are folded.
+// Config configures how events are turned into units.
 type Config struct {
 	Policy   func(name string) (watch.Config, bool) // how a policy is watched, and whether it is
 	Feedback func(name string) feedback.Config      // how its decisions are joined with feedback
-	Joins    bool                                   // whether any policy has feedback that comes later
-	Limits   tenant.Limits                          // of the partition
+	Joins    bool                                   // whether any policy has delayed feedback
+	Limits   tenant.Limits                          // limits of the partition
 	Tenants  tenant.List
 }
 
@@ -102,7 +102,7 @@ func (c Config) parts(all assemble.Config, a *tenant.Accounts) (out []assemble.P
 	for i := range open {
 		p := assemble.Part{Config: all}
 		p.MaxOpen = open[i]
-		if len(c.Tenants) > 0 { // a group has at least a stream
+		if len(c.Tenants) > 0 { // a group has at least one stream
 			p.MaxGroups, p.Over = min(mostGroups, streams[i]), a.Over(i)
 		}
 		if i < len(c.Tenants) {
@@ -114,7 +114,7 @@ func (c Config) parts(all assemble.Config, a *tenant.Accounts) (out []assemble.P
 	return out
 }
 
-// mostGroups is how many groups a partition has at most.
+// mostGroups is the maximum number of groups in a partition.
 const mostGroups = 20_000
 
 // shares returns a share of the open decisions for each tenant, and one for the policies of none; nil without tenants.
@@ -135,13 +135,13 @@ func (c Config) shares(a *tenant.Accounts) (out []feedback.Share) {
 	return out
 }
 
-// Fold takes the next event, and passes the units that end with it to emit. It reports whether the event has a credible
-// time, which it is up to believed, in Unix nanoseconds.
+// Fold processes the next event, and passes the units that end with it to emit. It reports whether the event has a
+// credible time: one up to believed, in Unix nanoseconds.
 func (in *Intake) Fold(e *ingest.Event, believed int64, emit func(*ingest.Unit)) (timed bool) {
 	return in.FoldApart(e, believed, emit, nil)
 }
 
-// FoldApart is Fold, except that it passes most decisions to decided, unless that is nil. They are valid until decided
+// FoldApart is like Fold, but passes most decisions to decided, unless that is nil. A decision is valid until decided
 // returns.
 func (in *Intake) FoldApart(e *ingest.Event, believed int64, emit func(*ingest.Unit), decided func(*ingest.Decision)) (timed bool) {
 	timed = in.Advance(e, believed, emit)
@@ -157,8 +157,8 @@ func (in *Intake) FoldApart(e *ingest.Event, believed int64, emit func(*ingest.U
 	return timed
 }
 
-// Advance takes the time of an event, and passes the units of the decisions that are due by it to emit. It reports what
-// Fold does.
+// Advance processes the time of an event, and passes the units of the decisions that are due at that time to emit. It
+// reports the same as Fold.
 func (in *Intake) Advance(e *ingest.Event, believed int64, emit func(*ingest.Unit)) (timed bool) {
 	timed = in.Clock.Read(e.TS, believed)
 	if in.Decisions != nil {
@@ -167,8 +167,8 @@ func (in *Intake) Advance(e *ingest.Event, believed int64, emit func(*ingest.Uni
 	return timed
 }
 
-// after returns an emit that numbers units behind those that the decisions have ended at the same record. Readers of
-// units recognize what they have by its number, whatever its policy.
+// after returns an emit that numbers units after the units that the decisions have ended at the same record. Readers
+// recognize units that they already have by this number, whatever the policy.
 func (in *Intake) after(emit func(*ingest.Unit)) func(*ingest.Unit) {
 	return func(u *ingest.Unit) {
 		u.Ord += in.Decisions.Ended()
@@ -184,7 +184,7 @@ func (in *Intake) Drop(policy string) {
 	}
 }
 
-// Close removes what is open from the metrics.
+// Close removes the open episodes and decisions from the metrics.
 func (in *Intake) Close() {
 	in.Episodes.Close()
 	if in.Decisions != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
 )
 
-// Memory is a checkpoint store, and an audience that acts on nothing.
+// Memory is a checkpoint store, and an audience that ignores everything.
 type Memory struct{ *ingesttest.Store }
 
 // NewMemory returns an empty Memory.
@@ -83,8 +83,8 @@ func Judged(p *engine.Pipeline) int64 {
 	return n
 }
 
-// Drift feeds 560 units of the policy "ranker", one a second; the last 60 drift and open an incident. It returns the
-// processor of its partition and the time of the newest unit.
+// Drift feeds 560 units of the policy "ranker", one per second. The last 60 drift and open an incident. It returns the
+// processor of the partition and the time of the newest unit.
 func (p *Alone) Drift(t *testing.T) (ingest.Processor, time.Time) {
 	t.Helper()
 	f := p.Feed(0)
