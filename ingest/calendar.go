@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// IsCalendar reports whether the name of an observation, or of its signal, denotes a clock or calendar field, such as
-// observation.time.hour, is_weekend or hour_sin. Such fields are not judged, because they change every hour or every
-// day.
+// IsCalendar reports whether the name of an observation, or of its signal, is that of a clock or calendar field, such
+// as observation.time.hour, is_weekend or hour_sin. Such fields are not monitored, because they change every hour or
+// every day.
 func IsCalendar(name string) bool {
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
 		name = name[i+1:]

@@ -6,35 +6,36 @@ import "unsafe"
 const MostDecisionValues = 4
 
 // Decision is a one-step unit with a finite reward and nothing else except an action and a few finite numbers. Most
-// one-step units qualify. On its way to the bank, it takes a fraction of the memory, and therefore of the time, of a
-// Unit.
+// one-step units qualify. A Decision takes a fraction of the memory of a Unit, and therefore less time on its way to
+// the bank.
 type Decision struct {
 	Shape          *DecisionShape
 	Agent, Episode string
-	TS             int64    // as StartTS and EndTS of Unit
-	Pos            Position // as First, Last and Pos
+	TS             int64    // StartTS and EndTS of the Unit
+	Pos            Position // First, Last and Pos of the Unit
 	Ord            int32
 	Reading, Run   int64
 	Reward         float64
 	Action         string                      // if Shape.Acts
-	Values         [MostDecisionValues]float64 // of the signals of the shape
+	Values         [MostDecisionValues]float64 // of Shape.Signals, in order
 }
 
-// DecisionShape is what decisions have in common. Once a decision refers to it, it does not change.
+// DecisionShape contains the fields that many decisions have in common. Decisions share it, so it must not be changed
+// once a decision refers to it.
 type DecisionShape struct {
 	Group        Group
 	Versions     Versions
 	Unfinished   int64
 	End          End
 	Kind         ActionKind
-	Shadow, Acts bool // whether an action is a category
+	Shadow, Acts bool // Acts: whether the decisions have an action
 	Signals      []DecisionSignal
 }
 
 // DecisionSignal is a numeric signal of decisions.
 type DecisionSignal struct {
 	Name  string
-	Outer bool // whether its value is its outer deciles too, as of all but outcomes
+	Outer bool // whether Q10 and Q90 are set to the value, as for all signals except outcomes
 }
 
 // Bytes returns the approximate memory of the decision, without its shape.
@@ -57,15 +58,15 @@ type DecisionUnit struct {
 	profile [1]float32
 }
 
-// Of returns a decision as a unit, which is valid until the next call.
+// Of returns a decision as a unit. The unit is valid until the next call.
 func (m *DecisionUnit) Of(d *Decision) *Unit {
 	m.unit.Actions, m.unit.Numeric, m.unit.Profile = m.actions[:0], m.numeric[:0], m.profile[:0]
 	d.Fill(&m.unit, d.Values[:len(d.Shape.Signals)])
 	return &m.unit
 }
 
-// Fill makes u the unit of the decision, in the memory of its lists. values are the numbers of the signals of its shape, of
-// which there may be more than the decision has room for. It is the inverse of isPlainDecision.
+// Fill makes u the unit of the decision, and reuses the memory of u's lists. values are the values of the shape's
+// signals, and may be more than fit into d.Values. Fill is the inverse of isPlainDecision.
 func (d *Decision) Fill(u *Unit, values []float64) {
 	s, x := d.Shape, d.Reward
 	*u = Unit{
@@ -78,7 +79,7 @@ func (d *Decision) Fill(u *Unit, values []float64) {
 	if s.Acts {
 		u.Actions = append(u.Actions, Count{Name: d.Action, N: 1, Reward: x})
 	} else {
-		u.Actions = nil // as empty lists of other units are
+		u.Actions = nil // like the empty lists of other units
 	}
 	for i, value := range values {
 		n := NamedMoments{Signal: s.Signals[i].Name, Moments: momentsOf(value)}
@@ -92,7 +93,7 @@ func (d *Decision) Fill(u *Unit, values []float64) {
 	}
 }
 
-// shortUnit is a unit of one event in one piece of memory, with room for what most of them hold.
+// shortUnit is a unit of one event in a single allocation, with room for the lists of most such units.
 type shortUnit struct {
 	Unit
 	actions [1]Count
@@ -108,7 +109,7 @@ func NewShortUnit() *Unit {
 	return u
 }
 
-// episodeUnit is a unit of several events in one piece of memory, with room for what most of them hold.
+// episodeUnit is a unit of several events in a single allocation, with room for the lists of most such units.
 type episodeUnit struct {
 	Unit
 	actions [roomForActions]Count
@@ -116,15 +117,15 @@ type episodeUnit struct {
 	profile [roomForProfile]float32
 }
 
-// What a unit of NewEpisodeUnit has room for; a profile has no more segments.
+// The capacities of a unit from NewEpisodeUnit. No profile has more segments than roomForProfile.
 const (
 	roomForActions = 4
 	roomForSignals = 2
 	roomForProfile = 32
 )
 
-// NewEpisodeUnit returns a unit with room for the given numbers of actions and numeric signals, and for any profile.
-// Most take a single allocation.
+// NewEpisodeUnit returns a unit with room for any profile and, unless they exceed the capacities above, for the given
+// numbers of actions and numeric signals. Most units then take a single allocation.
 func NewEpisodeUnit(actions, signals int) *Unit {
 	if actions > roomForActions || signals > roomForSignals {
 		return &Unit{}

@@ -1,5 +1,5 @@
-// Package ingest defines what its subpackages share: events and units, messages and the formats of events, the states
-// that receive them, and the stores of their checkpoints.
+// Package ingest defines what its subpackages share: events and units, messages and event formats, the states that
+// receive them, and the stores for their checkpoints.
 package ingest
 
 import (
@@ -27,7 +27,7 @@ func (p Position) Before(q Position) bool {
 	return p.Record < q.Record
 }
 
-// String returns partition/offset, followed by /record if the message held several. It does not name the topic.
+// String returns partition/offset, followed by /record if the message held several. The topic is not included.
 func (p Position) String() string {
 	s := p.Partition.String() + "/" + strconv.FormatInt(p.Offset, 10)
 	if p.Record > 0 {
@@ -36,10 +36,10 @@ func (p Position) String() string {
 	return s
 }
 
-// ActionKind says whether an action is judged by the shares of its categories or as numbers.
+// ActionKind says whether an action is compared by the frequencies of its categories or as numbers.
 type ActionKind uint8
 
-// The kinds of an action. Strings, booleans and integral numbers are categories; other numbers and arrays are numeric.
+// The kinds of actions. Strings, booleans and integers are categories; other numbers and arrays are numeric.
 const (
 	ActionNone ActionKind = iota
 	ActionCategory
@@ -49,12 +49,13 @@ const (
 // Action is what the agent did in a step.
 type Action struct {
 	Kind     ActionKind
-	Category string    // of ActionCategory: the string, "true"/"false", or the integer in base 10
-	Values   []float64 // of ActionNumeric: one number, or the components of an array in order; of an integer: itself
+	Category string    // for ActionCategory: the string, "true"/"false", or the integer in base 10
+	Values   []float64 // for ActionNumeric: the number, or the components of an array in order; for an integer, its value
 	Scalar   bool      // the action was one number and not an array
 }
 
-// Prob is a probability, or the density of a numeric action, if the telemetry has it. P is as logged, and may be none.
+// Prob is a probability, or the density of a numeric action. Known is false if the telemetry has none. P is as logged,
+// and may be invalid.
 type Prob struct {
 	P     float64
 	Known bool
@@ -80,13 +81,14 @@ type Versions struct {
 // Event is one telemetry record: a step of one agent, or the summary of an episode. Strings and slices are valid only
 // until Process returns, except those documented as interned.
 //
-// It is large because it has a field for each telemetry field. Also add a new field to memberValue in
-// ingest/telemetry/decoder.go and to predictedvalues.go next to it. A number of a step is a signal by a kind in
-// ingest/assemble/signals.go: fold it in tally.go, and accept its name in IsSignal (detectors/signals/glob.go).
-// Anything else needs a field of tally with its wire form, of Unit and WireUnit, and of unitWire, Joined and addTo in
-// detectors/blocks; Readings in detectors/stream/quantity.go reads it. A decision with it is not plain for isPlain
-// (assemble/single.go) and isPlainDecision (unitsequence.go), or Decision (decision.go) has it too. List it in
-// cmd/rewardwatch/internal/inspect/gather.go, ingest/mapping/fields.go and the Python emitter's checks.py.
+// It is large because it has a field for each telemetry field. For a new field, also extend memberValue in
+// ingest/telemetry/decoder.go, and predictedvalues.go next to it. A number logged with each step becomes a signal
+// through a kind in ingest/assemble/signals.go: aggregate it in tally.go, and accept its name in IsSignal
+// (detectors/signals/glob.go). Any other field must be added to tally and its wire form, to Unit and WireUnit, and to
+// unitWire, Joined and addTo in detectors/blocks; Readings in detectors/stream/quantity.go reads it. Either isPlain
+// (assemble/single.go) and isPlainDecision (unitsequence.go) must reject decisions that have the field, or Decision
+// (decision.go) must have it too. List the field in cmd/rewardwatch/internal/inspect/gather.go,
+// ingest/mapping/fields.go and the Python emitter's checks.py.
 type Event struct {
 	Pos Position
 	// TS is the record's own time in Unix nanoseconds, 0 if it has none.
@@ -102,8 +104,8 @@ type Event struct {
 	Step      int64  // -1 if absent
 
 	Action           Action // Category interned
-	ActionProb       Prob   // of the policy that acted, for the action
-	TargetProb       Prob   // of the accepted policy, for the same action
+	ActionProb       Prob   // given by the acting policy to the action
+	TargetProb       Prob   // given by the accepted policy to the same action
 	Reward           float64
 	HasReward        bool
 	RewardComponents []Value // names interned, as in all Values here
@@ -121,7 +123,7 @@ type Event struct {
 	AsRecorded *AsRecorded
 }
 
-// NextEvent extends dst by an event that is empty except for the capacity of its slices.
+// NextEvent extends dst by an event that is empty but reuses the capacity of its slices.
 func NextEvent(dst []Event, pos Position) ([]Event, *Event) {
 	if len(dst) < cap(dst) {
 		dst = dst[:len(dst)+1]
@@ -141,12 +143,12 @@ func NextEvent(dst []Event, pos Position) ([]Event, *Event) {
 // Processor or a MessageProcessor. Its methods are not called concurrently. An error stops the service, which then
 // replays from the last checkpoint. An error that wraps ErrFenced makes the consumer drop the partition instead.
 //
-// Snapshot is called between batches. Restore is called before the first batch if there is a checkpoint. A partition
-// has a checkpoint from before its first batch. So without a call of Restore, the partition is new, or an operator has
-// moved its checkpoint away to read it again.
+// Snapshot is called between batches. Restore is called before the first batch if there is a checkpoint. The first
+// checkpoint of a partition is saved before its first batch. So if Restore is not called, the partition is new, or an
+// operator has moved its checkpoint away to read it again.
 type State interface {
-	// Idle means that the partition has been read to its end as of at: nothing older will arrive from it. It is called
-	// after a batch on a busy partition, and about once per fetch wait on a quiet one.
+	// Idle reports that the partition has been read to its end as of at: no older records will arrive from it. It is
+	// called after a batch on a busy partition, and about once per fetch wait on a quiet one.
 	Idle(ctx context.Context, at time.Time) error
 	Snapshot(w io.Writer) error
 	Restore(r io.Reader) error
@@ -159,8 +161,7 @@ type Processor interface {
 	Process(ctx context.Context, batch []Event) error
 }
 
-// Recognizer is a Processor that recognizes messages that were delivered before, whose events are then not processed
-// again.
+// Recognizer is a Processor that recognizes redelivered messages. Their events are not processed again.
 type Recognizer interface {
 	// Seen reports whether a message was seen before, and remembers it until after the next snapshots.
 	Seen(m *Message) bool
@@ -173,9 +174,9 @@ type Shrinking interface {
 	Shrunk() bool
 }
 
-// Renewing is a State that may restore a snapshot that must not be restored again once the state has received events.
+// Renewing is a State that can restore a snapshot which becomes invalid once the state has received events.
 type Renewing interface {
-	// Renewed reports whether such a snapshot was restored. Nothing is read until another one is durable.
+	// Renewed reports whether such a snapshot was restored. If so, nothing is read until a new snapshot is durable.
 	Renewed() bool
 }
 
@@ -190,8 +191,8 @@ type Durable interface {
 type Several interface {
 	// From names the topics by index, in order. It is called before Restore.
 	From(topics []int)
-	// Reached is Idle for one of several topics. For a State that does not implement Several, Idle is called once all
-	// topics have been read to their ends.
+	// Reached is called instead of Idle when one of several topics has been read to its end. For a State that does not
+	// implement Several, Idle is called once all topics have been read to their ends.
 	Reached(ctx context.Context, topic int, at time.Time) error
 }
 
@@ -209,15 +210,15 @@ type Handler interface {
 	// Begin starts a generation. The largest topic has the given number of partitions. Partitions that are not assigned
 	// afterwards are read elsewhere, or not at all until the group notices that a member has died.
 	Begin(partitions int)
-	// Confirm means that at the given time the topic had no more partitions than Begin reported. It is called
+	// Confirm reports that, at the given time, the topic had no more partitions than Begin reported. It is called
 	// immediately after Begin, and then about once per second until the generation ends, from any goroutine.
 	Confirm(at time.Time)
 	// Assign returns the state of a partition, a Processor or a MessageProcessor, before it is restored and receives
 	// records. The store holds the partition's checkpoints until Revoke has returned. After an error there is no
 	// Revoke.
 	Assign(partition int32, store CheckpointStore) (State, error)
-	// Ending means that the generation and all its partitions end: a Process call that waits for room must finish its
-	// batch and return. Ending is called while partitions still receive records, and returns before their last
+	// Ending announces the end of the generation and of all its partitions: a Process call that waits for room must finish
+	// its batch and return. Ending is called while partitions still receive records, and returns before their last
 	// Snapshot.
 	Ending()
 	// Revoke releases a partition, after its last batch and its last Snapshot.
@@ -230,13 +231,12 @@ type Parts map[string][]byte
 // CheckpointStore keeps checkpoints by name.
 //
 // Load returns all parts as one save left them. The error is fs.ErrNotExist if there was no save, and any other error
-// if a save cannot be trusted. If the last save is damaged, Load may return the one before, but none older.
+// if the saved data is damaged. If the last save is damaged, Load may return the previous one, but no older one.
 //
 // Save takes the parts that changed since the store's last save or load, and the names of removed parts; without an
 // earlier load, it takes all parts. It returns when they are durable, and does not retain the memory. After an error
 // the previous save holds, and the next Save must include the same parts or newer ones; after ErrPartsLost it must
-// include all parts. An empty save protects the previous one from a fallback, as both of the last two saves then hold
-// the same parts.
+// include all parts. After an empty save, the last two saves contain the same parts, so a fallback loses nothing.
 //
 // LoadParts returns parts as of the store's last save or load, or an error. It never returns those of another save.
 type CheckpointStore interface {

@@ -36,7 +36,7 @@ type Certificates struct {
 	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"` // skip verification of the server's certificate
 }
 
-// ErrNoTopic means that the cluster has no topic of that name.
+// ErrNoTopic means that the cluster has no topic with that name.
 var ErrNoTopic = errors.New("topic not found")
 
 // The SASL mechanisms.
@@ -49,7 +49,7 @@ const (
 	SASLGSSAPI      = "GSSAPI"
 )
 
-// The defaults of GSSAPI.
+// The defaults for GSSAPI.
 const (
 	defaultKRB5Conf = "/etc/krb5.conf"
 	defaultService  = "kafka"
@@ -71,7 +71,7 @@ type SASLConfig struct {
 	ServiceName  string `yaml:"service_name"`   // service in the principals of the brokers, for GSSAPI; default: kafka
 }
 
-// DefaultKafkaConfig reads agent-telemetry from a broker on this machine.
+// DefaultKafkaConfig returns a configuration that reads the topic agent-telemetry from a broker on this machine.
 func DefaultKafkaConfig() KafkaConfig {
 	return KafkaConfig{
 		Brokers: []string{"127.0.0.1:9092"}, Topic: "agent-telemetry", Group: "rewardwatch", ClientID: "rewardwatch",
@@ -79,8 +79,8 @@ func DefaultKafkaConfig() KafkaConfig {
 	}
 }
 
-// The bounds of max_message: the minimum holds any useful record; a partition can hold the maximum in memory several
-// times over.
+// The bounds of max_message. The minimum is large enough for any useful record. A partition can have several messages
+// of the maximum size in memory.
 const (
 	minMaxMessage = KiB
 	maxMaxMessage = 256 * MiB
@@ -92,7 +92,7 @@ var kafkaName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 // ValidTopic reports whether Kafka accepts name as the name of a topic.
 func ValidTopic(name string) bool { return kafkaName.MatchString(name) }
 
-// Check reports every value that is out of range.
+// Check reports every invalid value.
 func (c KafkaConfig) Check(report func(path, msg string)) {
 	if len(c.Brokers) == 0 {
 		report("brokers", "must list at least one broker")

@@ -12,7 +12,7 @@ import (
 	"github.com/segmentio/kafka-go/sasl/scram"
 )
 
-// Load reads the certificates that the configuration names. It returns nil without encryption.
+// Load reads the certificates that the configuration names. It returns nil if TLS is not enabled.
 func (c TLSConfig) Load() (*tls.Config, error) {
 	if !c.Enabled {
 		return nil, nil
@@ -40,7 +40,7 @@ func (c TLSConfig) Load() (*tls.Config, error) {
 	return out, nil
 }
 
-// pair reads the client's certificate and its key. ReadSecretFile's rules apply to the key.
+// pair reads the client's certificate and its key. The checks of ReadSecretFile apply to the key.
 func (c TLSConfig) pair() (tls.Certificate, error) {
 	certificate, err := os.ReadFile(c.CertFile)
 	if err != nil {
@@ -53,13 +53,13 @@ func (c TLSConfig) pair() (tls.Certificate, error) {
 	return tls.X509KeyPair(certificate, []byte(key))
 }
 
-// Load reads the secret that the configuration names. It returns nil without a mechanism.
+// Load reads the secret that the configuration names. It returns nil if no mechanism is configured.
 func (c SASLConfig) Load() (sasl.Mechanism, error) {
 	switch c.Mechanism {
 	case "":
 		return nil, nil
 	case SASLOAuthBearer:
-		_, err := ReadToken(c.TokenFile) // or the service would start, and fail to connect
+		_, err := ReadToken(c.TokenFile) // otherwise, the service would start and then fail to connect
 		return oauthBearer{c.TokenFile}, err
 	case SASLMSKIAM:
 		return mskIAM()
@@ -81,7 +81,7 @@ func (c SASLConfig) Load() (sasl.Mechanism, error) {
 	return nil, fmt.Errorf("unknown SASL mechanism %q", c.Mechanism)
 }
 
-// Secret returns the password or the token, "" if none is configured.
+// Secret returns the password or the token, or "" if none is configured.
 func (c SASLConfig) Secret() (string, error) {
 	if c.TokenFile != "" {
 		return ReadToken(c.TokenFile)

@@ -17,13 +17,13 @@ import (
 	"github.com/segmentio/kafka-go/sasl"
 )
 
-// kerberos authenticates by Kerberos V5 (RFC 4752). Each connection reads the files again and obtains tickets of its own,
-// so a new keytab or another KDC needs no restart, and no ticket expires in use.
+// kerberos authenticates with Kerberos V5 (RFC 4752). Each connection reads the files again and obtains its own
+// tickets, so changes to the keytab or the KDC take effect without a restart, and no ticket expires in use.
 type kerberos struct {
 	principal, keytab, krb5Conf, service string
 }
 
-// newKerberos checks the files, or the service would start, and fail to connect.
+// newKerberos checks the files. Otherwise, the service would start and then fail to connect.
 func newKerberos(c SASLConfig) (sasl.Mechanism, error) {
 	k := kerberos{c.Username, c.KeytabFile, c.KRB5ConfFile, c.ServiceName}
 	if k.krb5Conf == "" {
@@ -36,7 +36,7 @@ func newKerberos(c SASLConfig) (sasl.Mechanism, error) {
 	return k, err
 }
 
-// client returns a client of the KDC, which has not asked for a ticket yet.
+// client returns a client of the KDC that has not requested a ticket yet.
 func (k kerberos) client() (*client.Client, error) {
 	conf, err := config.Load(k.krb5Conf)
 	if _, partly := errors.AsType[config.UnsupportedDirective](err); err != nil && !partly {
@@ -57,7 +57,7 @@ func (k kerberos) client() (*client.Client, error) {
 	return client.NewWithKeytab(name, realm, keys, conf, client.DisablePAFXFAST(true)), nil
 }
 
-// keys reads the keytab. Errors of its parser are left out, because they may contain keys.
+// keys reads the keytab. It omits errors from the parser, because they may contain keys.
 func (k kerberos) keys(name, realm string) (*keytab.Keytab, error) {
 	text, err := ReadSecretFile(k.keytab)
 	if err != nil {
@@ -84,7 +84,7 @@ func (k kerberos) Start(ctx context.Context) (sasl.StateMachine, []byte, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	defer kdc.Destroy() // or it would renew its ticket for ever
+	defer kdc.Destroy() // otherwise, it would keep renewing its ticket
 	if err := kdc.Login(); err != nil {
 		return nil, nil, fmt.Errorf("requesting a Kerberos ticket for %s: %w", k.principal, err)
 	}
@@ -101,13 +101,13 @@ func (k kerberos) Start(ctx context.Context) (sasl.StateMachine, []byte, error) 
 	return &kerberosSession{key: key}, token, err
 }
 
-// kerberosSession agrees with the broker that the connection has no security layer of its own: that is for TLS.
+// kerberosSession negotiates a connection without a SASL security layer. Use TLS for encryption.
 type kerberosSession struct {
 	key    types.EncryptionKey
 	agreed bool
 }
 
-// noLayer is the bit of RFC 4752 for no security layer.
+// noLayer is the bit for "no security layer" in RFC 4752.
 const noLayer = 1
 
 // Next implements sasl.StateMachine.
@@ -118,7 +118,7 @@ func (s *kerberosSession) Next(_ context.Context, challenge []byte) (done bool, 
 	if err := s.verify(challenge); err != nil {
 		return false, nil, fmt.Errorf("the broker's response to the Kerberos ticket is invalid: %w", err)
 	}
-	layer := make([]byte, 4) // and no authorization identity: that of the ticket counts
+	layer := make([]byte, 4) // without an authorization identity: that of the ticket applies
 	binary.BigEndian.PutUint32(layer, noLayer<<24)
 	answer, err := gssapi.NewInitiatorWrapToken(layer, s.key)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *kerberosSession) Next(_ context.Context, challenge []byte) (done bool, 
 	return false, response, err
 }
 
-// verify checks that the broker knows the key of the ticket, and accepts a connection without a security layer.
+// verify checks that the broker knows the key of the ticket and accepts a connection without a security layer.
 func (s *kerberosSession) verify(challenge []byte) error {
 	var offer gssapi.WrapToken
 	if err := offer.Unmarshal(challenge, true); err != nil {

@@ -15,26 +15,25 @@ type Header struct {
 // valid until the method that received it returns.
 type Message struct {
 	Topic   string
-	Pos     Position // without a record
-	TS      int64    // Kafka's time in Unix nanoseconds, which is not that of the events in it; 0 without one
-	Key     []byte   // nil without one
+	Pos     Position // without a Record
+	TS      int64    // Kafka timestamp in Unix nanoseconds, which differs from the times of the events; 0 if there is none
+	Key     []byte   // nil if there is none
 	Headers []Header
 	Value   []byte
 }
 
-// Format is the format of events in messages, such as telemetry version 1. Its methods may be called from several
-// goroutines.
+// Format is the format of events in messages, such as telemetry version 1. Its methods are safe for concurrent use.
 type Format interface {
 	NewDecoder(o DecoderOptions) Decoder
 }
 
-// Topic is a topic of telemetry.
+// Topic is a topic with telemetry.
 type Topic struct {
 	Name   string
 	Format Format // of the events in its messages
 }
 
-// The limits of a record. A record beyond them is refused with the named reason.
+// The limits of a record. A record that exceeds one of them is refused with the reason in parentheses.
 const (
 	// DefaultMaxRecord is the default limit of a record in bytes (ReasonTooLarge).
 	DefaultMaxRecord = 1 << 20
@@ -58,9 +57,9 @@ const (
 // DecoderOptions configure a Decoder.
 type DecoderOptions struct {
 	MaxRecord  int  // in bytes; a longer record is refused
-	AsRecorded bool // events get their AsRecorded, for callers that write records instead of judging them
+	AsRecorded bool // set Event.AsRecorded, for callers that write records instead of detecting changes
 
-	// LeftOut, if not nil, is called for every record that a mapping skips: it is neither an event nor a refusal.
+	// LeftOut, if not nil, is called for every record that a mapping skips. Such a record is neither an event nor refused.
 	LeftOut func(pos Position)
 }
 
@@ -69,10 +68,10 @@ type Decoder interface {
 	// Decode appends the events of a message to dst and returns it. It reuses the events between len(dst) and cap(dst)
 	// and their slices. The events share no memory with the message; their strings are valid until Reset.
 	//
-	// Decode reports a record that is not an event to refuse, with its bytes, and decodes the others. The bytes are
-	// valid until refuse returns; refuse may retain the error. If a message has more than MaxRefusals refused records,
-	// the bytes of those beyond are nil: a record of one byte costs as much to keep as any. A message without an event,
-	// a refusal or a skipped record, such as a header line, is not a record.
+	// Decode reports a record that is not an event to refuse, with its bytes, and decodes the others. The bytes are valid
+	// until refuse returns; refuse may retain the error. If a message has more than MaxRefusals refused records, raw is
+	// nil for the remaining ones, because even a one-byte record is costly to keep. A message without any event, refused
+	// or skipped record, such as a header line, does not count as a record.
 	Decode(dst []Event, m *Message, refuse func(e *RecordError, raw []byte)) []Event
 	// Reset ends a batch: the strings of its events that are not interned become invalid.
 	Reset()
@@ -80,12 +79,12 @@ type Decoder interface {
 
 // Preparer is a Decoder that may need external data to decode a message, such as its schema.
 type Preparer interface {
-	// Prepare returns nil once Decode can decode m. An error means that something m needs is currently unavailable,
-	// which is not a fault of m: call Prepare again later, and do not decode m before it succeeds.
+	// Prepare returns nil once Decode can decode m. An error means that something needed for m is currently unavailable,
+	// which is not a fault of m. Call Prepare again later, and do not decode m before it succeeds.
 	Prepare(ctx context.Context, m *Message) error
 }
 
-// Prepare prepares a message for a decoder that may be a Preparer.
+// Prepare calls d.Prepare if d is a Preparer, and returns nil otherwise.
 func Prepare(ctx context.Context, d Decoder, m *Message) error {
 	if p, ok := d.(Preparer); ok {
 		return p.Prepare(ctx, m)
@@ -93,8 +92,8 @@ func Prepare(ctx context.Context, d Decoder, m *Message) error {
 	return nil
 }
 
-// AsRecorded holds, as JSON, the members of a record that an event omits or holds only in part; they are nil if absent.
-// Words for NaN and infinities are quoted.
+// AsRecorded contains, as JSON, the members of a record that Event omits or contains only in part. A member is nil if
+// absent. NaN and infinities are quoted strings.
 type AsRecorded struct {
 	Action          json.RawMessage
 	ActionProb      json.RawMessage

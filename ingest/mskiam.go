@@ -10,10 +10,10 @@ import (
 	"github.com/segmentio/kafka-go/sasl/aws_msk_iam_v2"
 )
 
-// mskIAM authenticates to Amazon MSK by IAM. Region and credentials come from where the AWS SDK looks for them. Each
-// connection signs with credentials that are still valid, so that those of a role are renewed.
+// mskIAM authenticates to Amazon MSK with IAM. The region and credentials are those that the AWS SDK finds. Each
+// connection signs with valid credentials, so temporary credentials of a role are renewed.
 func mskIAM() (sasl.Mechanism, error) {
-	aws, err := config.LoadDefaultConfig(context.Background()) // reads the environment and files, and connects to nothing
+	aws, err := config.LoadDefaultConfig(context.Background()) // reads the environment and files, without connecting to anything
 	if err != nil {
 		return nil, fmt.Errorf("reading the AWS configuration for Kafka: %w", err)
 	}

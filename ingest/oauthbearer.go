@@ -7,7 +7,7 @@ import (
 	"github.com/segmentio/kafka-go/sasl"
 )
 
-// oauthBearer authenticates by a bearer token (RFC 7628), which it reads from its file for each connection.
+// oauthBearer authenticates with a bearer token (RFC 7628). It reads the token from its file for each connection.
 type oauthBearer struct{ file string }
 
 // Name implements sasl.Mechanism.
@@ -22,7 +22,7 @@ func (o oauthBearer) Start(context.Context) (sasl.StateMachine, []byte, error) {
 	return o, []byte("n,,\x01auth=Bearer " + token + "\x01\x01"), nil
 }
 
-// Next implements sasl.StateMachine. A broker that refuses the token answers with the reason in JSON.
+// Next implements sasl.StateMachine. If the broker rejects the token, reason is its explanation in JSON.
 func (oauthBearer) Next(_ context.Context, reason []byte) (done bool, response []byte, err error) {
 	if len(reason) > 0 {
 		return false, nil, fmt.Errorf("the broker rejected the token: %.200q", reason)

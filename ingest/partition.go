@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// Partition identifies a partition of the telemetry: it holds the index of its topic in the configured list, and its
-// number within that topic. Of the first topic it is the number itself, as in files, whose only partition is 0.
+// Partition identifies a partition of the telemetry. It combines the index of its topic in the configured list with its
+// number within the topic. For the first topic, and for files, whose only partition is 0, it equals the number.
 type Partition int32
 
-// partitionBits is how many bits of a Partition are its number. No topic has as many partitions.
+// partitionBits is the number of bits of a Partition that contain its number. No topic has that many partitions.
 const partitionBits = 20
 
 // MaxTopics is the maximum number of telemetry topics.
@@ -36,7 +36,8 @@ func TopicNames(topics []Topic) []string {
 	return names
 }
 
-// Named returns ranges with the names of their topics, by index, if there are several topics. It does not change ranges.
+// Named returns a copy of ranges with the names of their topics, by index. With fewer than two topics, it returns
+// ranges unchanged.
 func Named(topics []string, ranges []Range) []Range {
 	if len(topics) < 2 || len(ranges) == 0 {
 		return ranges
@@ -50,7 +51,8 @@ func Named(topics []string, ranges []Range) []Range {
 	return out
 }
 
-// In returns the topic of a range and its index, by name or, if the range has no name, by partition.
+// In returns the topic of a range and its index in topics. The topic is found by name or, if the range has no name, by
+// partition.
 func (r Range) In(topics []Topic) (Topic, int, error) {
 	i := r.Partition.Topic()
 	if r.Topic != "" {
@@ -62,7 +64,7 @@ func (r Range) In(topics []Topic) (Topic, int, error) {
 	return topics[i], i, nil
 }
 
-// MarshalJSON writes the number alone, as String does.
+// MarshalJSON encodes only the number, like String.
 func (p Partition) MarshalJSON() ([]byte, error) { return []byte(p.String()), nil }
 
 // String returns the number, without the topic.

@@ -12,9 +12,9 @@ import (
 // maxSecretFile is the maximum size in bytes of a file with a secret.
 const maxSecretFile = 64 << 10
 
-// ReadSecretFile returns the content of a file that holds a secret. It refuses a file that all users of the machine can
-// read, or that users other than its owner can write to. The group may read it, as with Kubernetes secrets. No error
-// contains the content.
+// ReadSecretFile returns the content of a file with a secret, at most 64 KiB of it. It refuses a file that all users of
+// the machine can read, or that users other than its owner can write to. The group may read it, as with Kubernetes
+// secrets. Errors never contain the content.
 func ReadSecretFile(file string) (string, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -35,8 +35,8 @@ func ReadSecretFile(file string) (string, error) {
 	return string(text), err
 }
 
-// ReadToken reads a token or a password from a one-line file. The rules of ReadSecretFile apply. Its errors never
-// contain the content of the file.
+// ReadToken reads a token or a password from a one-line file. The checks of ReadSecretFile apply. Errors never contain
+// the content.
 func ReadToken(file string) (string, error) {
 	text, err := ReadSecretFile(file)
 	if err != nil {

@@ -6,33 +6,33 @@ import (
 	"slices"
 )
 
-// Bounds of the steps of a unit that are kept one by one.
+// Limits for the individually kept steps of a unit.
 const (
 	MaxKeptSteps        = 64
-	MaxKeptObservations = 32 // components of the observation, the first ones; the others are not kept
+	MaxKeptObservations = 32 // of the components of the observation; only the first ones are kept
 	MaxKeptNumbers      = 64 // components of a numeric action; steps with more are not kept
 )
 
-// Steps are steps of a unit that are kept individually, in order, to determine which law of the agent's steps has
-// changed. They form runs of consecutive steps: the beginning, a random sample, and the end.
+// Steps contains individually kept steps of a unit, in order. They are used to determine which law of the agent's steps
+// has changed. They form runs of consecutive steps: the beginning, a random sample, and the end.
 type Steps struct {
 	Names   []string  // of the components of the observation
 	Numbers int       // components of a numeric action; 0 if actions are categories
 	At      []int32   // number of each step in its unit, from 0
 	Actions []int32   // index of each step's category in Unit.Actions; nil if actions are numbers
-	Rows    []float32 // for each step the observation, the numeric action and the reward
+	Rows    []float32 // the observation, the numeric action and the reward of each step
 }
 
-// Width returns how many numbers a step has in Rows.
+// Width returns the number of values per step in Rows.
 func (s *Steps) Width() int { return len(s.Names) + s.Numbers + 1 }
 
-// Row returns the numbers of the i-th kept step.
+// Row returns the values of the i-th kept step.
 func (s *Steps) Row(i int) []float32 {
 	w := s.Width()
 	return s.Rows[i*w : (i+1)*w]
 }
 
-// Bytes returns the approximate memory of the steps. It is the same for equal steps.
+// Bytes returns the approximate memory of the steps. Equal steps have equal sizes.
 func (s *Steps) Bytes() int {
 	if s == nil {
 		return 0
@@ -40,7 +40,7 @@ func (s *Steps) Bytes() int {
 	return 112 + 16*len(s.Names) + 4*(len(s.At)+len(s.Actions)+len(s.Rows))
 }
 
-// Clone returns a copy with new memory.
+// Clone returns a deep copy.
 func (s *Steps) Clone() *Steps {
 	return &Steps{
 		Names: slices.Clone(s.Names), Numbers: s.Numbers, At: slices.Clone(s.At), Actions: slices.Clone(s.Actions),
@@ -48,8 +48,8 @@ func (s *Steps) Clone() *Steps {
 	}
 }
 
-// Sound reports whether the lengths of the lists are consistent and all categories are in range. A codec does not check
-// this.
+// Sound reports whether the lengths of the lists are consistent and all categories are in range. The codecs do not
+// check this.
 func (s *Steps) Sound(categories int) bool {
 	n := len(s.At)
 	if len(s.Names) == 0 || s.Numbers < 0 || s.Numbers > MaxKeptNumbers || len(s.Rows) != n*s.Width() ||
@@ -95,7 +95,7 @@ func (c *unitCodec) steps(u *Unit) {
 	c.singles(&s.Rows)
 }
 
-// singles reads or writes a list of numbers, four bytes each.
+// singles reads or writes a list of float32 values, four bytes each.
 func (c *unitCodec) singles(l *[]float32) {
 	length := uint64(len(*l))
 	c.uint(&length)
@@ -115,11 +115,11 @@ func (c *unitCodec) singles(l *[]float32) {
 	}
 }
 
-// Single reports whether a number is finite in single precision. Otherwise, it would make the scale of a whole baseline
-// infinite.
+// Single reports whether a number is finite in single precision. A larger number would make the scale of a whole
+// baseline infinite.
 func Single(x float64) bool { return math.Abs(x) <= math.MaxFloat32 }
 
-// MixStep separates the keys of successive numbers that Mix makes of one key.
+// MixStep is the increment between the arguments of Mix that produces a sequence of numbers from one key.
 const MixStep = 0x9e3779b97f4a7c15
 
 // Mix returns pseudo-random bits for a key: the finalizer of splitmix64 (Steele, Lea & Flood 2014).

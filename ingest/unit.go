@@ -30,8 +30,8 @@ func NewGroup(policy string, labels ...Label) Group {
 	return Group{Policy: policy, labels: b.String()}
 }
 
-// HorizonLabel is the last label of a group in which decisions are judged by the feedback up to a horizon, before all
-// of it has arrived. Its value is the horizon. The group of the whole feedback lacks it.
+// HorizonLabel is the last label of a group whose decisions are evaluated on the feedback within a horizon, before all
+// feedback has arrived. Its value is the horizon. The group for the complete feedback does not have this label.
 const HorizonLabel = "horizon"
 
 // Labels returns the group_by labels in order.
@@ -55,7 +55,7 @@ func (g Group) Map() map[string]string {
 	return m
 }
 
-// HasHorizon reports whether the last label is HorizonLabel. It takes no memory.
+// HasHorizon reports whether the last label is HorizonLabel. It does not allocate.
 func (g Group) HasHorizon() bool {
 	end := strings.LastIndexByte(strings.TrimSuffix(g.labels, "\x00"), 0) // of the last name
 	if end < 0 {
@@ -88,12 +88,13 @@ func (g *Group) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// End is how a unit ended.
+// End says how a unit ended.
 type End uint8
 
-// The ends of a unit. EndStep is the end of an episode by a step that did not increase; EndBlock is a block of steps of
-// a policy whose telemetry ends no episodes; EndWindow is a decision that was judged when the time for its feedback, or
-// part of that time, was over. EndOpen is no end: the unit is a step of an episode that goes on, which only guards judge.
+// The ways a unit can end. EndStep means that the next step of the episode did not increase. EndBlock ends a block of
+// steps of a policy whose telemetry does not end episodes. EndWindow ends a decision that is evaluated when its
+// feedback window, or part of it, has passed. EndOpen is not an end: the unit is one step of an episode in progress,
+// and only guards evaluate it.
 const (
 	EndTerminated End = iota
 	EndTruncated
@@ -104,7 +105,7 @@ const (
 	EndOpen
 )
 
-// Ends is the number of ends.
+// Ends is the number of End values.
 const Ends = int(EndOpen) + 1
 
 // String returns the value of the label `end` of episodes_total.
@@ -173,10 +174,10 @@ func (m *Moments) SD() float64 {
 	return math.Sqrt(m.M2 / float64(m.N))
 }
 
-// OtherActions is the name under which a unit counts actions beyond its maximum number of actions.
+// OtherActions is the name under which a unit counts all actions beyond its limit.
 const OtherActions = "other"
 
-// Count is how often an action was taken, and the rewards of its steps.
+// Count is the number of times that an action was taken, with the rewards of those steps.
 type Count struct {
 	Name   string
 	N      int64
@@ -189,15 +190,15 @@ type Propensity struct {
 	Steps          int64   // with a valid action_prob
 	Invalid        int64   // with an invalid action_prob or target_prob
 	Log            float64 // sum of log(action_prob) over Steps
-	Targets        int64   // of Steps, those with a valid target_prob
+	Targets        int64   // steps in Steps that have a valid target_prob
 	LogTarget      float64 // sum of log(target_prob) over Targets; may be -Inf
 	Weight         float64 // sum of target_prob/action_prob over Targets
-	WeightedReward float64 // the same, of each step times its reward; steps without a finite reward add nothing
+	WeightedReward float64 // sum of target_prob/action_prob*reward over Targets; steps without a finite reward add nothing
 	// Actions has an element for each of Unit.Actions, or is empty.
 	Actions []InverseProbs
 }
 
-// InverseProbs are the sums of 1/action_prob, and of reward/action_prob, over the steps with an action.
+// InverseProbs contains the sums of 1/action_prob and reward/action_prob over the steps with an action.
 type InverseProbs struct{ Sum, Reward float64 }
 
 // Merge adds the sums of o, except for its actions.
@@ -214,15 +215,15 @@ type NamedMoments struct {
 	Q10, Q90 float64 // quantiles of the values, valid if N > 0; 0 for outcomes, which their mean describes
 }
 
-// Unit is what detectors count in: a finished episode, or a block of steps of one agent if there are no episodes. The
-// receiver owns it; it shares no memory with events.
+// Unit is the basic sample of the detectors: a finished episode, or a block of steps of one agent if there are no
+// episodes. The receiver owns it; it shares no memory with events.
 //
-// It is large because it summarizes every telemetry field, for all detectors.
+// Unit is large because it summarizes every telemetry field for all detectors.
 type Unit struct {
 	Group          Group
 	Agent, Episode string
 	End            End
-	Mixed          bool     // a block of the steps of many agents, none of which takes enough for a separate block
+	Mixed          bool     // a block with steps of many agents, none of which takes enough steps for a separate block
 	Shadow         bool     // its events had the label shadow: its policy did not serve
 	Versions       Versions // of its last event
 	StartTS, EndTS int64    // Unix nanoseconds of its first and last event, 0 if the telemetry has no clock
@@ -235,21 +236,21 @@ type Unit struct {
 	// Reading distinguishes units from different readings of a partition: after the partition is read again, the same
 	// offsets may belong to other records.
 	Reading int64
-	// Run orders units of several partitions that end at the same time, before agent and episode do. It grows while a
-	// partition advances and its largest event time does not.
+	// Run orders units of several partitions that end at the same time; agent and episode are compared only after it. It
+	// increases while the partition advances but its largest event time does not.
 	Run int64
 
 	Length    int64   // steps
 	HasReturn bool    // whether Return is known
 	Return    float64 // sum of rewards, or the return in the episode's summary; may be NaN or infinite
 
-	Reward          Moments // of the per-step rewards; N+NonFinite = 0 without any
+	Reward          Moments // of the per-step rewards; N+NonFinite is 0 if there are none
 	RewardQ10       float64 // quantiles of the per-step rewards, valid if Reward.N > 0
 	RewardQ90       float64
 	LongestConstant int64   // longest run of equal successive rewards inside the unit, in steps
-	ConstantReward  float64 // the reward of that run, the first one if several are as long
-	// Profile is the course of the finite rewards: their means over segments of ProfileSteps steps each, in order, at
-	// most 32. It omits trailing steps that do not fill a segment. It is nil without finite rewards.
+	ConstantReward  float64 // reward of that run, or of the first such run
+	// Profile contains the means of the finite rewards over consecutive segments of ProfileSteps steps each, at most 32.
+	// Trailing steps that do not fill a segment are omitted. It is nil without finite rewards.
 	Profile      []float32
 	ProfileSteps int64
 
@@ -259,42 +260,44 @@ type Unit struct {
 	Numeric          []NamedMoments // action, action.<i>, outcome.<name>, reward_component.<name>, observation.<name>, feedback_delay
 
 	Events    int64 // records of the unit
-	Backwards int64 // of those, the ones more than a minute older than the previous one, by their own times
-	// Duplicates are events left out during the unit because the agent had sent them before. Late are steps left out
-	// because they arrived after the end of their episode. For agents without an open episode, the next unit of the
-	// group reports both. Abandoned are the group's episodes that were dropped since its previous unit because their
-	// ends never arrived. All three count within the partition.
+	Backwards int64 // events more than a minute older than the previous event, by their own times
+	// Duplicates counts events that were skipped during the unit because the agent had sent them before. Late counts steps
+	// that were skipped because they arrived after the end of their episode. For agents without an open episode, the next
+	// unit of the group reports both. Abandoned counts the group's episodes that were dropped since its previous unit
+	// because their ends never arrived. All three count within the partition.
 	Duplicates int64
 	Late       int64
 	Abandoned  int64
-	// Unfinished are the group's episodes that, since its previous unit, were found to be overdue, including abandoned
+	// Unfinished counts the group's episodes that were found to be overdue since its previous unit, including abandoned
 	// ones. It is -1 while there is too little telemetry to determine this.
 	Unfinished int64
 
-	Propensity *Propensity // nil if no step says how probable its action was
+	Propensity *Propensity // nil if no step has a probability of its action
 
-	Steps *Steps // nil unless the telemetry has observations and actions of each step
+	Steps *Steps // nil unless the telemetry has the observation and action of each step
 
-	Decisions *Decisions // nil unless a bank has joined the unit from episodes of one step
+	Decisions *Decisions // nil unless a bank has joined the unit from one-step episodes
 
-	// Labels are the labels of its last event by which causes are split, if present, and RaterLabel; nil for blocks.
+	// Labels are the labels of its last event by which causes are broken down, if present, and RaterLabel. It is nil for
+	// blocks.
 	Labels []Label
 
-	Shown bool // each of its steps came before as a separate unit, with EndOpen
+	Shown bool // each of its steps was already sent as a separate unit with EndOpen
 }
 
-// RaterLabel is the label of a unit that names who rated an outcome, if the outcomes of a unit may have several raters.
+// RaterLabel returns the name of the label that identifies who rated an outcome. Units have it if an outcome may have
+// several raters.
 func RaterLabel(outcome string) string { return "rater of " + outcome }
 
-// Decisions contains what applies only to a block of decisions. A decision is an episode of one step. Return is the
-// mean of the block's finite returns.
+// Decisions contains the fields that apply only to a block of decisions. A decision is an episode of one step. The
+// Return of such a block is the mean of its finite returns.
 type Decisions struct {
 	N       int64 // episodes
 	Returns Moments
 }
 
-// Episodes returns the number of finished episodes of a unit that is not a block of steps: 1, or those of a block of
-// decisions.
+// Episodes returns the number of finished episodes in a unit that is not a block of steps: the number of decisions for
+// a block of decisions, otherwise 1.
 func (u *Unit) Episodes() int64 {
 	if u.Decisions == nil {
 		return 1
@@ -310,7 +313,7 @@ func (u *Unit) After(pos Position, ord int32) bool {
 	return u.Ord > ord
 }
 
-// unitSize is the memory in bytes of a unit without what its fields point to, rounded up to an allocation size.
+// unitSize is the size in bytes of a Unit, without the memory its fields point to, rounded up to an allocation size.
 const unitSize = 640
 
 // Bytes returns the approximate memory of the unit.
@@ -334,7 +337,7 @@ type Range struct {
 	Last      int64     `json:"last" yaml:"last"`             // last offset
 }
 
-// String returns the range in words.
+// String returns the range in the form "10 to 20 of partition 0 of topic".
 func (r Range) String() string {
 	of := ""
 	if r.Topic != "" {
@@ -348,8 +351,8 @@ func (u *Unit) Range() Range {
 	return Range{Partition: u.Pos.Partition, First: u.First.Offset, Last: u.Last.Offset}
 }
 
-// Widen merges more into ranges, which has at most one range per partition: ranges of one partition become one that
-// covers them all. It may overwrite ranges.
+// Widen merges more into ranges, so that each partition has one range that covers all of its offsets. ranges must have
+// at most one range per partition. Widen may overwrite ranges.
 func Widen(ranges []Range, more ...Range) []Range {
 	for _, r := range more {
 		i := slices.IndexFunc(ranges, func(have Range) bool { return have.Partition == r.Partition && have.Topic == r.Topic })

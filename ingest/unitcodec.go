@@ -7,45 +7,45 @@ import (
 	"math/bits"
 )
 
-// unitCodec reads or writes units in a form that takes a fraction of the time of WireUnit, for a log that is read only
-// after a restart. Both directions walk the same list of fields. A new field goes to its end, and needs a new version of
-// the log. Writing changes nothing of the unit, which a bank reads at the same time.
+// unitCodec reads or writes units in a form that is several times faster than WireUnit, for a log that is read only
+// after a restart. Reading and writing walk the same list of fields. A new field must be added at the end, and requires
+// a new version of the log. Writing does not modify the unit, because a bank reads it at the same time.
 type unitCodec struct {
-	b         []byte // what was written, or what is left to read
+	b         []byte // bytes written so far, or still to be read
 	reading   bool
 	damaged   bool
-	old       bool   // whether floats are read as before they could repeat
-	stepless  bool   // whether units are read as before they had steps
-	labelless bool   // whether units are read as before they had labels
-	last      uint64 // the bits of the last float that was not 0: those of a unit of one step are mostly the same
+	old       bool   // whether the floats are from before repeated floats were shortened
+	stepless  bool   // whether the units are from before they had Steps
+	labelless bool   // whether the units are from before they had Labels
+	last      uint64 // bits of the last float other than 0; a one-step unit mostly repeats it
 }
 
-// AppendUnit appends a unit to b, without Decisions, which no unit has before it reaches a bank. Its positions must be
-// in one partition, as for every unit.
+// AppendUnit appends the encoding of a unit to b. Decisions is not included, because only banks set it. All positions
+// of the unit must be in one partition, which holds for every unit.
 func AppendUnit(b []byte, u *Unit) []byte {
 	c := unitCodec{b: b}
 	c.unit(u)
 	return c.b
 }
 
-// CutUnit reads the unit at the beginning of b, which AppendUnit wrote, and returns the rest. They share no memory. The
-// error is ErrUnitDamaged.
+// CutUnit decodes the unit at the beginning of b, which AppendUnit wrote, and returns the remaining bytes. The unit
+// shares no memory with b. The error wraps ErrUnitDamaged.
 func CutUnit(b []byte) (u *Unit, rest []byte, err error) {
 	return unitCodec{b: b, reading: true}.cut()
 }
 
-// CutUnitWithoutLabels does the same for a unit that was written before units had Labels.
+// CutUnitWithoutLabels is like CutUnit, for units that were written before they had Labels.
 func CutUnitWithoutLabels(b []byte) (u *Unit, rest []byte, err error) {
 	return unitCodec{b: b, reading: true, labelless: true}.cut()
 }
 
-// CutUnitWithoutSteps does the same for a unit that was written before units had Steps and Labels.
+// CutUnitWithoutSteps is like CutUnit, for units that were written before they had Steps and Labels.
 func CutUnitWithoutSteps(b []byte) (u *Unit, rest []byte, err error) {
 	return unitCodec{b: b, reading: true, labelless: true, stepless: true}.cut()
 }
 
-// CutOldUnit does the same for a unit that was written before repeated floats took one byte, and before units had
-// Steps.
+// CutOldUnit is like CutUnit, for units that were written before repeated floats took one byte and before units had
+// Steps and Labels.
 func CutOldUnit(b []byte) (u *Unit, rest []byte, err error) {
 	return unitCodec{b: b, reading: true, labelless: true, stepless: true, old: true}.cut()
 }
@@ -174,11 +174,11 @@ func (c *unitCodec) uint(x *uint64) {
 	c.b = c.b[n:]
 }
 
-// number reads or writes an integer, small ones in one byte.
+// number reads or writes an integer. Small ones take one byte.
 func number[N ~int64 | ~int32 | ~uint32 | ~uint8](c *unitCodec, x *N) {
 	signed := int64(*x)
 	zigzag := uint64(signed)<<1 ^ uint64(signed>>63)
-	if !c.reading && zigzag < 1<<7 { // as uint does, but nearly all are small
+	if !c.reading && zigzag < 1<<7 { // same as in uint, but faster for the small numbers, which are most of them
 		c.b = append(c.b, byte(zigzag))
 		return
 	}
@@ -190,7 +190,7 @@ func number[N ~int64 | ~int32 | ~uint32 | ~uint8](c *unitCodec, x *N) {
 	}
 }
 
-// near reads or writes a number by its distance from another one.
+// near reads or writes a number as its difference from another one.
 func (c *unitCodec) near(x *int64, from int64) {
 	distance := *x - from
 	number(c, &distance)
@@ -199,16 +199,16 @@ func (c *unitCodec) near(x *int64, from int64) {
 	}
 }
 
-// The first byte of a float is how many of its eight bytes follow, from the highest on: the others are 0. Or it is one of
-// these.
+// A float is encoded as the number of its leading bytes that follow, from the most significant one; the omitted bytes
+// are 0. The first byte can also be one of these values instead.
 const (
-	floatLast    = 9  // the bits of the last float that was not 0
-	floatOpposed = 10 // the same, with the other sign
+	floatLast    = 9  // same bits as the last float other than 0
+	floatOpposed = 10 // the same with the opposite sign
 )
 
 const signBit = 1 << 63
 
-// float reads or writes a number with all of its bits, round ones in a few bytes and repeated ones in one.
+// float reads or writes a number without loss. Round numbers take a few bytes, repeated ones a single byte.
 func (c *unitCodec) float(x *float64) {
 	if c.reading {
 		*x = math.Float64frombits(c.readFloat())
@@ -287,11 +287,11 @@ func (c *unitCodec) text(s *string) {
 	}
 }
 
-// list reads or writes a list, nil if it is empty.
+// list reads or writes a list. An empty list is read as nil.
 func list[T any](c *unitCodec, l *[]T, each func(*T)) {
 	length := uint64(len(*l))
 	c.uint(&length)
-	if length > uint64(len(c.b)) && c.reading { // each takes a byte or more
+	if length > uint64(len(c.b)) && c.reading { // each element takes at least one byte
 		c.damaged, c.b = true, nil
 		return
 	}

@@ -13,7 +13,7 @@ import (
 //
 //	magic (2) | version (1) | kind (1) | CBOR with integer keys | CRC-32C of all before (4, little endian)
 //
-// Magic, version and checksum have the same place in every version.
+// Magic, version and checksum are at the same place in every version.
 const (
 	unitMagic        = "ru"
 	unitVersion      = 1
@@ -22,28 +22,29 @@ const (
 	forgetKind       = 'f'
 	unitHeaderSize   = len(unitMagic) + 2
 	unitChecksumSize = 4
-	// maxMarkPartitions exceeds the partitions of any topic: the number in a mark determines memory use.
+	// maxMarkPartitions exceeds the partition count of any topic. It is checked because memory is allocated for the count
+	// in a mark.
 	maxMarkPartitions = 1 << 20
 )
 
 // ErrUnitVersion means that a record of the units topic is intact, but has a version that this build cannot read.
 var ErrUnitVersion = errors.New("the record has an unsupported version of the units format")
 
-// ErrUnitDamaged means that bytes are not an intact record of the units topic.
+// ErrUnitDamaged means that bytes are not an intact unit or record of the units topic.
 var ErrUnitDamaged = errors.New("the record is damaged")
 
-// UnitMark is how far a partition of the telemetry topic has been read. It comes after all units that the partition had
-// produced by then.
+// UnitMark reports how far a partition of the telemetry topic has been read. It follows all units that the partition
+// had produced by then.
 type UnitMark struct {
 	Partition  int32 `cbor:"1,keyasint"`
 	Partitions int32 `cbor:"2,keyasint"` // number of partitions of the telemetry topic
 	TS         int64 `cbor:"3,keyasint"` // latest credible event time, in Unix nanoseconds
-	Run        int64 `cbor:"4,keyasint"` // among units of that time, see Unit
-	End        int64 `cbor:"5,keyasint"` // when the partition was read to its end, in Unix nanoseconds; 0 if more was known to exist
-	At         int64 `cbor:"6,keyasint"` // when this was written, in Unix nanoseconds
+	Run        int64 `cbor:"4,keyasint"` // Run for units that end at TS, see Unit
+	End        int64 `cbor:"5,keyasint"` // when the partition was read to its end, in Unix nanoseconds; 0 if there was more to read
+	At         int64 `cbor:"6,keyasint"` // when the mark was written, in Unix nanoseconds
 }
 
-// ForgetOrder makes all instances of a cluster forget a policy. Units of the policy that follow the order start it from
+// ForgetOrder makes all instances of a cluster forget a policy. Units that follow the order start the policy from
 // scratch.
 type ForgetOrder struct {
 	Policy string `cbor:"1,keyasint"`
@@ -52,15 +53,15 @@ type ForgetOrder struct {
 	At     int64  `cbor:"4,keyasint"` // when the order was given, in Unix nanoseconds
 }
 
-// UnitRecords writes and reads the records of the units topic. It is safe for concurrent use.
+// UnitRecords encodes and decodes the records of the units topic. It is safe for concurrent use.
 type UnitRecords struct {
 	encode cbor.EncMode
 	decode cbor.DecMode
 }
 
-// NewUnitRecords returns a codec.
+// NewUnitRecords returns a codec for the records of the units topic.
 func NewUnitRecords() (*UnitRecords, error) {
-	// Floats take the shortest form that preserves every bit, including NaN and infinities.
+	// Floats take the shortest form that preserves every bit, including those of NaN and infinities.
 	encode, err := cbor.EncOptions{ShortestFloat: cbor.ShortestFloat16, NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone}.EncMode()
 	if err != nil {
 		return nil, fmt.Errorf("records of units: %w", err)
@@ -72,7 +73,7 @@ func NewUnitRecords() (*UnitRecords, error) {
 	return &UnitRecords{encode, decode}, nil
 }
 
-// Unit encodes a unit. Its positions must be in one partition, as for every unit.
+// Unit encodes a unit. All positions of the unit must be in one partition, which holds for every unit.
 func (r *UnitRecords) Unit(u *Unit) ([]byte, error) { return r.write(unitKind, WireUnitOf(u)) }
 
 // Mark encodes a mark.
@@ -81,7 +82,7 @@ func (r *UnitRecords) Mark(m UnitMark) ([]byte, error) { return r.write(markKind
 // Forget encodes an order.
 func (r *UnitRecords) Forget(o ForgetOrder) ([]byte, error) { return r.write(forgetKind, o) }
 
-// ReadForget reads an order. It returns nil for other records, and for damaged ones, which Read reports.
+// ReadForget decodes an order. It returns nil for other records, and for damaged ones, which Read reports.
 func (r *UnitRecords) ReadForget(b []byte) *ForgetOrder {
 	end := len(b) - unitChecksumSize
 	if end < unitHeaderSize || string(b[:unitHeaderSize]) != unitMagic+string([]byte{unitVersion, forgetKind}) ||
@@ -105,7 +106,8 @@ func (r *UnitRecords) write(kind byte, body any) ([]byte, error) {
 	return binary.LittleEndian.AppendUint32(b.Bytes(), Checksum(b.Bytes())), nil
 }
 
-// Read reads a record: a unit, which shares no memory with it, or a mark. The error is ErrUnitVersion or ErrUnitDamaged.
+// Read decodes a record: a unit, which shares no memory with b, or a mark. The error wraps ErrUnitVersion or
+// ErrUnitDamaged.
 func (r *UnitRecords) Read(b []byte) (*Unit, *UnitMark, error) {
 	end := len(b) - unitChecksumSize
 	if end < unitHeaderSize || !bytes.HasPrefix(b, []byte(unitMagic)) {

@@ -8,35 +8,35 @@ import (
 )
 
 // UnitSequence writes or reads consecutive units. A decision (a one-step unit) usually differs little from the previous
-// one of its group: then only the differences are written, which takes a fraction of the bytes and the time. The zero
-// value is ready to use. Do not use Append and Cut with the same sequence.
+// one of its group. In that case, only the differences are written, which takes a fraction of the space and time. The
+// zero value is ready to use. Do not use Append and Cut on the same sequence.
 type UnitSequence struct {
 	shapes     []unitShape
-	newest     map[Group]int // the shape of a group that was added last
-	last       int           // the shape of the last decision
+	newest     map[Group]int // index of the latest shape of each group
+	last       int           // shape of the last decision
 	ts, offset int64         // of the last decision
-	values     []float64     // memory for those of one decision
-	labelless  bool          // whether units are read as before they had labels
+	values     []float64     // reused memory for the values of one decision
+	labelless  bool          // whether the units are from before they had Labels
 }
 
-// NewUnitSequenceWithoutLabels returns a sequence that reads what was written before units had Labels.
+// NewUnitSequenceWithoutLabels returns a sequence that reads units written before they had Labels.
 func NewUnitSequenceWithoutLabels() *UnitSequence { return &UnitSequence{labelless: true} }
 
-// Bounds of what is remembered for the decisions that follow.
+// Limits for what is remembered for later decisions.
 const (
 	mostShapes       = 512
 	mostShapeSignals = 16
 	mostShapeActions = 16
 )
 
-// unitShape is what decisions of one partition have in common.
+// unitShape contains the fields that many decisions of one partition have in common.
 type unitShape struct {
 	DecisionShape
-	like      *DecisionShape // the last one that was found to be the same
+	like      *DecisionShape // the last shape that was found to be equal
 	partition Partition
 	reading   int64
-	actions   []string // one of which was taken, if Acts
-	next      int      // the shape of the decision behind the last one of this shape
+	actions   []string // actions of its decisions so far, if Acts
+	next      int      // shape of the decision that followed the last one of this shape
 }
 
 // Reset begins a new sequence, which does not refer to earlier units.
@@ -45,7 +45,7 @@ func (q *UnitSequence) Reset() {
 	q.shapes, q.last, q.ts, q.offset = q.shapes[:0], 0, 0, 0
 }
 
-// Append appends a unit to b, as AppendUnit does.
+// Append appends a unit to b. Unlike AppendUnit, it may refer to earlier units of the sequence.
 func (q *UnitSequence) Append(b []byte, u *Unit) []byte {
 	plain := isPlainDecision(u)
 	if plain {
@@ -68,7 +68,7 @@ func (q *UnitSequence) Append(b []byte, u *Unit) []byte {
 	return b
 }
 
-// AppendDecision appends a decision in the same form as Append appends its unit.
+// AppendDecision appends a decision. The bytes are the same as those of Append for its unit.
 func (q *UnitSequence) AppendDecision(b []byte, d *Decision) []byte {
 	at := q.shapeOfDecision(d)
 	if at < 0 {
@@ -77,7 +77,7 @@ func (q *UnitSequence) AppendDecision(b []byte, d *Decision) []byte {
 	return q.append(b, at, d, d.Values[:len(d.Shape.Signals)])
 }
 
-// append appends a decision of a shape.
+// append appends a decision with the shape at the given index.
 func (q *UnitSequence) append(b []byte, at int, d *Decision, values []float64) []byte {
 	c := unitCodec{b: binary.AppendUvarint(b, uint64(at)+1)}
 	q.decision(&c, &q.shapes[at], d, values)
@@ -85,7 +85,8 @@ func (q *UnitSequence) append(b []byte, at int, d *Decision, values []float64) [
 	return c.b
 }
 
-// Cut reads the unit at the beginning of b, as CutUnit does.
+// Cut decodes the unit at the beginning of b, which Append wrote, and returns the remaining bytes. The error wraps
+// ErrUnitDamaged.
 func (q *UnitSequence) Cut(b []byte) (u *Unit, rest []byte, err error) {
 	at, n := binary.Uvarint(b)
 	switch {
@@ -114,8 +115,8 @@ func (q *UnitSequence) Cut(b []byte) (u *Unit, rest []byte, err error) {
 	return u, c.b, nil
 }
 
-// shapeOf returns the shape of a decision, or -1. Groups often come in the same order, so it is nearly always the one that
-// came next before.
+// shapeOf returns the index of a decision's shape, or -1. Groups often arrive in the same order, so the shape is nearly
+// always the one that followed the last shape before.
 func (q *UnitSequence) shapeOf(u *Unit) int {
 	if len(q.shapes) == 0 {
 		return -1
@@ -129,7 +130,7 @@ func (q *UnitSequence) shapeOf(u *Unit) int {
 	return -1
 }
 
-// shapeOfDecision is shapeOf for a decision.
+// shapeOfDecision is like shapeOf for a Decision.
 func (q *UnitSequence) shapeOfDecision(d *Decision) int {
 	if len(q.shapes) == 0 {
 		return -1
@@ -143,10 +144,10 @@ func (q *UnitSequence) shapeOfDecision(d *Decision) int {
 	return -1
 }
 
-// follow notes the shape of a decision.
+// follow records the shape of the decision that was just read or written.
 func (q *UnitSequence) follow(at int) { q.shapes[q.last].next, q.last = at, at }
 
-// remember adds the shape of a decision that was written or read whole.
+// remember adds the shape of a decision that was written or read as a complete unit.
 func (q *UnitSequence) remember(u *Unit) {
 	at := len(q.shapes)
 	if at == mostShapes || len(u.Numeric) > mostShapeSignals {
@@ -179,7 +180,7 @@ func (q *UnitSequence) remember(u *Unit) {
 	q.follow(at)
 }
 
-// fits reports whether a unit, which is a decision, has the shape.
+// fits reports whether a unit, which must be a plain decision, has the shape.
 func (s *unitShape) fits(u *Unit) bool {
 	if u.Group != s.Group || u.Versions != s.Versions || u.Pos.Partition != s.partition || u.Reading != s.reading || u.Unfinished != s.Unfinished ||
 		u.End != s.End || u.ActionKind != s.Kind || u.Shadow != s.Shadow || len(u.Actions) > 0 != s.Acts || len(u.Numeric) != len(s.Signals) {
@@ -194,7 +195,8 @@ func (s *unitShape) fits(u *Unit) bool {
 	return true
 }
 
-// fitsDecision is fits for a decision. Nearly all are of few shapes, which are compared once.
+// fitsDecision is like fits for a Decision. Most decisions share few shapes, so a shape is compared only once and then
+// recognized by its pointer.
 func (s *unitShape) fitsDecision(d *Decision) bool {
 	if d.Pos.Partition != s.partition || d.Reading != s.reading || d.Shape != s.like && !s.isLike(d.Shape) {
 		return false
@@ -208,14 +210,14 @@ func (s *unitShape) fitsDecision(d *Decision) bool {
 	return true
 }
 
-// isLike reports whether two shapes are the same, except for which signals are outer deciles.
+// isLike reports whether two shapes are equal, ignoring Outer of their signals.
 func (s *DecisionShape) isLike(o *DecisionShape) bool {
 	return s.Group == o.Group && s.Versions == o.Versions && s.Unfinished == o.Unfinished && s.End == o.End && s.Kind == o.Kind &&
 		s.Shadow == o.Shadow && s.Acts == o.Acts &&
 		slices.EqualFunc(s.Signals, o.Signals, func(a, b DecisionSignal) bool { return a.Name == b.Name })
 }
 
-// decision reads or writes what distinguishes a decision from others of its shape.
+// decision reads or writes the fields in which a decision can differ from others of its shape.
 func (q *UnitSequence) decision(c *unitCodec, s *unitShape, d *Decision, values []float64) {
 	c.text(&d.Agent)
 	c.text(&d.Episode)
@@ -234,7 +236,8 @@ func (q *UnitSequence) decision(c *unitCodec, s *unitShape, d *Decision, values 
 	}
 }
 
-// action reads or writes the action of a decision: its place among those of the shape, and a new one behind them.
+// action reads or writes the action of a decision as its index in the shape's actions. The text of a new action follows
+// its index.
 func (c *unitCodec) action(s *unitShape, name *string) {
 	at := uint64(0)
 	for !c.reading && at < uint64(len(s.actions)) && s.actions[at] != *name {
@@ -260,7 +263,8 @@ func momentsOf(x float64) (m Moments) {
 	return m
 }
 
-// isPlainDecision reports whether a unit is a decision with a reward, that has nothing else than its values.
+// isPlainDecision reports whether a unit can be represented as a Decision with any number of values: it is a decision
+// with a reward, and has no other information.
 func isPlainDecision(u *Unit) bool {
 	x := u.Return
 	if u.Length != 1 || u.Events != 1 || !u.HasReturn || u.Mixed || u.Shown || u.MixedActionKinds || u.LongestConstant != 1 || u.ProfileSteps != 1 ||
@@ -281,7 +285,7 @@ func isPlainDecision(u *Unit) bool {
 	return true
 }
 
-// areOf reports whether moments are those of one finite value.
+// areOf reports whether m contains exactly the finite value x, and x is not negative zero.
 func areOf(m *Moments, x float64) bool {
 	if m.N != 1 || m.NonFinite != 0 || !same(m.M2, 0) || !same(m.Mean, x) || !same(m.Min, x) || !same(m.Max, x) || same(x, math.Copysign(0, -1)) {
 		return false
@@ -292,5 +296,5 @@ func areOf(m *Moments, x float64) bool {
 	return same(m.Positive, 0) && same(m.Negative, 0-x) && x >= -math.MaxFloat64
 }
 
-// same reports whether two numbers have the same bits.
+// same reports whether two numbers have identical bits.
 func same(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }

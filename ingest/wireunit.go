@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// WireUnit is the wire form of a Unit in the units topic and in checkpoints. The keys are part of the format: none ever
-// changes its meaning. Its positions are in one partition.
+// WireUnit is the wire form of a Unit in the units topic and in checkpoints. The keys are part of the format and never
+// change their meaning. All positions are in one partition.
 //
-// It is large because it has a field for each field of Unit.
+// WireUnit is large because it has a field for each field of Unit.
 type WireUnit struct {
 	Policy    string       `cbor:"1,keyasint"`
 	Labels    string       `cbor:"2,keyasint,omitempty"`
@@ -56,7 +56,7 @@ type WireUnit struct {
 	Propensity *wirePropensity `cbor:"38,keyasint,omitempty"`
 	Decisions  *wireDecisions  `cbor:"39,keyasint,omitempty"`
 	Steps      *WireSteps      `cbor:"40,keyasint,omitempty"`
-	Split      []wireLabel     `cbor:"41,keyasint,omitempty"` // the labels of the unit itself
+	Split      []wireLabel     `cbor:"41,keyasint,omitempty"` // Unit.Labels; Labels above are those of the group
 	Shown      bool            `cbor:"42,keyasint,omitempty"`
 }
 
@@ -119,7 +119,8 @@ type wireInverseProbs struct {
 	Sum, Reward float64
 }
 
-// WireUnitOf returns the wire form of a unit. Its positions must be in one partition, as for every unit.
+// WireUnitOf returns the wire form of a unit. All positions of the unit must be in one partition, which holds for every
+// unit.
 func WireUnitOf(u *Unit) *WireUnit {
 	at := func(p Position) wirePosition { return wirePosition{Offset: p.Offset, Record: p.Record} }
 	w := &WireUnit{
@@ -160,7 +161,7 @@ func WireUnitOf(u *Unit) *WireUnit {
 	return w
 }
 
-// Unit returns the unit of a wire form. They share no memory. The error is ErrUnitDamaged.
+// Unit decodes the unit. It shares no memory with w. The error wraps ErrUnitDamaged.
 func (w *WireUnit) Unit() (*Unit, error) {
 	if int(w.End) >= Ends || w.ActionKind > ActionNumeric || w.Partition < 0 || len(w.Profile)%4 != 0 ||
 		w.Propensity != nil && len(w.Propensity.Actions) > len(w.Actions) {

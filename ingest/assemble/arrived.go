@@ -1,31 +1,31 @@
 package assemble
 
-// Lateness is how many steps behind the newest step of its episode a step may arrive and still count. A reader that
-// keeps the steps of an episode in order need not wait for longer.
+// Lateness is the maximum number of steps that a step may be behind the newest step of its episode and still count.
+// Readers that sort the steps of an episode need not wait for older ones.
 const Lateness = 512
 
-// arrived remembers which steps of an episode have arrived, to tell a late step from a repeated one. It is exact while
-// no step is missing, and covers the last Lateness steps otherwise.
+// arrived records which steps of an episode have arrived, to distinguish late steps from repeated ones. It is exact
+// while no step is missing. Otherwise, it covers the last Lateness steps.
 type arrived struct {
-	First int64   // the lowest step number
-	Gaps  bool    // some step between First and the last one is missing
-	Bits  *window // of the last Lateness steps; nil without gaps
+	First int64   // lowest step number
+	Gaps  bool    // whether a step between First and the last one is missing
+	Bits  *window // the last Lateness steps; nil without gaps
 }
 
-// window holds one bit for each of the last steps, indexed by step number modulo Lateness.
+// window has one bit for each of the last steps, indexed by step number modulo Lateness.
 type window [Lateness / 64]uint64
 
 func (w *window) has(step int64) bool { return w[step/64%int64(len(w))]>>(step%64)&1 == 1 }
 func (w *window) set(step int64)      { w[step/64%int64(len(w))] |= 1 << (step % 64) }
 func (w *window) clear(step int64)    { w[step/64%int64(len(w))] &^= 1 << (step % 64) }
 
-// order classifies a step whose number is not above the last one.
+// order classifies a step whose number is not greater than the last one.
 type order uint8
 
 const (
-	repeated order = iota // it has arrived before
-	late                  // it arrives for the first time
-	tooLate               // it is too far behind to tell
+	repeated order = iota // has arrived before
+	late                  // arrives for the first time
+	tooLate               // too old to be distinguished
 )
 
 func (a *arrived) order(step, last int64) order {
@@ -40,10 +40,10 @@ func (a *arrived) order(step, last int64) order {
 	return late
 }
 
-// first starts an episode with its first step. It reuses the window's memory.
+// first starts an episode with its first step. It keeps the window's memory for reuse.
 func (a *arrived) first(step int64) { a.First, a.Gaps = step, false }
 
-// add records a step that has not arrived before; last is the highest step before it.
+// add records a step that has not arrived before. last is the highest step so far.
 func (a *arrived) add(step, last int64) {
 	if step == last+1 && !a.Gaps {
 		return
@@ -62,7 +62,7 @@ func (a *arrived) addOutOfOrder(step, last int64) {
 	a.First = min(a.First, step)
 }
 
-// open starts the window at the first gap, when all steps from the first to the last one have arrived.
+// open creates the window at the first gap. Until then, all steps from the first to the last one have arrived.
 func (a *arrived) open(last int64) {
 	a.Gaps = true
 	if a.Bits == nil {
@@ -83,5 +83,5 @@ func (a *arrived) kept() arrived {
 	return arrived{First: a.First, Gaps: true, Bits: &bits}
 }
 
-// valid reports whether the invariants hold that folding relies on.
+// valid reports whether a restored value satisfies the invariants.
 func (a *arrived) valid() bool { return a.First >= 0 && a.Gaps == (a.Bits != nil) }

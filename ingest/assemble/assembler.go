@@ -1,5 +1,6 @@
-// Package assemble builds units from the events of one partition: finished episodes, and blocks of steps where no
-// episode ends. It aggregates steps as they are read; the state of an open episode does not grow with its length.
+// Package assemble builds units from the events of one partition. Units are finished episodes or, for policies whose
+// episodes do not end, blocks of steps. Steps are aggregated as they are read, so the state of an open episode does not
+// grow with its length.
 package assemble
 
 import (
@@ -17,53 +18,52 @@ const (
 	maxSpare            = 1024 // episodes kept for reuse
 )
 
-// Config defines which events belong together.
+// Config configures an Assembler.
 type Config struct {
-	// GroupBy returns the labels that divide a policy into groups: "env", or "labels.x" for the label x of its events,
-	// which the group calls "label_x". It must return the same labels throughout the assembler's life. nil means "env"
-	// for every policy.
+	// GroupBy returns the labels that divide a policy into groups: "env", or "labels.x" for the event label x, which is
+	// called "label_x" in the group. It must always return the same labels for a policy. nil means "env" for every policy.
 	GroupBy func(policy string) []string
-	// SplitBy returns the labels of a policy's events that its episodes keep, in the form of GroupBy. It must return the
-	// same labels throughout the assembler's life. nil means none.
+	// SplitBy returns the event labels that the units of a policy's episodes keep, in the form of GroupBy. It must always
+	// return the same labels for a policy. nil means none.
 	SplitBy func(policy string) []string
-	// Stepwise reports whether each step of a policy is wanted as a separate unit with EndOpen, before the unit that it
-	// may end. It must return the same answer throughout the assembler's life. nil means that none is.
+	// Stepwise reports whether each step of a policy is also emitted as a separate unit with EndOpen, before any unit that
+	// it ends. It must always return the same result for a policy. nil means false for every policy.
 	Stepwise func(policy string) bool
-	// Watched reports whether a policy is wanted. Events of other policies are counted and leave no state. It must
-	// return the same answer throughout the assembler's life. nil means that all policies are wanted.
+	// Watched reports whether a policy is monitored. Events of other policies are counted and leave no state. It must
+	// always return the same result for a policy. nil means true for every policy.
 	Watched func(policy string) bool
-	// MaxOpen limits the episodes open at a time. One more drops the oldest open episode of the policy that has the
-	// most. 0 means 100,000.
+	// MaxOpen is the maximum number of open episodes. If it is exceeded, the oldest open episode of the policy with the
+	// most open episodes is dropped. 0 means 100,000.
 	MaxOpen int
-	// MaxGroups limits the number of groups. 0 means 20,000.
+	// MaxGroups is the maximum number of groups. 0 means 20,000.
 	MaxGroups int
-	// MaxPolicies limits the number of policies. 0 means as many as groups.
+	// MaxPolicies is the maximum number of policies. 0 means the value of MaxGroups.
 	MaxPolicies int
-	// LengthSample is how many episodes of a group must end before any can be abandoned. 0 means 500.
+	// LengthSample is the number of episodes of a group that must end before any can be abandoned. 0 means 500.
 	LengthSample int
-	// Dropped, if not nil, is called for every episode that is given up without a unit, abandoned or above MaxOpen,
-	// with the position of its first event.
+	// Dropped, if not nil, is called for every episode that is abandoned or dropped without a unit, with the position of
+	// its first event.
 	Dropped func(first ingest.Position)
-	// FollowRests treats the remaining events of a dropped episode as an episode that produces no unit: Dropped is
-	// called when it ends. Otherwise those events are ignored.
+	// FollowRests treats the remaining events of a dropped episode as an episode that produces no unit, so that Dropped is
+	// called when it ends. Otherwise, those events are ignored.
 	FollowRests bool
 }
 
-// Assembler folds the events of one partition into units. It is not safe for concurrent use.
+// Assembler aggregates the events of one partition into units. It is not safe for concurrent use.
 //
-// A group, an agent_id, an episode_id and the shadow flag identify an episode. It ends at terminated or truncated, with
-// an episode record, or, without an episode_id, before a step that does not increase. With an episode_id, such a step
-// is either late and folded in, or a duplicate. A step after the end of its episode is left out as late. An episode is
-// abandoned if it stays idle while its agent goes through ten lengths of a long episode of its group. Which episodes
-// end, are dropped or are ignored depends on the events alone; each case is counted.
+// A group, an agent_id, an episode_id and the shadow flag identify an episode. It ends with terminated, truncated or an
+// episode record or, without an episode_id, before a step that does not increase. With an episode_id, such a step is
+// either late, and still included, or a duplicate. A step after the end of its episode is skipped as late. An episode
+// is abandoned if it stays idle while its agent sends ten times as many events as a long episode of its group has. Only
+// the events determine which episodes end, are dropped or are ignored. Each case is counted.
 //
-// It is large because the rules of how an episode ends share its open episodes and its counters.
+// It is large because the rules for the ends of episodes share the open episodes and the counters.
 type Assembler struct {
 	cfg     Config
 	metrics *Metrics
 	over    *Over // nil if nothing is counted
 	names   *names
-	// elsewhere reports whether a policy in a snapshot is restored by another assembler. nil means that none is.
+	// elsewhere reports whether another assembler restores a policy of the snapshot. nil means false for every policy.
 	elsewhere func(policy string) bool
 
 	policies    map[string]*policy
@@ -81,12 +81,12 @@ type Assembler struct {
 	events      int64 // of watched policies, so far
 	searched    int64 // value of events at the last search for groups to expire
 
-	key address // of the event being folded
-	ord int32   // number of units it has ended
+	key address // of the current event
+	ord int32   // number of units that the current event has ended
 
-	decision ingest.Decision // that was made last
-	values   []float64       // of it
-	texts    intern.Texts    // of agents and episodes of whole episodes
+	decision ingest.Decision // last decision that was passed on
+	values   []float64       // reused memory for the values of decision
+	texts    intern.Texts    // agents and episodes of whole episodes
 }
 
 // New returns an assembler without state.
@@ -125,7 +125,7 @@ func (a *Assembler) reset() {
 	a.events, a.searched = 0, 0
 }
 
-// Close removes the assembler's open episodes from the metrics. The assembler must not be used afterwards.
+// Close removes the assembler's open episodes from the metrics. Do not use the assembler afterwards.
 func (a *Assembler) Close() {
 	a.metrics.open.Sub(float64(len(a.open)))
 	a.reset()
@@ -134,16 +134,17 @@ func (a *Assembler) Close() {
 // Open returns the number of open episodes.
 func (a *Assembler) Open() int { return len(a.open) }
 
-// address is the key of an episode. The keys of its group and its agent are prefixes of it.
+// address is the key of an episode. The keys of its group and its agent are prefixes of this key.
 type address struct {
 	bytes          []byte
-	group, agent   int // where the keys of the group and of the agent end
-	agentAt, ownAt int // where the texts of agent_id and episode_id begin
+	group, agent   int // lengths of the prefixes for the group and the agent
+	agentAt, ownAt int // offsets of agent_id and episode_id
 	sum            uint64
 	summed         bool // whether sum is known
 }
 
-// set writes each part after its length, so that no two episodes share a key whatever their names contain.
+// set builds the key of an event's episode. Each part is preceded by its length, so no two episodes can have the same
+// key.
 func (k *address) set(p *policy, e *ingest.Event) {
 	k.bytes = appendPart(k.bytes[:0], p.Name)
 	for _, l := range p.by {
@@ -161,7 +162,7 @@ func (k *address) set(p *policy, e *ingest.Event) {
 	k.summed = false
 }
 
-// hash returns the hash of the key, which is computed once.
+// hash returns the hash of the key. It is computed only once.
 func (k *address) hash() uint64 {
 	if !k.summed {
 		k.sum, k.summed = hash(k.bytes), true
@@ -173,18 +174,18 @@ func appendPart(b []byte, part string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(part))), part...)
 }
 
-// Fold adds the next event of the partition. It passes the units that the event ends, at most two, to emit, which then
-// owns them. Of a policy that is Stepwise, it passes the step too. Fold keeps only interned strings of the event. A step
-// of an open episode costs one map lookup and no allocation, unless it is passed on as a unit.
+// Fold processes the next event of the partition. It passes the units that the event ends, at most two, to emit, which
+// then owns them. For a Stepwise policy, it also passes a unit with the step. Fold retains only interned strings of the
+// event. A step of an open episode takes one map lookup and no allocation, unless it is emitted as a unit.
 //
-// Fold returns the position of the first event of the episode that the event joined, or false if it was ignored. The
-// event may have ended that episode.
+// Fold returns the position of the first event of the episode that the event belongs to. taken is false if the event
+// was ignored. The event may have ended that episode.
 func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) (first ingest.Position, taken bool) {
 	return a.FoldApart(e, emit, nil)
 }
 
-// FoldApart is Fold, except that it passes most decisions to decided, unless that is nil. They are valid until decided
-// returns.
+// FoldApart is like Fold, but if decided is not nil, it passes most decisions to decided instead of emit. A decision is
+// valid until decided returns.
 func (a *Assembler) FoldApart(e *ingest.Event, emit func(*ingest.Unit), decided func(*ingest.Decision)) (first ingest.Position, taken bool) {
 	p := a.policy(e.Policy)
 	if p == nil {
@@ -218,13 +219,13 @@ func (a *Assembler) FoldApart(e *ingest.Event, emit func(*ingest.Unit), decided 
 	case p.Blocks:
 		a.addToBlock(ep.agent, e, emit)
 	default:
-		ep.agent.block, ep.agent.group.Block = nil, nil // else a later block would begin with steps from before an end
+		ep.agent.block, ep.agent.group.Block = nil, nil // otherwise, a later block would begin with steps from before the end
 	}
 	return first, true
 }
 
-// episodeOf finds or opens the episode of an event, and ends the previous one if the event shows that it is over. nil
-// means that the event is ignored, or that it is a whole episode, which is not opened.
+// episodeOf finds or opens the episode of an event, and ends the previous one if the event shows that it is over. It
+// returns nil if the event is ignored, or if the event is a whole episode, which is never opened.
 func (a *Assembler) episodeOf(p *policy, e *ingest.Event, emit func(*ingest.Unit)) (ep *episode, whole bool) {
 	ep = a.open[string(a.key.bytes)]
 	switch {
@@ -249,8 +250,9 @@ func (a *Assembler) episodeOf(p *policy, e *ingest.Event, emit func(*ingest.Unit
 	return nil, false
 }
 
-// beginOrIgnore opens the episode of an event unless its beginning is missing, or it is a whole episode. The steps of a policy shown in blocks
-// count in any case, so an episode without its beginning is opened too, but produces no unit when it ends.
+// beginOrIgnore opens the episode of an event, unless the episode's beginning is missing or the event is a whole
+// episode. If the policy is reported in blocks, its steps count in any case. An episode without its beginning is then
+// also opened, but produces no unit when it ends.
 func (a *Assembler) beginOrIgnore(p *policy, e *ingest.Event) (ep *episode, whole bool) {
 	rest := a.isRest(p, e)
 	if rest && !p.Blocks && !a.cfg.FollowRests {
@@ -268,8 +270,8 @@ func (a *Assembler) beginOrIgnore(p *policy, e *ingest.Event) (ep *episode, whol
 	return ep, false
 }
 
-// keepToMost drops one open episode when there are too many: the oldest of the policy that has the most, or the oldest
-// of all if that one is inHand, which is the newest.
+// keepToMost drops one open episode if there are too many: the oldest of the policy with the most open episodes. If
+// that one is inHand, which is the newest episode, the oldest of all is dropped instead.
 func (a *Assembler) keepToMost(inHand *episode) {
 	if len(a.open) <= a.cfg.MaxOpen {
 		return
@@ -282,7 +284,7 @@ func (a *Assembler) keepToMost(inHand *episode) {
 	a.drop(oldest)
 }
 
-// policy returns the state of a policy. nil means that its events are ignored, which it counts.
+// policy returns the state of a policy. It returns nil if the policy's events are ignored, and counts them.
 func (a *Assembler) policy(name string) *policy {
 	if a.last != nil && a.last.Name == name {
 		return a.last
@@ -296,7 +298,7 @@ func (a *Assembler) policy(name string) *policy {
 		if len(a.policies) >= a.cfg.MaxPolicies && !a.expire(name) {
 			a.metrics.noGroup.Inc()
 			a.over.policy()
-			a.events++ // else no group would become idle while only such policies arrive
+			a.events++ // otherwise, no group would become idle while only such policies arrive
 			return nil
 		}
 		p = newPolicy(strings.Clone(name), groupLabels(a.cfg.GroupBy(name)), false)
@@ -307,11 +309,11 @@ func (a *Assembler) policy(name string) *policy {
 	return p
 }
 
-// Watches reports whether the assembler has state of any watched policy: an event of it has arrived, and the policy has
-// not expired since.
+// Watches reports whether the assembler has the state of any watched policy: an event of the policy has arrived, and
+// the policy has not expired since.
 func (a *Assembler) Watches() bool { return len(a.policies) > 0 }
 
-// repeats reports whether a step does not increase.
+// repeats reports whether an event is a step whose number is not greater than the last one.
 func repeats(ep *episode, e *ingest.Event) bool {
 	return e.Step >= 0 && ep.step >= 0 && e.Step <= ep.step && isStep(e)
 }
@@ -328,9 +330,9 @@ func endOf(e *ingest.Event) (ingest.End, bool) {
 	return 0, false
 }
 
-// afterItsEnd recognizes events that follow the end of their episode: a summary that the end did not carry, and steps
-// and summaries that are late or delivered again. An event whose clock is past the end reuses the id, as programs do
-// that count from 0 at every start.
+// afterItsEnd reports whether an event follows the end of its episode. It may be a summary that did not come with the
+// end, or a step or summary that is late or repeated. If the event's time is after the end, the episode ID is used
+// again, for example by programs that count from 0 after every start.
 func (a *Assembler) afterItsEnd(e *ingest.Event) bool {
 	key := a.key.hash()
 	was := a.recent.find(key)
@@ -361,7 +363,7 @@ func (a *Assembler) afterItsEnd(e *ingest.Event) bool {
 	return false
 }
 
-// leftOut counts the steps that were left out as duplicates or as too late.
+// leftOut counts steps that were skipped as duplicates or as too late.
 type leftOut struct {
 	Duplicates, Late int64
 }
@@ -370,20 +372,20 @@ func (l *leftOut) add(other leftOut) {
 	l.Duplicates, l.Late = l.Duplicates+other.Duplicates, l.Late+other.Late
 }
 
-// duplicate counts the event being folded as one that has arrived before.
+// duplicate counts the current event as one that has arrived before.
 func (a *Assembler) duplicate(ag *agent) {
 	a.metrics.duplicate.Inc()
 	a.leaveOut(ag, leftOut{Duplicates: 1})
 }
 
-// late counts the step being folded as one that arrived after the end of its episode or too far behind the others.
+// late counts the current step as one that arrived after the end of its episode or too far behind the other steps.
 func (a *Assembler) late(ag *agent) {
 	a.metrics.late.Inc()
 	a.leaveOut(ag, leftOut{Late: 1})
 }
 
-// leaveOut adds n to the agent's most recently used episode and to the block in progress. Without an agent, the group's next unit
-// reports it.
+// leaveOut adds n to the agent's most recently used episode and to the current block. Without an agent, the next unit
+// of the group reports it.
 func (a *Assembler) leaveOut(ag *agent, n leftOut) {
 	if ag == nil {
 		if g := a.groups[string(a.key.bytes[:a.key.group])]; g != nil {
@@ -399,7 +401,7 @@ func (a *Assembler) leaveOut(ag *agent, n leftOut) {
 	}
 }
 
-// begin opens the episode of an event. nil means that there are too many groups.
+// begin opens the episode of an event. It returns nil if there are too many groups.
 func (a *Assembler) begin(p *policy, e *ingest.Event) *episode {
 	g := a.group(p, e)
 	if g == nil {
@@ -437,8 +439,8 @@ func (a *Assembler) group(p *policy, e *ingest.Event) *group {
 	return g
 }
 
-// agentOf returns the agent of the event being folded, and adds it if it is new. key is the event's key, as a string
-// that may be retained.
+// agentOf returns the agent of the current event. It adds a new agent. key is the event's key as a string that may be
+// retained.
 func (a *Assembler) agentOf(g *group, key string) *agent {
 	key = key[:a.key.agent]
 	ag := a.agents[key]
@@ -483,7 +485,7 @@ func (a *Assembler) insert(ep *episode) {
 	a.metrics.open.Inc()
 }
 
-// close removes an open episode, and its agent if that was its last one.
+// close removes an open episode, and its agent if it has no other open episodes.
 func (a *Assembler) close(ep *episode) {
 	ag := ep.agent
 	delete(a.open, ep.key)
@@ -517,7 +519,7 @@ func (a *Assembler) drop(ep *episode) {
 	a.lose(ep)
 }
 
-// add folds an event into its open episode and drops those episodes of the agent that the event shows to be abandoned.
+// add adds an event to its open episode, and drops the agent's episodes that are abandoned as of this event.
 func (a *Assembler) add(ep *episode, e *ingest.Event) {
 	if ignored := ep.addStep(e, a.names); ignored > 0 {
 		a.metrics.noSignal.Add(float64(ignored))
@@ -537,13 +539,14 @@ func (a *Assembler) add(ep *episode, e *ingest.Event) {
 	}
 }
 
-// end closes an open episode and emits its unit. e is the event at which it ends; an EndStep does not include e.
+// end closes an open episode and emits its unit. e is the event at which it ends. With EndStep, e belongs to the next
+// episode.
 func (a *Assembler) end(ep *episode, end ingest.End, e *ingest.Event, emit func(*ingest.Unit)) {
 	a.conclude(ep, ep.agent.group, ep.agent.id, end, e, emit)
 	a.close(ep)
 }
 
-// conclude does the work of end for an episode of an agent of a group, except to close it.
+// conclude does the work of end, except for closing the episode.
 func (a *Assembler) conclude(ep *episode, g *group, agent string, end ingest.End, e *ingest.Event, emit func(*ingest.Unit)) {
 	g.Endings.resume(ep)
 	g.Endings.ended(ep.Wait)
@@ -562,7 +565,7 @@ func (a *Assembler) conclude(ep *episode, g *group, agent string, end ingest.End
 	}
 	u := ep.unit(end)
 	u.Shown = g.policy.stepwise && ep.agent != nil
-	if end != ingest.EndStep { // else e belongs to the next episode
+	if end != ingest.EndStep { // with EndStep, e belongs to the next episode
 		u.Labels = LabelsOf(g.policy.split, e)
 	}
 	a.emitEpisode(u, g, agent, ep.id, e, emit)

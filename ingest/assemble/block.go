@@ -2,8 +2,8 @@ package assemble
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// addToBlock folds a step into its agent's block and emits the block when it is full. The step also stays in its open
-// episode, which is complete if it ends after all.
+// addToBlock adds a step to its agent's block, and emits the block if it is full. The step also remains part of its
+// open episode, which is then complete if it ends after all.
 func (a *Assembler) addToBlock(ag *agent, e *ingest.Event, emit func(*ingest.Unit)) {
 	p := ag.group.policy
 	ag.round = p.Round
@@ -19,7 +19,7 @@ func (a *Assembler) addToBlock(ag *agent, e *ingest.Event, emit func(*ingest.Uni
 	}
 }
 
-// addToMixed folds a step into the block of its group.
+// addToMixed adds a step to the block of its group.
 func (a *Assembler) addToMixed(g *group, e *ingest.Event, emit func(*ingest.Unit)) {
 	if g.Block == nil {
 		g.Block = &tally{}
@@ -30,8 +30,9 @@ func (a *Assembler) addToMixed(g *group, e *ingest.Event, emit func(*ingest.Unit
 	}
 }
 
-// blockWith folds in the next step of a block, which keeps its steps one by one if these are of one agent. It returns the
-// block when that is full, else nil. No step of a block is the first one of an episode.
+// blockWith adds the next step to a block. It returns the unit of the block if it is full, otherwise nil. keeps is
+// whether to keep steps individually, for blocks of a single agent. The first step of an episode is never part of a
+// block.
 func (t *tally) blockWith(e *ingest.Event, n *names, keeps bool) *ingest.Unit {
 	if t.Steps == 0 {
 		t.begin(e)
@@ -54,8 +55,8 @@ func (t *tally) blockWith(e *ingest.Event, n *names, keeps bool) *ingest.Unit {
 	return u
 }
 
-// endRound gives up the blocks of agents that took no step in this round. If that loses too many steps, it switches the
-// policy to blocks of all agents.
+// endRound drops the unfinished blocks of agents that took no step in this round. If too many steps are lost this way,
+// it switches the policy to blocks that mix all agents.
 func (a *Assembler) endRound(p *policy) {
 	for _, ag := range a.agents {
 		if ag.group.policy == p && ag.round < p.Round {
@@ -72,7 +73,7 @@ func (a *Assembler) endRound(p *policy) {
 	p.Round, p.Steps, p.Lost = p.Round+1, 0, 0
 }
 
-// giveUp drops the agent's unfinished block and counts its steps as lost.
+// giveUp drops the agent's unfinished block, and counts its steps as lost.
 func (ag *agent) giveUp() {
 	if ag.block != nil {
 		ag.group.policy.Lost += ag.block.Steps

@@ -12,17 +12,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Part says how the events of a part of all policies are folded.
+// Part configures the assembler for a part of all policies.
 type Part struct {
-	Name string // "" for the policies of no other part
+	Name string // "" for the policies that belong to no other part
 	Config
-	// UnitsPerSecond limits the units that Admits lets pass, on average over burst seconds by their own time. 0 means
-	// no limit.
+	// UnitsPerSecond is the maximum rate of units that Admits accepts, averaged over burst seconds of their own time. 0
+	// means no limit.
 	UnitsPerSecond float64
 	Over           *Over // nil if nothing is counted
 }
 
-// Over counts what a part has beyond its limits.
+// Over counts what exceeded the limits of a part.
 type Over struct {
 	Policies, Groups, OpenEpisodes, Units prometheus.Counter
 }
@@ -51,15 +51,15 @@ func (o *Over) unit() {
 	}
 }
 
-// Divided folds the events of one partition with an assembler for each part of the policies. What a part fills, it fills
-// for itself alone: the others get the same units as without it. It is not safe for concurrent use.
+// Divided aggregates the events of one partition with one assembler per part of the policies. A part that reaches its
+// limits does not affect the units of the others. It is not safe for concurrent use.
 type Divided struct {
 	of    func(policy string) int
-	parts []*part // the last one for the policies of no other part
+	parts []*part // the last one is for the policies of no other part
 
 	known map[string]int // index of the part by policy
 	last  string         // policy of the previous event
-	at    int            // its part
+	at    int            // index of its part
 }
 
 type part struct {
@@ -67,14 +67,14 @@ type part struct {
 	name  string
 	rate  rate
 	over  *Over
-	whole func(policy string) bool // Config.Watched, of any part
+	whole func(policy string) bool // Config.Watched, regardless of the part
 }
 
-// mostKnown is of how many policies the part is known without asking.
+// mostKnown is the maximum number of policies whose parts are cached.
 const mostKnown = 20_000
 
-// NewDivided returns assemblers without state for the parts of all policies, of which there is at least one. of returns the
-// index of a policy's part. It must return the same index throughout the life of the assemblers.
+// NewDivided returns assemblers without state for the parts of all policies. There must be at least one part. of
+// returns the index of a policy's part, and must always return the same index for a policy.
 func NewDivided(parts []Part, of func(policy string) int, m *Metrics) *Divided {
 	d := &Divided{of: of, known: map[string]int{}}
 	for i, p := range parts {
@@ -110,19 +110,20 @@ func (d *Divided) part(policy string) *part {
 	return d.parts[at]
 }
 
-// Fold is that of the assembler of the event's policy.
+// Fold calls Fold of the assembler for the event's policy.
 func (d *Divided) Fold(e *ingest.Event, emit func(*ingest.Unit)) (first ingest.Position, taken bool) {
 	return d.part(e.Policy).Fold(e, emit)
 }
 
-// FoldApart is that of the assembler of the event's policy.
+// FoldApart calls FoldApart of the assembler for the event's policy.
 func (d *Divided) FoldApart(e *ingest.Event, emit func(*ingest.Unit), decided func(*ingest.Decision)) (first ingest.Position, taken bool) {
 	return d.part(e.Policy).FoldApart(e, emit, decided)
 }
 
-// Admits reports whether a unit is within the rate of its part, and counts it. end is its time, and clock how far the
-// partition has been read, both in Unix nanoseconds; a later end is not credible, and counts as the latest one of the part
-// that is. A unit whose end is unknown is of no rate: it is admitted and does not count.
+// Admits reports whether a unit is within the rate of its part, and counts it if it is. end is its end time, and clock
+// is the time up to which the partition has been read, both in Unix nanoseconds. An end later than clock is not
+// credible, and is replaced by the latest credible end in the part. A unit whose end is unknown is admitted and not
+// counted.
 func (d *Divided) Admits(policy string, end, clock int64) bool {
 	if len(d.parts) == 1 && d.parts[0].rate.perSecond == 0 {
 		return true
@@ -138,7 +139,7 @@ func (d *Divided) Admits(policy string, end, clock int64) bool {
 	return false
 }
 
-// Forget is that of the assembler of the policy.
+// Forget calls Forget of the assembler for the policy.
 func (d *Divided) Forget(policy string) { d.part(policy).Forget(policy) }
 
 // Open returns the number of open episodes of all parts.
@@ -161,7 +162,7 @@ func (d *Divided) Close() {
 	}
 }
 
-// partWire is the saved form of a part that has a name.
+// partWire is the wire form of a part that has a name.
 type partWire struct {
 	Name  string  `cbor:"1,keyasint"`
 	State []byte  `cbor:"2,keyasint"` // of its assembler
@@ -169,7 +170,7 @@ type partWire struct {
 	TS    int64   `cbor:"4,keyasint,omitempty"` // of the rate
 }
 
-// Snapshot writes the state of all parts. That of one part alone is that of its assembler.
+// Snapshot writes the state of all parts. If there is only one, the snapshot is that of its assembler.
 func (d *Divided) Snapshot(w io.Writer) error {
 	rest := len(d.parts) - 1
 	h := d.parts[rest].state()
@@ -183,9 +184,9 @@ func (d *Divided) Snapshot(w io.Writer) error {
 	return writeState(w, h)
 }
 
-// Restore replaces the state of all parts with a snapshot. A part that the snapshot does not have takes over what the
-// policies of no part had, as far as its policies are among them. The open episodes of policies that have moved otherwise
-// are dropped and counted. After an error the assemblers are empty.
+// Restore replaces the state of all parts with a snapshot. A part that is missing in the snapshot takes over the state
+// of its policies from the last part. The open episodes of policies that have moved in other ways are dropped and
+// counted. After an error, the assemblers are empty.
 func (d *Divided) Restore(r io.Reader) error {
 	err := d.restore(r)
 	if err != nil {
@@ -215,7 +216,7 @@ func (d *Divided) restore(r io.Reader) error {
 	rest := len(d.parts) - 1
 	d.parts[rest].elsewhere = func(policy string) bool {
 		at := d.of(policy)
-		return at != rest && saved[d.parts[at].name] == nil // which takes it over
+		return at != rest && saved[d.parts[at].name] == nil // otherwise, that part takes it over
 	}
 	for _, p := range d.parts {
 		state := body
@@ -232,7 +233,7 @@ func (d *Divided) restore(r io.Reader) error {
 		}
 		delete(saved, p.name)
 	}
-	for _, w := range saved { // of a part that is no more
+	for _, w := range saved { // of parts that no longer exist
 		if gone, err := stateFormat.Decode(w.State); err == nil {
 			d.parts[rest].metrics.dropped.Add(float64(len(gone.Episodes)))
 		}
@@ -240,17 +241,17 @@ func (d *Divided) restore(r io.Reader) error {
 	return nil
 }
 
-// burst is over how many seconds a rate is averaged.
+// burst is the number of seconds over which a rate is averaged.
 const burst = 10
 
-// rate counts units by their own time: the level of a bucket that leaks perSecond units a second.
+// rate limits units by their own time. It is a leaky bucket that drains perSecond units per second.
 type rate struct {
 	perSecond float64
-	used      float64 // units in the bucket at ts, at most burst seconds of them
-	ts        int64   // the latest time of a unit, in Unix nanoseconds; 0 before the first
+	used      float64 // units in the bucket at ts
+	ts        int64   // latest time of a unit, in Unix nanoseconds; 0 before the first unit
 }
 
-// take reports whether a unit that ended at ts fits, and counts it if so. ts is 0 if it is unknown.
+// take reports whether a unit that ended at ts is within the rate, and counts it if it is. ts is 0 if unknown.
 func (r *rate) take(ts int64) bool {
 	if r.perSecond == 0 || ts == 0 {
 		return true

@@ -2,22 +2,22 @@ package assemble
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// episode is an episode that has begun and not ended.
+// episode is an open episode.
 type episode struct {
 	tally
 	key   string // of the episode in the assembler
 	id    string // part of key
-	step  int64  // the highest of its step numbers, -1 without one
+	step  int64  // highest step number, or -1 if it has none
 	came  arrived
-	seen  int64 // events of its agent up to its own last event
+	seen  int64 // number of its agent's events at its own last event
 	agent *agent
-	rest  bool // its beginning is missing: it produces no unit
+	rest  bool // whether its beginning is missing, so it produces no unit
 	ending
 	links [4]link // in the lists below
 }
 
-// addStep folds in an event and returns the number of values for which it had no room. A late step counts, but the
-// newest step determines how recent the episode is.
+// addStep adds an event. It returns the number of values that exceeded the limits of a unit. A late step counts, but
+// does not change the end time and versions of the episode.
 func (ep *episode) addStep(e *ingest.Event, n *names) (ignored int) {
 	if e.Step < 0 || e.Step > ep.step || !isStep(e) {
 		ignored = ep.add(e, n)
@@ -40,15 +40,16 @@ func (ep *episode) addStep(e *ingest.Event, n *names) (ignored int) {
 
 type link struct{ before, after *episode }
 
-// The lists that an episode is on.
+// The lists that contain an episode.
 const (
 	byStart  = iota // all open episodes, oldest first
-	byUse           // those of one agent, idle for longest first
-	byTurn          // those of one group that are not overdue, idle for longest first
+	byUse           // those of one agent, longest idle first
+	byTurn          // those of one group that are not overdue, longest idle first
 	byPolicy        // those of one policy, oldest first
 )
 
-// list links the episodes themselves, so that adding and removing one costs no allocation and no search.
+// list is an intrusive doubly linked list of episodes, so adding and removing an episode takes neither an allocation
+// nor a search.
 type list struct {
 	which       int
 	front, back *episode
@@ -91,20 +92,21 @@ type agent struct {
 	key    string // of the agent in the assembler
 	id     string // part of key
 	group  *group
-	events int64 // since its first open episode
-	open   int64 // episodes
-	most   int64 // most episodes open at a time
+	events int64 // number of events since its first open episode
+	open   int64 // number of open episodes
+	most   int64 // maximum number of episodes open at the same time
 	idle   list
-	block  *tally // of the steps since its last block; nil if there are none or its policy is not shown in blocks
-	round  int64  // of its policy in which it took its last step
+	block  *tally // steps since its last block; nil if there are none or its policy is not reported in blocks
+	round  int64  // round of its policy in which it took its last step
 }
 
-// abandonedAfter is how many lengths of a long episode an episode may be idle, in events of its agent.
+// abandonedAfter is the maximum idle time of an episode in its agent's events, as a multiple of the length of a long
+// episode.
 const abandonedAfter = 10
 
-// abandons reports whether an episode of the agent has been idle for so many of the agent's events that it is given up.
-// Where an agent plays several episodes at a time, each is idle while the others step. So an episode may miss at least
-// ten rounds of them all.
+// abandons reports whether an episode of the agent has been idle for so long, in events of the agent, that it is
+// abandoned. If an agent has several open episodes, each is idle while the others step. Therefore, an episode may also
+// be idle for at least ten rounds through all of them.
 func (ag *agent) abandons(ep *episode) bool {
 	idle := ag.events - ep.seen
 	return ag.group.Longest > 0 && idle > abandonedAfter*max(ag.group.Longest, ag.most)

@@ -2,24 +2,24 @@ package assemble
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// Excerpt decides which units of an excerpt of a partition are whole. A unit that began before the first end of its
-// agent may have lost its beginning. It counts as whole only if its first record shows a beginning: a summary alone, a
-// step of 0, or a step of 1 of a policy that has not counted from 0 so far. A decision with its feedback always begins
-// with a separate record. Excerpt remembers every agent.
+// Excerpt determines which units of an excerpt of a partition are complete. A unit that began before the first end of
+// its agent may lack its beginning. It is complete only if its first record can begin an episode: a summary alone, a
+// step 0, or a step 1 of a policy that has not counted from 0 so far. A decision with its feedback is always complete,
+// because it begins with a separate record. Excerpt keeps state for every agent.
 type Excerpt struct {
-	ended    map[agentKey]ingest.Position // the first end of each agent
-	begun    map[ingest.Position]int64    // steps of records that may begin an episode, of agents without an end
-	fromZero map[string]bool              // policies that have taken a step of 0
+	ended    map[agentKey]ingest.Position // first end of each agent
+	begun    map[ingest.Position]int64    // steps of records that may begin an episode, for agents without an end
+	fromZero map[string]bool              // policies that have had a step 0
 }
 
 type agentKey struct{ policy, agent string }
 
-// NewExcerpt returns an Excerpt that has read nothing.
+// NewExcerpt returns an empty Excerpt.
 func NewExcerpt() *Excerpt {
 	return &Excerpt{ended: map[agentKey]ingest.Position{}, begun: map[ingest.Position]int64{}, fromZero: map[string]bool{}}
 }
 
-// Read records an event. Call it before the assembler folds the event.
+// Read records an event. Call it before the assembler processes the event.
 func (x *Excerpt) Read(e *ingest.Event) {
 	if e.Step == 0 {
 		x.fromZero[e.Policy] = true
@@ -33,7 +33,7 @@ func begins(e *ingest.Event) bool {
 	return e.Step == 0 || e.Step == 1 || e.Step < 0 && e.HasEpisode
 }
 
-// Whole reports whether a unit is whole. Call it for every unit, in the order in which they end.
+// Whole reports whether a unit is complete. Call it for every unit, in the order in which units end.
 func (x *Excerpt) Whole(u *ingest.Unit) bool {
 	if u.End == ingest.EndWindow {
 		return true

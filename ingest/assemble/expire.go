@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// How groups make room for others at the limit. A group expires when none of the last idleAfter events was of it. So do
-// the groups of a policy that has more than a quotaShare of all, idle for longest first, until it is within its quota.
-// Events that find no room are counted; after searchEvery more of them, the search runs again.
+// How groups make room for others at the limit. A group expires if it had none of the last idleAfter events. If a
+// policy has more than 1/quotaShare of all groups, its excess groups expire too, longest idle first. Events that find
+// no room are counted, and the search runs again after another searchEvery events.
 const (
 	idleAfter   = 1_000_000
 	searchEvery = 10_000
 	quotaShare  = 10
 )
 
-// expire makes room for a group of a policy and reports whether there is any.
+// expire makes room for a group of a policy, and reports whether there is room.
 func (a *Assembler) expire(policy string) bool {
 	if a.searched > 0 && a.events < a.searched+searchEvery {
 		return false
@@ -35,7 +35,7 @@ func (a *Assembler) expire(policy string) bool {
 	return len(a.groups) < a.cfg.MaxGroups && len(a.policies) < a.cfg.MaxPolicies
 }
 
-// aboveQuota adds to gone the groups that policies have beyond their quota.
+// aboveQuota adds the groups with which policies exceed their quota to gone.
 func (a *Assembler) aboveQuota(gone map[*group]bool) {
 	byPolicy := map[string][]*group{}
 	for _, g := range a.groups {
@@ -43,7 +43,7 @@ func (a *Assembler) aboveQuota(gone map[*group]bool) {
 			byPolicy[g.Group.Policy] = append(byPolicy[g.Group.Policy], g)
 		}
 	}
-	if len(byPolicy) == 1 { // no other policy lacks room
+	if len(byPolicy) == 1 { // no other policy needs room
 		return
 	}
 	quota := max(1, a.cfg.MaxGroups/quotaShare)
@@ -57,7 +57,8 @@ func (a *Assembler) aboveQuota(gone map[*group]bool) {
 	}
 }
 
-// forgetGroups drops groups with their open episodes, and the policies that have no other group, except but.
+// forgetGroups drops groups with their open episodes. It also drops policies without other groups, except the policy
+// but.
 func (a *Assembler) forgetGroups(gone map[*group]bool, but string) {
 	for ep := a.starts.front; ep != nil; {
 		next := ep.links[byStart].after
@@ -92,7 +93,7 @@ func (a *Assembler) forgetPolicy(p *policy) {
 	a.last = nil
 }
 
-// Forget drops all state of a policy, including its open episodes: its next event is treated as its first.
+// Forget drops all state of a policy, including its open episodes. Its next event is treated as its first one.
 func (a *Assembler) Forget(policy string) {
 	gone := map[*group]bool{}
 	for _, g := range a.groups {
@@ -105,7 +106,7 @@ func (a *Assembler) Forget(policy string) {
 	}
 }
 
-// unwatched caches which policies are not watched. It clears the cache when that is full.
+// unwatched caches the names of policies that are not watched. It is emptied when it is full.
 type unwatched struct{ names map[string]bool }
 
 const maxUnwatched = 4096

@@ -6,11 +6,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Divides reports whether a group has exactly the labels that divide its policy, as in Config.GroupBy.
+// Divides reports whether the labels of a group are exactly those that divide its policy, as in Config.GroupBy.
 func Divides(by []string, g ingest.Group) bool { return divides(groupLabels(by), g) }
 
-// GroupOf returns the group of an event of a policy that is divided by the given labels, as in Config.GroupBy. It is
-// the group of the unit that the event joins. The group shares no memory with the event.
+// GroupOf returns the group of an event, and of its unit, for a policy that is divided by the given labels, as in
+// Config.GroupBy. The group shares no memory with the event.
 func GroupOf(by []string, e *ingest.Event) ingest.Group {
 	labels := make([]ingest.Label, len(by))
 	for i, l := range groupLabels(by) {
@@ -19,11 +19,11 @@ func GroupOf(by []string, e *ingest.Event) ingest.Group {
 	return ingest.NewGroup(e.Policy, labels...)
 }
 
-// mostLabel is the most bytes of a label that a unit keeps.
+// mostLabel is the maximum number of bytes of a label value that a unit keeps.
 const mostLabel = 64
 
-// LabelsOf returns those labels of an event that its unit keeps, as in Config.SplitBy; nil if it has none. They share no
-// memory with the event.
+// LabelsOf returns the labels of an event that its unit keeps, as in Config.SplitBy, or nil if it has none of them.
+// They share no memory with the event.
 func LabelsOf(split []string, e *ingest.Event) (labels []ingest.Label) {
 	for _, name := range split {
 		label, _ := strings.CutPrefix(name, "labels.")
@@ -37,7 +37,7 @@ func LabelsOf(split []string, e *ingest.Event) (labels []ingest.Label) {
 	return labels
 }
 
-// cut returns the beginning of a long value, up to the end of a character.
+// cut returns at most the first mostLabel bytes of a value, without a partial character at the end.
 func cut(value string) string {
 	if len(value) <= mostLabel {
 		return value

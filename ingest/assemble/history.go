@@ -13,51 +13,53 @@ import (
 const BlockSteps = 20
 
 const (
-	// blocksAfter is the number of events without an end after which a policy is shown in blocks of BlockSteps. The agents
-	// of a slow one would take months for them: fewer suffice once they cover some days.
+	// blocksAfter is the number of events without an end after which a policy is reported in blocks of BlockSteps steps.
+	// Slow agents would take months for so many events, so blocksAfterSlow events are enough if they cover slowDays.
 	blocksAfter     = 10_000
 	blocksAfterSlow = 1_000
 	slowDays        = 3 * 24 * time.Hour
-	// A policy whose episodes have ended before must go without an end for this many times its longest such stretch so
-	// far: a thousand agents that start together end nothing for long, and then all at once.
+	// If episodes of the policy have ended before, its events without an end must also exceed the longest such stretch so
+	// far by this factor. For example, if a thousand agents start together, no episode ends for a long time, and then all
+	// end at once.
 	blocksPatience = 10
-	// An unfinished block is given up if its agent takes no step for blockRound steps of its policy. If a round loses
-	// more than mixedShare of its steps this way, agents do not live long enough. Blocks then take the steps of all
-	// agents of a group in order of arrival.
+	// An unfinished block is dropped if its agent takes no step during blockRound steps of its policy. If a round loses
+	// more than mixedShare of its steps this way, agents are too short-lived. Blocks then contain the steps of all agents
+	// of a group, in order of arrival.
 	blockRound = 10_000
 	mixedShare = .5
 )
 
-// policy is the assembler's state of a policy. It is large because each rule of how its episodes begin and end has a
-// counter here.
+// policy is the assembler's state of a policy. It is large because each rule for the beginning and end of episodes has
+// a counter here.
 type policy struct {
 	Name    string
-	Quiet   int64 // events since the last end of an episode
-	Since   int64 // Unix nanoseconds of the first of them with a time, 0 without one
-	Longest int64 // most events between two ends
-	Blocks  bool  // it is shown in blocks
-	Mixed   bool  // blocks hold the steps of all agents
+	Quiet   int64 // number of events since the last end of an episode
+	Since   int64 // first time among those events, in Unix nanoseconds; 0 if none has a time
+	Longest int64 // maximum number of events between two ends
+	Blocks  bool  // whether it is reported in blocks
+	Mixed   bool  // whether blocks contain the steps of all agents
 
-	Round int64 // rounds of blockRound steps spent in blocks of single agents
-	Steps int64 // in this round
-	Lost  int64 // in unfinished blocks given up in this round
+	Round int64 // number of completed rounds of blockRound steps in blocks of single agents
+	Steps int64 // number of steps in this round
+	Lost  int64 // steps of unfinished blocks that were dropped in this round
 
-	// InShadow is the state of this policy's events that have the label shadow, nil while there are none. They say
-	// nothing about the serving policy.
+	// InShadow is the state for events of this policy that have the label shadow. It is separate because they say nothing
+	// about the serving policy. It is nil if there are none.
 	InShadow *policy
 
-	// How the policy's episodes have begun, up to the first forgotten lost episode: the lowest first step plus one (0
-	// if there is none), how many episodes began with that step, and how many began in all.
+	// How the policy's episodes began, up to the first lost episode that was forgotten: the lowest first step plus one (0
+	// if there is none), the number of episodes that began with that step, and the number that began since it was first
+	// seen.
 	Least, AtLeast, Begun int64
-	Forgetful             bool // it has lost more episodes than could be remembered
+	Forgetful             bool // whether it has lost more episodes than could be remembered
 
 	by     []groupLabel
 	split  []string // see Config.SplitBy
-	shadow bool     // it is the InShadow of another policy
+	shadow bool     // whether it is the InShadow of another policy
 
-	stepwise bool // see Config.Stepwise; false for a policy in shadow
+	stepwise bool // see Config.Stepwise; false for shadow events
 
-	starts               list     // of its open episodes
+	starts               list     // its open episodes
 	lost                 lostList // *lostEpisode values, oldest first
 	openShare, lostShare share
 }
@@ -66,14 +68,14 @@ func newPolicy(name string, by []groupLabel, shadow bool) *policy {
 	return &policy{Name: name, by: by, shadow: shadow, starts: list{which: byPolicy}}
 }
 
-// shadowLabel is the label of events of a policy that does not serve, if its value is shadowValue.
+// An event with this label and value belongs to a policy that does not serve.
 const (
 	shadowLabel = "shadow"
 	shadowValue = "true"
 )
 
-// InShadow reports whether the label shadow of an event says that its policy does not serve. If the policy is divided
-// by that label, as in Config.GroupBy, the label only selects the group and InShadow returns false.
+// InShadow reports whether the label shadow of an event says that its policy does not serve. It returns false if the
+// policy is divided by that label, as in Config.GroupBy, because the label then only selects the group.
 func InShadow(by []string, e *ingest.Event) bool { return inShadow(groupLabels(by), e) }
 
 func inShadow(by []groupLabel, e *ingest.Event) bool {
@@ -83,7 +85,7 @@ func inShadow(by []groupLabel, e *ingest.Event) bool {
 	return !slices.ContainsFunc(by, func(l groupLabel) bool { return l.label == shadowLabel })
 }
 
-// of returns the state for the event: that of shadow events if e is in shadow, else p.
+// of returns the state for an event: InShadow for a shadow event, otherwise p.
 func (p *policy) of(e *ingest.Event) *policy {
 	if !inShadow(p.by, e) {
 		return p
@@ -95,7 +97,7 @@ func (p *policy) of(e *ingest.Event) *policy {
 	return p.InShadow
 }
 
-// divideBy sets the labels that divide the policy.
+// divideBy sets the labels that divide the policy into groups.
 func (p *policy) divideBy(by []groupLabel) {
 	p.by, p.starts.which = by, byPolicy
 	if s := p.InShadow; s != nil {
@@ -103,7 +105,7 @@ func (p *policy) divideBy(by []groupLabel) {
 	}
 }
 
-// splitBy sets the labels that the episodes of the policy keep.
+// splitBy sets the labels that the policy's units keep.
 func (p *policy) splitBy(labels []string) {
 	p.split = labels
 	if p.InShadow != nil {
@@ -111,10 +113,10 @@ func (p *policy) splitBy(labels []string) {
 	}
 }
 
-// groupLabel is a key of group_by.
+// groupLabel is an element of group_by.
 type groupLabel struct {
-	name  string // in the group: "env" or "label_x"
-	label string // of the event, "" for env
+	name  string // name in the group: "env" or "label_x"
+	label string // event label; "" for env
 }
 
 func groupLabels(by []string) []groupLabel {
@@ -129,7 +131,7 @@ func groupLabels(by []string) []groupLabel {
 	return labels
 }
 
-// of returns the label's value in an event, "" if it has none.
+// of returns the label's value in an event, or "".
 func (l groupLabel) of(e *ingest.Event) string {
 	if l.label == "" {
 		return e.Env
@@ -142,7 +144,7 @@ func (l groupLabel) of(e *ingest.Event) string {
 	return ""
 }
 
-// count counts an event of the policy, with its time in Unix nanoseconds or 0.
+// count counts an event of the policy. ts is its time in Unix nanoseconds, or 0.
 func (p *policy) count(ts int64) {
 	p.Quiet++
 	if p.Since == 0 {
@@ -168,15 +170,15 @@ func (p *policy) ended() {
 type group struct {
 	Key     string // of the group in the assembler
 	Group   ingest.Group
-	Shadow  bool    // its events are in shadow
-	Lengths []int64 // of the first ended episodes, until there are enough
-	Longest int64   // their 99 % quantile, rounded up, at least 1; 0 until there are enough
+	Shadow  bool    // whether it consists of shadow events
+	Lengths []int64 // lengths of the first ended episodes, until there are enough
+	Longest int64   // 99 % quantile of the lengths, rounded up, at least 1; 0 until there are enough
 
-	LeftOut   leftOut // since its last unit, by agents without an open episode
-	Abandoned int64   // since its last unit, without early ones
+	LeftOut   leftOut // since its last unit, for agents without an open episode
+	Abandoned int64   // since its last unit, without Early episodes
 	Used      int64   // Assembler.events at its last event
 
-	Block *tally // of the steps of all agents since the last block; nil unless its policy has mixed blocks
+	Block *tally // steps of all agents since the last block; nil unless its policy has mixed blocks
 
 	Endings endings
 
@@ -184,7 +186,7 @@ type group struct {
 	shapes []*ingest.DecisionShape // of its last decisions
 }
 
-// ended records an episode's length. The first enough lengths define a long episode.
+// ended records the length of an episode. The first enough lengths determine the length of a long episode.
 func (g *group) ended(length int64, enough int) {
 	if g.Longest > 0 {
 		return

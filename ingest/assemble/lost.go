@@ -6,26 +6,27 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The events that follow after an episode was given up are not an episode: they would pass for a short one with a small
-// return. So the assembler remembers given-up episodes until their ends arrive, at most as many as may be open. For a
-// policy that has lost more than that, step numbers decide: an episode does not begin in the middle.
+// The remaining events of a dropped episode are not an episode. They would look like a short one with a small return.
+// Therefore, the assembler remembers dropped episodes until their ends arrive, at most as many as may be open. If a
+// policy has lost more than that, step numbers decide, because an episode does not begin in the middle.
 
-// lostEpisode is an episode that was given up and whose end has not arrived.
+// lostEpisode is a dropped episode whose end has not arrived.
 type lostEpisode struct {
 	Key  uint64 // hash of its key
-	Step int64  // its last step, -1 without one
-	TS   int64  // of its last event, 0 without one
+	Step int64  // last step, or -1 if it has none
+	TS   int64  // time of its last event, or 0 if it has none
 
 	policy *policy
 }
 
-// lostList is a list of *lostEpisode.
+// lostList is a list of *lostEpisode values.
 type lostList = stdlist.List
 
-// lostEpisodes finds lost episodes by key. When it is full, the policy that has the most forgets its oldest.
+// lostEpisodes finds lost episodes by key. When it is full, the oldest lost episode of the policy with the most is
+// forgotten.
 type lostEpisodes struct {
 	most   int
-	places map[uint64]*stdlist.Element // in the lists of their policies
+	places map[uint64]*stdlist.Element // elements in the lists of their policies
 	shares ranking
 }
 
@@ -44,7 +45,7 @@ func (l *lostEpisodes) find(key uint64) *lostEpisode {
 
 func (l *lostEpisodes) add(e *lostEpisode) {
 	l.forget(e.Key)
-	if len(l.places) >= l.most { // before adding e, which must be found right after
+	if len(l.places) >= l.most { // before adding e, which must be found immediately afterwards
 		p := l.shares.largest()
 		p.Forgetful = true
 		l.forget(p.lost.Front().Value.(*lostEpisode).Key)
@@ -72,7 +73,7 @@ func (l *lostEpisodes) forgetPolicy(p *policy) {
 	l.shares.forget(p)
 }
 
-// lose closes an episode without a unit and remembers it, so that its remaining events do not pass for an episode.
+// lose closes an episode without a unit, and remembers it so that its remaining events are not taken for an episode.
 func (a *Assembler) lose(ep *episode) {
 	if a.cfg.Dropped != nil {
 		a.cfg.Dropped(ep.First)
@@ -83,7 +84,7 @@ func (a *Assembler) lose(ep *episode) {
 	a.close(ep)
 }
 
-// isRest reports whether an event that matches no open episode belongs to one whose beginning is missing.
+// isRest reports whether an event without an open episode belongs to an episode whose beginning is missing.
 func (a *Assembler) isRest(p *policy, e *ingest.Event) bool {
 	key := a.key.hash()
 	was := a.lost.find(key)
@@ -119,7 +120,7 @@ func (a *Assembler) ignoreRest(p *policy, e *ingest.Event) {
 	p.ended()
 }
 
-// begun records the step with which an episode of the policy began.
+// begun records the first step of an episode of the policy.
 func (p *policy) begun(step int64) {
 	if step < 0 || p.Forgetful {
 		return
@@ -132,8 +133,8 @@ func (p *policy) begun(step int64) {
 	}
 }
 
-// beginsLate reports whether the step number places an event in the middle of an episode. It is true only for a policy
-// that has lost more episodes than can be remembered, and whose episodes nearly all began with the same step.
+// beginsLate reports whether the step number of an event is in the middle of an episode. It is true only if the policy
+// has lost more episodes than can be remembered, and nearly all of its episodes began with the same step.
 func (p *policy) beginsLate(e *ingest.Event) bool {
 	return p.Forgetful && e.Step+1 > p.Least && isStep(e) && p.AtLeast > 0 && 10*p.AtLeast >= 9*p.Begun
 }

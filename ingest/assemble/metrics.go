@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Metrics are shared by the assemblers of all partitions.
+// Metrics contains the metrics of this package. The assemblers of all partitions share them.
 type Metrics struct {
 	ends                            [ingest.EndBlock + 1]prometheus.Counter
 	abandoned, dropped              prometheus.Counter

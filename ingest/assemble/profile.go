@@ -5,14 +5,14 @@ import "slices"
 // profileSize is the maximum number of segments of a profile.
 const profileSize = 32
 
-// profile is the course of a sequence: its means over equally long segments, in order. Segments begin as single values;
-// at profileSize segments, neighbours join and their length doubles. The same sequence always produces the same
-// profile.
+// profile describes the course of a sequence by its means over segments of equal length, in order. Segments begin as
+// single values. When there are profileSize segments, neighboring ones are joined and their length doubles. The same
+// sequence always produces the same profile.
 type profile struct {
-	Sums  []float64 // of the whole segments
+	Sums  []float64 // of the complete segments
 	Steps int64     // values per segment
-	Sum   float64   // of the unfinished segment
-	Held  int64     // values in it, fewer than Steps
+	Sum   float64   // of the incomplete segment
+	Held  int64     // number of values in it, less than Steps
 }
 
 func (p *profile) reset() { *p = profile{Sums: p.Sums[:0], Steps: 1} }
@@ -23,7 +23,7 @@ func (p *profile) add(x float64) {
 		return
 	}
 	if len(p.Sums) == profileSize {
-		p.join() // the whole segment is now the first half of one
+		p.join() // the segment is now the first half of a longer one
 		return
 	}
 	p.Sums = append(p.Sums, p.Sum)
@@ -38,7 +38,7 @@ func (p *profile) join() {
 	p.Steps *= 2
 }
 
-// appendMeans appends the means of the whole segments.
+// appendMeans appends the means of the complete segments.
 func (p *profile) appendMeans(out []float32) []float32 {
 	out = slices.Grow(out, len(p.Sums))
 	for _, sum := range p.Sums {

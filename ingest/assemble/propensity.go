@@ -6,8 +6,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// propensity folds in how probable the action of a step was. An invalid probability costs the unit its off-policy
-// estimate, and nothing else.
+// propensity adds the probabilities of a step's action. An invalid probability only prevents the off-policy estimate of
+// the unit.
 func (t *tally) propensity(e *ingest.Event) {
 	if !e.ActionProb.Known && !e.TargetProb.Known || e.Action.Kind == ingest.ActionNone {
 		return
@@ -42,12 +42,12 @@ func (t *tally) propensity(e *ingest.Event) {
 	}
 }
 
-// probable reports whether p can be the probability of an action, or the density of a numeric one.
+// probable reports whether p can be the probability of an action, or the density of a numeric action.
 func probable(p float64, a *ingest.Action) bool {
 	return p > 0 && finite(p) && (p <= 1 || a.Kind == ingest.ActionNumeric)
 }
 
-// propensities returns the result of the unit in newly allocated memory, nil without any.
+// propensities returns the result for the unit in newly allocated memory, or nil if there are no probabilities.
 func (t *tally) propensities() *ingest.Propensity {
 	if t.Propensity == nil || t.Propensity.Steps+t.Propensity.Invalid == 0 {
 		return nil

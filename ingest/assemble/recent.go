@@ -6,31 +6,32 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// remembered is how many ended episodes an assembler recognizes: the newest of all groups.
+// remembered is the number of ended episodes that an assembler recognizes, which are the most recent ones of all
+// groups.
 const remembered = 4096
 
 // ended is an episode that ended recently.
 type ended struct {
 	Key    uint64 // hash of its key
-	Step   int64  // its last step, -1 without one
+	Step   int64  // last step, or -1 if it has none
 	Came   arrived
-	TS     int64 // of its last event, 0 without one
-	Owed   bool  // it ended without a summary, which may still follow
-	Summed bool  // its summary came in a separate event: another summary is a repetition
-	Gone   bool  // it is no longer recognized
+	TS     int64 // time of its last event, or 0 if it has none
+	Owed   bool  // whether it ended without a summary, which may still follow
+	Summed bool  // whether its summary was a separate event, so another summary is a repetition
+	Gone   bool  // whether it is no longer recognized
 }
 
-// has reports whether a step that is not newer than the end belongs to the episode: its number is not above the last
-// one, or its clock is earlier.
+// has reports whether a step that is not newer than the end of the episode belongs to it: its number is not greater
+// than that of the last step, or its time is earlier.
 func (was *ended) has(e *ingest.Event) bool {
 	return e.Step <= was.Step || was.Step >= 0 && e.TS != 0 && was.TS != 0
 }
 
-// memory recognizes ended episodes. The newest one replaces the oldest.
+// memory recognizes the most recently ended episodes. When it is full, a new one replaces the oldest.
 type memory struct {
 	ring   []ended
 	next   int
-	places places // of those in ring that are not gone
+	places places // of the episodes in ring that are not Gone
 }
 
 func newMemory() *memory { return &memory{} }
@@ -68,13 +69,13 @@ func (m *memory) add(e ended) {
 	m.next = (m.next + 1) % remembered
 }
 
-// places is a hash table of the places in a ring, plus one, by the keys there, with linear probing. It takes a fraction of
-// the time of a map: keys are hashes already, and most that are looked for are not there.
+// places is a hash table from keys to indices into the ring, stored plus one, with linear probing. It is several times
+// faster than a map, because keys are already hashes, and most lookups find nothing.
 type places []int16
 
-const placesBits = 14 // of an index: the table is a quarter full
+const placesBits = 14 // of an index; at most a quarter of the slots are used
 
-// slot returns where the search for a key begins.
+// slot returns the slot at which the search for a key begins.
 func (places) slot(key uint64) int { return int(key * ingest.MixStep >> (64 - placesBits)) }
 
 // after returns the next slot of a search.
@@ -93,7 +94,7 @@ func (m *memory) slotOf(key uint64) int {
 	return -1
 }
 
-// occupy adds a place of the ring, whose key has none.
+// occupy adds the ring index place. Its key must not be in the table.
 func (m *memory) occupy(place int) {
 	if m.places == nil {
 		m.places = make(places, 1<<placesBits)
@@ -105,7 +106,7 @@ func (m *memory) occupy(place int) {
 	m.places[slot] = int16(place + 1)
 }
 
-// free empties a slot. It moves back the places behind it that a search would no longer reach.
+// free empties a slot. It moves back the following entries that a search would otherwise no longer reach.
 func (m *memory) free(slot int) {
 	p := m.places
 	for at := p.after(slot); p[at] != 0; at = p.after(at) {

@@ -7,9 +7,9 @@ import (
 
 const sampleSize = 64
 
-// sample keeps an even selection of a sequence: every Stride-th value, from the first. Up to sampleSize values it is
-// the whole sequence; when full, it drops every other value and doubles the stride. The same sequence always produces
-// the same sample.
+// sample keeps an even selection of a sequence: every Stride-th value, starting with the first. While there are at most
+// sampleSize values, it keeps all of them. When full, it drops every other value and doubles the stride. The same
+// sequence always produces the same sample.
 type sample struct {
 	Kept   []float64
 	Stride int64 // a power of two
@@ -23,7 +23,7 @@ func (s *sample) add(x float64) {
 		if len(s.Kept) == sampleSize {
 			s.thin()
 		}
-		s.Kept = append(s.Kept, x) // a sample fills up at a multiple of the doubled stride
+		s.Kept = append(s.Kept, x) // a sample becomes full at a multiple of the doubled stride
 	}
 	s.Seen++
 }
@@ -36,12 +36,12 @@ func (s *sample) thin() {
 	s.Stride *= 2
 }
 
-// valid reports whether the invariants hold that adding relies on.
+// valid reports whether a restored sample satisfies the invariants.
 func (s *sample) valid() bool {
 	return s.Stride >= 1 && s.Stride&(s.Stride-1) == 0 && len(s.Kept) <= sampleSize
 }
 
-// quantiles returns the 10% and the 90% quantile, 0 for an empty sample.
+// quantiles returns the 10 % and 90 % quantiles, or 0 for an empty sample.
 func (s *sample) quantiles() (q10, q90 float64) {
 	if len(s.Kept) == 0 {
 		return 0, 0
@@ -52,14 +52,14 @@ func (s *sample) quantiles() (q10, q90 float64) {
 	return quantile(sorted, .1), quantile(sorted, .9)
 }
 
-// sortTails moves the n lowest values of x to its front and the n highest to its back, in ascending order, as sorting
-// all of x would. n must be at least 1.
+// sortTails moves the n lowest values of x to its front and the n highest to its back, each in ascending order, as
+// sorting all of x would. n must be at least 1.
 func sortTails(x []float64, n int) {
 	if 2*n >= len(x) {
 		slices.Sort(x)
 		return
 	}
-	for i, v := range x { // the lowest n of x[:i] are in place
+	for i, v := range x { // the lowest n values of x[:i] are in place
 		at := i
 		if i >= n {
 			if at = n - 1; v >= x[at] {
@@ -74,7 +74,7 @@ func sortTails(x []float64, n int) {
 	}
 	rest := x[n:]
 	last := len(rest) - 1
-	for i := last; i >= 0; i-- { // the highest n of rest[i+1:] are in place
+	for i := last; i >= 0; i-- { // the highest n values of rest[i+1:] are in place
 		v, at := rest[i], i
 		if i <= last-n {
 			if at = last - n + 1; v <= rest[at] {
@@ -97,7 +97,7 @@ func quantile(sorted []float64, p float64) float64 {
 		return sorted[len(sorted)-1]
 	}
 	if sorted[i] == sorted[i+1] {
-		return sorted[i] // exactly, where interpolation may round
+		return sorted[i] // exact, whereas interpolation may round
 	}
 	part := at - float64(i)
 	return sorted[i]*(1-part) + sorted[i+1]*part

@@ -5,15 +5,15 @@ import (
 	"container/heap"
 )
 
-// share is a policy's share of the open or of the lost episodes of an assembler.
+// share is a policy's number of open or lost episodes in an assembler.
 type share struct {
 	n      int
-	ranked int // the count that the policy is ranked by, at least n
-	place  int // in the ranking, from 1; 0 if absent
+	ranked int // count by which the policy is ranked, at least n
+	place  int // position in the ranking from 1; 0 if absent
 }
 
-// ranking finds the policy that has the most, so that it makes room instead of its neighbours. A share that shrinks is
-// re-ranked only when looked at, so that episodes of one step cost nothing.
+// ranking finds the policy with the most episodes, so that this policy makes room and others are not affected. A share
+// that decreases is only ranked again when it is looked at, so one-step episodes cost nothing.
 type ranking struct {
 	of       func(*policy) *share
 	policies []*policy // a heap
@@ -33,7 +33,8 @@ func (r *ranking) add(p *policy) {
 
 func (r *ranking) sub(p *policy) { r.of(p).n-- }
 
-// largest returns the policy that has the most, the first by name among equals. The ranking must not be empty.
+// largest returns the policy with the most episodes, or the first one by name if several have as many. The ranking must
+// not be empty.
 func (r *ranking) largest() *policy {
 	for {
 		p := r.policies[0]
@@ -56,7 +57,7 @@ func (r *ranking) forget(p *policy) {
 // Len implements heap.Interface.
 func (r *ranking) Len() int { return len(r.policies) }
 
-// Less implements heap.Interface. No two policies are equal, so that a restored assembler finds the same one.
+// Less implements heap.Interface. The order is total, so a restored assembler finds the same policy.
 func (r *ranking) Less(i, j int) bool {
 	a, b := r.policies[i], r.policies[j]
 	order := cmp.Or(cmp.Compare(r.of(b).ranked, r.of(a).ranked), cmp.Compare(a.Name, b.Name))

@@ -6,8 +6,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// show passes on a step that was added to an open episode, with its action and its outcomes: what guards count. A count of
-// steps when their episodes end sees the episodes that end early first, and with them the reasons why they did.
+// show passes on a step that was added to an open episode, with its action and outcomes, which guards count. If steps
+// were only counted when their episodes end, episodes that end early would come first, and with them the reasons for
+// their early end.
 func (a *Assembler) show(ep *episode, e *ingest.Event, emit func(*ingest.Unit), decided func(*ingest.Decision)) {
 	d := a.decisionOf(ep.agent.id, ep.id, e)
 	d.Shape = a.shapeOf(ep.agent.group, e, ingest.EndOpen, -1)

@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// kind is the place of a number in an event.
+// kind is the origin of a number in an event.
 type kind uint8
 
 const (
@@ -21,12 +21,13 @@ const (
 
 const outcomePrefix = "outcome."
 
-// prefix returns what the names of the kind's signals begin with.
+// prefix returns the prefix of the names of the kind's signals.
 func (k kind) prefix() string {
 	return [...]string{"action", "action.", "reward_component.", "observation.", outcomePrefix}[k]
 }
 
-// key is a signal as events spell it. Its name is interned, so that comparing equal names rarely reads their bytes.
+// key identifies a signal by its kind and its name in events. The name is interned, so comparing equal names rarely
+// reads their bytes.
 type key struct {
 	kind kind
 	name string
@@ -42,8 +43,8 @@ func keyOf(signal string) key {
 	return key{kind: scalarAction}
 }
 
-// index finds the place of a key in order of first use. Events repeat their keys in the same order, so the place after
-// the last one found is nearly always right. Only units with many keys build a map.
+// index finds the position of a key in order of first use. Events repeat their keys in the same order, so the position
+// after the last one found is nearly always right. Only units with many keys build a map.
 type index struct {
 	keys   []key
 	places map[key]int32
@@ -52,12 +53,12 @@ type index struct {
 const mappedFrom = 16
 
 func (x *index) reset() {
-	clear(x.keys) // else it would keep strings of past units alive
+	clear(x.keys) // otherwise, it would retain strings of previous units
 	x.keys = x.keys[:0]
 	clear(x.places)
 }
 
-// find returns the place of k, or -1. It looks at the guessed place first.
+// find returns the position of k, or -1. It checks the position guess first.
 func (x *index) find(guess int, k key) int {
 	if guess < len(x.keys) && x.keys[guess] == k {
 		return guess
@@ -76,7 +77,7 @@ func (x *index) find(guess int, k key) int {
 	return -1
 }
 
-// add appends a key that find did not find.
+// add appends a key that is not in the index.
 func (x *index) add(k key) {
 	x.keys = append(x.keys, k)
 	switch n := len(x.keys); {
@@ -92,14 +93,14 @@ func (x *index) add(k key) {
 	}
 }
 
-// maxNames bounds the names kept between units. At the limit they are cleared and collected again.
+// maxNames is the maximum number of names kept between units. When it is reached, they are cleared and collected again.
 const maxNames = 8192
 
-// names owns the strings that units keep, so that each is allocated once instead of once per unit.
+// names owns the strings that units refer to, so each is allocated once instead of once per unit.
 type names struct {
-	full       map[key]string  // of signals
+	full       map[key]string  // names of signals
 	components []string        // "0", "1", ...
-	last       ingest.Versions // nearly all units have the versions of the previous one
+	last       ingest.Versions // of the previous unit; nearly all units have the same versions
 }
 
 func newNames() *names { return &names{full: map[key]string{}} }
@@ -123,7 +124,7 @@ func (n *names) component(i int) string {
 	return n.components[i]
 }
 
-// versions copies v out of the event's memory.
+// versions returns a copy of v that shares no memory with the event.
 func (n *names) versions(v ingest.Versions) ingest.Versions {
 	if n.last != v {
 		n.last = ingest.Versions{

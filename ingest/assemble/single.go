@@ -2,18 +2,17 @@ package assemble
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// Single builds units that consist of one event each. The zero value is not ready for use.
+// Single builds units that consist of a single event. Use NewSingle to create one.
 type Single struct {
 	metrics *Metrics
 	names   *names
 	sums    tally
 }
 
-// NewSingle returns a Single that counts the values for which a unit has no room.
+// NewSingle returns a Single that counts the values that exceed the limits of a unit in m.
 func NewSingle(m *Metrics) *Single { return &Single{metrics: m, names: newNames()} }
 
-// Unit returns the unit of an event that is a whole episode. Its group and its end are left to the caller, who owns the
-// unit.
+// Unit returns the unit of an event that is a whole episode. The caller owns the unit, and sets its group and End.
 func (s *Single) Unit(e *ingest.Event) *ingest.Unit {
 	s.sums.begin(e)
 	if ignored := s.sums.add(e, s.names); ignored > 0 {
@@ -25,15 +24,15 @@ func (s *Single) Unit(e *ingest.Event) *ingest.Unit {
 	return u
 }
 
-// isWhole reports whether an event that matches no open episode is a separate episode: it ends at once, and its agent
-// has no other episode that the event could show to be abandoned.
+// isWhole reports whether an event without an open episode is an episode by itself: it ends its episode, and its agent
+// has no open episodes that the event could show to be abandoned.
 func (a *Assembler) isWhole(e *ingest.Event) bool {
 	_, ends := endOf(e)
 	return ends && a.agents[string(a.key.bytes[:a.key.agent])] == nil
 }
 
-// foldWhole adds an event that is a whole episode. It does what opening the episode and ending it would do, without the
-// cost of either.
+// foldWhole adds an event that is a whole episode. The result is the same as opening and ending the episode, but takes
+// less time.
 func (a *Assembler) foldWhole(p *policy, e *ingest.Event, emit func(*ingest.Unit), decided func(*ingest.Decision)) (first ingest.Position, taken bool) {
 	g := a.group(p, e)
 	if g == nil {
@@ -66,11 +65,11 @@ func (a *Assembler) foldWhole(p *policy, e *ingest.Event, emit func(*ingest.Unit
 	return e.Pos, true
 }
 
-// mostPlainOutcomes bounds the outcomes of a plain event, whose names are compared with each other.
+// mostPlainOutcomes is the maximum number of outcomes of a plain event. Their names are compared with each other.
 const mostPlainOutcomes = 8
 
-// isPlain reports whether a whole episode is a step with a finite reward, and with nothing else than outcomes and one
-// action: most decisions are.
+// isPlain reports whether a whole episode is a step with a finite reward, and has nothing else except outcomes and one
+// action. Most decisions are plain.
 func isPlain(e *ingest.Event) bool {
 	if !e.HasReward || !finite(e.Reward) || e.HasEpisode || e.ActionProb.Known || e.TargetProb.Known || len(e.Observation) > 0 ||
 		len(e.RewardComponents) > 0 || len(e.Outcomes) > mostPlainOutcomes {
@@ -92,8 +91,8 @@ func isPlain(e *ingest.Event) bool {
 	return true
 }
 
-// decide passes on a plain event: to decided, unless that is nil, or what the event ends is no mere decision. Otherwise to
-// emit, as the unit that a tally of the event would return.
+// decide passes on a plain event. It calls decided if that is not nil and a Decision can represent the unit. Otherwise,
+// it calls emit with the same unit that a tally of the event would return.
 func (a *Assembler) decide(g *group, agent, id string, end ingest.End, e *ingest.Event, emit func(*ingest.Unit), decided func(*ingest.Decision)) {
 	d := a.decisionOf(agent, id, e)
 	d.Reward = e.Reward + 0 // see add
@@ -112,7 +111,7 @@ func (a *Assembler) decide(g *group, agent, id string, end ingest.End, e *ingest
 	decided(d)
 }
 
-// decisionOf returns the decision of an event, in memory that the next one takes, without its reward and its shape. Its
+// decisionOf returns the decision for an event, without its reward and shape. It is valid until the next call. The
 // other numbers are in a.values.
 func (a *Assembler) decisionOf(agent, id string, e *ingest.Event) *ingest.Decision {
 	a.values = appendValues(a.values[:0], e)
@@ -123,7 +122,7 @@ func (a *Assembler) decisionOf(agent, id string, e *ingest.Event) *ingest.Decisi
 	return &a.decision
 }
 
-// appendValues appends the numbers of a plain event except for its reward, in the order of the signals of its shape.
+// appendValues appends the numbers of a plain event, except the reward, in the order of the signals of its shape.
 func appendValues(values []float64, e *ingest.Event) []float64 {
 	for _, x := range e.Action.Values {
 		values = append(values, x+0)
@@ -134,10 +133,11 @@ func appendValues(values []float64, e *ingest.Event) []float64 {
 	return values
 }
 
-// mostShapes is how many shapes of decisions a group remembers: those of its versions, ends and outcomes.
+// mostShapes is the maximum number of decision shapes that a group remembers, for different versions, ends and
+// outcomes.
 const mostShapes = 8
 
-// shapeOf returns the shape of a plain event: the last one of the group that fits.
+// shapeOf returns the shape for a plain event. It reuses one of the group's last shapes if possible.
 func (a *Assembler) shapeOf(g *group, e *ingest.Event, end ingest.End, unfinished int64) *ingest.DecisionShape {
 	for i, s := range g.shapes {
 		if s.Unfinished == unfinished && hasShape(e, end, s) {
@@ -167,7 +167,7 @@ func (a *Assembler) shapeOf(g *group, e *ingest.Event, end ingest.End, unfinishe
 	return s
 }
 
-// hasShape reports whether a plain event has a shape of its group.
+// hasShape reports whether a plain event fits a shape of its group.
 func hasShape(e *ingest.Event, end ingest.End, s *ingest.DecisionShape) bool {
 	numbers := len(e.Action.Values)
 	if s.End != end || s.Kind != e.Action.Kind || s.Versions != e.Versions || len(s.Signals) != numbers+len(e.Outcomes) {

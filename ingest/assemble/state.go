@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// Snapshot writes everything that the units of later events depend on. The same state always produces the same bytes.
+// Snapshot writes all state that affects the units of later events. The same state always produces the same bytes.
 func (a *Assembler) Snapshot(w io.Writer) error { return writeState(w, a.state()) }
 
 func writeState(w io.Writer, h *stateWire) error {
@@ -54,9 +54,9 @@ func (a *Assembler) state() *stateWire {
 	return h
 }
 
-// Restore replaces the assembler's state with a snapshot: the same events then produce the same units as without a
+// Restore replaces the assembler's state with a snapshot. Later events then produce the same units as without a
 // restart. If the configuration now divides a policy differently, its open episodes are dropped and counted. r must end
-// with the snapshot. After an error the assembler is empty.
+// with the snapshot. After an error, the assembler is empty.
 func (a *Assembler) Restore(r io.Reader) error {
 	a.metrics.open.Sub(float64(len(a.open)))
 	a.reset()
@@ -97,7 +97,7 @@ func (a *Assembler) restore(r io.Reader) error {
 	return nil
 }
 
-// lostEpisodes returns the episodes that the policy has lost, including those in shadow.
+// lostEpisodes returns the policy's lost episodes, including those of InShadow.
 func (p *policy) lostEpisodes() (out []*lostWire) {
 	for at := p.lost.Front(); at != nil; at = at.Next() {
 		e := at.Value.(*lostEpisode)
@@ -119,7 +119,7 @@ func (a *Assembler) restoreLost(lost []*lostWire) error {
 		if p != nil && e.Shadow {
 			p = p.InShadow
 		}
-		if p != nil { // else it is no longer watched
+		if p != nil { // otherwise, it is no longer watched
 			a.lost.add(&lostEpisode{Key: e.Key, Step: e.Step, TS: e.TS, policy: p})
 		}
 	}
@@ -128,7 +128,8 @@ func (a *Assembler) restoreLost(lost []*lostWire) error {
 
 var errInconsistent = errors.New("the snapshot is inconsistent")
 
-// restoreHead returns the agents in the order of the head, nil for those whose group no longer exists.
+// restoreHead restores the policies, groups and agents. It returns the agents in the order of the snapshot, nil for
+// those whose group no longer exists.
 func (a *Assembler) restoreHead(h *stateWire) ([]*agent, error) {
 	if slices.Contains(h.Policies, nil) || slices.Contains(h.Groups, nil) {
 		return nil, errInconsistent
@@ -175,7 +176,7 @@ func (a *Assembler) restoreHead(h *stateWire) ([]*agent, error) {
 			return nil, errInconsistent
 		}
 		if a.elsewhere != nil && a.elsewhere(h.Groups[w.Group].Group.Policy) {
-			agents[i] = &agent{} // without a group
+			agents[i] = &agent{} // without a group, because another assembler restores it
 		}
 		if g := a.groups[h.Groups[w.Group].Key]; g != nil {
 			agents[i] = w.live(g)
@@ -187,7 +188,7 @@ func (a *Assembler) restoreHead(h *stateWire) ([]*agent, error) {
 	return agents, nil
 }
 
-// divides reports whether a group has exactly the labels that divide its policy.
+// divides reports whether the labels of a group are exactly those in by.
 func divides(by []groupLabel, g ingest.Group) bool {
 	return slices.EqualFunc(by, g.Labels(), func(l groupLabel, has ingest.Label) bool { return l.name == has.Name })
 }

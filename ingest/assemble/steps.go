@@ -7,8 +7,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Of the steps of a unit, the first headSteps are kept, the last tailSteps, and a random sample of runs of runSteps
-// between them: the law of an observation needs the one that follows it.
+// A keeper keeps the first headSteps and the last tailSteps steps of a unit, and a random sample of runs of runSteps
+// consecutive steps between them. Runs are needed because the law of an observation relates it to the following one.
 const (
 	headSteps = 17
 	tailSteps = 2
@@ -16,21 +16,21 @@ const (
 	runs      = (ingest.MaxKeptSteps - headSteps - tailSteps) / runSteps
 )
 
-// keeper keeps steps of a unit, with the components of the observation that all of them have. Only steps with the kind of
-// action of the first one are kept: if others come, the unit has none. Nor has it any if a step is missing or late, since
-// another step would seem to follow.
+// keeper keeps individual steps of a unit, with the components of the observation that all of them have. All steps must
+// have the same kind of action as the first one, and none may be missing or late, because a wrong step would then seem
+// to follow. Otherwise, the unit has no individual steps.
 type keeper struct {
-	Kept   ingest.Steps // head and runs, in the order of their places
-	Tail   ingest.Steps // the newest steps, in turn
+	Kept   ingest.Steps // head and runs, in order
+	Tail   ingest.Steps // newest steps, as a ring buffer
 	Void   bool
-	Last   int64 // number of the newest step in the telemetry, negative if it has none
-	Stride int64 // by which the second step's number is larger than the first one's
-	Whole  bool  // all actions are whole numbers so far: steps have the number and, as these may be categories, the category
+	Last   int64 // step number of the newest step in the telemetry, negative if it has none
+	Stride int64 // difference between the step numbers of the first two steps
+	Whole  bool  // all actions so far were whole numbers, which may be categories: steps have both the number and the category
 
 	row []float32 // of the newest step
 }
 
-// reset empties the keeper, but keeps its memory.
+// reset empties the keeper. It keeps the memory for reuse.
 func (k *keeper) reset() {
 	k.Void, k.Last, k.Stride, k.Whole = false, 0, 0, false
 	for _, s := range []*ingest.Steps{&k.Kept, &k.Tail} {
@@ -39,11 +39,11 @@ func (k *keeper) reset() {
 	}
 }
 
-// begun reports whether there are steps.
+// begun reports whether any steps are kept.
 func (k *keeper) begun() bool { return k != nil && len(k.Kept.At) > 0 }
 
-// add keeps a step, whose category is the action with this index, if it is to be kept: number counts the steps of the
-// unit from 0.
+// add adds the next step of the unit, and keeps it if it is selected. number is its number in the unit, from 0, and
+// category is the index of its category in Unit.Actions.
 func (k *keeper) add(e *ingest.Event, number int64, category int, seed int64) {
 	if k.Void || number > 1<<30 {
 		return
@@ -63,7 +63,7 @@ func (k *keeper) add(e *ingest.Event, number int64, category int, seed int64) {
 	}
 }
 
-// begin notes what the steps of the unit consist of.
+// begin sets the components of the unit's steps from the first one.
 func (k *keeper) begin(e *ingest.Event) {
 	for _, o := range e.Observation[:min(len(e.Observation), ingest.MaxKeptObservations)] {
 		k.Kept.Names = append(k.Kept.Names, o.Name)
@@ -74,10 +74,11 @@ func (k *keeper) begin(e *ingest.Event) {
 	k.Whole = isWhole(&e.Action)
 }
 
-// isWhole reports whether an action is a whole number: a category, unless others of its kind have fractions.
+// isWhole reports whether an action is a whole number. Such a number is a category, unless other actions of the unit
+// have fractions.
 func isWhole(a *ingest.Action) bool { return a.Kind == ingest.ActionCategory && len(a.Values) == 1 }
 
-// settle decides whether whole numbers were numbers or categories, once another action tells.
+// settle decides whether whole numbers were numbers or categories, once a different action shows which.
 func (k *keeper) settle(a *ingest.Action) {
 	switch {
 	case !k.Whole || isWhole(a):
@@ -91,14 +92,14 @@ func (k *keeper) settle(a *ingest.Action) {
 	k.Whole = false
 }
 
-// withoutColumn removes a number from each row that has been kept.
+// withoutColumn removes a number from all kept rows.
 func (k *keeper) withoutColumn(at int) {
 	width := k.Kept.Width()
 	withoutColumn(&k.Kept, at, width)
 	withoutColumn(&k.Tail, at, width)
 }
 
-// withoutColumn removes a number from each row of a width.
+// withoutColumn removes a number from all rows, which have the given width.
 func withoutColumn(s *ingest.Steps, at, width int) {
 	rows := s.Rows[:0]
 	for i := range s.At {
@@ -108,8 +109,8 @@ func withoutColumn(s *ingest.Steps, at, width int) {
 	s.Rows = rows
 }
 
-// follows reports whether a step follows the last one, as far as the telemetry numbers steps: by as much as the second
-// followed the first.
+// follows reports whether a step immediately follows the last one, if the telemetry numbers steps. The step numbers
+// must always increase by as much as from the first to the second step.
 func (k *keeper) follows(step, number int64) bool {
 	by := step - k.Last
 	k.Last = step
@@ -122,8 +123,8 @@ func (k *keeper) follows(step, number int64) bool {
 	return by > 0 && by == k.Stride
 }
 
-// fits reports whether a step consists of the same as those before, but for components of the observation that it lacks,
-// which they lose.
+// fits reports whether a step has the same components as the previous ones. Components of the observation that it lacks
+// are removed from the previous steps.
 func (k *keeper) fits(e *ingest.Event) bool {
 	switch {
 	case e.Action.Kind == ingest.ActionNone:
@@ -139,8 +140,9 @@ func (k *keeper) fits(e *ingest.Event) bool {
 	return k.observes(e.Observation)
 }
 
-// observes begins the row of a step with its observation, and reports whether it has some, of single precision. Components
-// that the step lacks are dropped, such as what telemetry gives with the first step alone.
+// observes starts the row of a step with its observation. It reports whether the step has an observation whose values
+// are in the range of single precision. Components that the step lacks are removed from all steps, such as those that
+// the telemetry has only in the first step.
 func (k *keeper) observes(observation []ingest.Value) bool {
 	k.row = k.row[:0]
 	for next := 0; len(k.row) < len(k.Kept.Names); next++ {
@@ -161,7 +163,7 @@ func (k *keeper) observes(observation []ingest.Value) bool {
 	return len(k.row) > 0
 }
 
-// read completes the row of a step.
+// read adds the action and the reward to the row of a step.
 func (k *keeper) read(e *ingest.Event) {
 	if k.Kept.Numbers > 0 {
 		for _, x := range e.Action.Values {
@@ -175,7 +177,7 @@ func (k *keeper) read(e *ingest.Event) {
 	k.row = append(k.row, float32(reward))
 }
 
-// put writes a step to a place.
+// put writes a step to the given place.
 func (k *keeper) put(s *ingest.Steps, place int, number int32, category int) {
 	if place >= len(s.At) {
 		place = len(s.At)
@@ -192,8 +194,8 @@ func (k *keeper) put(s *ingest.Steps, place int, number int32, category int) {
 	}
 }
 
-// placeOf returns the place at which a step is kept, or -1. Runs are sampled evenly (reservoir sampling, algorithm R),
-// depending on only the number and the seed.
+// placeOf returns the place at which a step is kept, or -1. Runs are sampled uniformly (reservoir sampling, algorithm
+// R). The result depends only on the number and the seed.
 func placeOf(number, seed int64) int {
 	if number < headSteps {
 		return int(number)
@@ -208,7 +210,7 @@ func placeOf(number, seed int64) int {
 	return headSteps + int(run)*runSteps + at
 }
 
-// steps returns the kept steps in order, in newly allocated memory; nil without any.
+// steps returns the kept steps in order, in newly allocated memory, or nil if there are none.
 func (k *keeper) steps() *ingest.Steps {
 	if !k.begun() || k.Void {
 		return nil
@@ -274,7 +276,7 @@ func (w *keeperWire) live() *keeper {
 	return &keeper{Kept: ingest.Steps(w.Kept), Tail: ingest.Steps(w.Tail), Void: w.Void, Last: w.Last, Stride: w.Stride, Whole: w.Whole}
 }
 
-// valid reports whether a snapshot keeps to the bounds that adding relies on.
+// valid reports whether a restored keeper satisfies the invariants.
 func (k *keeper) valid() bool {
 	if k == nil {
 		return true

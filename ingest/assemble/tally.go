@@ -8,20 +8,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A unit holds at most maxCategories actions and counts the rest under otherActions. It holds at most maxSignals
-// numeric signals and ignores the rest.
+// A unit has at most maxCategories actions, and counts the rest under otherActions. It has at most maxSignals numeric
+// signals, and ignores the rest.
 const (
 	maxCategories = 256
 	otherActions  = ingest.OtherActions
 	maxSignals    = 512
 )
 
-// clockTolerance is how far the time of an event may lie before that of the previous one, in nanoseconds.
+// clockTolerance is the time in nanoseconds by which an event may be older than the previous one.
 const clockTolerance = int64(time.Minute)
 
-// tally aggregates the events of a unit in progress.
+// tally aggregates the events of an unfinished unit.
 //
-// It is large because it sums up every field of telemetry of one open episode.
+// It is large because it aggregates every telemetry field of one open episode.
 type tally struct {
 	First, Last    ingest.Position
 	StartTS, EndTS int64
@@ -30,39 +30,40 @@ type tally struct {
 	Events    int64
 	Backwards int64   // events older than the previous one by more than clockTolerance
 	LeftOut   leftOut // events of its agent during the unit
-	// Early marks an episode that began before the length of a long episode was known. Early episodes that are later
-	// found abandoned have gathered over a long time, and would look as if many had been abandoned at once.
+	// Early is set if an episode began before the length of a long episode was known. Early episodes that are later found
+	// to be abandoned have accumulated over a long time. Reporting them would look as if many episodes had been abandoned
+	// at once.
 	Early  bool
 	Steps  int64
-	Return float64 // of the rewards; replaced by the summary's
-	Length int64   // by the summary, -1 without one
+	Return float64 // sum of the rewards; replaced by the value in the summary
+	Length int64   // from the summary, or -1
 
 	HasSummary bool
 	Reward     ingest.Moments
 	Rewards    sample
 	Profile    profile
 	Previous   float64 // reward
-	Run        int64   // of equal rewards, up to the last one
+	Run        int64   // number of equal rewards up to the last one
 	LongestRun int64
-	LongestAt  float64 // the reward of that run
+	LongestAt  float64 // reward of the longest run
 
 	ActionKind ingest.ActionKind
-	Words      bool // some action is not a number
+	Words      bool // whether some action is not a number
 	Actions    []ingest.Count
 	Numeric    []signal
 
-	Propensity *ingest.Propensity // nil, or without steps, if none says how probable its action was
+	Propensity *ingest.Propensity // nil or empty if no step has a probability of its action
 
-	Keeper *keeper // of single steps of an episode; nil if none had observations
+	Keeper *keeper // individual steps; nil if none had observations
 
-	categories, signals index // of Actions and Numeric
+	categories, signals index // for Actions and Numeric
 	lastCategory        int
 }
 
 // signal aggregates one numeric signal other than the reward.
 type signal struct {
 	ingest.NamedMoments
-	Values sample // for the outer deciles; empty for an outcome, which is judged by its mean alone
+	Values sample // for the outer deciles; empty for an outcome, which is summarized only by its mean
 }
 
 // begin resets the tally for a unit whose first event is e. It reuses the memory of the previous unit.
@@ -82,7 +83,7 @@ func (t *tally) begin(e *ingest.Event) {
 	signals.reset()
 	clear(actions)
 	for i := range numeric {
-		numeric[i].NamedMoments = ingest.NamedMoments{} // but keep the memory of its values
+		numeric[i].NamedMoments = ingest.NamedMoments{} // keeps the memory of Values
 	}
 	*t = tally{
 		First: e.Pos, StartTS: e.TS, Length: -1,
@@ -91,7 +92,7 @@ func (t *tally) begin(e *ingest.Event) {
 	}
 }
 
-// add folds in an event of the unit and returns the number of values for which it had no room.
+// add adds an event of the unit. It returns the number of values that exceeded the limits of the unit.
 func (t *tally) add(e *ingest.Event, n *names) (ignored int) {
 	t.Events++
 	t.Last = e.Pos
@@ -112,7 +113,7 @@ func (t *tally) add(e *ingest.Event, n *names) (ignored int) {
 	return t.values(e, n)
 }
 
-// keep keeps the step that was added last, if it is to be kept one by one.
+// keep passes the last added step to the keeper, which may keep it individually.
 func (t *tally) keep(e *ingest.Event) {
 	if len(e.Observation) == 0 && !t.Keeper.begun() || !isStep(e) {
 		return
@@ -123,7 +124,7 @@ func (t *tally) keep(e *ingest.Event) {
 	t.Keeper.add(e, t.Steps-1, t.lastCategory, t.StartTS)
 }
 
-// clock records the time of an event, 0 if it has none.
+// clock records the time of an event. ts is 0 if it has none.
 func (t *tally) clock(ts int64) {
 	if ts == 0 {
 		return
@@ -137,7 +138,7 @@ func (t *tally) clock(ts int64) {
 	}
 }
 
-// isStep tells a step, whatever else it carries, from a record that holds only its episode's summary.
+// isStep reports whether a record is a step, rather than only the summary of its episode. A step may include a summary.
 func isStep(e *ingest.Event) bool {
 	return e.HasReward || e.Action.Kind != ingest.ActionNone || len(e.Outcomes) > 0 || len(e.RewardComponents) > 0 ||
 		len(e.Observation) > 0 || !e.HasEpisode
@@ -163,9 +164,9 @@ func (t *tally) reward(x float64) {
 	}
 }
 
-// values folds in everything of a step except its reward.
+// values adds all values of a step except its reward.
 func (t *tally) values(e *ingest.Event, n *names) (ignored int) {
-	next := 0 // where the next signal is expected
+	next := 0 // position at which the next signal is expected
 	fold := func(k key, x float64) {
 		at := t.signals.find(next, k)
 		if at < 0 {
@@ -198,7 +199,7 @@ func (t *tally) values(e *ingest.Event, n *names) (ignored int) {
 	return ignored
 }
 
-// follow starts a signal. It reuses the memory of an earlier unit if there is any.
+// follow adds a signal. It reuses the memory of a previous unit if possible.
 func (t *tally) follow(name string) {
 	at := len(t.Numeric)
 	if at < cap(t.Numeric) {
@@ -210,7 +211,7 @@ func (t *tally) follow(name string) {
 	t.Numeric[at].Values.reset()
 }
 
-// action counts a category and aggregates numbers; an integral number is both.
+// action counts a category, and aggregates the numbers of an action. An integer is both.
 func (t *tally) action(e *ingest.Event, n *names, fold func(key, float64)) {
 	a := &e.Action
 	t.ActionKind = max(t.ActionKind, a.Kind)
@@ -231,7 +232,7 @@ func (t *tally) action(e *ingest.Event, n *names, fold func(key, float64)) {
 	}
 }
 
-// category returns the count of a category, and starts it if it is new.
+// category returns the count of a category, which is added if it is new.
 func (t *tally) category(name string) *ingest.Count {
 	if at := t.lastCategory; at < len(t.Actions) && t.Actions[at].Name == name {
 		return &t.Actions[at]
@@ -250,8 +251,8 @@ func (t *tally) category(name string) *ingest.Count {
 	return &t.Actions[at]
 }
 
-// categoryAt returns the place of a category in Actions, or -1. Few categories are compared where they are counted,
-// which is in the cache then.
+// categoryAt returns the index of a category in Actions, or -1. If there are few categories, it searches Actions
+// itself, which is likely to be cached.
 func (t *tally) categoryAt(name string) int {
 	if len(t.Actions) >= mappedFrom {
 		return t.categories.find(t.lastCategory, key{category, name})
@@ -261,8 +262,7 @@ func (t *tally) categoryAt(name string) int {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// restored rebuilds what a snapshot leaves out. It returns false if the snapshot breaks the bounds that folding relies
-// on.
+// restored rebuilds the state that a snapshot omits. It returns false if the snapshot violates the invariants.
 func (t *tally) restored() bool {
 	if !t.Rewards.valid() || t.Profile.Steps < 1 || len(t.Profile.Sums) > profileSize {
 		return false
@@ -288,7 +288,7 @@ func (t *tally) restored() bool {
 	return true
 }
 
-// unit returns the tally's result in newly allocated memory.
+// unit returns the result as a unit in newly allocated memory.
 func (t *tally) unit(end ingest.End) *ingest.Unit {
 	if t.Events > 1 {
 		u := ingest.NewEpisodeUnit(len(t.Actions), len(t.Numeric))
@@ -300,7 +300,8 @@ func (t *tally) unit(end ingest.End) *ingest.Unit {
 	return u
 }
 
-// complete sets a unit to the tally's result, in the memory of its lists as far as it reaches. Empty lists become nil.
+// complete sets a unit to the result. It uses the memory of the unit's lists as far as possible. Empty lists become
+// nil.
 func (t *tally) complete(u *ingest.Unit, end ingest.End) {
 	actions, numeric, profile := u.Actions, u.Numeric, u.Profile
 	*u = ingest.Unit{
@@ -327,7 +328,7 @@ func (t *tally) complete(u *ingest.Unit, end ingest.End) {
 	}
 }
 
-// appendNumeric appends the results of the numeric signals.
+// appendNumeric appends the results for the numeric signals.
 func (t *tally) appendNumeric(out []ingest.NamedMoments) []ingest.NamedMoments {
 	out = slices.Grow(out, len(t.Numeric))
 	for i := range t.Numeric {

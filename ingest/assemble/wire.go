@@ -5,11 +5,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// The wire form of a snapshot. Numbers are never reused; package saved has the rules. Structures that exist once per
-// episode leave out no fields, which is the faster way to write them.
+// The wire form of a snapshot. Field numbers are never reused; see package saved for the rules. Structures that occur
+// once per episode do not omit empty fields, because encoding them is faster.
 
-// stateFormat is the format of a saved assembler. In format 5, fields had names, or followed the order of these
-// structs.
+// stateFormat is the format of a saved assembler. In format 5, fields had names or were in the order of these structs.
 var stateFormat = saved.Format[stateWire]{Version: 6, Before: map[byte]saved.Migration[stateWire]{5: saved.Named[stateWire]}}
 
 type stateWire struct {
@@ -18,8 +17,8 @@ type stateWire struct {
 	Agents   []agentWire   `cbor:"3,keyasint,omitempty"`
 	Recent   []endedWire   `cbor:"4,keyasint,omitempty"` // oldest first
 	Episodes []episodeWire `cbor:"5,keyasint,omitempty"` // in the order in which they began
-	Rests    []int         `cbor:"6,keyasint,omitempty"` // indexes of the episodes without a beginning
-	Lost     []*lostWire   `cbor:"7,keyasint,omitempty"` // by policy, the oldest first
+	Rests    []int         `cbor:"6,keyasint,omitempty"` // indices of the episodes without a beginning
+	Lost     []*lostWire   `cbor:"7,keyasint,omitempty"` // by policy, oldest first
 	Events   int64         `cbor:"8,keyasint,omitempty"`
 	Searched int64         `cbor:"9,keyasint,omitempty"`
 	Parts    []*partWire   `cbor:"10,keyasint,omitempty"` // of a Divided
@@ -119,7 +118,7 @@ type endingWire struct {
 	Counted bool  `cbor:"4,keyasint"`
 }
 
-// tallyWire is large because it has a field for each one of tally.
+// tallyWire is large because it has a field for each field of tally.
 type tallyWire struct {
 	First      saved.Position    `cbor:"1,keyasint"`
 	Last       saved.Position    `cbor:"2,keyasint"`
@@ -145,8 +144,8 @@ type tallyWire struct {
 	Words      bool              `cbor:"22,keyasint"`
 	Actions    []actionWire      `cbor:"23,keyasint"`
 	Numeric    []signalWire      `cbor:"24,keyasint"`
-	Propensity *saved.Propensity `cbor:"25,keyasint,omitempty"` // of few
-	Keeper     *keeperWire       `cbor:"26,keyasint,omitempty"` // with observations
+	Propensity *saved.Propensity `cbor:"25,keyasint,omitempty"` // only if steps have probabilities
+	Keeper     *keeperWire       `cbor:"26,keyasint,omitempty"` // only if steps have observations
 }
 
 type sampleWire struct {
@@ -168,7 +167,7 @@ type actionWire struct {
 	Reward float64 `cbor:"3,keyasint"`
 }
 
-// signalWire has the moments of a signal without their quantiles, which are computed from its values.
+// signalWire contains the moments of a signal. Its quantiles are computed from its values.
 type signalWire struct {
 	Signal    string     `cbor:"1,keyasint"`
 	N         int64      `cbor:"2,keyasint"`
@@ -240,7 +239,7 @@ func (w agentWire) live(g *group) *agent {
 }
 
 func wireOfEnded(e ended) endedWire {
-	if e.Step < 0 { // what came is that of an earlier episode in the same memory
+	if e.Step < 0 { // Came then belongs to an earlier episode in the same memory
 		e.Came = arrived{}
 	}
 	return endedWire{Key: e.Key, Step: e.Step, Came: arrivedWire(e.Came), TS: e.TS, Owed: e.Owed, Summed: e.Summed, Gone: e.Gone}
@@ -295,8 +294,7 @@ func (p *profile) wire() profileWire {
 	return profileWire{Sums: orNil(p.Sums), Steps: p.Steps, Sum: p.Sum, Held: p.Held}
 }
 
-// orNil returns nil for an empty list, whose memory may be that of an earlier episode: a snapshot does not depend on which
-// memory was used again.
+// orNil returns nil for an empty list. A snapshot must not depend on whether the list's memory was reused.
 func orNil[T any](list []T) []T {
 	if len(list) == 0 {
 		return nil

@@ -22,17 +22,18 @@ var _ Backend = (*Directory)(nil)
 // segments in place.
 const temporary = "*" + suffix + ".tmp"
 
-// Directory is a backend that keeps each segment in a file. It belongs to one process at a time, so it lists its files
-// only on opening and when asked for names, and tracks them in between: a start asks for the generations of every name.
+// Directory is a backend that stores each segment in a file. It belongs to one process at a time, so it can track its
+// files in memory. It lists the directory only when it is opened and when Names is called, because a start requests the
+// generations of every name.
 type Directory struct {
 	path   string
 	lock   *os.File
 	create func(directory, pattern string) (*os.File, error)
 
-	spare sync.Pool // of *[]byte, memory for segments
+	spare sync.Pool // of *[]byte, reused memory for segments
 
 	mu    sync.Mutex
-	stems map[string][]uint64 // generations by the stems of their files
+	stems map[string][]uint64 // generations by stem
 }
 
 // NewDirectory opens the backend. It creates the directory if it is missing, and removes the remains of interrupted
@@ -70,7 +71,7 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// Close lets another process open the directory. Nothing may be put after it.
+// Close lets another process open the directory. Do not call Put afterwards.
 func (d *Directory) Close() error {
 	if err := d.lock.Close(); err != nil {
 		return fmt.Errorf("unlocking the checkpoint directory: %w", err)
@@ -78,7 +79,8 @@ func (d *Directory) Close() error {
 	return nil
 }
 
-// Beside returns the directory for the units that the checkpoint of a name refers to. The backend does not use it.
+// Beside returns the directory for the units that the checkpoint with this name refers to. The backend itself does not
+// use it.
 func (d *Directory) Beside(name string) string { return filepath.Join(d.path, stem(name)+unitsSuffix) }
 
 // Where implements Backend.
@@ -86,7 +88,7 @@ func (d *Directory) Where(name string, generation uint64) string {
 	return filepath.Join(d.path, fileName(name, generation))
 }
 
-// Get implements Backend. A file that cannot be read from the disk counts as damaged.
+// Get implements Backend. A disk read error counts as damage.
 func (d *Directory) Get(name string, generation uint64) ([]byte, error) {
 	segment, err := d.read(d.Where(name, generation))
 	if errors.Is(err, syscall.EIO) {
@@ -95,7 +97,7 @@ func (d *Directory) Get(name string, generation uint64) ([]byte, error) {
 	return segment, err
 }
 
-// read reads a file into spare memory, if there is enough.
+// read reads a file, into recycled memory if it is large enough.
 func (d *Directory) read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -113,7 +115,7 @@ func (d *Directory) readAll(f *os.File) ([]byte, error) {
 	size := int(info.Size())
 	spare, _ := d.spare.Get().(*[]byte)
 	if spare == nil || cap(*spare) < size {
-		room := make([]byte, size+size/4) // for those that are a little larger, too
+		room := make([]byte, size+size/4) // room for slightly larger segments, too
 		spare = &room
 	}
 	segment := (*spare)[:size]
@@ -182,7 +184,7 @@ func (d *Directory) Remove(name string, generation uint64) error {
 	return nil
 }
 
-// list reads the directory's segments.
+// list reads the names of the segments in the directory.
 func (d *Directory) list() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -237,7 +239,7 @@ func (d *Directory) sortedStems() []string {
 	return slices.Sorted(maps.Keys(d.stems))
 }
 
-// nameInside reads a name that is too long for a file name from any intact segment of it.
+// nameInside reads a name that is too long for a file name from an intact segment with this stem.
 func (d *Directory) nameInside(escaped string) (string, error) {
 	d.mu.Lock()
 	generations := slices.Clone(d.stems[escaped])

@@ -28,7 +28,8 @@ func fileOf(stem string, generation uint64) string {
 	return fmt.Sprintf("%s.%010d%s", stem, generation, suffix)
 }
 
-// split is the inverse of fileName, but returns the stem. ok is false for names that fileName does not return.
+// split is the inverse of fileName, except that it returns the stem. ok is false for names that fileName does not
+// return.
 func split(file string) (stem string, generation uint64, ok bool) {
 	stem, ok = strings.CutSuffix(file, suffix)
 	if !ok {
@@ -42,9 +43,9 @@ func split(file string) (stem string, generation uint64, ok bool) {
 	return stem, generation, err == nil && generation > 0 && stem != "" && fmt.Sprintf("%010d", generation) == digits
 }
 
-// stem returns the prefix of a name's file names, which no other name has. Bytes other than lower-case letters, digits,
-// "-" and "_" become %xx. So names stay distinct on case-insensitive file systems, and none is hidden or leaves the
-// directory.
+// stem returns the prefix of a name's file names. It is unique to the name. Bytes other than lower-case letters,
+// digits, "-" and "_" become %xx. Names therefore stay distinct on case-insensitive file systems, and no file is hidden
+// or outside the directory.
 func stem(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -67,8 +68,8 @@ func plain(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// nameOf is the inverse of stem. whole is false for a cut name: only the files themselves contain it. ok is false for
-// what stem does not return.
+// nameOf is the inverse of stem. whole is false for a truncated name, which only the files themselves contain. ok is
+// false for strings that stem does not return.
 func nameOf(escaped string) (name string, whole, ok bool) {
 	if strings.Contains(escaped, hashMark) {
 		return "", false, true

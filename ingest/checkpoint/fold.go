@@ -9,24 +9,24 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
-// folded is the state that the records of a scope amount to.
+// folded is the state that results from the records of a scope.
 type folded struct {
 	scope   string
 	epoch   uint64 // the highest epoch
-	owner   uint64 // the number of the claim that began it
+	owner   uint64 // number of the claim that began the epoch
 	records map[string]*foldedRecord
-	damaged []string                     // keys, for the log
+	damaged []string                     // keys of damaged records, for the log
 	foreign func(kafkalog.Record, error) // called with records that are not checkpoint records
 }
 
-// foldedRecord is a record without a tombstone.
+// foldedRecord is a record that has no tombstone.
 type foldedRecord struct {
 	record
 	key    []byte
 	offset int64
-	counts bool   // its epoch had not ended when it was written
-	size   int    // of the value
-	value  []byte // nil if it does not count
+	counts bool   // whether its epoch was current when it was written
+	size   int    // of the value, in bytes
+	value  []byte // nil if the record does not count
 }
 
 func newFolded(scope string) *folded {
@@ -34,8 +34,8 @@ func newFolded(scope string) *folded {
 }
 
 // fold adds one record of the partition; records arrive in offset order. Records that are not checkpoint records are
-// skipped. A record after one of a higher epoch does not count, as its writer had lost the scope. This holds forever:
-// old claims get tombstones only after every record that they invalidate.
+// skipped. A record after one of a higher epoch does not count, because its writer had lost the scope. It never counts
+// later, because old claims get tombstones only after all records that they invalidate.
 func (f *folded) fold(r kafkalog.Record) error {
 	scope, at, err := parseKey(r.Key)
 	if err != nil {
@@ -66,28 +66,28 @@ func (f *folded) fold(r kafkalog.Record) error {
 	return nil
 }
 
-// holding is the state of a scope, for its owner.
+// holding is the state of a scope as its owner keeps it.
 type holding struct {
-	segments map[string]map[uint64]*segment // finished ones, by name and generation
+	segments map[string]map[uint64]*segment // finished segments, by name and generation
 	notes    map[string]note                // by key
-	dead     [][]byte                       // keys that need tombstones, in this order
+	dead     [][]byte                       // keys that need tombstones, in order
 	damaged  []string                       // damaged records, for the log
 }
 
 // segment describes one segment.
 type segment struct {
 	epoch       uint64
-	chunks      []uint64 // their numbers
+	chunks      []uint64 // numbers of its chunks
 	size        int
 	sum         uint32
-	err         error    // why it cannot be read: damage, or errOtherVersion
-	keys        [][]byte // of its records, the manifest first: no manifest may remain without its chunks
-	first, last int64    // offsets: its chunks lie between them
+	err         error    // why it cannot be read: damage or errOtherVersion
+	keys        [][]byte // of its records, manifest first, so that no manifest remains without its chunks
+	first, last int64    // range of offsets that contains its chunks
 	pieces      []piece  // its chunks, up to the first missing one
-	held        [][]byte // its chunks, from opening until they are read or the name is written
+	held        [][]byte // values of its chunks, from opening until they are read or the name is written
 }
 
-// piece is the place of a chunk.
+// piece locates a chunk.
 type piece struct {
 	key    []byte
 	offset int64 // of the record
@@ -95,7 +95,7 @@ type piece struct {
 	size   int
 }
 
-// over returns the chunks that a range of the segment lies in. whole is false if one of them is missing.
+// over returns the chunks that overlap a range of the segment. whole is false if one of them is missing.
 func (s *segment) over(offset, length uint64) (pieces []piece, whole bool) {
 	end := uint64(0)
 	for _, p := range s.pieces {
@@ -111,10 +111,10 @@ func (s *segment) over(offset, length uint64) (pieces []piece, whole bool) {
 type note struct {
 	record
 	key  []byte // of the record
-	text []byte // empty to forget the key, when the note only invalidates older ones
+	text []byte // empty if the note only deletes older ones
 }
 
-// settle returns the state of the scope, once the reader owns it.
+// settle returns the state of the scope. It is called once the reader owns the scope.
 func (f *folded) settle() *holding {
 	h := &holding{segments: map[string]map[uint64]*segment{}, notes: map[string]note{}, damaged: f.damaged}
 	chunks := map[[2]uint64]*foldedRecord{}
@@ -144,14 +144,14 @@ func (f *folded) settle() *holding {
 			s.gather(f.scope, chunks)
 		}
 	}
-	for _, r := range records { // chunks that were never finished, or that another write replaced
+	for _, r := range records { // chunks of unfinished or replaced segments
 		if left := chunks[[2]uint64{r.epoch, r.number}]; left == r {
 			h.dead = append(h.dead, r.key)
 		}
 	}
-	h.dead = append(h.dead, claims...) // last: until then they invalidate the others
+	h.dead = append(h.dead, claims...) // last, because they invalidate the others until then
 	if len(h.damaged) > 0 {
-		h.dead = nil // what looks superfluous may be needed to repair the damage
+		h.dead = nil // records that look superfluous may be needed to repair the damage
 	}
 	return h
 }
@@ -167,7 +167,7 @@ func (f *folded) inOrder() []*foldedRecord {
 	return records
 }
 
-// finished adds a manifest. The last manifest of a name and generation counts, even if it is damaged.
+// finished adds the segment of a manifest. The last manifest for a name and generation counts, even if it is damaged.
 func (h *holding) finished(r *foldedRecord) *segment {
 	if h.segments[r.name] == nil {
 		h.segments[r.name] = map[uint64]*segment{}
@@ -186,7 +186,8 @@ func (h *holding) finished(r *foldedRecord) *segment {
 	return s
 }
 
-// noted adds a note. The last note of a key counts. If that is damaged, none does: the one before may say the opposite.
+// noted adds a note. The last note for a key counts. If it is damaged, no note counts, because the previous one may say
+// the opposite.
 func (h *holding) noted(r *foldedRecord) {
 	before, any := h.notes[r.name]
 	if any && before.compare(r.record) > 0 { // of two notes written at the same time
@@ -205,7 +206,7 @@ func (h *holding) noted(r *foldedRecord) {
 	h.notes[r.name] = note{record: r.record, key: r.key, text: text}
 }
 
-// forget marks an empty note for removal.
+// forget marks the note of a key for removal if it is empty.
 func (h *holding) forget(key string) {
 	if n, any := h.notes[key]; any && len(n.text) == 0 {
 		h.dead = append(h.dead, n.key)
@@ -213,7 +214,7 @@ func (h *holding) forget(key string) {
 	}
 }
 
-// gather collects the chunks of the segment.
+// gather collects the chunks of the segment, and removes them from chunks.
 func (s *segment) gather(scope string, chunks map[[2]uint64]*foldedRecord) {
 	start := 0
 	for i, number := range s.chunks {
@@ -231,7 +232,7 @@ func (s *segment) gather(scope string, chunks map[[2]uint64]*foldedRecord) {
 	}
 }
 
-// join concatenates chunks. whole is false if they do not match the manifest.
+// join concatenates chunks. whole is false if the result does not match the manifest.
 func (s *segment) join(chunks [][]byte) (segment []byte, whole bool) {
 	switch len(chunks) {
 	case 0:

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// topicTakeOver limits how long taking over a scope takes. It is far shorter than tombstones are kept: a tombstone
-	// may apply to a record that the take-over has already read.
+	// topicTakeOver is the timeout for taking over a scope. It must be far shorter than the retention of tombstones,
+	// because a tombstone may apply to a record that the take-over has already read.
 	topicTakeOver = 10 * time.Minute
-	// topicWrite limits one request of a write, all attempts together. A checkpoint of any size gets written while its
-	// requests succeed.
+	// topicWrite is the timeout for one request of a write, including all attempts. It does not limit the size of a
+	// checkpoint, which takes as many requests as needed.
 	topicWrite = 30 * time.Second
-	// topicRead limits reading one segment.
+	// topicRead is the timeout for reading one segment.
 	topicRead = time.Minute
 	// maxGiveUp leaves room in a request for a chunk and a manifest.
 	maxGiveUp = 128 << 10
@@ -42,38 +42,39 @@ var (
 	_ pieceReader = (*lease)(nil)
 )
 
-// lease is the hold of one owner on a scope: a backend, and a journal that no one else writes to while it lasts. A
-// write counts if no record of a later owner precedes it in the log; the lease reads up to the write before it confirms
-// it. So a lease ends with the claim of the next one, whether or not its owner has noticed.
+// lease represents ownership of a scope. It is a backend and a journal, which no one else writes to while the lease
+// lasts. A write counts if no record of a later owner precedes it in the log. The lease reads the log up to the write
+// before it confirms the write. So a lease ends with the claim of the next owner, whether or not the current owner has
+// noticed.
 //
-// A record gets a tombstone only after something confirmed makes it superfluous forever. The tombstone then does no
-// harm, however late it arrives and anyone who owns the scope by then. Tombstones wait for the next write and go in its
-// requests.
+// A record gets a tombstone only after something confirmed makes it superfluous forever. Therefore, a tombstone does no
+// harm even if it arrives late and the scope has another owner by then. Tombstones wait for the next write and are sent
+// in its requests.
 type lease struct {
 	log       recordLog
 	topic     string
 	partition int // of the topic
 	scope     string
-	chunk     int // bytes of a chunk, at most
-	giveUp    int // approximate bytes of keys that get tombstones with one write
+	chunk     int // maximum bytes of a chunk
+	giveUp    int // approximate bytes of keys that get tombstones in one request
 	epoch     uint64
 	foreign   func(kafkalog.Record, error) // called with records that are not checkpoint records
 
 	mu     sync.Mutex
 	number uint64 // of the last record
 	holding
-	tried   map[string][][]byte // by kind and name, keys of failed writes: they may exist, and count
-	doubt   bool                // an answer was missed: a failed write may still appear, even after its tombstone
+	tried   map[string][][]byte // keys of failed writes, by kind and name; the records may exist and count
+	doubt   bool                // a response was missed, so a failed write may still appear, even after its tombstone
 	sending bool                // tombstones are being written
-	next    int64               // no record before it is of another owner
-	written map[int64]int64     // what this lease wrote from next on, by request: first offset, and the offset after the last
+	next    int64               // no record before this offset belongs to another owner
+	written map[int64]int64     // writes of this lease from next on: first offset to the offset after the last
 	end     int64               // the offset after the last record written
 	lost    bool                // a later owner has written a record
 
-	reading sync.Mutex // held while reading on: one goroutine reads for all that wait
+	reading sync.Mutex // held while reading the log: one goroutine reads for all that wait
 }
 
-// newLease returns a lease that has not begun.
+// newLease returns a lease that does not own its scope yet.
 func newLease(log recordLog, topic string, partition int, scope string) *lease {
 	return &lease{
 		log: log, topic: topic, partition: partition, scope: scope, chunk: kafkalog.MaxRecord, giveUp: maxGiveUp,
@@ -82,10 +83,10 @@ func newLease(log recordLog, topic string, partition int, scope string) *lease {
 	}
 }
 
-// begin takes over the scope. owner must prove that the scope is the caller's.
+// begin takes over the scope. owner must return an error unless the scope belongs to the caller.
 //
 // The claim counts if no other claim was written since the previous epoch was read, and owner is called in between. So
-// a former owner cannot take the scope from the next one, however long it slept before its claim.
+// a former owner cannot take the scope from the next one, even if it was suspended for a long time before its claim.
 func (t *lease) begin(ctx context.Context, owner func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, topicTakeOver)
 	defer cancel()
@@ -121,7 +122,7 @@ func (t *lease) foldOn(ctx context.Context, f *folded, least int64) (err error) 
 	return err
 }
 
-// claim writes a claim. Each attempt has its own number, because a lost answer can lead to two claims.
+// claim writes a claim. Each attempt has its own number, because a lost response can lead to two claims.
 func (t *lease) claim(ctx context.Context, epoch uint64) (claim record, offset int64, err error) {
 	written, err := t.log.AppendFresh(ctx, t.partition, func() []kafkalog.Record {
 		claim = record{epoch: epoch, number: random(), kind: kindClaim}
@@ -135,20 +136,20 @@ func (t *lease) claim(ctx context.Context, epoch uint64) (claim record, offset i
 
 func random() uint64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // it cannot fail
+	_, _ = rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:]) | 1
 }
 
-// writing is a write of one or more requests. It counts once the last one is written.
+// writing is a write of one or more requests. It counts once the last request is written.
 type writing struct {
 	*lease
-	of      string // what it writes: a confirmed write makes failed ones of the same kind and name superfluous
+	of      string // kind and name of the record; a confirmed write makes failed ones of the same kind and name superfluous
 	records []*foldedRecord
-	stale   [][]byte // keys of attempts without an answer
+	stale   [][]byte // keys of attempts without a response
 }
 
-// append writes, in one request, the records that fresh returns and the tombstones that wait. Each attempt has its own
-// keys, because an attempt that seems to have failed may be written even after the next one.
+// append sends one request with the records that fresh returns and pending tombstones. Each attempt has its own keys,
+// because an attempt that seems to have failed may be written even after the next one.
 func (w *writing) append(ctx context.Context, fresh func() []*foldedRecord) error {
 	ctx, cancel := context.WithTimeout(ctx, topicWrite)
 	defer cancel()
@@ -174,7 +175,7 @@ func (w *writing) append(ctx context.Context, fresh func() []*foldedRecord) erro
 	for i, r := range attempt {
 		r.offset = written[i].Offset
 		if r.kind == kindChunk {
-			r.value = nil // the caller or the log holds it
+			r.value = nil // the caller or the log has it
 		}
 	}
 	w.records = append(w.records, attempt...)
@@ -189,7 +190,7 @@ func appendKeys(keys [][]byte, records []*foldedRecord) [][]byte {
 	return keys
 }
 
-// finish returns once it is known whether the write counts, and calls settle if it does. err is that of append.
+// finish waits until it is known whether the write counts, and calls settle if it does. err is the error from append.
 func (w *writing) finish(ctx context.Context, err error, settle func()) error {
 	ctx, cancel := context.WithTimeout(ctx, topicWrite)
 	defer cancel()
@@ -209,7 +210,7 @@ func (w *writing) finish(ctx context.Context, err error, settle func()) error {
 	return nil
 }
 
-// fresh returns a record with a key that was never used.
+// fresh returns a record with a new key.
 func (t *lease) fresh(r record, value []byte) *foldedRecord {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -218,8 +219,8 @@ func (t *lease) fresh(r record, value []byte) *foldedRecord {
 	return &foldedRecord{record: r, key: r.key(t.scope), size: len(value), value: value}
 }
 
-// takeDead returns keys for the tombstones of a request, none while others are being written: they are written in
-// order.
+// takeDead returns keys for the tombstones of a request. It returns nil while other tombstones are being written,
+// because they must be written in order.
 func (t *lease) takeDead() [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -266,7 +267,7 @@ func (t *lease) Put(name string, generation uint64, data []byte) error {
 	})
 }
 
-// segment writes the chunks, and the manifest with the last one.
+// segment writes the chunks. The manifest is in the same request as the last chunk.
 func (w *writing) segment(ctx context.Context, at record, data []byte) error {
 	m := manifest{Format: topicFormat, Size: len(data), Sum: checksum(data)}
 	for ; len(data) > w.chunk; data = data[w.chunk:] {
@@ -289,7 +290,7 @@ func (w *writing) segment(ctx context.Context, at record, data []byte) error {
 	})
 }
 
-// release frees the chunks of a name: its writer has read what there was.
+// release frees the chunks of a name. Its writer has already read the ones that it needed.
 func (t *lease) release(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -298,7 +299,7 @@ func (t *lease) release(name string) {
 	}
 }
 
-// note replaces the note of a key. An empty value removes it.
+// note replaces the note for a key. An empty value removes it.
 func (t *lease) note(ctx context.Context, key string, value []byte) error {
 	if t.isLost() {
 		return ingest.ErrFenced
@@ -315,7 +316,7 @@ func (t *lease) note(ctx context.Context, key string, value []byte) error {
 	})
 }
 
-// readNotes calls visit for the notes in the order in which they were written.
+// readNotes calls visit for all notes in the order in which they were written.
 func (t *lease) readNotes(visit func(key string, value []byte)) {
 	t.mu.Lock()
 	notes := slices.Collect(maps.Values(t.notes))
@@ -328,7 +329,7 @@ func (t *lease) readNotes(visit func(key string, value []byte)) {
 	}
 }
 
-// wrote records the offsets of records that this lease wrote.
+// wrote records the offsets that this lease wrote.
 func (t *lease) wrote(offset int64, records int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -337,7 +338,7 @@ func (t *lease) wrote(offset int64, records int) {
 	t.advance()
 }
 
-// advance skips what this lease itself wrote: without other writers to the partition, nothing is ever read back.
+// advance skips the records that this lease wrote. If the partition has no other writers, nothing is ever read back.
 func (t *lease) advance() {
 	for behind, ours := t.written[t.next]; ours; behind, ours = t.written[t.next] {
 		delete(t.written, t.next)
@@ -345,8 +346,8 @@ func (t *lease) advance() {
 	}
 }
 
-// confirm returns once it is known that no record before the offset is of another owner. The error is ingest.ErrFenced
-// if one is.
+// confirm returns once it is known whether a record before the offset belongs to another owner. If so, the error is
+// ingest.ErrFenced.
 func (t *lease) confirm(ctx context.Context, offset int64) error {
 	if known, err := t.known(offset); known {
 		return err
@@ -381,8 +382,8 @@ func (t *lease) isLost() bool {
 	return t.lost
 }
 
-// readOn looks for another owner in everything written up to now. Compaction may have removed the next owner's claim,
-// but then a later claim remains. The caller holds reading.
+// readOn looks for records of another owner in everything written so far. Compaction may have removed the next owner's
+// claim, but then a later claim remains. The caller must hold t.reading.
 func (t *lease) readOn(ctx context.Context) error {
 	t.mu.Lock()
 	next, least := t.next, t.end
@@ -411,7 +412,7 @@ func (t *lease) readOn(ctx context.Context) error {
 	return nil
 }
 
-// Get implements Backend. It frees the chunks held since opening.
+// Get implements Backend. It frees the chunks that were kept when the lease began.
 func (t *lease) Get(name string, generation uint64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), topicRead)
 	defer cancel()
@@ -435,7 +436,7 @@ func (t *lease) Get(name string, generation uint64) ([]byte, error) {
 	return nil, t.missing(ctx, name, generation)
 }
 
-// GetPiece implements pieceReader: it reads only the chunks that hold the piece.
+// GetPiece implements pieceReader. It reads only the chunks that contain the piece.
 func (t *lease) GetPiece(name string, generation, offset, length uint64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), topicRead)
 	defer cancel()
@@ -468,7 +469,7 @@ func (t *lease) GetPiece(name string, generation, offset, length uint64) ([]byte
 	return data, nil
 }
 
-// segment returns a segment whose manifest can be read. The errors are those of Get.
+// segment returns a segment whose manifest is readable. The errors are those of Get.
 func (t *lease) segment(name string, generation uint64) (*segment, error) {
 	t.mu.Lock()
 	s := t.segments[name][generation]
@@ -500,8 +501,8 @@ func (t *lease) fetch(ctx context.Context, s *segment) ([][]byte, error) {
 	return chunks, err
 }
 
-// missing returns the error for chunks that do not match the manifest: damage, unless the next owner has removed what
-// it no longer needs.
+// missing returns the error for chunks that do not match the manifest. It is a *DamagedError, unless the next owner has
+// removed chunks that it no longer needs.
 func (t *lease) missing(ctx context.Context, name string, generation uint64) error {
 	t.reading.Lock()
 	defer t.reading.Unlock()
@@ -519,14 +520,14 @@ func (t *lease) Where(name string, generation uint64) string {
 	return fmt.Sprintf("%[2]q, generation %[1]d, in partition %[3]d of topic %[4]s", generation, name, t.partition, t.topic)
 }
 
-// Generations implements Backend. Unfinished ones are left out.
+// Generations implements Backend. It omits unfinished segments.
 func (t *lease) Generations(name string) ([]uint64, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(maps.Keys(t.segments[name])), nil
 }
 
-// Remove implements Backend. The next write carries the tombstones of the segment.
+// Remove implements Backend. The tombstones of the segment are sent with the next writes.
 func (t *lease) Remove(name string, generation uint64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,7 +25,7 @@ func decodeHead2(body []byte) (*headWire, error) {
 	return head, nil
 }
 
-// reader takes fields off the front of what is left; once it runs short of bytes it returns zeros.
+// reader reads fields from the front of left. Once bytes run out, it returns zero values.
 type reader struct {
 	left  []byte
 	short bool

@@ -11,17 +11,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// pieceReader is a backend that can read a piece of a segment without reading all of it. Its errors are those of Get; a
-// segment that is too short is a *DamagedError.
+// pieceReader is a backend that can read a part of a segment without reading all of it. Its errors are those of Get. If
+// a segment is too short, the error is a *DamagedError.
 type pieceReader interface {
 	GetPiece(name string, generation, offset, length uint64) ([]byte, error)
 }
 
 var _ pieceReader = (*Directory)(nil)
 
-// LoadParts implements ingest.CheckpointStore. A damaged part is read from the generation before, if that has an
-// identical copy. A concurrent save of the name does not wait for LoadParts: if it removes what is being read,
-// LoadParts reads the newly saved parts.
+// LoadParts implements ingest.CheckpointStore. A damaged part is read from the previous generation if that has an
+// identical copy. A concurrent save of the name does not wait for LoadParts: if it removes parts that are being read,
+// LoadParts reads the newly saved ones.
 func (s *Store) LoadParts(name string, parts []string) (ingest.Parts, error) {
 	out := ingest.Parts{}
 	for _, part := range parts {
@@ -51,14 +51,14 @@ func (s *Store) loadPart(name, part string) ([]byte, error) {
 	}
 }
 
-// generations returns the two existing generations. They must not be changed.
+// generations returns the newest and the previous generation. The caller must not modify them.
 func (h *history) generations() (newest, before generation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.newest, h.before
 }
 
-// partOf reads a part of the newest of two generations, or its copy in the one before.
+// partOf reads a part of the newest generation. If it is damaged, partOf reads the identical copy in the previous one.
 func (s *Store) partOf(name, part string, newest, before generation) ([]byte, error) {
 	at, live := newest.live[part]
 	if !live {
@@ -79,7 +79,7 @@ func (s *Store) partOf(name, part string, newest, before generation) ([]byte, er
 	return data, nil
 }
 
-// piece reads one part, and nothing else if the backend supports that.
+// piece reads one part. It avoids reading the rest of the segment if the backend supports this.
 func (s *Store) piece(name, part string, at place) ([]byte, error) {
 	reader, can := s.backend.(pieceReader)
 	if !can {
@@ -110,7 +110,7 @@ func (d *Directory) GetPiece(name string, generation, offset, length uint64) ([]
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // nothing was written
+	defer f.Close() // it was only read
 	piece := make([]byte, length)
 	_, err = f.ReadAt(piece, int64(offset))
 	switch {

@@ -23,20 +23,20 @@ import (
 type record struct {
 	epoch, number uint64
 	kind          string
-	name          string // of the checkpoint, for a manifest; the key, for a note
+	name          string // of the checkpoint for a manifest; the key for a note
 	generation    uint64 // of a manifest
 }
 
 // The kinds of records.
 const (
-	kindClaim    = "claim"    // begins an epoch if it is its first; its number is the owner's random one
+	kindClaim    = "claim"    // begins an epoch if it is the first one; its number is random and identifies the owner
 	kindChunk    = "chunk"    // of a segment
 	kindManifest = "manifest" // completes a segment
 	kindNote     = "note"     // of the journal
-	kindWidth    = "width"    // of no scope, in partition 0; its number is the topic's number of partitions
+	kindWidth    = "width"    // in partition 0 without a scope; its number is the topic's number of partitions
 )
 
-// compare orders the records of one owner, and one owner after another.
+// compare orders records by epoch and, within an epoch, by number.
 func (r record) compare(other record) int {
 	return cmp.Or(cmp.Compare(r.epoch, other.epoch), cmp.Compare(r.number, other.number))
 }
@@ -72,13 +72,13 @@ func parseKey(key []byte) (scope string, r record, err error) {
 	return string(parts[0]), r, nil
 }
 
-// wasOurs reports whether a key that parseKey refuses has the shape of a valid one, and so is damaged.
+// wasOurs reports whether a key that parseKey rejects has the form of a valid key, so it is damaged.
 func wasOurs(key []byte) bool { return bytes.Count(key, []byte{0}) >= 6 }
 
-// seal puts a checksum before a text. The result is never empty, as a tombstone is.
+// seal puts a checksum before text. The result is never empty, unlike a tombstone.
 func seal(text []byte) []byte { return fmt.Appendf(nil, "%08x %s", checksum(text), text) }
 
-// unseal is the inverse of seal. whole is false for what seal does not return.
+// unseal is the inverse of seal. whole is false if the checksum does not match.
 func unseal(value []byte) (text []byte, whole bool) {
 	sum, text, _ := bytes.Cut(value, []byte(" "))
 	return text, string(sum) == fmt.Sprintf("%08x", checksum(text))
@@ -87,7 +87,7 @@ func unseal(value []byte) (text []byte, whole bool) {
 // manifest describes a segment.
 type manifest struct {
 	Format int      `json:"format"`
-	Chunks []uint64 `json:"chunks"` // their numbers, in order; of the same epoch
+	Chunks []uint64 `json:"chunks"` // numbers of the chunks in order, in the epoch of the manifest
 	Size   int      `json:"size"`   // bytes
 	Sum    uint32   `json:"crc32c"` // of the whole segment
 }
@@ -99,7 +99,7 @@ const topicFormat = 1
 var errDamagedManifest = errors.New("its manifest is damaged")
 
 func (m *manifest) value() []byte {
-	text, _ := json.Marshal(m) // numbers: it cannot fail
+	text, _ := json.Marshal(m) // cannot fail for numbers
 	return seal(text)
 }
 

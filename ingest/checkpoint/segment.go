@@ -32,33 +32,33 @@ const (
 // headFormat is the format of the head of a segment.
 var headFormat = saved.Format[headWire]{Version: 1}
 
-// headWire is the head of a segment. Numbers are never reused; package saved has the rules.
+// headWire is the head of a segment. Field numbers are never reused; see package saved for the rules.
 type headWire struct {
 	Name       string      `cbor:"1,keyasint"`
 	Generation uint64      `cbor:"2,keyasint"`
 	Live       []placeWire `cbor:"3,keyasint"` // sorted by name
 }
 
-// placeWire is the place of a live part.
+// placeWire is the location of a live part.
 type placeWire struct {
 	Part       string `cbor:"1,keyasint"`
-	Generation uint64 `cbor:"2,keyasint"` // of the segment that holds it
+	Generation uint64 `cbor:"2,keyasint"` // of the segment that contains it
 	Offset     uint64 `cbor:"3,keyasint"` // in that segment
 	Length     uint64 `cbor:"4,keyasint"`
 	Sum        uint32 `cbor:"5,keyasint"` // CRC-32C
 }
 
-// place is where a part lies: in the segment of a generation.
+// place is the location of a part: a range in the segment of a generation.
 type place struct {
 	generation     uint64
 	offset, length uint64
 	sum            uint32
 }
 
-// index holds the live parts of a generation, by name.
+// index contains the locations of the live parts of a generation, by name.
 type index map[string]place
 
-// held is the live content of a segment.
+// held lists the live parts in a segment, with their total size.
 type held struct {
 	parts []string
 	bytes uint64
@@ -111,10 +111,10 @@ func (x index) wire() []placeWire {
 	return out
 }
 
-// errOtherVersion means that a segment is intact and of a format that this build does not read.
+// errOtherVersion means that a segment is intact but has a format that this build cannot read.
 var errOtherVersion = errors.New("it has a different format version")
 
-// decode reads a segment. Its error says why it is not one, or is errOtherVersion. Its memory use is bounded by a
+// decode decodes a segment. The error is errOtherVersion, or says why the segment is invalid. Memory use is at most a
 // multiple of the segment's size.
 func decode(segment []byte) (name string, generation uint64, live index, err error) {
 	if !bytes.HasPrefix(segment, []byte(magic)) {
@@ -144,7 +144,7 @@ func decode(segment []byte) (name string, generation uint64, live index, err err
 	return head.Name, head.Generation, live, err
 }
 
-// decodeHead reads the head after the parts.
+// decodeHead decodes the head, which follows the parts.
 func decodeHead(body []byte) (*headWire, error) {
 	at := len(body) - 8
 	if at < 0 {
@@ -176,7 +176,8 @@ func (h *headWire) live() (index, error) {
 	return live, nil
 }
 
-// cut returns a part of a segment, false if the segment does not hold it.
+// cut returns the part at this location in a segment. It returns false if the segment is too short or the checksum does
+// not match.
 func (p place) cut(segment []byte) ([]byte, bool) {
 	size := uint64(len(segment))
 	if p.offset > size || p.length > size-p.offset {

@@ -8,7 +8,7 @@ import (
 
 var _ ingest.Stores = Shared{}
 
-// Shared serves all partitions from one store, for a process that has its checkpoints to itself.
+// Shared serves all partitions from one store, for a process that does not share its checkpoints.
 type Shared struct{ *Store }
 
 // Open implements ingest.Stores.

@@ -1,5 +1,5 @@
-// Package checkpoint keeps the state of the service durably, each checkpoint as named parts. A load returns byte for
-// byte what one save wrote, or an error.
+// Package checkpoint stores the state of the service durably. Each checkpoint consists of named parts. A load returns
+// byte for byte what one save wrote, or an error.
 package checkpoint
 
 import (
@@ -20,13 +20,13 @@ import (
 
 var _ ingest.CheckpointStore = (*Store)(nil)
 
-// Backend keeps segments as opaque bytes. Its methods may be called by several goroutines. For each name, only one at a
-// time writes or removes; others may read meanwhile.
+// Backend stores segments as opaque bytes. Its methods may be called concurrently. For each name, only one goroutine at
+// a time writes or removes; others may read meanwhile.
 type Backend interface {
-	// Put returns when the segment is durable. It replaces a segment of the same name and generation atomically.
+	// Put returns once the segment is durable. It atomically replaces a segment with the same name and generation.
 	Put(name string, generation uint64, segment []byte) error
-	// Get returns a segment. The error is fs.ErrNotExist if there is none, a *DamagedError if it exists and can never
-	// be read, and any other error if a retry may help.
+	// Get returns a segment. The error is fs.ErrNotExist if there is none, a *DamagedError if it exists but can never be
+	// read, and any other error if a retry may help.
 	Get(name string, generation uint64) ([]byte, error)
 	// Remove removes a segment. A missing one is not an error.
 	Remove(name string, generation uint64) error
@@ -34,30 +34,31 @@ type Backend interface {
 	Generations(name string) ([]uint64, error)
 	// Names returns the names that have a segment and begin with prefix, sorted.
 	Names(prefix string) ([]string, error)
-	// Where describes the place of a segment to a person.
+	// Where describes the location of a segment to a person.
 	Where(name string, generation uint64) string
 }
 
-// Store keeps checkpoints as generations of segments. A save writes one segment with the changed parts and the index of
-// all live parts, which may lie in older segments. It costs one Put, however many parts there are. The generation
-// before the newest is kept whole: if the newest is damaged, Load returns that one, logs it, and counts it in
-// rewardwatch_checkpoint_fallbacks_total. Segments that neither generation needs are removed.
+// Store stores checkpoints as generations of segments. A save writes one segment with the changed parts and an index of
+// all live parts, some of which are in older segments. It takes one Put, regardless of the number of parts. The
+// generation before the newest is kept completely. If the newest is damaged, Load returns the previous one, logs this,
+// and counts it in rewardwatch_checkpoint_fallbacks_total. Segments that neither generation needs are removed.
 //
-// When less than a third of an older segment is live, the next save writes its live parts again. That is less than half
-// of the segment's index and superseded parts, and happens once per segment. So all saves together write at most one and
-// a half times the changed parts and the indexes. The segments of one generation, except the newest, take at most three
-// times the bytes of its parts: at half, each baseline would be written again, as it is some 40 % of what a group saves
-// with it. An index takes the length of its name and at most 43 bytes per live part. Each segment except the newest holds
-// a live part of one of the two generations, so there are at most twice as many segments as parts.
+// When less than a third of an older segment is live, the next save writes its live parts again. These are less than
+// half as large as the segment's index and superseded parts, and are rewritten once per segment. So all saves together
+// write at most one and a half times the size of the changed parts and indexes. The segments of one generation, except
+// the newest, take at most three times the size of its parts. With a threshold of one half, every baseline would be
+// rewritten, because it is about 40 % of the data that a group saves with it. An index takes the length of its name and
+// at most 43 bytes per live part. Each segment except the newest holds a live part of one of the two generations, so
+// there are at most twice as many segments as parts.
 //
-// Parts that both generations share exist once: if such a part is damaged, Load returns an error, as there is nothing
-// to fall back to.
+// A part that both generations share is stored once. If it is damaged, Load returns an error, because there is no other
+// copy.
 //
-// A name belongs to one owner at a time: its Load, if any, precedes its first Save. Other names may be used
+// A name must have one owner at a time, which calls Load, if at all, before its first Save. Different names may be used
 // concurrently.
 type Store struct {
 	backend Backend
-	topic   string // of the segments, "" if they are files
+	topic   string // topic of the segments; "" if they are files
 	log     zerolog.Logger
 	metrics *metrics
 
@@ -65,22 +66,23 @@ type Store struct {
 	names map[string]*history
 }
 
-// history is a store's state of a name. mu is held while its segments are written, and while all of them are read.
+// history is a store's state for a name. mu is held while its segments are written, and while all of them are read.
 type history struct {
 	mu             sync.Mutex
-	known          bool // the other fields match the backend
-	lost           bool // parts of the newest could not be read: the next save gets all parts
+	known          bool // whether the other fields match the backend
+	lost           bool // whether parts of the newest generation could not be read, so the next save gets all parts
 	newest, before generation
-	sizes          map[uint64]uint64 // of the segments that the backend may hold, 0 if unknown
+	sizes          map[uint64]uint64 // sizes of the segments that the backend may have; 0 if unknown
 }
 
-// generation is one state of a checkpoint: the live parts, and the number of the segment that lists them, 0 for none.
+// generation is one state of a checkpoint: the live parts, and the number of the segment with their index, or 0 if
+// there is none.
 type generation struct {
 	number uint64
 	live   index
 }
 
-// NewStore returns the store of a backend.
+// NewStore returns a store that uses the given backend.
 func NewStore(backend Backend, log zerolog.Logger, reg prometheus.Registerer) *Store {
 	return newStore(backend, log, newMetrics(reg))
 }
@@ -92,14 +94,14 @@ func newStore(backend Backend, log zerolog.Logger, metrics *metrics) *Store {
 // Names returns the names that begin with prefix and have a checkpoint, sorted.
 func (s *Store) Names(prefix string) ([]string, error) { return s.backend.Names(prefix) }
 
-// DamagedError means that a segment exists and cannot be trusted.
+// DamagedError means that a segment exists but is damaged.
 type DamagedError struct {
-	Where string // the place of the segment
-	Topic string // of the segment, "" if it is a file
-	Why   string // why it cannot be used
+	Where string // location of the segment
+	Topic string // topic of the segment; "" if it is a file
+	Why   string // what is wrong with it
 }
 
-// Error describes the damage and the ways out of it.
+// Error describes the damage and possible remedies.
 func (e *DamagedError) Error() string {
 	way := "restore a copy, or move all files with this name aside to start with empty state"
 	if e.Topic != "" {
@@ -108,18 +110,18 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("checkpoint %s cannot be used: %s; %s (a partition loses its open episodes and resumes at its committed offset; a bank collects a new baseline)", e.Where, e.Why, way)
 }
 
-// FromNothing tells the operator what to do when the state in a topic cannot be used.
+// FromNothing tells operators what to do if the state in a topic cannot be used.
 const FromNothing = "stop all instances, set new topics in cluster.checkpoints_topic and cluster.units_topic and a new group in " +
 	"ingest.kafka.group, and start again: policies then collect new baselines from the existing telemetry"
 
-// VersionError means that a checkpoint is intact and of a format that this build does not read.
+// VersionError means that a checkpoint is intact but has a format that this build cannot read.
 type VersionError struct {
-	Where string // the place of the segment
-	Topic string // of the segment, "" if it is a file
-	Why   string // which version it has, and which one this build reads
+	Where string // location of the segment
+	Topic string // topic of the segment; "" if it is a file
+	Why   string // the segment's version, and the one that this build reads
 }
 
-// Error describes the versions and the ways forward.
+// Error describes the versions and possible remedies.
 func (e *VersionError) Error() string {
 	way := "move all files with this name aside to start with empty state"
 	if e.Topic != "" {
@@ -140,21 +142,22 @@ func (s *Store) history(name string) *history {
 }
 
 // Load implements ingest.CheckpointStore. It returns the newest generation, or the one before if the newest is damaged.
-// The index and every part must be exactly what was written. If both are damaged, the error names both; no older one is
-// tried, as others have relied on the state since then.
+// The index and every part must be exactly what was written. If both are damaged, the error names both. Older
+// generations are not tried, because other components have relied on newer state since then.
 func (s *Store) Load(name string) (ingest.Parts, error) {
 	parts, _, err := s.loadSegments(name)
 	return parts, err
 }
 
-// recycler is a backend that reads other segments into the memory of those that are no longer needed.
+// recycler is a backend that reuses the memory of segments that are no longer needed.
 type recycler interface {
-	// Recycle takes the result of a Get.
+	// Recycle takes a segment that Get returned.
 	Recycle(segment []byte)
 }
 
-// Lend calls use with what Load returns, and returns its error. Afterwards other checkpoints are read into the same memory:
-// use must not keep any of it. A start that reads a large fleet then needs no new memory for each checkpoint.
+// Lend calls use with the parts that Load would return, and returns its error. Afterwards, the memory of the parts is
+// reused for other checkpoints, so use must not retain it. A start with many groups then needs no new memory for each
+// checkpoint.
 func (s *Store) Lend(name string, use func(ingest.Parts) error) error {
 	parts, segments, err := s.loadSegments(name)
 	if err != nil {
@@ -169,7 +172,7 @@ func (s *Store) Lend(name string, use func(ingest.Parts) error) error {
 	return err
 }
 
-// loadSegments is Load. It also returns the segments that hold the parts.
+// loadSegments is like Load, but also returns the segments that contain the parts.
 func (s *Store) loadSegments(name string) (ingest.Parts, [][]byte, error) {
 	h := s.history(name)
 	h.mu.Lock()
@@ -194,7 +197,7 @@ func (s *Store) load(name string, h *history) (ingest.Parts, [][]byte, error) {
 	if err == nil || !isDamage(err) {
 		return parts, segments, err
 	}
-	if top <= 1 { // it is the first
+	if top <= 1 { // there is no previous generation
 		return nil, nil, err
 	}
 	parts, segments, older := s.read(name, top-1, h)
@@ -212,12 +215,12 @@ func isDamage(err error) bool {
 	return errors.As(err, &damaged)
 }
 
-// damaged returns the DamagedError for a segment.
+// damaged returns a DamagedError for a segment.
 func (s *Store) damaged(name string, number uint64, why string) error {
 	return &DamagedError{Where: s.backend.Where(name, number), Topic: s.topic, Why: why}
 }
 
-// list reads the segments of a name from the backend.
+// list resets the history to the segments that the backend has for a name.
 func (s *Store) list(name string, h *history) error {
 	numbers, err := s.backend.Generations(name)
 	if err != nil {
@@ -230,7 +233,8 @@ func (s *Store) list(name string, h *history) error {
 	return nil
 }
 
-// read returns the parts of a generation, which becomes the newest of the history, and the segments that hold them.
+// read returns the parts of a generation, and the segments that contain them. The generation becomes the newest of the
+// history.
 func (s *Store) read(name string, number uint64, h *history) (ingest.Parts, [][]byte, error) {
 	head, err := s.segment(name, number)
 	if err != nil {
@@ -264,7 +268,7 @@ func (s *Store) read(name string, number uint64, h *history) (ingest.Parts, [][]
 	return parts, segments, nil
 }
 
-// cut adds parts of a segment to into, which shares its memory.
+// cut adds parts of a segment to into. The parts share the segment's memory.
 func (s *Store) cut(name string, number uint64, segment []byte, live index, parts []string, into ingest.Parts) error {
 	for _, part := range parts {
 		data, whole := live[part].cut(segment)
@@ -276,7 +280,7 @@ func (s *Store) cut(name string, number uint64, segment []byte, live index, part
 	return nil
 }
 
-// segment reads a segment that exists unless it was damaged.
+// segment reads a segment that must exist. If it is missing, the error is a *DamagedError.
 func (s *Store) segment(name string, number uint64) ([]byte, error) {
 	segment, err := s.backend.Get(name, number)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -295,7 +299,7 @@ func (s *Store) Save(name string, changed ingest.Parts, gone []string) error {
 	defer h.mu.Unlock()
 	size, err := s.save(name, h, changed, gone)
 	if err != nil {
-		if !errors.Is(err, ingest.ErrFenced) { // this is how a partition changes hands
+		if !errors.Is(err, ingest.ErrFenced) { // expected when a partition changes its owner
 			s.metrics.failures.WithLabelValues(kindOf(name)).Inc()
 		}
 		return fmt.Errorf("saving checkpoint %q: %w", name, err)
@@ -322,12 +326,12 @@ func (s *Store) save(name string, h *history, changed ingest.Parts, gone []strin
 	})
 	written, err := s.carry(name, h, live, len(changed)+len(gone) == 0)
 	if err != nil {
-		h.lost = true // the segments stay: a later read may succeed
+		h.lost = true // the segments are kept, because a later read may succeed
 		return 0, errors.Join(ingest.ErrPartsLost, err)
 	}
 	maps.Copy(written, changed)
-	// A failed save may have left a segment of the same number, which this one replaces: numbers have no gaps, so that
-	// the number identifies the generation before.
+	// A failed save may have left a segment with the same number, which this one replaces. Numbers have no gaps, because
+	// number-1 must identify the previous generation.
 	number := h.newest.number + 1
 	pieces, size, err := encodePieces(name, number, written, live)
 	if err != nil {
@@ -341,10 +345,10 @@ func (s *Store) save(name string, h *history, changed ingest.Parts, gone []strin
 	return size, nil
 }
 
-// Failed counts a checkpoint that was not saved because what belongs to it could not be written.
+// Failed counts a checkpoint that was not saved because data that it depends on could not be written.
 func (s *Store) Failed(name string) { s.metrics.failures.WithLabelValues(kindOf(name)).Inc() }
 
-// pieceWriter is a backend that writes a segment piece by piece, with the contract of Put.
+// pieceWriter is a backend that can write a segment from several pieces. PutPieces has the contract of Put.
 type pieceWriter interface {
 	PutPieces(name string, generation uint64, pieces [][]byte) error
 }
@@ -356,8 +360,8 @@ func (s *Store) put(name string, number uint64, pieces [][]byte) error {
 	return s.backend.Put(name, number, bytes.Join(pieces, nil))
 }
 
-// Forget removes a checkpoint. It empties the checkpoint first: if that is interrupted, Load returns either no parts or
-// all of them.
+// Forget removes a checkpoint. It empties the checkpoint first, so that after an interruption Load returns either no
+// parts or all of them.
 func (s *Store) Forget(name string) error {
 	h := s.history(name)
 	h.mu.Lock()
@@ -381,7 +385,7 @@ func (s *Store) Forget(name string) error {
 	return nil
 }
 
-// begin makes sure that the history of a name is known. A name that was never loaded begins without parts.
+// begin makes sure that the history of a name is known. A name that was never loaded starts without parts.
 func (s *Store) begin(name string, h *history) error {
 	if h.known {
 		return nil
@@ -395,8 +399,8 @@ func (s *Store) begin(name string, h *history) error {
 	return nil
 }
 
-// carry returns the live parts to write again: those of segments that are mostly dead and, if nothing has changed,
-// those of the newest segment, so that the last write has two copies.
+// carry returns the live parts that must be written again: those of segments that are mostly dead and, if nothing has
+// changed, those of the newest segment, so that the last save has two copies.
 func (s *Store) carry(name string, h *history, live index, unchanged bool) (ingest.Parts, error) {
 	carried := ingest.Parts{}
 	for n, held := range live.segments() {
@@ -415,8 +419,8 @@ func (s *Store) carry(name string, h *history, live index, unchanged bool) (inge
 	return carried, nil
 }
 
-// sweep removes the segments that neither of the last two generations needs. A failed removal is tried again with the
-// next save.
+// sweep removes the segments that neither of the last two generations needs. A failed removal is retried after the next
+// save.
 func (s *Store) sweep(name string, h *history) {
 	newest, before := h.newest.live.segments(), h.before.live.segments()
 	for n := range h.sizes {
@@ -431,14 +435,14 @@ func (s *Store) sweep(name string, h *history) {
 	}
 }
 
-// kinds of checkpoints, for metrics.
+// kinds returns the kinds of checkpoints, for metrics.
 func kinds() []string { return []string{"partition", "bank"} }
 
 // kindOther is the kind of all other names.
 const kindOther = "other"
 
-// kindOf returns the first word of a name: "partition-topic-3" is of the kind "partition". Names of no known kind share
-// "other", so that no name adds a series.
+// kindOf returns the first word of a name, such as "partition" for "partition-topic-3". Names of unknown kinds share
+// "other", so the number of series is bounded.
 func kindOf(name string) string {
 	kind, _, _ := strings.Cut(name, "-")
 	if !slices.Contains(kinds(), kind) {

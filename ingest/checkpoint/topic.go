@@ -18,23 +18,24 @@ import (
 
 var _ ingest.Stores = (*Topic)(nil)
 
-// Topic keeps the checkpoints of each partition in a compacted Kafka topic, where the next instance that is assigned
-// the partition finds them. Those of partition p are in partition p modulo the number of partitions of the topic, which
-// must never change.
+// Topic stores the checkpoints of each partition in a compacted Kafka topic, where the next instance that is assigned
+// the partition finds them. The checkpoints of partition p are in partition p modulo the topic's number of partitions.
+// This number must never change.
 type Topic struct {
 	cfg     ingest.KafkaConfig
 	topic   string
 	log     *kafkalog.Log
 	logger  zerolog.Logger
 	metrics *metrics
-	// Messages that every record could cause are logged a few times a minute.
+	// Logs messages that every record could cause, limited to a few per minute.
 	strangers zerolog.Logger
 
 	mu         sync.Mutex
 	partitions int // of the topic, 0 until it is known
 }
 
-// OpenTopic reads the certificates and secrets that the configuration names. It does not connect.
+// OpenTopic returns the checkpoints in a topic. It reads the certificates and secrets named in the configuration, but
+// does not connect.
 func OpenTopic(cfg ingest.KafkaConfig, topic string, log zerolog.Logger, reg prometheus.Registerer) (*Topic, error) {
 	l, err := kafkalog.Open(cfg, topic, log)
 	if err != nil {
@@ -43,27 +44,27 @@ func OpenTopic(cfg ingest.KafkaConfig, topic string, log zerolog.Logger, reg pro
 	return &Topic{cfg: cfg, topic: topic, log: l, logger: log, metrics: newMetrics(reg), strangers: log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute})}, nil
 }
 
-// Close ends all connections.
+// Close closes all connections.
 func (t *Topic) Close() error { return t.log.Close() }
 
-// assignment is what Open returns: the store of a partition while it is assigned, and a journal.
+// assignment is the result of Open: the store of a partition while it is assigned, and a journal.
 type assignment struct {
 	*Store
 	held *lease
 }
 
-// Append makes a value durable as the newest of its key; an empty value removes the key. It retries until ctx ends. The
-// error is ingest.ErrFenced once the partition has another owner.
+// Append durably sets the newest value of a key. An empty value removes the key. It retries until ctx ends. The error
+// is ingest.ErrFenced once the partition has another owner.
 func (a assignment) Append(ctx context.Context, key string, value []byte) error {
 	return a.held.note(ctx, key, value)
 }
 
-// Read calls visit with the newest value of each key, in the order in which they were appended. visit must not change
-// them.
+// Read calls visit with the newest value of each key, in the order in which the values were appended. visit must not
+// modify them.
 func (a assignment) Read(visit func(key string, value []byte)) { a.held.readNotes(visit) }
 
-// Open implements ingest.Stores. The returned store lists the names of its checkpoints. It is also a journal: its
-// methods Append and Read keep small values by key.
+// Open implements ingest.Stores. The returned store can list the names of its checkpoints. It is also a journal, whose
+// methods Append and Read store small values by key.
 func (t *Topic) Open(ctx context.Context, topic string, partition int32, owner func() error) (ingest.CheckpointStore, error) {
 	count, err := t.prepare(ctx, topic)
 	if err != nil {
@@ -83,19 +84,20 @@ func (t *Topic) Open(ctx context.Context, topic string, partition int32, owner f
 	return assignment{s, held}, nil
 }
 
-// foreign logs a record that another program has written to the topic, or that was damaged.
+// foreign logs a record that is damaged or was written by another program.
 func (t *Topic) foreign(partition int, r kafkalog.Record, why error) {
 	t.metrics.failures.WithLabelValues(kindOther).Inc()
 	t.strangers.Error().Err(why).Str("topic", t.topic).Int("partition", partition).Int64("offset", r.Offset).Bytes("key", r.Key).
 		Msg("skipped a record in the checkpoints topic that is not part of a checkpoint: no other program may write to this topic")
 }
 
-// settings returns the topic settings for its creation. Segments are small, since only closed ones are compacted.
+// settings returns the settings with which the topic is created. Log segments are small, because only closed ones are
+// compacted.
 func settings() map[string]string {
 	return map[string]string{"cleanup.policy": "compact", "segment.bytes": "67108864", "segment.ms": "600000"}
 }
 
-// prepare creates the topic with as many partitions as the telemetry, or checks that it can keep checkpoints.
+// prepare creates the topic with as many partitions as the telemetry topic, or checks that an existing one is suitable.
 func (t *Topic) prepare(ctx context.Context, telemetry string) (partitions int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,7 +126,7 @@ func (t *Topic) make(ctx context.Context, telemetry string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer l.Close() // it always succeeds
+	defer l.Close() // always succeeds
 	n, err := l.Partitions(ctx)
 	if err == nil {
 		err = t.log.Make(ctx, n, settings())
@@ -135,7 +137,7 @@ func (t *Topic) make(ctx context.Context, telemetry string) (int, error) {
 	return t.log.Partitions(ctx) // another instance may have created it first
 }
 
-// errUnfit means that the topic has a setting with which checkpoints would be lost.
+// errUnfit means that the topic has a setting that would cause checkpoints to be lost.
 var errUnfit = errors.New("the topic settings are not suitable for checkpoints")
 
 func (t *Topic) check(ctx context.Context) error {
@@ -143,21 +145,22 @@ func (t *Topic) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if policy != "compact" { // "compact,delete" deletes as well
+	if policy != "compact" { // "compact,delete" also deletes records
 		return t.unfit("cleanup.policy", policy, "compact")
 	}
 	kept, err := t.log.Setting(ctx, "delete.retention.ms")
 	if err != nil {
 		return err
 	}
-	// A removed record must not reappear for a reader that is still reading.
+	// A tombstone must not be removed while a reader may still have to see it, or the record that it deletes would
+	// reappear.
 	if ms, err := strconv.ParseInt(kept, 10, 64); err != nil || ms < 2*topicTakeOver.Milliseconds() {
 		return t.unfit("delete.retention.ms", kept, "86400000")
 	}
 	return nil
 }
 
-// checkWidth checks that the topic has as many partitions as at its first use, which a record of the topic states.
+// checkWidth checks that the topic has as many partitions as at its first use, when the number was written to a record.
 func (t *Topic) checkWidth(ctx context.Context, partitions int) error {
 	had := partitions
 	noted := false

@@ -12,12 +12,12 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// brokers are the source of a Consumer that reads topics as a member of a consumer group.
+// brokers is the source of a Consumer that reads topics as a member of a consumer group.
 type brokers struct {
 	*Consumer
 	network    *fetch.Network
 	client     *kafka.Client
-	partitions []int // of each topic, when last checked; used by the goroutine of run and by the one that watches a generation
+	partitions []int // number of partitions of each topic at the last check; used by the goroutines that run the consumer and watch a generation
 }
 
 // run implements source.
@@ -41,8 +41,8 @@ func (c *brokers) startOver(checkpoint string) string {
 	return fmt.Sprintf("to continue from there, move its checkpoint %s aside and reset the offset of group %s", checkpoint, c.cfg.Group)
 }
 
-// awaitTopics waits until all topics exist, and logs that from time to time. It never creates one: a wrong number of
-// partitions would be permanent.
+// awaitTopics waits until all topics exist, and logs this from time to time. It never creates topics, because a wrong
+// number of partitions would be permanent.
 func (c *brokers) awaitTopics(ctx context.Context) bool {
 	for n := 0; ; n++ {
 		partitions, err := c.existing(ctx)
@@ -64,8 +64,8 @@ func (c *brokers) awaitTopics(ctx context.Context) bool {
 	}
 }
 
-// refuseCompaction stops the consumer if a topic is compacted. If it may not ask, records removed by compaction are
-// still counted when they are found missing.
+// refuseCompaction stops the consumer if a topic is compacted. If it is not allowed to check this, missing records are
+// still counted when they are noticed.
 func (c *brokers) refuseCompaction(ctx context.Context) bool {
 	err := c.compacted(ctx)
 	switch {
@@ -82,7 +82,7 @@ func (c *brokers) refuseCompaction(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// consume is a member of the group until ctx ends or a topic is gone.
+// consume is a member of the group until ctx ends or a topic no longer exists.
 func (c *brokers) consume(ctx context.Context) {
 	group, err := kafka.NewConsumerGroup(c.groupConfig())
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *brokers) consume(ctx context.Context) {
 		if !c.lacksTopic(ctx) && c.start(ctx, generation) {
 			continue
 		}
-		// Without the topic, each generation would end at once and the next one begin.
+		// Without the topic, each generation would end immediately and the next one would begin.
 		fetch.Sleep(ctx, c.timing.watchTopic)
 		if _, err := c.existing(ctx); errors.Is(err, kafka.UnknownTopicOrPartition) {
 			return
@@ -115,7 +115,7 @@ func (c *brokers) consume(ctx context.Context) {
 func (c *brokers) groupConfig() kafka.ConsumerGroupConfig {
 	cfg := kafka.ConsumerGroupConfig{
 		ID: c.cfg.Group, Brokers: c.cfg.Brokers, Topics: c.names(), Dialer: c.network.Dialer,
-		// With LastOffset, a restart would lose what is written between the first join and the first commit.
+		// With LastOffset, a restart would skip records written between the first join and the first commit.
 		StartOffset:       kafka.FirstOffset,
 		HeartbeatInterval: c.timing.heartbeat, SessionTimeout: c.timing.session, RebalanceTimeout: c.timing.rebalance,
 		JoinGroupBackoff: c.timing.joinBackoff,
@@ -130,12 +130,12 @@ func (c *brokers) groupConfig() kafka.ConsumerGroupConfig {
 	return cfg
 }
 
-// leave waits for the partitions to stop, and leaves the group.
+// leave waits until the partitions have stopped, and leaves the group.
 func (c *brokers) leave(ctx context.Context, group *kafka.ConsumerGroup) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		group.Close() // it always returns nil
+		group.Close() // always returns nil
 	}()
 	c.running.Wait()
 	if ctx.Err() != nil {
@@ -144,16 +144,16 @@ func (c *brokers) leave(ctx context.Context, group *kafka.ConsumerGroup) {
 	<-closed
 }
 
-// start begins reading the partitions of a generation. It returns false without any.
+// start begins reading the partitions of a generation. It returns false if there are none.
 func (c *brokers) start(ctx context.Context, g *kafka.Generation) bool {
-	c.running.Wait() // a straggler of the previous generation would revoke partitions that this one assigns
+	c.running.Wait() // otherwise, the previous generation could revoke partitions that this one assigns
 	partitions := c.assigned(g)
 	own := &generation{c: c.Consumer, partitions: partitions, told: make(chan struct{})}
 	own.known, own.counted = slices.Clone(c.partitions), time.Now().Add(-fetch.MetadataAge)
 	own.existing = c.count(ctx, partitions)
 	c.tellUnlike()
 	c.running.Add(1)
-	// If the function returned before the generation ends, that would end it.
+	// The generation would end as soon as this function returns.
 	g.Start(func(generation context.Context) {
 		defer c.running.Done()
 		ctx, end := context.WithCancel(ctx)
@@ -164,8 +164,8 @@ func (c *brokers) start(ctx context.Context, g *kafka.Generation) bool {
 	return len(partitions) > 0
 }
 
-// tellUnlike logs that topics whose records are joined have different numbers of partitions: a key is then in partitions
-// of different numbers, however it is hashed.
+// tellUnlike logs an error if joined topics have different numbers of partitions. The same key is then in partitions
+// with different numbers.
 func (c *brokers) tellUnlike() {
 	if c.opts.Joined && !c.opts.Merged && len(c.partitions) > 1 && slices.Min(c.partitions) != slices.Max(c.partitions) {
 		c.opts.Log.Error().Strs("topics", c.names()).Ints("partitions", c.partitions).
@@ -174,7 +174,7 @@ func (c *brokers) tellUnlike() {
 	}
 }
 
-// assigned returns the partitions of a generation, by number.
+// assigned returns the assigned partitions of a generation, by number.
 func (c *brokers) assigned(g *kafka.Generation) []*partition {
 	byNumber, turn := map[int]*partition{}, newTurns()
 	for _, t := range c.topics {
@@ -201,7 +201,8 @@ func (c *brokers) assigned(g *kafka.Generation) []*partition {
 	return partitions
 }
 
-// count returns the largest number of partitions of a topic, as far as the brokers say how many there are.
+// count returns the number of partitions of the largest topic, as reported by the brokers or implied by the assigned
+// partitions.
 func (c *brokers) count(ctx context.Context, assigned []*partition) int {
 	if n, err := c.existing(ctx); err == nil {
 		c.partitions = n

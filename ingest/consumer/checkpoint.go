@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// statePart is the first part of a partition's checkpoint; see imagePart for the others.
+// statePart is the first part of a partition's checkpoint. imagePart returns the names of the others.
 const statePart = "state"
 
 // The state of a partition, integers little endian:
@@ -23,31 +23,32 @@ const statePart = "state"
 //	magic (8) | partition (4) | next (8) | offset of the mark (8) | checksum of the mark (4) | last event time (8) |
 //	length of the topic (2) | topic | snapshot of the processor
 //
-// Where there are several topics, their number (2) follows another magic, and then all of this but the snapshot for
-// each of them, in the order of their indexes. A next of -1 says that the topic has not been read.
+// With several topics, another magic is followed by their number (2) and, for each of them in the order of their
+// indexes, the fields above without the snapshot. The snapshot is at the end. A next of -1 means that the topic has not
+// been read.
 const (
 	partitionMagic      = "rwpart1\n"
 	severalMagic        = "rwpart2\n"
 	partitionHeaderSize = len(partitionMagic) + 4 + 8 + 8 + 4 + 8 + 2
 )
 
-// mark identifies the last message that was read. A partition with another message at that offset is not the partition
-// that was read.
+// mark identifies the last message that was read. If a partition has a different message at that offset, the topic was
+// recreated.
 type mark struct {
 	offset int64 // unknown before the first message
 	sum    uint32
 }
 
-// position is how far a partition has been read.
+// position is the point up to which a partition has been read.
 type position struct {
 	topic     string
 	partition int32
 	next      int64
 	mark      mark
-	eventTS   int64 // Unix nanoseconds of the last event with a time, 0 before the first
+	eventTS   int64 // time of the last event that has one, in Unix nanoseconds; 0 before the first
 }
 
-// PartitionCheckpoint returns the name of the checkpoint that holds a partition's state.
+// PartitionCheckpoint returns the name of the checkpoint of a partition.
 func PartitionCheckpoint(topic string, partition int32) string {
 	return "partition-" + topic + "-" + strconv.Itoa(int(partition))
 }
@@ -65,7 +66,7 @@ func (p position) append(b []byte) []byte {
 
 var errNotAPosition = errors.New("it is not a partition checkpoint")
 
-// cutPosition reads what append wrote and returns the rest.
+// cutPosition reads the position at the beginning of b, which append wrote, and returns the rest.
 func cutPosition(b []byte) (p position, snapshot []byte, err error) {
 	if len(b) < partitionHeaderSize || !bytes.HasPrefix(b, []byte(partitionMagic)) {
 		return position{}, nil, errNotAPosition
@@ -91,7 +92,7 @@ func cutPosition(b []byte) (p position, snapshot []byte, err error) {
 	return p, b[length:], nil
 }
 
-// cutPositions reads the positions of a checkpoint, by index of the topic, and returns the rest.
+// cutPositions reads the positions at the beginning of a checkpoint, by index of the topic, and returns the rest.
 func cutPositions(b []byte) (all []position, snapshot []byte, err error) {
 	rest, several := bytes.CutPrefix(b, []byte(severalMagic))
 	if !several {
@@ -118,7 +119,7 @@ func cutPositions(b []byte) (all []position, snapshot []byte, err error) {
 	return all, rest, nil
 }
 
-// appendPositions writes what cutPositions reads.
+// appendPositions is the inverse of cutPositions.
 func appendPositions(b []byte, all []position) []byte {
 	if len(all) > 1 {
 		b = append(b, severalMagic...)
@@ -130,7 +131,7 @@ func appendPositions(b []byte, all []position) []byte {
 	return b
 }
 
-// restore restores the checkpoint if there is one, and otherwise starts at the offsets that the group committed.
+// restore restores the checkpoint if there is one. Otherwise, it starts at the offsets that the group committed.
 func (p *partition) restore(ctx context.Context) error {
 	saved, err := p.store.Load(p.name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -173,11 +174,11 @@ func (p *partition) restore(ctx context.Context) error {
 	return nil
 }
 
-// ErrOtherTopics means that a checkpoint holds positions in other topics than those that are configured, or in another
-// order. What has been read of them cannot be distinguished any more.
+// ErrOtherTopics means that the topics of a checkpoint are not the configured ones, or are in another order. It is then
+// unknown which topic a position in the state refers to.
 var ErrOtherTopics = errors.New("the checkpoint does not belong to the configured topics")
 
-// fits checks that the checkpoint is of this partition, and that its topics are the first ones that are configured.
+// fits checks that the checkpoint belongs to this partition, and that its topics are the first configured ones.
 func (p *partition) fits(at []position) error {
 	var names []string
 	fits := len(at) <= len(p.c.topics)
@@ -197,8 +198,8 @@ func (p *partition) fits(at []position) error {
 	return fmt.Errorf("%w: %s has %s, but %s are configured; list the topics in their previous order and add new ones at the end. To read other topics, move the checkpoints of all partitions aside: reading then continues at the committed offsets of group %s, and open episodes are lost", ErrOtherTopics, p.name, strings.Join(names, ", "), strings.Join(p.c.names(), ", "), p.c.cfg.Group)
 }
 
-// refuseReordered refuses to start without a checkpoint if there is one under the name of another topic, which was the
-// first one when it was saved.
+// refuseReordered returns an error if there is a checkpoint under the name of another topic, which was the first topic
+// when it was saved.
 func (p *partition) refuseReordered(ctx context.Context) error {
 	for _, t := range p.c.topics[1:] {
 		store, err := p.openFor(ctx, t.Name)
@@ -222,7 +223,8 @@ func (p *reader) startAtCommitted() {
 	p.setNext(p.committed)
 }
 
-// resume starts where a checkpoint ends. One that is to be replaced before anything is read does not count as saved.
+// resume starts at the end of a checkpoint. A checkpoint that must be replaced before anything is read does not count
+// as saved.
 func (p *reader) resume(at position) {
 	p.mark, p.last = at.mark, at.mark
 	if !p.twice {
@@ -233,15 +235,16 @@ func (p *reader) resume(at position) {
 	p.log.Info().Int64("next", p.next).Int64("committed", p.committed).Msg("restored from the checkpoint")
 }
 
-// due reports whether a checkpoint is due by its interval.
+// due reports whether the checkpoint interval has passed.
 func (p *partition) due() bool {
 	p.turn.Lock()
 	defer p.turn.Unlock()
 	return !p.broken && p.c.now().Sub(p.tried) >= p.c.opts.CheckpointEvery
 }
 
-// checkpoint saves the state if it has changed, and then commits. If the save fails, nothing is committed: the previous
-// checkpoint holds, and the next one is tried when its time comes. The error is a panic of the state, or ErrFenced.
+// checkpoint saves the state if it has changed, and then commits. If the save fails, nothing is committed. The previous
+// checkpoint remains valid, and the next attempt is made after the usual interval. The error is a panic of the state or
+// ErrFenced.
 func (p *partition) checkpoint() error {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -280,7 +283,8 @@ func (p *partition) checkpoint() error {
 	return nil
 }
 
-// unsaved reports whether a reader has read on since the last checkpoint, and whether one was never part of any.
+// unsaved reports whether a reader has advanced since the last checkpoint, and whether a reader was never part of a
+// checkpoint.
 func (p *partition) unsaved() (moved, first bool) {
 	for _, r := range p.readers {
 		if r.next >= 0 {
@@ -290,18 +294,18 @@ func (p *partition) unsaved() (moved, first bool) {
 	return moved, first
 }
 
-// isUnread reports whether no reader knows yet where to begin.
+// isUnread reports whether no reader knows where to begin yet.
 func (p *partition) isUnread() bool {
 	return !slices.ContainsFunc(p.readers, func(r *reader) bool { return r.next >= 0 })
 }
 
-// shrunk reports whether the saved state would be smaller than the last save, although nothing was read.
+// shrunk reports whether the state would be smaller than its last snapshot, even though nothing was read.
 func (p *partition) shrunk() bool {
 	s, can := p.state.(ingest.Shrinking)
 	return can && s.Shrunk()
 }
 
-// failureCounter is a store that counts checkpoints that failed before they were saved.
+// failureCounter is a store that counts checkpoints that failed before they reached it.
 type failureCounter interface{ Failed(name string) }
 
 func (p *partition) save() error {
@@ -329,7 +333,7 @@ func (p *partition) save() error {
 	return nil
 }
 
-// positions returns the positions of the readers by index of the topic.
+// positions returns the positions in all topics, by index of the topic.
 func (p *partition) positions() []position {
 	all := make([]position, len(p.c.topics))
 	for i, t := range p.c.topics {
@@ -345,8 +349,8 @@ func (p *partition) positions() []position {
 	return all
 }
 
-// commit commits the positions to the group. It only informs: the checkpoint determines where reading resumes. A
-// position never decreases. In a generation that has ended the commit fails, which loses nothing.
+// commit commits the positions to the group. They are only informative, because the checkpoint determines where reading
+// resumes. A committed position never decreases. If the generation has ended, the commit fails, but nothing is lost.
 func (p *partition) commit() {
 	offsets := map[string]map[int]int64{}
 	for _, r := range p.readers {

@@ -1,11 +1,12 @@
-// Package consumer reads the partitions that its consumer group assigns, each from its checkpoint and in offset order,
-// into the states of its Handler. Partitions of one number, of several topics, feed one state: they are assigned together,
-// and share one checkpoint, with a position per topic.
+// Package consumer reads the partitions that its consumer group assigns into the states of its Handler. It reads each
+// partition from its checkpoint, in offset order. Partitions with the same number in several topics feed one state.
+// They are assigned together, and share one checkpoint with a position per topic.
 //
-// Topics are merged by Kafka's time while reading the past; at the live end, records are taken as they arrive. So the
-// order between topics can change after a restart. What a bank uses to recognize a unit, its place in a lane and its
-// record, must depend on that lane alone. Feedback from another topic only adds to the unit of its decision: it neither
-// moves the clock of that lane nor ends a decision. Anything else that joins topics must follow the same rule.
+// While the consumer catches up, topics are merged by Kafka timestamp. At the end of the log, records are processed as
+// they arrive. So the order between topics can change after a restart. Anything by which a bank recognizes a unit, its
+// place in a lane and its record, must therefore depend on that lane alone. Feedback from another topic only adds to
+// the unit of its decision: it neither advances the clock of that lane nor ends a decision. Anything else that joins
+// topics must follow the same rule.
 package consumer
 
 import (
@@ -23,12 +24,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Run returns these errors when an operator must act. The operator has to choose between losing telemetry and reading
-// it again, and nothing the service knows can decide that.
+// Run returns these errors if an operator must decide whether to lose telemetry or to read it again.
 var (
 	// ErrOffsetPastEnd means that a partition ends before the offset to read next.
 	ErrOffsetPastEnd = errors.New("the partition ends before the next offset: the topic was recreated or lost records")
-	// ErrTopicRecreated means that a partition now holds another record at the offset that was read last.
+	// ErrTopicRecreated means that the record at the offset that was read last is now a different one.
 	ErrTopicRecreated = errors.New("the last record read has changed: the topic was recreated or lost records")
 	// ErrCompacted means that the topic is compacted, which removes records before they are read.
 	ErrCompacted = errors.New("the topic is compacted, which removes records before they are read")
@@ -36,37 +36,37 @@ var (
 	ErrCheckpointDamaged = errors.New("the checkpoint of the partition is damaged")
 )
 
-// ErrProcessor means that the Processor or the Handler of a partition failed or panicked. Its state may hold half a
-// batch, so nothing is saved from then on: a restart replays from the last checkpoint.
+// ErrProcessor means that the Processor or the Handler of a partition failed or panicked. Its state may contain half a
+// batch, so nothing is saved afterwards, and a restart replays from the last checkpoint.
 var ErrProcessor = errors.New("failed to process a partition")
 
-// Options are the parts a Consumer works with. All are required, except that a Handler of whole messages needs no
-// Format and no DeadLetters; without DeadLetters there are no metrics of events. The metrics of the consumer itself
-// have the label topic, so that consumers of different topics can share a Registerer.
+// Options configures a Consumer. All fields are required, except that a Handler of whole messages needs no Format and
+// no DeadLetters. Without DeadLetters, there are no event metrics. The consumer's other metrics have the label topic,
+// so consumers of different topics can share a Registerer.
 //
-// Topics replace the topic of the KafkaConfig and Format. Their order must not change, but more may follow later:
-// checkpoints and positions hold the index of a topic.
+// Topics replaces the topic of the KafkaConfig and Format. The order of topics must not change, because checkpoints and
+// positions contain their indexes. New topics can be added at the end.
 type Options struct {
 	Stores          ingest.Stores
-	CheckpointEvery time.Duration     // after a crash, at most this much is read again
+	CheckpointEvery time.Duration     // maximum time that is read again after a crash
 	Format          ingest.Format     // of the events
-	Topics          []ingest.Topic    // if there are several, or nil
-	Joined          bool              // records of the topics are joined: while one cannot be read, the others wait
-	Merged          bool              // one member of the group reads all partitions, in the order of Kafka's times of their messages
-	AsRecorded      bool              // events get their AsRecorded
-	DeadLetters     deadletter.Keeper // closed by the caller, after Run
+	Topics          []ingest.Topic    // if there are several; otherwise nil
+	Joined          bool              // records of the topics are joined: while one topic cannot be read, the others wait
+	Merged          bool              // one member of the group reads all partitions, in the order of the messages' Kafka timestamps
+	AsRecorded      bool              // set Event.AsRecorded
+	DeadLetters     deadletter.Keeper // closed by the caller after Run
 	Handler         ingest.Handler
 	Log             zerolog.Logger
 	Registerer      prometheus.Registerer
-	Events          prometheus.Registerer // of the metrics of events, if that is another one
+	Events          prometheus.Registerer // for event metrics, if different from Registerer
 }
 
-// timing holds the consumer's intervals and limits. Tests shorten them.
+// timing contains the consumer's intervals and limits. Tests shorten them.
 type timing struct {
 	heartbeat, session, rebalance, joinBackoff time.Duration
 	watchPartitions                            time.Duration // between checks for new partitions
 	watchTopic                                 time.Duration // between checks for a topic that does not exist yet
-	maxWait                                    time.Duration // how long a broker holds back an empty answer
+	maxWait                                    time.Duration // how long a broker may delay an empty response
 	minBackoff, maxBackoff                     time.Duration // before reconnecting to a partition
 	stall                                      time.Duration // without progress, while there is something to read
 }
@@ -79,7 +79,7 @@ func defaultTiming() timing {
 	}
 }
 
-// untilAsked returns the delay before the numbers of partitions are asked for, after so many failures.
+// untilAsked returns the delay before the next query for the numbers of partitions, after the given number of failures.
 func (t timing) untilAsked(failures int) time.Duration {
 	if failures == 0 {
 		return t.watchPartitions
@@ -87,36 +87,36 @@ func (t timing) untilAsked(failures int) time.Duration {
 	return max(t.watchPartitions, t.backoff(failures))
 }
 
-// backoff returns the delay after so many failures. Its jitter keeps partitions from reconnecting to a recovered broker
-// all at once.
+// backoff returns the delay after the given number of failures. Its jitter keeps partitions from reconnecting to a
+// recovered broker all at once.
 func (t timing) backoff(failures int) time.Duration {
 	d := t.minBackoff << min(failures-1, 20)
 	d = min(max(d, t.minBackoff), t.maxBackoff)
 	return d/2 + rand.N(d)
 }
 
-// Consumer reads the partitions that its group assigns, each in its own goroutine. A partition is read from its
-// checkpoint in offset order, and every record enters the state of the next checkpoint exactly once.
+// Consumer reads the partitions that its group assigns, each in its own goroutine. It reads a partition from its
+// checkpoint in offset order. Every record is part of the next checkpoint's state exactly once.
 type Consumer struct {
 	cfg    ingest.KafkaConfig
 	opts   Options
 	timing timing
 	source source
 	topics []*topic
-	events *eventMetrics // nil if whole messages are taken
+	events *eventMetrics // nil if the states take whole messages
 	now    func() time.Time
-	// Messages that every record or attempt could cause are logged a few times a minute.
+	// Log messages that every record or attempt could cause, limited to a few per minute.
 	refusals, outages zerolog.Logger
 
-	fences int // generations in a row that ended with one; used by the generation's goroutine
+	fences int // consecutive generations that ended with ErrFenced; used by the generation's goroutine
 
 	running sync.WaitGroup // generations
 	cancel  context.CancelCauseFunc
-	failed  atomic.Bool // nothing may be saved from now on
-	large   sync.Mutex  // held while a large state is saved, as its whole snapshot is in memory
+	failed  atomic.Bool // if set, nothing is saved
+	large   sync.Mutex  // held while a large state is saved, because its whole snapshot is in memory
 }
 
-// New reads the certificates and secrets that the configuration names. It does not connect.
+// New returns a consumer. It reads the certificates and secrets named in the configuration, but does not connect.
 func New(cfg ingest.KafkaConfig, opts Options) (*Consumer, error) {
 	network, err := fetch.NewNetwork(cfg)
 	if err != nil {
@@ -157,10 +157,10 @@ func newConsumer(cfg ingest.KafkaConfig, opts Options) (*Consumer, error) {
 	return c, nil
 }
 
-// Run reads until ctx ends; then it finishes the current batches, saves, commits, leaves the group and returns nil. Any
-// other return is an error, after which nothing was saved: ErrOffsetPastEnd, ErrTopicRecreated, ErrCompacted and
-// ErrCheckpointDamaged need an operator, ErrProcessor a restart. Run waits out outages of Kafka. On ErrFenced it drops
-// the partition unsaved and joins the group again. Run may be called once.
+// Run reads until ctx ends. Then it finishes the current batches, saves, commits, leaves the group and returns nil.
+// After any error, nothing was saved. ErrOffsetPastEnd, ErrTopicRecreated, ErrCompacted and ErrCheckpointDamaged
+// require an operator, ErrProcessor a restart. Run waits while Kafka is unavailable. On ErrFenced, it drops the
+// partition without saving it and rejoins the group. Run may be called only once.
 func (c *Consumer) Run(ctx context.Context) error {
 	ctx, c.cancel = context.WithCancelCause(ctx)
 	defer c.cancel(nil)
@@ -175,7 +175,7 @@ func (c *Consumer) fail(err error) {
 	c.cancel(&fatalError{err})
 }
 
-// fatalError stops the consumer.
+// fatalError is an error that stops the consumer.
 type fatalError struct{ err error }
 
 func (e *fatalError) Error() string { return e.err.Error() }

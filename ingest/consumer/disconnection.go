@@ -10,20 +10,20 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// disconnection is the reason a connection to a partition ended. It is the label `reason` of the metric.
+// disconnection is the reason for the end of a connection to a partition. It is the label `reason` of the metric.
 type disconnection string
 
 const (
-	lostDial       disconnection = "dial"                // no connection could be made
+	lostDial       disconnection = "dial"                // failed to connect
 	lostNotLeader  disconnection = "not_leader"          // another broker is the leader now
-	lostOutOfRange disconnection = "offset_out_of_range" // retention has passed the next offset, or the end is before it
+	lostOutOfRange disconnection = "offset_out_of_range" // the next offset is before the start or after the end of the log
 	lostConnection disconnection = "connection"          // the connection broke
-	lostTimeout    disconnection = "timeout"             // no answer in time
-	lostPanic      disconnection = "panic"               // kafka-go panicked, as on a damaged record batch
+	lostTimeout    disconnection = "timeout"             // no response in time
+	lostPanic      disconnection = "panic"               // kafka-go panicked, for example on a damaged record batch
 	lostStalled    disconnection = "stalled"             // the watchdog cut the connection
-	lostBroker     disconnection = "broker_error"        // the broker refused for another reason
-	lostMalformed  disconnection = "malformed"           // an answer that could not be read
-	lostPrepare    disconnection = "schema"              // given up, as the schema of a record cannot be fetched for now
+	lostBroker     disconnection = "broker_error"        // the broker returned another error
+	lostMalformed  disconnection = "malformed"           // a response could not be parsed
+	lostPrepare    disconnection = "schema"              // closed because the schema of a record is currently unavailable
 )
 
 func disconnections() []disconnection {
@@ -39,7 +39,7 @@ func disconnectionOf(err error) disconnection {
 	var broker kafka.Error
 	var network net.Error
 	switch {
-	case errors.Is(err, errPrepare): // before the errors of networks, which may be the reason
+	case errors.Is(err, errPrepare): // checked first, because network errors may be the cause
 		return lostPrepare
 	case errors.Is(err, errDial):
 		return lostDial

@@ -14,10 +14,10 @@ type eventIntake struct {
 	topic     string
 	processor ingest.Processor
 	progress  *progress
-	seen      ingest.Recognizer // nil if the processor recognizes no message
+	seen      ingest.Recognizer // nil if the processor does not recognize redelivered messages
 	decoder   ingest.Decoder
-	preparer  ingest.Preparer // the decoder, or nil if it needs nothing
-	message   ingest.Message  // the one being decoded
+	preparer  ingest.Preparer // the decoder, or nil if it needs no preparation
+	message   ingest.Message  // message that is being decoded
 	batch     []ingest.Event
 	refuse    func(*ingest.RecordError, []byte)
 }
@@ -43,7 +43,7 @@ func (i *eventIntake) prepare(ctx context.Context, f *fetch.Found, at ingest.Pos
 		return nil
 	}
 	i.message = f.Message(i.topic, at)
-	i.progress.busy.Store(true) // waiting for others is not a stall
+	i.progress.busy.Store(true) // waiting for external data is not a stall
 	defer i.progress.busy.Store(false)
 	return i.preparer.Prepare(ctx, &i.message)
 }
@@ -72,8 +72,8 @@ func (i *eventIntake) add(f *fetch.Found, at ingest.Position) error {
 	return nil
 }
 
-// refused counts a record that is not telemetry. It keeps the record as a dead letter, unless its message has had
-// enough of them.
+// refused counts a record that is not telemetry. It stores the record as a dead letter, unless its message already has
+// the maximum number of them.
 func (i *eventIntake) refused(e *ingest.RecordError, raw []byte) {
 	i.count(e)
 	if raw == nil {
@@ -88,7 +88,7 @@ func (i *eventIntake) count(e *ingest.RecordError) {
 	i.c.events.deadLetters.WithLabelValues(string(e.Reason)).Inc()
 }
 
-// keep keeps a dead letter with the bytes that exist: a batch that cannot be decompressed has none.
+// keep stores a dead letter with the available bytes. There are none if the batch cannot be decompressed.
 func (i *eventIntake) keep(e *ingest.RecordError, raw []byte) {
 	c := i.c
 	c.refusals.Warn().Err(e).Str("topic", i.topic).Msg("refused a record")

@@ -12,8 +12,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 )
 
-// fetch reads one answer of the broker to its end. However it ends, all completely read messages have been processed
-// when fetch returns.
+// fetch reads one response of the broker to its end. All messages that were read completely have been processed when
+// fetch returns, even on errors.
 func (p *reader) fetch(ctx context.Context, conn connection, from int64) error {
 	asked := time.Now()
 	a, err := conn.Fetch(from, fetch.Size(p.c.cfg.MaxMessage, p.larger), p.c.cfg.MaxMessage, p.c.timing.maxWait)
@@ -35,25 +35,25 @@ func (p *reader) fetch(ctx context.Context, conn connection, from int64) error {
 	}
 	switch {
 	case errors.Is(err, fetch.ErrCut) && p.larger < fetch.MaxLarger:
-		p.larger++ // brokers since Kafka 0.10.1 send the first record batch whole, whatever its size
+		p.larger++ // since Kafka 0.10.1, brokers send the first record batch completely, regardless of its size
 		return nil
 	case err != nil:
 		return err
 	}
 	p.larger = 0
-	if p.next >= a.End { // after records too: this is how a busy partition reports that it was read to its end
+	if p.next >= a.End { // also after records, so that a busy partition reports when it has been read to its end
 		return p.idle(ctx, asked)
 	}
 	return nil
 }
 
-// drain reads the records of an answer.
+// drain reads the records of a response.
 func (p *reader) drain(ctx context.Context, a *fetch.Answer) error {
-	var f fetch.Found // one for all steps: intakes take its address
+	var f fetch.Found // declared here because intakes take its address
 	for ctx.Err() == nil {
 		var err error
 		f, err = a.Step()
-		// Skipping an oversized record may make the next step slow, which is not a stall.
+		// Skipping an oversized record may make the next step slow. That is not a stall.
 		p.progress.busy.Store(err == nil && f.Size > int64(p.c.cfg.MaxMessage))
 		switch {
 		case errors.Is(err, io.EOF):
@@ -76,7 +76,7 @@ func (p *reader) drain(ctx context.Context, a *fetch.Answer) error {
 			if err := p.Flush(ctx); err != nil {
 				return err
 			}
-			if err := p.checkpointInTime(); err != nil { // one answer may take a long time, and the process may stop
+			if err := p.checkpointInTime(); err != nil { // one response may take a long time, and the process may stop meanwhile
 				return err
 			}
 		}
@@ -84,11 +84,11 @@ func (p *reader) drain(ctx context.Context, a *fetch.Answer) error {
 	return ctx.Err()
 }
 
-// errPrepare means that something that a record needs, such as its schema, is out of reach. The partition is read again
-// from that record on, so that it is neither lost nor refused.
+// errPrepare means that something that a record needs, such as its schema, is unavailable. The partition is then read
+// again from that record, so that the record is neither lost nor refused.
 var errPrepare = errors.New("a record cannot be decoded until its schema is available")
 
-// prepare makes sure that a step can be taken.
+// prepare makes sure that a record can be decoded.
 func (p *reader) prepare(ctx context.Context, f *fetch.Found) error {
 	if f.Next <= p.read || f.Kind == fetch.KindNothing {
 		return nil
@@ -99,9 +99,9 @@ func (p *reader) prepare(ctx context.Context, f *fetch.Found) error {
 	return nil
 }
 
-// take processes one step. A record batch is read from its start, so some records precede the one asked for.
+// take processes one step. A record batch is read from its start, so it may contain records before the requested one.
 func (p *reader) take(f *fetch.Found) error {
-	marks := f.Kind == fetch.KindRecord && f.Size == int64(len(f.Value)) // else the mark would cover half a message
+	marks := f.Kind == fetch.KindRecord && f.Size == int64(len(f.Value)) // otherwise, the mark would cover only part of a message
 	if f.Next <= p.read {
 		if marks && f.Offset == p.last.offset && ingest.Checksum(f.Value) != p.last.sum {
 			return fmt.Errorf("%w: at offset %d; %s", ErrTopicRecreated, f.Offset, p.c.source.startOver(p.name))
@@ -123,7 +123,7 @@ func (p *reader) take(f *fetch.Found) error {
 	return p.intake.add(f, ingest.Position{Partition: p.topic.at(p.id), Offset: f.Offset})
 }
 
-// compacted counts the missing offsets before the next step. Every offset has a record or the marker of a transaction
+// compacted counts the offsets that are missing before the next step. Every offset has a record or a transaction marker
 // until compaction removes it.
 func (p *reader) compacted(f *fetch.Found) {
 	gap := f.Offset - p.read
@@ -138,7 +138,7 @@ func (p *reader) compacted(f *fetch.Found) {
 		Msg("records were removed before they were read: a telemetry topic needs cleanup.policy=delete")
 }
 
-// Flush passes the batch to the state. Its error ends the reading of the partition.
+// Flush passes the batch to the state. After an error, the partition must not be read any further.
 func (p *reader) Flush(ctx context.Context) error {
 	p.progress.busy.Store(true)
 	defer p.progress.busy.Store(false)
@@ -160,7 +160,7 @@ func (p *reader) Flush(ctx context.Context) error {
 }
 
 func (p *reader) process(ctx context.Context) error {
-	// A batch is finished even if the generation ends meanwhile: half of it could not be undone.
+	// A batch is finished even if the generation ends meanwhile, because a partly processed batch cannot be undone.
 	ctx = context.WithoutCancel(ctx)
 	if err := p.guarded(func() error { return p.intake.Flush(ctx) }); err != nil {
 		p.broken = true
@@ -169,8 +169,8 @@ func (p *reader) process(ctx context.Context) error {
 	return nil
 }
 
-// idle reports to the state that the partition has been read to its end as of asked, the time of the request. Much may
-// have been written since: the process may have been stopped, or the processor busy.
+// idle reports to the state that the partition has been read to its end as of asked, the time of the request. More may
+// have been written since then, because the process may have been suspended or the processor busy.
 func (p *reader) idle(ctx context.Context, asked time.Time) error {
 	p.progress.busy.Store(true)
 	defer p.progress.busy.Store(false)
@@ -189,8 +189,8 @@ func (p *reader) idle(ctx context.Context, asked time.Time) error {
 	return nil
 }
 
-// reportIdle tells the state how far this reader has come or, if the state does not tell topics apart, how far all of
-// them have.
+// reportIdle reports to the state how far this reader has come. If the state does not distinguish topics, it reports
+// how far all readers have come.
 func (p *reader) reportIdle(ctx context.Context) error {
 	if s, ok := p.state.(ingest.Several); ok && len(p.readers) > 1 {
 		return s.Reached(ctx, p.topic.index, p.ended)

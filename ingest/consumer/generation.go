@@ -16,16 +16,16 @@ import (
 // generation is one generation of the group: the partitions that this member reads until the next one begins.
 type generation struct {
 	c          *Consumer
-	existing   int       // partitions of the topic that has the most
+	existing   int       // number of partitions of the largest topic
 	counted    time.Time // when existing was counted
-	known      []int     // partitions of each topic before joining: at least those are assigned
+	known      []int     // number of partitions of each topic before joining; more may be assigned
 	partitions []*partition
-	end        context.CancelFunc // ends the reading of all partitions
-	fenced     atomic.Bool        // a later owner of a partition ended it
-	told       chan struct{}      // closed once the Handler knows that the generation ends
+	end        context.CancelFunc // stops reading all partitions
+	fenced     atomic.Bool        // whether a later owner of a partition ended the generation
+	told       chan struct{}      // closed once Handler.Ending has returned
 }
 
-// run reads the partitions until ctx ends. It returns earlier if only rejoining the group helps.
+// run reads the partitions until ctx ends. It returns earlier if the group must be rejoined.
 func (g *generation) run(ctx context.Context) {
 	reading, end := context.WithCancel(ctx)
 	defer end()
@@ -38,8 +38,9 @@ func (g *generation) run(ctx context.Context) {
 		g.c.fences = 0
 		return
 	}
-	// The rebalance that made the later owner ends ctx soon. Otherwise the group assigns the partition to this member
-	// again, which is then the later owner. The wait keeps two competing members from driving each other on.
+	// The rebalance that caused the later owner soon ends ctx. Otherwise, the group assigns the partition to this member
+	// again, which then becomes the later owner. The delay keeps two competing members from repeatedly taking the
+	// partition from each other.
 	g.c.fences++
 	fetch.Sleep(ctx, g.c.timing.backoff(g.c.fences))
 }
@@ -76,11 +77,11 @@ func (g *generation) read(ctx context.Context) {
 	g.c.watch(ctx, g.partitions)
 	g.end()
 	reading.Wait()
-	<-g.told // else the next generation could begin first
+	<-g.told // otherwise, the next generation could begin first
 }
 
-// assign has the Handler create the states of all partitions before any is read. Otherwise the first one would be
-// judged as if there were no others to wait for.
+// assign lets the Handler create the states of all partitions before any partition is read. Otherwise, the first
+// partition would be processed as if there were no others to wait for.
 func (g *generation) assign() {
 	g.c.opts.Handler.Begin(g.existing)
 	g.c.opts.Handler.Confirm(g.counted)
@@ -100,8 +101,8 @@ func (g *generation) assign() {
 	g.c.joined()
 }
 
-// ended handles the end of a partition's reading; err is nil if the generation ended. A later owner ends the
-// generation, any other error the consumer.
+// ended handles the end of reading a partition. err is nil if the generation ended. ErrFenced ends the generation, any
+// other error the consumer.
 func (g *generation) ended(p *partition, err error) {
 	switch {
 	case errors.Is(err, ingest.ErrFenced):

@@ -10,10 +10,11 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// watchPartitions polls the numbers of partitions of the topics until ctx ends, and confirms to the Handler each time
-// that they have not changed. It returns true when one has: joining the group again then assigns the new partitions.
+// watchPartitions polls the numbers of partitions of the topics until ctx ends. Each time that they are unchanged, it
+// confirms this to the Handler. It returns true when a number has changed. Rejoining the group then assigns the new
+// partitions.
 //
-// It uses its own connection, as the client answers such requests from a cache.
+// It uses its own connection, because the client answers such requests from a cache.
 func (c *brokers) watchPartitions(ctx context.Context, known []int) (changed bool) {
 	var conn *kafka.Conn
 	defer func() { closeConn(conn) }()
@@ -50,12 +51,12 @@ func (c *brokers) watchPartitions(ctx context.Context, known []int) (changed boo
 
 func closeConn(conn *kafka.Conn) {
 	if conn != nil {
-		conn.Close() // its answers have been read
+		conn.Close() // all responses have been read
 	}
 }
 
-// askPartitions asks a broker for the numbers of partitions, 0 for a topic that is gone. It connects if there is no
-// connection.
+// askPartitions asks a broker for the numbers of partitions. The number is 0 for a topic that no longer exists. It
+// connects first if there is no connection.
 func (c *brokers) askPartitions(ctx context.Context, conn **kafka.Conn) ([]int, error) {
 	if *conn == nil {
 		var err error

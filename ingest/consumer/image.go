@@ -8,17 +8,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// imageBlock is the size in bytes of the parts in which a partition's state is saved.
+// imageBlock is the size in bytes of the parts of a partition's saved state.
 const imageBlock = 1 << 20
 
-// image is the state of a partition while it is written: a list of blocks, so that it is never copied as a whole. Only
-// one large state is written at a time.
+// image is the state of a partition while it is being written. It is a list of blocks, so it is never copied as a
+// whole. Only one large state is written at a time.
 type image struct {
 	blocks [][]byte
 	turn   sync.Locker // held from the second block on
 }
 
-// Write implements io.Writer. It does not fail.
+// Write implements io.Writer. It never fails.
 func (i *image) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
 		last := len(i.blocks) - 1
@@ -36,7 +36,7 @@ func (i *image) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// done releases the turn for the next large state.
+// done unlocks turn for the next large state.
 func (i *image) done() {
 	if len(i.blocks) > 1 {
 		i.turn.Unlock()
@@ -52,7 +52,7 @@ func (i *image) parts() ingest.Parts {
 	return parts
 }
 
-// imagePart returns the name of a part of the state of a partition.
+// imagePart returns the name of the n-th part of a partition's state.
 func imagePart(n int) string {
 	if n == 0 {
 		return statePart
@@ -68,7 +68,7 @@ func imageParts(saved ingest.Parts) (n int) {
 	return n
 }
 
-// imageReader reads the parts of a saved state in order, and releases each part once it is read.
+// imageReader reads the parts of a saved state in order. It frees each part when it begins to read it.
 type imageReader struct {
 	parts ingest.Parts
 	next  int

@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// flushEvents is how many events or messages form a batch.
+	// flushEvents is the number of events or messages in a batch.
 	flushEvents = 256
-	// keptBatch is the largest batch kept for reuse: one message may hold many thousand events, and the next ones one
-	// each.
+	// keptBatch is the maximum size of a batch that is kept for reuse. One message may contain many thousand events while
+	// most contain one.
 	keptBatch = 4096
 )
 
-// intake collects the contents of a partition's messages and passes them to the state in batches. After an error the
-// partition may not be read on.
+// intake collects the contents of a partition's messages and passes them to the state in batches. After an error, the
+// partition must not be read any further.
 type intake interface {
-	// prepare returns nil once f can be added. An error means that something else is out of reach, and that f must be read
-	// again.
+	// prepare returns nil once f can be added. An error means that something that f needs is unavailable, and that f must
+	// be read again.
 	prepare(ctx context.Context, f *fetch.Found, at ingest.Position) error
-	// add adds what f holds. It does not retain f's memory.
+	// add adds the contents of f. It does not retain the memory of f.
 	add(f *fetch.Found, at ingest.Position) error
 	empty() bool
 	// full reports whether the batch must be flushed before the next add.
 	full() bool
-	// Flush passes the batch on.
+	// Flush passes the batch to the state.
 	Flush(ctx context.Context) error
 }
 
@@ -37,7 +37,7 @@ var (
 	errNoFormat      = errors.New("its state requires events, but the consumer does not know their format")
 )
 
-// newIntake returns the intake that fits the state of a partition.
+// newIntake returns an intake for the state of a partition.
 func newIntake(p *reader) (intake, error) {
 	switch state := p.state.(type) {
 	case ingest.Processor:

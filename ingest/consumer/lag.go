@@ -14,19 +14,19 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// unknown marks an offset that is not known yet, as 0 is a valid one.
+// unknown is the value of an offset that is not known yet. 0 is a valid offset.
 const unknown = -1
 
-// progress is how far a partition has been read. The partition's goroutine writes it, the watchdog raises the end, and
-// scrapes read it.
+// progress describes how far a partition has been read. The partition's goroutine writes it, the watchdog raises end,
+// and scrapes read it.
 type progress struct {
 	next      atomic.Int64 // next offset to read
-	first     atomic.Int64 // start of the log: retention has removed everything before it
-	end       atomic.Int64 // of what can be read: the high-water mark, or the first record of an open transaction
-	highWater atomic.Int64 // the offset of the next message to be written
-	eventTS   atomic.Int64 // Unix nanoseconds of the last event with a time, 0 without one
-	saved     atomic.Int64 // Unix nanoseconds at which the checkpoint last covered everything before next
-	busy      atomic.Bool  // the processor or the store is working, so it is not stalled
+	first     atomic.Int64 // start of the log; earlier records were removed by retention
+	end       atomic.Int64 // end of the readable log: the high-water mark, or the first record of an open transaction
+	highWater atomic.Int64 // offset of the next message to be written
+	eventTS   atomic.Int64 // time of the last event that has one, in Unix nanoseconds; 0 before the first
+	saved     atomic.Int64 // when the checkpoint last covered everything before next, in Unix nanoseconds
+	busy      atomic.Bool  // whether the processor or the store is working, so the partition is not stalled
 }
 
 func newProgress(now time.Time) *progress {
@@ -39,14 +39,14 @@ func newProgress(now time.Time) *progress {
 	return p
 }
 
-// raise raises the end to an observed one. A lower one comes from a broker that is behind.
+// raise raises end to an observed value. It ignores a lower value, which comes from a broker that is behind.
 func (p *progress) raise(end int64) {
 	for seen := p.end.Load(); end > seen && !p.end.CompareAndSwap(seen, end); {
 		seen = p.end.Load()
 	}
 }
 
-// lag returns how many readable records have not been read.
+// lag returns the number of readable records that have not been read.
 func (p *progress) lag() (records int64, known bool) {
 	next, end := p.next.Load(), p.end.Load()
 	if next == unknown || end == unknown {
@@ -55,13 +55,13 @@ func (p *progress) lag() (records int64, known bool) {
 	return max(0, end-next), true
 }
 
-// behind returns how many existing records have not been read, including those of open transactions.
+// behind returns the number of existing records that have not been read, including those of open transactions.
 func (p *progress) behind() (records int64, known bool) {
 	records, known = p.lag()
 	return max(records, p.highWater.Load()-p.next.Load()), known
 }
 
-// headroom returns how many more records retention may remove before it reaches unread ones.
+// headroom returns the number of records that retention can remove before it reaches unread ones.
 func (p *progress) headroom() (records int64, known bool) {
 	next, first := p.next.Load(), p.first.Load()
 	if next == unknown || first == unknown {
@@ -70,7 +70,7 @@ func (p *progress) headroom() (records int64, known bool) {
 	return max(0, next-first), true
 }
 
-// lagSeconds returns the age of the last event, 0 if no unread records follow it.
+// lagSeconds returns the age of the last event, or 0 if there are no unread records.
 func (p *progress) lagSeconds(now time.Time) (seconds float64, known bool) {
 	records, known := p.behind()
 	ts := p.eventTS.Load()
@@ -83,14 +83,14 @@ func (p *progress) lagSeconds(now time.Time) (seconds float64, known bool) {
 	return max(0, time.Duration(now.UnixNano()-ts).Seconds()), true
 }
 
-// board holds the progress of the assigned partitions, for scrapes and readiness checks.
+// board contains the progress of the assigned partitions, for scrapes and readiness checks.
 type board struct {
 	now  func() time.Time
-	held bool // what has not been read is never removed
+	held bool // whether unread records are never removed
 
 	mu         sync.Mutex
 	joined     bool
-	waitingFor string // why the group is not joined
+	waitingFor string // why the group has not been joined
 	partitions map[int32]*progress
 }
 
@@ -124,7 +124,7 @@ func (b *board) remove(partition int32) {
 	delete(b.partitions, partition)
 }
 
-// size returns how many partitions are assigned.
+// size returns the number of assigned partitions.
 func (b *board) size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,7 +145,7 @@ func (b *board) shown() (partitions []int32, progresses []*progress) {
 	return partitions, progresses
 }
 
-// ready returns nil when the group is joined and no assigned partition is more than target records behind.
+// ready returns nil if the group has been joined and no assigned partition is more than target records behind.
 func (b *board) ready(target int64) error {
 	b.mu.Lock()
 	joined, why := b.joined, b.waitingFor
@@ -165,8 +165,8 @@ func (b *board) ready(target int64) error {
 	return nil
 }
 
-// collector computes the metrics of the partitions at each scrape: lags grow while nothing is read, and a partition
-// that was taken away must disappear.
+// collector computes the metrics of the partitions at each scrape, because lags increase while nothing is read, and
+// revoked partitions must disappear.
 type collector struct {
 	board *board
 

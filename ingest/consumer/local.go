@@ -14,14 +14,15 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// local is the source of a Consumer that reads a log on this machine: one partition, which no other process reads.
+// local is the source of a Consumer that reads a log on this machine. The log has one partition, which no other process
+// reads.
 type local struct {
 	*Consumer
 	log *locallog.Log
 }
 
-// NewLocal returns a consumer of a local log, which is the partition 0 of the only topic of opts. It commits to the log
-// what is part of a checkpoint.
+// NewLocal returns a consumer of a local log. The log is partition 0 of the only topic in opts. Records that are part
+// of a checkpoint are committed to the log.
 func NewLocal(log *locallog.Log, opts Options) (*Consumer, error) {
 	c, err := newConsumer(ingest.DefaultKafkaConfig(), opts)
 	if err != nil {
@@ -31,7 +32,7 @@ func NewLocal(log *locallog.Log, opts Options) (*Consumer, error) {
 	return c, nil
 }
 
-// run implements source. This process is the only member, so a generation lasts until ctx ends or its reader is stalled.
+// run implements source. This process is the only member, so a generation lasts until ctx ends or the reader stalls.
 func (c *local) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		p := newPartition(c.Consumer, c, 0, newTurns())
@@ -64,7 +65,7 @@ func (c *local) ends(context.Context, ...*reader) ([]kafka.PartitionOffsets, err
 	return []kafka.PartitionOffsets{{FirstOffset: first, LastOffset: next}}, nil
 }
 
-// watchPartitions implements source. There is never another partition.
+// watchPartitions implements source. Partitions are never added.
 func (c *local) watchPartitions(ctx context.Context, _ []int) (changed bool) {
 	for fetch.Sleep(ctx, c.timing.watchPartitions) {
 		c.opts.Handler.Confirm(time.Now())
@@ -86,19 +87,19 @@ func (c *local) connect(context.Context, string, int32) (connection, error) {
 	return &localConnection{log: c.log, closed: make(chan struct{})}, nil
 }
 
-// localConnection reads a local log.
+// localConnection is a connection that reads a local log.
 type localConnection struct {
 	log    *locallog.Log
 	closed chan struct{}
 
 	mu      sync.Mutex
 	reader  *locallog.Reader
-	records []locallog.Record // of the last write that was read, which have not been stepped over
+	records []locallog.Record // remaining records of the last write that was read
 	next    int64             // offset of the next step
 	ended   bool
 }
 
-// SetDeadline implements connection: nothing waits for others.
+// SetDeadline implements connection. It does nothing, because no operation waits for another process.
 func (*localConnection) SetDeadline(time.Time) error { return nil }
 
 // ReadOffsets implements connection.
@@ -124,7 +125,7 @@ func (l *localConnection) Fetch(from int64, size int, _ ingest.ByteSize, wait ti
 	}
 	if l.reader == nil || l.next != from {
 		if l.reader != nil {
-			l.reader.Close() // it is only read
+			l.reader.Close() // it was only read
 		}
 		l.reader, l.records, l.next = l.log.NewReader(from), nil, from
 	}
@@ -146,7 +147,7 @@ func (l *localConnection) Close() error {
 	return l.reader.Close()
 }
 
-// localSteps are the steps to the next records of a local log, until they have more than left bytes.
+// localSteps returns the next records of a local log until they exceed left bytes.
 type localSteps struct {
 	*localConnection
 	left int

@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/fetch"
 )
 
-// keptMessages is how many bytes of messages form a batch, and how many are kept for reuse.
+// keptMessages is the number of message bytes in a batch, and the size of the memory that is kept for reuse.
 const keptMessages = 1 << 20
 
 // messageIntake collects whole messages.
@@ -40,7 +40,7 @@ func (i *messageIntake) add(f *fetch.Found, at ingest.Position) error {
 	return nil
 }
 
-// kept returns a copy of the message in the batch's memory.
+// kept returns a copy of the message whose key and values are in the batch's memory.
 func (i *messageIntake) kept(m ingest.Message) ingest.Message {
 	m.Key, m.Value = i.copy(m.Key), i.copy(m.Value)
 	m.Headers = slices.Clone(m.Headers)
@@ -50,13 +50,13 @@ func (i *messageIntake) kept(m ingest.Message) ingest.Message {
 	return m
 }
 
-// copy copies b into the batch's memory. It returns nil for nil.
+// copy copies b into the batch's memory. It returns nil if b is nil.
 func (i *messageIntake) copy(b []byte) []byte {
 	if b == nil {
 		return nil
 	}
 	from := len(i.memory)
-	i.memory = append(i.memory, b...) // earlier copies stay in the old memory when this grows
+	i.memory = append(i.memory, b...) // earlier copies keep the old memory when this grows
 	return i.memory[from:len(i.memory):len(i.memory)]
 }
 
@@ -64,7 +64,7 @@ func (i *messageIntake) Flush(ctx context.Context) error {
 	if err := i.processor.ProcessMessages(ctx, i.batch); err != nil {
 		return err
 	}
-	clear(i.batch) // else it would keep the memory that a growing batch has left behind
+	clear(i.batch) // otherwise, it would retain the old memory of earlier batches
 	i.batch = i.batch[:0]
 	if i.memory = i.memory[:0]; cap(i.memory) > 2*keptMessages {
 		i.memory = nil

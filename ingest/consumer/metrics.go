@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
 )
 
-// metrics are the counters of a consumer. A collector derives the per-partition metrics from the partitions themselves.
+// metrics contains the counters of a consumer. A collector computes the per-partition metrics from the partitions.
 type metrics struct {
 	gap                *prometheus.CounterVec
 	reconnects         *prometheus.CounterVec
@@ -46,7 +46,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// eventMetrics are the counters of the event intakes. They do not name the topic: telemetry has one.
+// eventMetrics contains the counters of the event intakes. They have no topic label.
 type eventMetrics struct {
 	accepted, refused  prometheus.Counter
 	tombstone, control prometheus.Counter
@@ -54,7 +54,7 @@ type eventMetrics struct {
 	repeated           prometheus.Counter
 	deadLetters        *prometheus.CounterVec
 	notKept            prometheus.Counter
-	lost               atomic.Int64 // dead letters that could not be kept
+	lost               atomic.Int64 // dead letters that could not be stored
 }
 
 // lossy is a Keeper that can lose letters after Keep has returned.

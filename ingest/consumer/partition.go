@@ -13,8 +13,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// partition is the state of the partitions of one number during one generation. Each topic that has a partition of that
-// number feeds it by a separate reader.
+// partition is the state of the partitions with one number during one generation. Each topic that has a partition with
+// this number feeds it through a separate reader.
 type partition struct {
 	c          *Consumer
 	generation committer
@@ -24,20 +24,20 @@ type partition struct {
 	readers    []*reader // in the order of the topics
 	store      ingest.CheckpointStore
 	state      ingest.State
-	failures   int // openings of the store in a row that failed
+	failures   int // consecutive failures to open the store
 
-	// turn is held while the state is used. It guards what follows, and the positions of the readers: together with the
-	// state they form a checkpoint.
+	// turn is held while the state is used. It guards the following fields and the positions of the readers, which are
+	// saved together with the state.
 	turn   *turns
-	broken bool       // nothing may be processed or saved from now on
-	tried  time.Time  // when a checkpoint was last tried
-	twice  bool       // the next checkpoint is saved twice: the last one must not be kept as the previous one, as it is large or must be replaced
-	parts  int        // of the checkpoint
-	away   []position // restored, by index of the topic; those of topics that have no reader are saved again
+	broken bool       // if set, nothing may be processed or saved any more
+	tried  time.Time  // time of the last attempt to save a checkpoint
+	twice  bool       // save the next checkpoint twice, so that the last one does not remain as the previous one, because it is large or must be replaced
+	parts  int        // number of parts of the checkpoint
+	away   []position // restored positions by index of the topic; those of topics without a reader are saved again
 }
 
 func newPartition(c *Consumer, g committer, id int32, turn *turns) *partition {
-	first := c.topics[0].Name // later topics may be added, and must find the same checkpoint
+	first := c.topics[0].Name // topics may be added after the first one without losing the checkpoint
 	p := &partition{
 		c: c, generation: g, id: id, turn: turn, name: PartitionCheckpoint(first, id), tried: c.now(),
 		log: c.opts.Log.With().Strs("topics", c.names()).Int32("partition", id).Logger(),
@@ -48,14 +48,14 @@ func newPartition(c *Consumer, g committer, id int32, turn *turns) *partition {
 	return p
 }
 
-// add adds a reader of the partition of a topic.
+// add adds a reader for the partition of a topic.
 func (p *partition) add(t *topic, committed int64) {
 	r := newReader(p, t, committed)
 	p.readers, p.turn.readers = append(p.readers, r), append(p.turn.readers, r)
 }
 
-// run reads the partition until ctx ends, over as many connections as it takes. It saves the last checkpoint once told is
-// closed. After an error the partition must not be read on.
+// run reads the partition until ctx ends, and reconnects as often as needed. It saves the last checkpoint once told is
+// closed. After an error, the partition must not be read any further.
 func (p *partition) run(ctx context.Context, told <-chan struct{}) error {
 	defer func() {
 		for _, r := range p.readers {
@@ -75,7 +75,7 @@ func (p *partition) run(ctx context.Context, told <-chan struct{}) error {
 	return p.checkpoint()
 }
 
-// read runs the readers until ctx ends, or one of them fails.
+// read runs the readers until ctx ends or one of them fails.
 func (p *partition) read(ctx context.Context) error {
 	if len(p.turn.readers) == 1 {
 		return p.readers[0].run(ctx)
@@ -96,13 +96,13 @@ func (p *partition) read(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// open opens the store, however long that takes, unless ctx ends first. The only error is ErrFenced.
+// open opens the store. It retries until ctx ends. The only error is ErrFenced.
 func (p *partition) open(ctx context.Context) (err error) {
 	p.store, err = p.openFor(ctx, p.c.topics[0].Name)
 	return err
 }
 
-// openFor opens the store of the partition under the name of a topic, as open does. It returns nil if ctx ends first.
+// openFor opens the store of the partition under the name of a topic, like open. It returns nil if ctx ends first.
 func (p *partition) openFor(ctx context.Context, topic string) (ingest.CheckpointStore, error) {
 	for ctx.Err() == nil {
 		store, err := p.c.opts.Stores.Open(ctx, topic, p.id, func() error { return p.own(ctx) })
@@ -122,8 +122,8 @@ func (p *partition) openFor(ctx context.Context, topic string) (ingest.Checkpoin
 	return nil, nil
 }
 
-// own proves that the partition is still this member's: brokers refuse commits of a generation once the next one has
-// begun.
+// own returns nil if the partition is still assigned to this member. Brokers refuse the commits of a generation once
+// the next one has begun.
 func (p *partition) own(ctx context.Context) error {
 	r := p.readers[0]
 	next := r.committed
@@ -141,7 +141,7 @@ func (p *partition) own(ctx context.Context) error {
 	return nil
 }
 
-// assign creates the state.
+// assign creates the state and the intakes of its readers.
 func (p *partition) assign() error {
 	state, err := p.c.opts.Handler.Assign(p.id, p.store)
 	if err == nil {
@@ -170,8 +170,8 @@ func (p *partition) topics() []int {
 	return topics
 }
 
-// guarded turns a panic of the state into an error that stops the consumer in order: other partitions stop, the stack
-// trace is logged, and nothing is saved.
+// guarded turns a panic of the state into an error that stops the consumer in an orderly way: other partitions stop,
+// the stack trace is logged, and nothing is saved.
 func (p *partition) guarded(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

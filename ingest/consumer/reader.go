@@ -13,39 +13,41 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// pastEndLooks is how often the end must be seen before the next offset: a newly elected leader may be behind briefly.
+// pastEndLooks is the number of times in a row that the end must be before the next offset. A newly elected leader may
+// be behind for a short time.
 const pastEndLooks = 3
 
-// reader reads one partition of a topic into the state that it shares with the partitions of the other topics of the
-// same number. Everything but progress, conn, stalled and what partition.turn guards belongs to the goroutine of run.
+// reader reads one partition of a topic into a state that it shares with the partitions with the same number in other
+// topics. Only the goroutine of run may access its fields, except progress, conn, stalled and those that partition.turn
+// guards.
 type reader struct {
 	*partition
 	topic    *topic
 	log      zerolog.Logger
 	intake   intake
 	progress *progress
-	conn     atomic.Pointer[connection] // nil without a connection
-	stalled  atomic.Bool                // the watchdog cut the connection
+	conn     atomic.Pointer[connection] // nil while disconnected
+	stalled  atomic.Bool                // whether the watchdog closed the connection
 
-	read     int64 // everything before it is in the state or in the intake
-	last     mark  // the message before read
-	failures int   // failed connections in a row
-	pastEnd  int   // observations in a row of an end before next
-	larger   int   // how often the size of an answer was doubled
-	head     int64 // largest Kafka time up to the first message of the batch, in Unix nanoseconds
-	reached  int64 // largest Kafka time up to the last message read
+	read     int64 // next offset to read; everything before it is in the state or in the intake
+	last     mark  // last message before read
+	failures int   // consecutive failed connections
+	pastEnd  int   // consecutive observations of an end before next
+	larger   int   // how often the size of a response was doubled
+	head     int64 // largest Kafka timestamp up to the first message of the batch, in Unix nanoseconds
+	reached  int64 // largest Kafka timestamp up to the last message read
 
-	// Guarded by the turn of the partition:
-	next      int64 // everything before it is in the state; negative before the log's start is known
-	mark      mark  // the message before next
+	// Guarded by the partition's turn:
+	next      int64 // everything before this offset is in the state; negative until the start of the log is known
+	mark      mark  // last message before next
 	committed int64 // next offset as committed to the group
 	saved     int64 // next offset of the last checkpoint
 	course    course
-	ended     time.Time // up to when it was read to its end; valid while it rests
+	ended     time.Time // time up to which the partition was read to its end; valid while resting
 }
 
 func newReader(p *partition, t *topic, committed int64) *reader {
-	t.metrics.gap.WithLabelValues(strconv.Itoa(int(p.id))) // from 0, else an alert on its increase would miss the first gap
+	t.metrics.gap.WithLabelValues(strconv.Itoa(int(p.id))) // start at 0, so that alerts on increases also notice the first gap
 	return &reader{
 		partition: p, topic: t, log: p.c.opts.Log.With().Str("topic", t.Name).Int32("partition", p.id).Logger(),
 		progress: newProgress(p.c.now()), next: unknown, last: mark{offset: unknown}, mark: mark{offset: unknown},
@@ -65,7 +67,7 @@ func (p *reader) logStart(ctx context.Context) (int64, error) {
 	return ends[0].FirstOffset, nil
 }
 
-// run reads until ctx ends. Nothing may be processed or saved after an error.
+// run reads until ctx ends. After an error, nothing may be processed or saved.
 func (p *reader) run(ctx context.Context) error {
 	defer p.leave()
 	for ctx.Err() == nil {
@@ -101,22 +103,22 @@ func (p *reader) disconnected(err error) {
 		Int64("next", p.next).Msg(msg)
 }
 
-// cut closes the current connection. The watchdog calls it.
+// cut closes the current connection, for the watchdog.
 func (p *reader) cut() {
 	if conn := p.conn.Load(); conn != nil {
 		p.stalled.Store(true)
-		(*conn).Close() // the reader sees that it is closed
+		(*conn).Close() // the reader gets an error
 	}
 }
 
-// session reads over one connection until it or ctx ends.
+// session reads through one connection until the connection or ctx ends.
 func (p *reader) session(ctx context.Context) error {
 	conn, err := p.c.source.connect(ctx, p.topic.Name, p.id)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDial, err)
 	}
-	defer conn.Close() // an error on close loses nothing that was read
-	// Otherwise stopping would have to wait until the broker answers that there is nothing new.
+	defer conn.Close() // everything that was read remains valid
+	// Otherwise, stopping would have to wait for a response of the broker.
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	if err := p.position(conn); err != nil {
 		return err
@@ -143,7 +145,7 @@ func (p *reader) session(ctx context.Context) error {
 	}
 }
 
-// checkpointInTime saves a checkpoint if one is due by its interval.
+// checkpointInTime saves a checkpoint if its interval has passed.
 func (p *reader) checkpointInTime() error {
 	if !p.due() {
 		return nil
@@ -156,9 +158,9 @@ func (p *reader) checkpointInTime() error {
 	return nil
 }
 
-// begin saves the first checkpoint that holds the position of the reader, and retries until that succeeds. From then
-// on, a missing checkpoint means that an operator has moved it away. Reading without one would count records again
-// after a crash.
+// begin saves the first checkpoint that contains the position of the reader, and retries until this succeeds. From then
+// on, a missing checkpoint means that an operator has moved it away. Reading without a checkpoint would count records
+// twice after a crash.
 func (p *reader) begin(ctx context.Context) error {
 	for !p.isSaved() {
 		if err := p.checkpoint(); err != nil {
@@ -176,15 +178,15 @@ func (p *reader) begin(ctx context.Context) error {
 	return nil
 }
 
-// isSaved reports whether a checkpoint holds the position of the reader.
+// isSaved reports whether a checkpoint contains the position of the reader.
 func (p *reader) isSaved() bool {
 	p.turn.Lock()
 	defer p.turn.Unlock()
 	return p.saved != unknown
 }
 
-// start returns the offset at which a session begins: that of the last message read, to check that it is still the
-// same.
+// start returns the first offset of a session. It is that of the last message read, to check that the message is still
+// the same.
 func (p *reader) start() int64 {
 	if p.mark.offset != unknown {
 		return p.mark.offset
@@ -192,7 +194,7 @@ func (p *reader) start() int64 {
 	return p.next
 }
 
-// position compares the next offset with the bounds of the partition.
+// position compares the next offset with the start and end of the partition.
 func (p *reader) position(conn connection) error {
 	if err := conn.SetDeadline(time.Now().Add(fetch.OperationTimeout)); err != nil {
 		return err
@@ -207,7 +209,7 @@ func (p *reader) position(conn connection) error {
 	}
 	p.progress.first.Store(first)
 	p.progress.highWater.Store(end)
-	p.progress.end.Store(unknown) // until the first answer says how much can be read
+	p.progress.end.Store(unknown) // until the first response reports the readable end
 	if p.next > end {
 		return p.beyond(first, end)
 	}
@@ -221,13 +223,14 @@ func (p *reader) position(conn connection) error {
 		p.overtaken(first)
 	}
 	if p.mark.offset < first {
-		p.mark.offset = unknown // it is gone, and cannot be compared
+		p.mark.offset = unknown // the message was removed, so it cannot be compared
 	}
 	p.last = p.mark
 	return nil
 }
 
-// beyond returns the error for a next offset past the end. Once that is certain, it stops the consumer.
+// beyond returns an error for a next offset past the end. Once this has been observed often enough, the error stops the
+// consumer.
 func (p *reader) beyond(first, end int64) error {
 	p.pastEnd++
 	err := fmt.Errorf("%w: the next offset is %d, but the partition has offsets %d to %d (%w); %s",
@@ -238,7 +241,7 @@ func (p *reader) beyond(first, end int64) error {
 	return &fatalError{err}
 }
 
-// overtaken continues at the start of the log, after retention has removed unread records.
+// overtaken continues at the start of the log after retention has removed unread records.
 func (p *reader) overtaken(first int64) {
 	gap := first - p.next
 	p.missed(gap)

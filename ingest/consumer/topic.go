@@ -21,7 +21,7 @@ type topic struct {
 	board   *board
 }
 
-// newTopic registers the metrics of a topic. They have the label topic.
+// newTopic returns a topic, and registers its metrics. They have the label topic.
 func newTopic(t ingest.Topic, index int, b *board, reg prometheus.Registerer) (*topic, error) {
 	reg = ofTopic(t.Name, reg)
 	out := &topic{Topic: t, index: index, metrics: newMetrics(reg), board: b}
@@ -43,7 +43,7 @@ func (c *Consumer) names() []string {
 	return names
 }
 
-// existing returns how many partitions each topic has. The error names the first topic that cannot be read.
+// existing returns the number of partitions of each topic. The error names the first topic that cannot be read.
 func (c *brokers) existing(ctx context.Context) ([]int, error) {
 	counts := make([]int, len(c.topics))
 	for i, t := range c.topics {
@@ -57,7 +57,8 @@ func (c *brokers) existing(ctx context.Context) ([]int, error) {
 	return counts, nil
 }
 
-// lacksTopic reports whether one of several topics is gone. Then none is read: what is joined would lack a part.
+// lacksTopic reports whether one of several topics no longer exists. In this case, none of them is read, because joined
+// data would be incomplete.
 func (c *brokers) lacksTopic(ctx context.Context) bool {
 	if len(c.topics) == 1 {
 		return false
@@ -66,7 +67,7 @@ func (c *brokers) lacksTopic(ctx context.Context) bool {
 	return errors.Is(err, kafka.UnknownTopicOrPartition)
 }
 
-// compacted returns ErrCompacted, with the remedy, if a topic is compacted.
+// compacted returns ErrCompacted with a remedy if a topic is compacted.
 func (c *brokers) compacted(ctx context.Context) error {
 	for _, t := range c.topics {
 		policy, err := fetch.TopicSetting(ctx, c.client, t.Name, "cleanup.policy")
@@ -82,7 +83,7 @@ func (c *brokers) compacted(ctx context.Context) error {
 	return nil
 }
 
-// join records that the group is joined, and leave that it is not.
+// joined records that the group has been joined.
 func (c *Consumer) joined() {
 	for _, t := range c.topics {
 		t.board.join()
@@ -95,8 +96,8 @@ func (c *Consumer) left(why string) {
 	}
 }
 
-// Ready returns nil when the group is joined and every assigned partition is within the allowed lag. Otherwise the
-// error says what is missing.
+// Ready returns nil if the group has been joined and the lag of every assigned partition is within the limit.
+// Otherwise, the error says what is missing.
 func (c *Consumer) Ready() error {
 	for _, t := range c.topics {
 		err := t.board.ready(c.cfg.ReadyLag)
@@ -134,8 +135,8 @@ func (alone) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partit
 	return out
 }
 
-// together is a balancer that assigns the partitions of one number, of all topics, to the same member: they feed one
-// state. Numbers are divided into ranges, as RangeGroupBalancer does for a single topic.
+// together is a balancer that assigns the partitions with the same number, in all topics, to the same member, because
+// they feed one state. The numbers are divided into ranges, as by RangeGroupBalancer for a single topic.
 type together struct{}
 
 // ProtocolName implements kafka.GroupBalancer. The name keeps members with other balancers out of the group.
@@ -160,7 +161,7 @@ func (together) AssignGroups(members []kafka.GroupMember, partitions []kafka.Par
 		out[id] = map[string][]int{}
 	}
 	for _, p := range partitions {
-		// The inverse of a range from i*numbers/members up to (i+1)*numbers/members.
+		// Inverse of the ranges from i*numbers/members to (i+1)*numbers/members.
 		owner := out[ids[((p.ID+1)*len(ids)-1)/numbers]]
 		owner[p.Topic] = append(owner[p.Topic], p.ID)
 	}

@@ -5,28 +5,28 @@ import (
 	"sync"
 )
 
-// phase is what a reader does, as far as the other readers of its partition wait for it.
+// phase is the activity of a reader, as far as it matters to the other readers of its partition.
 type phase uint8
 
 const (
-	fetching phase = iota // more is known to exist, or it is not known whether there is more
-	holding               // it has a batch for the state
-	resting               // it has read its partition to the end
-	away                  // it has no connection
+	fetching phase = iota // there are or may be more messages to read
+	holding               // has a batch for the state
+	resting               // has read its partition to the end
+	away                  // has no connection
 )
 
-// course is how far a reader has come, by Kafka's times of the messages: the largest so far, in Unix nanoseconds, so
-// that it never goes back.
+// course describes how far a reader has come by Kafka timestamps. head is the largest timestamp so far, in Unix
+// nanoseconds, so it never decreases.
 type course struct {
 	phase phase
-	head  int64 // of the first message of the batch, or of the last message processed
+	head  int64 // up to the first message of the batch, or up to the last message processed
 }
 
-// turns are what the readers take that process batches one after the other: those of the partitions of one number or, if
-// all partitions are merged, of all of them.
+// turns is the lock that readers take to process their batches one after the other. It is shared by the partitions with
+// the same number or, if all partitions are merged, by all partitions.
 type turns struct {
 	sync.Mutex
-	passed  *sync.Cond // a reader waits no longer for another one
+	passed  *sync.Cond // signals that a reader may not have to wait any longer
 	readers []*reader
 }
 
@@ -36,19 +36,19 @@ func newTurns() *turns {
 	return t
 }
 
-// await takes the turn for the batch of the reader, unless ctx ends first. Batches of several topics are processed in
-// the order of Kafka's times of their messages, as far as these are known: what lies in the past is read side by side. At
-// the end of a topic nothing waits for it. Nor does anything wait for a topic that cannot be read, unless
-// Options.Joined.
+// await takes the turn for the reader's batch, unless ctx ends first. Batches of several topics are processed in the
+// order of the Kafka timestamps of their messages, as far as these are known, so that old messages of all topics are
+// read in parallel. No reader waits for a topic that has been read to its end. Nor does any reader wait for a topic
+// that cannot be read, unless Options.Joined is set.
 //
-// With Options.Merged that holds for all partitions, not only for those of one number.
+// With Options.Merged, this applies to all partitions, not only to those with the same number.
 //
-// Which units leave a state must not depend on this order: it is another one after a restart if messages have arrived
-// meanwhile that are older than those of other topics.
+// The units that leave a state must not depend on this order. It differs after a restart if messages have arrived in
+// the meantime that are older than those of other topics.
 func (p *reader) await(ctx context.Context) (taken bool) {
 	p.turn.Lock()
 	if len(p.turn.readers) == 1 {
-		return true // a batch in hand is finished even if the generation ends
+		return true // a batch is finished even if the generation ends
 	}
 	p.move(course{holding, p.head})
 	for ctx.Err() == nil && (p.broken || p.isHeld(p.head)) {
@@ -61,20 +61,20 @@ func (p *reader) await(ctx context.Context) (taken bool) {
 	return true
 }
 
-// move records what the reader does. The caller holds the turn.
+// move records the activity of the reader. The caller must hold the turn.
 func (p *reader) move(to course) {
 	p.course = to
 	p.turn.passed.Broadcast()
 }
 
-// leave lets the others go on without this reader.
+// leave lets the other readers continue without this one.
 func (p *reader) leave() {
 	p.turn.Lock()
 	defer p.turn.Unlock()
 	p.move(course{away, p.reached})
 }
 
-// isHeld reports whether another reader has an older message than one of the time head, or may be about to have one.
+// isHeld reports whether another reader has a message older than head, or may still receive one.
 func (p *reader) isHeld(head int64) bool {
 	for _, o := range p.turn.readers {
 		switch at := o.course; {
@@ -88,8 +88,8 @@ func (p *reader) isHeld(head int64) bool {
 	return false
 }
 
-// splits reports whether the batch in hand must be processed before a message of the time head: another reader has an
-// older one.
+// splits reports whether the current batch must be processed before a message with the timestamp head, because another
+// reader has an older one.
 func (p *reader) splits(head int64) bool {
 	if len(p.turn.readers) == 1 || p.intake.empty() {
 		return false
@@ -99,7 +99,7 @@ func (p *reader) splits(head int64) bool {
 	return p.isHeld(head)
 }
 
-// wake makes waiting readers look again.
+// wake makes waiting readers check again whether they can continue.
 func (p *partition) wake() {
 	p.turn.Lock()
 	defer p.turn.Unlock()

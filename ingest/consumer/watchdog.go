@@ -10,25 +10,25 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// stallWatch detects a partition that has records to read and makes no progress. Its own connection cannot tell: a
-// broker that has lost its leadership unnoticed keeps answering that there is nothing new.
+// stallWatch detects a partition that has records to read but makes no progress. Its own connection cannot detect this,
+// because a broker that has not noticed the loss of its leadership keeps responding that there is nothing new.
 type stallWatch struct {
 	next  int64
-	since time.Time // when next last changed or had no need to
-	cut   bool      // the connection was already cut for this stall
+	since time.Time // when next last changed, or when there was last no reason for it to change
+	cut   bool      // whether the connection was already closed because of this stall
 }
 
-// stallVerdict is what to do about a partition.
+// stallVerdict says how to handle a partition.
 type stallVerdict string
 
 const (
 	stallNone stallVerdict = "none"
-	stallCut  stallVerdict = "cut"  // cut the connection
-	stallEnd  stallVerdict = "end"  // end the generation, as a new connection did not help
-	stallWait stallVerdict = "wait" // not long enough yet
+	stallCut  stallVerdict = "cut"  // close the connection
+	stallEnd  stallVerdict = "end"  // end the generation, because a new connection did not help
+	stallWait stallVerdict = "wait" // wait longer before acting
 )
 
-// look updates the watch with the partition's progress. connected is false while the partition tries to reconnect.
+// look updates the watch with the partition's progress. connected is false while the partition reconnects.
 func (w *stallWatch) look(now time.Time, p *progress, connected bool, limit time.Duration) stallVerdict {
 	next := p.next.Load()
 	if lag, known := p.lag(); next != w.next || !known || lag == 0 || !connected || p.busy.Load() {
@@ -46,18 +46,19 @@ func (w *stallWatch) look(now time.Time, p *progress, connected bool, limit time
 	return stallCut
 }
 
-// clockWatch detects when the machine's clock is set: cooldowns, mutes and the order of partitions depend on it.
+// clockWatch detects when the machine's clock is changed. Cooldowns, mutes and the order of partitions depend on the
+// clock.
 type clockWatch struct {
 	started time.Time
-	off     time.Duration // of the clock from the time elapsed since started, at the last look
+	off     time.Duration // difference between the clock and the time elapsed since started, at the last look
 }
 
-// clockTolerance is how far one step may move a clock that its daemon keeps.
+// clockTolerance is the maximum step by which a time synchronization daemon normally corrects the clock.
 const clockTolerance = 2 * time.Second
 
 func newClockWatch(now time.Time) *clockWatch { return &clockWatch{started: now} }
 
-// look returns by how much the clock was set since the last look, 0 if it was not. now must hold a monotonic reading.
+// look returns by how much the clock was changed since the last look, or 0. now must have a monotonic reading.
 func (w *clockWatch) look(now time.Time) time.Duration {
 	return w.compare(now.Round(0).Sub(w.started.Round(0)), now.Sub(w.started))
 }
@@ -72,8 +73,8 @@ func (w *clockWatch) compare(clock, passed time.Duration) time.Duration {
 	return jump
 }
 
-// watch follows the ends of the partitions until ctx ends. It returns earlier, which ends the generation, if a
-// partition is stalled and a new connection did not help.
+// watch tracks the ends of the partitions until ctx ends. It returns earlier, which ends the generation, if a partition
+// is stalled and a new connection did not help.
 func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
 	defer c.left("the group is rebalancing")
 	var readers []*reader
@@ -114,18 +115,18 @@ func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
 	}
 }
 
-// compactionLooks is how many checks of the partitions pass between checks of the topic's cleanup policy.
+// compactionLooks is the number of partition checks between two checks of the topic's cleanup policy.
 const compactionLooks = 6
 
-// check implements source: it logs that the topic has become compacted. Records read as soon as they are written are not lost to
-// compaction, so stopping the consumer would make it worse.
+// check implements source. It logs an error if the topic has become compacted. Records that are read soon after they
+// are written are not lost to compaction, so stopping the consumer would only increase the loss.
 func (c *brokers) check(ctx context.Context) {
 	if err := c.compacted(ctx); errors.Is(err, ErrCompacted) {
 		c.opts.Log.Error().Err(err).Msg("the topic settings cause telemetry loss; the service will not start again until they are changed")
 	}
 }
 
-// survey asks for the numbers of partitions and for the ends of the assigned ones.
+// survey queries the numbers of partitions and the ends of the assigned partitions.
 func (c *Consumer) survey(ctx context.Context, readers []*reader) error {
 	_, err := c.source.existing(ctx)
 	errs := []error{err}
@@ -152,7 +153,8 @@ func (c *Consumer) survey(ctx context.Context, readers []*reader) error {
 	return errors.Join(errs...)
 }
 
-// ends asks for the ends of partitions of one topic, and returns those that the brokers report.
+// ends queries the ends of partitions of one topic. It returns those that the brokers report, even if there is an
+// error.
 func (c *brokers) ends(ctx context.Context, readers ...*reader) (known []kafka.PartitionOffsets, err error) {
 	var requests []kafka.OffsetRequest
 	topic := readers[0].topic.Name
@@ -160,7 +162,7 @@ func (c *brokers) ends(ctx context.Context, readers ...*reader) (known []kafka.P
 		requests = append(requests, kafka.FirstOffsetOf(int(p.id)), kafka.LastOffsetOf(int(p.id)))
 	}
 	answer, err := c.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
-		IsolationLevel: kafka.ReadCommitted, // records that cannot be read yet are no reason to suspect the connection
+		IsolationLevel: kafka.ReadCommitted, // records that are not readable yet do not indicate a stalled connection
 		Topics:         map[string][]kafka.OffsetRequest{topic: requests},
 	})
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// maxFields is how many fields and conditions a mapping may have: each is looked for in every record.
+// maxFields is the maximum number of fields and conditions of a mapping. Each of them is looked up in every record.
 const maxFields = 1024
 
-// Check reports every value that is out of range.
+// Check reports every invalid value.
 func (c Config) Check(report func(path, msg string)) {
 	if c.IsZero() {
 		return
@@ -86,7 +86,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// checkWhole reports what would make every record one that is refused.
+// checkWhole reports omissions because of which every record would be refused.
 func (c Config) checkWhole(report func(path, msg string)) {
 	if _, ok := c.Fields["policy"]; !ok {
 		report("fields", "must include policy, such as policy: {value: ranker}")
@@ -144,7 +144,7 @@ func (c Config) checkField(full string, report func(key, msg string)) {
 	}
 }
 
-// isZone reports whether a name is that of a time zone, wherever the service runs.
+// isZone reports whether name is the name of a time zone. It rejects "Local", which depends on the machine.
 func isZone(name string) bool {
 	_, err := time.LoadLocation(name)
 	return err == nil && name != "Local"
@@ -161,7 +161,7 @@ func unknownField(full string) string {
 	return "is not a telemetry v1 field; must be one of " + strings.Join(names, ", ")
 }
 
-// checkLiterals checks that the constants of a field are of its type.
+// checkLiterals reports constants whose type does not fit the field.
 func (f Field) checkLiterals(k kind, report func(key, msg string)) {
 	for _, l := range []struct {
 		key   string
@@ -178,7 +178,7 @@ func (f Field) checkLiterals(k kind, report func(key, msg string)) {
 	}
 }
 
-// check checks that there is one source. constant tells that there is one beside the keys of Source.
+// check reports if there is not exactly one source. constant is whether there is one in addition to the keys of Source.
 func (s Source) check(constant bool, choices string, report func(key, msg string)) {
 	n := 0
 	for _, given := range []bool{constant, s.Path != "", s.Header != "", len(s.Key) > 0, s.Index, s.Expression != ""} {
@@ -207,7 +207,7 @@ func (s Source) check(constant bool, choices string, report func(key, msg string
 	}
 }
 
-// keyPath returns the path in a key that is JSON; isText means that the key is text.
+// keyPath returns the path within a JSON key. isText is true if the key is to be read as text instead.
 func (s Source) keyPath() (p path, isText bool, err error) {
 	switch kindOf(s.Key) {
 	case aBoolean:

@@ -13,10 +13,10 @@ type Config struct {
 	Fields  map[string]Field `yaml:"fields"`  // the fields of telemetry v1, such as ts, outcomes or outcomes.conversion
 }
 
-// IsZero reports whether records are telemetry version 1.
+// IsZero reports whether the mapping is empty, so that records are read as telemetry version 1.
 func (c Config) IsZero() bool { return len(c.Take) == 0 && !c.isNested() && len(c.Fields) == 0 }
 
-// isNested reports whether a record has several events.
+// isNested reports whether a record contains several events.
 func (c Config) isNested() bool { return c.Each != "" || len(c.Columns) > 0 }
 
 // Source says where a value comes from. Exactly one of its keys is given.
@@ -50,22 +50,23 @@ type Field struct {
 	Last    bool                       `yaml:"last"`    // set only for the last event of each or columns
 }
 
-// UnmarshalText reads a path.
+// UnmarshalText sets Path.
 func (f *Field) UnmarshalText(text []byte) error {
 	f.Path = string(text)
 	return nil
 }
 
-// Literal is a string, a number, true or false, as it is written in JSON.
+// Literal is a JSON string, number or boolean.
 type Literal struct{ JSON json.RawMessage }
 
-// UnmarshalJSON keeps the value.
+// UnmarshalJSON stores the JSON text unchanged.
 func (l *Literal) UnmarshalJSON(text []byte) error {
 	l.JSON = append(l.JSON[:0:0], text...)
 	return nil
 }
 
-// text returns the literal as records are compared with it: a string without its quotes.
+// text returns the literal in the form in which values of records are compared with it: strings are unquoted. ok is
+// false for other types.
 func (l Literal) text() (text string, ok bool) {
 	switch kindOf(l.JSON) {
 	case aString:

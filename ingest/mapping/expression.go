@@ -10,26 +10,26 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// Env is what an expression computes from. Numbers are int64 where they are whole, and float64 otherwise.
+// Env contains the variables of an expression. Whole numbers are int64, others float64.
 type Env struct {
 	Record  any               `expr:"record"`
 	Element any               `expr:"element"` // nil without each
-	Key     string            `expr:"key"`     // of the message, "" without one
+	Key     string            `expr:"key"`     // message key, or "" if there is none
 	Headers map[string]string `expr:"headers"`
 }
 
-// Program is a compiled expression. It reads only its Env and the time zones of the machine. Its time grows at
-// most with the square of the record, as no loop over a list holds another one.
+// Program is a compiled expression. It depends only on its Env and the machine's time zones. Loops cannot be nested, so
+// its run time grows at most with the square of the record size.
 type Program struct {
 	program *vm.Program
-	// Record and Element are whether it may read these.
+	// Record and Element report whether the expression may read them.
 	Record, Element bool
 }
 
-// The bounds of an expression.
+// The limits of an expression.
 const (
-	maxNodes  = 1000    // in its text
-	maxMemory = 100_000 // elements of lists and maps that one evaluation makes
+	maxNodes  = 1000    // nodes of the parsed expression
+	maxMemory = 100_000 // elements of the lists and maps that one evaluation creates
 )
 
 func compileExpression(text string) (*Program, error) {
@@ -46,7 +46,7 @@ func compileExpression(text string) (*Program, error) {
 	return &Program{p, loops.names["record"] || loops.names["$env"], loops.names["element"] || loops.names["$env"]}, nil
 }
 
-// plainError returns the error of a compiler without its drawing of the place.
+// plainError returns a compiler error without the source excerpt.
 func plainError(err error) error {
 	if at, ok := errors.AsType[*file.Error](err); ok {
 		return fmt.Errorf("at character %d: %s", at.Column+1, at.Message)
@@ -54,7 +54,7 @@ func plainError(err error) error {
 	return err
 }
 
-// loopFinder finds loops that hold others, and the names that an expression uses.
+// loopFinder detects nested loops, and collects the names that an expression uses.
 type loopFinder struct {
 	nested bool
 	names  map[string]bool
@@ -86,7 +86,7 @@ type Machine struct {
 	vm vm.VM
 }
 
-// Run returns the value of a program. It recovers from panics in it.
+// Run evaluates a program. A panic in it is returned as an error.
 func (m *Machine) Run(p *Program, env Env) (any, error) {
 	m.vm.MemoryBudget = maxMemory
 	value, err := m.vm.Run(p.program, env)

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 )
 
-// kind is what a field of telemetry version 1 holds.
+// kind is the type of a field of telemetry version 1.
 type kind int
 
 const (
@@ -22,11 +22,11 @@ const (
 	space                     // an observation: an object, an array or a number
 )
 
-// known is a field of telemetry version 1.
+// known describes a field of telemetry version 1.
 type known struct {
 	name string
 	kind kind
-	of   kind // of its components, such as outcomes.conversion; 0 for a field without any
+	of   kind // kind of its components, such as outcomes.conversion; 0 if it has none
 }
 
 // knownFields lists the fields of telemetry version 1, in the order of docs/telemetry.md.
@@ -56,10 +56,10 @@ func knownFields() []known {
 	}
 }
 
-// maxName is the longest name of a component in bytes, as in records.
+// maxName is the maximum length of a component's name in bytes. It is the same for records.
 const maxName = 1 << 10
 
-// fieldOf finds a field by its name, such as reward or outcomes.conversion. The kind is that of the component.
+// fieldOf finds a field by its name, such as reward or outcomes.conversion. For a component, k is its kind.
 func fieldOf(full string) (name, component string, k kind, ok bool) {
 	name, component, dotted := strings.Cut(full, ".")
 	for _, f := range knownFields() {
@@ -78,7 +78,7 @@ func fieldOf(full string) (name, component string, k kind, ok bool) {
 	return "", "", 0, false
 }
 
-// nearestField returns the name of a field that a misspelt one may have meant, or "".
+// nearestField returns the field whose name is most similar to a misspelled one, or "".
 func nearestField(full string) string {
 	name, component, dotted := strings.Cut(full, ".")
 	fields := knownFields()
@@ -129,7 +129,7 @@ func kindOf(value []byte) jsonKind {
 	return aNumber
 }
 
-// wants returns what a constant of a field may be in words, or "" if this one fits.
+// wants describes the constants that are valid for a field of kind k. It returns "" if value is valid.
 func (k kind) wants(value []byte) string {
 	allowed, words := []jsonKind{}, ""
 	switch k {

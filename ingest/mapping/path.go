@@ -8,13 +8,13 @@ import (
 	"unicode"
 )
 
-// path is the way to a value.
+// path leads to a value within a record or an element.
 type path struct {
 	atRoot bool // begins with $
 	steps  []step
 }
 
-// lastName returns the name of the last step, "" if it is none.
+// lastName returns the name of the last step, or "" if it has none.
 func (p path) lastName() string {
 	if len(p.steps) == 0 {
 		return ""
@@ -22,17 +22,17 @@ func (p path) lastName() string {
 	return p.steps[len(p.steps)-1].name
 }
 
-// step leads to a member of an object, or to an element of an array.
+// step selects a member of an object, or an element of an array.
 type step struct {
 	name  string
 	index int // -1 for a member
 }
 
-// maxSteps is how long a path may be. Records nest no deeper.
+// maxSteps is the maximum number of steps of a path. It equals the maximum nesting depth of records.
 const maxSteps = 32
 
-// parsePath reads a path: names with dots between them, ["name"] for any other name, and [0] for an element. $ at the
-// beginning is the record. Errors count characters from 1.
+// parsePath parses a path: names separated by dots, ["name"] for names with special characters, and [0] for an element.
+// A leading $ stands for the record. Errors count characters from 1.
 func parsePath(text string) (path, error) {
 	p, rest := path{}, text
 	if text == "$" || strings.HasPrefix(text, "$.") || strings.HasPrefix(text, "$[") {
@@ -55,7 +55,7 @@ func parsePath(text string) (path, error) {
 	return p, nil
 }
 
-// parseStep reads the first step of a path, and returns the rest.
+// parseStep parses the first step of a path, and returns the rest.
 func parseStep(text string, first bool) (s step, rest string, err error) {
 	if text[0] == '[' {
 		return parseBrackets(text)
@@ -81,7 +81,7 @@ func parseStep(text string, first bool) (s step, rest string, err error) {
 	return step{text[:end], -1}, text[end:], nil
 }
 
-// parseBrackets reads ["name"] or [0].
+// parseBrackets parses ["name"] or [0].
 func parseBrackets(text string) (s step, rest string, err error) {
 	if !strings.HasPrefix(text, `["`) {
 		inside, rest, closed := strings.Cut(text[1:], "]")

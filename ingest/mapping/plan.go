@@ -9,106 +9,106 @@ import (
 	"time"
 )
 
-// Plan is a compiled mapping: which values of a record a decoder wants, and what they are for.
+// Plan is a compiled mapping. It lists the values of a record that a decoder needs, and their uses.
 type Plan struct {
 	Root    *Node // of the record
-	Element *Node // of each event in a record that has several; nil with one event a record
-	Key     *Node // of a key that is JSON; nil if nothing of it is wanted
+	Element *Node // of each event in a record with several events; nil if each record is one event
+	Key     *Node // of a JSON key; nil if the mapping does not use values in the key
 
-	Each    string   // the path of the array or object of events; "" without one
-	Columns []Column // the arrays whose values at the same index are an event; none with Each
+	Each    string   // path of the array or object of events; "" if there is none
+	Columns []Column // arrays whose values at the same index form an event; nil with Each
 
 	Fields     []PlannedField
-	After      []int // fields to look at when the record has been walked: not from a path, with a default, or of the last element
+	After      []int // fields to set once the record has been walked: not from a path, with a default, or of the last element
 	Conditions []PlannedCondition
-	Zone       *time.Location // of times without an offset; nil to refuse them
-	Programs   bool           // some value comes from an expression
-	Assembled  bool           // the observation is put together from components
+	Zone       *time.Location // for times without an offset; nil to refuse such times
+	Programs   bool           // whether a value comes from an expression
+	Assembled  bool           // whether the observation is assembled from components
 }
 
 // Column is an array with a value for each event of a record.
 type Column struct {
-	Path string // as in the configuration
-	Name string // of its value in the event
+	Path string // path as in the configuration
+	Name string // name of its value in the event
 }
 
-// Node is a place in JSON: what is wanted of the value there, and of the values in it.
+// Node is a place in JSON, with the uses of the value there and of the values within it.
 type Node struct {
 	Wants    []Want
-	Names    []string // of members of an object, with their nodes
+	Names    []string // of the members in Members
 	Members  []*Node
-	Places   []int // of elements of an array, with their nodes
+	Places   []int // indices of the elements in Elements
 	Elements []*Node
-	// Plain is the index of the one field that wants the value as telemetry version 1 has it, and nothing in it; else
-	// -1. It is what most nodes are.
+	// Plain is the index of the field for which the value is used unchanged, or -1. Nothing else may use the value or a
+	// value within it. Most nodes are plain.
 	Plain int
 }
 
 func newNode() *Node { return &Node{Plain: -1} }
 
-// Want is what the value of a node is for.
+// Want is a use of a node's value.
 type Want struct {
 	Kind  WantKind
-	Index int // in Fields, Conditions or Columns
+	Index int // into Fields, Conditions or Columns
 }
 
-// WantKind says what a value is for.
+// WantKind is the kind of use of a value.
 type WantKind uint8
 
 // The kinds of a Want.
 const (
-	ForField     WantKind = iota // it is the value of a field
-	ForCondition                 // it decides whether the record is taken
-	ForEach                      // it is the array or object of events
-	ForColumn                    // it is the array of a column
+	ForField     WantKind = iota // the value of a field
+	ForCondition                 // the value that a condition tests
+	ForEach                      // the array or object of events
+	ForColumn                    // the array of a column
 )
 
-// Origin says where a value comes from.
+// Origin is the kind of source of a value.
 type Origin uint8
 
-// The origins of a value.
+// The origins of values.
 const (
 	FromPath Origin = iota
 	FromHeader
-	FromKey     // as text
-	FromKeyPath // a value in a key that is JSON
+	FromKey     // the whole key as text
+	FromKeyPath // a value within a JSON key
 	FromIndex   // the index of the event in its record, or its name in an object
 	FromExpression
 	FromConstant
 )
 
-// Planned is where a value comes from.
+// Planned is the source of a value.
 type Planned struct {
 	Origin    Origin
-	Written   string // the source as in the configuration, for messages
+	Written   string // source as in the configuration, for messages
 	Header    string
 	Program   *Program
-	InElement bool // it differs from element to element
+	InElement bool // whether the value can differ between elements
 }
 
 // PlannedField is a field of telemetry version 1.
 type PlannedField struct {
 	Planned
 	Name      string // such as reward, or outcomes.conversion
-	Member    []byte // of a record of telemetry version 1: reward, or outcomes
-	Component string // in the member: conversion; "" for the whole
-	IsText    bool   // a string, which a header or a key gives as it is
+	Member    []byte // member of a record in telemetry version 1, such as reward or outcomes
+	Component string // component of the member, such as conversion; "" for the whole member
+	IsText    bool   // whether the field is a string, so a header or key is used unchanged
 
-	Value, Default json.RawMessage // nil without one
+	Value, Default json.RawMessage // nil if not configured
 	Choices        map[string]json.RawMessage
-	Scale          float64  // 1 without one
-	Exponent       int      // of the unit of ts: ten to the power of it is how many nanoseconds; -1 without a unit
-	Last           bool     // only the last element has it
-	Own            []string // components that have their own line, and are left out of this whole
+	Scale          float64  // 1 if not configured
+	Exponent       int      // one unit of ts is 10^Exponent nanoseconds; -1 without a unit
+	Last           bool     // whether only the last element has the field
+	Own            []string // components that are configured separately, and are therefore left out of this object
 }
 
 // PlannedCondition is a condition that records must meet.
 type PlannedCondition struct {
 	Planned
-	In     map[string]bool // texts of values; nil if any will do
-	Refuse bool            // the values of In are those that are left out
-	Absent bool            // a missing value meets the condition
-	Exists bool            // In is nil, and it is for a value to be there or not
+	In     map[string]bool // texts of values; nil to accept any value
+	Refuse bool            // whether records with a value of In are skipped
+	Absent bool            // whether a missing value meets the condition
+	Exists bool            // whether only the existence of the value is tested; In is then nil
 }
 
 // Compile returns the plan of a mapping. Its errors are among those that Check reports.
@@ -154,7 +154,7 @@ func (c Config) Compile() (*Plan, error) {
 			p.After = append(p.After, len(p.Fields))
 		}
 		if f.Zone != "" {
-			p.Zone, _ = time.LoadLocation(f.Zone) // Check has loaded it
+			p.Zone, _ = time.LoadLocation(f.Zone) // Check has loaded it before
 		}
 		p.Fields = append(p.Fields, planned)
 	}
@@ -166,7 +166,7 @@ func (c Config) Compile() (*Plan, error) {
 	return p, nil
 }
 
-// findPlain sets Plain in a tree.
+// findPlain sets Plain for all nodes of a tree.
 func (p *Plan) findPlain(n *Node) {
 	if len(n.Wants) == 1 && n.Wants[0].Kind == ForField && len(n.Names)+len(n.Places) == 0 {
 		f := &p.Fields[n.Wants[0].Index]
@@ -179,7 +179,7 @@ func (p *Plan) findPlain(n *Node) {
 	}
 }
 
-// components lists the components of a whole that have their own lines.
+// components lists the components of a field that are configured separately.
 func (c Config) components(whole string) (own []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
 		if component, ok := strings.CutPrefix(name, whole+"."); ok {
@@ -189,7 +189,7 @@ func (c Config) components(whole string) (own []string) {
 	return own
 }
 
-// source plans where a value comes from. A source of no kind is a constant.
+// source plans the source of a value. A source without any key is a constant.
 func (p *Plan) source(s Source, to *Planned, w Want) {
 	switch {
 	case s.Path != "":
@@ -233,9 +233,9 @@ func (p *Plan) want(from *Node, written string, w Want) {
 
 func (n *Node) add(w Want) { n.Wants = append(n.Wants, w) }
 
-// Member returns the node of a member of an object, nil if nothing is wanted of it. next is the place of the one that
-// is looked at first, and is moved on: most records have their members in the order of the record before, which Member
-// brings the nodes into. So a tree is for one reader, which clones it.
+// Member returns the node of an object's member, or nil if the member is not used. The search begins at *next, which
+// then advances. Member moves the nodes into the order in which it finds them, because most records have their members
+// in the same order as the previous record. Since this modifies the tree, each reader needs its own clone.
 func (n *Node) Member(name []byte, next *int) *Node {
 	for i := *next; i < len(n.Names); i++ {
 		if n.Names[i] == string(name) {
@@ -255,7 +255,7 @@ func (n *Node) Member(name []byte, next *int) *Node {
 	return nil
 }
 
-// Clone returns a copy of a tree.
+// Clone returns a deep copy of the tree.
 func (n *Node) Clone() *Node {
 	if n == nil {
 		return nil
@@ -271,7 +271,7 @@ func (n *Node) Clone() *Node {
 	return &c
 }
 
-// ElementAt returns the node of an element of an array, nil if nothing is wanted of it.
+// ElementAt returns the node of an array element, or nil if the element is not used.
 func (n *Node) ElementAt(place int) *Node {
 	if i := slices.Index(n.Places, place); i >= 0 {
 		return n.Elements[i]
@@ -279,7 +279,7 @@ func (n *Node) ElementAt(place int) *Node {
 	return nil
 }
 
-// at returns the node at the end of a path, and makes those on the way.
+// at returns the node at the end of a path. It creates missing nodes.
 func (n *Node) at(steps []step) *Node {
 	for _, s := range steps {
 		n = n.child(s)
@@ -326,7 +326,7 @@ func (c Condition) plan() PlannedCondition {
 	case len(c.Exists) > 0:
 		p.Exists, p.Absent = true, string(c.Exists) == "false"
 		return p
-	case c.In == nil: // an expression that is true
+	case c.In == nil: // an expression that must be true
 		literals = []Literal{{json.RawMessage("true")}}
 	}
 	p.In = map[string]bool{}

@@ -1,5 +1,5 @@
-// Package telemetry decodes telemetry version 1 and the monitor.csv of Stable-Baselines3: strictly, and with a reason
-// for every refusal.
+// Package telemetry decodes telemetry version 1 and the monitor.csv files of Stable-Baselines3. Decoding is strict, and
+// every refusal has a reason.
 package telemetry
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/intern"
 )
 
-// V1 is the format of telemetry version 1: a message is one JSON object, or several on separate lines. Blank lines are
-// not records, but a message without any record is refused as one.
+// V1 is the format of telemetry version 1. A message contains one JSON object per line. Blank lines are ignored, but a
+// message without any record is refused.
 type V1 struct{}
 
 // NewDecoder implements Format.
@@ -24,51 +24,51 @@ func (V1) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
 	return d
 }
 
-// decoder reads telemetry version 1, strictly by RFC 8259 and in one pass. It allocates nothing once its events and
-// tables have grown to the needs of the telemetry.
+// decoder reads telemetry version 1 in one pass, strictly according to RFC 8259. It does not allocate once its events
+// and tables have reached the size that the telemetry requires.
 //
 // Beyond RFC 8259, it accepts NaN, Inf and Infinity in any case and with either sign wherever a number may be. Where a
-// number is expected, it also accepts a string that holds only such a word. A number too large for a float64 is
-// infinite. All of these are telemetry faults for the bank to detect.
+// number is expected, it also accepts such a word in quotes. A number too large for a float64 is infinite. All of these
+// are telemetry faults for the bank to detect.
 //
 // null is the same as leaving the member out; in an array it is NaN, so that later components keep their places. If a
 // key is repeated, the last value that is not null counts. Unknown members are skipped, but must be valid.
 //
-// A predictor reads records that are like those before faster, and with the same result.
+// A predictor reads records with the same structure as previous ones faster, with the same result.
 //
-// It is large because each field of telemetry has a method that reads it into memory that is used again.
+// It is large because each telemetry field has a method that reads it into reused memory.
 type decoder struct {
 	options ingest.DecoderOptions
 
 	names   intern.Names
-	places  []string        // "0", "1", ...: the names of an array's components
-	index   map[string]int  // places of the names in a long object
-	indexed *[]ingest.Value // the values of that object
-	arena   intern.Arena    // the strings of the batch that are not interned
+	places  []string        // "0", "1", ..., the names of array components
+	index   map[string]int  // positions of the names in a long object
+	indexed *[]ingest.Value // values of that object
+	arena   intern.Arena    // strings of the batch that are not interned
 
-	rec     []byte // the record being read
-	at      int    // the next byte of rec
-	depth   int    // open objects and arrays
-	values  int    // numbers read for MaxValues
-	deep    int    // numbers read inside of values of the observation
+	rec     []byte // current record
+	at      int    // index of the next byte of rec
+	depth   int    // number of open objects and arrays
+	values  int    // numbers read, limited by MaxValues
+	deep    int    // numbers read within values of the observation
 	scratch []byte // text of the last string with escapes
-	path    []byte // name of a part of a named value
-	nul     bool   // the last string held a NUL
+	path    []byte // name of a nested named value
+	nul     bool   // whether the last string contained a NUL
 	fault   fault
 
-	zone *time.Location // of times without an offset, from a mapping; nil to refuse them
+	zone *time.Location // for times without an offset, from a mapping; nil to refuse such times
 
-	own []string // names that objects and arrays of named values leave out; not nil also keeps what their field has
+	own []string // names that objects and arrays of named values omit; if not nil, previous values of their field are also kept
 
-	recorded ingest.AsRecorded // of the record, if the options ask for it
+	recorded ingest.AsRecorded // of the current record, if the options request it
 
-	predictor *predictor // nil to read each record by itself
-	lesson    *lesson    // what to note for the predictor; nil for nothing
+	predictor *predictor // nil to read each record independently
+	lesson    *lesson    // what to record for the predictor; nil if nothing
 }
 
 type fault struct {
 	reason ingest.Reason
-	at     int // byte of the record, from 0; nowhere if the fault has no single place
+	at     int // byte in the record, from 0; nowhere if the fault has no single place
 	msg    string
 }
 
@@ -85,7 +85,7 @@ func newDecoder(o ingest.DecoderOptions) *decoder {
 // Reset implements Decoder.
 func (d *decoder) Reset() { d.arena.Reset() }
 
-// Decode implements Decoder. It reports refused lines and decodes the others.
+// Decode implements Decoder. It reports refused lines, and decodes the others.
 func (d *decoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
 	pos := m.Pos
 	refused := 0
@@ -154,7 +154,7 @@ func (d *decoder) decodeRecord(dst []ingest.Event, rec []byte, pos ingest.Positi
 	return dst[:len(dst)-1]
 }
 
-// refusal returns the error of the record, which has a fault.
+// refusal returns the error for the current record's fault.
 func (d *decoder) refusal(pos ingest.Position) *ingest.RecordError {
 	return &ingest.RecordError{
 		Pos: pos, Reason: d.fault.reason, Column: d.fault.at + 1, Size: int64(len(d.rec)), Msg: d.fault.msg,
@@ -172,7 +172,7 @@ func (d *decoder) record(ev *ingest.Event) bool {
 	return d.members(ev) && d.end() && d.complete(ev)
 }
 
-// complete checks that an event has what every event needs.
+// complete checks that an event has the required fields.
 func (d *decoder) complete(ev *ingest.Event) bool {
 	switch {
 	case ev.Policy == "":
@@ -183,7 +183,7 @@ func (d *decoder) complete(ev *ingest.Event) bool {
 	return true
 }
 
-// fits reports whether the record is within the limit.
+// fits reports whether the record is within the size limit.
 func (d *decoder) fits() bool {
 	return len(d.rec) <= d.options.MaxRecord ||
 		d.fail(ingest.ReasonTooLarge, nowhere, "exceeds the limit of "+strconv.Itoa(d.options.MaxRecord)+" bytes")

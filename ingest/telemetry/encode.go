@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/jsontext"
 )
 
-// AppendEvent appends an event as a record of telemetry version 1, without a line break. It has the members that the
-// event holds: without AsRecorded no next_observation, and of an observation its numbers.
+// AppendEvent appends an event as a record of telemetry version 1, without a line break. It writes the members that the
+// event contains. Without AsRecorded, there is no next_observation, and an observation consists of its numbers only.
 func AppendEvent(dst []byte, e *ingest.Event) []byte {
 	w := writer{out: append(dst, '{')}
 	if e.TS != 0 {
@@ -41,7 +41,7 @@ func AppendEvent(dst []byte, e *ingest.Event) []byte {
 		w.values("observation", e.Observation)
 	}
 	w.raw("next_observation", recorded.NextObservation)
-	if e.Action.Scalar || !w.raw("action", recorded.Action) { // a word in quotes would be a category
+	if e.Action.Scalar || !w.raw("action", recorded.Action) { // a quoted NaN or infinity would be a category
 		w.action(&e.Action)
 	}
 	if !w.raw("action_prob", recorded.ActionProb) {
@@ -84,7 +84,7 @@ func (w *writer) number(name string, x float64) {
 	w.out = jsontext.AppendStrictNumber(w.out, x)
 }
 
-// raw writes a member as it was recorded, if it was.
+// raw writes a member as recorded. It returns false if there is none.
 func (w *writer) raw(name string, value json.RawMessage) bool {
 	if len(value) == 0 {
 		return false
@@ -111,7 +111,7 @@ func (w *writer) values(name string, values []ingest.Value) {
 	w.out = append(w.out, '}')
 }
 
-// action writes a category as a string, and a number such that it is not read as a category.
+// action writes a category as a string, and a number in a form that is not read as a category.
 func (w *writer) action(a *ingest.Action) {
 	switch {
 	case a.Kind == ingest.ActionNone:
@@ -125,7 +125,7 @@ func (w *writer) action(a *ingest.Action) {
 		return
 	case a.Scalar:
 		w.name("action")
-		w.out = jsontext.AppendNumber(w.out, a.Values[0], 64) // in quotes, a word would be a category
+		w.out = jsontext.AppendNumber(w.out, a.Values[0], 64) // not quoted, because a quoted NaN or infinity would be a category
 		return
 	}
 	w.name("action")
@@ -139,7 +139,7 @@ func (w *writer) action(a *ingest.Action) {
 	w.out = append(w.out, ']')
 }
 
-// ends writes what says that an episode ends.
+// ends writes the members that end an episode.
 func (w *writer) ends(e *ingest.Event) {
 	if e.Terminated {
 		w.name("terminated")

@@ -10,16 +10,16 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The functions of this file read JSON. Each begins at the byte d.at, which is not white space, and leaves d.at after
-// what it has read. On failure it calls d.fail and returns false.
+// The functions in this file read JSON. Each begins at the byte d.at, which must not be white space, and leaves d.at
+// after the value. On failure, it calls d.fail and returns false.
 
-// fail records why the record is refused. It returns false, for its callers to return.
+// fail records why the record is refused. It returns false, so that callers can return its result.
 func (d *decoder) fail(reason ingest.Reason, at int, msg string) bool {
 	d.fault = fault{reason, at, msg}
 	return false
 }
 
-// expected refuses the next byte.
+// expected refuses the record because of the next byte.
 func (d *decoder) expected(what string) bool {
 	if d.at >= len(d.rec) {
 		return d.fail(ingest.ReasonInvalidJSON, d.at, "the record ends too early: expected "+what)
@@ -27,7 +27,7 @@ func (d *decoder) expected(what string) bool {
 	return d.fail(ingest.ReasonInvalidJSON, d.at, "expected "+what+", found "+d.found())
 }
 
-// found returns the next byte in quotes, for a message.
+// found returns the next byte in quotes, for an error message.
 func (d *decoder) found() string {
 	if d.at >= len(d.rec) {
 		return "the end of the line"
@@ -41,7 +41,7 @@ func (d *decoder) wrongType(want string) bool {
 	return d.skip() && d.fail(ingest.ReasonWrongType, start, "expected "+want)
 }
 
-// peek returns the next byte, 0 at the end of the record.
+// peek returns the next byte, or 0 at the end of the record.
 func (d *decoder) peek() byte {
 	if d.at < len(d.rec) {
 		return d.rec[d.at]
@@ -58,13 +58,13 @@ func (d *decoder) space() {
 	}
 }
 
-// end checks that only white space is left of the record.
+// end checks that only white space is left in the record.
 func (d *decoder) end() bool {
 	d.space()
 	return d.at == len(d.rec) || d.expected("the end of the record")
 }
 
-// enter opens an object or an array.
+// enter begins an object or an array.
 func (d *decoder) enter() bool {
 	if d.depth == ingest.MaxDepth {
 		return d.fail(ingest.ReasonTooDeep, d.at, "exceeds the maximum nesting depth of "+strconv.Itoa(ingest.MaxDepth))
@@ -74,8 +74,8 @@ func (d *decoder) enter() bool {
 	return true
 }
 
-// next advances to the next element of an object or an array, or past its closing bracket. If there is no more, ok
-// reports whether the bracket was found.
+// next advances to the next element of an object or an array, or past its closing bracket. If more is false, ok reports
+// whether the bracket was found.
 func (d *decoder) next(first bool, closing byte) (more, ok bool) {
 	d.space()
 	switch c := d.peek(); {
@@ -93,7 +93,7 @@ func (d *decoder) next(first bool, closing byte) (more, ok bool) {
 	return false, d.expected("a comma or " + string(closing))
 }
 
-// key reads a member's name, the colon and white space. The name is valid until the next string is read.
+// key reads a member's name, the colon and surrounding white space. The name is valid until the next string is read.
 func (d *decoder) key() (name []byte, ok bool) {
 	if d.peek() != '"' {
 		return nil, d.expected("a quoted key")
@@ -112,10 +112,10 @@ func (d *decoder) key() (name []byte, ok bool) {
 	return name, true
 }
 
-// null reads a null if one is next.
+// null reads null if it comes next.
 func (d *decoder) null() bool { return d.peek() == 'n' && d.literal("null") }
 
-// literal reads the word if it is next.
+// literal reads the word if it comes next.
 func (d *decoder) literal(word string) bool {
 	if len(d.rec)-d.at < len(word) || string(d.rec[d.at:d.at+len(word)]) != word {
 		return false
@@ -193,8 +193,8 @@ func (d *decoder) str() (text []byte, ok bool) {
 }
 
 // plainEnd returns the index of the first byte from i on that is a quote, a backslash, a control character or not
-// ASCII. It examines eight bytes at a time: the sum has the high bit of each such byte set. A borrow can set a bit
-// wrongly only above a correctly set one, so the lowest set bit is right.
+// ASCII. It examines eight bytes at a time: the sum has the high bit of each such byte set. A borrow can only set a bit
+// incorrectly above a correctly set one, so the lowest set bit is correct.
 func plainEnd(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
@@ -212,11 +212,11 @@ func plainEnd(b []byte, i int) int {
 	return i
 }
 
-// longStr reads the rest, from i on, of a string that is not plain ASCII.
+// longStr reads the rest of a string that is not plain ASCII, starting at i.
 func (d *decoder) longStr(start, i int) (text []byte, ok bool) {
 	b := d.rec
 	d.scratch = d.scratch[:0]
-	copied := start // scratch already holds what precedes it
+	copied := start // start of the part that is not in scratch yet
 	for i < len(b) {
 		switch c := b[i]; {
 		case c == '"':
@@ -247,7 +247,7 @@ func (d *decoder) longStr(start, i int) (text []byte, ok bool) {
 	return nil, d.fail(ingest.ReasonInvalidJSON, len(b), "the record ends inside a string")
 }
 
-// escape appends the character of the escape at i to scratch and returns the index after the escape.
+// escape appends the character of the escape sequence at i to scratch, and returns the index after it.
 func (d *decoder) escape(i int) (end int, ok bool) {
 	if i+1 >= len(d.rec) {
 		return 0, d.fail(ingest.ReasonInvalidJSON, len(d.rec), "the record ends inside a string")
@@ -293,7 +293,7 @@ func (d *decoder) unicodeEscape(i int) (end int, ok bool) {
 	return end, true
 }
 
-// lowSurrogate reads the second incomplete surrogate pair, expected at i.
+// lowSurrogate reads the second half of a surrogate pair, which must be at i.
 func (d *decoder) lowSurrogate(high rune, i int) (r rune, ok bool) {
 	if i+1 >= len(d.rec) || d.rec[i] != '\\' || d.rec[i+1] != 'u' {
 		return 0, false

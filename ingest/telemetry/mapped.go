@@ -9,12 +9,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// Mapped is the format of JSON records of another shape: a plan says which of their values are the fields of telemetry
-// version 1. A message is one record, or several on separate lines.
+// Mapped is the format of JSON records with a different structure. A plan defines which of their values are the fields
+// of telemetry version 1. A message contains one record per line.
 type Mapped struct {
 	Plan *mapping.Plan
-	// Found, if not nil, is called for every field of an event that its source had a value for, with the field's index
-	// in the plan.
+	// Found, if not nil, is called for every field of an event for which its source had a value. field is its index in the
+	// plan.
 	Found func(field int)
 }
 
@@ -36,68 +36,69 @@ func (f Mapped) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
 	return m
 }
 
-// mapped reads records of another shape. It walks a record once, along the tree of what is wanted: it reads those
-// values as telemetry version 1 is read, and skips the others, which must be valid JSON. If the record has several
-// events, it walks what is around them first, into a template, and then each event.
+// mapped reads records with a different structure. It walks a record once, along the tree of values that the plan uses.
+// It reads these values like those of telemetry version 1, and skips the others, which must be valid JSON. If the
+// record has several events, it first walks the surrounding values into a template, and then each event.
 //
-// null is the same as leaving the member out. Of a repeated key, the last value that is not null counts.
+// null is the same as leaving the member out. If a key is repeated, the last value that is not null counts.
 //
-// With most mappings, a predictor reads records that are like those before faster than a walk, and with the same result.
+// With most mappings, a predictor reads records with the same structure as previous ones faster than a walk, with the
+// same result.
 //
-// It is large because each source of a value has a method that reads it into memory that is used again.
+// It is large because each source of values has a method that reads it into reused memory.
 type mapped struct {
 	d     *decoder
 	plan  *mapping.Plan
 	found func(field int)
 
-	root, inArray, key *mapping.Node // the trees of the plan
+	root, inArray, key *mapping.Node // trees of the plan
 	columns            []columnScan
 
 	msg  *ingest.Message
-	line []byte        // the record
-	ev   *ingest.Event // that is read into
-	scan scan          // of the record
-	doc  []byte        // a value that is not in the record, as JSON
-	env  environment   // of expressions
+	line []byte        // current record
+	ev   *ingest.Event // event to fill
+	scan scan          // state of reading the record
+	doc  []byte        // JSON value from outside the record
+	env  environment   // variables of expressions
 
 	seen    []bool // fields that have a value
-	decided []bool // conditions that are met
-	later   []int  // where in the line the value of a field of the last element is, or nowhere
+	decided []bool // conditions that have been tested
+	later   []int  // offsets in line of the values for fields of the last element, or nowhere
 
-	name     []byte            // of the element that is read, in an object
-	template ingest.Event      // what the elements have in common
-	common   ingest.AsRecorded // and its members as recorded
-	values   int               // and how many numbers it has
+	name     []byte            // name of the current element if the elements are members of an object
+	template ingest.Event      // values that the elements have in common
+	common   ingest.AsRecorded // their members as recorded
+	values   int               // their number of numbers
 }
 
-// scan is how far the reading of a record is.
+// scan is the state of reading a record.
 type scan struct {
-	leftOut   bool // a condition is not met
-	deciding  bool // only conditions are read, as the record has a fault
-	array     int  // where in the line the array or object of events is, or a column; or nowhere
-	closing   byte // the bracket that ends it
-	elements  int  // in it
-	lead      int  // the column that it is
-	element   int  // where in the line the element is that is read; nowhere around them
-	index     int  // of the element
-	isLast    bool // it is the last one
-	afterThat int  // where in the line it ends
+	leftOut   bool // whether a condition is not met
+	deciding  bool // whether only conditions are read, because the record has a fault
+	array     int  // offset in line of the array or object of events, or of the leading column; or nowhere
+	closing   byte // its closing bracket
+	elements  int  // its number of elements
+	lead      int  // index of the leading column
+	element   int  // offset in line of the current element; nowhere outside of elements
+	index     int  // index of the current element
+	isLast    bool // whether it is the last element
+	afterThat int  // offset in line after it
 }
 
-// columnScan is how far the reading of a column is.
+// columnScan is the state of reading a column.
 type columnScan struct {
 	mapping.Column
 	node *mapping.Node // in the tree of an element
 
-	array    int  // where in the line the column is, or nowhere
-	closing  byte // the bracket that ends it
-	elements int  // in it
-	value    int  // where in the line its value in the element is that is read, or nowhere
-	after    int  // where in the line that value ends
+	array    int  // offset in line of the column, or nowhere
+	closing  byte // its closing bracket
+	elements int  // its number of elements
+	value    int  // offset in line of its value in the current element, or nowhere
+	after    int  // offset in line after that value
 	name     []byte
-	matched  int // of its values, those that an event has
+	matched  int // number of its values that are part of an event
 
-	places map[string]int // where in the line its values are, once their names are in another order than those of the lead
+	places map[string]int // offsets in line of its values by name, if the names are not in the order of the leading column
 }
 
 // Reset implements Decoder.
@@ -138,7 +139,7 @@ func (m *mapped) Decode(dst []ingest.Event, msg *ingest.Message, refuse func(e *
 	return dst
 }
 
-// decodeRecord appends the event of a record that is one event.
+// decodeRecord appends the event of a record with one event.
 func (m *mapped) decodeRecord(dst []ingest.Event, pos ingest.Position, refuse func(*ingest.RecordError, []byte)) []ingest.Event {
 	dst, ev := ingest.NextEvent(dst, pos)
 	m.begin(ev)
@@ -150,7 +151,7 @@ func (m *mapped) decodeRecord(dst []ingest.Event, pos ingest.Position, refuse fu
 	return dst[:len(dst)-1]
 }
 
-// decodeArray appends the events of a record that is an array of events, and returns the position after them.
+// decodeArray appends the events of a record with several events, and returns the next position.
 func (m *mapped) decodeArray(dst []ingest.Event, pos ingest.Position, refuse func(*ingest.RecordError, []byte)) ([]ingest.Event, ingest.Position) {
 	t := &m.template
 	emptyEvent(t)
@@ -177,7 +178,7 @@ func (m *mapped) decodeArray(dst []ingest.Event, pos ingest.Position, refuse fun
 	return dst, m.refuseUnmatched(pos, refuse)
 }
 
-// begin makes the line the record to read from.
+// begin starts reading the line as a record.
 func (m *mapped) begin(ev *ingest.Event) {
 	d := m.d
 	d.rec, d.at, d.depth, d.values, d.deep, d.recorded = m.line, 0, 0, 0, 0, ingest.AsRecorded{}
@@ -201,7 +202,7 @@ func (m *mapped) begin(ev *ingest.Event) {
 	}
 }
 
-// beginElement starts an event of the array as a copy of the template.
+// beginElement starts the event of the i-th element as a copy of the template.
 func (m *mapped) beginElement(ev *ingest.Event, i int) {
 	copyEvent(ev, &m.template)
 	d := m.d
@@ -220,7 +221,7 @@ func (m *mapped) beginElement(ev *ingest.Event, i int) {
 	}
 }
 
-// advance moves to the next element. It succeeds, as all of them have been read before.
+// advance moves to the next element. This cannot fail, because all elements have been read before.
 func (m *mapped) advance(i int) {
 	d := m.d
 	if len(m.columns) > 0 {
@@ -235,7 +236,8 @@ func (m *mapped) advance(i int) {
 	}
 }
 
-// advanceColumns moves each column to the next element: an object to the member with the name that the leading one has.
+// advanceColumns moves each column to the next element. In an object, this is the member with the same name as in the
+// leading column.
 func (m *mapped) advanceColumns(i int) {
 	lead := &m.columns[m.scan.lead]
 	name, _ := m.nextOf(lead, i == 0)
@@ -260,7 +262,8 @@ func (m *mapped) advanceColumns(i int) {
 	}
 }
 
-// refuseUnmatched reports each column that has names which the leading one lacks: no event has their values.
+// refuseUnmatched reports each column that has names which the leading column lacks. Their values are not part of any
+// event.
 func (m *mapped) refuseUnmatched(pos ingest.Position, refuse func(*ingest.RecordError, []byte)) ingest.Position {
 	for i := range m.columns {
 		c, lead := &m.columns[i], &m.columns[m.scan.lead]
@@ -275,8 +278,8 @@ func (m *mapped) refuseUnmatched(pos ingest.Position, refuse func(*ingest.Record
 	return pos
 }
 
-// find finds all values of a column, such as agents in another order. To look for each one would take time by the square of
-// their number.
+// find records the offsets of all values of a column, for columns whose names are in a different order. Searching for
+// each name would take quadratic time.
 func (m *mapped) find(c *columnScan) {
 	if c.places == nil {
 		c.places = make(map[string]int, c.elements)
@@ -289,8 +292,8 @@ func (m *mapped) find(c *columnScan) {
 	}
 }
 
-// nextOf moves a column to its next value, whose name it returns if the column is an object. The name is valid until the
-// next call.
+// nextOf moves a column to its next value. If the column is an object, it returns the name of the value, which is valid
+// until the next call.
 func (m *mapped) nextOf(c *columnScan, first bool) (name []byte, more bool) {
 	d := m.d
 	if first {
@@ -303,7 +306,7 @@ func (m *mapped) nextOf(c *columnScan, first bool) (name []byte, more bool) {
 	}
 	if c.closing == '}' {
 		name, _ = d.key()
-		c.name = append(c.name[:0], name...) // strings in the value may have escapes too
+		c.name = append(c.name[:0], name...) // copied, because strings in the value may also have escapes
 		name = c.name
 	}
 	c.value = d.at
@@ -312,7 +315,8 @@ func (m *mapped) nextOf(c *columnScan, first bool) (name []byte, more bool) {
 	return name, true
 }
 
-// record walks the record. Conditions on headers and keys come first, as they may leave it out at once.
+// record walks the record. Conditions on headers and keys are tested first, because they may skip the record
+// immediately.
 func (m *mapped) record() bool {
 	d := m.d
 	if !d.fits() || !m.aroundValue() {
@@ -331,7 +335,7 @@ func (m *mapped) element() bool {
 	if len(m.columns) > 0 {
 		return m.row()
 	}
-	if m.scan.closing == '}' && d.null() { // such as an agent that is no longer there
+	if m.scan.closing == '}' && d.null() { // such as an agent that no longer exists
 		m.scan.afterThat, m.scan.leftOut = d.at, true
 		return false
 	}
@@ -339,14 +343,14 @@ func (m *mapped) element() bool {
 	if !ok {
 		fault := d.fault
 		d.at, d.depth = m.scan.element, 0
-		d.skip() // succeeds, as the array has been read before
+		d.skip() // cannot fail, because the array has been read before
 		d.fault = fault
 	}
 	m.scan.afterThat = d.at
 	return ok
 }
 
-// row walks the values that the columns have for an element.
+// row walks the values of an element in all columns.
 func (m *mapped) row() bool {
 	for i := range m.columns {
 		if c := &m.columns[i]; c.array != nowhere && c.value != nowhere {
@@ -376,7 +380,8 @@ func (m *mapped) hasArray() bool {
 	return true
 }
 
-// leads finds the column that says how many events there are. Arrays must be of equal length; of objects, it is the largest.
+// leads finds the column that determines the number of events. Arrays must have equal lengths. Among objects, it is the
+// largest.
 func (m *mapped) leads() bool {
 	for i := range m.columns {
 		c, lead := &m.columns[i], &m.columns[m.scan.lead]
@@ -413,7 +418,7 @@ func (m *mapped) accept() {
 	}
 }
 
-// reject reports a record or an element that is no event: as refused, unless it is one to leave out.
+// reject reports that a record or an element is not an event. It is either skipped or refused.
 func (m *mapped) reject(pos ingest.Position, refuse func(*ingest.RecordError, []byte)) {
 	if !m.scan.leftOut && m.d.fault.reason != ingest.ReasonTooLarge {
 		m.decide()
@@ -426,7 +431,8 @@ func (m *mapped) reject(pos ingest.Position, refuse func(*ingest.RecordError, []
 	}
 }
 
-// decide reads the conditions of a record or an element that has a fault: it may be one to leave out.
+// decide tests the conditions of a record or an element that has a fault, because it may have to be skipped instead of
+// refused.
 func (m *mapped) decide() {
 	d, fault := m.d, m.d.fault
 	m.scan.deciding = true
@@ -441,7 +447,7 @@ func (m *mapped) decide() {
 	d.fault = fault
 }
 
-// conclude reads what is not in the record, or missing in it.
+// conclude reads the fields whose values are not in the record, or missing in it.
 func (m *mapped) conclude() bool {
 	if !m.conditions() {
 		return false
@@ -460,12 +466,12 @@ func (m *mapped) conclude() bool {
 		}
 	}
 	if m.ev.Length >= 0 && !m.ev.HasEpisode {
-		m.ev.Length = -1 // that of an episode which goes on
+		m.ev.Length = -1 // the length of an episode that continues
 	}
 	return true
 }
 
-// outside reads a field whose source is not a path, or whose value was passed by.
+// outside reads a field whose source is not a path, or whose value was only located before.
 func (m *mapped) outside(i int, f *mapping.PlannedField) bool {
 	d := m.d
 	switch f.Origin {
@@ -492,7 +498,7 @@ func (m *mapped) outside(i int, f *mapping.PlannedField) bool {
 	return true
 }
 
-// conditions decides those that the walk has not decided.
+// conditions tests the conditions that the walk has not tested.
 func (m *mapped) conditions() bool {
 	inElement := m.scan.element != nowhere
 	for i := range m.plan.Conditions {
@@ -523,14 +529,14 @@ func (m *mapped) indexText() []byte {
 	return strconv.AppendInt(nil, int64(m.scan.index), 10)
 }
 
-// decideOn decides a condition.
+// decideOn records whether a condition is met.
 func (m *mapped) decideOn(i int, met bool) bool {
 	m.decided[i] = true
 	m.scan.leftOut = !met
 	return met
 }
 
-// emptyEvent empties an event but for the capacity of its slices.
+// emptyEvent resets an event. It keeps the capacity of its slices.
 func emptyEvent(ev *ingest.Event) {
 	*ev = ingest.Event{
 		Pos: ev.Pos, Step: -1, Length: -1,
@@ -539,7 +545,7 @@ func emptyEvent(ev *ingest.Event) {
 	}
 }
 
-// copyEvent makes an event the copy of another. It keeps its position and its slices.
+// copyEvent makes to a copy of from, except for its position. It reuses the slices of to.
 func copyEvent(to, from *ingest.Event) {
 	pos, labels, values := to.Pos, to.Labels[:0], to.Action.Values[:0]
 	components, observation, outcomes := to.RewardComponents[:0], to.Observation[:0], to.Outcomes[:0]

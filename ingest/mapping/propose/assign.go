@@ -13,22 +13,22 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// The most fields of a kind that a proposal lists.
+// The maximum numbers of fields of each type in a proposal.
 const (
 	mostOutcomes    = 8
 	mostLabels      = 4
 	mostObservation = 16
-	longestName     = 200 // in bytes
+	longestName     = 200 // bytes
 )
 
-// found is a place with the table that it is in.
+// found is a place with the table that contains it.
 type found struct {
 	*place
 	in    *table
-	outer bool // it is in the record around the array
+	outer bool // whether it is in the record around the array
 }
 
-// assign gives the roles to places, and writes a line for each.
+// assign assigns roles to places, and adds a line for each assignment.
 func (f *finder) assign() {
 	if p := f.outer.places[strings.Join(f.by, "\x00")]; p != nil {
 		f.used[p] = true
@@ -64,7 +64,7 @@ func (f *finder) assign() {
 	slices.SortStableFunc(f.out.Lines, func(a, b Line) int { return position(a.Name) - position(b.Name) })
 }
 
-// position returns where a field stands in a proposal.
+// position returns the rank of a field in a proposal.
 func position(name string) int {
 	order := []string{"policy", "policy_version", "env", "env_version", "reward_version", "ts", "agent_id", "episode_id", "step", "action", "action_prob", "target_prob", "reward"}
 	if i := slices.Index(order, name); i >= 0 {
@@ -74,7 +74,7 @@ func position(name string) int {
 }
 
 func text(s string) json.RawMessage {
-	quoted, _ := json.Marshal(s) // a string, which cannot fail
+	quoted, _ := json.Marshal(s) // cannot fail for a string
 	return quoted
 }
 
@@ -84,7 +84,7 @@ func (f *finder) line(name string, field mapping.Field, why string) {
 	f.out.Lines = append(f.out.Lines, Line{name, field, why})
 }
 
-// agentByIndex writes the line of the agent where the events of a record are of several.
+// agentByIndex adds the line for the agent if the events of a record belong to several agents.
 func (f *finder) agentByIndex() {
 	if f.index == "" || f.has("agent_id") {
 		return
@@ -97,10 +97,10 @@ func (f *finder) agentByIndex() {
 	f.line("agent_id", field, f.index)
 }
 
-// atTheEnd reports whether a place has what is known when the steps of its record are over.
+// atTheEnd reports whether a place is outside the steps of its record. Its value is known only after the last step.
 func (f *finder) atTheEnd(at found) bool { return at.outer && f.index == "" }
 
-// spaceOf returns the observation, whose members have no other role.
+// spaceOf returns the observation. Its members have no other role.
 func (f *finder) spaceOf() *place {
 	for _, t := range []*table{f.inner, f.outer} {
 		if t == nil {
@@ -114,7 +114,7 @@ func (f *finder) spaceOf() *place {
 	return nil
 }
 
-// find returns the place of a role: in the elements of the array, or else around it.
+// find returns the place for a role. It prefers places in the elements of the array to those in the record around it.
 func (f *finder) find(field string) (at found, ok bool) {
 	if field == "observation" {
 		if f.space == nil {
@@ -127,7 +127,7 @@ func (f *finder) find(field string) (at found, ok bool) {
 		return found{f.space, in, f.inner != nil && in == f.outer}, true
 	}
 	if field == "ts" && f.theirs != nil && !f.apart {
-		if p := f.timeIn(f.ours); p != nil { // feedback may name its time otherwise
+		if p := f.timeIn(f.ours); p != nil { // feedback may have its time in another field
 			p = f.outer.same(p)
 			return found{p, f.outer, false}, !f.taken(p)
 		}
@@ -142,13 +142,14 @@ func (f *finder) find(field string) (at found, ok bool) {
 		}
 	}
 	p := f.best(f.outer, field)
-	if field == "reward" && p != nil && (lastName(p) == "score" || lastName(p) == "scorevalue" || hasUnit(p)) { // a rating or a profit is no prediction
+	if field == "reward" && p != nil && (lastName(p) == "score" || lastName(p) == "scorevalue" || hasUnit(p)) { // a rating or a profit is not a prediction
 		p = f.response(p)
 	}
 	return found{p, f.outer, f.inner != nil}, p != nil
 }
 
-// response returns what a person responded, instead of a score that predicts it or an amount that follows from it.
+// response returns the flag for a person's response, or score if there is none. A response is a better reward than a
+// score that predicts it or an amount that follows from it.
 func (f *finder) response(score *place) *place {
 	for _, p := range f.outer.order {
 		if isFlag(p) && isResponse(p) && !f.taken(p) && p.n*2 > f.outer.records {
@@ -158,7 +159,7 @@ func (f *finder) response(score *place) *place {
 	return score
 }
 
-// role writes the line of a role, if a place has it.
+// role adds the line for a role if a place fits it.
 func (f *finder) role(r role) {
 	at, ok := f.find(r.field)
 	if !ok || f.has(r.field) || !f.wanted(r.field, at.place) || at.outer && slices.Contains([]string{"action", "step", "action_prob", "target_prob"}, r.field) {
@@ -202,8 +203,8 @@ func (f *finder) role(r role) {
 	f.line(r.field, field, why)
 }
 
-// members writes a line for each number of an object that has members of other kinds, too, as a record with one of these
-// would be refused. It returns false if there are no others.
+// members adds a line for each number of an object that also has members of other types. A line for the whole object
+// would cause its records to be refused. It returns false if all members are numbers.
 func (f *finder) members(field string, of found) bool {
 	var numbers []*place
 	others := false
@@ -233,7 +234,7 @@ func (f *finder) members(field string, of found) bool {
 	return true
 }
 
-// source returns the path to a place.
+// source returns a field with the path of a place.
 func (f *finder) source(at found) mapping.Field {
 	source := at.source()
 	path := source.Path
@@ -249,7 +250,7 @@ func (f *finder) source(at found) mapping.Field {
 	return mapping.Field{Source: mapping.Source{Path: path}}
 }
 
-// computed returns an expression of the value of a place.
+// computed returns a field with an expression that uses the value of a place.
 func (f *finder) computed(at found, format string) mapping.Field {
 	from := "record"
 	if f.inner != nil && !at.outer {
@@ -258,7 +259,7 @@ func (f *finder) computed(at found, format string) mapping.Field {
 	return mapping.Field{Source: mapping.Source{Expression: fmt.Sprintf(format, access(from, at.names))}}
 }
 
-// number returns how a place is read as a number, which may be written as text.
+// number returns a field that reads a place as a number, even if it is written as text.
 func (f *finder) number(at found) mapping.Field {
 	if isNumeral(at.place) {
 		return f.computed(at, "%[1]s == nil ? nil : float(%[1]s)")
@@ -266,14 +267,14 @@ func (f *finder) number(at found) mapping.Field {
 	return f.source(at)
 }
 
-// time returns how a place is read as a time.
+// time returns a field that reads a place as a time.
 func (f *finder) time(at found) mapping.Field {
 	field := *timeOf(at.place)
 	field.Source = f.source(at).Source
 	return field
 }
 
-// ofZone adds to the reason for a time that a zone was assumed.
+// ofZone adds the assumed time zone, if any, to the reason for a time.
 func ofZone(field mapping.Field, why string) string {
 	if field.Zone == "" {
 		return why
@@ -281,7 +282,7 @@ func ofZone(field mapping.Field, why string) string {
 	return why + "; without an offset, taken as " + field.Zone
 }
 
-// times is time, where feedback may have its time at another place.
+// times is like time, but also considers feedback whose time is at another place.
 func (f *finder) times(at found, why string) (mapping.Field, string) {
 	field, q := f.time(at), f.elsewhere(at)
 	why = ofZone(field, why)
@@ -300,7 +301,7 @@ func (f *finder) times(at found, why string) (mapping.Field, string) {
 	return field, why
 }
 
-// timeByKind looks for a time by what was seen, where no name says that it is one.
+// timeByKind looks for a time by the values of places if no name identifies one.
 func (f *finder) timeByKind() {
 	if f.has("ts") {
 		return
@@ -318,7 +319,7 @@ func (f *finder) timeByKind() {
 	}
 }
 
-// reward adds choices for yes and no, and 0 for what is missing where the values say so.
+// reward adds choices for yes and no, and the default 0 if the values suggest that missing means 0.
 func (f *finder) reward(at found, field mapping.Field, why string) (mapping.Field, string) {
 	switch {
 	case isNumeral(at.place):
@@ -340,7 +341,7 @@ func (f *finder) reward(at found, field mapping.Field, why string) (mapping.Fiel
 	return field, why
 }
 
-// actionByKind looks for a text of few values, which is about something of the given kind.
+// actionByKind looks for text with few distinct values whose name is about the given topic.
 func (f *finder) actionByKind(t *table, of topic) {
 	if f.has("action") {
 		return
@@ -364,7 +365,7 @@ func (f *finder) actionByKind(t *table, of topic) {
 	}
 }
 
-// byKind looks for an action and a reward by what was seen, where no name says which they are.
+// byKind looks for an action and a reward by the values of places if no names identify them.
 func (f *finder) byKind() {
 	t := f.outer
 	if f.inner != nil {
@@ -373,7 +374,7 @@ func (f *finder) byKind() {
 	f.actionByKind(t, choices)
 	f.actionByKind(t, contexts)
 	if f.theirs != nil {
-		f.actionByKind(t, groups) // a decision needs one
+		f.actionByKind(t, groups) // a decision needs an action
 	}
 	if f.has("reward") || f.has("episode.r") {
 		return
@@ -391,7 +392,7 @@ func (f *finder) byKind() {
 	f.rewardByKind(t, isResult)
 }
 
-// rewardByKind looks for a reward among what is of some kind.
+// rewardByKind looks for a reward among the places for which is returns true.
 func (f *finder) rewardByKind(t *table, is func(*place) bool) {
 	if f.has("reward") {
 		return
@@ -412,7 +413,7 @@ func isAny(names []string, p *place) bool {
 	return ok
 }
 
-// components writes lines for components by their names.
+// components adds lines for components that have one of the given names.
 func (f *finder) components(prefix string, names []string, most int, kinds []kind) {
 	if f.has(prefix[:len(prefix)-1]) {
 		return
@@ -436,7 +437,7 @@ func (f *finder) components(prefix string, names []string, most int, kinds []kin
 	}
 }
 
-// everywhere lists the places in the elements and around them.
+// everywhere lists the places in the elements, and then those in the record around them.
 func (f *finder) everywhere() (all []found) {
 	if f.inner != nil {
 		for _, p := range f.inner.order {
@@ -449,8 +450,8 @@ func (f *finder) everywhere() (all []found) {
 	return all
 }
 
-// observation writes lines for the numbers that have no other role, where no object is the observation. Those beside one
-// are outcomes, if there are no others.
+// observation adds lines for the numbers without another role, unless an object is the observation. In that case, the
+// numbers outside it become outcomes if there are none yet.
 func (f *finder) observation() {
 	switch {
 	case f.space == nil:
@@ -462,8 +463,9 @@ func (f *finder) observation() {
 	}
 }
 
-// measuredLists makes lists of as many numbers in each record part of the observation, such as the lengths of queues: the
-// only list is all of it, and others become its members beside the numbers, unless these come from elsewhere.
+// measuredLists makes number lists of constant length, such as the lengths of queues, part of the observation. A single
+// list becomes the whole observation if there are no other numbers. Otherwise, the lists and numbers become members of
+// an object, unless the numbers come from elsewhere.
 func (f *finder) measuredLists() {
 	t, from := f.outer, "record"
 	if f.inner != nil {
@@ -497,8 +499,8 @@ func (f *finder) measuredLists() {
 	f.line("observation", field, why)
 }
 
-// object is an expression of an object with the values at some places, by their last names or, where others have the same, by
-// their whole ones.
+// object returns an expression for an object with the values of some places. Members have the last names of the places,
+// or the full names where last names collide.
 func object(from string, places []*place) string {
 	var members []string
 	for _, p := range places {
@@ -511,7 +513,7 @@ func object(from string, places []*place) string {
 	return "{" + strings.Join(members, ", ") + "}"
 }
 
-// isOfChoices reports whether a list has a number for each of several choices, or names them.
+// isOfChoices reports whether a list has a number for each of several choices, or lists the choices.
 func isOfChoices(p *place) bool {
 	return slices.Contains(lists, lastName(p)) || slices.Contains(slates, lastName(p)) || slices.ContainsFunc(wordsOf(p), func(word string) bool {
 		return slices.Contains([]string{
@@ -521,8 +523,8 @@ func isOfChoices(p *place) bool {
 	})
 }
 
-// namedNumbers returns the places of the names and the numbers in lists of pairs such as {name: helpfulness, value: 0.4}, in
-// which each name is unique; nil if the elements are none.
+// namedNumbers returns the places of the names and numbers in a list of pairs such as {name: helpfulness, value: 0.4}
+// with unique names. It returns nil if the elements are not such pairs.
 func namedNumbers(records []any, list *place) (name, number *place) {
 	t := newTable(listed(records, list.names))
 	for _, p := range t.order {
@@ -549,7 +551,7 @@ func namedNumbers(records []any, list *place) (name, number *place) {
 	return name, number
 }
 
-// namedOutcomes makes each of a list of named numbers, such as the scores of an evaluation, an outcome.
+// namedOutcomes adds an outcome for each name in a list of named numbers, such as the scores of an evaluation.
 func (f *finder) namedOutcomes() {
 	if f.inner != nil || f.has("outcomes") || f.out.Joined != nil {
 		return
@@ -573,8 +575,9 @@ func (f *finder) namedOutcomes() {
 	}
 }
 
-// outcomes writes lines for the numbers of feedback, and of the records that end an episode, that have no other role,
-// where no object has the outcomes. A click has numbers, too, such as a position: what counts is that it comes.
+// outcomes adds lines for the numbers without another role in feedback and in the records that end an episode, unless
+// an object contains the outcomes. It ignores the numbers of events such as clicks, for example a position, because
+// only the arrival of such an event counts.
 func (f *finder) outcomes() {
 	if f.inner != nil || f.has("outcomes") || f.rare && f.comes {
 		return
@@ -597,7 +600,7 @@ func (f *finder) outcomes() {
 	f.rest("outcomes.", all, mostOutcomes)
 }
 
-// rest writes lines for numbers that have no other role.
+// rest adds lines for numbers without another role.
 func (f *finder) rest(prefix string, all []found, most int) {
 	for _, at := range all {
 		name := at.names[len(at.names)-1]
@@ -614,7 +617,7 @@ func (f *finder) rest(prefix string, all []found, most int) {
 	}
 }
 
-// isAction reports whether a place says in other numbers which action was taken.
+// isAction reports whether a place encodes the chosen action as a number.
 func (f *finder) isAction(p *place) bool {
 	action, ok := f.placeOf("action")
 	if !ok || !isChoice(p) || len(p.values) != len(action.values) {
@@ -629,7 +632,8 @@ func (f *finder) isAction(p *place) bool {
 	})
 }
 
-// isReward reports whether a place says in other numbers what the reward is, such as a wait whose negative it is.
+// isReward reports whether a place is a linear function of the reward, such as a wait of which the reward is the
+// negative.
 func (f *finder) isReward(p *place) bool {
 	reward, ok := f.placeOf("reward")
 	if !ok || p.kind() != isNumber {
@@ -643,30 +647,30 @@ func (f *finder) isReward(p *place) bool {
 			x, y = append(x, of), append(y, is)
 		}
 	}
-	const same = 1 - 1e-6 // rewards are rounded
+	const same = 1 - 1e-6 // not 1, because rewards may be rounded
 	return len(x) >= leastTold && math.Abs(stat.Correlation(x, y, nil)) > same
 }
 
-// isChoice reports whether a place has few whole numbers, as one of several choices has.
+// isChoice reports whether a place has few distinct whole numbers, like a choice among several options.
 func isChoice(p *place) bool {
 	return p.kind() == isNumber && p.whole && len(p.values) > 2 && len(p.values) <= mostChoices
 }
 
-// isMeasured reports whether a place usually has a number that is no id, no time and nothing of a calendar, which would
-// change each day.
+// isMeasured reports whether a place usually has a number that is neither an ID nor a time nor a calendar field.
+// Calendar fields would change every day.
 func isMeasured(at found) bool {
 	p := lastName(at.place)
 	isID := len(p) > 1 && p[len(p)-2:] == "id"
 	return !isID && !ingest.IsCalendar(p) && at.n*2 >= at.in.records && (at.kind() == isTruth || at.kind() == isNumber && timeOf(at.place) == nil)
 }
 
-// isTotal reports whether a place counts what has happened so far, such as the steps of a training or a meter does: its
-// numbers never fall.
+// isTotal reports whether a place is a running total, such as training steps or a meter reading: its numbers never
+// decrease.
 func (p *place) isTotal() bool {
 	return p.kind() == isNumber && len(p.values) >= fewSteps && p.n >= leastTold && p.upwards == p.n
 }
 
-// onlyRun takes the name of the only run or experiment of the records for the policy, if nothing else names it.
+// onlyRun uses the name of the only run or experiment as the policy if no other place names it.
 func (f *finder) onlyRun() {
 	if f.has("policy") || f.theirs != nil {
 		return
@@ -681,7 +685,7 @@ func (f *finder) onlyRun() {
 	}
 }
 
-// ends writes what ends an episode, where no flag does.
+// ends adds the line that ends episodes if no flag does.
 func (f *finder) ends() {
 	if f.has("terminated") || f.has("truncated") || f.has("episode.r") || f.out.Joined != nil {
 		return
@@ -724,7 +728,8 @@ func (f *finder) ends() {
 	f.single(at, ok)
 }
 
-// goal ends episodes where an agent reaches its goal, if nothing else says where: by a flag that is true now and then.
+// goal ends episodes where an agent reaches its goal, if nothing else marks the end. The goal must be a flag that is
+// only sometimes true.
 func (f *finder) goal() {
 	if f.inner != nil || f.index != "" || f.out.Joined != nil || f.has("terminated") || f.has("truncated") || f.has("episode.r") {
 		return
@@ -740,7 +745,8 @@ func (f *finder) goal() {
 	}
 }
 
-// neverEnds writes the agent of records that are steps of a task without an end, and reports whether they are.
+// neverEnds adds the line for the agent if the records are steps of a task that never ends, and reports whether they
+// are.
 func (f *finder) neverEnds() bool {
 	agent, percent, yes := f.goesOn()
 	if !yes {
@@ -755,12 +761,13 @@ func (f *finder) neverEnds() bool {
 	return true
 }
 
-// byItself reports whether nothing names episodes, steps or agents, and a record has what came of it.
+// byItself reports whether each record is a separate decision with its result, because nothing identifies episodes,
+// steps or agents.
 func (f *finder) byItself() bool {
 	return !f.has("episode_id") && !f.has("step") && !f.has("agent_id") && (f.has("reward") || f.hasOutcomes())
 }
 
-// ownID writes the line of an id that each record has to itself, if there is one.
+// ownID adds the line for an ID that is unique to each record, if there is one.
 func (f *finder) ownID() {
 	if p := f.uniqueText(); p != nil {
 		f.used[p] = true
@@ -768,7 +775,7 @@ func (f *finder) ownID() {
 	}
 }
 
-// uniqueText returns the place of a text that each record has to itself, and that has no role; nil without one.
+// uniqueText returns the place of a text that is unique to each record and has no role, or nil.
 func (f *finder) uniqueText() *place {
 	i := slices.IndexFunc(f.outer.order, func(p *place) bool {
 		return p.kind() == isText && p.n == f.outer.records && len(p.values)*20 > min(p.n, maxDistinct)*19 && !f.taken(p) && timeOf(p) == nil && !isNumeral(p)
@@ -779,16 +786,17 @@ func (f *finder) uniqueText() *place {
 	return f.outer.order[i]
 }
 
-// hasOutcomes reports whether a line is of outcomes.
+// hasOutcomes reports whether there is a line for outcomes.
 func (f *finder) hasOutcomes() bool {
 	return slices.ContainsFunc(f.out.Lines, func(l Line) bool { return l.Name == "outcomes" || strings.HasPrefix(l.Name, "outcomes.") })
 }
 
-// fewSteps is how many records of an agent, or of an episode without an end, are too few to judge blocks of them.
+// fewSteps is the number of records per agent, or per episode without an end, up to which they are too few for blocks
+// of steps.
 const fewSteps = 20
 
-// single takes each record for an episode, where nothing says when one ends, and no one takes enough steps for blocks of
-// them.
+// single makes each record an episode if nothing marks the end of an episode and no agent takes enough steps for
+// blocks.
 func (f *finder) single(of *place, isEpisode bool) {
 	if agent, ok := f.placeOf("agent_id"); ok && (!isEpisode || len(agent.values) < len(of.values)) {
 		of = agent
@@ -813,7 +821,7 @@ func (f *finder) single(of *place, isEpisode bool) {
 		fmt.Sprintf("no field marks the end of an episode, and %d records come from %s: each record is one episode", of.n, plural(len(of.values), "agent")))
 }
 
-// independent takes each record for an episode if those of an agent do not continue one another.
+// independent makes each record an episode if consecutive records of an agent are unrelated.
 func (f *finder) independent(agent *place) {
 	if !f.standAlone(agent) {
 		return
@@ -823,7 +831,8 @@ func (f *finder) independent(agent *place) {
 	f.typesOfDevices(agent)
 }
 
-// typesOfDevices makes the agent a label if it is a device of few names, where each record is an episode.
+// typesOfDevices turns the agent into a label if it is a device type with few distinct names and each record is an
+// episode.
 func (f *finder) typesOfDevices(agent *place) {
 	name := agent.names[len(agent.names)-1]
 	i := slices.IndexFunc(f.out.Lines, func(l Line) bool { return l.Name == "agent_id" })
@@ -832,7 +841,7 @@ func (f *finder) typesOfDevices(agent *place) {
 	}
 }
 
-// plural returns a number of things.
+// plural returns a number with a noun in the singular or plural.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -840,7 +849,7 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// placeOf returns the place of the record that a field comes from.
+// placeOf returns the place that a field's line refers to by its path.
 func (f *finder) placeOf(field string) (*place, bool) {
 	for _, l := range f.out.Lines {
 		if l.Name == field {

@@ -9,8 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// transposed looks for arrays of equal length whose values at the same index are an event: the rewards of parallel
-// environments, or of the steps of an episode, beside their actions, observations or ends.
+// transposed looks for arrays of equal length whose values at the same index form an event. For example, the rewards of
+// parallel environments, or of the steps of an episode, occur with arrays of actions, observations or ends.
 func (f *finder) transposed(outer *table, records []any) bool {
 	lists := slices.DeleteFunc(slices.Clone(outer.order), func(p *place) bool { return p.lists*10 < outer.records*9 || p.names[0] == ofKey })
 	rewards, named := rewardsOf(lists), map[string]bool{}
@@ -22,11 +22,11 @@ func (f *finder) transposed(outer *table, records []any) bool {
 		known, named[name] = named[name], true
 		return known || !alike(records, p, rewards)
 	})
-	isEvidence := func(p *place) bool { // other lists of as many numbers may each be one value
+	isEvidence := func(p *place) bool { // other number lists of this length may be a single value each
 		return isColumnOf("action", p) && p.kind() != isNumberList || isOfSteps(p)
 	}
 	if isScored(rewards) && !slices.ContainsFunc(lists, isOfSteps) {
-		return false // of what there was to choose from
+		return false // scores of the options to choose from
 	}
 	if len(lists) < 2 || f.isChosenFrom(outer, records, lists) || !slices.ContainsFunc(lists, isEvidence) && !varies(records, rewards) {
 		return false
@@ -39,7 +39,7 @@ func (f *finder) transposed(outer *table, records []any) bool {
 	return true
 }
 
-// rewardsOf returns the list of rewards: scores if no other is one, and nil without any.
+// rewardsOf returns the list of rewards, or nil. It returns a list of scores only if there is no other.
 func rewardsOf(lists []*place) (rewards *place) {
 	for _, p := range lists {
 		if p.kind() == isNumberList && isColumnOf("reward", p) && (rewards == nil || isScored(rewards) && !isScored(p)) {
@@ -49,16 +49,16 @@ func rewardsOf(lists []*place) (rewards *place) {
 	return rewards
 }
 
-// isScored reports whether a list is of scores, which are as often what a model predicts as they are rewards.
+// isScored reports whether a list contains scores. Scores are as often the predictions of a model as rewards.
 func isScored(p *place) bool { return slices.Contains([]string{"score", "scores"}, lastName(p)) }
 
-// isOfSteps reports whether a list has what only steps have: their number, or whether an episode ends.
+// isOfSteps reports whether a list contains values that only steps have: their numbers, or whether the episode ends.
 func isOfSteps(p *place) bool {
 	return isColumnOf("terminated", p) || isColumnOf("truncated", p) || isColumnOf("step", p)
 }
 
-// isChosenFrom reports whether the lists are what could have been chosen, and another place says what was: the text, or
-// its index.
+// isChosenFrom reports whether the lists are the available options, and another place contains the chosen one as text
+// or as an index.
 func (f *finder) isChosenFrom(outer *table, records []any, lists []*place) bool {
 	chosen := f.best(outer.without(lists...), "action")
 	if chosen == nil || chosen.kind() != isText && chosen.kind() != isNumber || len(chosen.values) < 2 {
@@ -83,7 +83,7 @@ func (f *finder) isChosenFrom(outer *table, records []any, lists []*place) bool 
 	return false
 }
 
-// takeColumns makes the events of columns those to propose for.
+// takeColumns makes the events formed by columns the ones to map.
 func (f *finder) takeColumns(outer *table, columns []*place, rows []any) {
 	f.outer = outer.without(slices.DeleteFunc(slices.Clone(outer.order), func(p *place) bool {
 		return !slices.ContainsFunc(columns, func(column *place) bool { return p == column || p.isIn(column) })
@@ -97,7 +97,8 @@ func (f *finder) takeColumns(outer *table, columns []*place, rows []any) {
 	}
 }
 
-// byName looks for objects whose members of the same name are an event: the rewards of agents by name, beside their actions.
+// byName looks for objects whose members of the same name form an event, such as the rewards and actions of agents by
+// name.
 func (f *finder) byName(outer *table, records []any) bool {
 	objects := slices.DeleteFunc(slices.Clone(outer.order), func(p *place) bool {
 		return p.objects*10 < outer.records*9 || p.names[0] == ofKey || p.names[0] == ofHeaders
@@ -126,10 +127,10 @@ func (f *finder) byName(outer *table, records []any) bool {
 	return true
 }
 
-// allAgents is the name under which RLlib says whether the episode ends for all agents.
+// allAgents is the name under which RLlib reports whether the episode ends for all agents.
 const allAgents = "__all__"
 
-// hasMember reports whether some object at a place has a member.
+// hasMember reports whether an object at a place has a member with this name in some record.
 func hasMember(records []any, p *place, name string) bool {
 	return slices.ContainsFunc(records, func(r any) bool {
 		object, _ := at(r, p.names).(map[string]any)
@@ -138,7 +139,7 @@ func hasMember(records []any, p *place, name string) bool {
 	})
 }
 
-// areAgents reports whether each name that has rewards acts at some time. A sum of rewards does not.
+// areAgents reports whether every name that has rewards also has actions in some record. A sum of rewards does not.
 func areAgents(records []any, rewards, actions *place) bool {
 	rewarded := map[string]bool{}
 	for _, r := range records {
@@ -156,7 +157,7 @@ func areAgents(records []any, rewards, actions *place) bool {
 	return len(rewarded) == 0
 }
 
-// shareNames reports whether the objects at two places have the same names: all of the one that has fewer.
+// shareNames reports whether the objects at two places have the same names. The object with fewer members decides.
 func shareNames(records []any, p, q *place) bool {
 	shared := 0
 	for _, r := range records {
@@ -175,7 +176,7 @@ func shareNames(records []any, p, q *place) bool {
 	return shared > 0
 }
 
-// rowsByName returns the events of columns that are objects.
+// rowsByName returns the events formed by columns that are objects.
 func rowsByName(records []any, columns []*place) (rows []any) {
 	for _, r := range records {
 		of := map[string]map[string]any{}
@@ -198,8 +199,8 @@ func rowsByName(records []any, columns []*place) (rows []any) {
 	return rows
 }
 
-// areParallel reports whether columns are those of parallel environments: flags are set at any index. Without such flags,
-// nothing counts the steps of an episode or names it.
+// areParallel reports whether the columns belong to parallel environments. In that case, flags are set at any index. If
+// no flags are set, the columns are parallel unless a step or an episode ID is present.
 func (f *finder) areParallel(records []any, lists []*place) bool {
 	inside, atTheEnd := false, false
 	for _, p := range lists {
@@ -218,7 +219,7 @@ func (f *finder) areParallel(records []any, lists []*place) bool {
 	return inside || !atTheEnd && f.best(f.inner, "step") == nil && f.best(f.inner, "episode_id") == nil && f.best(f.outer, "episode_id") == nil
 }
 
-// endInside reports whether elements other than the last one end an episode, in the lists at a place.
+// endInside reports whether an element before the last one in a list at a place ends an episode.
 func (f *finder) endInside(records []any, p *place) bool {
 	for _, field := range []string{"terminated", "truncated"} {
 		flag := f.best(f.inner, field)
@@ -237,7 +238,8 @@ func (f *finder) endInside(records []any, p *place) bool {
 	return false
 }
 
-// agents looks for an object whose members are the events of agents, by name: nearly each has a reward or an action.
+// agents looks for an object whose members are the events of agents by name. Nearly every member must have a reward or
+// an action.
 func (f *finder) agents(outer *table, records []any) bool {
 	for _, p := range outer.order {
 		if p.objects*10 < outer.records*9 || p.names[0] == ofHeaders || p.names[0] == ofKey {
@@ -254,7 +256,7 @@ func (f *finder) agents(outer *table, records []any) bool {
 			return q != nil && len(q.names) <= 2 && q.n*10 >= inner.records*9
 		}
 		around := outer.without(slices.DeleteFunc(slices.Clone(outer.order), func(q *place) bool { return !q.isIn(p) })...)
-		// where one of the members was chosen, their scores are no rewards
+		// if one of the members was chosen, their scores are not rewards
 		if members >= 2 && inner.records > len(records) && (isIn("action") || isIn("reward") && f.best(around, "action") == nil) {
 			f.inner, f.outer, f.out.Each = inner, around, p.path
 			f.out.EachWhy = fmt.Sprintf("%d objects with %d members, each with its own %s", p.n, inner.records, f.reasons(inner))
@@ -265,7 +267,7 @@ func (f *finder) agents(outer *table, records []any) bool {
 	return false
 }
 
-// membersOf returns the members of the objects at a place: none if some of them are no objects.
+// membersOf returns the members of the objects at a place. It returns nil if some of the members are not objects.
 func membersOf(records []any, p *place) (members []any) {
 	for _, r := range records {
 		object, _ := at(r, p.names).(map[string]any)
@@ -282,13 +284,13 @@ func membersOf(records []any, p *place) (members []any) {
 	return members
 }
 
-// isColumnOf reports whether the name of a place is that of a field, or its plural.
+// isColumnOf reports whether the name of a place is that of a field, in the singular or plural.
 func isColumnOf(field string, p *place) bool {
 	return columnRank(roleOf(field).names, lastName(p)) >= 0
 }
 
-// columnRank returns how sure the name of a column is for a list of names, -1 if it is none of them. Columns may be in
-// the plural.
+// columnRank returns the index of a column's name in names, which lists the most reliable names first, or -1. Columns
+// may have plural names.
 func columnRank(names []string, column string) int {
 	if r := slices.Index(names, column); r >= 0 {
 		return r
@@ -303,7 +305,7 @@ func columnRank(names []string, column string) int {
 	return slices.Index(names, singular)
 }
 
-// alike reports whether the lists at two places of each record have the same length.
+// alike reports whether the lists at two places have the same length in each record.
 func alike(records []any, p, q *place) bool {
 	return !slices.ContainsFunc(records, func(r any) bool {
 		one, ok := at(r, p.names).([]any)
@@ -312,7 +314,7 @@ func alike(records []any, p, q *place) bool {
 	})
 }
 
-// varies reports whether the lists at a place differ in length.
+// varies reports whether the lists at a place differ in length between records.
 func varies(records []any, p *place) bool {
 	length := -1
 	return slices.ContainsFunc(records, func(r any) bool {
@@ -325,7 +327,7 @@ func varies(records []any, p *place) bool {
 	})
 }
 
-// rowsOf returns the events of columns.
+// rowsOf returns the events formed by columns that are arrays.
 func rowsOf(records []any, columns []*place) (rows []any) {
 	for _, r := range records {
 		var of []map[string]any
@@ -345,8 +347,8 @@ func rowsOf(records []any, columns []*place) (rows []any) {
 	return rows
 }
 
-// candidates writes lines for the numbers of things among which a policy chooses, such as the cars of a lift: lists of the
-// same few objects in every record.
+// candidates adds lines for the numbers of the options that a policy chooses from, such as the cars of an elevator. The
+// options are a list with the same small number of objects in every record.
 func (f *finder) candidates() {
 	if f.inner != nil || f.out.Joined != nil || !f.has("action") {
 		return
@@ -370,7 +372,7 @@ func (f *finder) candidates() {
 	}
 }
 
-// mostCandidates is how many things a policy may choose from to be judged one by one.
+// mostCandidates is the maximum number of options whose numbers are monitored individually.
 const mostCandidates = 8
 
 // ofCandidates returns the lines for the numbers in a list of objects.

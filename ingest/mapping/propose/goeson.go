@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// Bounds of what successive records of an agent tell of whether they are steps of a task that goes on.
+// Thresholds for deciding whether successive records of an agent are steps of a continuing task.
 const (
 	leastRecords = 100
-	leastNumbers = 3  // fewer do not tell
-	mostNumbers  = 64 // that are compared
-	mostAgents   = 16 // texts that may name agents
-	mostChoices  = 20 // of an action that is a number
-	mostKinds    = 10 // of a label that looks like an agent
+	leastNumbers = 3  // fewer are not conclusive
+	mostNumbers  = 64 // columns that are compared
+	mostAgents   = 16 // text columns that are tried as the agent
+	mostChoices  = 20 // distinct values of a numeric action
+	mostKinds    = 10 // distinct values of a label that looks like an agent
 
-	goesOnFrom    = .8 // autocorrelation of numbers that go on
+	goesOnFrom    = .8 // autocorrelation above which numbers continue those of the previous record
 	rewardGoesOn  = .5
-	standsAlone   = .3 // up to which numbers do not
+	standsAlone   = .3 // autocorrelation below which numbers are independent of the previous record
 	rewardIsAlone = .2
 )
 
-// column is the numbers at a place, in the order of the records.
+// column contains the numbers at a place, in the order of the records.
 type column struct {
-	records []int32 // that have one
+	records []int32 // indices of the records that have a number
 	x       []float64
 	reward  bool
 }
 
-// columns returns the numbers of the records, but for times and numbers of the record.
+// columns returns the numbers of the records, except times and record numbers.
 func (f *finder) columns() (all []column) {
 	reward, _ := f.placeOf("reward")
 	for _, p := range f.outer.order {
@@ -46,7 +46,7 @@ func (f *finder) columns() (all []column) {
 	return all
 }
 
-// agentsAt numbers the agents of the records by the text at a place; nil stands for one agent.
+// agentsAt numbers the agents of the records by the text at a place. If p is nil, there is one agent.
 func (f *finder) agentsAt(p *place) []int32 {
 	numbers, of := map[string]int32{}, make([]int32, len(f.records))
 	if p == nil {
@@ -62,9 +62,10 @@ func (f *finder) agentsAt(p *place) []int32 {
 	return of
 }
 
-// goesOn reports whether the records are steps of agents whose task never ends: most of their numbers, and the reward, are
-// close to those of the agent's record before. Independent decisions have some such numbers, such as the hour. agent is the
-// text that tells the agents apart, nil if there is one agent, and percent the share of such numbers.
+// goesOn reports whether the records are steps of agents whose task never ends: the reward and most of the other
+// numbers are close to those of the agent's previous record. Independent decisions also have some such numbers, such as
+// the hour. agent is the text that identifies the agents, or nil if there is one agent. percent is the percentage of
+// such numbers.
 func (f *finder) goesOn() (agent *place, percent int, yes bool) {
 	if len(f.records) < leastRecords || f.uniqueText() != nil {
 		return nil, 0, false
@@ -84,7 +85,8 @@ func (f *finder) goesOn() (agent *place, percent int, yes bool) {
 	return agent, percent, yes
 }
 
-// carriedOver returns the percentage of columns whose numbers go on, and whether they tell that the task does.
+// carriedOver returns the percentage of columns whose numbers continue those of the previous record, and whether they
+// show that the task continues.
 func carriedOver(columns []column, agents []int32) (percent int, yes bool) {
 	near, reward := 0, false
 	for i := range columns {
@@ -98,7 +100,7 @@ func carriedOver(columns []column, agents []int32) (percent int, yes bool) {
 }
 
 // standAlone reports whether the records of an agent are separate decisions: neither the reward nor most of the other
-// numbers have to do with those of the record before.
+// numbers depend on the previous record.
 func (f *finder) standAlone(agent *place) bool {
 	columns := f.columns()
 	if len(f.records) < leastRecords || len(columns) < leastNumbers {
@@ -117,8 +119,8 @@ func (f *finder) standAlone(agent *place) bool {
 	return 2*alone > len(columns)
 }
 
-// autocorrelation returns that of lag 1 within the records of each agent, with the bias of short series removed (Kendall,
-// Biometrika 1954); 0 of constants.
+// autocorrelation returns the lag-1 autocorrelation within the records of each agent, corrected for the bias of short
+// series (Kendall, Biometrika 1954). It returns 0 for constants.
 func (c *column) autocorrelation(agents []int32) float64 {
 	series := make([]moments, slices.Max(agents)+1)
 	for i, record := range c.records {
@@ -138,7 +140,7 @@ func (c *column) autocorrelation(agents []int32) float64 {
 	return r + (1+3*r)*n/float64(len(c.records))
 }
 
-// numberOf returns a number, or 0 and 1 for a boolean.
+// numberOf returns a number, or 0 or 1 for a boolean.
 func numberOf(value any) (x float64, ok bool) {
 	switch v := value.(type) {
 	case json.Number:
@@ -153,7 +155,8 @@ func numberOf(value any) (x float64, ok bool) {
 	return 0, false
 }
 
-// moments are sums of a series of numbers, from the first one, so that large numbers lose no precision.
+// moments are sums over a series of numbers. They are relative to the first number, so large numbers do not lose
+// precision.
 type moments struct {
 	origin, last, n      float64
 	sum, square, product float64
@@ -170,7 +173,7 @@ func (m *moments) add(x float64) {
 	m.n, m.last, m.sum, m.square = m.n+1, x, m.sum+x, m.square+x*x
 }
 
-// sums returns the sums of the products of neighbors, and of the squares, about the mean.
+// sums returns the sum of the products of neighbors and the sum of squares, both about the mean.
 func (m *moments) sums() (products, squares float64) {
 	mean := m.sum / m.n
 	return m.product - (m.n-1)*mean*mean, max(0, m.square-m.n*mean*mean)

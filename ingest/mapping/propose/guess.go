@@ -12,18 +12,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// The functions of this file find roles by less sure signs than the whole name of a place.
+// The functions in this file find roles by signs that are less reliable than the full name of a place.
 
-// guessed reports whether a place may have a role that its whole name does not tell.
+// guessed reports whether a place may have a role although its full name is not among the names of that role.
 func guessed(field string, p *place) bool {
 	words := wordsOf(p)
 	last := words[len(words)-1]
 	amount := withoutUnit(words)
 	switch field {
-	case "policy": // a device_model has several
+	case "policy": // not device_model, which has several values
 		things := []string{"device", "phone", "car", "vehicle", "machine", "hardware", "camera", "engine", "robot", "sensor"}
 		return len(words) > 1 && slices.Contains([]string{"model", "policy", "strategy", "algorithm"}, last) && len(p.values) == 1 && !slices.Contains(things, words[0])
-	case "policy_version": // bot_version, or controller_build
+	case "policy_version": // such as bot_version or controller_build
 		return len(words) == 2 && slices.Contains([]string{"version", "ver", "build", "revision", "checkpoint", "ckpt", "weights"}, last) && (words[0] == "agent" || slices.Contains(roleOf("policy").names, words[0]))
 	case "reward":
 		return len(words) > 1 && slices.Contains([]string{"reward", "profit", "margin", "pnl", "revenue", "earnings"}, amount[len(amount)-1]) && !isDerived(words)
@@ -37,26 +37,26 @@ func guessed(field string, p *place) bool {
 	case "action":
 		set := p.kind() == isNumber && slices.Contains([]string{"setpoint", "dose", "bid", "multiplier"}, amount[len(amount)-1]) && !isDerived(words)
 		return p.kind() == isText && isChosen(p) || set || isChoice(p) && isChosen(p) && !isMeasure(words)
-	case "action_prob": // of a route, or of what was chosen
+	case "action_prob": // of a route, or of the chosen option
 		return len(words) == 2 && slices.Contains([]string{"prob", "probability", "propensity"}, last) && (isChosen(p) || slices.Contains(roleOf("action").names, words[0]))
 	}
 	return false
 }
 
-// hasUnit reports whether a name ends with a unit.
+// hasUnit reports whether the name of a place ends with a unit.
 func hasUnit(p *place) bool {
 	words := wordsOf(p)
 	return len(withoutUnit(words)) < len(words)
 }
 
-// isMeasure reports whether a name is that of what is measured of a thing, and not of the thing.
+// isMeasure reports whether the words name a measurement of a thing, rather than the thing itself.
 func isMeasure(words []string) bool {
 	return slices.Contains([]string{
 		"distance", "time", "wait", "delay", "latency", "duration", "seconds", "cost", "price", "score", "value", "load", "count", "rank", "position", "age", "size",
 	}, withoutUnit(words)[len(withoutUnit(words))-1])
 }
 
-// withoutUnit returns the words of a name without the unit at its end, such as setpoint of setpoint_mw.
+// withoutUnit returns the words of a name without the unit at the end, such as setpoint for setpoint_mw.
 func withoutUnit(words []string) []string {
 	units := []string{
 		"eur", "usd", "gbp", "cents", "cpm", "cpc", "cpa", "w", "kw", "mw", "wh", "kwh", "mwh", "v", "amps", "hz", "rpm", "nm", "m", "mm", "cm", "km", "mps", "kmh", "kg", "mg", "ml",
@@ -68,7 +68,7 @@ func withoutUnit(words []string) []string {
 	return words
 }
 
-// isCost reports whether a name is that of what a task costs: not of what a model does.
+// isCost reports whether a place is named after the cost of a task, rather than the cost of running a model.
 func isCost(p *place) bool {
 	words := wordsOf(p)
 	if len(words) < 2 || !slices.Contains([]string{"cost", "costs", "regret", "penalty"}, words[len(words)-1]) {
@@ -79,14 +79,14 @@ func isCost(p *place) bool {
 	})
 }
 
-// isAmount reports whether a name is that of an amount, and its values are whole and not few.
+// isAmount reports whether a place is named after an amount, and has many distinct whole values.
 func isAmount(p *place) bool {
 	return p.kind() == isNumber && p.whole && len(p.values) > mostChoices && slices.ContainsFunc(wordsOf(p), func(word string) bool {
 		return slices.Contains([]string{"qty", "quantity", "amount", "allocation", "bid", "price", "dose", "setpoint", "discount"}, word)
 	})
 }
 
-// isDerived reports whether a name says that a number was predicted, or made of several.
+// isDerived reports whether the words name a number that was predicted, or computed from several numbers.
 func isDerived(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool {
 		return slices.Contains([]string{
@@ -108,13 +108,14 @@ func wordsOf(p *place) []string {
 	return words
 }
 
-// Bounds of what is listed in turn.
+// Thresholds for isListed.
 const (
-	leastListed  = 8    // fewer arms may be tried in turn
-	chanceOfEven = 1e-3 // that choices at random are as even
+	leastListed  = 8    // fewer options may be tried in turn
+	chanceOfEven = 1e-3 // probability that random choices are at least as even
 )
 
-// isProduct reports whether a name is that of a product, which a record can be about, or of which one was chosen.
+// isProduct reports whether a place is named after a product. A record can be about a product, or a product can be the
+// choice.
 func isProduct(p *place) bool {
 	return slices.Contains([]string{
 		"item", "itemid", "product", "productid", "sku", "skuid", "ad", "adid", "content", "contentid", "track", "trackid", "article", "articleid",
@@ -122,20 +123,20 @@ func isProduct(p *place) bool {
 	}, lastName(p))
 }
 
-// isThing reports whether a name is that of a machine or of what is measured at it: only a text tells machines apart.
+// isThing reports whether a place is named after a machine or a measurement at one. Only text identifies such machines.
 func isThing(p *place) bool {
 	return slices.Contains([]string{"warehouse", "depot", "junction", "pump", "battery", "greenhouse", "boiler", "chiller"}, lastName(p))
 }
 
-// isRun reports whether a name is that of an episode, or of a training with many.
+// isRun reports whether a place is named after an episode, or after a training run with many episodes.
 func isRun(p *place) bool {
 	return slices.Contains([]string{"run", "runid", "rollout", "attempt", "lauf"}, lastName(p))
 }
 
-// fewestRuns is how many runs of a sample are episodes: fewer can be trainings.
+// fewestRuns is the minimum number of runs in a sample that are taken for episodes. Fewer may be training runs.
 const fewestRuns = 5
 
-// endsOnce reports whether the runs of a place are episodes: there are several, and no more ends than runs.
+// endsOnce reports whether the runs at a place are episodes: there are several, and no more ends than runs.
 func (t *table) endsOnce(p *place) bool {
 	if len(p.values) < fewestRuns {
 		return false
@@ -148,8 +149,9 @@ func (t *table) endsOnce(p *place) bool {
 	return true
 }
 
-// isListed reports whether the values of a place come equally often, as those of products or machines do of which each
-// has a record an hour. Choices, even at random with equal chances, differ by more: the left tail of Pearson's statistic.
+// isListed reports whether the values of a place occur equally often, as they do if each product or machine has one
+// record per hour. The frequencies of choices, even of uniformly random ones, differ more. The test is the left tail of
+// Pearson's chi-squared statistic.
 func isListed(p *place) bool {
 	k := len(p.values)
 	if k < leastListed || k == maxDistinct || p.n < 2*k {
@@ -162,10 +164,11 @@ func isListed(p *place) bool {
 	return distuv.ChiSquared{K: float64(k - 1)}.CDF(statistic) < chanceOfEven
 }
 
-// mostNumbersOfAction is how many numbers of an object make an action.
+// mostNumbersOfAction is the maximum number of numbers in an object that is an action.
 const mostNumbersOfAction = 32
 
-// command looks for an action that is an object, such as a velocity: the text of few values in it, or else its numbers.
+// command looks for an action that is an object, such as a velocity. The action is the text with few distinct values in
+// it, or else its numbers.
 func (f *finder) command() {
 	if f.has("action") || f.inner != nil || f.theirs != nil {
 		return
@@ -195,7 +198,7 @@ func (f *finder) command() {
 	}
 }
 
-// vector looks for an action among numbers with names in turn, such as act_0 and act_1.
+// vector looks for an action among numbers with indexed names, such as act_0 and act_1.
 func (f *finder) vector() {
 	if f.has("action") || f.theirs != nil {
 		return
@@ -204,7 +207,7 @@ func (f *finder) vector() {
 	if f.inner != nil {
 		t, from = f.inner, "element"
 	}
-	prefixes := []string{"act", "action", "actions", "a", "cmd", "command", "ctrl", "control", "u", "torque"} // a torque may be measured
+	prefixes := []string{"act", "action", "actions", "a", "cmd", "command", "ctrl", "control", "u", "torque"} // last, because a torque may be a measurement
 	rankOf := func(p *place) int {
 		prefix, _ := strings.CutSuffix(lastName(p), "0")
 		return slices.Index(prefixes, prefix)
@@ -230,12 +233,12 @@ func (f *finder) vector() {
 	}
 }
 
-// isMetricName reports whether a place has the names of what is measured, in records of one number each.
+// isMetricName reports whether a place contains names of metrics, in records with one number each.
 func isMetricName(t *table, p *place) bool {
 	return slices.Contains([]string{"key", "metric", "metricname", "name", "tag", "field", "variable"}, lastName(p)) && t.beside(p, "value", "val") != nil
 }
 
-// Names of lists: those of what was chosen, and those that can as well be of a cart, or of what there was to choose from.
+// Names of lists. slates contain the chosen items; lists may also be the contents of a cart, or the available options.
 var (
 	slates = []string{
 		"slate", "recommendations", "recommended", "recommendeditems", "recs", "shown", "shownitems", "displayed", "impressions", "ranking", "rankeditems",
@@ -244,7 +247,7 @@ var (
 	lists = []string{"items", "itemids", "offers", "products", "articles", "videos", "documents", "results", "actions"}
 )
 
-// slate looks for an action among lists of some names: what is shown first of several things that were chosen.
+// slate looks for an action among lists with the given names. The action is the first item.
 func (f *finder) slate(names []string) {
 	if f.has("action") || f.inner != nil || f.theirs != nil {
 		return
@@ -258,8 +261,8 @@ func (f *finder) slate(names []string) {
 	}
 }
 
-// costs looks for a reward among the costs of a task, where nothing else is one: the reward is their negative. A cost beside
-// a price is that of a product.
+// costs looks for a reward among the costs of a task if nothing else is a reward: the negative of the cost. If there is
+// a price, the cost is that of a product.
 func (f *finder) costs() {
 	if f.has("reward") || f.has("episode.r") || f.inner != nil || f.theirs != nil {
 		return
@@ -274,7 +277,7 @@ func (f *finder) costs() {
 	}
 }
 
-// clicks looks for a reward among lists: how many of several things were clicked.
+// clicks looks for a reward among lists: the number of items that were clicked.
 func (f *finder) clicks() {
 	if f.has("reward") || f.has("episode.r") || f.inner != nil || f.theirs != nil {
 		return
@@ -292,7 +295,7 @@ func (f *finder) clicks() {
 	}
 }
 
-// Seen lists the values of records, each with what it is: for those for which there is no mapping to propose.
+// Seen lists the values of records with their types, for records for which no mapping can be proposed.
 func Seen(records []Record) (seen []string) {
 	t := newTable(parse(records))
 	for _, p := range t.order {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// shareInTurn is the share of the records of a sample whose steps follow one another.
+// shareInTurn is the minimum share of a sample's records whose steps must be consecutive.
 const shareInTurn = .95
 
-// agentBySteps takes a field for the agent if no name says which one it is, and the steps follow one another only for each
-// of its values: without an agent, the steps of several would be duplicates of one another.
+// agentBySteps chooses a field as the agent if no name identifies one and steps are consecutive only within each value
+// of that field. Without an agent, the steps of several agents would count as duplicates of each other.
 func (f *finder) agentBySteps() {
 	step, ok := f.placeOf("step")
 	if !ok || f.has("agent_id") || f.inner != nil || f.theirs != nil {
@@ -37,7 +37,7 @@ func (f *finder) agentBySteps() {
 	}
 }
 
-// inTurn reports whether the steps of records that agree in some places follow one another, or begin again.
+// inTurn reports whether the steps of records with equal values in the given places are consecutive, or start again.
 func (f *finder) inTurn(step *place, of ...*place) bool {
 	first, last, follow := map[string]float64{}, map[string]float64{}, 0
 	for _, r := range f.records {

@@ -8,20 +8,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// Topic is what is known of a topic: records of it, and a name for the policy if they do not say it.
+// Topic is a sample of a topic.
 type Topic struct {
 	Name    string
 	Records []Record
 }
 
-// Together proposes a mapping for each of several topics, so that decisions in one of them are joined with the feedback
-// in others. The mapping of a topic is nil if nothing is recognized in it.
+// Together proposes a mapping for each of several topics, so that decisions in one topic are joined with the feedback
+// in others. A mapping is nil if nothing is recognized in its topic.
 func Together(topics []Topic, policy string) []*Proposal {
 	out, records := make([]*Proposal, len(topics)), make([][]any, len(topics))
 	for i, t := range topics {
 		records[i] = parse(t.Records)
 	}
-	for _, leastActions := range []int{2, 1} { // where all records have the same one, it may be what they are called
+	for _, leastActions := range []int{2, 1} { // if all records have the same action, it may be their type
 		for i := range topics {
 			for k := range topics {
 				if i != k && out[k] == nil && mayDecide(topics[i].Name, records[i], leastActions) && mayAnswer(topics[k].Name, records[k]) {
@@ -38,7 +38,8 @@ func Together(topics []Topic, policy string) []*Proposal {
 	return out
 }
 
-// mayDecide reports whether records have an action, by its name or by what was seen, and at least so many different ones.
+// mayDecide reports whether records have an action, found by name or by values, with at least leastActions distinct
+// values.
 func mayDecide(topic string, records []any, leastActions int) bool {
 	f := newFinder("")
 	f.outer = newTable(records)
@@ -54,8 +55,8 @@ func mayAnswer(topic string, records []any) bool {
 	return t.records > 0 && (isFeedback(topic) || action == nil || action.kind() == isText && len(action.values) == 1)
 }
 
-// joinTopics proposes mappings for decisions and their feedback in two topics, if they share an id. Decisions may have a
-// mapping already, as they may have feedback in several topics.
+// joinTopics proposes mappings for decisions and their feedback in two topics if they share an ID. The decisions may
+// already have a mapping, because they may have feedback in several topics.
 func joinTopics(ours, theirs **Proposal, decisions, feedback []any, policy string) {
 	d, f := newFinder(policy), newFinder(policy)
 	d.outer, f.outer = newTable(decisions), newTable(feedback)
@@ -64,7 +65,7 @@ func joinTopics(ours, theirs **Proposal, decisions, feedback []any, policy strin
 		return
 	}
 	if p := d.best(d.outer, "policy"); p != nil && isPolicyName(p) && f.best(f.outer, "policy") == nil {
-		f.policy = p.order[0] // as the decisions have it
+		f.policy = p.order[0] // same name as in the decisions
 	}
 	d.apart, d.theirs, f.ours = true, f.outer, d.outer
 	f.rare = isRare(shared.shared, d.outer)
@@ -83,8 +84,8 @@ func joinTopics(ours, theirs **Proposal, decisions, feedback []any, policy strin
 	}
 }
 
-// answer writes the line of the reward of feedback that no name tells: what says yes or no, or else that it comes.
-// Other numbers may be anything, such as a position.
+// answer adds the line for the reward of feedback if no name identifies it: the only place that says yes or no or, if
+// there is none, the arrival of the record. Other numbers may be unrelated, such as a position.
 func (f *finder) answer() {
 	if f.best(f.outer, "reward") != nil {
 		return
@@ -109,7 +110,7 @@ func (f *finder) answer() {
 // isRare reports whether most decisions have no feedback.
 func isRare(records int, ours *table) bool { return records*2 < ours.records }
 
-// key writes the line of the id that decisions share with feedback.
+// key adds the line for the ID that decisions share with feedback.
 func (f *finder) key(p *place, shared overlap) {
 	f.used[f.outer.same(p)] = true
 	why := shared.why()
@@ -117,8 +118,8 @@ func (f *finder) key(p *place, shared overlap) {
 	f.out.Joined = &Joined{Key: "episode_id", Why: why}
 }
 
-// wanted reports whether a place may have a role where decisions are joined with feedback: what both have is no
-// observation, or feedback would be a decision; and the reward is that of the feedback.
+// wanted reports whether a place may have a role if decisions are joined with feedback. Fields that both have are not
+// observations, because feedback would then count as a decision, and the reward comes from the feedback.
 func (f *finder) wanted(field string, p *place) bool {
 	if f.out.Joined == nil {
 		return true
@@ -138,7 +139,7 @@ func (f *finder) wanted(field string, p *place) bool {
 	return !slices.Contains([]string{"terminated", "truncated", "episode"}, field)
 }
 
-// onlyDecided makes the action one of decisions alone, if feedback repeats it.
+// onlyDecided restricts the action to decisions if feedback repeats it.
 func (f *finder) onlyDecided(at found, field mapping.Field, why string) (mapping.Field, string) {
 	if f.theirs == nil || f.apart || f.theirs.same(at.place) == nil {
 		return field, why
@@ -152,7 +153,8 @@ func (f *finder) onlyDecided(at found, field mapping.Field, why string) (mapping
 	return field, why
 }
 
-// isPolicyName reports whether a place always has one name, which stays when a new model is released.
+// isPolicyName reports whether a place always has the same name, and one that does not change when a new model is
+// released.
 func isPolicyName(p *place) bool {
 	isModel := slices.ContainsFunc(p.names, func(name string) bool {
 		name = plain(name)
@@ -161,7 +163,7 @@ func isPolicyName(p *place) bool {
 	return len(p.order) == 1 && !isModel
 }
 
-// onePolicy makes sure that decisions and feedback are of one policy, if feedback does not name it.
+// onePolicy assigns decisions and feedback to the same policy if feedback does not name it.
 func (f *finder) onePolicy(at found, field mapping.Field, why string) (mapping.Field, string) {
 	if f.theirs == nil {
 		return field, why
@@ -181,7 +183,7 @@ func (f *finder) onePolicy(at found, field mapping.Field, why string) (mapping.F
 	return mapping.Field{Value: text(f.policy)}, "choose a name: feedback contains no policy, so it can be joined with the decisions of only one policy"
 }
 
-// elsewhere returns where feedback of the same topic has its time, nil if that is where decisions have it.
+// elsewhere returns the place of the time in feedback of the same topic, or nil if it is the same as in decisions.
 func (f *finder) elsewhere(at found) *place {
 	if f.theirs == nil || f.apart || f.theirs.same(at.place) != nil {
 		return nil
@@ -189,7 +191,7 @@ func (f *finder) elsewhere(at found) *place {
 	return f.timeIn(f.theirs)
 }
 
-// agentByKey takes the key of messages for the agent, if nothing else names it and keys come again.
+// agentByKey uses the message key as the agent if nothing else identifies it and keys occur more than once.
 func (f *finder) agentByKey() {
 	p := f.outer.places[ofKey]
 	if f.has("agent_id") || p == nil || f.used[p] || len(p.values) < 2 || len(p.values)*2 > p.n || !f.wanted("agent_id", p) {
@@ -199,8 +201,8 @@ func (f *finder) agentByKey() {
 	f.line("agent_id", mapping.Field{Source: p.source()}, "no other field identifies an agent, and keys occur more than once: "+f.outer.facts(p))
 }
 
-// Alike reports whether the records of two topics may be of one: most values are at the same places, and neither are
-// feedback on the others.
+// Alike reports whether the records of two topics can share a mapping: most values are at the same places, and neither
+// topic is feedback on the other.
 func Alike(a, b Topic) bool {
 	first, second := parse(a.Records), parse(b.Records)
 	ours, theirs := newTable(first).usual(), newTable(second).usual()
@@ -220,7 +222,7 @@ func Alike(a, b Topic) bool {
 	return p[0] == nil || p[1] == nil || p[0].Joined == nil || p[1].Joined == nil
 }
 
-// usual returns the places at which at least a fifth of the records has a value.
+// usual returns the keys of the places at which at least a fifth of the records have a value.
 func (t *table) usual() map[string]bool {
 	out := map[string]bool{}
 	for key, p := range t.places {

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// Proposal is a mapping, with the reason for each of its lines.
+// Proposal is a mapping, with a reason for each of its lines.
 type Proposal struct {
 	Take    []mapping.Condition
 	TakeWhy string
@@ -21,11 +21,11 @@ type Proposal struct {
 	Columns []string
 	EachWhy string // the reason for Each or Columns
 	Lines   []Line
-	Unused  []string // paths in the records that no line is for
-	Joined  *Joined  // nil unless feedback comes in records of its own
+	Unused  []string // paths in the records that no line uses
+	Joined  *Joined  // nil unless feedback comes in separate records
 }
 
-// Given returns a mapping as a proposal, whose lines all have the same reason.
+// Given returns a mapping as a proposal whose lines all have the same reason.
 func Given(c mapping.Config, why string) *Proposal {
 	p := &Proposal{Take: c.Take, TakeWhy: why, Each: c.Each, Columns: c.Columns, EachWhy: why}
 	for _, name := range sortedKeys(c.Fields) {
@@ -34,22 +34,22 @@ func Given(c mapping.Config, why string) *Proposal {
 	return p
 }
 
-// Line is a field of a mapping, and the reason for it.
+// Line is a field of a mapping, with the reason for it.
 type Line struct {
 	Name  string
 	Field mapping.Field
 	Why   string
 }
 
-// Joined says by which field of telemetry version 1 decisions and the records of their feedback belong together.
+// Joined names the telemetry version 1 field by which decisions are joined with their feedback.
 type Joined struct{ Key, Why string }
 
-// Has reports whether a field has a line.
+// Has reports whether the proposal has a line for a field.
 func (p *Proposal) Has(field string) bool {
 	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.Name == field })
 }
 
-// Renamed lists the fields that judging depends on, and that records have under other names than telemetry version 1.
+// Renamed lists the fields that detection depends on and whose names in the records differ from telemetry version 1.
 func (p *Proposal) Renamed() (fields []string) {
 	for _, l := range p.Lines {
 		from := l.Field.Path != "" && l.Field.Path != l.Name || l.Field.Expression != ""
@@ -69,15 +69,15 @@ func (p *Proposal) Config() mapping.Config {
 	return c
 }
 
-// Record is a record to propose a mapping for, with the key and the headers of its message if it has them.
+// Record is a sample record, with the key and headers of its message if it has them.
 type Record struct {
 	JSON    []byte
 	Key     []byte
 	Headers map[string]string
 }
 
-// Of proposes a mapping for the records of a topic. policy is the name of their policy if they do not say it. It returns
-// nil if nothing in them looks like a reward, an action or an outcome.
+// Of proposes a mapping for the records of a topic. policy is the name to use if the records do not contain a policy.
+// It returns nil if nothing in the records looks like a reward, an action or an outcome.
 func Of(records []Record, policy string) *Proposal { return of(parse(records), policy) }
 
 func of(records []any, policy string) *Proposal {
@@ -100,17 +100,17 @@ func newFinder(policy string) *finder {
 	return &finder{policy: policy, out: &Proposal{}, used: map[*place]bool{}}
 }
 
-// finish returns the proposal, nil if it is of no use.
+// finish returns the proposal, or nil if it is unusable.
 func (f *finder) finish() *Proposal {
 	f.assign()
 	if _, err := f.out.Config().Compile(); err != nil || !f.enough() {
-		return nil // such as names that no mapping can have
+		return nil // for example, a name is not valid in a mapping
 	}
 	f.out.Unused = f.unused()
 	return f.out
 }
 
-// unused lists the paths of values that no line is for.
+// unused lists the paths of values that no line uses.
 func (f *finder) unused() (paths []string) {
 	var places []*place
 	for _, t := range []*table{f.inner, f.outer, f.theirs, f.last} {
@@ -118,7 +118,7 @@ func (f *finder) unused() (paths []string) {
 			places = append(places, t.order...)
 		}
 	}
-	known := map[string]bool{} // used or listed
+	known := map[string]bool{} // whether a path is used or already listed
 	for _, p := range places {
 		known[p.path] = known[p.path] || f.taken(p)
 	}
@@ -131,8 +131,8 @@ func (f *finder) unused() (paths []string) {
 	return paths
 }
 
-// parse reads the records that are JSON objects or arrays. An object gets the key and the headers of its message as
-// members, which no mapping can take for members of the record.
+// parse decodes the records that are JSON objects or arrays. The key and headers of the message are added to an object
+// as members whose names cannot collide with its own.
 func parse(records []Record) (values []any) {
 	for _, r := range records {
 		v := value(r.JSON)
@@ -146,7 +146,7 @@ func parse(records []Record) (values []any) {
 	return values
 }
 
-// value reads a JSON object or array, nil if it is none.
+// value decodes a JSON object or array. It returns nil for anything else.
 func value(text []byte) any {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -188,25 +188,25 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 type finder struct {
 	policy string
 
-	records []any  // to propose for, in order
-	outer   *table // of the records
-	inner   *table // of the several events of a record; nil if each is one
-	index   string // why each of these is of another agent, "" if they are steps
+	records []any  // sample to propose a mapping for, in order
+	outer   *table // places in the records
+	inner   *table // places in the events of a record; nil if each record is one event
+	index   string // why each event of a record belongs to a different agent; "" if they are steps
 	used    map[*place]bool
-	space   *place   // the observation, whose members are nothing else
-	by      []string // the place that tells types of records apart, nil without one
-	theirs  *table   // of the records that are feedback on others; nil without such
-	apart   bool     // the feedback on the records is in another topic
-	ours    *table   // of the decisions on which others are feedback, of the same topic or another; nil without such
+	space   *place   // the observation, whose members have no other role
+	by      []string // the place that distinguishes types of records; nil if there is none
+	theirs  *table   // places in the records that are feedback on others; nil if there are none
+	apart   bool     // the feedback is in another topic
+	ours    *table   // places in the decisions that have feedback, in this topic or another; nil if there are none
 	rare    bool     // most decisions have no feedback
-	comes   bool     // that feedback comes is the reward
-	whole   *place   // the id that the records of an episode share, if not the surest; nil without such
-	last    *table   // of the records that end an episode, without being steps of it; nil without such
+	comes   bool     // the arrival of feedback is the reward
+	whole   *place   // ID shared by the records of an episode, if it is not the best match by name; else nil
+	last    *table   // places in the records that end an episode without being steps; nil if there are none
 	out     *Proposal
 }
 
-// elements looks for several events in a record: for an object or an array whose elements have a reward or an action, if
-// the record around them is not an event itself, or for columns.
+// elements looks for several events in a record: an object or array whose elements have a reward or an action, if the
+// record itself is not an event, or columns.
 func (f *finder) elements(records []any) {
 	if elements := listed(records, nil); len(elements) > 0 {
 		f.out.Each, f.out.EachWhy = "$", "the records are arrays of events"
@@ -239,8 +239,8 @@ func (f *finder) elements(records []any) {
 	}
 }
 
-// steps looks for an array whose elements may be steps by what they are, where no name says so: one of few texts and a
-// number.
+// steps looks for an array whose elements look like steps, although their names do not say so: they have a number and
+// text with few distinct values.
 func (f *finder) steps(outer *table, records []any) {
 	for _, p := range outer.order {
 		if p.kind() != isObjectList || p.n*10 < outer.records*9 || p.elements < 2*p.n {
@@ -260,7 +260,7 @@ func (f *finder) steps(outer *table, records []any) {
 	}
 }
 
-// reasons names what makes elements events.
+// reasons names the fields because of which elements are taken for events.
 func (f *finder) reasons(t *table) string {
 	var out []string
 	for _, field := range []string{"action", "reward"} {
@@ -281,7 +281,7 @@ func listed(records []any, names []string) (elements []any) {
 	return elements
 }
 
-// at returns the value at a place of a record.
+// at returns the value at a place in a record.
 func at(value any, names []string) any {
 	for _, name := range names {
 		object, ok := value.(map[string]any)
@@ -293,20 +293,20 @@ func at(value any, names []string) any {
 	return value
 }
 
-// best returns the place whose name is the surest for a role, and whose kind fits it; nil without one.
+// best returns the place that fits a role best by its name, and fits it by its kind, or nil.
 func (f *finder) best(t *table, field string) *place {
 	named := f.named(t, field)
 	if len(named) == 0 {
 		return nil
 	}
-	if field == "policy" { // a record without one is refused
+	if field == "policy" { // records without a policy are refused
 		most := slices.MaxFunc(named, func(p, q *place) int { return p.n - q.n }).n
 		named = slices.DeleteFunc(named, func(p *place) bool { return p.n*10 < most*9 })
 	}
 	return named[0]
 }
 
-// named returns the places whose names suggest a role, and whose kinds fit it, the surest first.
+// named returns the places that fit a role by name and kind, best first.
 func (f *finder) named(t *table, field string) (named []*place) {
 	role := roleOf(field)
 	ranks := map[*place]int{}
@@ -325,7 +325,7 @@ func (f *finder) named(t *table, field string) (named []*place) {
 	return named
 }
 
-// taken reports whether a place has a role already, or is part of one.
+// taken reports whether a place already has a role, or is part of one that has.
 func (f *finder) taken(p *place) bool {
 	if f.used[p] {
 		return true
@@ -338,7 +338,7 @@ func (f *finder) taken(p *place) bool {
 	return false
 }
 
-// fits reports whether what was seen at a place fits the role that its name suggests.
+// fits reports whether the values at a place fit the role that its name suggests.
 func fits(field string, p *place, t *table) bool {
 	switch field {
 	case "ts":
@@ -350,9 +350,9 @@ func fits(field string, p *place, t *table) bool {
 	case "agent_id":
 		return p.kind() == isText || !isThing(p)
 	case "policy_version":
-		return p.kind() == isText || lastName(p) != "rev" && lastName(p) != "weights" // a number is a revenue, or a weight
+		return p.kind() == isText || lastName(p) != "rev" && lastName(p) != "weights" // otherwise, rev is revenue, and weights are weights
 	case "action":
-		return p.kind() != isText || (p.n < leastTold || len(p.values)*2 <= p.n) && (!isProduct(p) || !isListed(p)) // else it says which case it is, not what was done
+		return p.kind() != isText || (p.n < leastTold || len(p.values)*2 <= p.n) && (!isProduct(p) || !isListed(p)) // else it names the case, not the choice
 	case "step":
 		return p.whole && p.min >= 0 && p.max < 1e9
 	case "episode.l":
@@ -374,17 +374,17 @@ func fits(field string, p *place, t *table) bool {
 	return true
 }
 
-// leastTold is how many records are enough to tell a name of their own from one of many choices.
+// leastTold is the minimum number of records needed to distinguish unique names from one of many choices.
 const leastTold = 50
 
-// hasNumbers reports whether an object has members that are numbers.
+// hasNumbers reports whether an object has numeric members.
 func hasNumbers(t *table, of *place) bool {
 	return slices.ContainsFunc(t.order, func(p *place) bool {
 		return len(p.names) == len(of.names)+1 && p.isIn(of) && (p.kind() == isNumber || p.kind() == isTruth)
 	})
 }
 
-// enough reports whether the proposal makes events that can be judged.
+// enough reports whether the proposal produces events that can be monitored.
 func (f *finder) enough() bool {
 	return slices.ContainsFunc(f.out.Lines, func(l Line) bool {
 		name, _, _ := strings.Cut(l.Name, ".")

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// role is a field of telemetry version 1, the names that recommender, LLM and reinforcement-learning teams give it, and
-// the kinds that it may have. The first names are the surest.
+// role is a field of telemetry version 1, with the names that recommender, LLM and reinforcement-learning teams use for
+// it, most reliable first, and the kinds of values that it may have.
 type role struct {
 	field string
 	names []string
@@ -89,13 +89,13 @@ func (r role) accepts(p *place) bool {
 	return slices.Contains(r.kinds, p.kind())
 }
 
-// roleOf returns the role of a field.
+// roleOf returns the role for a field.
 func roleOf(field string) role {
 	roles := roles()
 	return roles[slices.IndexFunc(roles, func(r role) bool { return r.field == field })]
 }
 
-// outcomeNames are the names of what matters in the end. Each becomes a component of outcomes.
+// outcomeNames returns names of results. Each becomes a component of outcomes.
 func outcomeNames() []string {
 	return []string{
 		"conversion", "converted", "clicked", "click", "purchased", "purchase", "paid", "revenue", "amount", "success", "successful", "solved", "resolved",
@@ -105,7 +105,7 @@ func outcomeNames() []string {
 	}
 }
 
-// isChosen reports whether a word of the name of a place says that it was chosen, such as routeChosen or equipe_choisie.
+// isChosen reports whether a word in the name of a place means "chosen", as in routeChosen or equipe_choisie.
 func isChosen(p *place) bool {
 	return slices.ContainsFunc(wordsOf(p), func(word string) bool {
 		return slices.Contains([]string{
@@ -115,7 +115,8 @@ func isChosen(p *place) bool {
 	})
 }
 
-// spaced returns a name with a space before each capital letter that begins a word: not within a word in capitals.
+// spaced returns a name with a space before each capital letter that begins a word. Words in all capitals are not
+// split.
 func spaced(name string) string {
 	var b strings.Builder
 	letters := []rune(name)
@@ -129,33 +130,33 @@ func spaced(name string) string {
 	return b.String()
 }
 
-// scoreNames are the names of a reward that may as well be what a model has predicted.
+// scoreNames returns names of rewards that may also be the predictions of a model.
 func scoreNames() []string {
 	return []string{"score", "scorevalue", "rating", "grade", "stars", "utility", "r", "gain", "profit"}
 }
 
-// isResponse reports whether a name is that of how a person responded to what was chosen.
+// isResponse reports whether a place is named after a person's response to the choice.
 func isResponse(p *place) bool {
 	return slices.Contains([]string{
 		"accepted", "redeemed", "opened", "responded", "replied", "bought", "booked", "purchased", "subscribed", "upgraded", "signedup",
 	}, lastName(p))
 }
 
-// labelNames are the names of groups that people look at one by one.
+// labelNames returns names of groups that are usually compared with each other.
 func labelNames() []string {
 	return []string{"region", "country", "platform", "tier", "segment", "locale", "language", "channel", "surface", "shard", "cluster", "experiment", "devicetype", "os", "map", "opponent", "weather", "land", "sprache", "pais", "idioma", "pays", "langue"}
 }
 
-// contextNames are the names of what may describe a request, and is the action only if nothing else can be.
+// contextNames returns names of text that usually describes a request. It is the action only if nothing else can be.
 func contextNames() []string { return []string{"intent", "difficulty", "genre", "persona"} }
 
-// topic is what a text of few values may be about, by its name.
+// topic is the subject of text with few distinct values, according to its name.
 type topic uint8
 
 const (
-	choices  topic = iota // what was chosen, or anything else
-	contexts              // what a request is like
-	groups                // what people look at one by one
+	choices  topic = iota // the choice, or anything else
+	contexts              // a property of the request
+	groups                // a group that is compared with others
 )
 
 func topicOf(p *place) topic {
@@ -168,13 +169,14 @@ func topicOf(p *place) topic {
 	return choices
 }
 
-// typeNames are the names of what tells records of several types apart.
+// typeNames returns names of fields that distinguish types of records.
 func typeNames() []string {
 	return []string{"type", "eventtype", "event", "kind", "recordtype", "eventname", "name", "messagetype", "category", "op", "topic", "evt", "ev", "typ", "tipo", "art"}
 }
 
-// rank returns how sure a place's name is for a list of names, 0 for the surest; ok is false if it is none of them. The
-// last name counts, and the last two together, such as user.id, whether they are names of two objects or one with a dot.
+// rank returns the index of a place's name in names, which lists the most reliable names first. ok is false if names
+// does not contain it. Both the last name and the last two names together count, such as user.id, as a path or as one
+// name with a dot.
 func rank(names []string, p *place) (r int, ok bool) {
 	if p.isColumn {
 		r = columnRank(names, lastName(p))

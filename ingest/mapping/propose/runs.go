@@ -8,11 +8,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// shareOfEnded is the share of the runs of a sample that have ended.
+// shareOfEnded is the minimum share of a sample's runs that must have ended.
 const shareOfEnded = .8
 
-// runs looks for the end of an episode, and for its id, in the order of the records, where no name tells them: a flag that
-// is set in the last record of each run, and only there.
+// runs looks for the end and the ID of episodes in the order of the records if no names identify them. The end is a
+// flag that is set in the last record of each run, and only there.
 func (f *finder) runs() {
 	if f.has("truncated") || f.inner != nil || f.out.Joined != nil {
 		return
@@ -27,7 +27,7 @@ func (f *finder) runs() {
 	}
 }
 
-// run writes the lines of the end of an episode and of its id, unless they have one.
+// run adds the lines for the end and the ID of episodes that do not exist yet.
 func (f *finder) run(flag, id *place) {
 	if !f.has("terminated") {
 		f.used[flag] = true
@@ -39,7 +39,7 @@ func (f *finder) run(flag, id *place) {
 	}
 }
 
-// flags returns the places that may mark the end of a run: the one that does if it is known.
+// flags returns the places that may mark the end of a run. If the end is already known, only its place is returned.
 func (f *finder) flags() (flags []*place) {
 	if flag, known := f.placeOf("terminated"); known || f.has("terminated") {
 		if known && !f.has("agent_id") {
@@ -55,7 +55,8 @@ func (f *finder) flags() (flags []*place) {
 	return flags
 }
 
-// ids returns the places that may hold the id of a run: that of episodes if one is known.
+// ids returns the places that may contain the ID of a run. If the episode ID is already known, only its place is
+// returned.
 func (f *finder) ids() (ids []*place) {
 	if id, known := f.placeOf("episode_id"); known || f.has("episode_id") {
 		if known {
@@ -71,7 +72,7 @@ func (f *finder) ids() (ids []*place) {
 	return ids
 }
 
-// endRuns reports whether a flag is set in the last record of nearly each run, and in no other one.
+// endRuns reports whether a flag is set in the last record of nearly every run, and in no other record.
 func (f *finder) endRuns(flag, id *place) bool {
 	ended := map[string]bool{}
 	for _, r := range f.records {
@@ -91,8 +92,8 @@ func (f *finder) endRuns(flag, id *place) bool {
 	return n >= fewestRuns && float64(n) >= shareOfEnded*float64(len(ended))
 }
 
-// actionOfFew looks for an action that is a number: the only one of few values. Without a probability of an action, whole
-// numbers may count something instead, unless all that was observed is in a place of its own.
+// actionOfFew looks for a numeric action: the only number with few distinct values. Without a probability for the
+// action, whole numbers may be counts instead, unless an object contains the whole observation.
 func (f *finder) actionOfFew() {
 	if f.has("action") || f.inner != nil || f.out.Joined != nil {
 		return
@@ -122,7 +123,7 @@ func (f *finder) actionOfFew() {
 	f.line("action", field, why)
 }
 
-// isCount reports whether a name is that of what is counted or ranked, and not decided.
+// isCount reports whether a place is named after a count or a rank rather than a decision.
 func isCount(p *place) bool {
 	return slices.ContainsFunc(wordsOf(p), func(word string) bool {
 		return slices.Contains([]string{
@@ -132,11 +133,11 @@ func isCount(p *place) bool {
 	})
 }
 
-// hasFractions reports whether a place has numbers of which some may be whole: as actions these would be categories, and the
-// others would not.
+// hasFractions reports whether a place has numbers that are not all whole. As actions, the whole ones would be
+// categories, and the others would not.
 func hasFractions(p *place) bool { return p.kind() == isNumber && !p.whole }
 
-// oneKind returns an action that is a category if it has few values, and else a list of one number.
+// oneKind turns a numeric action into text if it has few distinct values, and otherwise into a list of one number.
 func (f *finder) oneKind(at found, why string) (mapping.Field, string) {
 	if len(at.values) <= mostChoices {
 		return f.computed(at, "%[1]s == nil ? nil : string(%[1]s)"), why + "; as text, because these are choices"

@@ -1,4 +1,4 @@
-// Package propose recognizes what is in records that are not telemetry version 1, and proposes a mapping for them.
+// Package propose recognizes the fields of records that are not telemetry version 1, and proposes a mapping for them.
 package propose
 
 import (
@@ -13,39 +13,39 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// The limits of what is told apart.
+// The limits of a table.
 const (
-	maxPlaces   = 2000  // of values in the records
-	maxDistinct = 20000 // values of a place
-	maxDepth    = 8     // of places
+	maxPlaces   = 2000  // places in the records
+	maxDistinct = 20000 // distinct values of a place
+	maxDepth    = 8     // nesting depth of places
 )
 
-// place is what was seen at one path.
+// place contains statistics of the values at one path.
 //
 // It is large because it counts values of each kind.
 type place struct {
-	names []string // of the members on the way
-	path  string   // as a mapping writes it; of a key or a header, for people
-	n     int      // records that have a value there
+	names []string // of the members that lead to the place
+	path  string   // as in a mapping; for a key or a header, a description
+	n     int      // records that have a value at the place
 
 	numbers, truths, texts, objects, lists, numberLists, objectLists, textLists, emptyLists int
 
 	min, max float64
-	zeroOne  bool // all numbers are 0 or 1
-	whole    bool // all numbers are whole
-	times    int  // texts that are RFC 3339
-	elements int  // of all lists
+	zeroOne  bool // whether all numbers are 0 or 1
+	whole    bool // whether all numbers are whole
+	times    int  // texts in RFC 3339 format
+	elements int  // elements of all lists
 
-	isColumn  bool // its values come from an array of them, whose name may be in the plural
-	wholeList bool // all first numbers of lists are whole, and not below 0
+	isColumn  bool // whether its values come from an array, which may have a plural name
+	wholeList bool // whether the first numbers of all lists are whole and not negative
 	values    map[string]int
-	order     []string // of values, by first appearance
-	upwards   int      // values that are not below the one before, as texts or as numbers
-	before    string   // the value before
+	order     []string // distinct values by first appearance
+	upwards   int      // values that are not less than the previous value, compared as text or as numbers
+	before    string   // previous value
 	beforeX   float64
 }
 
-// table is what was seen in records of one kind.
+// table contains the places of records of one type.
 type table struct {
 	records int
 	places  map[string]*place
@@ -66,7 +66,7 @@ const (
 	ofHeaders = "\x00headers"
 )
 
-// source returns where a mapping finds the place.
+// source returns the source of the place in a mapping.
 func (p *place) source() mapping.Source {
 	switch {
 	case p.names[0] == ofKey && len(p.names) == 1:
@@ -79,7 +79,7 @@ func (p *place) source() mapping.Source {
 	return mapping.Source{Path: p.path}
 }
 
-// readable returns the place for people.
+// readable describes a place to people.
 func readable(names []string) string {
 	switch {
 	case names[0] == ofKey && len(names) == 1:
@@ -92,7 +92,7 @@ func readable(names []string) string {
 	return pathOf(names)
 }
 
-// add adds a value and the values in it.
+// add adds a value and the values within it.
 func (t *table) add(names []string, value any) {
 	if len(names) > 0 && value != nil && (len(names) > 1 || names[0] != ofHeaders) {
 		if p := t.place(names); p != nil {
@@ -108,18 +108,18 @@ func (t *table) add(names []string, value any) {
 	}
 }
 
-// lastName returns the last name of a place, as names are compared.
+// lastName returns the last name of a place, normalized by plain.
 func lastName(p *place) string { return plain(p.names[len(p.names)-1]) }
 
-// isIn reports whether a place is in the value at another place.
+// isIn reports whether a place is within the value at another place.
 func (p *place) isIn(of *place) bool {
 	return len(p.names) > len(of.names) && slices.Equal(p.names[:len(of.names)], of.names)
 }
 
-// same returns the place of the table that is at the path of another table's place, nil if there is none.
+// same returns the place of t with the same path as a place of another table, or nil.
 func (t *table) same(p *place) *place { return t.places[strings.Join(p.names, "\x00")] }
 
-// without returns the table without some of its places.
+// without returns a copy of the table without the given places.
 func (t *table) without(places ...*place) *table {
 	out := &table{records: t.records, places: map[string]*place{}}
 	for _, p := range t.order {
@@ -131,7 +131,7 @@ func (t *table) without(places ...*place) *table {
 	return out
 }
 
-// beside returns the place of one of some names in the same object, nil if there is none.
+// beside returns the first place in the same object that has one of the given names, or nil.
 func (t *table) beside(p *place, names ...string) *place {
 	for _, name := range names {
 		of := append(slices.Clone(p.names[:len(p.names)-1]), name)
@@ -187,7 +187,7 @@ func (p *place) add(value any) {
 	}
 }
 
-// list adds a list of numbers, of texts or of objects. Others are of no use.
+// list adds a list. Only lists of numbers, texts or objects are useful.
 func (p *place) list(v []any) {
 	p.lists++
 	p.elements += len(v)
@@ -217,7 +217,7 @@ func (p *place) count(text string) {
 	p.values[text]++
 }
 
-// kind returns what nearly all values of the place are.
+// kind returns the type of nearly all values of the place.
 func (p *place) kind() kind {
 	most := p.n * 9 / 10
 	switch {
@@ -256,7 +256,7 @@ func (k kind) String() string {
 	return [...]string{"mixed types", "numbers", "booleans", "text", "objects", "lists of numbers", "lists of objects", "lists of strings"}[k]
 }
 
-// facts describes a place in a few words.
+// facts summarizes the values of a place for people.
 func (t *table) facts(p *place) string {
 	out := fmt.Sprintf("%s in %d%% of %d", p.kind(), 100*p.n/max(1, t.records), t.records)
 	switch p.kind() {
@@ -277,7 +277,7 @@ func example(text string) string {
 	return strconv.Quote(text)
 }
 
-// pathOf writes the names as the path of a mapping.
+// pathOf returns names as a path in a mapping.
 func pathOf(names []string) string {
 	var b strings.Builder
 	for i, name := range names {
@@ -286,7 +286,7 @@ func pathOf(names []string) string {
 		})
 		switch {
 		case odd:
-			quoted, _ := json.Marshal(name) // a string, which cannot fail
+			quoted, _ := json.Marshal(name) // cannot fail for a string
 			b.WriteString("[" + string(quoted) + "]")
 		case i > 0:
 			b.WriteString("." + name)
@@ -297,7 +297,7 @@ func pathOf(names []string) string {
 	return b.String()
 }
 
-// plain returns a name in lower case, without accents and anything else but letters and digits.
+// plain returns a name in lower case, without accents, and without characters other than letters and digits.
 func plain(name string) string {
 	const accented, bare = "áàâäãéèêëíìîïóòôöõúùûüñç", "aaaaaeeeeiiiiooooouuuunc"
 	accents := []rune(accented)

@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// YAML returns the keys of a mapping, each with its reason, indented.
+// YAML returns the keys of the mapping as indented YAML, with the reason for each as a comment.
 func (p *Proposal) YAML(indent string) string {
 	var b strings.Builder
 	if len(p.Take) > 0 {
@@ -44,7 +44,7 @@ func (p *Proposal) YAML(indent string) string {
 	return b.String()
 }
 
-// mostUnused is how many paths without a use are listed.
+// mostUnused is the maximum number of unused paths that are listed.
 const mostUnused = 10
 
 // sourceYAML returns the keys of a source.
@@ -123,7 +123,7 @@ func literals(list []mapping.Literal) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// quote writes a string that YAML reads as the same, without quotes where it may stand so.
+// quote returns s as a YAML string, without quotes where they are not needed.
 func quote(s string) string {
 	bare := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.$", r)
@@ -133,11 +133,11 @@ func quote(s string) string {
 	if bare && first && !slices.Contains(words, strings.ToLower(s)) {
 		return s
 	}
-	quoted, _ := json.Marshal(s) // a string, which cannot fail
+	quoted, _ := json.Marshal(s) // cannot fail for a string
 	return string(quoted)
 }
 
-// comment keeps a reason on its line.
+// comment replaces control characters by spaces, so that a reason stays on one line.
 func comment(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -11,18 +11,18 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// maxTypes is how many types of records a field may tell apart.
+// maxTypes is the maximum number of record types that a field may distinguish.
 const maxTypes = 12
 
-// recordType is the records of one type.
+// recordType contains the records of one type.
 type recordType struct {
 	name    string
 	records []any
 	table   *table
 }
 
-// types looks for what tells records of several types apart, and returns the records of those that matter: decisions, and
-// the feedback that shares an id with them.
+// types looks for a field that distinguishes types of records, and returns the records of the relevant types:
+// decisions, and the feedback that shares an ID with them.
 func (f *finder) types(records []any) []any {
 	all := newTable(records)
 	by := f.discriminator(all, records)
@@ -74,8 +74,8 @@ func (f *finder) measured(types []recordType) (out []recordType) {
 	return out
 }
 
-// alone reports whether records of types hold a reward or outcomes, and those of all others neither these nor an action:
-// they would be refused.
+// alone reports whether only the taken types have a reward or outcomes, and the others do not have an action either.
+// Records of the other types would be refused.
 func (f *finder) alone(taken, all []recordType) bool {
 	isEvent := func(t recordType) bool { return f.best(t.table, "reward") != nil || f.best(t.table, "outcomes") != nil }
 	for _, t := range all {
@@ -87,7 +87,8 @@ func (f *finder) alone(taken, all []recordType) bool {
 	return true
 }
 
-// answering returns the types of decisions, with those of feedback that is joined with them or is part of their episodes.
+// answering returns the types of decisions, together with the types of feedback that is joined with them or part of
+// their episodes.
 func (f *finder) answering(by *place, decisions, feedback []recordType) []recordType {
 	ours, theirs := gather(decisions), gather(feedback)
 	if len(theirs) == 0 || f.rewarded(newTable(ours)) {
@@ -104,7 +105,7 @@ func (f *finder) answering(by *place, decisions, feedback []recordType) []record
 	return append(decisions, feedback...)
 }
 
-// sameEpisodes reports whether most records of feedback have the id of an episode of decisions.
+// sameEpisodes reports whether most feedback records have the ID of an episode of the decisions.
 func (f *finder) sameEpisodes(ours, theirs *table) bool {
 	for _, p := range f.named(ours, "episode_id") {
 		q, n := theirs.same(p), 0
@@ -124,7 +125,8 @@ func (f *finder) sameEpisodes(ours, theirs *table) bool {
 	return false
 }
 
-// closing adds the types of which nearly every record is the last of an episode, and writes the line of its end.
+// closing adds the types of which nearly every record is the last one of an episode, and adds the line for the end of
+// episodes.
 func (f *finder) closing(by *place, types, taken []recordType, records []any) []recordType {
 	all := newTable(gather(taken))
 	id := f.whole
@@ -142,7 +144,7 @@ func (f *finder) closing(by *place, types, taken []recordType, records []any) []
 			last[fmt.Sprint(at(r, id.names))] = of
 		}
 	}
-	ends := map[string]int{} // episodes, by the type that is last
+	ends := map[string]int{} // number of episodes by the type of their last record
 	for _, of := range last {
 		ends[of]++
 	}
@@ -170,7 +172,7 @@ func (f *finder) closing(by *place, types, taken []recordType, records []any) []
 	return taken
 }
 
-// answered returns the types that share an id with the feedback on them, where no name says that they are decisions.
+// answered returns the types that share an ID with feedback, for records whose names do not identify decisions.
 func (f *finder) answered(types, feedback []recordType) (decisions []recordType) {
 	for _, t := range types {
 		if isFeedback(t.name) || f.best(t.table, "reward") != nil || len(feedback) == 0 {
@@ -184,8 +186,8 @@ func (f *finder) answered(types, feedback []recordType) (decisions []recordType)
 	return decisions
 }
 
-// pair returns the types of decisions and of the feedback on them, where names say neither: two that share an id, of
-// which the decisions are more.
+// pair returns the types of decisions and of their feedback if names identify neither. They share an ID, and the
+// decisions are not fewer than the feedback.
 func (f *finder) pair(types []recordType) (decisions, feedback []recordType) {
 	most := 0
 	for _, d := range types {
@@ -201,7 +203,7 @@ func (f *finder) pair(types []recordType) (decisions, feedback []recordType) {
 	return decisions, feedback
 }
 
-// halves tells decisions from feedback by whether they have an action, where no field does.
+// halves distinguishes decisions from feedback by whether they have an action, if no field distinguishes them.
 func (f *finder) halves(all *table, records []any) []any {
 	action := f.best(all, "action")
 	if action == nil || action.n*100 > all.records*95 {
@@ -226,14 +228,14 @@ func (f *finder) halves(all *table, records []any) []any {
 	return append(decisions, others...)
 }
 
-// rewarded reports whether records have their own reward. A score may be a prediction.
+// rewarded reports whether records have their own reward. A score does not count, because it may be a prediction.
 func (f *finder) rewarded(t *table) bool {
 	p := f.best(t, "reward")
 	return p != nil && !slices.Contains(scoreNames(), lastName(p)) && p.n*20 > t.records
 }
 
-// discriminator returns the place that tells types of records apart: few texts, one of which goes with a member that
-// another does not have.
+// discriminator returns the place that distinguishes types of records. It has text with few distinct values, and one
+// type has a member that another type does not have.
 func (f *finder) discriminator(all *table, records []any) *place {
 	var best *place
 	least := 0
@@ -252,8 +254,8 @@ func (f *finder) discriminator(all *table, records []any) *place {
 	return best
 }
 
-// tells reports whether a place has the type of all records that may matter: most of them, and each with an action or a
-// reward.
+// tells reports whether a place contains the type of all relevant records. These are most records, and all with an
+// action or a reward.
 func (f *finder) tells(all *table, records []any, p *place) bool {
 	if p.n*100 >= all.records*95 || p.n*2 < all.records {
 		return p.n*2 >= all.records
@@ -267,7 +269,7 @@ func (f *finder) tells(all *table, records []any, p *place) bool {
 	})
 }
 
-// split returns the records by the text at a place, in order of appearance.
+// split groups the records by the text at a place, in order of appearance.
 func split(records []any, by *place) []recordType {
 	byName := map[string][]any{}
 	for _, r := range records {
@@ -282,7 +284,7 @@ func split(records []any, by *place) []recordType {
 	return types
 }
 
-// splits reports whether some type nearly always has a member that another nearly never has.
+// splits reports whether one type nearly always has a member that another type nearly never has.
 func splits(types []recordType) bool {
 	for _, t := range types {
 		for key, p := range t.table.places {
@@ -304,7 +306,7 @@ func gather(types []recordType) (records []any) {
 	return records
 }
 
-// isFeedback reports whether the name of a type says that a record of it is good news about a decision.
+// isFeedback reports whether the name of a type identifies positive feedback on a decision.
 func isFeedback(name string) bool {
 	name = plain(name)
 	bad := slices.ContainsFunc([]string{"dislike", "unlike", "noclick", "noreward"}, func(word string) bool { return strings.Contains(name, word) })
@@ -314,9 +316,9 @@ func isFeedback(name string) bool {
 	}, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// take writes the condition for the types that matter, if there are others, or records without a type.
+// take adds the condition that selects the relevant types, if there are other types or records without a type.
 func (f *finder) take(by *place, types []recordType, all int, untyped bool) {
-	if len(types) == all && !untyped && !f.has("terminated") { // the choices of an end are for these types alone
+	if len(types) == all && !untyped && !f.has("terminated") { // the choices for the end of episodes cover only these types
 		return
 	}
 	c := mapping.Condition{Source: by.source()}
@@ -333,8 +335,8 @@ func (f *finder) take(by *place, types []recordType, all int, untyped bool) {
 	f.used[by] = true
 }
 
-// join looks for the id that feedback shares with decisions of the same topic, and writes the line for it. It returns
-// false if they share none.
+// join looks for the ID that feedback shares with decisions of the same topic, and adds the line for it. It returns
+// false if there is none.
 func (f *finder) join(decisions, feedback []any) bool {
 	ours, theirs := newTable(decisions), newTable(feedback)
 	a, b, shared := f.shared(ours, theirs, decisions, feedback, false)
@@ -356,18 +358,18 @@ func (f *finder) join(decisions, feedback []any) bool {
 	return true
 }
 
-// overlap counts the records of feedback, and those that share an id with a decision.
+// overlap counts all feedback records, and those that share an ID with a decision.
 type overlap struct{ shared, of int }
 
 func (o overlap) why() string {
 	return fmt.Sprintf("%d of %d feedback records share it with a decision", o.shared, o.of)
 }
 
-// leastShared is how many records of feedback must share an id with a decision.
+// leastShared is the minimum number of feedback records that must share an ID with a decision.
 const leastShared = 5
 
-// shared returns the places of the id that decisions and feedback share, nil if there is none. Feedback from before and
-// after the decisions does not count: what was kept of two topics need not be of the same time.
+// shared returns the places of the ID that decisions and feedback share, or nil. Feedback from before or after the
+// decisions is ignored, because the samples of two topics may cover different periods.
 func (f *finder) shared(ours, theirs *table, decisions, feedback []any, apart bool) (a, b *place, most overlap) {
 	among := theirs
 	if apart {
@@ -395,8 +397,8 @@ func (f *finder) shared(ours, theirs *table, decisions, feedback []any, apart bo
 	return a, b, most
 }
 
-// surer reports whether two places are a surer key than two others that as many records share: they have one path, or
-// more of the decisions have a value to themselves.
+// surer reports whether two places are a better key than two others that equally many records share. They are better if
+// they have the same path, or if their values are unique to more of the decisions.
 func surer(p, q, before, beforeQ *place) bool {
 	if same := p.path == q.path; same != (before.path == beforeQ.path) {
 		return same
@@ -404,23 +406,24 @@ func surer(p, q, before, beforeQ *place) bool {
 	return len(p.values)*before.n > len(before.values)*p.n
 }
 
-// isKey reports whether nearly every record has another value at a place, which is no time and no count.
+// isKey reports whether the values of a place are nearly unique, and neither times nor counts.
 func isKey(p *place) bool {
 	return len(p.values)*2 >= p.n && (p.kind() == isText || p.kind() == isNumber && p.whole) && timeOf(p) == nil && !isCounter(p)
 }
 
-// isCounter reports whether the name of a place says that it counts records, which those of two topics do alike.
+// isCounter reports whether a place is named after a record counter. Such values coincide in unrelated topics.
 func isCounter(p *place) bool {
 	return slices.Contains([]string{"seq", "sequence", "offset", "step", "index", "position", "rank", "line", "n", "count", "number"}, lastName(p))
 }
 
-// canCompute reports whether an expression can take the value of one place, or else of the other.
+// canCompute reports whether an expression can use the value of whichever of the two places exists.
 func canCompute(p, q *place) bool {
 	inKey := func(p *place) bool { return p.names[0] == ofKey && len(p.names) > 1 }
 	return (p.source().Path != "" || q.source().Path != "") && !inKey(p) && !inKey(q)
 }
 
-// within returns the feedback of the time of the decisions, or all if times are not known or hardly any is.
+// within returns the feedback from the period of the decisions. It returns all feedback if times are unknown, or if
+// hardly any feedback is from that period.
 func (f *finder) within(ours, theirs *table, decisions, feedback []any) []any {
 	t, u := f.timeIn(ours), f.timeIn(theirs)
 	if t == nil || u == nil {
@@ -444,7 +447,7 @@ func (f *finder) within(ours, theirs *table, decisions, feedback []any) []any {
 	return out
 }
 
-// timeIn returns the place of the time of records, nil without one.
+// timeIn returns the place of the time in the records of t, or nil.
 func (f *finder) timeIn(t *table) *place {
 	if p := f.best(t, "ts"); p != nil {
 		return p
@@ -452,13 +455,13 @@ func (f *finder) timeIn(t *table) *place {
 	var best *place
 	for _, p := range t.order {
 		if p.n*100 >= t.records*95 && timeOf(p) != nil && (best == nil || p.upwards > best.upwards) {
-			best = p // the time of a record goes up, and that of a birth does not
+			best = p // the time of a record increases, unlike, for example, a date of birth
 		}
 	}
 	return best
 }
 
-// instant reads a time as the mapping will, in Unix nanoseconds.
+// instant returns the time that the mapping will read, in Unix nanoseconds.
 func instant(value any, p *place) (ns int64, ok bool) {
 	text := fmt.Sprint(value)
 	if at, ok := parseAny(text, iso8601); ok {
@@ -469,7 +472,8 @@ func instant(value any, p *place) (ns int64, ok bool) {
 	return int64(x * scale), err == nil && scale > 0
 }
 
-// truth returns the place of feedback alone that is yes or no, nil if there is none, or several.
+// truth returns the only place in feedback, and not in decisions, that says yes or no. It returns nil if there is none
+// or more than one.
 func (f *finder) truth() (truth *place) {
 	for _, p := range f.theirs.order {
 		if (isFlag(p) || saysYesOrNo(p) && len(p.values) == 2) && p.n*2 > f.theirs.records && f.ours.same(p) == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// timeOf returns how a place is read as a time, nil if it is none: a number of the years 2000 to 2100, RFC 3339, or
-// another date and time of ISO 8601, which is taken for UTC if it has no offset.
+// timeOf returns a field that reads the place as a time, or nil if it is not a time. Times are Unix times between 2000
+// and 2100, RFC 3339, and other ISO 8601 dates and times, which are taken as UTC if they have no offset.
 func timeOf(p *place) *mapping.Field {
 	f := &mapping.Field{Source: p.source()}
 	switch p.kind() {
@@ -37,7 +37,7 @@ func timeOf(p *place) *mapping.Field {
 	return f
 }
 
-// Layouts of times that a mapping reads: without a zone, and all with one.
+// Time layouts that a mapping can read without zone, and with zone.
 var (
 	rfc3339 = []string{time.RFC3339, "2006-01-02 15:04:05Z07:00"}
 	iso8601 = append(slices.Clone(rfc3339),
@@ -45,7 +45,7 @@ var (
 		"2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02", "02.01.2006 15:04:05", "02.01.2006 15:04", "02.01.2006")
 )
 
-// parseAny reads a time in one of the layouts.
+// parseAny parses a time in one of the layouts.
 func parseAny(text string, layouts []string) (at time.Time, ok bool) {
 	for _, layout := range layouts {
 		if at, err := time.Parse(layout, text); err == nil {
@@ -55,7 +55,7 @@ func parseAny(text string, layouts []string) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// unitOf returns the unit of Unix times, "" if they are none.
+// unitOf returns the unit of Unix times in the given range, or "" if they are not times.
 func unitOf(least, most float64) string {
 	const year2000, year2100 = 946_684_800, 4_102_444_800
 	for i, unit := range []string{"s", "ms", "us", "ns"} {
@@ -67,7 +67,7 @@ func unitOf(least, most float64) string {
 	return ""
 }
 
-// numbersIn returns the range of the numbers in texts.
+// numbersIn returns the range of numbers that are written as text.
 func numbersIn(p *place) (least, most float64, ok bool) {
 	ok = every(p, func(text string) bool {
 		x, err := strconv.ParseFloat(text, 64)
@@ -92,7 +92,8 @@ func every(p *place, is func(text string) bool) bool {
 	return len(p.order) > 0 && !slices.ContainsFunc(p.order, func(text string) bool { return !is(text) })
 }
 
-// yesOrNo returns choices of 1 and 0 for texts that say yes or no, and of a half for a draw; nil for others.
+// yesOrNo returns choices that map positive texts to 1, negative ones to 0, and draws to 0.5. It returns nil if there
+// are other texts.
 func yesOrNo(p *place) map[string]json.RawMessage {
 	yes := []string{"yes", "y", "true", "click", "clicked", "like", "liked", "up", "thumbsup", "positive", "good", "success", "accepted", "converted", "pass", "passed", "win", "won", "victory", "helpful", "approved", "upvote"}
 	no := []string{"no", "n", "false", "none", "ignored", "skip", "skipped", "dislike", "disliked", "down", "thumbsdown", "negative", "bad", "failure", "failed", "rejected", "fail", "loss", "lost", "lose", "defeat", "unhelpful", "declined", "downvote"}
@@ -111,12 +112,12 @@ func yesOrNo(p *place) map[string]json.RawMessage {
 		}
 	}
 	if half > 0 && (one == 0 || zero == 0) {
-		return nil // a card that is drawn
+		return nil // such as a card that is drawn
 	}
 	return out
 }
 
-// isResult reports whether a place says how something ended, and not what was decided: by its name, or by its words.
+// isResult reports whether a place describes a result rather than a decision, according to its name or values.
 func isResult(p *place) bool {
 	won := func(text string) bool {
 		return slices.Contains([]string{"win", "won", "victory", "loss", "lost", "lose", "defeat", "draw", "drawn", "tie", "tied"}, plain(text))
@@ -129,19 +130,19 @@ func isFlag(p *place) bool {
 	return (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && len(p.values) == 2
 }
 
-// The texts of a flag.
+// The texts that a flag may have.
 var (
 	set   = []string{"true", "yes", "y", "t", "1"}
 	unset = []string{"false", "no", "n", "f", "0"}
 )
 
-// isTextFlag reports whether a place has both values of a flag, as texts.
+// isTextFlag reports whether a place has both values of a flag as text.
 func isTextFlag(p *place) bool {
 	return p.kind() == isText && len(p.values) == 2 && slices.ContainsFunc(p.order, func(text string) bool { return slices.Contains(set, plain(text)) }) &&
 		slices.ContainsFunc(p.order, func(text string) bool { return slices.Contains(unset, plain(text)) })
 }
 
-// isCountedInText reports whether a place has whole numbers, as texts.
+// isCountedInText reports whether a place has whole numbers that are written as text.
 func isCountedInText(p *place) bool {
 	return p.kind() == isText && every(p, func(text string) bool {
 		n, err := strconv.ParseUint(text, 10, 32)
@@ -149,7 +150,7 @@ func isCountedInText(p *place) bool {
 	})
 }
 
-// endOf returns how a flag is read as the end of an episode.
+// endOf returns a field that reads a flag as the end of an episode.
 func endOf(p *place, field mapping.Field) mapping.Field {
 	switch {
 	case p.kind() == isNumber:
@@ -163,8 +164,8 @@ func endOf(p *place, field mapping.Field) mapping.Field {
 	return field
 }
 
-// saysYesOrNo reports whether a place has texts of which some say that something went well, and others that it did not. A
-// mere true or no may say anything.
+// saysYesOrNo reports whether a place has texts that describe success and failure. Plain answers such as "true" and
+// "no" are not enough, because they may answer any question.
 func saysYesOrNo(p *place) bool {
 	isAnswer := func(text string) bool {
 		return slices.Contains([]string{"yes", "y", "true", "no", "n", "false", "none"}, plain(text))
@@ -172,7 +173,8 @@ func saysYesOrNo(p *place) bool {
 	return p.kind() == isText && len(p.values) > 1 && yesOrNo(p) != nil && !every(p, isAnswer)
 }
 
-// ended returns choices of true and false for texts that say whether something has ended; nil for others.
+// ended returns choices that map texts for ended episodes to true, and for ongoing ones to false. It returns nil if
+// there are other texts.
 func ended(p *place) map[string]json.RawMessage {
 	over := []string{
 		"finished", "done", "complete", "completed", "closed", "terminated", "terminal", "ended", "end", "success", "succeeded", "failed", "resolved",
@@ -181,7 +183,8 @@ func ended(p *place) map[string]json.RawMessage {
 	return chosen(p, over, open, "true", "false")
 }
 
-// chosen returns what stands for texts of two lists, nil if there are others.
+// chosen returns choices that map the texts in ones to one, and the texts in zeros to zero. It returns nil if there are
+// other texts.
 func chosen(p *place, ones, zeros []string, one, zero string) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for _, text := range p.order {
@@ -197,7 +200,7 @@ func chosen(p *place, ones, zeros []string, one, zero string) map[string]json.Ra
 	return out
 }
 
-// access returns the expression of a value, which is nil where it is missing.
+// access returns an expression for a value. The expression is nil if the value is missing.
 func access(from string, names []string) string {
 	out := from
 	switch names[0] {
@@ -207,7 +210,7 @@ func access(from string, names []string) string {
 		out, names = "headers", names[1:]
 	}
 	for i, name := range names {
-		quoted, _ := json.Marshal(name) // a string, which cannot fail
+		quoted, _ := json.Marshal(name) // cannot fail for a string
 		if i > 0 {
 			out += "?."
 		}
